@@ -1,0 +1,48 @@
+"""parquet-variant: the Variant toolkit for Python and PySpark.
+
+Owns the public names (``import parquet_variant as pv``) and loads each on first use, so that the import costs little
+more than pyarrow's. Leaves everything else to the layers below.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+# Public name -> the module that owns it. One line a name; `__getattr__` loads it on first use.
+_OWNERS = {
+    "VariantArray": "array.variant_array",
+    "Variant": "encoding.variant",
+    "VariantType": "types",
+    "VariantError": "errors",
+    "VariantPath": "path",
+    "ShreddingSchema": "schema.shredding_schema",
+}
+_PACKAGES = ("parquet", "delta", "vortex", "spark", "testing")
+
+__all__ = sorted([*_OWNERS, *_PACKAGES])  # noqa: PLE0605 - the table above is the truth
+__version__ = "0.1.0"
+
+
+def __getattr__(name: str) -> Any:
+    if name in _OWNERS:
+        value = getattr(import_module(f"{__name__}.{_OWNERS[name]}"), name)
+    elif name in _PACKAGES:
+        value = import_module(f"{__name__}.{name}")
+    else:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
+
+
+if TYPE_CHECKING:
+    from parquet_variant.array.variant_array import VariantArray as VariantArray
+    from parquet_variant.encoding.variant import Variant as Variant
+    from parquet_variant.errors import VariantError as VariantError
+    from parquet_variant.path import VariantPath as VariantPath
+    from parquet_variant.schema.shredding_schema import ShreddingSchema as ShreddingSchema
+    from parquet_variant.types import VariantType as VariantType

@@ -1,0 +1,140 @@
+"""The errors of parquet-variant: one base class, a stable reason code, and where it happened.
+
+Owns the exception classes and how a location is worded. Leaves the decision what is an error to the layer that
+raises it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+__all__ = [
+    "CastError",
+    "ConflictError",
+    "DeltaError",
+    "JsonError",
+    "MalformedVariantError",
+    "PathError",
+    "SchemaError",
+    "VariantError",
+    "VariantFileError",
+]
+
+
+class VariantError(ValueError):
+    """Anything that parquet-variant refuses.
+
+    Parameters
+    ----------
+    message
+        One line that names the offending value and says what to do.
+    reason
+        A stable code for machines, such as ``"truncated"`` or ``"duplicate-key"``.
+    file, row, path, offset
+        Where it happened: a file name, a 0-based row, a normalized variant path and a 0-based byte offset. Each may be
+        unknown.
+
+    Examples
+    --------
+    >>> err = VariantError("number starts with 0", reason="bad-number", row=3, offset=7)
+    >>> str(err)
+    'number starts with 0 (row 3, byte offset 7)'
+    >>> err.reason, err.row
+    ('bad-number', 3)
+    """
+
+    default_reason = "invalid"
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        reason: str | None = None,
+        file: str | None = None,
+        row: int | None = None,
+        path: str | None = None,
+        offset: int | None = None,
+    ) -> None:
+        self.message = message
+        self.reason = reason if reason is not None else self.default_reason
+        self.file = file
+        self.row = row
+        self.path = path
+        self.offset = offset
+        super().__init__(message)
+
+    def at(self, **location: Any) -> VariantError:
+        """Fill in the parts of the location that are still unknown and return the error itself."""
+        for name, value in location.items():
+            if getattr(self, name) is None:
+                setattr(self, name, value)
+        return self
+
+    def __str__(self) -> str:
+        named = (("file", self.file), ("row", self.row), ("path", self.path), ("byte offset", self.offset))
+        where = ", ".join(f"{name} {value}" for name, value in named if value is not None)
+        return f"{self.message} ({where})" if where else self.message
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Spark and multiprocessing pickle errors between processes: keyword-only arguments need help.
+        return (_rebuild, (type(self), self.message, self.reason, self.file, self.row, self.path, self.offset))
+
+
+def _rebuild(
+    cls: type[VariantError],
+    message: str,
+    reason: str,
+    file: str | None,
+    row: int | None,
+    path: str | None,
+    offset: int | None,
+) -> VariantError:
+    return cls(message, reason=reason, file=file, row=row, path=path, offset=offset)
+
+
+class MalformedVariantError(VariantError):
+    """Bytes that are not a Variant by the encoding specification."""
+
+    default_reason = "malformed"
+
+
+class JsonError(VariantError):
+    """Text that is not JSON by RFC 8259, or that the options forbid."""
+
+    default_reason = "bad-json"
+
+
+class PathError(VariantError):
+    """A path expression that cannot be read, or that does not fit where it is used."""
+
+    default_reason = "bad-path"
+
+
+class CastError(VariantError):
+    """A value that cannot be given as the type that was asked for."""
+
+    default_reason = "bad-cast"
+
+
+class SchemaError(VariantError):
+    """A shredding schema, or the shape of a Variant column, that the specification does not allow."""
+
+    default_reason = "bad-schema"
+
+
+class ConflictError(VariantError):
+    """A shredded value whose ``value`` and ``typed_value`` contradict each other."""
+
+    default_reason = "conflict"
+
+
+class VariantFileError(VariantError):
+    """A file, directory or column that is not there or cannot be used."""
+
+    default_reason = "bad-file"
+
+
+class DeltaError(VariantError):
+    """A Delta table that cannot be read or written as asked."""
+
+    default_reason = "bad-delta-table"

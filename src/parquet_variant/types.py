@@ -1,0 +1,192 @@
+"""The one table of Variant types: encoding ids, widths, and what Arrow, Parquet, Delta and Spark call them.
+
+Owns every fact of the form "type X is called Y by Z". Leaves byte layouts to `encoding` and casts to `encoding.cast`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum, StrEnum
+
+import pyarrow as pa
+
+__all__ = [
+    "DECIMAL_TYPES",
+    "EXACT_NUMERIC",
+    "INTEGERS",
+    "TYPES",
+    "TYPE_OF_ID",
+    "BasicType",
+    "PrimitiveId",
+    "TypeInfo",
+    "VariantType",
+    "decimal_type_for_precision",
+]
+
+
+class BasicType(IntEnum):
+    """The low two bits of a value's first byte (spec: "Basic Type")."""
+
+    PRIMITIVE = 0
+    SHORT_STRING = 1
+    OBJECT = 2
+    ARRAY = 3
+
+
+class PrimitiveId(IntEnum):
+    """The ``primitive_header`` ids (spec: "Encoding types"; 17 to 20 from Parquet's VariantEncoding)."""
+
+    NULL = 0
+    TRUE = 1
+    FALSE = 2
+    INT8 = 3
+    INT16 = 4
+    INT32 = 5
+    INT64 = 6
+    DOUBLE = 7
+    DECIMAL4 = 8
+    DECIMAL8 = 9
+    DECIMAL16 = 10
+    DATE = 11
+    TIMESTAMP = 12
+    TIMESTAMP_NTZ = 13
+    FLOAT = 14
+    BINARY = 15
+    STRING = 16
+    TIME = 17
+    TIMESTAMP_NANOS = 18
+    TIMESTAMP_NTZ_NANOS = 19
+    UUID = 20
+
+
+class VariantType(StrEnum):
+    """What a Variant value is: `Variant.type`. A member equals its own name as text.
+
+    Examples
+    --------
+    >>> VariantType.INT8 == "int8"
+    True
+    """
+
+    NULL = "null"
+    BOOLEAN = "boolean"
+    INT8 = "int8"
+    INT16 = "int16"
+    INT32 = "int32"
+    INT64 = "int64"
+    FLOAT = "float"
+    DOUBLE = "double"
+    DECIMAL4 = "decimal4"
+    DECIMAL8 = "decimal8"
+    DECIMAL16 = "decimal16"
+    DATE = "date"
+    TIME = "time"
+    TIMESTAMP = "timestamp"
+    TIMESTAMP_NTZ = "timestamp_ntz"
+    TIMESTAMP_NANOS = "timestamp_nanos"
+    TIMESTAMP_NTZ_NANOS = "timestamp_ntz_nanos"
+    BINARY = "binary"
+    STRING = "string"
+    UUID = "uuid"
+    ARRAY = "array"
+    OBJECT = "object"
+
+
+@dataclass(frozen=True, slots=True)
+class TypeInfo:
+    """A row of the type table.
+
+    Parameters
+    ----------
+    type
+        The Variant type.
+    ids
+        Its ``primitive_header`` ids; none for arrays and objects.
+    width
+        Bytes of value data after the header byte; None where a length or count is stored.
+    arrow
+        The Arrow type of the shredded ``typed_value``; for decimals the one of the largest precision and scale 0;
+        None for null, arrays and objects.
+    parquet
+        The ``typed_value`` type as the shredding specification prints it.
+    spark
+        The SQL name that Spark's ``schema_of_variant`` prints; None where Spark 4.3 has no such type.
+    delta
+        The name in a Delta schema string; None where Delta has no such type.
+    precision
+        For decimals, the largest number of digits.
+    """
+
+    type: VariantType
+    ids: tuple[PrimitiveId, ...]
+    width: int | None
+    arrow: pa.DataType | None
+    parquet: str
+    spark: str | None
+    delta: str | None
+    precision: int | None = None
+
+
+_P = PrimitiveId
+_V = VariantType
+_ROWS = (
+    TypeInfo(_V.NULL, (_P.NULL,), 0, None, "", "VOID", None),
+    TypeInfo(_V.BOOLEAN, (_P.TRUE, _P.FALSE), 0, pa.bool_(), "BOOLEAN", "BOOLEAN", "boolean"),
+    TypeInfo(_V.INT8, (_P.INT8,), 1, pa.int8(), "INT32 INT(8, true)", "BIGINT", "byte"),
+    TypeInfo(_V.INT16, (_P.INT16,), 2, pa.int16(), "INT32 INT(16, true)", "BIGINT", "short"),
+    TypeInfo(_V.INT32, (_P.INT32,), 4, pa.int32(), "INT32", "BIGINT", "integer"),
+    TypeInfo(_V.INT64, (_P.INT64,), 8, pa.int64(), "INT64", "BIGINT", "long"),
+    TypeInfo(_V.FLOAT, (_P.FLOAT,), 4, pa.float32(), "FLOAT", "FLOAT", "float"),
+    TypeInfo(_V.DOUBLE, (_P.DOUBLE,), 8, pa.float64(), "DOUBLE", "DOUBLE", "double"),
+    TypeInfo(_V.DECIMAL4, (_P.DECIMAL4,), 5, pa.decimal128(9), "INT32 DECIMAL(P, S)", "DECIMAL", "decimal", 9),
+    TypeInfo(_V.DECIMAL8, (_P.DECIMAL8,), 9, pa.decimal128(18), "INT64 DECIMAL(P, S)", "DECIMAL", "decimal", 18),
+    TypeInfo(
+        _V.DECIMAL16, (_P.DECIMAL16,), 17, pa.decimal128(38), "BYTE_ARRAY DECIMAL(P, S)", "DECIMAL", "decimal", 38
+    ),
+    TypeInfo(_V.DATE, (_P.DATE,), 4, pa.date32(), "INT32 DATE", "DATE", "date"),
+    TypeInfo(_V.TIME, (_P.TIME,), 8, pa.time64("us"), "INT64 TIME(false, MICROS)", None, None),
+    TypeInfo(
+        _V.TIMESTAMP, (_P.TIMESTAMP,), 8, pa.timestamp("us", "UTC"), "INT64 TIMESTAMP(true, MICROS)", "TIMESTAMP",
+        "timestamp",
+    ),
+    TypeInfo(
+        _V.TIMESTAMP_NTZ, (_P.TIMESTAMP_NTZ,), 8, pa.timestamp("us"), "INT64 TIMESTAMP(false, MICROS)",
+        "TIMESTAMP_NTZ", "timestamp_ntz",
+    ),
+    TypeInfo(
+        _V.TIMESTAMP_NANOS, (_P.TIMESTAMP_NANOS,), 8, pa.timestamp("ns", "UTC"), "INT64 TIMESTAMP(true, NANOS)",
+        None, None,
+    ),
+    TypeInfo(
+        _V.TIMESTAMP_NTZ_NANOS, (_P.TIMESTAMP_NTZ_NANOS,), 8, pa.timestamp("ns"), "INT64 TIMESTAMP(false, NANOS)",
+        None, None,
+    ),
+    TypeInfo(_V.BINARY, (_P.BINARY,), None, pa.binary(), "BYTE_ARRAY", "BINARY", "binary"),
+    TypeInfo(_V.STRING, (_P.STRING,), None, pa.string(), "BYTE_ARRAY STRING", "STRING", "string"),
+    TypeInfo(_V.UUID, (_P.UUID,), 16, pa.uuid(), "FIXED_LEN_BYTE_ARRAY(16) UUID", None, None),
+    TypeInfo(_V.ARRAY, (), None, None, "GROUP LIST", "ARRAY", "array"),
+    TypeInfo(_V.OBJECT, (), None, None, "GROUP", "OBJECT", "struct"),
+)  # fmt: skip
+
+TYPES: dict[VariantType, TypeInfo] = {row.type: row for row in _ROWS}
+TYPE_OF_ID: dict[PrimitiveId, TypeInfo] = {primitive: row for row in _ROWS for primitive in row.ids}
+
+INTEGERS = (VariantType.INT8, VariantType.INT16, VariantType.INT32, VariantType.INT64)
+DECIMAL_TYPES = (VariantType.DECIMAL4, VariantType.DECIMAL8, VariantType.DECIMAL16)
+# The specification's "Exact Numeric" logical type: one number, whatever its width.
+EXACT_NUMERIC = frozenset(INTEGERS + DECIMAL_TYPES)
+
+
+def decimal_type_for_precision(precision: int) -> VariantType:
+    """The narrowest decimal type for a number of digits (spec: the decimal table).
+
+    Examples
+    --------
+    >>> decimal_type_for_precision(10)
+    <VariantType.DECIMAL8: 'decimal8'>
+    """
+    for variant_type in DECIMAL_TYPES:
+        limit = TYPES[variant_type].precision
+        if limit is not None and 1 <= precision <= limit:
+            return variant_type
+    raise ValueError(f"decimal precision {precision} is outside 1 to 38")
