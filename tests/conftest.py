@@ -1,0 +1,93 @@
+"""Fixtures shared by every layer's tests: where the test data is, one Spark session a process, Hypothesis profiles.
+
+Owns the rule that absent data or an absent Java skips a test with the reason, never fails it, and that all tests that
+use Spark run in one xdist worker. Leaves helpers of a single layer to that layer's own directory.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+ROOT = Path(__file__).resolve().parent.parent
+
+_COMMON = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow, HealthCheck.data_too_large]}
+# Bounded, for every run of the suite; `make fuzz` asks for the long one.
+settings.register_profile("ci", max_examples=40, derandomize=True, **_COMMON)
+settings.register_profile("fuzz", max_examples=5_000, **_COMMON)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Give every Spark test the marker `spark`, and one xdist group: a second JVM costs more than it gains."""
+    for item in items:
+        if "spark" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.spark)
+        if item.get_closest_marker("spark") is not None:
+            item.add_marker(pytest.mark.xdist_group("spark"))
+
+
+def _data_directory(variable: str, default: str, *parts: str) -> Path:
+    """The directory that an environment variable (or its default beside the repository) names; skips if absent."""
+    directory = Path(os.environ.get(variable) or ROOT / default).resolve().joinpath(*parts)
+    if not directory.is_dir():
+        pytest.skip(f"no test data in {directory}: set {variable} to where it is")
+    return directory
+
+
+@pytest.fixture(scope="session")
+def variant_test_data() -> Path:
+    """The directory that holds `data/`, `delta-golden/`, `json-test-suite/`, `spec/`."""
+    return _data_directory("VARIANT_TEST_DATA", "../shared")
+
+
+@pytest.fixture(scope="session")
+def parquet_test_data() -> Path:
+    """Apache's parquet-testing corpus: `shredded_variant/` and `variant/`."""
+    return _data_directory("PARQUET_TEST_DATA", "../shared/parquet-testing")
+
+
+@pytest.fixture(scope="session")
+def json_test_suite() -> Path:
+    """JSONTestSuite: `y_*.json` must be read, `n_*.json` must be refused."""
+    return _data_directory("VARIANT_TEST_DATA", "../shared", "json-test-suite")
+
+
+@pytest.fixture(scope="session")
+def delta_golden() -> Path:
+    """Delta tables with shredded variants that other engines wrote."""
+    return _data_directory("VARIANT_TEST_DATA", "../shared", "delta-golden")
+
+
+@pytest.fixture(scope="session")
+def usgs_sample() -> Path:
+    """The earthquakes that ship with the repository: always there."""
+    return ROOT / "examples" / "usgs_earthquakes.ndjson"
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """One small local Spark session for all tests of this process."""
+    pytest.importorskip("pyspark", reason="PySpark is not installed")
+    session_module = pytest.importorskip("parquet_variant.spark.session", reason="no session helper")
+    scratch = tmp_path_factory.mktemp("spark")
+    session = session_module.local_session(
+        app_name="parquet-variant tests",
+        cores=1,
+        memory="1g",
+        config={
+            "spark.ui.enabled": "false",
+            "spark.sql.shuffle.partitions": "2",
+            "spark.sql.warehouse.dir": str(scratch / "warehouse"),
+            "spark.local.dir": str(scratch / "local"),
+            "spark.driver.extraJavaOptions": f"-Dderby.system.home={scratch}",
+        },
+    )
+    yield session
+    session.stop()
