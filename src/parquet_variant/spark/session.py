@@ -1,0 +1,109 @@
+"""A local Spark session that works out of the box: Java found, workers on this interpreter, quiet.
+
+Owns the settings of a local session. Leaves finding Java to `java`; a session made elsewhere works just as well with
+everything in this package.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from parquet_variant.errors import VariantError
+from parquet_variant.spark.java import find_java
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["local_session"]
+
+_JAVA_OPTIONS = "spark.driver.extraJavaOptions"
+
+
+def local_session(
+    app: str = "parquet-variant", cores: int | None = None, memory: str = "2g", **conf: str
+) -> SparkSession:
+    """Start a Spark session on this machine, or give the one that is already running in this process.
+
+    Parameters
+    ----------
+    app
+        Its name.
+    cores
+        Threads that run tasks; all cores by default.
+    memory
+        Heap of the JVM, as Spark spells it. The Python workers come on top.
+    **conf
+        Further Spark settings, which win over the ones made here (Java options are added to them):
+        ``local_session(**{"spark.sql.session.timeZone": "UTC"})``.
+
+    Returns
+    -------
+    SparkSession
+        With the ``variant`` data source registered.
+
+    Raises
+    ------
+    VariantError
+        With reason ``"no-spark"`` or ``"no-java"`` if PySpark or Java 17+ is missing, ``"java-failed"`` if the JVM does
+        not start.
+    """
+    try:
+        from pyspark.errors import PySparkRuntimeError
+        from pyspark.sql import SparkSession
+    except ImportError as error:
+        raise VariantError(
+            "PySpark is not installed: run: pip install 'parquet-variant[spark]'", reason="no-spark"
+        ) from error
+    active = SparkSession.getActiveSession()
+    if active is None:
+        threads = cores or os.cpu_count() or 1
+        builder = SparkSession.builder.master(f"local[{threads}]").appName(app)
+        settings = _settings(threads, memory)
+        if _JAVA_OPTIONS in conf:
+            conf[_JAVA_OPTIONS] = f"{settings[_JAVA_OPTIONS]} {conf[_JAVA_OPTIONS]}"
+        for key, value in {**settings, **conf}.items():
+            builder = builder.config(key, value)
+        try:
+            with _environment():
+                active = builder.getOrCreate()
+        except PySparkRuntimeError as error:
+            raise VariantError(f"Spark did not start with {find_java().java}: {error}", reason="java-failed") from error
+    return active
+
+
+def _settings(threads: int, memory: str) -> dict[str, str]:
+    log4j = Path(__file__).with_name("log4j2.properties").as_uri()
+    return {
+        "spark.driver.memory": memory,
+        _JAVA_OPTIONS: f"-Dlog4j2.configurationFile={log4j}",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        # Loopback only: a local session needs no other network, and looking the host up may be slow or fail.
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.sql.shuffle.partitions": str(threads),
+        "spark.sql.execution.arrow.pyspark.enabled": "true",
+        # Off by default in Spark 4.3; without it no filter reaches a Python data source.
+        "spark.sql.python.filterPushdown.enabled": "true",
+    }
+
+
+@contextmanager
+def _environment() -> Iterator[None]:
+    """Set what the JVM and the workers read while they start, and put `JAVA_HOME` back afterwards."""
+    before = os.environ.get("JAVA_HOME")
+    os.environ["JAVA_HOME"] = str(find_java().spark_home())
+    # Read again at every job, so they stay.
+    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ["JAVA_HOME"]
+        else:
+            os.environ["JAVA_HOME"] = before
