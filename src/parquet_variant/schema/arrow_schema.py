@@ -1,0 +1,80 @@
+"""Logical Arrow schemas in and out.
+
+Owns what becomes of Arrow types that Variant does not have: unsigned integers widen, large and view types and
+dictionaries give their plain type, seconds and milliseconds become microseconds, maps and nulls stay untyped, a Variant
+storage struct gives its own schema. Leaves storage structs themselves to `final_storage`.
+"""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from parquet_variant.errors import SchemaError
+from parquet_variant.schema.final_storage import final_storage_type, schema_of_final
+from parquet_variant.schema.primitive_types import lenient_primitive
+from parquet_variant.schema.shredding_schema import ShreddingSchema, Steps
+from parquet_variant.schema.steps import render_steps
+from parquet_variant.schema.storage_shape import is_binary, is_list
+
+__all__ = ["schema_from_arrow", "schema_to_arrow"]
+
+
+def schema_from_arrow(arrow: pa.Schema | pa.DataType) -> ShreddingSchema:
+    """Take the shredding schema from an Arrow schema or type.
+
+    Raises
+    ------
+    SchemaError
+        For a type that no Variant type holds: nanosecond times, durations, intervals, unions, decimals over 38 digits
+        (``unsupported-type``).
+
+    Examples
+    --------
+    >>> schema_from_arrow(pa.schema({"a": pa.uint32(), "m": pa.map_(pa.string(), pa.int8())})).to_ddl()
+    'a bigint, m variant'
+    """
+    return _node(pa.struct(list(arrow)) if isinstance(arrow, pa.Schema) else arrow, ())
+
+
+def _node(arrow: pa.DataType, steps: Steps) -> ShreddingSchema:
+    if is_list(arrow) or pa.types.is_fixed_size_list(arrow):
+        return ShreddingSchema.array(_node(arrow.value_type, (*steps, None)))
+    if pa.types.is_struct(arrow):
+        if _is_variant(arrow):
+            return schema_of_final(arrow)
+        fields = {field.name: _node(field.type, (*steps, field.name)) for field in arrow}
+        if len(fields) < arrow.num_fields:
+            raise SchemaError("two fields have one name", reason="duplicate-field", path=render_steps(steps))
+        return ShreddingSchema.object(fields) if fields else ShreddingSchema.variant()
+    if pa.types.is_map(arrow) or pa.types.is_null(arrow):
+        return ShreddingSchema.variant()
+    primitive = lenient_primitive(arrow)
+    if primitive is None:
+        raise SchemaError(
+            f"no Variant type holds {arrow}; cast the column first", reason="unsupported-type", path=render_steps(steps)
+        )
+    return ShreddingSchema.primitive(primitive)
+
+
+def _is_variant(arrow: pa.StructType) -> bool:
+    types = {field.name: field.type for field in arrow}
+    return (
+        types.keys() <= {"metadata", "value", "typed_value"}
+        and is_binary(types.get("metadata", pa.null()))
+        and len(types) > 1
+    )
+
+
+def schema_to_arrow(schema: ShreddingSchema) -> pa.DataType:
+    """Give the logical Arrow type of a schema.
+
+    Examples
+    --------
+    >>> print(schema_to_arrow(ShreddingSchema.from_ddl("a array<int>, b variant")))
+    struct<a: list<element: int32>, b: struct<metadata: binary not null, value: binary not null>>
+    """
+    if schema.element is not None:
+        return pa.list_(pa.field("element", schema_to_arrow(schema.element)))
+    if schema.kind == "object":
+        return pa.struct([pa.field(name, schema_to_arrow(child)) for name, child in schema.fields])
+    return final_storage_type(schema) if schema.type is None else schema.type

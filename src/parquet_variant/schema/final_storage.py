@@ -1,0 +1,95 @@
+"""The storage struct of the final layout: ``metadata``, ``value``, ``typed_value``.
+
+Owns its canonical shape and which other shapes are read (spec: parquet-variant-shredding, "Value Shredding" to
+"Nesting"): fields found by name; ``value`` or ``typed_value`` may be missing from the file; groups may be optional
+though they should be required; names that start with ``_`` are ignored, any other extra field is refused. Leaves the
+values to `shredding.layouts.final` and the Parquet types to `parquet.validate`.
+"""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from parquet_variant.schema.primitive_types import stored_primitive
+from parquet_variant.schema.shredding_schema import ShreddingSchema, Steps
+from parquet_variant.schema.storage_shape import fields_of, is_list, refuse, value_fields
+
+__all__ = ["final_storage_type", "schema_of_final"]
+
+
+def final_storage_type(schema: ShreddingSchema) -> pa.StructType:
+    """Give the canonical storage struct of a schema.
+
+    ``value`` is always there; it is required only where nothing is shredded at all.
+
+    Examples
+    --------
+    >>> print(final_storage_type(ShreddingSchema.from_ddl("array<date>")))
+    struct<metadata: binary not null, value: binary,
+        typed_value: list<element: struct<value: binary, typed_value: date32[day]> not null>>
+    """
+    metadata = pa.field("metadata", pa.binary(), nullable=False)
+    if schema.kind == "variant":
+        return pa.struct([metadata, pa.field("value", pa.binary(), nullable=False)])
+    return pa.struct([metadata, *_pair(schema)])
+
+
+def _pair(schema: ShreddingSchema) -> list[pa.Field]:
+    value = pa.field("value", pa.binary())
+    return [value] if schema.kind == "variant" else [value, pa.field("typed_value", _typed(schema))]
+
+
+def _typed(schema: ShreddingSchema) -> pa.DataType:
+    if schema.element is not None:
+        return pa.list_(pa.field("element", pa.struct(_pair(schema.element)), nullable=False))
+    if schema.kind == "object":
+        return pa.struct([pa.field(name, pa.struct(_pair(child)), nullable=False) for name, child in schema.fields])
+    return schema.type
+
+
+def schema_of_final(storage: pa.DataType) -> ShreddingSchema:
+    """Read the schema out of a storage struct.
+
+    Raises
+    ------
+    SchemaError
+        With the path of the group, and a reason: ``no-metadata``, ``no-value`` (neither ``value`` nor
+        ``typed_value``), ``unknown-field``, ``duplicate-field``, ``not-binary``, ``not-a-group``,
+        ``unsupported-type``, ``empty-object``.
+
+    Examples
+    --------
+    >>> schema_of_final(pa.struct({"metadata": pa.binary(), "typed_value": pa.large_string()})).to_ddl()
+    'string'
+    >>> schema_of_final(pa.struct({"metadata": pa.binary(), "typed_value": pa.uint32()}))
+    Traceback (most recent call last):
+    ...
+    parquet_variant.errors.SchemaError: typed_value is uint32, which is not a shredded value type (path $)
+    """
+    fields = value_fields(storage, ("metadata", "value", "typed_value"), ())
+    if "metadata" not in fields:
+        raise refuse("the group has no 'metadata'; it is not a Variant", (), "no-metadata")
+    return _node(fields, ())
+
+
+def _node(fields: dict[str, pa.Field], steps: Steps) -> ShreddingSchema:
+    if "typed_value" not in fields:
+        if "value" not in fields:
+            raise refuse("the group has neither 'value' nor 'typed_value'", steps, "no-value")
+        return ShreddingSchema.variant()
+    typed = fields["typed_value"].type
+    if is_list(typed):
+        return ShreddingSchema.array(_below(typed.value_type, (*steps, None)))
+    if pa.types.is_struct(typed):
+        children = fields_of(typed, steps)
+        if not children:
+            raise refuse("'typed_value' is a group without fields", steps, "empty-object")
+        return ShreddingSchema.object({name: _below(child.type, (*steps, name)) for name, child in children.items()})
+    primitive = stored_primitive(typed)
+    if primitive is None:
+        raise refuse(f"typed_value is {typed}, which is not a shredded value type", steps, "unsupported-type")
+    return ShreddingSchema.primitive(primitive)
+
+
+def _below(group: pa.DataType, steps: Steps) -> ShreddingSchema:
+    return _node(value_fields(group, ("value", "typed_value"), steps), steps)

@@ -1,0 +1,162 @@
+"""Which Arrow types a shredded ``typed_value`` may have, and their names in DDL.
+
+Owns the canonical Arrow type of every primitive node and the two ways to get there: strict (what is stored in a file)
+and lenient (what a user hands in). Leaves nested types to `arrow_schema` and `final_storage`.
+"""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from parquet_variant.errors import SchemaError
+
+__all__ = ["DDL_NAMES", "canonical_primitive", "ddl_name", "decimal", "lenient_primitive", "stored_primitive"]
+
+MAX_PRECISION = 38
+
+# Spark's names first: they are the ones that are printed. Decimals are spelled with their precision and scale.
+_PRINTED: dict[str, pa.DataType] = {
+    "boolean": pa.bool_(),
+    "tinyint": pa.int8(),
+    "smallint": pa.int16(),
+    "int": pa.int32(),
+    "bigint": pa.int64(),
+    "float": pa.float32(),
+    "double": pa.float64(),
+    "date": pa.date32(),
+    "time": pa.time64("us"),
+    "timestamp": pa.timestamp("us", "UTC"),
+    "timestamp_ntz": pa.timestamp("us"),
+    "timestamp_nanos": pa.timestamp("ns", "UTC"),
+    "timestamp_ntz_nanos": pa.timestamp("ns"),
+    "binary": pa.binary(),
+    "string": pa.string(),
+    "uuid": pa.uuid(),
+}
+_ALIASES = {
+    "bool": "boolean",
+    "byte": "tinyint",
+    "int8": "tinyint",
+    "short": "smallint",
+    "int16": "smallint",
+    "integer": "int",
+    "int32": "int",
+    "long": "bigint",
+    "int64": "bigint",
+    "real": "float",
+    "float32": "float",
+    "float64": "double",
+    "timestamp_ltz": "timestamp",
+}
+DDL_NAMES: dict[str, pa.DataType] = _PRINTED | {alias: _PRINTED[name] for alias, name in _ALIASES.items()}
+_NAME_OF: dict[pa.DataType, str] = {arrow: name for name, arrow in _PRINTED.items()}
+_CANONICAL = frozenset(_NAME_OF)
+
+
+def ddl_name(arrow: pa.DataType) -> str:
+    """Name a canonical primitive type as DDL does.
+
+    Examples
+    --------
+    >>> ddl_name(pa.decimal128(10, 2)), ddl_name(pa.timestamp("us"))
+    ('decimal(10,2)', 'timestamp_ntz')
+    """
+    if pa.types.is_decimal(arrow):
+        return f"decimal({arrow.precision},{arrow.scale})"
+    return _NAME_OF[arrow]
+
+
+def canonical_primitive(arrow: pa.DataType) -> pa.DataType:
+    """Return `arrow` if it is the canonical type of a primitive node.
+
+    Raises
+    ------
+    SchemaError
+        For every other type, with the nearest way out.
+    """
+    if arrow in _CANONICAL:
+        return arrow
+    if pa.types.is_decimal128(arrow):
+        return decimal(arrow.precision, arrow.scale)
+    raise SchemaError(
+        f"{arrow} is not a shredded value type; use one of {', '.join(_PRINTED)}, decimal(p,s), "
+        "or ShreddingSchema.from_arrow, which normalises",
+        reason="unsupported-type",
+    )
+
+
+def stored_primitive(arrow: pa.DataType) -> pa.DataType | None:
+    """Return the canonical type of a stored ``typed_value`` column, or None for one that the specification forbids.
+
+    Only the Arrow form may differ (large, view, dictionary-encoded; any decimal width), never the values: unsigned
+    integers, milliseconds and the like give None (spec: "Shredded Value Types").
+
+    Examples
+    --------
+    >>> stored_primitive(pa.large_string()), stored_primitive(pa.uint32())
+    (DataType(string), None)
+    """
+    if pa.types.is_dictionary(arrow) or pa.types.is_run_end_encoded(arrow):
+        return stored_primitive(arrow.value_type)
+    if pa.types.is_large_string(arrow) or pa.types.is_string_view(arrow):
+        return pa.string()
+    if pa.types.is_large_binary(arrow) or pa.types.is_binary_view(arrow):
+        return pa.binary()
+    if pa.types.is_timestamp(arrow) and arrow.tz is not None:
+        arrow = pa.timestamp(arrow.unit, "UTC")  # an instant, whatever zone it is shown in
+    if pa.types.is_decimal(arrow):
+        fits = 0 <= arrow.scale <= arrow.precision <= MAX_PRECISION
+        return pa.decimal128(arrow.precision, arrow.scale) if fits else None
+    if arrow == pa.binary(16):
+        return pa.uuid()  # Arrow readers that do not know UUID give its bytes
+    return arrow if arrow in _CANONICAL else None
+
+
+# What a user's Arrow schema may hold beyond the stored types; each target holds every value of its source.
+_LENIENT: dict[pa.DataType, pa.DataType] = {
+    pa.uint8(): pa.int16(),
+    pa.uint16(): pa.int32(),
+    pa.uint32(): pa.int64(),
+    pa.uint64(): pa.decimal128(20, 0),
+    pa.float16(): pa.float32(),
+    pa.date64(): pa.date32(),
+    pa.time32("s"): pa.time64("us"),
+    pa.time32("ms"): pa.time64("us"),
+    pa.timestamp("s"): pa.timestamp("us"),
+    pa.timestamp("ms"): pa.timestamp("us"),
+}
+
+
+def lenient_primitive(arrow: pa.DataType) -> pa.DataType | None:
+    """Return the canonical type that holds the values of a user's Arrow type, or None if there is none.
+
+    Examples
+    --------
+    >>> lenient_primitive(pa.uint64()), lenient_primitive(pa.timestamp("ms", "Europe/Paris"))
+    (Decimal128Type(decimal128(20, 0)), TimestampType(timestamp[us, tz=UTC]))
+    """
+    if pa.types.is_dictionary(arrow) or pa.types.is_run_end_encoded(arrow):
+        return lenient_primitive(arrow.value_type)
+    if pa.types.is_fixed_size_binary(arrow):
+        return pa.binary()
+    if pa.types.is_timestamp(arrow) and arrow.tz is not None:
+        return pa.timestamp("ns" if arrow.unit == "ns" else "us", "UTC")
+    if pa.types.is_decimal(arrow) and arrow.scale < 0 and arrow.precision - arrow.scale <= MAX_PRECISION:
+        return pa.decimal128(arrow.precision - arrow.scale, 0)
+    return _LENIENT.get(arrow) or stored_primitive(arrow)
+
+
+def decimal(precision: int, scale: int) -> pa.DataType:
+    """Return the canonical decimal type.
+
+    Raises
+    ------
+    SchemaError
+        If precision is not 1 to 38, or scale not 0 to precision (``bad-decimal``).
+    """
+    if not (1 <= precision <= MAX_PRECISION and 0 <= scale <= precision):
+        raise SchemaError(
+            f"decimal({precision},{scale}) is not storable: precision is 1 to 38, scale 0 to precision",
+            reason="bad-decimal",
+        )
+    return pa.decimal128(precision, scale)

@@ -1,0 +1,328 @@
+"""`ShreddingSchema`: which paths of a Variant become typed columns.
+
+Owns the tree, its invariants and how it is walked. Leaves every spelling (DDL, JSON, Arrow, storage, printed tree) and
+the algebra (merge, diff) to the modules beside it; the methods here only forward.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
+
+import pyarrow as pa
+
+from parquet_variant.errors import SchemaError
+from parquet_variant.schema.primitive_types import canonical_primitive
+
+if TYPE_CHECKING:
+    from parquet_variant.schema.diff import SchemaChange
+
+__all__ = ["MAX_DEPTH", "Kind", "ShreddingSchema", "Steps"]
+
+Kind = Literal["variant", "primitive", "array", "object"]
+# A place in a schema: names of fields, and None for "every element of the array".
+Steps = tuple[str | None, ...]
+
+# Two Arrow structs a level: deeper than any Parquet reader goes, shallow enough for recursion everywhere.
+MAX_DEPTH = 200
+
+
+@dataclass(frozen=True, slots=True)
+class ShreddingSchema:
+    """An immutable, hashable tree that says what is shredded as which type.
+
+    Build it with `variant`, `primitive`, `array` and `object`, or read it with one of the ``from_`` methods.
+
+    Parameters
+    ----------
+    kind
+        ``"variant"``: nothing is typed here, all is in ``value``; ``"primitive"``: a typed column; ``"array"``: a list
+        of shredded elements; ``"object"``: a group of shredded fields.
+    type
+        The canonical Arrow type of a primitive, else None.
+    element
+        The schema of an array's elements, else None.
+    fields
+        The fields of an object, sorted by the UTF-8 bytes of their names, else empty.
+
+    Examples
+    --------
+    >>> schema = ShreddingSchema.from_ddl("id bigint, tags array<string>")
+    >>> schema == ShreddingSchema.object(
+    ...     {"tags": ShreddingSchema.array(ShreddingSchema.primitive(pa.string())), "id": pa.int64()}
+    ... )
+    True
+    >>> print(schema)
+    object
+    ├─ id: bigint
+    └─ tags: array
+       └─ [*]: string
+    """
+
+    kind: Kind
+    type: pa.DataType | None = None
+    element: ShreddingSchema | None = None
+    fields: tuple[tuple[str, ShreddingSchema], ...] = ()
+    depth: int = field(init=False, repr=False, compare=False, default=1)
+
+    def __post_init__(self) -> None:
+        given = (self.type is not None, self.element is not None, bool(self.fields))
+        wanted = (self.kind == "primitive", self.kind == "array", self.kind == "object")
+        if self.kind == "object" and not self.fields:
+            raise SchemaError(
+                "an object schema needs a field: Parquet has no empty groups; use a variant node",
+                reason="empty-object",
+            )
+        if given != wanted or self.kind not in ("variant", "primitive", "array", "object"):
+            raise SchemaError(f"a {self.kind!r} node cannot be made from these parts; use the constructors")
+        if self.type is not None:
+            object.__setattr__(self, "type", canonical_primitive(self.type))
+        names = [name for name, _ in self.fields]
+        if sorted(set(names)) != names:  # code point order is the order of UTF-8 bytes
+            raise SchemaError(f"object fields must be sorted and unique: {names[:5]}; use ShreddingSchema.object")
+        below = [child.depth for child in self.children()]
+        object.__setattr__(self, "depth", 1 + max(below, default=0))
+        if self.depth > MAX_DEPTH:
+            raise SchemaError(f"a shredding schema may be {MAX_DEPTH} levels deep", reason="too-deep")
+
+    # ---- constructors
+
+    @classmethod
+    def variant(cls) -> ShreddingSchema:
+        """Make the node of which nothing is shredded."""
+        return cls("variant")
+
+    @classmethod
+    def primitive(cls, type: pa.DataType) -> ShreddingSchema:
+        """Make a typed column.
+
+        Parameters
+        ----------
+        type
+            The Arrow type, as in the type table: bool, int8 to int64, float32, float64, decimal128 (precision 1 to 38,
+            scale 0 to precision), date32, time64[us], timestamp us or ns with UTC or without a zone, binary, string,
+            uuid.
+
+        Raises
+        ------
+        SchemaError
+            For any other type (``unsupported-type``, ``bad-decimal``).
+        """
+        return cls("primitive", type=type)
+
+    @classmethod
+    def array(cls, element: ShreddingSchema | pa.DataType) -> ShreddingSchema:
+        """Make a list whose elements are shredded as `element`."""
+        return cls("array", element=_node(element))
+
+    @classmethod
+    def object(cls, fields: Mapping[str, ShreddingSchema | pa.DataType]) -> ShreddingSchema:
+        """Make a group of shredded fields, in any order.
+
+        Raises
+        ------
+        SchemaError
+            Without fields (``empty-object``), or if a name is not Unicode text (``bad-name``).
+        """
+        for name in fields:
+            if not isinstance(name, str) or not _encodes(name):
+                raise SchemaError(f"field name {name!r} is not Unicode text", reason="bad-name")
+        return cls("object", fields=tuple((name, _node(fields[name])) for name in sorted(fields)))
+
+    # ---- looking around
+
+    def children(self) -> tuple[ShreddingSchema, ...]:
+        """Give the nodes one level below."""
+        return (self.element,) if self.element is not None else tuple(child for _, child in self.fields)
+
+    def field(self, name: str) -> ShreddingSchema | None:
+        """Give the schema of an object's field, or None if it is not shredded."""
+        return dict(self.fields).get(name)
+
+    def walk(self) -> Iterator[tuple[Steps, ShreddingSchema]]:
+        """Yield every node with its place, parents first, fields in the order of their bytes.
+
+        A place is a tuple of field names, with None for "every element".
+
+        Examples
+        --------
+        >>> [(steps, node.kind) for steps, node in ShreddingSchema.from_ddl("a array<int>").walk()]
+        [((), 'object'), (('a',), 'array'), (('a', None), 'primitive')]
+        """
+        stack: list[tuple[Steps, ShreddingSchema]] = [((), self)]
+        while stack:
+            steps, node = stack.pop()
+            yield steps, node
+            if node.element is not None:
+                stack.append(((*steps, None), node.element))
+            stack.extend(((*steps, name), child) for name, child in reversed(node.fields))
+
+    def leaves(self) -> Iterator[tuple[Steps, ShreddingSchema]]:
+        """Yield the nodes without children: primitives and untyped variants."""
+        return ((steps, node) for steps, node in self.walk() if not node.children())
+
+    def get(self, steps: Steps | list[str | None]) -> ShreddingSchema | None:
+        """Give the node at a place, or None if the schema does not go there.
+
+        Examples
+        --------
+        >>> ShreddingSchema.from_ddl("a struct<b: int>").get(("a", "b")).to_ddl()
+        'int'
+        """
+        node: ShreddingSchema | None = self
+        for step in steps:
+            if node is None:
+                return None
+            node = node.element if step is None else node.field(step)
+        return node
+
+    # ---- spellings
+
+    @classmethod
+    def from_ddl(cls, text: str) -> ShreddingSchema:
+        """Read DDL: columns (``"a bigint, b array<string>"``) or one type (``"struct<a: bigint>"``, ``"bigint"``).
+
+        See `parquet_variant.schema.ddl` for the names of the types.
+
+        Raises
+        ------
+        SchemaError
+            With the byte offset, reason ``bad-ddl``.
+        """
+        from parquet_variant.schema.ddl import parse_ddl
+
+        return parse_ddl(text)
+
+    def to_ddl(self) -> str:
+        """Write the DDL that `from_ddl` takes back.
+
+        Examples
+        --------
+        >>> ShreddingSchema.from_ddl("struct<`a b`: decimal(10, 2), v variant>").to_ddl()
+        '`a b` decimal(10,2), v variant'
+        """
+        from parquet_variant.schema.ddl import render_ddl
+
+        return render_ddl(self)
+
+    @classmethod
+    def from_arrow(cls, arrow: pa.Schema | pa.DataType) -> ShreddingSchema:
+        """Take the schema from a logical Arrow schema or type; see `parquet_variant.schema.arrow_schema`.
+
+        Raises
+        ------
+        SchemaError
+            For an Arrow type that no Variant type holds (``unsupported-type``).
+        """
+        from parquet_variant.schema.arrow_schema import schema_from_arrow
+
+        return schema_from_arrow(arrow)
+
+    def to_arrow(self) -> pa.DataType:
+        """Give the logical Arrow type: plain typed fields, with ``struct<metadata, value>`` for untyped nodes."""
+        from parquet_variant.schema.arrow_schema import schema_to_arrow
+
+        return schema_to_arrow(self)
+
+    @classmethod
+    def from_storage(cls, storage: pa.DataType) -> ShreddingSchema:
+        """Read the schema out of a storage struct of the final layout; see `parquet_variant.schema.final_storage`.
+
+        Raises
+        ------
+        SchemaError
+            If the specification does not allow the struct.
+        """
+        from parquet_variant.schema.final_storage import schema_of_final
+
+        return schema_of_final(storage)
+
+    def storage_type(self) -> pa.StructType:
+        """Give the canonical storage struct of the final layout."""
+        from parquet_variant.schema.final_storage import final_storage_type
+
+        return final_storage_type(self)
+
+    @classmethod
+    def from_json(cls, text: str | Mapping[str, Any]) -> ShreddingSchema:
+        """Read what `to_json` wrote, as text or already parsed.
+
+        Raises
+        ------
+        SchemaError
+            For text that is not JSON or not a schema (``bad-json-schema``).
+        """
+        from parquet_variant.schema.json_form import schema_from_json
+
+        return schema_from_json(text)
+
+    def to_json(self) -> str:
+        """Write the schema as JSON: a type name, ``{"array": …}`` or ``{"object": {name: …}}``.
+
+        Examples
+        --------
+        >>> ShreddingSchema.from_ddl("a int, b array<date>").to_json()
+        '{"object": {"a": "int", "b": {"array": "date"}}}'
+        """
+        from parquet_variant.schema.json_form import schema_to_json
+
+        return schema_to_json(self)
+
+    def to_tree(self) -> str:
+        """Print the schema as a tree, one line a node."""
+        from parquet_variant.schema.tree import render_tree
+
+        return render_tree(self)
+
+    def __str__(self) -> str:
+        return self.to_tree()
+
+    # ---- algebra
+
+    def merge(self, other: ShreddingSchema) -> ShreddingSchema:
+        """Unite two schemas; where the types differ, the least numeric type that holds both, else untyped.
+
+        Associative, commutative and idempotent.
+
+        Examples
+        --------
+        >>> a, b = ShreddingSchema.from_ddl("a int, b date"), ShreddingSchema.from_ddl("a decimal(4,2), b string")
+        >>> a.merge(b).to_ddl()
+        'a decimal(12,2), b variant'
+        """
+        from parquet_variant.schema.merge import merge_schemas
+
+        return merge_schemas(self, other)
+
+    def diff(self, other: ShreddingSchema) -> list[SchemaChange]:
+        """List what changes from this schema to `other`, in the order of the paths.
+
+        Examples
+        --------
+        >>> old, new = ShreddingSchema.from_ddl("a int, b date"), ShreddingSchema.from_ddl("a bigint, c date")
+        >>> for change in old.diff(new):
+        ...     print(change)
+        $.a: int -> bigint
+        $.b: date -> (not shredded)
+        $.c: (not shredded) -> date
+        """
+        from parquet_variant.schema.diff import diff_schemas
+
+        return diff_schemas(self, other)
+
+
+def _node(given: ShreddingSchema | pa.DataType) -> ShreddingSchema:
+    if isinstance(given, ShreddingSchema):
+        return given
+    if isinstance(given, pa.DataType):
+        return ShreddingSchema.primitive(given)
+    raise SchemaError(f"{given!r} is neither a ShreddingSchema nor an Arrow type")
+
+
+def _encodes(name: str) -> bool:
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

@@ -1,0 +1,79 @@
+"""What the storage structs of all three layouts have in common: how their groups and columns are looked at.
+
+Owns finding fields by name and telling binaries, groups and lists apart. Leaves each layout's rules to its own module.
+"""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from parquet_variant.errors import SchemaError
+from parquet_variant.schema.shredding_schema import Steps
+from parquet_variant.schema.steps import render_steps
+
+__all__ = ["fields_of", "is_binary", "is_list", "refuse", "value_fields"]
+
+
+def refuse(message: str, steps: Steps, reason: str) -> SchemaError:
+    """Make the error for a storage struct that a layout does not allow."""
+    return SchemaError(message, reason=reason, path=render_steps(steps))
+
+
+def is_binary(arrow: pa.DataType) -> bool:
+    """Tell whether a type holds bytes, in any Arrow form.
+
+    Examples
+    --------
+    >>> is_binary(pa.dictionary(pa.int32(), pa.binary())), is_binary(pa.string())
+    (True, False)
+    """
+    if pa.types.is_dictionary(arrow) or pa.types.is_run_end_encoded(arrow):
+        return is_binary(arrow.value_type)
+    return pa.types.is_binary(arrow) or pa.types.is_large_binary(arrow) or pa.types.is_binary_view(arrow)
+
+
+def is_list(arrow: pa.DataType) -> bool:
+    """Tell whether a type is a list of any length, in any Arrow form."""
+    return (
+        pa.types.is_list(arrow)
+        or pa.types.is_large_list(arrow)
+        or pa.types.is_list_view(arrow)
+        or pa.types.is_large_list_view(arrow)
+    )
+
+
+def fields_of(arrow: pa.DataType, steps: Steps) -> dict[str, pa.Field]:
+    """Give a group's fields by name.
+
+    Raises
+    ------
+    SchemaError
+        If it is no struct (``not-a-group``) or has a name twice (``duplicate-field``).
+    """
+    if not pa.types.is_struct(arrow):
+        raise refuse(f"expected a group, found {arrow}", steps, "not-a-group")
+    fields = {field.name: field for field in arrow}
+    if len(fields) < arrow.num_fields:
+        raise refuse("the group has two fields of one name", steps, "duplicate-field")
+    return fields
+
+
+def value_fields(arrow: pa.DataType, allowed: tuple[str, ...], steps: Steps) -> dict[str, pa.Field]:
+    """Give the fields of one shredded value: those in `allowed`, without the ones that start with ``_``.
+
+    Raises
+    ------
+    SchemaError
+        For any other field (``unknown-field``), or one of the binary columns that is not binary (``not-binary``).
+    """
+    fields = {name: field for name, field in fields_of(arrow, steps).items() if not name.startswith("_")}
+    for name, field in fields.items():
+        if name not in allowed:
+            raise refuse(
+                f"field {name!r} is unknown beside {', '.join(allowed)}; a newer writer may have meant something by it",
+                steps,
+                "unknown-field",
+            )
+        if name in ("metadata", "value", "untyped_value") and not is_binary(field.type):
+            raise refuse(f"{name!r} is {field.type}, not binary", steps, "not-binary")
+    return fields
