@@ -1,0 +1,230 @@
+"""The actions of Delta's log as frozen dataclasses, and their JSON form.
+
+Owns the spelling of every action (PROTOCOL.md, "Actions"). Leaves which actions a commit may hold to `commit`, and the
+columnar form that a whole table's files need to `replay`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any, ClassVar
+
+__all__ = [
+    "Action",
+    "Add",
+    "CommitInfo",
+    "DeletionVector",
+    "DomainMetadata",
+    "Metadata",
+    "Protocol",
+    "Remove",
+    "Txn",
+    "parse_action",
+    "to_lines",
+]
+
+
+def _camel(name: str) -> str:
+    head, *rest = name.split("_")
+    return head + "".join(part.title() for part in rest)
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """An action: fields in snake case, JSON in camel case, absent where None."""
+
+    key: ClassVar[str] = ""
+
+    def to_dict(self) -> dict[str, Any]:
+        """The JSON object of the action, without its key."""
+        out: dict[str, Any] = {}
+        for item in fields(self):
+            value = getattr(self, item.name)
+            if value is None:
+                continue
+            if isinstance(value, Action):
+                value = value.to_dict()
+            elif isinstance(value, tuple):
+                value = list(value)
+            elif isinstance(value, Mapping):
+                value = dict(value)
+            out[_camel(item.name)] = value
+        return out
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Any:
+        """The action of a JSON object; fields that this code does not know are dropped (PROTOCOL.md: ignore them)."""
+        known = {}
+        for item in fields(cls):
+            value = data.get(_camel(item.name))
+            if value is None:
+                continue
+            if item.name == "deletion_vector":
+                value = DeletionVector.from_dict(value)
+            elif isinstance(value, list):
+                value = tuple(value)
+            known[item.name] = value
+        return cls(**known)
+
+
+@dataclass(frozen=True, slots=True)
+class Protocol(Action):
+    """What a reader and a writer must know.
+
+    Examples
+    --------
+    >>> Protocol(3, 7, ("variantType",), ("variantType",)).to_dict()["readerFeatures"]
+    ['variantType']
+    """
+
+    key: ClassVar[str] = "protocol"
+    min_reader_version: int
+    min_writer_version: int
+    reader_features: tuple[str, ...] | None = None
+    writer_features: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Metadata(Action):
+    """The table's schema, partition columns and properties."""
+
+    key: ClassVar[str] = "metaData"
+    id: str
+    schema_string: str
+    partition_columns: tuple[str, ...] = ()
+    configuration: Mapping[str, str] = field(default_factory=dict)
+    created_time: int | None = None
+    name: str | None = None
+    description: str | None = None
+    format: Mapping[str, Any] = field(default_factory=lambda: {"provider": "parquet", "options": {}})
+
+
+@dataclass(frozen=True, slots=True)
+class DeletionVector(Action):
+    """Where the deleted rows of a file are told (PROTOCOL.md, "Deletion Vector Descriptor Schema")."""
+
+    storage_type: str
+    path_or_inline_dv: str
+    size_in_bytes: int
+    cardinality: int
+    offset: int | None = None
+
+    @property
+    def unique_id(self) -> str:
+        """The part of a logical file's key that names its deletion vector.
+
+        Examples
+        --------
+        >>> DeletionVector("u", "ab", 40, 6, 4).unique_id
+        'uab@4'
+        """
+        base = self.storage_type + self.path_or_inline_dv
+        return base if self.offset is None else f"{base}@{self.offset}"
+
+
+
+
+@dataclass(frozen=True, slots=True)
+class Add(Action):
+    """A data file that belongs to the table from this version on; `path` is percent-encoded."""
+
+    key: ClassVar[str] = "add"
+    path: str
+    partition_values: Mapping[str, str | None]
+    size: int
+    modification_time: int
+    data_change: bool
+    stats: str | None = None
+    tags: Mapping[str, str] | None = None
+    deletion_vector: DeletionVector | None = None
+    base_row_id: int | None = None
+    default_row_commit_version: int | None = None
+    clustering_provider: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Remove(Action):
+    """A data file that no longer belongs to the table; a tombstone for vacuum."""
+
+    key: ClassVar[str] = "remove"
+    path: str
+    data_change: bool
+    deletion_timestamp: int | None = None
+    extended_file_metadata: bool | None = None
+    partition_values: Mapping[str, str | None] | None = None
+    size: int | None = None
+    deletion_vector: DeletionVector | None = None
+    base_row_id: int | None = None
+    default_row_commit_version: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Txn(Action):
+    """How far an application got: what makes a repeated append a no-op."""
+
+    key: ClassVar[str] = "txn"
+    app_id: str
+    version: int
+    last_updated: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DomainMetadata(Action):
+    """A named configuration that writers keep even if they do not know it."""
+
+    key: ClassVar[str] = "domainMetadata"
+    domain: str
+    configuration: str
+    removed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class CommitInfo(Action):
+    """Who did what: free JSON."""
+
+    key: ClassVar[str] = "commitInfo"
+    info: Mapping[str, Any]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The JSON object, as it is."""
+        return dict(self.info)
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Any:
+        """Keep everything."""
+        return cls(dict(data))
+
+
+_BY_KEY: dict[str, type[Action]] = {
+    action.key: action for action in (Protocol, Metadata, Add, Remove, Txn, DomainMetadata, CommitInfo)
+}
+
+
+def parse_action(line: Mapping[str, Any]) -> Action | None:
+    """The action of one parsed log line; None if its kind is unknown or it is a `cdc` action.
+
+    Examples
+    --------
+    >>> parse_action({"txn": {"appId": "a", "version": 3}})
+    Txn(app_id='a', version=3, last_updated=None)
+    """
+    for key, value in line.items():
+        kind = _BY_KEY.get(key)
+        if kind is not None and value is not None:
+            parsed: Action = kind.from_dict(value)
+            return parsed
+    return None
+
+
+def to_lines(actions: Iterable[Action]) -> bytes:
+    """The bytes of a commit file: one JSON document a line.
+
+    Examples
+    --------
+    >>> to_lines([Txn("a", 3)])
+    b'{"txn":{"appId":"a","version":3}}\\n'
+    """
+    lines = (json.dumps({a.key: a.to_dict()}, separators=(",", ":"), ensure_ascii=False) for a in actions)
+    return "".join(line + "\n" for line in lines).encode("utf-8")

@@ -1,0 +1,136 @@
+"""Z85: four bytes as five printable characters (https://rfc.zeromq.org/spec/32/), as Delta writes binary in its log.
+
+Owns the text encoding, for one value and for a whole Arrow column. Leaves what the bytes mean to `variant_stats` and
+`deletion_vector`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from parquet_variant.errors import DeltaError
+
+__all__ = ["decode", "decode_array", "encode"]
+
+_ALPHABET = np.frombuffer(
+    b"0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#", dtype=np.uint8
+)
+_BAD = 255
+_DIGIT = np.full(256, _BAD, dtype=np.uint8)
+_DIGIT[_ALPHABET] = np.arange(85, dtype=np.uint8)
+_POWERS = np.array([85**4, 85**3, 85**2, 85, 1], dtype=np.uint64)
+
+
+def encode(data: bytes) -> str:
+    """Bytes as Z85 text, padded with zero bytes to a multiple of four.
+
+    Parameters
+    ----------
+    data
+        Any bytes.
+
+    Returns
+    -------
+    str
+        Five characters for every four bytes begun.
+
+    Examples
+    --------
+    >>> encode(bytes.fromhex("864fd26fb559f75b"))
+    'HelloWorld'
+    >>> encode(b"a") == encode(b"a" + bytes(3))
+    True
+    """
+    words = np.frombuffer(data + bytes(-len(data) % 4), dtype=">u4").astype(np.uint64)
+    digits = words[:, None] // _POWERS % np.uint64(85)
+    return _ALPHABET[digits.astype(np.intp)].tobytes().decode("ascii")
+
+
+def decode(text: str) -> bytes:
+    """The bytes of a Z85 text; a last group of two to four characters gives one to three bytes.
+
+    The two examples of Delta's RFC have such an unpadded tail (53 and 49 characters), the standard has none.
+
+    Parameters
+    ----------
+    text
+        Z85 text of any length that is not one more than a multiple of five.
+
+    Returns
+    -------
+    bytes
+
+    Raises
+    ------
+    DeltaError
+        Reason ``"bad-z85"``: a character outside the alphabet, a group above 2^32 - 1, or a tail of one character.
+
+    Examples
+    --------
+    >>> decode("HelloWorld").hex()
+    '864fd26fb559f75b'
+    >>> decode("HelloWo")
+    b'\\x86O\\xd2o\\xb5'
+    """
+    tail = len(text) % 5
+    if tail == 1:
+        raise DeltaError(f"Z85 text of {len(text)} characters ends in a group of one", reason="bad-z85")
+    try:
+        raw = text.encode("ascii")
+    except UnicodeEncodeError as error:
+        raise DeltaError(f"Z85 text has the character {text[error.start]!r}", reason="bad-z85") from None
+    # The highest digit as filling makes the bytes that were written survive the cut of the group's low digits.
+    whole = _groups(np.frombuffer(raw + b"#" * (-len(raw) % 5), dtype=np.uint8))
+    return whole[: len(whole) - (5 - tail)] if tail else whole
+
+
+def decode_array(texts: pa.Array) -> pa.Array:
+    """A column of Z85 texts as a binary column; nulls stay null.
+
+    Parameters
+    ----------
+    texts
+        A ``string`` or ``large_string`` array.
+
+    Returns
+    -------
+    pyarrow.Array
+        ``large_binary``.
+
+    Raises
+    ------
+    DeltaError
+        Reason ``"bad-z85"``, as `decode`.
+
+    Examples
+    --------
+    >>> decode_array(pa.array(["HelloWorld", None])).to_pylist()
+    [b'\\x86O\\xd2o\\xb5Y\\xf7[', None]
+    """
+    texts = texts.cast(pa.large_string())
+    offsets = np.frombuffer(texts.buffers()[1], dtype=np.int64)[texts.offset : texts.offset + len(texts) + 1]
+    if len(texts) == 0 or np.any(np.diff(offsets) % 5):
+        return pa.array([None if t is None else decode(t) for t in texts.to_pylist()], pa.large_binary())
+    characters = np.frombuffer(texts.buffers()[2] or b"", dtype=np.uint8)[offsets[0] : offsets[-1]]
+    data = _groups(characters)
+    new_offsets = (offsets - offsets[0]) // 5 * 4
+    validity = None
+    if texts.null_count:
+        validity = pa.array(np.asarray(texts.is_valid())).buffers()[1]
+    return pa.Array.from_buffers(
+        pa.large_binary(), len(texts), [validity, pa.py_buffer(new_offsets.tobytes()), pa.py_buffer(data)]
+    )
+
+
+def _groups(characters: npt.NDArray[np.uint8]) -> bytes:
+    digits = _DIGIT[characters]
+    if np.any(digits == _BAD):
+        at = int(np.argmax(digits == _BAD))
+        raise DeltaError(f"Z85 text has the character {chr(int(characters[at]))!r}", reason="bad-z85", offset=at)
+    words = digits.reshape(-1, 5).astype(np.uint64) @ _POWERS
+    if np.any(words > 0xFFFFFFFF):
+        at = int(np.argmax(words > 0xFFFFFFFF)) * 5
+        raise DeltaError("Z85 text has a group above 2^32 - 1", reason="bad-z85", offset=at)
+    return words.astype(">u4").tobytes()
