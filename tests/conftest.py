@@ -78,14 +78,13 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     session_module = pytest.importorskip("parquet_variant.spark.session", reason="no session helper")
     scratch = tmp_path_factory.mktemp("spark")
     session = session_module.local_session(
-        app="parquet-variant tests",
+        "parquet-variant tests",
         cores=1,
         memory="1g",
         **{
             "spark.sql.shuffle.partitions": "2",
             "spark.sql.warehouse.dir": str(scratch / "warehouse"),
             "spark.local.dir": str(scratch / "local"),
-            "spark.driver.extraJavaOptions": f"-Dderby.system.home={scratch}",
         },
     )
     yield session

@@ -1,0 +1,151 @@
+"""Splits the text of one big JSON array into its elements, one a line, block by block.
+
+Owns where an element ends: the only JSON grammar known here is strings, escapes, brackets and commas. Leaves whether
+an element is valid JSON to the parser, which sees every byte of it.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from parquet_variant.errors import JsonError
+
+__all__ = ["ArraySplitter"]
+
+_SPACE, _NEWLINE, _VERTICAL_TAB = 0x20, 0x0A, 0x0B
+_QUOTE, _BACKSLASH, _COMMA = 0x22, 0x5C, 0x2C
+_WHITESPACE = b" \t\r\n"
+
+# What each byte means outside strings: bracket that opens or closes, comma, line end.
+_CLASS = np.zeros(256, np.uint8)
+_CLASS[[ord("["), ord("{")]] = 1
+_CLASS[[ord("]"), ord("}")]] = 2
+_CLASS[_COMMA] = 3
+_CLASS[[_NEWLINE, 0x0D]] = 4
+_DEPTH_STEP = np.array([0, 1, -1, 0, 0], np.int64)
+
+
+class ArraySplitter:
+    r"""Turn the blocks of a JSON array into lines, one element each.
+
+    Line ends between tokens become spaces. A raw line end inside a string, which JSON forbids, becomes another
+    forbidden byte, so that the parser still refuses the element. A missing element (``[1,,2]``) becomes a line that
+    holds a comma, which the parser refuses too.
+
+    Examples
+    --------
+    >>> splitter = ArraySplitter()
+    >>> splitter.feed(b'[{"a": [1,')
+    b''
+    >>> splitter.feed(b' 2]},3]')
+    b'{"a": [1, 2]}\n3\n'
+    >>> splitter.finish()
+    >>> splitter.elements
+    2
+    """
+
+    def __init__(self) -> None:
+        self.elements = 0
+        self.closed = False
+        self._text = bytearray()  # of the element that has begun
+        self._held = b""  # a trailing run of backslashes: what it escapes is not known yet
+        self._in_string = False
+        self._depth = 0
+
+    def feed(self, block: bytes) -> bytes:
+        """Give the elements that this block completes, each ended by a newline.
+
+        Raises
+        ------
+        JsonError
+            For an array that ends with ``}``, or for text after its end (``reason="trailing-text"``).
+        """
+        block = self._held + block
+        kept = len(block.rstrip(b"\\"))
+        block, self._held = block[:kept], block[kept:]
+        if self.closed:
+            self._refuse_text(block)
+            return b""
+        # Copied: line ends are overwritten.
+        data = np.frombuffer(block, np.uint8).copy()
+        quotes = _unescaped_quotes(data)
+        marks = np.flatnonzero(_CLASS[data])
+        odd = (np.searchsorted(quotes, marks) + self._in_string) % 2 == 1
+        kinds = _CLASS[data[marks]]
+        data[marks[(kinds == 4) & ~odd]] = _SPACE
+        data[marks[(kinds == 4) & odd]] = _VERTICAL_TAB
+        marks, kinds = marks[~odd], kinds[~odd]
+        depth = self._depth + np.cumsum(_DEPTH_STEP[kinds])
+        ends = marks[((kinds == 3) & (depth == 1)) | ((kinds == 2) & (depth == 0))]
+        self._in_string ^= bool(len(quotes) % 2)
+        closing = marks[(kinds == 2) & (depth == 0)]
+        start = 0
+        if self._depth == 0 and len(marks):
+            start = int(marks[0]) + 1  # past the opening bracket
+        if len(closing):
+            self.closed = True
+            ends = ends[ends <= closing[0]]
+            at = int(closing[0])
+            if block[at : at + 1] != b"]":
+                raise JsonError(f"element {self.elements + len(ends)} of the JSON array is followed by }}, not ]")
+            self._refuse_text(block[at + 1 :])
+        elif len(marks):
+            self._depth = int(depth[-1])
+        return self._lines(data, start, ends)
+
+    def finish(self) -> None:
+        """Say that the text is at its end.
+
+        Raises
+        ------
+        JsonError
+            When the array was never closed (``reason="truncated"``).
+        """
+        if not self.closed:
+            raise JsonError(
+                f"the JSON array ends after {self.elements} elements without its closing ]: the file is cut off",
+                reason="truncated",
+            )
+
+    def rest(self) -> bytes:
+        """The text of an element that was begun and never ended."""
+        return (bytes(self._text) + self._held).strip(_WHITESPACE)
+
+    def _lines(self, data: npt.NDArray[np.uint8], start: int, ends: npt.NDArray[np.int64]) -> bytes:
+        view = data.data
+        parts: list[bytes] = []
+        for end in ends.tolist():
+            element = (bytes(self._text) + view[start:end]).strip(_WHITESPACE)
+            self._text.clear()
+            start = end + 1
+            if not element:
+                if self.closed and self.elements == 0 and len(ends) == 1:
+                    continue  # the empty array
+                element = b","
+            self.elements += 1
+            parts.append(element)
+        if not self.closed:
+            self._text += view[start:]
+        return b"\n".join([*parts, b""])
+
+    @staticmethod
+    def _refuse_text(text: bytes) -> None:
+        if text.strip(_WHITESPACE):
+            raise JsonError(
+                f"text follows the end of the JSON array: {text.strip()[:40]!r}; "
+                'if every line is a value of its own, say format="ndjson"',
+                reason="trailing-text",
+            )
+
+
+def _unescaped_quotes(data: npt.NDArray[np.uint8]) -> npt.NDArray[np.int64]:
+    """Positions of the quotes that open or close a string: those after an even run of backslashes."""
+    quotes = np.flatnonzero(data == _QUOTE)
+    slashes = np.flatnonzero(data == _BACKSLASH)
+    if not len(slashes):
+        return quotes
+    first = np.flatnonzero(np.diff(slashes, prepend=-2) != 1)
+    lengths = np.diff(np.append(first, len(slashes)))
+    escaped = (slashes[first] + lengths)[lengths % 2 == 1]
+    return np.setdiff1d(quotes, escaped, assume_unique=True)

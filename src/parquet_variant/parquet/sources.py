@@ -1,0 +1,442 @@
+"""JSON sources: which files, how compressed, and their text in chunks that end at a line.
+
+Owns the walk from what a user names (files, directories, globs, URIs) to `Chunk`s of whole lines with file and line
+number, in bounded memory. Leaves the JSON itself to the parser, JSON arrays to `json_array`, and what to do with a bad
+line to the pipelines (`parquet.ingest` and `spark`).
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import glob
+import itertools
+import os
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.fs as pafs
+
+from parquet_variant.errors import JsonError, VariantFileError
+from parquet_variant.parquet.json_array import ArraySplitter
+
+__all__ = [
+    "Chunk",
+    "Format",
+    "Lines",
+    "Split",
+    "codec_of",
+    "expand_sources",
+    "open_chunks",
+    "plan_splits",
+    "split_lines",
+]
+
+Format: TypeAlias = Literal["auto", "ndjson", "array"]
+
+# First bytes of a file -> pyarrow's name of the codec. The content decides, not the file's name.
+_MAGIC = ((b"\x1f\x8b", "gzip"), (b"\x28\xb5\x2f\xfd", "zstd"), (b"BZh", "bz2"), (b"\x04\x22\x4d\x18", "lz4"))
+_OTHER_ENCODINGS = ((b"\xff\xfe", "UTF-16"), (b"\xfe\xff", "UTF-16"))
+_BOM = b"\xef\xbb\xbf"
+_DETECT_BYTES = 1 << 20
+_COUNT_BYTES = 8 << 20
+_MAX_LINE_BYTES = 1 << 30
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """A part of a file that one task reads: the lines that begin in bytes ``start`` to ``end`` (None: to the end)."""
+
+    file: str
+    start: int = 0
+    end: int | None = None
+
+    @property
+    def byte_range(self) -> tuple[int, int] | None:
+        """What `open_chunks` takes; None for a whole file."""
+        return None if self.end is None else (self.start, self.end)
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """Whole lines of one file.
+
+    Parameters
+    ----------
+    file
+        The file as it was named.
+    data
+        UTF-8 text (not yet checked), lines ended by a newline; the last line of a file may lack it.
+    line_in_range
+        1-based number of the first line, counted from the start of the byte range.
+    range_start
+        Where the byte range starts in the file.
+    """
+
+    file: str
+    data: bytes = field(repr=False)
+    line_in_range: int = 1
+    range_start: int = 0
+
+    @property
+    def first_line(self) -> int:
+        """The 1-based number of the first line in the file; for a JSON array, of the first element.
+
+        A chunk of a byte range that begins inside the file counts the lines before it, on first use.
+        """
+        return self.line_in_range + (_lines_before(self.file, self.range_start) if self.range_start else 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Lines:
+    """The lines of a chunk that are not blank, as an Arrow array without a copy.
+
+    ``text[i]`` is line ``chunk.first_line + number[i]`` of the file; the line's newline is part of the text.
+    """
+
+    text: pa.Array
+    number: np.ndarray[Any, np.dtype[np.int64]]
+
+
+def expand_sources(sources: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -> list[str]:
+    """The files that the sources name, in order, each once.
+
+    Parameters
+    ----------
+    sources
+        Files, directories (read recursively; names that begin with ``.`` or ``_`` are left out), glob patterns (``**``
+        for any depth) or URIs (``s3://bucket/key``, ``file:///…``), one or several.
+
+    Raises
+    ------
+    VariantFileError
+        ``reason="missing"`` for a path that is not there or a pattern without a match; ``"no-files"`` for a directory
+        without files, or no sources at all.
+
+    Examples
+    --------
+    >>> [Path(file).name for file in expand_sources("examples/*.ndjson")]
+    ['usgs_earthquakes.ndjson']
+    """
+    named = [sources] if isinstance(sources, str | os.PathLike) else list(sources)
+    if not named:
+        raise VariantFileError("no sources: name at least one file, directory or pattern", reason="no-files")
+    files = dict.fromkeys(file for source in named for file in _expand(os.fspath(source)))
+    return list(files)
+
+
+def codec_of(file: str) -> str | None:
+    """The codec of a file by its first bytes: ``"gzip"``, ``"zstd"``, ``"bz2"``, ``"lz4"`` or None."""
+    filesystem, path = resolve(file)
+    with _file_errors(file), filesystem.open_input_stream(path, compression=None) as stream:
+        head = stream.read(4)
+    return next((codec for magic, codec in _MAGIC if head.startswith(magic)), None)
+
+
+def plan_splits(files: Iterable[str], split_bytes: int = 128 << 20, format: Format = "auto") -> list[Split]:
+    """Cut files into parts of about `split_bytes`, where the codec allows: plain files of lines, nothing else."""
+    splits: list[Split] = []
+    for file in files:
+        filesystem, path = resolve(file)
+        with _file_errors(file):
+            size = filesystem.get_file_info(path).size or 0
+        if size <= split_bytes or codec_of(file) or _is_array_file(file, format):
+            splits.append(Split(file))
+            continue
+        parts = -(-size // split_bytes)
+        bounds = [size * part // parts for part in range(parts + 1)]
+        splits.extend(Split(file, start, end) for start, end in itertools.pairwise(bounds))
+    return splits
+
+
+def open_chunks(
+    source: str,
+    byte_range: tuple[int, int] | None = None,
+    chunk_bytes: int = 16 << 20,
+    format: Format = "auto",
+) -> Iterator[Chunk]:
+    """Read a file as chunks of whole lines.
+
+    Parameters
+    ----------
+    source
+        One file, plain or compressed (see `codec_of`).
+    byte_range
+        Read only the lines that begin at a byte offset in ``start <= offset < end``; plain files of lines only.
+    chunk_bytes
+        About how large a chunk is; it is larger only where a line is.
+    format
+        ``"ndjson"``: a value a line. ``"array"``: the file is one JSON array, each of its elements a row; the chunk
+        holds one element a line. ``"auto"``: an array if the first array in the file is all that there is in it.
+
+    Raises
+    ------
+    VariantFileError
+        For a file that cannot be read (``"missing"``, ``"unreadable"``), broken compression (``"bad-compression"``),
+        text in UTF-16 (``"encoding"``), a line over 1 GiB (``"line-too-long"``).
+    JsonError
+        For a JSON array that is cut off (``"truncated"``), after its elements were given, or followed by other text
+        (``"trailing-text"``).
+    """
+    if chunk_bytes < 1:
+        raise ValueError(f"chunk_bytes must be positive, not {chunk_bytes}")
+    codec = codec_of(source)
+    filesystem, path = resolve(source)
+    if byte_range is not None:
+        if codec:
+            raise VariantFileError(
+                f"a byte range of a {codec} file cannot be read: read the whole file",
+                reason="not-splittable",
+                file=source,
+            )
+        with _file_errors(source), filesystem.open_input_file(path) as file:
+            yield from _line_chunks(source, _range_blocks(file, *byte_range, chunk_bytes), byte_range[0])
+        return
+    with _file_errors(source), filesystem.open_input_stream(path, compression=codec) as stream:
+        head, is_array = _detect(stream, source, format)
+        blocks = _blocks(head, stream, chunk_bytes)
+        yield from _array_chunks(source, blocks, chunk_bytes) if is_array else _line_chunks(source, blocks)
+
+
+def split_lines(chunk: Chunk) -> Lines:
+    r"""Cut a chunk into its lines as an Arrow string array over the chunk's own bytes; blank lines are left out.
+
+    The text is not checked to be UTF-8: the parser does that.
+
+    Examples
+    --------
+    >>> lines = split_lines(Chunk("a.json", b'{"a": 1}\n\n[2]'))
+    >>> lines.text.to_pylist(), lines.number.tolist()
+    (['{"a": 1}\n', '[2]'], [0, 2])
+    """
+    data = np.frombuffer(chunk.data, np.uint8)
+    ends = np.flatnonzero(data == 0x0A) + 1
+    if len(data) and (not len(ends) or ends[-1] != len(data)):
+        ends = np.append(ends, len(data))
+    offsets = np.concatenate([[0], ends]).astype(np.int32 if len(data) < 1 << 31 else np.int64)
+    kind = pa.string() if offsets.dtype == np.int32 else pa.large_string()
+    text = pa.Array.from_buffers(kind, len(ends), [None, pa.py_buffer(offsets), pa.py_buffer(chunk.data)])
+    number = np.arange(len(ends))
+    blank = _blank_lines(chunk.data, offsets)
+    if len(blank):
+        number = np.delete(number, blank)
+        text = text.take(pa.array(number))
+    return Lines(text, number)
+
+
+def resolve(location: str) -> tuple[pafs.FileSystem, str]:
+    """The filesystem of a path or URI, and the path in it."""
+    if "://" not in location:
+        return pafs.LocalFileSystem(), os.path.abspath(os.path.expanduser(location))  # noqa: PTH100, PTH111
+    with _file_errors(location):
+        filesystem, path = pafs.FileSystem.from_uri(location)
+    return filesystem, path
+
+
+def _blank_lines(data: bytes, offsets: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Indexes of the lines that hold whitespace only."""
+    starts, lengths = offsets[:-1], np.diff(offsets)
+    # A line of JSON can be as short as one digit: only lines that begin with whitespace need a look.
+    first = np.frombuffer(data, np.uint8)[starts] if len(starts) else np.zeros(0, np.uint8)
+    maybe = np.flatnonzero((first == 0x0A) | (first == 0x20) | (first == 0x0D) | (first == 0x09))
+    blank = [i for i in maybe.tolist() if not data[starts[i] : starts[i] + lengths[i]].strip(b" \t\r\n")]
+    return np.array(blank, np.int64)
+
+
+def _expand(source: str) -> list[str]:
+    filesystem, path = resolve(source)
+    with _file_errors(source):
+        info = filesystem.get_file_info(path)
+    if info.type == pafs.FileType.File:
+        return [source]
+    if info.type == pafs.FileType.Directory:
+        files = [file for file in _files_below(filesystem, path, source) if not _hidden(file[len(source) :])]
+        if not files:
+            raise VariantFileError(
+                f"the directory {source} has no files: name one that has JSON files", reason="no-files", file=source
+            )
+        return files
+    if glob.has_magic(path):
+        matches = _glob(filesystem, path, source)
+        if not matches:
+            raise VariantFileError(
+                f"no file matches {source}: check the pattern (quote it, and use ** for any depth)",
+                reason="missing",
+                file=source,
+            )
+        return matches
+    raise VariantFileError(f"{source} does not exist: check the path", reason="missing", file=source)
+
+
+def _hidden(relative: str) -> bool:
+    return any(part.startswith((".", "_")) for part in relative.strip("/").split("/"))
+
+
+def _files_below(filesystem: pafs.FileSystem, path: str, source: str) -> list[str]:
+    """All files below a directory, spelled as the source was."""
+    found = filesystem.get_file_info(pafs.FileSelector(path, recursive=True))
+    base = source.rstrip("/")
+    return sorted(base + info.path[len(path.rstrip("/")) :] for info in found if info.type == pafs.FileType.File)
+
+
+def _glob(filesystem: pafs.FileSystem, pattern: str, source: str) -> list[str]:
+    if isinstance(filesystem, pafs.LocalFileSystem):
+        matches = glob.glob(pattern if "://" in source else os.path.expanduser(source), recursive=True)  # noqa: PTH207, PTH111
+        files = [match for match in matches if Path(match).is_file()]
+        return sorted(files)
+    fixed = pattern[: _first_magic(pattern)].rpartition("/")[0]
+    scheme = source[: len(source) - len(pattern)]
+    names = (info.path for info in filesystem.get_file_info(pafs.FileSelector(fixed, recursive=True)) if info.is_file)
+    return sorted(scheme + name for name in names if fnmatch.fnmatchcase(name, pattern))
+
+
+def _first_magic(pattern: str) -> int:
+    """Index of the first glob character."""
+    return min((pattern.find(char) for char in "*?[" if char in pattern), default=len(pattern))
+
+
+@contextmanager
+def _file_errors(file: str) -> Iterator[None]:
+    """Turn pyarrow's errors about a file into ours."""
+    try:
+        yield
+    except FileNotFoundError as err:
+        raise VariantFileError(f"{file} does not exist: check the path", reason="missing", file=file) from err
+    except (OSError, pa.ArrowException) as err:
+        text = str(err).splitlines()[0] if str(err) else type(err).__name__
+        broken = any(word in text.lower() for word in ("zlib", "zstd", "bz2", "lz4", "compress", "truncated"))
+        if broken:
+            raise VariantFileError(
+                f"{file} cannot be decompressed ({text}): it is damaged or cut off, get it again",
+                reason="bad-compression",
+                file=file,
+            ) from err
+        raise VariantFileError(f"{file} cannot be read: {text}", reason="unreadable", file=file) from err
+
+
+def _start_of_text(head: bytes, file: str) -> int:
+    """Length of a UTF-8 byte order mark; refuses the marks of UTF-16."""
+    for mark, name in _OTHER_ENCODINGS:
+        if head.startswith(mark):
+            raise VariantFileError(f"{file} is {name} text: convert it to UTF-8", reason="encoding", file=file)
+    return len(_BOM) if head.startswith(_BOM) else 0
+
+
+def _detect(stream: Any, file: str, format: Format) -> tuple[bytes, bool]:
+    """Read the head of a text, without its byte order mark, and tell whether all of it is one JSON array."""
+    head = stream.read(_DETECT_BYTES)
+    head = head[_start_of_text(head, file) :]
+    if format == "ndjson":
+        return head, False
+    if not head.lstrip(b" \t\r\n").startswith(b"["):
+        if format == "array":
+            raise JsonError(f"{file} is not a JSON array: it does not begin with [", reason="not-an-array", file=file)
+        return head, False
+    if format == "array":
+        return head, True
+    splitter = ArraySplitter()
+    block = head
+    try:
+        splitter.feed(block)
+        # Closed at the very end of what was read: only what follows tells.
+        while splitter.closed and (block := stream.read(_DETECT_BYTES)):
+            head += block
+            splitter.feed(block)
+    except JsonError:
+        return head, False
+    return head, True
+
+
+def _is_array_file(file: str, format: Format) -> bool:
+    filesystem, path = resolve(file)
+    with _file_errors(file), filesystem.open_input_stream(path, compression=None) as stream:
+        return _detect(stream, file, format)[1]
+
+
+def _blocks(head: bytes, stream: Any, size: int) -> Iterator[bytes]:
+    yield from (head[start : start + size] for start in range(0, len(head), size))
+    while block := stream.read(size):
+        yield block
+
+
+def _range_blocks(stream: Any, start: int, end: int, size: int) -> Iterator[bytes]:
+    """The text of the lines that begin in ``start <= offset < end``."""
+    position = max(start - 1, 0)
+    stream.seek(position)
+    inside = start == 0  # else the first line belongs to the range before
+    while block := stream.read(size):
+        if not inside:
+            cut = block.find(b"\n") + 1
+            inside = cut > 0
+            position += cut or len(block)
+            if position >= end:
+                return
+            block = block[cut:] if inside else b""
+        last = block.find(b"\n", max(end - 1 - position, 0))
+        if last >= 0:
+            yield block[: last + 1]
+            return
+        yield block
+        position += len(block)
+
+
+def _line_chunks(file: str, blocks: Iterator[bytes], range_start: int = 0) -> Iterator[Chunk]:
+    line = 1
+    pending: list[bytes] = []  # of a line that has begun
+    size = 0
+    for block in blocks:
+        cut = block.rfind(b"\n") + 1
+        if not cut:
+            pending.append(block)
+            size += len(block)
+            if size > _MAX_LINE_BYTES:
+                raise VariantFileError(
+                    f"line {line} of {file} is over 1 GiB: a variant cannot be that large, is the file NDJSON?",
+                    reason="line-too-long",
+                    file=file,
+                )
+            continue
+        data = b"".join([*pending, block[:cut]])
+        if not range_start and line == 1:
+            data = data[_start_of_text(data, file) :]
+        yield Chunk(file, data, line, range_start)
+        line += data.count(b"\n")
+        pending, size = [block[cut:]], len(block) - cut
+    if data := b"".join(pending):
+        yield Chunk(file, data, line, range_start)
+
+
+def _array_chunks(file: str, blocks: Iterator[bytes], chunk_bytes: int) -> Iterator[Chunk]:
+    splitter = ArraySplitter()
+    element = 1
+    pending: list[bytes] = []
+    size = 0
+    try:
+        for block in blocks:
+            pending.append(splitter.feed(block))
+            size += len(pending[-1])
+            if size >= chunk_bytes:
+                yield Chunk(file, b"".join(pending), element)
+                element, pending, size = splitter.elements + 1, [], 0
+        if data := b"".join(pending):
+            yield Chunk(file, data, element)
+        splitter.finish()
+    except JsonError as err:
+        raise err.at(file=file, row=splitter.elements) from None
+
+
+@lru_cache(maxsize=64)
+def _lines_before(file: str, start: int) -> int:
+    """Number of lines of a plain file that begin before a byte offset."""
+    filesystem, path = resolve(file)
+    lines, left = 1, start - 1  # the line that the offset falls into, or that ends just before it, counts as one
+    with _file_errors(file), filesystem.open_input_stream(path, compression=None) as stream:
+        while left > 0 and (block := stream.read(min(left, _COUNT_BYTES))):
+            lines += block.count(b"\n")
+            left -= len(block)
+    return lines

@@ -1,0 +1,194 @@
+"""Sources: every file is found, every line is given once with its number, whatever the codec, chunk or byte range."""
+
+from __future__ import annotations
+
+import gzip
+import itertools
+import json
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from parquet_variant.errors import JsonError, VariantFileError
+from parquet_variant.parquet.json_array import ArraySplitter
+from parquet_variant.parquet.sources import codec_of, expand_sources, open_chunks, plan_splits, split_lines
+
+NDJSON = b'{"a": 1}\n\n{"b": "x\\ny"}\n[3]\n  \n"last"'
+
+
+def compress(data: bytes, codec: str) -> bytes:
+    sink = pa.BufferOutputStream()
+    with pa.CompressedOutputStream(sink, codec) as stream:
+        stream.write(data)
+    return sink.getvalue().to_pybytes()
+
+
+def numbered(path: Path, **options: object) -> list[tuple[int, object]]:
+    rows = []
+    for chunk in open_chunks(str(path), **options):
+        lines = split_lines(chunk)
+        numbers = (lines.number + chunk.first_line).tolist()
+        rows += [(number, json.loads(text)) for number, text in zip(numbers, lines.text.to_pylist(), strict=True)]
+    return rows
+
+
+@pytest.mark.parametrize("codec", [None, "gzip", "zstd", "bz2", "lz4"])
+@pytest.mark.parametrize("chunk_bytes", [1, 7, 1 << 20])
+def test_lines_keep_their_numbers_under_every_codec(tmp_path: Path, codec: str | None, chunk_bytes: int) -> None:
+    path = tmp_path / "no-suffix"
+    path.write_bytes(compress(NDJSON, codec) if codec else NDJSON)
+    assert codec_of(str(path)) == codec
+    assert numbered(path, chunk_bytes=chunk_bytes) == [(1, {"a": 1}), (3, {"b": "x\ny"}), (4, [3]), (6, "last")]
+
+
+@pytest.mark.parametrize("codec", ["gzip", "zstd"])
+def test_compressed_files_of_several_members_are_read_whole(tmp_path: Path, codec: str) -> None:
+    path = tmp_path / "members"
+    path.write_bytes(compress(b"1\n2\n", codec) + compress(b"3\n", codec))
+    assert numbered(path) == [(1, 1), (2, 2), (3, 3)]
+
+
+@given(
+    st.lists(st.sampled_from([b"1", b"[2,3]", b'{"a": 12345}', b"", b"  "]), max_size=12),
+    st.lists(st.integers(0, 90), max_size=4),
+    st.integers(1, 9),
+    st.booleans(),
+)
+def test_byte_ranges_give_each_line_once_with_its_number(
+    tmp_path_factory: pytest.TempPathFactory, lines: list[bytes], cuts: list[int], chunk_bytes: int, ended: bool
+) -> None:
+    path = tmp_path_factory.mktemp("ranges") / "f"
+    data = b"\n".join(lines) + (b"\n" if ended else b"")
+    path.write_bytes(data)
+    bounds = sorted({0, len(data), *(cut for cut in cuts if cut < len(data))})
+    rows = []
+    for start, end in itertools.pairwise(bounds):
+        rows += numbered(path, byte_range=(start, end), chunk_bytes=chunk_bytes)
+    assert rows == [(i, json.loads(line)) for i, line in enumerate(data.split(b"\n"), 1) if line.strip()]
+
+
+def test_only_plain_files_of_lines_are_split(tmp_path: Path) -> None:
+    plain, packed, array = tmp_path / "plain", tmp_path / "packed", tmp_path / "array"
+    plain.write_bytes(NDJSON)
+    packed.write_bytes(gzip.compress(NDJSON))
+    array.write_bytes(b"[1, 2, 3, 4, 5, 6]")
+    splits = plan_splits([str(plain), str(packed), str(array)], split_bytes=16)
+    assert [(Path(s.file).name, s.byte_range) for s in splits] == [
+        ("plain", (0, 12)),
+        ("plain", (12, 25)),
+        ("plain", (25, 38)),
+        ("packed", None),
+        ("array", None),
+    ]
+    with pytest.raises(VariantFileError, match="byte range of a gzip file"):
+        list(open_chunks(str(packed), (0, 5)))
+
+
+@pytest.mark.parametrize("chunk_bytes", [1, 3, 1 << 20])
+def test_json_arrays_give_an_element_a_line(tmp_path: Path, chunk_bytes: int) -> None:
+    path = tmp_path / "array.json"
+    values = [{"a": [1, {"b": '],[\\"\n'}]}, "x,y", [], [[2]], None, 1.5, "\\", {"": "]"}]
+    path.write_text(" " + json.dumps(values, indent=2) + "\n")
+    assert numbered(path, chunk_bytes=chunk_bytes) == list(enumerate(values, 1))
+
+
+@pytest.mark.parametrize("text", ["[1]\n[2]\n", "[1] [2]\n", "[1]\n\n{}\n"])
+def test_lines_that_are_arrays_are_not_taken_for_one_array(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "lines.json"
+    path.write_text(text)
+    data = b"".join(chunk.data for chunk in open_chunks(str(path)))
+    assert data == text.encode()
+
+
+def test_an_array_that_closes_where_a_block_ends_is_told_from_lines(tmp_path: Path) -> None:
+    path = tmp_path / "lines.json"
+    first = b"[" + b" " * ((1 << 20) - 2) + b"]"
+    path.write_bytes(first + b"\n[2]\n")
+    assert numbered(path) == [(1, []), (2, [2])]
+    path.write_bytes(first + b"\n")
+    assert numbered(path) == []
+
+
+def test_a_cut_off_array_gives_its_elements_and_then_an_error(tmp_path: Path) -> None:
+    path = tmp_path / "array.json"
+    path.write_text('[{"a": 1}, 2, 3')
+    chunks = open_chunks(str(path), format="array")
+    assert next(chunks).data == b'{"a": 1}\n2\n'
+    with pytest.raises(JsonError, match="ends after 2 elements") as caught:
+        next(chunks)
+    assert (caught.value.reason, caught.value.row, caught.value.file) == ("truncated", 2, str(path))
+
+
+@pytest.mark.parametrize(
+    ("text", "bad"), [("[1,,2]", [b","]), ("[,]", [b",", b","]), ("[1,]", [b","]), ('["a\nb"]', [b'"a\x0bb"'])]
+)
+def test_elements_that_are_not_json_stay_visible_to_the_parser(text: str, bad: list[bytes]) -> None:
+    lines = ArraySplitter().feed(text.encode()).split(b"\n")[:-1]
+    assert [line for line in lines if line not in (b"1", b"2")] == bad
+
+
+def test_an_array_must_end_with_its_bracket() -> None:
+    with pytest.raises(JsonError, match="element 2 of the JSON array is followed by }"):
+        ArraySplitter().feed(b"[1,2}")
+    with pytest.raises(JsonError, match="text follows the end"):
+        ArraySplitter().feed(b"[1] x")
+
+
+@given(
+    st.lists(st.recursive(st.none() | st.text() | st.integers(), lambda s: st.lists(s) | st.dictionaries(st.text(), s)))
+)
+def test_any_array_is_split_the_same_in_blocks_of_any_size(values: list[object]) -> None:
+    for text in (json.dumps(values), json.dumps(values, indent=1, ensure_ascii=False)):
+        data = text.encode("utf-8", "surrogatepass")
+        for size in (1, 2, 5, len(data)):
+            splitter = ArraySplitter()
+            lines = b"".join(splitter.feed(data[at : at + size]) for at in range(0, len(data), size))
+            splitter.finish()
+            assert [json.loads(line) for line in lines.split(b"\n") if line] == values
+
+
+def test_sources_are_expanded_in_order_and_once(tmp_path: Path) -> None:
+    for name in ("b.json", "a.json", "sub/c.json", "_tmp/d.json", ".hidden"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("1\n")
+    names = lambda sources: [file.removeprefix(f"{tmp_path}/") for file in expand_sources(sources)]  # noqa: E731
+    assert names(tmp_path) == ["a.json", "b.json", "sub/c.json"]
+    assert names(f"{tmp_path}/*.json") == ["a.json", "b.json"]
+    assert names(f"{tmp_path}/**/*.json") == ["_tmp/d.json", "a.json", "b.json", "sub/c.json"]
+    assert names([tmp_path / "b.json", tmp_path]) == ["b.json", "a.json", "sub/c.json"]
+    assert names(f"file://{tmp_path}/a.json") == [f"file://{tmp_path}/a.json"]
+    assert names(f"file://{tmp_path}/b*.json") == [f"file://{tmp_path}/b.json"]
+
+
+def test_what_is_not_there_is_named(tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    for source, reason in [
+        (tmp_path / "nope", "missing"),
+        (tmp_path / "*.x", "missing"),
+        (tmp_path / "empty", "no-files"),
+    ]:
+        with pytest.raises(VariantFileError) as caught:
+            expand_sources(source)
+        assert caught.value.reason == reason
+        assert str(source) in str(caught.value)
+    with pytest.raises(VariantFileError, match="at least one file"):
+        expand_sources([])
+
+
+def test_broken_containers_are_errors_not_short_reads(tmp_path: Path) -> None:
+    for codec in ("gzip", "zstd"):
+        path = tmp_path / codec
+        path.write_bytes(compress(b"1\n" * 10_000, codec)[:-9])
+        with pytest.raises(VariantFileError) as caught:
+            list(open_chunks(str(path)))
+        assert caught.value.reason == "bad-compression"
+    utf16 = tmp_path / "utf16"
+    utf16.write_text('{"a": 1}\n', encoding="utf-16")
+    with pytest.raises(VariantFileError, match="convert it to UTF-8"):
+        list(open_chunks(str(utf16)))
+    bom = tmp_path / "bom"
+    bom.write_text("[1]\n[2]\n", encoding="utf-8-sig")
+    assert numbered(bom) == [(1, [1]), (2, [2])]
