@@ -78,8 +78,8 @@ def test_only_plain_files_of_lines_are_split(tmp_path: Path) -> None:
     splits = plan_splits([str(plain), str(packed), str(array)], split_bytes=16)
     assert [(Path(s.file).name, s.byte_range) for s in splits] == [
         ("plain", (0, 12)),
-        ("plain", (12, 25)),
-        ("plain", (25, 38)),
+        ("plain", (12, 24)),
+        ("plain", (24, 37)),
         ("packed", None),
         ("array", None),
     ]

@@ -285,12 +285,13 @@ def _files_below(filesystem: pafs.FileSystem, path: str, source: str) -> list[st
 
 
 def _glob(filesystem: pafs.FileSystem, pattern: str, source: str) -> list[str]:
-    if isinstance(filesystem, pafs.LocalFileSystem):
-        matches = glob.glob(pattern if "://" in source else os.path.expanduser(source), recursive=True)  # noqa: PTH207, PTH111
-        files = [match for match in matches if Path(match).is_file()]
-        return sorted(files)
-    fixed = pattern[: _first_magic(pattern)].rpartition("/")[0]
+    if "://" not in source:
+        matches = glob.glob(os.path.expanduser(source), recursive=True)  # noqa: PTH207, PTH111
+        return sorted(match for match in matches if Path(match).is_file())
     scheme = source[: len(source) - len(pattern)]
+    if isinstance(filesystem, pafs.LocalFileSystem):
+        return [scheme + file for file in _glob(filesystem, pattern, pattern)]
+    fixed = pattern[: _first_magic(pattern)].rpartition("/")[0]
     names = (info.path for info in filesystem.get_file_info(pafs.FileSelector(fixed, recursive=True)) if info.is_file)
     return sorted(scheme + name for name in names if fnmatch.fnmatchcase(name, pattern))
 
