@@ -1,0 +1,127 @@
+"""128-bit integers as two ``int64`` halves, inside kernels: what decimals of up to 38 digits need.
+
+Owns the arithmetic. Leaves the meaning of the numbers (scale, precision) to its callers. A number is ``(high, low)``, two's
+complement, ``low`` holding raw bits.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+from numba.core import cgutils, types
+from numba.extending import intrinsic
+
+from parquet_variant.kernels.compiling import njit
+
+__all__ = ["digits_of", "divide_by_power", "fits_int64", "multiply_add", "multiply_power", "negate"]
+
+_PAIR = types.UniTuple(types.int64, 2)
+_I64, _I128 = ir.IntType(64), ir.IntType(128)
+
+# 10**k as halves, k = 0..38: for counting digits and for scaling.
+_POWERS = [10**k for k in range(39)]
+POWER_HIGH = np.array([p >> 64 for p in _POWERS], np.int64)
+POWER_LOW = np.array([p & (1 << 64) - 1 for p in _POWERS], np.uint64).view(np.int64)
+
+
+@intrinsic
+def multiply_add(typing_context: Any, high: Any, low: Any, factor: Any, term: Any) -> Any:
+    """``number * factor + term`` modulo 2**128; factor and term are unsigned 64-bit."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        high, low, factor, term = args
+        number = builder.or_(
+            builder.shl(builder.zext(high, _I128), ir.Constant(_I128, 64)), builder.zext(low, _I128)
+        )
+        result = builder.add(builder.mul(number, builder.zext(factor, _I128)), builder.zext(term, _I128))
+        upper = builder.trunc(builder.lshr(result, ir.Constant(_I128, 64)), _I64)
+        return cgutils.pack_array(builder, [upper, builder.trunc(result, _I64)])
+
+    return _PAIR(types.int64, types.int64, types.int64, types.int64), codegen
+
+
+@njit
+def negate(high, low):
+    """The number times -1."""
+    if low == 0:
+        return -high, low
+    return ~high, -low
+
+
+@njit
+def _below(high, low, other_high, other_low):
+    """Unsigned comparison of two magnitudes."""
+    if high != other_high:
+        return np.uint64(high) < np.uint64(other_high)
+    return np.uint64(low) < np.uint64(other_low)
+
+
+@njit
+def digits_of(high, low):
+    """Count of decimal digits; 1 for zero, 39 where there are more than 38."""
+    if high < 0:
+        high, low = negate(high, low)
+    if high == 0 and low >= 0:
+        digits = 1
+        while digits <= 18 and low >= POWER_LOW[digits]:
+            digits += 1
+        return digits
+    digits = 19
+    while digits <= 38 and not _below(high, low, POWER_HIGH[digits], POWER_LOW[digits]):
+        digits += 1
+    return digits
+
+
+@njit
+def fits_int64(high, low):
+    """Whether the number is an int64, which then is ``low``."""
+    return (high == 0 and low >= 0) or (high == -1 and low < 0)
+
+
+@njit
+def multiply_power(high, low, power):
+    """``(ok, high, low)``: number * 10**power, ok where at most 38 digits come out."""
+    negative = high < 0
+    if negative:
+        high, low = negate(high, low)
+    if (high != 0 or low != 0) and digits_of(high, low) + power > 38:
+        return False, high, low
+    if high != 0 or low != 0:
+        while power > 0:
+            step = min(power, 18)
+            high, low = multiply_add(high, low, POWER_LOW[step], 0)
+            power -= step
+    if negative:
+        high, low = negate(high, low)
+    return True, high, low
+
+
+@njit
+def divide_by_power(high, low, power):
+    """``(exact, high, low)``: number / 10**power, exact where nothing remains."""
+    negative = high < 0
+    if negative:
+        high, low = negate(high, low)
+    exact = True
+    while power > 0 and exact:
+        step = min(power, 9)
+        divisor = POWER_LOW[step]
+        quotient_high, quotient_low, rest = 0, 0, 0
+        for part in range(4):  # long division in 32-bit limbs: divisor < 2**30
+            word = high if part < 2 else low
+            limb = (word >> 32) & 0xFFFFFFFF if part % 2 == 0 else word & 0xFFFFFFFF
+            rest = (rest << 32) | limb
+            digit = rest // divisor
+            rest -= digit * divisor
+            if part < 2:
+                quotient_high = (quotient_high << 32) | digit
+            else:
+                quotient_low = (quotient_low << 32) | digit
+        exact = rest == 0
+        high, low = quotient_high, quotient_low
+        power -= step
+    if negative:
+        high, low = negate(high, low)
+    return exact, high, low
