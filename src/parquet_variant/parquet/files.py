@@ -1,0 +1,219 @@
+"""Which Parquet files a path names, on any pyarrow filesystem, and how one is opened.
+
+Owns paths, directories, lists, globs and the errors when there is nothing. Leaves what is inside a file to `footer` and
+`columns`, and inputs that are not Parquet to `sources`.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import os
+import posixpath
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyarrow import fs
+
+from parquet_variant.errors import VariantFileError
+from parquet_variant.parquet.footer import SchemaNode, footer_bytes, parse_schema
+
+__all__ = ["OpenFile", "ParquetSource", "Source", "filesystem_of", "locate", "open_file"]
+
+Source = str | os.PathLike[str] | Iterable["str | os.PathLike[str]"]
+_SUFFIXES = (".parquet", ".parq", ".pq")
+
+
+@dataclass(frozen=True, slots=True)
+class ParquetSource:
+    """A file by name: where it is, and how large."""
+
+    path: str
+    filesystem: fs.FileSystem
+    size: int
+
+
+@dataclass(slots=True)
+class OpenFile:
+    """An open Parquet file: pyarrow's reader, the schema tree of the footer, and the name for messages."""
+
+    source: ParquetSource
+    reader: pq.ParquetFile
+    schema: SchemaNode
+    footer_size: int
+
+    @property
+    def name(self) -> str:
+        """The file's path."""
+        return self.source.path
+
+    @property
+    def metadata(self) -> pq.FileMetaData:
+        """Row groups and statistics."""
+        return self.reader.metadata
+
+    def read_leaves(self, row_groups: list[int], leaves: list[int], *, threads: bool = True) -> pa.Table:
+        """The table of exactly these leaf columns (by number), for these row groups."""
+        reader: Any = self.reader.reader
+        try:
+            return reader.read_row_groups(row_groups, column_indices=leaves, use_threads=threads)
+        except pa.ArrowNotImplementedError:
+            # A nested column of more than 2 GiB comes in chunks, which pyarrow joins only for small batches.
+            batches = list(reader.iter_batches(1 << 14, row_groups, column_indices=leaves, use_threads=threads))
+            return pa.Table.from_batches(batches)
+        except (pa.ArrowInvalid, OSError) as error:
+            raise VariantFileError(
+                f"the file's data cannot be read: {error}".split("\n", maxsplit=1)[0] + "; write the file again",
+                reason="bad-data",
+                file=self.name,
+            ) from None
+
+    def close(self) -> None:
+        """Close the file."""
+        self.reader.close()
+
+    def __enter__(self) -> OpenFile:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+
+def filesystem_of(path: str | os.PathLike[str], filesystem: fs.FileSystem | None) -> tuple[fs.FileSystem, str]:
+    """The filesystem of a path and the path on it; a URI such as ``s3://bucket/key`` names its own."""
+    text = os.fspath(path)
+    if filesystem is not None:
+        return filesystem, text
+    if "://" in text:
+        try:
+            found = fs.FileSystem.from_uri(text)
+        except (pa.ArrowException, OSError, ValueError) as error:
+            raise VariantFileError(f"cannot use {text}: {error}", reason="bad-uri") from None
+        return found[0], found[1]
+    return fs.LocalFileSystem(), str(Path(text).expanduser()) if text.startswith("~") else text
+
+
+def locate(source: Source, filesystem: fs.FileSystem | None = None) -> list[ParquetSource]:
+    """The Parquet files that a path, directory, glob, or list of these names, in order of their paths.
+
+    Parameters
+    ----------
+    source
+        A file; a directory, searched at any depth for ``*.parquet`` (names that start with ``_`` or ``.`` are skipped);
+        a glob; a URI; or a list of these.
+    filesystem
+        Any pyarrow filesystem; by default the local one, or the one that the URI names.
+
+    Raises
+    ------
+    VariantFileError
+        If a path does not exist, a directory holds no Parquet file, or a glob matches none.
+    """
+    if not isinstance(source, (str, os.PathLike)):
+        found = [file for item in source for file in locate(item, filesystem)]
+        if not found:
+            raise VariantFileError("the list of files is empty: name at least one Parquet file", reason="no-files")
+        return list({file.path: file for file in found}.values())
+    system, path = filesystem_of(source, filesystem)
+    info = system.get_file_info(path)
+    if info.type == fs.FileType.File:
+        return [ParquetSource(path, system, info.size)]
+    if info.type == fs.FileType.Directory:
+        return _in_directory(system, path)
+    if any(character in path for character in "*?["):
+        return _matching(system, path)
+    raise VariantFileError(f"{path} does not exist: check the path", reason="no-such-file", file=path)
+
+
+def _in_directory(system: fs.FileSystem, path: str) -> list[ParquetSource]:
+    base = path.rstrip("/")
+    if system.get_file_info(f"{base}/_delta_log").type == fs.FileType.Directory:
+        raise VariantFileError(
+            f"{path} is a Delta table, whose log says which files count: read it with pv.delta", reason="delta-table"
+        )
+    infos = system.get_file_info(fs.FileSelector(path, recursive=True))
+    found = [info for info in infos if info.type == fs.FileType.File and _visible(info.path, base)]
+    if not found:
+        raise VariantFileError(
+            f"the directory {path} holds no Parquet files (*.parquet): check the path, or write some first",
+            reason="no-files",
+            file=path,
+        )
+    return [ParquetSource(info.path, system, info.size) for info in sorted(found, key=lambda info: str(info.path))]
+
+
+def _visible(path: str, base: str) -> bool:
+    names = path[len(base) :].strip("/").split("/")
+    return names[-1].lower().endswith(_SUFFIXES) and not any(name.startswith((".", "_")) for name in names)
+
+
+def _matching(system: fs.FileSystem, pattern: str) -> list[ParquetSource]:
+    parts = pattern.split("/")
+    first = next(index for index, part in enumerate(parts) if any(character in part for character in "*?["))
+    base = "/".join(parts[:first]) or ("/" if pattern.startswith("/") else ".")
+    selector = fs.FileSelector(base, recursive=True, allow_not_found=True)
+    found: dict[str, ParquetSource] = {}
+    for info in sorted(system.get_file_info(selector), key=lambda info: str(info.path)):
+        name = posixpath.normpath(info.path)
+        if not _glob_match(name.split("/"), posixpath.normpath(pattern).split("/")):
+            continue
+        if info.type == fs.FileType.Directory:
+            found |= {file.path: file for file in _in_directory(system, info.path)}
+        elif not posixpath.basename(name).startswith((".", "_")):
+            found[info.path] = ParquetSource(info.path, system, info.size)
+    if not found:
+        raise VariantFileError(f"no file matches {pattern}: check the pattern", reason="no-files", file=pattern)
+    return list(found.values())
+
+
+def _glob_match(names: list[str], patterns: list[str]) -> bool:
+    if not patterns:
+        return not names
+    if patterns[0] == "**":
+        return any(_glob_match(names[skip:], patterns[1:]) for skip in range(len(names) + 1))
+    if not names or not fnmatch.fnmatchcase(names[0], patterns[0]):
+        return False
+    return _glob_match(names[1:], patterns[1:])
+
+
+def open_file(source: ParquetSource, *, dictionaries: list[str] | None = None) -> OpenFile:
+    """Open one Parquet file.
+
+    Parameters
+    ----------
+    source
+        The file.
+    dictionaries
+        Dotted leaf paths to read as dictionaries; by default every binary leaf that is called ``metadata``.
+
+    Raises
+    ------
+    VariantFileError
+        If it is not a readable Parquet file.
+    """
+    try:
+        stream = source.filesystem.open_input_file(source.path)
+    except (OSError, pa.ArrowException) as error:
+        raise VariantFileError(f"cannot open {source.path}: {error}", reason="cannot-open", file=source.path) from None
+    try:
+        footer = footer_bytes(stream, source.path)
+        schema = parse_schema(footer, source.path)
+        if dictionaries is None:
+            dictionaries = [
+                leaf.dotted for leaf in schema.leaves() if leaf.name == "metadata" and leaf.physical == "BYTE_ARRAY"
+            ]
+        reader = pq.ParquetFile(stream, read_dictionary=dictionaries, pre_buffer=True)
+    except VariantFileError:
+        stream.close()
+        raise
+    except (pa.ArrowException, OSError, ValueError) as error:
+        stream.close()
+        raise VariantFileError(
+            f"pyarrow cannot read the Parquet footer: {error}; the file is damaged: write it again",
+            reason="bad-footer",
+            file=source.path,
+        ) from None
+    return OpenFile(source, reader, schema, len(footer))

@@ -1,0 +1,180 @@
+"""The part of Thrift's compact protocol that a Parquet footer needs: read any struct, know where each field lies.
+
+Owns bytes to plain Python values and the spans of fields. Leaves the meaning of the field ids to `footer`.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+__all__ = ["STRUCT", "Field", "ThriftError", "list_items", "read_value", "struct_fields", "varint", "zigzag"]
+
+# Compact protocol type codes.
+_TRUE, _FALSE, _I8, _I16, _I32, _I64, _DOUBLE, _BINARY, _LIST, _SET, _MAP, STRUCT = range(1, 13)
+_MAX_DEPTH = 32
+
+
+class ThriftError(ValueError):
+    """Bytes that are not the compact protocol."""
+
+
+class Field(NamedTuple):
+    """A field of a struct: its id, type code, and where header, value and end lie in the buffer."""
+
+    id: int
+    type: int
+    header: int
+    start: int
+    end: int
+
+
+def varint(number: int) -> bytes:
+    """An unsigned number as the compact protocol stores it.
+
+    Examples
+    --------
+    >>> varint(300).hex()
+    'ac02'
+    """
+    out = bytearray()
+    while number > 0x7F:
+        out.append(number & 0x7F | 0x80)
+        number >>= 7
+    out.append(number)
+    return bytes(out)
+
+
+def zigzag(number: int) -> bytes:
+    """A signed number as the compact protocol stores it.
+
+    Examples
+    --------
+    >>> zigzag(16).hex(), zigzag(-1).hex()
+    ('20', '01')
+    """
+    return varint(number << 1 if number >= 0 else (-number << 1) - 1)
+
+
+def _byte(buffer: bytes, position: int) -> int:
+    if position >= len(buffer):
+        raise ThriftError(f"the footer ends at byte {len(buffer)}, inside a value")
+    return buffer[position]
+
+
+def _read_varint(buffer: bytes, position: int) -> tuple[int, int]:
+    number = shift = 0
+    while True:
+        byte = _byte(buffer, position)
+        position += 1
+        number |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return number, position
+        shift += 7
+        if shift > 63:
+            raise ThriftError(f"number longer than 64 bits at byte {position}")
+
+
+def _read_zigzag(buffer: bytes, position: int) -> tuple[int, int]:
+    number, position = _read_varint(buffer, position)
+    return (number >> 1) ^ -(number & 1), position
+
+
+def struct_fields(buffer: bytes, position: int, depth: int = 0) -> Iterator[Field]:
+    """Walk the fields of the struct that starts at `position`; the last one, of type 0, is the stop byte.
+
+    Raises
+    ------
+    ThriftError
+        If the bytes end early or nest too deep.
+    """
+    for field, _ in _walk(buffer, position, depth):
+        yield field
+
+
+def _walk(buffer: bytes, position: int, depth: int) -> Iterator[tuple[Field, Any]]:
+    last = 0
+    while True:
+        header = position
+        byte = _byte(buffer, position)
+        position += 1
+        if byte == 0:
+            yield Field(0, 0, header, position, position), None
+            return
+        kind = byte & 0x0F
+        if byte >> 4:
+            last += byte >> 4
+        else:
+            last, position = _read_zigzag(buffer, position)
+        start = position
+        if kind in (_TRUE, _FALSE):  # A boolean field has its value in the header.
+            value: Any = kind == _TRUE
+        else:
+            value, position = read_value(buffer, position, kind, depth + 1)
+        yield Field(last, kind, header, start, position), value
+
+
+def list_items(buffer: bytes, position: int) -> tuple[int, int, int]:
+    """The header of a list: number of items, their type code, and where the first one starts."""
+    byte = _byte(buffer, position)
+    position += 1
+    count = byte >> 4
+    if count == 15:
+        count, position = _read_varint(buffer, position)
+    if count > len(buffer):
+        raise ThriftError(f"a list of {count} items does not fit into {len(buffer)} bytes")
+    return count, byte & 0x0F, position
+
+
+def read_value(buffer: bytes, position: int, kind: int, depth: int = 0) -> tuple[Any, int]:
+    """Read one value of type code `kind`; structs become dicts by field id. Returns the value and where it ends."""
+    if depth > _MAX_DEPTH:
+        raise ThriftError(f"nested deeper than {_MAX_DEPTH}")
+    if kind in (_TRUE, _FALSE):  # An item of a list of booleans has a byte of its own.
+        return _byte(buffer, position) == _TRUE, position + 1
+    if kind == _I8:
+        return struct.unpack("b", bytes([_byte(buffer, position)]))[0], position + 1
+    if kind in (_I16, _I32, _I64):
+        return _read_zigzag(buffer, position)
+    if kind == _DOUBLE:
+        _byte(buffer, position + 7)
+        return struct.unpack_from("<d", buffer, position)[0], position + 8
+    if kind == _BINARY:
+        length, position = _read_varint(buffer, position)
+        if position + length > len(buffer):
+            raise ThriftError(f"a text of {length} bytes does not fit at byte {position}")
+        return buffer[position : position + length], position + length
+    if kind in (_LIST, _SET):
+        count, item, position = list_items(buffer, position)
+        items = []
+        for _ in range(count):
+            value, position = read_value(buffer, position, item, depth + 1)
+            items.append(value)
+        return items, position
+    if kind == _MAP:
+        return _read_map(buffer, position, depth)
+    if kind == STRUCT:
+        found: dict[int, Any] = {}
+        for field, value in _walk(buffer, position, depth):
+            position = field.end
+            if field.type:
+                found[field.id] = value
+        return found, position
+    raise ThriftError(f"unknown type code {kind} at byte {position}")
+
+
+def _read_map(buffer: bytes, position: int, depth: int) -> tuple[list[tuple[Any, Any]], int]:
+    count, position = _read_varint(buffer, position)
+    entries: list[tuple[Any, Any]] = []
+    if count == 0:
+        return entries, position
+    if count > len(buffer):
+        raise ThriftError(f"a map of {count} entries does not fit into {len(buffer)} bytes")
+    kinds = _byte(buffer, position)
+    position += 1
+    for _ in range(count):
+        key, position = read_value(buffer, position, kinds >> 4, depth + 1)
+        value, position = read_value(buffer, position, kinds & 0x0F, depth + 1)
+        entries.append((key, value))
+    return entries, position
