@@ -1,0 +1,108 @@
+"""The boundary: Spark's Arrow form of VARIANT, and the way from it to `VariantArray` and back.
+
+Spark binds ``struct<value: binary not null, metadata: binary not null>`` by position, in that order, and knows it by
+``{"variant": "true"}`` on the metadata child. Everything else in the package finds the fields by name. Owns that one
+difference; nothing outside this module knows it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from parquet_variant.array.variant_array import VariantArray
+
+__all__ = ["SPARK_VARIANT", "from_spark", "is_spark_variant", "row_bytes", "slices_by_bytes", "to_spark"]
+
+SPARK_VARIANT = pa.struct(
+    [
+        pa.field("value", pa.binary(), nullable=False),
+        pa.field("metadata", pa.binary(), nullable=False, metadata={b"variant": b"true"}),
+    ]
+)
+
+
+def is_spark_variant(arrow_type: pa.DataType) -> bool:
+    """Whether an Arrow type is Spark's form of VARIANT.
+
+    Examples
+    --------
+    >>> is_spark_variant(SPARK_VARIANT), is_spark_variant(pa.string())
+    (True, False)
+    """
+    if not pa.types.is_struct(arrow_type) or arrow_type.num_fields != 2:
+        return False
+    marks = arrow_type.field(1).metadata or {}
+    return [field.name for field in arrow_type] == ["value", "metadata"] and marks.get(b"variant") == b"true"
+
+
+def from_spark(array: pa.StructArray) -> VariantArray:
+    r"""Take a VARIANT column as Spark hands it to Python; no bytes are copied.
+
+    Examples
+    --------
+    >>> from_spark(pa.array([{"value": b"\x0c\x01", "metadata": b"\x01\x00\x00"}], SPARK_VARIANT))[0].to_python()
+    1
+    """
+    # `field`, not `flatten`: the struct's own nulls stay where they are.
+    storage = pa.StructArray.from_arrays(
+        [array.field("metadata"), array.field("value")], names=["metadata", "value"], mask=array.is_null()
+    )
+    return VariantArray(storage)
+
+
+def to_spark(array: VariantArray) -> pa.StructArray:
+    """Give an unshredded array in the form that Spark takes; SQL NULL stays a null struct.
+
+    Raises
+    ------
+    VariantError
+        If the array is shredded and a row cannot be put together again.
+    """
+    if array.is_shredded:
+        from parquet_variant.functions.unshred import unshred_variant
+
+        array = unshred_variant(array)
+    storage = array.storage
+    children = []
+    for name in ("value", "metadata"):
+        child = storage.field(name)
+        if pa.types.is_dictionary(child.type):
+            child = child.dictionary_decode()
+        child = child.cast(pa.binary())
+        # The children must hold no null of their own, not even below a null struct.
+        children.append(pc.fill_null(child, b"") if child.null_count else child)
+    mask = storage.is_null() if storage.null_count else None
+    return pa.StructArray.from_arrays(children, fields=list(SPARK_VARIANT), mask=mask)
+
+
+def row_bytes(array: VariantArray) -> np.ndarray:
+    """Bytes that each row takes in Spark's form, where every row carries its own dictionary."""
+    storage = array.storage
+    metadata = storage.field("metadata")
+    if pa.types.is_dictionary(metadata.type):
+        sizes = pc.binary_length(metadata.dictionary).take(metadata.indices)
+    else:
+        sizes = pc.binary_length(metadata)
+    total = pc.add(pc.cast(sizes, pa.int64()), pc.cast(pc.binary_length(storage.field("value")), pa.int64()))
+    return pc.fill_null(total, 0).to_numpy(zero_copy_only=False)
+
+
+def slices_by_bytes(sizes: np.ndarray, limit: int) -> Iterator[tuple[int, int]]:
+    """Cut rows into runs ``(start, stop)`` of at most `limit` bytes; a row that is larger stands alone.
+
+    Examples
+    --------
+    >>> list(slices_by_bytes(np.array([4, 4, 9, 1]), 8))
+    [(0, 2), (2, 3), (3, 4)]
+    """
+    ends = np.cumsum(sizes)
+    start = 0
+    while start < len(sizes):
+        before = ends[start - 1] if start else 0
+        stop = max(start + 1, int(np.searchsorted(ends, before + limit, side="right")))
+        yield start, stop
+        start = stop
