@@ -23,6 +23,7 @@ import pyarrow as pa
 import pyarrow.fs as pafs
 
 from parquet_variant.errors import JsonError, VariantFileError
+from parquet_variant.parquet.files import filesystem_of
 from parquet_variant.parquet.json_array import ArraySplitter
 
 __all__ = [
@@ -132,7 +133,7 @@ def expand_sources(sources: str | os.PathLike[str] | Iterable[str | os.PathLike[
 
 def codec_of(file: str) -> str | None:
     """The codec of a file by its first bytes: ``"gzip"``, ``"zstd"``, ``"bz2"``, ``"lz4"`` or None."""
-    filesystem, path = resolve(file)
+    filesystem, path = filesystem_of(file, None)
     with _file_errors(file), filesystem.open_input_stream(path, compression=None) as stream:
         head = stream.read(4)
     return next((codec for magic, codec in _MAGIC if head.startswith(magic)), None)
@@ -142,7 +143,7 @@ def plan_splits(files: Iterable[str], split_bytes: int = 128 << 20, format: Form
     """Cut files into parts of about `split_bytes`, where the codec allows: plain files of lines, nothing else."""
     splits: list[Split] = []
     for file in files:
-        filesystem, path = resolve(file)
+        filesystem, path = filesystem_of(file, None)
         with _file_errors(file):
             size = filesystem.get_file_info(path).size or 0
         if size <= split_bytes or codec_of(file) or _is_array_file(file, format):
@@ -186,7 +187,7 @@ def open_chunks(
     if chunk_bytes < 1:
         raise ValueError(f"chunk_bytes must be positive, not {chunk_bytes}")
     codec = codec_of(source)
-    filesystem, path = resolve(source)
+    filesystem, path = filesystem_of(source, None)
     if byte_range is not None:
         if codec:
             raise VariantFileError(
@@ -229,15 +230,6 @@ def split_lines(chunk: Chunk) -> Lines:
     return Lines(text, number)
 
 
-def resolve(location: str) -> tuple[pafs.FileSystem, str]:
-    """The filesystem of a path or URI, and the path in it."""
-    if "://" not in location:
-        return pafs.LocalFileSystem(), os.path.abspath(os.path.expanduser(location))  # noqa: PTH100, PTH111
-    with _file_errors(location):
-        filesystem, path = pafs.FileSystem.from_uri(location)
-    return filesystem, path
-
-
 def _blank_lines(data: bytes, offsets: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """Indexes of the lines that hold whitespace only."""
     starts, lengths = offsets[:-1], np.diff(offsets)
@@ -249,7 +241,7 @@ def _blank_lines(data: bytes, offsets: np.ndarray[Any, Any]) -> np.ndarray[Any, 
 
 
 def _expand(source: str) -> list[str]:
-    filesystem, path = resolve(source)
+    filesystem, path = filesystem_of(source, None)
     with _file_errors(source):
         info = filesystem.get_file_info(path)
     if info.type == pafs.FileType.File:
@@ -354,7 +346,7 @@ def _detect(stream: Any, file: str, format: Format) -> tuple[bytes, bool]:
 
 
 def _is_array_file(file: str, format: Format) -> bool:
-    filesystem, path = resolve(file)
+    filesystem, path = filesystem_of(file, None)
     with _file_errors(file), filesystem.open_input_stream(path, compression=None) as stream:
         return _detect(stream, file, format)[1]
 
@@ -434,7 +426,7 @@ def _array_chunks(file: str, blocks: Iterator[bytes], chunk_bytes: int) -> Itera
 @lru_cache(maxsize=64)
 def _lines_before(file: str, start: int) -> int:
     """Number of lines of a plain file that begin before a byte offset."""
-    filesystem, path = resolve(file)
+    filesystem, path = filesystem_of(file, None)
     lines, left = 1, start - 1  # the line that the offset falls into, or that ends just before it, counts as one
     with _file_errors(file), filesystem.open_input_stream(path, compression=None) as stream:
         while left > 0 and (block := stream.read(min(left, _COUNT_BYTES))):
