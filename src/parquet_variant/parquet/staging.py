@@ -15,7 +15,7 @@ from typing import Literal, TypeAlias, get_args
 import pyarrow.fs as pafs
 
 from parquet_variant.errors import VariantFileError
-from parquet_variant.parquet.sources import resolve
+from parquet_variant.parquet.files import filesystem_of
 
 __all__ = ["BAD_RECORDS", "Mode", "StagedFile", "Staging", "open_staging"]
 
@@ -77,7 +77,7 @@ class Staging:
     def attempt(self, task: int, attempt: int = 0) -> str:
         """Make the directory of a task attempt."""
         directory = f"{self.directory}/{task:05d}-{attempt}"
-        filesystem, path = resolve(directory)
+        filesystem, path = filesystem_of(directory, None)
         filesystem.create_dir(path, recursive=True)
         return directory
 
@@ -99,14 +99,14 @@ class Staging:
             With reason ``"commit-failed"`` if a file cannot be moved: those already moved are removed again and the
             destination is as it was; with ``"overwrite-failed"`` if an old file cannot be removed after that.
         """
-        filesystem, root = resolve(self.dest)
+        filesystem, root = filesystem_of(self.dest, None)
         old = _replaceable(filesystem, root) if self.overwrite else []
         moved: list[str] = []
         try:
             for file in files:
                 target = f"{root}/{file.name}"
                 filesystem.create_dir(target.rpartition("/")[0], recursive=True)
-                filesystem.move(resolve(file.path)[1], target)
+                filesystem.move(filesystem_of(file.path, None)[1], target)
                 moved.append(file.name)
         except OSError as error:
             for name in moved:
@@ -130,7 +130,7 @@ class Staging:
 
     def abort(self) -> None:
         """Remove everything that was staged; nothing was visible."""
-        filesystem, path = resolve(self.directory)
+        filesystem, path = filesystem_of(self.directory, None)
         with suppress(OSError):
             filesystem.delete_dir(path)
         # The parent may hold other jobs' files: it goes only when empty.
@@ -163,7 +163,7 @@ def open_staging(dest: str, mode: Mode = "error") -> Staging | None:
     """
     if mode not in get_args(Mode):
         raise VariantFileError(f"mode is {mode!r}: use error, append, overwrite or ignore", reason="bad-mode")
-    filesystem, path = resolve(dest)
+    filesystem, path = filesystem_of(dest, None)
     kind = filesystem.get_file_info(path).type
     if kind == pafs.FileType.File:
         raise VariantFileError(f"{dest} is a file: name a directory", reason="exists", file=dest)
