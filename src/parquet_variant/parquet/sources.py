@@ -35,6 +35,7 @@ __all__ = [
     "expand_sources",
     "open_chunks",
     "plan_splits",
+    "resolve",
     "split_lines",
 ]
 
@@ -133,7 +134,7 @@ def expand_sources(sources: str | os.PathLike[str] | Iterable[str | os.PathLike[
 
 def codec_of(file: str) -> str | None:
     """The codec of a file by its first bytes: ``"gzip"``, ``"zstd"``, ``"bz2"``, ``"lz4"`` or None."""
-    filesystem, path = filesystem_of(file, None)
+    filesystem, path = resolve(file)
     with _file_errors(file), filesystem.open_input_stream(path, compression=None) as stream:
         head = stream.read(4)
     return next((codec for magic, codec in _MAGIC if head.startswith(magic)), None)
@@ -143,7 +144,7 @@ def plan_splits(files: Iterable[str], split_bytes: int = 128 << 20, format: Form
     """Cut files into parts of about `split_bytes`, where the codec allows: plain files of lines, nothing else."""
     splits: list[Split] = []
     for file in files:
-        filesystem, path = filesystem_of(file, None)
+        filesystem, path = resolve(file)
         with _file_errors(file):
             size = filesystem.get_file_info(path).size or 0
         if size <= split_bytes or codec_of(file) or _is_array_file(file, format):
@@ -187,7 +188,7 @@ def open_chunks(
     if chunk_bytes < 1:
         raise ValueError(f"chunk_bytes must be positive, not {chunk_bytes}")
     codec = codec_of(source)
-    filesystem, path = filesystem_of(source, None)
+    filesystem, path = resolve(source)
     if byte_range is not None:
         if codec:
             raise VariantFileError(
@@ -230,6 +231,11 @@ def split_lines(chunk: Chunk) -> Lines:
     return Lines(text, number)
 
 
+def resolve(location: str) -> tuple[pafs.FileSystem, str]:
+    """The filesystem of a path or URI, and the path in it."""
+    return filesystem_of(location, None)
+
+
 def _blank_lines(data: bytes, offsets: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """Indexes of the lines that hold whitespace only."""
     starts, lengths = offsets[:-1], np.diff(offsets)
@@ -241,7 +247,7 @@ def _blank_lines(data: bytes, offsets: np.ndarray[Any, Any]) -> np.ndarray[Any, 
 
 
 def _expand(source: str) -> list[str]:
-    filesystem, path = filesystem_of(source, None)
+    filesystem, path = resolve(source)
     with _file_errors(source):
         info = filesystem.get_file_info(path)
     if info.type == pafs.FileType.File:
@@ -346,7 +352,7 @@ def _detect(stream: Any, file: str, format: Format) -> tuple[bytes, bool]:
 
 
 def _is_array_file(file: str, format: Format) -> bool:
-    filesystem, path = filesystem_of(file, None)
+    filesystem, path = resolve(file)
     with _file_errors(file), filesystem.open_input_stream(path, compression=None) as stream:
         return _detect(stream, file, format)[1]
 
@@ -426,7 +432,7 @@ def _array_chunks(file: str, blocks: Iterator[bytes], chunk_bytes: int) -> Itera
 @lru_cache(maxsize=64)
 def _lines_before(file: str, start: int) -> int:
     """Number of lines of a plain file that begin before a byte offset."""
-    filesystem, path = filesystem_of(file, None)
+    filesystem, path = resolve(file)
     lines, left = 1, start - 1  # the line that the offset falls into, or that ends just before it, counts as one
     with _file_errors(file), filesystem.open_input_stream(path, compression=None) as stream:
         while left > 0 and (block := stream.read(min(left, _COUNT_BYTES))):
