@@ -1,0 +1,140 @@
+"""The storage struct of Spark's second draft: ``untyped_value``, ``object``, ``array`` and ``typed_value``.
+
+Owns its canonical shape and how it is read (spark-encoding-and-shredding-draft-2, "Parquet Layout"): every group, the
+top one included, has one or more of the four, all optional; names that start with ``_`` are ignored, any other extra
+field is refused. Leaves the values to `shredding.layouts.draft_object`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import pyarrow as pa
+
+from parquet_variant.schema.primitive_types import stored_primitive
+from parquet_variant.schema.shredding_schema import ShreddingSchema, Steps
+from parquet_variant.schema.storage_shape import fields_of, is_list, refuse, value_fields
+
+__all__ = ["ObjectNode", "object_plan", "object_storage_type", "schema_of_object"]
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectNode:
+    """A shredded value: which of the four columns it has, and what is below.
+
+    Parameters
+    ----------
+    typed
+        The canonical type of ``typed_value``, or None without that column.
+    has_untyped
+        Whether there is an ``untyped_value``.
+    fields
+        The groups in ``object``, or None without that column.
+    element
+        The group of an element of ``array``, or None without that column.
+    """
+
+    typed: pa.DataType | None
+    has_untyped: bool
+    fields: dict[str, ObjectNode] | None
+    element: ObjectNode | None
+
+
+def object_storage_type(schema: ShreddingSchema, *, untyped: bool = True) -> pa.StructType:
+    """Give the storage struct of a schema in this layout; everything is optional.
+
+    Parameters
+    ----------
+    schema
+        What is shredded.
+    untyped
+        Give every group an ``untyped_value``; without, only those that have nothing else, and then only values that
+        fit the schema wholly can be stored.
+
+    Examples
+    --------
+    >>> print(object_storage_type(ShreddingSchema.from_ddl("a bigint")))
+    struct<untyped_value: binary,
+        object: struct<a: struct<untyped_value: binary, typed_value: int64>>>
+    """
+    columns = []
+    if untyped or schema.kind == "variant":
+        columns.append(pa.field("untyped_value", pa.binary()))
+    if schema.element is not None:
+        element = object_storage_type(schema.element, untyped=untyped)
+        columns.append(pa.field("array", pa.list_(pa.field("element", element))))
+    elif schema.kind == "object":
+        below = [pa.field(name, object_storage_type(child, untyped=untyped)) for name, child in schema.fields]
+        columns.append(pa.field("object", pa.struct(below)))
+    elif schema.type is not None:
+        columns.append(pa.field("typed_value", schema.type))
+    return pa.struct(columns)
+
+
+@lru_cache(maxsize=64)
+def object_plan(storage: pa.StructType) -> ObjectNode:
+    """Read a storage struct.
+
+    Raises
+    ------
+    SchemaError
+        ``unknown-field``, ``not-binary``, ``duplicate-field``, ``no-value`` (none of the four), ``unsupported-type``,
+        ``not-a-list``, ``empty-object``, ``not-a-group``.
+
+    Examples
+    --------
+    >>> object_plan(object_storage_type(ShreddingSchema.from_ddl("array<int>"))).element.typed
+    DataType(int32)
+    """
+    return _node(storage, ())
+
+
+def _node(group: pa.DataType, steps: Steps) -> ObjectNode:
+    columns = value_fields(group, ("untyped_value", "object", "array", "typed_value"), steps)
+    if not columns:
+        raise refuse("the group has none of untyped_value, object, array and typed_value", steps, "no-value")
+    typed = fields = element = None
+    if "typed_value" in columns:
+        typed = stored_primitive(columns["typed_value"].type)
+        if typed is None:
+            found = columns["typed_value"].type
+            raise refuse(f"typed_value is {found}, which is not a shredded value type", steps, "unsupported-type")
+    if "object" in columns:
+        below = fields_of(columns["object"].type, steps)
+        if not below:
+            raise refuse("'object' is a group without fields", steps, "empty-object")
+        fields = {name: _node(child.type, (*steps, name)) for name, child in below.items()}
+    if "array" in columns:
+        found = columns["array"].type
+        if not is_list(found):
+            raise refuse(f"'array' is {found}, not a list", steps, "not-a-list")
+        element = _node(found.value_type, (*steps, None))
+    return ObjectNode(typed, "untyped_value" in columns, fields, element)
+
+
+def schema_of_object(storage: pa.StructType) -> ShreddingSchema:
+    """Say what a storage struct of this layout shreds.
+
+    A group may have several of ``object``, ``array`` and ``typed_value``, which a `ShreddingSchema` cannot say: then
+    the first of them is given.
+
+    Raises
+    ------
+    SchemaError
+        As `object_plan`.
+
+    Examples
+    --------
+    >>> schema_of_object(object_storage_type(ShreddingSchema.from_ddl("a array<int>"))).to_ddl()
+    'a array<int>'
+    """
+    return _schema(object_plan(storage))
+
+
+def _schema(node: ObjectNode) -> ShreddingSchema:
+    if node.fields is not None:
+        return ShreddingSchema.object({name: _schema(child) for name, child in node.fields.items()})
+    if node.element is not None:
+        return ShreddingSchema.array(_schema(node.element))
+    return ShreddingSchema.variant() if node.typed is None else ShreddingSchema.primitive(node.typed)
