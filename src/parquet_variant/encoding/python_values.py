@@ -1,0 +1,293 @@
+"""Python objects to Variant values and back.
+
+Owns which Python type stands for which Variant type. Leaves bytes to `scalars` and `builder`.
+
+====================================================  =================================================
+Python                                                Variant
+====================================================  =================================================
+None, NaT                                             null
+bool, numpy.bool                                      boolean
+int, numpy integers                                   narrowest int; beyond int64 decimal16, 38 digits
+float, numpy.float64                                  double
+numpy.float32, numpy.float16                          float
+decimal.Decimal                                       narrowest decimal; digits and scale are kept
+str                                                   string
+bytes, bytearray, memoryview                          binary
+uuid.UUID                                             uuid
+datetime.date, numpy.datetime64[D]                    date
+datetime.time                                         time
+datetime.datetime with a zone                         timestamp (UTC)
+datetime.datetime without, numpy.datetime64[s,ms,us]  timestamp_ntz
+numpy.datetime64[ns]                                  timestamp_ntz_nanos
+pandas.Timestamp that has nanoseconds                 timestamp_nanos, timestamp_ntz_nanos
+list, tuple, numpy.ndarray                            array
+mapping with str keys                                 object
+Variant                                               itself
+====================================================  =================================================
+
+Back, float and double give `float`; nanosecond timestamps give ``numpy.datetime64[ns]`` (in UTC if they have a zone,
+which numpy cannot say), and dates and timestamps outside the years 1 to 9999 ``numpy.datetime64``.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import uuid
+from collections.abc import Iterator, Mapping
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from parquet_variant.encoding.builder import VariantBuilder
+from parquet_variant.encoding.scalars import MAX_SCALE, Scalar, narrowest_decimal, narrowest_integer
+from parquet_variant.encoding.walk import END, KEY, Event
+from parquet_variant.errors import CastError
+from parquet_variant.types import VariantType
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["MAX_DEPTH", "build_python", "events_to_python", "scalar_to_python"]
+
+MAX_DEPTH = 1000
+
+_EPOCH = dt.datetime(1970, 1, 1)
+_EPOCH_UTC = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
+_MICROSECOND = dt.timedelta(microseconds=1)
+_EPOCH_DAY = _EPOCH.toordinal()
+_NANOS_PER_MICRO = 1000
+
+
+def build_python(obj: Any, events_of: Callable[[Any], Iterator[Event] | None], max_depth: int) -> tuple[bytes, bytes]:
+    """Metadata and value bytes of a Python object.
+
+    Parameters
+    ----------
+    obj
+        See the table above.
+    events_of
+        Gives the walk of an object that is a Variant, None for others.
+    max_depth
+        The most containers inside each other.
+
+    Raises
+    ------
+    CastError
+        For an object without a Variant type, a number of more than 38 digits, a string with a lone surrogate, or a
+        structure deeper than ``max_depth`` (or that contains itself).
+    """
+    builder = VariantBuilder()
+    # Each entry gives what is left of one open container: pairs of an optional key and a child.
+    pending: list[Iterator[tuple[str | None, Any]]] = [iter([(None, obj)])]
+    while pending:
+        step = next(pending[-1], None)
+        if step is None:
+            pending.pop()
+            if pending:
+                builder.end()
+            continue
+        key, child = step
+        if key is not None:
+            builder.key(key)
+        if (events := events_of(child)) is not None:
+            _replay(events, builder, max_depth)
+            continue
+        if isinstance(child, np.ndarray):
+            child = list(child) if child.ndim else child[()]
+        if isinstance(child, Mapping):
+            builder.begin_object()
+            pending.append((_checked_key(name), item) for name, item in child.items())
+        elif isinstance(child, (list, tuple)):
+            builder.begin_array()
+            pending.append((None, item) for item in child)
+        else:
+            builder.scalar(*_scalar_of(child))
+        _check_depth(builder.depth, max_depth)
+    return builder.finish()
+
+
+def _replay(events: Iterator[Event], builder: VariantBuilder, max_depth: int) -> None:
+    for event in events:
+        match event.kind:
+            case VariantType.OBJECT:
+                builder.begin_object()
+            case VariantType.ARRAY:
+                builder.begin_array()
+            case "key":
+                builder.key(event.raw)
+            case "end":
+                builder.end()
+            case kind:
+                builder.scalar(VariantType(kind), event.raw)
+        _check_depth(builder.depth, max_depth)
+
+
+def _check_depth(depth: int, max_depth: int) -> None:
+    if depth > max_depth:
+        raise CastError(
+            f"the object is nested deeper than {max_depth} (or contains itself): raise max_depth if that is meant",
+            reason="depth",
+        )
+
+
+def _checked_key(name: Any) -> str:
+    if not isinstance(name, str):
+        raise CastError(f"key {name!r} is no str: keys of a Variant object are strings", reason="bad-key")
+    return _checked_text(name)
+
+
+def _checked_text(text: str) -> str:
+    try:
+        text.encode()
+    except UnicodeEncodeError as err:
+        raise CastError(
+            f"the string {text[:40]!r} has a lone surrogate at character {err.start}: it has no UTF-8",
+            reason="lone-surrogate",
+        ) from None
+    return str(text)
+
+
+def _scalar_of(obj: Any) -> Scalar:
+    if obj is None:
+        return Scalar(VariantType.NULL, None)
+    if isinstance(obj, (bool, np.bool_)):
+        return Scalar(VariantType.BOOLEAN, bool(obj))
+    if isinstance(obj, (int, np.integer)) and not isinstance(obj, np.timedelta64):
+        return narrowest_integer(int(obj))
+    if isinstance(obj, (np.float32, np.float16)):
+        return Scalar(VariantType.FLOAT, float(obj))
+    if isinstance(obj, float):
+        return Scalar(VariantType.DOUBLE, float(obj))
+    if isinstance(obj, str):
+        return Scalar(VariantType.STRING, _checked_text(obj))
+    if isinstance(obj, (bytes, bytearray, memoryview)):
+        return Scalar(VariantType.BINARY, bytes(obj))
+    if isinstance(obj, Decimal):
+        return _decimal_of(obj)
+    if isinstance(obj, uuid.UUID):
+        return Scalar(VariantType.UUID, obj.bytes)
+    if isinstance(obj, dt.datetime):
+        return _datetime_of(obj)
+    if isinstance(obj, dt.date):
+        return Scalar(VariantType.DATE, obj.toordinal() - _EPOCH_DAY)
+    if isinstance(obj, dt.time):
+        if obj.tzinfo is not None:
+            raise CastError(f"time {obj} has a zone: Variant's time has none", reason="unsupported-type")
+        seconds = (obj.hour * 60 + obj.minute) * 60 + obj.second
+        return Scalar(VariantType.TIME, seconds * 1_000_000 + obj.microsecond)
+    if isinstance(obj, np.datetime64):
+        return _datetime64_of(obj)
+    raise CastError(
+        f"{type(obj).__module__}.{type(obj).__qualname__} has no Variant type: convert {repr(obj)[:60]} first",
+        reason="unsupported-type",
+    )
+
+
+def _decimal_of(number: Decimal) -> Scalar:
+    sign, digits, exponent = number.as_tuple()
+    if isinstance(exponent, str):
+        raise CastError(f"decimal {number} is no number: use a float for NaN and Infinity", reason="unsupported-type")
+    if exponent > MAX_SCALE or len(digits) > 10_000:
+        # Expanding 1E+1000000 would build a million digits only to refuse them.
+        return narrowest_decimal(0, -1) if number else narrowest_decimal(0, 0)
+    unscaled = int("".join(map(str, digits))) * (-1 if sign else 1)
+    if exponent > 0:
+        unscaled, exponent = unscaled * 10**exponent, 0
+    # Zeros at the end beyond scale 38 carry no value.
+    while -exponent > MAX_SCALE and unscaled % 10 == 0 and unscaled:
+        unscaled, exponent = unscaled // 10, exponent + 1
+    if not unscaled:
+        exponent = max(exponent, -MAX_SCALE)
+    return narrowest_decimal(unscaled, -exponent)
+
+
+def _datetime_of(moment: dt.datetime) -> Scalar:
+    if moment != moment:
+        return Scalar(VariantType.NULL, None)
+    has_zone = moment.utcoffset() is not None
+    epoch = _EPOCH_UTC if has_zone else _EPOCH
+    nanosecond = getattr(moment, "nanosecond", 0)
+    if nanosecond:
+        # A pandas.Timestamp; numpy's form is exact and in UTC.
+        nanos = int(moment.to_datetime64().astype("datetime64[ns]").astype(np.int64))  # type: ignore[attr-defined]
+        return Scalar(VariantType.TIMESTAMP_NANOS if has_zone else VariantType.TIMESTAMP_NTZ_NANOS, nanos)
+    plain = dt.datetime.combine(moment.date(), moment.time(), moment.tzinfo).replace(fold=moment.fold)
+    micros = (plain - epoch) // _MICROSECOND
+    return Scalar(VariantType.TIMESTAMP if has_zone else VariantType.TIMESTAMP_NTZ, micros)
+
+
+def _datetime64_of(moment: np.datetime64) -> Scalar:
+    if np.isnat(moment):
+        return Scalar(VariantType.NULL, None)
+    unit, step = np.datetime_data(moment.dtype)
+    if unit == "D" and step == 1:
+        return Scalar(VariantType.DATE, int(moment.astype(np.int64)))
+    if unit in ("ns", "us", "ms", "s", "m", "h") and step == 1:
+        kind = VariantType.TIMESTAMP_NTZ_NANOS if unit == "ns" else VariantType.TIMESTAMP_NTZ
+        micros = {"h": 3_600_000_000, "m": 60_000_000, "s": 1_000_000, "ms": 1000, "us": 1, "ns": 1}[unit]
+        count = int(moment.astype(np.int64)) * micros
+        if -(1 << 63) <= count < 1 << 63:
+            return Scalar(kind, count)
+    raise CastError(
+        f"numpy.datetime64 {moment} with unit {unit!r} has no exact Variant type: convert it to days, µs or ns",
+        reason="unsupported-type",
+    )
+
+
+def scalar_to_python(kind: VariantType | str, raw: Any) -> Any:
+    """The Python object of a scalar's type and raw payload.
+
+    Examples
+    --------
+    >>> scalar_to_python(VariantType.DECIMAL4, (150, 2)), scalar_to_python(VariantType.DATE, 1)
+    (Decimal('1.50'), datetime.date(1970, 1, 2))
+    """
+    match kind:
+        case VariantType.DECIMAL4 | VariantType.DECIMAL8 | VariantType.DECIMAL16:
+            unscaled, scale = raw
+            # From a tuple, since arithmetic would round to the context's 28 digits.
+            return Decimal((int(unscaled < 0), tuple(map(int, str(abs(unscaled)))), -scale))
+        case VariantType.DATE:
+            if 1 <= raw + _EPOCH_DAY <= dt.date.max.toordinal():
+                return dt.date.fromordinal(raw + _EPOCH_DAY)
+            return np.datetime64(raw, "D")
+        case VariantType.TIME:
+            return (_EPOCH + raw * _MICROSECOND).time()
+        case VariantType.TIMESTAMP | VariantType.TIMESTAMP_NTZ:
+            try:
+                return (_EPOCH_UTC if kind == VariantType.TIMESTAMP else _EPOCH) + dt.timedelta(microseconds=raw)
+            except OverflowError:
+                return np.datetime64(raw, "us")
+        case VariantType.TIMESTAMP_NANOS | VariantType.TIMESTAMP_NTZ_NANOS:
+            return np.datetime64(raw, "ns")
+        case VariantType.UUID:
+            return uuid.UUID(bytes=raw)
+        case _:
+            return raw
+
+
+def events_to_python(events: Iterator[Event]) -> Any:
+    """The Python object of a walk: dict, list or scalar; fields in the order in which they are stored."""
+    root: list[Any] = []
+    open_containers: list[Any] = [root]
+    keys: list[str | None] = [None]
+    for kind, raw, _, _ in events:
+        if kind == END:
+            open_containers.pop()
+            keys.pop()
+            continue
+        if kind == KEY:
+            keys[-1] = raw
+            continue
+        is_container = kind in (VariantType.OBJECT, VariantType.ARRAY)
+        item: Any = ({} if kind == VariantType.OBJECT else []) if is_container else scalar_to_python(kind, raw)
+        parent, key = open_containers[-1], keys[-1]
+        if key is None:
+            parent.append(item)
+        else:
+            parent[key] = item
+        if is_container:
+            open_containers.append(item)
+            keys.append(None)
+    return root[0]

@@ -1,0 +1,336 @@
+"""`Variant`: one value, read where it lies.
+
+Owns navigation, equality by meaning and the conversions' front doors. Leaves layouts to `header`, `scalars` and
+`metadata`, conversions to `python_values`, `json_reader` and `json_writer`, and the full check to `validate`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from decimal import Decimal
+from typing import Any
+
+from parquet_variant.encoding.header import Container, read_container, value_size
+from parquet_variant.encoding.metadata import Dictionary, dictionary_of, metadata_length
+from parquet_variant.encoding.python_values import MAX_DEPTH, build_python, events_to_python, scalar_to_python
+from parquet_variant.encoding.scalars import value_type
+from parquet_variant.encoding.walk import END, KEY, Event, walk
+from parquet_variant.errors import MalformedVariantError, PathError
+from parquet_variant.path import VariantPath
+from parquet_variant.types import EXACT_NUMERIC, VariantType
+
+__all__ = ["Variant"]
+
+# Below this many fields a scan costs less than the jumps of a binary search.
+_SCAN_FIELDS = 16
+_REPR_CHARACTERS = 60
+_MICROS_TYPE = {
+    VariantType.TIMESTAMP_NANOS: VariantType.TIMESTAMP,
+    VariantType.TIMESTAMP_NTZ_NANOS: VariantType.TIMESTAMP_NTZ,
+}
+
+
+class Variant:
+    """One Variant value: a cheap cursor over its metadata and value bytes, which are not checked in advance.
+
+    Every access checks the bytes that it touches, so that malformed ones give a `MalformedVariantError` and nothing
+    worse; `validate` checks them all.
+
+    Parameters
+    ----------
+    metadata
+        The encoded dictionary of key names.
+    value
+        The encoded value.
+
+    Examples
+    --------
+    >>> v = Variant.from_python({"a": [1, 2.5], "b": None})
+    >>> v.type, v["a"][1].to_python(), list(v), v.get("$.c") is None
+    (<VariantType.OBJECT: 'object'>, 2.5, ['a', 'b'], True)
+    >>> v.to_json()
+    '{"a":[1,2.5],"b":null}'
+    """
+
+    __slots__ = ("_data", "_start", "_stop", "metadata")
+
+    metadata: bytes
+    """The encoded dictionary; sub-values share it."""
+
+    def __init__(self, metadata: bytes, value: bytes) -> None:
+        self.metadata = metadata if type(metadata) is bytes else bytes(memoryview(metadata))
+        self._data = value if type(value) is bytes else bytes(memoryview(value))
+        self._start = 0
+        self._stop = len(self._data)
+
+    def _child(self, container: Container, index: int) -> Variant:
+        child = Variant.__new__(Variant)
+        child.metadata = self.metadata
+        child._data = self._data
+        child._start = container.value_at(self._data, index)
+        child._stop = container.stop
+        return child
+
+    # -- made from something else
+
+    @classmethod
+    def from_python(cls, obj: Any, *, max_depth: int = MAX_DEPTH) -> Variant:
+        """The canonical Variant of a Python object (which type gives which: see `encoding.python_values`).
+
+        Raises
+        ------
+        CastError
+            For an object that has no Variant type, and for structures deeper than ``max_depth``.
+
+        Examples
+        --------
+        >>> Variant.from_python([True, 10**20]).to_json()
+        '[true,100000000000000000000]'
+        """
+        return cls(*build_python(obj, lambda item: item._walk() if isinstance(item, Variant) else None, max_depth))
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Variant:
+        """The Variant whose metadata and value are concatenated in ``data``.
+
+        Raises
+        ------
+        MalformedVariantError
+            If the metadata has no end.
+        """
+        data = bytes(memoryview(data))
+        length = metadata_length(data)
+        return cls(data[:length], data[length:])
+
+    def to_bytes(self) -> bytes:
+        """Metadata and value, concatenated."""
+        return self.metadata + self.value
+
+    @property
+    def value(self) -> bytes:
+        """The encoded value: as it was given, or just the bytes of a sub-value."""
+        if self._start == 0 and self._stop == len(self._data):
+            return self._data
+        return self._data[self._start : self._start + value_size(self._data, self._start, self._stop)]
+
+    @property
+    def type(self) -> VariantType:
+        """What the value is.
+
+        Raises
+        ------
+        MalformedVariantError
+            If it has no bytes or an unknown type id.
+        """
+        return value_type(self._data, self._start, self._stop)
+
+    # -- navigation
+
+    def get(self, path: str | VariantPath, default: Variant | None = None) -> Variant | None:
+        """The value at a path, or ``default`` if there is none.
+
+        Raises
+        ------
+        PathError
+            If the path cannot be read or has a wildcard.
+        MalformedVariantError
+            If the bytes on the way are malformed.
+
+        Examples
+        --------
+        >>> Variant.from_python({"a": [{"b": 1}]}).get("$.a[0].b").to_python()
+        1
+        """
+        found = self
+        for segment in VariantPath.parse(path).segments:
+            if not isinstance(segment, (str, int)):
+                raise PathError(f"path {path} has a wildcard: get gives one value", reason="wildcard")
+            container = read_container(found._data, found._start, found._stop)
+            if container is None or container.is_object != isinstance(segment, str):
+                return default
+            if isinstance(segment, str):
+                index = found._find(container, segment)
+            else:
+                index = segment if segment < container.size else None
+            if index is None:
+                return default
+            found = found._child(container, index)
+        return found
+
+    def __getitem__(self, key: str | int) -> Variant:
+        container = self._container(VariantType.OBJECT if isinstance(key, str) else VariantType.ARRAY)
+        if isinstance(key, str):
+            index = self._find(container, key)
+            if index is None:
+                raise KeyError(key)
+        else:
+            index = key + container.size if key < 0 else key
+            if not 0 <= index < container.size:
+                raise IndexError(f"element {key} of an array of {container.size}")
+        return self._child(container, index)
+
+    def __len__(self) -> int:
+        return self._container().count
+
+    def __bool__(self) -> bool:
+        return True  # an empty object or a number is a value too
+
+    def __iter__(self) -> Iterator[Any]:
+        container = self._container()
+        if container.is_object:
+            return iter(self.keys())
+        return (self._child(container, index) for index in range(container.size))
+
+    def __contains__(self, item: Any) -> bool:
+        container = self._container()
+        if container.is_object:
+            return isinstance(item, str) and self._find(container, item) is not None
+        other = item if isinstance(item, Variant) else Variant.from_python(item)
+        return any(element == other for element in self)
+
+    def keys(self) -> list[str]:
+        """The keys of an object, in the order in which they are stored; TypeError for other values."""
+        container = self._container(VariantType.OBJECT)
+        dictionary = self._dictionary()
+        return [dictionary.name(container.field_id(self._data, index)) for index in range(container.size)]
+
+    def values(self) -> list[Variant]:
+        """The values of an object, in the order of `keys`; TypeError for other values."""
+        container = self._container(VariantType.OBJECT)
+        return [self._child(container, index) for index in range(container.size)]
+
+    def items(self) -> list[tuple[str, Variant]]:
+        """Pairs of key and value of an object; TypeError for other values."""
+        return list(zip(self.keys(), self.values(), strict=True))
+
+    # -- conversions
+
+    def to_python(self) -> Any:
+        """The value as Python objects (which type gives which: see `encoding.python_values`).
+
+        Raises
+        ------
+        MalformedVariantError
+            If the bytes are malformed.
+        """
+        return events_to_python(self._walk())
+
+    def to_json(self) -> str:
+        """The value as compact JSON text (see `encoding.json_writer`).
+
+        Raises
+        ------
+        MalformedVariantError
+            If the bytes are malformed.
+        """
+        from parquet_variant.encoding.json_writer import to_json
+
+        return to_json(self)
+
+    def validate(self, max_depth: int = MAX_DEPTH) -> Variant:
+        """Check every byte of metadata and value, and give back the value itself.
+
+        Raises
+        ------
+        MalformedVariantError
+            For the first fault (`encoding.validate.find_faults` gives all).
+        """
+        from parquet_variant.encoding.validate import find_faults
+
+        for fault in find_faults(self.metadata, self.value, max_depth):
+            raise MalformedVariantError(f"{fault.part}: {fault.message}", reason=fault.reason, offset=fault.offset)
+        return self
+
+    # -- equality
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Variant):
+            return NotImplemented
+        if self.metadata == other.metadata and self.value == other.value:
+            return True
+        return self._meaning() == other._meaning()
+
+    def __hash__(self) -> int:
+        return hash(self._meaning())
+
+    def _meaning(self) -> tuple[Any, ...]:
+        """What the value means, as one flat tuple: equal tuples mean the same, whatever the bytes.
+
+        Exact numbers are one class, and micros and nanos are; float and double are classes of their own (spec:
+        "Logical Type"). Flat, since comparing deeply nested tuples would exhaust the stack.
+        """
+        parts: list[Any] = []
+        for kind, raw, _, _ in walk(self.metadata, self._data, self._start, self._stop, by_key=True):
+            if kind == KEY:
+                parts.append(raw)
+            elif kind in (VariantType.OBJECT, VariantType.ARRAY):
+                parts.append((kind, raw))
+            elif kind != END:
+                parts.append(_scalar_meaning(VariantType(kind), raw))
+        return tuple(parts)
+
+    # -- the rest
+
+    def __repr__(self) -> str:
+        from parquet_variant.encoding.json_writer import json_pieces
+
+        text = ""
+        try:
+            for piece in json_pieces(self._walk()):
+                text += piece[:_REPR_CHARACTERS]
+                if len(text) > _REPR_CHARACTERS:
+                    text = text[:_REPR_CHARACTERS] + "…"
+                    break
+            return f"<Variant {self.type}: {text}>"
+        except MalformedVariantError as err:
+            return f"<Variant malformed: {err}>"
+
+    def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+        return (Variant, (self.metadata, self.value))
+
+    def _dictionary(self) -> Dictionary:
+        return dictionary_of(self.metadata)
+
+    def _walk(self) -> Iterator[Event]:
+        return walk(self.metadata, self._data, self._start, self._stop)
+
+    def _container(self, wanted: VariantType | None = None) -> Container:
+        container = read_container(self._data, self._start, self._stop)
+        if container is None or (wanted is not None and container.is_object != (wanted == VariantType.OBJECT)):
+            what = f"no {wanted}" if wanted else "neither an object nor an array"
+            raise TypeError(f"the Variant is {what}: its type is {self.type}")
+        return container
+
+    def _find(self, container: Container, key: str) -> int | None:
+        """The index of the field of that name."""
+        dictionary = self._dictionary()
+        try:
+            wanted = key.encode()
+        except UnicodeEncodeError:  # a lone surrogate is in no UTF-8 dictionary
+            return None
+        if container.size > _SCAN_FIELDS:
+            low, high = 0, container.size
+            while low < high:
+                middle = (low + high) // 2
+                name = dictionary.name_bytes(container.field_id(self._data, middle))
+                if name == wanted:
+                    return middle
+                if name < wanted:
+                    low = middle + 1
+                else:
+                    high = middle
+        # Older writers sorted by UTF-16 or not at all: only a scan can say that a key is not there.
+        for index in range(container.size):
+            if dictionary.name_bytes(container.field_id(self._data, index)) == wanted:
+                return index
+        return None
+
+
+def _scalar_meaning(kind: VariantType, raw: Any) -> tuple[str, Any]:
+    if kind in EXACT_NUMERIC:
+        return ("number", Decimal(scalar_to_python(kind, raw)))
+    if kind in (VariantType.DOUBLE, VariantType.FLOAT) and raw != raw:
+        return (kind, "NaN")
+    if kind in (VariantType.TIMESTAMP, VariantType.TIMESTAMP_NTZ):
+        return (kind, raw * 1000)
+    return (_MICROS_TYPE.get(kind, kind), raw)

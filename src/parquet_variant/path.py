@@ -1,0 +1,265 @@
+r"""Path expressions: ``$.a[0]['b c']``.
+
+Owns how a path is written and read: Spark's ``variant_get`` spelling, and the names, indexes and ``[*]`` of RFC 9535.
+Leaves what a path means on a value to those who follow it.
+
+What is read: ``$``, then any of ``.name`` (any characters but ``.`` and ``[``), ``[0]``, ``['name']``, ``["name"]`` and
+``[*]``. Quoted names have the escapes of RFC 9535: ``\b \f \n \r \t \/ \\ \uXXXX`` and the quote itself.
+What is written is RFC 9535's normalized path: ``$['a'][0]``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final
+
+from parquet_variant.errors import PathError
+
+__all__ = ["WILDCARD", "VariantPath", "Wildcard"]
+
+# RFC 9535 keeps indexes within the integers that a double holds exactly.
+_MAX_INDEX = 2**53 - 1
+_UNQUOTED = re.compile(r"[^.\[]+")
+_INDEX = re.compile(r"-?[0-9]+")
+_LITERAL = {quote: re.compile(rf"[^\\{quote}\x00-\x1f]+") for quote in "'\""}
+_HEX4 = re.compile(r"[0-9A-Fa-f]{4}")
+_ESCAPES = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "/": "/", "\\": "\\"}
+_WRITTEN = {"\b": r"\b", "\f": r"\f", "\n": r"\n", "\r": r"\r", "\t": r"\t", "'": r"\'", "\\": r"\\"}
+_NEEDS_ESCAPE = re.compile(r"[\x00-\x1f'\\]")
+_BLANKS = " \t\n\r"
+
+
+class Wildcard:
+    """The segment ``[*]``, every element; its one instance is ``WILDCARD``."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "WILDCARD"
+
+    def __reduce__(self) -> str:
+        return "WILDCARD"  # pickled by name, so that it stays the one instance
+
+
+WILDCARD: Final = Wildcard()
+Segment = str | int | Wildcard
+
+
+@dataclass(frozen=True, slots=True)
+class VariantPath:
+    """A path from a value to one inside it.
+
+    Parameters
+    ----------
+    segments
+        Keys (str), 0-based indexes (int) and ``WILDCARD``, from the outside in.
+
+    Raises
+    ------
+    PathError
+        For a negative index, and for segments of other types.
+
+    Examples
+    --------
+    >>> path = VariantPath.parse("$.a[0]['b.c'][*]")
+    >>> path.segments
+    ('a', 0, 'b.c', WILDCARD)
+    >>> str(path / "d")
+    "$['a'][0]['b.c'][*]['d']"
+    """
+
+    segments: tuple[Segment, ...] = ()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "segments", tuple(self.segments))
+        for segment in self.segments:
+            if isinstance(segment, bool) or not isinstance(segment, (str, int, Wildcard)):
+                raise PathError(f"path segment {segment!r} is no key (str), index (int) or WILDCARD")
+            if isinstance(segment, int) and not 0 <= segment <= _MAX_INDEX:
+                raise PathError(f"path index {segment} is outside 0 to {_MAX_INDEX}", reason="bad-index")
+
+    @classmethod
+    def parse(cls, path: str | VariantPath | Iterable[Segment]) -> VariantPath:
+        """The path that a text, a path or its segments stand for.
+
+        Raises
+        ------
+        PathError
+            If it is no path; ``offset`` counts the UTF-8 bytes before the fault.
+
+        Examples
+        --------
+        >>> VariantPath.parse("$") == VariantPath(()), str(VariantPath.parse(["a", 1]))
+        (True, "$['a'][1]")
+        """
+        if isinstance(path, VariantPath):
+            return path
+        if isinstance(path, str):
+            return _parse(path)
+        return cls(tuple(path))
+
+    def child(self, segment: Segment) -> VariantPath:
+        """The path one segment further in; ``/`` does the same."""
+        return VariantPath((*self.segments, segment))
+
+    def __truediv__(self, segment: Segment) -> VariantPath:
+        return self.child(segment)
+
+    @property
+    def parent(self) -> VariantPath:
+        """The path one segment further out; the root's is the root."""
+        return VariantPath(self.segments[:-1])
+
+    @property
+    def has_wildcard(self) -> bool:
+        """Whether ``[*]`` is among the segments."""
+        return WILDCARD in self.segments
+
+    def __len__(self) -> int:
+        return len(self.segments)
+
+    def __bool__(self) -> bool:
+        return True
+
+    def __str__(self) -> str:
+        return "$" + "".join(map(_written, self.segments))
+
+    def __repr__(self) -> str:
+        return f"VariantPath({str(self)!r})"
+
+
+def _written(segment: Segment) -> str:
+    if isinstance(segment, str):
+        return "['" + _NEEDS_ESCAPE.sub(lambda found: _escaped(found[0]), segment) + "']"
+    return "[*]" if isinstance(segment, Wildcard) else f"[{segment}]"
+
+
+def _escaped(character: str) -> str:
+    return _WRITTEN.get(character) or f"\\u{ord(character):04x}"
+
+
+@lru_cache(maxsize=1024)
+def _parse(text: str) -> VariantPath:
+    return VariantPath(tuple(_Parser(text).segments()))
+
+
+class _Parser:
+    """Reads one path text from the left; ``at`` is the next character."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.at = 0
+
+    def error(self, message: str, at: int | None = None, reason: str | None = None) -> PathError:
+        """A fault at a character (the next one by default), as a byte offset."""
+        start = self.text[: self.at if at is None else at]
+        offset = len(start.encode("utf-8", "surrogatepass"))
+        return PathError(f"path {self.text[:80]!r}: {message}", offset=offset, reason=reason)
+
+    def peek(self) -> str:
+        return self.text[self.at : self.at + 1]
+
+    def skip(self, characters: str) -> None:
+        while self.at < len(self.text) and self.text[self.at] in characters:
+            self.at += 1
+
+    def segments(self) -> list[Segment]:
+        if self.peek() != "$":
+            hint = f": write '$.{self.text[:40]}'" if re.fullmatch(r"[\w.]{1,40}", self.text) else ""
+            raise self.error(f"a path starts with '$'{hint}")
+        self.at = 1
+        found: list[Segment] = []
+        while self.at < len(self.text):
+            start = self.at
+            self.at += 1
+            if self.text[start] == ".":
+                found.append(self.unquoted())
+            elif self.text[start] == "[":
+                self.skip(_BLANKS)
+                found.append(self.bracketed())
+                self.skip(_BLANKS)
+                if self.peek() != "]":
+                    raise self.error("']' is expected")
+                self.at += 1
+            else:
+                raise self.error("'.' or '[' is expected", start)
+        return found
+
+    def unquoted(self) -> str:
+        name = _UNQUOTED.match(self.text, self.at)
+        if name is None:
+            what = "descendants ('..') cannot be asked for" if self.peek() == "." else "a name is expected after '.'"
+            raise self.error(f"{what}: an empty key is written ['']")
+        if name[0] == "*":
+            raise self.error("write [*] for every element, ['*'] for the key '*'", reason="wildcard")
+        self.at = name.end()
+        return name[0]
+
+    def bracketed(self) -> Segment:
+        character = self.peek()
+        if character in ("'", '"') and character:
+            self.at += 1
+            return self.quoted(character)
+        if character == "*":
+            self.at += 1
+            return WILDCARD
+        index = _INDEX.match(self.text, self.at)
+        if index is None:
+            raise self.error("an index, a quoted name or * is expected")
+        if index[0].startswith("-"):
+            raise self.error(f"index {index[0][:20]} is negative: indexes count from 0", reason="bad-index")
+        # Short first: Python refuses to read over 4,300 digits.
+        digits = index[0].lstrip("0") or "0"
+        if len(digits) > len(str(_MAX_INDEX)) or int(digits) > _MAX_INDEX:
+            raise self.error(f"index {digits[:20]} is over {_MAX_INDEX}", reason="bad-index")
+        self.at = index.end()
+        return int(digits)
+
+    def quoted(self, quote: str) -> str:
+        opened = self.at - 1
+        parts: list[str] = []
+        while (character := self.peek()) != quote:
+            if not character:
+                raise self.error(f"the name has no closing {quote}", opened)
+            if character == "\\":
+                parts.append(self.escape(quote))
+            elif (literal := _LITERAL[quote].match(self.text, self.at)) is not None:
+                parts.append(literal[0])
+                self.at = literal.end()
+            else:
+                raise self.error(f"control character {character!r} is written as \\u{ord(character):04x}")
+        self.at += 1
+        return "".join(parts)
+
+    def escape(self, quote: str) -> str:
+        start = self.at
+        letter = self.text[start + 1 : start + 2]
+        self.at += 2
+        if letter == quote:
+            return quote
+        if letter in _ESCAPES:
+            return _ESCAPES[letter]
+        if letter != "u":
+            raise self.error(f"escape '\\{letter}' is unknown: a backslash is written as '\\\\'", start)
+        unit = self.hex4(start)
+        if 0xDC00 <= unit < 0xE000:
+            raise self.error("a low surrogate stands alone", start)
+        if 0xD800 <= unit < 0xDC00:
+            if self.text[self.at : self.at + 2] != "\\u":
+                raise self.error("a high surrogate stands alone", start)
+            self.at += 2
+            low = self.hex4(start)
+            if not 0xDC00 <= low < 0xE000:
+                raise self.error("a high surrogate stands alone", start)
+            unit = 0x10000 + ((unit - 0xD800) << 10) + (low - 0xDC00)
+        return chr(unit)
+
+    def hex4(self, start: int) -> int:
+        digits = _HEX4.match(self.text, self.at)
+        if digits is None:
+            raise self.error("\\u needs four hexadecimal digits", start)
+        self.at = digits.end()
+        return int(digits[0], 16)
