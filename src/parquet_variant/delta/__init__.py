@@ -1,1 +1,1 @@
-"""TODO"""
+"""Delta tables: TODO."""

@@ -124,8 +124,6 @@ class DeletionVector(Action):
         return base if self.offset is None else f"{base}@{self.offset}"
 
 
-
-
 @dataclass(frozen=True, slots=True)
 class Add(Action):
     """A data file that belongs to the table from this version on; `path` is percent-encoded."""
@@ -219,12 +217,12 @@ def parse_action(line: Mapping[str, Any]) -> Action | None:
 
 
 def to_lines(actions: Iterable[Action]) -> bytes:
-    """The bytes of a commit file: one JSON document a line.
+    r"""The bytes of a commit file: one JSON document a line.
 
     Examples
     --------
     >>> to_lines([Txn("a", 3)])
-    b'{"txn":{"appId":"a","version":3}}\\n'
+    b'{"txn":{"appId":"a","version":3}}\n'
     """
     lines = (json.dumps({a.key: a.to_dict()}, separators=(",", ":"), ensure_ascii=False) for a in actions)
     return "".join(line + "\n" for line in lines).encode("utf-8")

@@ -49,7 +49,7 @@ def encode(data: bytes) -> str:
 
 
 def decode(text: str) -> bytes:
-    """The bytes of a Z85 text; a last group of two to four characters gives one to three bytes.
+    r"""The bytes of a Z85 text; a last group of two to four characters gives one to three bytes.
 
     The two examples of Delta's RFC have such an unpadded tail (53 and 49 characters), the standard has none.
 
@@ -72,7 +72,7 @@ def decode(text: str) -> bytes:
     >>> decode("HelloWorld").hex()
     '864fd26fb559f75b'
     >>> decode("HelloWo")
-    b'\\x86O\\xd2o\\xb5'
+    b'\x86O\xd2o\xb5'
     """
     tail = len(text) % 5
     if tail == 1:
@@ -87,7 +87,7 @@ def decode(text: str) -> bytes:
 
 
 def decode_array(texts: pa.Array) -> pa.Array:
-    """A column of Z85 texts as a binary column; nulls stay null.
+    r"""A column of Z85 texts as a binary column; nulls stay null.
 
     Parameters
     ----------
@@ -107,7 +107,7 @@ def decode_array(texts: pa.Array) -> pa.Array:
     Examples
     --------
     >>> decode_array(pa.array(["HelloWorld", None])).to_pylist()
-    [b'\\x86O\\xd2o\\xb5Y\\xf7[', None]
+    [b'\x86O\xd2o\xb5Y\xf7[', None]
     """
     texts = texts.cast(pa.large_string())
     offsets = np.frombuffer(texts.buffers()[1], dtype=np.int64)[texts.offset : texts.offset + len(texts) + 1]

@@ -1,0 +1,203 @@
+"""The files of `_delta_log`: which commits and which checkpoint make up a version.
+
+Owns file names, the listing, `_last_checkpoint` and the choice of a checkpoint. Leaves the content of the files to
+`file_actions` and their meaning to `replay`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from parquet_variant.delta.storage import FileInfo, Storage
+from parquet_variant.errors import DeltaError
+
+__all__ = [
+    "LAST_CHECKPOINT",
+    "LOG",
+    "Checkpoint",
+    "Segment",
+    "commit_path",
+    "latest_version",
+    "list_segment",
+    "version_at",
+]
+
+LOG = "_delta_log"
+LAST_CHECKPOINT = f"{LOG}/_last_checkpoint"
+
+_COMMIT = re.compile(r"(\d{20})\.json")
+_CLASSIC = re.compile(r"(\d{20})\.checkpoint\.parquet")
+_PARTS = re.compile(r"(\d{20})\.checkpoint\.(\d{10})\.(\d{10})\.parquet")
+_UUID = re.compile(r"(\d{20})\.checkpoint\.[0-9a-fA-F-]{36}\.(?:json|parquet)")
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """A complete checkpoint: its version, and its files (several for a multi-part one)."""
+
+    version: int
+    files: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """The files that make up a version.
+
+    Parameters
+    ----------
+    version
+        The table's version.
+    checkpoint
+        Where replay begins; None to begin at version 0.
+    commits
+        The commit files after the checkpoint, by version.
+    modified
+        Modification time of the last commit file (of the checkpoint if there is none), milliseconds since 1970.
+    """
+
+    version: int
+    checkpoint: Checkpoint | None
+    commits: tuple[FileInfo, ...]
+    modified: int
+
+
+def commit_path(version: int) -> str:
+    """The name of a commit file.
+
+    Examples
+    --------
+    >>> commit_path(42)
+    '_delta_log/00000000000000000042.json'
+    """
+    return f"{LOG}/{version:020}.json"
+
+
+def list_segment(storage: Storage, version: int | None = None) -> Segment:
+    """The files that make up a version of the table.
+
+    Parameters
+    ----------
+    storage
+        Where the table is.
+    version
+        The version; by default the newest.
+
+    Returns
+    -------
+    Segment
+
+    Raises
+    ------
+    DeltaError
+        Reason ``"not-a-table"`` without a log, ``"no-such-version"`` if the version is not there (any more),
+        ``"broken-log"`` if a commit file is missing.
+    """
+    hint = _last_checkpoint(storage)
+    start = hint if hint is not None and (version is None or hint <= version) else None
+    files = _list(storage, "" if start is None else f"{start:020}")
+    commits, checkpoints = _classify(files)
+    if start is not None and not any(c.version >= start for c in checkpoints):
+        # The hint points to a checkpoint that is gone: only the whole listing can tell.
+        commits, checkpoints = _classify(_list(storage, ""))
+    if not commits and not checkpoints:
+        raise DeltaError(f"{storage.uri} is not a Delta table: it has no {LOG}", reason="not-a-table", file=storage.uri)
+    newest = max([*commits, *(c.version for c in checkpoints)])
+    wanted = newest if version is None else version
+    usable = [c for c in checkpoints if c.version <= wanted]
+    checkpoint = max(usable, key=lambda c: c.version) if usable else None
+    first = 0 if checkpoint is None else checkpoint.version + 1
+    if wanted > newest or wanted < 0 or (first == 0 and 0 not in commits):
+        oldest = _oldest(commits, checkpoints)
+        raise DeltaError(
+            f"version {wanted} of {storage.uri} is not there: the log holds {oldest} to {newest}",
+            reason="no-such-version",
+            file=storage.uri,
+        )
+    missing = [v for v in range(first, wanted + 1) if v not in commits]
+    if missing:
+        raise DeltaError(
+            f"the log lacks {commit_path(missing[0])}: version {wanted} cannot be built",
+            reason="broken-log",
+            file=storage.uri,
+        )
+    used = tuple(commits[v] for v in range(first, wanted + 1))
+    last = commits.get(wanted)
+    if last is None and checkpoint is not None:
+        last = next(f for f in files if f.path == checkpoint.files[0])
+    return Segment(wanted, checkpoint, used, last.modified if last is not None else 0)
+
+
+def latest_version(storage: Storage, known: int) -> int:
+    """The newest version, given one that is known to exist."""
+    commits, _ = _classify(_list(storage, f"{known:020}"))
+    return max(commits, default=known)
+
+
+def version_at(storage: Storage, timestamp: int) -> int:
+    """The newest version whose commit file is not younger than a time.
+
+    Parameters
+    ----------
+    storage
+        Where the table is.
+    timestamp
+        Milliseconds since 1970.
+
+    Raises
+    ------
+    DeltaError
+        Reason ``"no-such-version"`` if every commit is younger.
+    """
+    commits, _ = _classify(_list(storage, ""))
+    found, last = None, -1
+    for version in sorted(commits):
+        # Clocks go back: a commit counts as no older than the one before it (as Spark's Delta does).
+        last = max(commits[version].modified, last + 1)
+        if last <= timestamp:
+            found = version
+    if found is None:
+        raise DeltaError(
+            f"{storage.uri} has no version as old as timestamp {timestamp} ms", reason="no-such-version"
+        ).at(file=storage.uri)
+    return found
+
+
+def _list(storage: Storage, start: str) -> list[FileInfo]:
+    return [f for f in storage.list(LOG, start) if f.path.count("/") == 1]
+
+
+def _classify(files: Iterable[FileInfo]) -> tuple[dict[int, FileInfo], list[Checkpoint]]:
+    commits: dict[int, FileInfo] = {}
+    checkpoints: list[Checkpoint] = []
+    parts: dict[tuple[int, int], dict[int, str]] = {}
+    for file in files:
+        name = file.path.rpartition("/")[2]
+        if match := _COMMIT.fullmatch(name):
+            commits[int(match[1])] = file
+        elif match := (_CLASSIC.fullmatch(name) or _UUID.fullmatch(name)):
+            checkpoints.append(Checkpoint(int(match[1]), (file.path,)))
+        elif match := _PARTS.fullmatch(name):
+            parts.setdefault((int(match[1]), int(match[3])), {})[int(match[2])] = file.path
+    for (version, count), found in parts.items():
+        # PROTOCOL.md: a multi-part checkpoint with a missing part must be ignored.
+        if sorted(found) == list(range(1, count + 1)):
+            checkpoints.append(Checkpoint(version, tuple(found[part] for part in sorted(found))))
+    return commits, checkpoints
+
+
+def _last_checkpoint(storage: Storage) -> int | None:
+    try:
+        version = json.loads(storage.read(LAST_CHECKPOINT))["version"]
+    except (FileNotFoundError, ValueError, KeyError, TypeError):
+        # Only a hint: without a readable one the whole log is listed.
+        return None
+    return version if isinstance(version, int) and version >= 0 else None
+
+
+def _oldest(commits: dict[int, FileInfo], checkpoints: list[Checkpoint]) -> int:
+    if 0 in commits:
+        return 0
+    return min((c.version for c in checkpoints), default=min(commits, default=0))

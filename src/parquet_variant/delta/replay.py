@@ -1,0 +1,182 @@
+"""Action reconciliation: from the files of a log segment to the state of the table (PROTOCOL.md).
+
+Owns which action wins. Leaves what the winners mean for reading to `snapshot`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import unquote
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from parquet_variant.delta.actions import DomainMetadata, Metadata, Protocol, Txn
+from parquet_variant.delta.file_actions import FILE_SCHEMA, parse_commits, read_checkpoint_part
+from parquet_variant.delta.log import LOG, Segment
+from parquet_variant.delta.schema import partition_names
+from parquet_variant.delta.storage import LocalStorage, Storage
+from parquet_variant.errors import DeltaError
+
+__all__ = ["State", "apply_actions", "last_file_actions", "replay"]
+
+_READERS = 16
+
+
+@dataclass
+class State:
+    """What a version of a table is made of.
+
+    Parameters
+    ----------
+    protocol, metadata
+        The newest of each.
+    txns, domains
+        By application id, and by domain; removed domains are left out.
+    files, tombstones
+        Adds, and removes, as `FILE_SCHEMA`.
+    """
+
+    protocol: Protocol | None = None
+    metadata: Metadata | None = None
+    txns: dict[str, Txn] = field(default_factory=dict)
+    domains: dict[str, DomainMetadata] = field(default_factory=dict)
+    files: pa.Table = field(default_factory=FILE_SCHEMA.empty_table)
+    tombstones: pa.Table = field(default_factory=FILE_SCHEMA.empty_table)
+
+
+def replay(storage: Storage, segment: Segment, *, files: bool = True) -> State:
+    """The state of a table at a segment's version.
+
+    Parameters
+    ----------
+    storage, segment
+        Where, and which log files.
+    files
+        Whether to build `State.files` and `State.tombstones`.
+
+    Raises
+    ------
+    DeltaError
+        Reason ``"broken-log"`` without protocol or metadata, or for actions that are not as PROTOCOL.md says.
+    """
+    state = State()
+    tables: list[pa.Table] = []
+    if segment.checkpoint is not None:
+        for path in segment.checkpoint.files:
+            tables.extend(_checkpoint(storage, path, state, files))
+    texts = _read_all(storage, [commit.path for commit in segment.commits])
+    data = b"\n".join(texts)
+    del texts
+    others, _ = parse_commits(data, None)
+    apply_actions(state, others)
+    if state.protocol is None or state.metadata is None:
+        missing = "protocol" if state.protocol is None else "metaData"
+        raise DeltaError(f"the log of {storage.uri} has no {missing} action", reason="broken-log", file=storage.uri)
+    if files:
+        _, table = parse_commits(data, partition_names(state.metadata))
+        if table is not None:
+            tables.append(table)
+        _reconcile(state, tables)
+    return state
+
+
+def apply_actions(state: State, actions: Iterable[dict[str, Any]]) -> None:
+    """Let parsed log lines other than file actions win over what the state holds, in order."""
+    for action in actions:
+        try:
+            if (value := action.get("protocol")) is not None:
+                state.protocol = Protocol.from_dict(value)
+            elif (value := action.get("metaData")) is not None:
+                state.metadata = Metadata.from_dict(value)
+            elif (value := action.get("txn")) is not None:
+                txn = Txn.from_dict(value)
+                state.txns[txn.app_id] = txn
+            elif (value := action.get("domainMetadata")) is not None:
+                domain = DomainMetadata.from_dict(value)
+                if domain.removed:
+                    state.domains.pop(domain.domain, None)
+                else:
+                    state.domains[domain.domain] = domain
+        except (TypeError, AttributeError) as error:
+            raise DeltaError(f"the log has a malformed action {str(action)[:80]}", reason="broken-log") from error
+
+
+def last_file_actions(table: pa.Table) -> pa.Table:
+    """The newest action of every logical file, keyed by path and deletion vector, in log order."""
+    if table.num_rows == 0:
+        return table
+    keys = table["path"]
+    if pc.any(pc.match_substring(keys, "%")).as_py():
+        # Writers differ in what they escape: `a%3D1` and `a=1` are the same file.
+        keys = pa.array([None if p is None else unquote(p) for p in keys.to_pylist()], pa.string())
+    vector = table["deletionVector"]
+    if vector.null_count < len(vector):
+        keys = _with_vector(keys, vector)
+    if keys.null_count:
+        raise DeltaError("an add or remove action has no path", reason="broken-log")
+    encoded = pc.dictionary_encode(keys)
+    encoded = encoded.combine_chunks() if isinstance(encoded, pa.ChunkedArray) else encoded
+    if isinstance(encoded, pa.ChunkedArray):
+        encoded = encoded.chunk(0)
+    codes = np.asarray(encoded.indices)
+    # Assignment by index keeps the last of repeated indexes.
+    last = np.empty(len(encoded.dictionary), dtype=np.int64)
+    last[codes] = np.arange(len(codes))
+    if len(last) == len(codes):
+        return table
+    last.sort()
+    return table.take(pa.array(last))
+
+
+def _reconcile(state: State, tables: Sequence[pa.Table]) -> None:
+    if not tables:
+        return
+    table = last_file_actions(pa.concat_tables(tables, promote_options="default"))
+    is_add = table["isAdd"]
+    if pc.all(is_add).as_py():
+        state.files, state.tombstones = table, table.slice(0, 0)
+    else:
+        state.files, state.tombstones = table.filter(is_add), table.filter(pc.invert(is_add))
+
+
+def _with_vector(keys: Any, vector: pa.ChunkedArray) -> pa.ChunkedArray:
+    def part(name: str) -> Any:
+        return pc.fill_null(pc.struct_field(vector, name).cast(pa.string()), "")
+
+    identity = pc.binary_join_element_wise(keys, part("storageType"), part("pathOrInlineDv"), part("offset"), "\x00")
+    return pc.if_else(vector.is_null(), keys, identity)
+
+
+def _checkpoint(storage: Storage, path: str, state: State, files: bool) -> list[pa.Table]:
+    tables: list[pa.Table] = []
+    if path.endswith(".json"):
+        data = storage.read(path)
+        others, _ = parse_commits(data, None)
+        apply_actions(state, others)
+        if files and state.metadata is not None:
+            _, table = parse_commits(data, partition_names(state.metadata))
+            tables.append(table)
+    else:
+        others, table = read_checkpoint_part(storage.open(path), files=files)
+        apply_actions(state, others)
+        if table is not None:
+            tables.append(table)
+    sidecars = [action["sidecar"]["path"] for action in others if "sidecar" in action]
+    if files:
+        for sidecar in sidecars:
+            name = unquote(sidecar)
+            where = name if name.startswith(LOG) else f"{LOG}/_sidecars/{name.rpartition('/')[2]}"
+            tables.append(read_checkpoint_part(storage.open(where), files=True)[1])
+    return tables
+
+
+def _read_all(storage: Storage, paths: Sequence[str]) -> list[bytes]:
+    if isinstance(storage, LocalStorage) or len(paths) < 2:
+        return [storage.read(path) for path in paths]
+    with ThreadPoolExecutor(_READERS) as pool:
+        return list(pool.map(storage.read, paths))

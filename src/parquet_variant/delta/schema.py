@@ -1,0 +1,334 @@
+"""Delta's schema strings: a small type tree, and its Arrow form.
+
+Owns the JSON spelling of schemas, column mapping (physical names, field ids) and the Arrow type that a Delta type is
+read and written as. Leaves names of primitive types to `types` where Variant has the same type.
+
+A variant is ``struct<metadata: binary, value: binary>`` in Arrow; the field that holds it carries the canonical
+extension name ``arrow.parquet.variant`` in its metadata.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+
+from parquet_variant.delta.actions import Metadata
+from parquet_variant.errors import DeltaError
+from parquet_variant.types import TYPES
+
+__all__ = [
+    "VARIANT",
+    "ArrayType",
+    "DeltaType",
+    "Field",
+    "MapType",
+    "PrimitiveType",
+    "StructType",
+    "arrow_schema",
+    "arrow_type",
+    "from_arrow_schema",
+    "is_variant_field",
+    "parse_schema",
+    "partition_names",
+    "variant_paths",
+]
+
+_PHYSICAL = "delta.columnMapping.physicalName"
+_FIELD_ID = "delta.columnMapping.id"
+_EXTENSION = b"ARROW:extension:name"
+_VARIANT_NAME = b"arrow.parquet.variant"
+_VARIANT_STORAGE = pa.struct([pa.field("metadata", pa.binary(), False), pa.field("value", pa.binary(), False)])
+_DECIMAL = re.compile(r"decimal\(\s*(\d+)\s*,\s*(-?\d+)\s*\)")
+
+
+@dataclass(frozen=True, slots=True)
+class PrimitiveType:
+    """A type without parts, by its Delta name: ``"long"``, ``"decimal(10,2)"``, ``"variant"``."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class ArrayType:
+    """A list."""
+
+    element: DeltaType
+    contains_null: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class MapType:
+    """A map."""
+
+    key: DeltaType
+    value: DeltaType
+    value_contains_null: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class StructType:
+    """A struct, or the table itself."""
+
+    fields: tuple[Field, ...]
+
+    def get(self, name: str) -> Field | None:
+        """The field of a name: the exact one, else the one that differs by case only."""
+        return next((f for f in self.fields if f.name == name), None) or next(
+            (f for f in self.fields if f.name.lower() == name.lower()), None
+        )
+
+    def to_json(self) -> str:
+        """The schema string.
+
+        Examples
+        --------
+        >>> StructType((Field("v", VARIANT),)).to_json()
+        '{"type":"struct","fields":[{"name":"v","type":"variant","nullable":true,"metadata":{}}]}'
+        """
+        return json.dumps(_to_json(self), separators=(",", ":"), ensure_ascii=False)
+
+
+DeltaType: TypeAlias = PrimitiveType | ArrayType | MapType | StructType
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A column, or a field of a struct."""
+
+    name: str
+    type: DeltaType
+    nullable: bool = True
+    metadata: Mapping[str, Any] = field(default_factory=dict, hash=False)
+
+    @property
+    def physical_name(self) -> str:
+        """The name in data files, statistics and partition values."""
+        return str(self.metadata.get(_PHYSICAL, self.name))
+
+    @property
+    def field_id(self) -> int | None:
+        """The column mapping id."""
+        value = self.metadata.get(_FIELD_ID)
+        return None if value is None else int(value)
+
+
+VARIANT = PrimitiveType("variant")
+
+
+def parse_schema(text: str) -> StructType:
+    """Read a schema string.
+
+    Raises
+    ------
+    DeltaError
+        Reason ``"bad-schema"`` for text that is not a Delta schema.
+
+    Examples
+    --------
+    >>> parse_schema('{"type":"struct","fields":[{"name":"v","type":"variant"}]}').fields[0].type
+    PrimitiveType(name='variant')
+    """
+    try:
+        parsed = _from_json(json.loads(text))
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise DeltaError(f"the schema string is not a Delta schema: {text[:80]}", reason="bad-schema") from error
+    if not isinstance(parsed, StructType):
+        raise DeltaError(f"the table's schema is not a struct: {text[:80]}", reason="bad-schema")
+    return parsed
+
+
+def arrow_type(kind: DeltaType, *, physical: bool = False) -> pa.DataType:
+    """The Arrow type of a Delta type.
+
+    Parameters
+    ----------
+    kind
+        The type.
+    physical
+        Name the fields of structs as data files do.
+
+    Raises
+    ------
+    DeltaError
+        Reason ``"unsupported-type"`` for a type that this code does not know.
+
+    Examples
+    --------
+    >>> arrow_type(PrimitiveType("timestamp_ntz"))
+    TimestampType(timestamp[us])
+    """
+    if isinstance(kind, StructType):
+        return pa.struct([_arrow_field(f, physical) for f in kind.fields])
+    if isinstance(kind, ArrayType):
+        return pa.list_(_element("element", kind.element, kind.contains_null, physical))
+    if isinstance(kind, MapType):
+        key = _element("key", kind.key, False, physical)
+        return pa.map_(key, _element("value", kind.value, kind.value_contains_null, physical))
+    if kind == VARIANT:
+        return _VARIANT_STORAGE
+    if match := _DECIMAL.fullmatch(kind.name):
+        return pa.decimal128(int(match[1]), int(match[2]))
+    found = _ARROW.get(kind.name)
+    if found is None:
+        raise DeltaError(f"column type {kind.name!r} is not supported", reason="unsupported-type")
+    return found
+
+
+def arrow_schema(schema: StructType, *, physical: bool = False) -> pa.Schema:
+    """The Arrow schema of a table.
+
+    Examples
+    --------
+    >>> arrow_schema(StructType((Field("n", PrimitiveType("long")),))).names
+    ['n']
+    """
+    return pa.schema([_arrow_field(f, physical) for f in schema.fields])
+
+
+def is_variant_field(item: pa.Field) -> bool:
+    """Whether an Arrow field is marked as a Variant."""
+    return (item.metadata or {}).get(_EXTENSION) == _VARIANT_NAME
+
+
+def from_arrow_schema(schema: pa.Schema) -> StructType:
+    """The Delta schema of Arrow data whose variant fields are marked (`is_variant_field`).
+
+    Raises
+    ------
+    DeltaError
+        Reason ``"unsupported-type"`` for an Arrow type that Delta has no type for.
+
+    Examples
+    --------
+    >>> from_arrow_schema(pa.schema([("n", pa.int32())])).fields[0].type.name
+    'integer'
+    """
+    return StructType(tuple(_field_from_arrow(f) for f in schema))
+
+
+def partition_names(metadata: Metadata) -> list[str]:
+    """The physical names of the partition columns, as `partitionValues` uses them."""
+    if not metadata.partition_columns:
+        return []
+    schema = parse_schema(metadata.schema_string)
+    found = [schema.get(name) for name in metadata.partition_columns]
+    return [name if f is None else f.physical_name for f, name in zip(found, metadata.partition_columns, strict=True)]
+
+
+def variant_paths(kind: DeltaType, prefix: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    """Where a type holds variants: field names, with ``element``, ``key`` and ``value`` for parts of lists and maps.
+
+    Examples
+    --------
+    >>> list(variant_paths(StructType((Field("a", ArrayType(VARIANT)),))))
+    [('a', 'element')]
+    """
+    if kind == VARIANT:
+        yield prefix
+    elif isinstance(kind, StructType):
+        for f in kind.fields:
+            yield from variant_paths(f.type, (*prefix, f.name))
+    elif isinstance(kind, ArrayType):
+        yield from variant_paths(kind.element, (*prefix, "element"))
+    elif isinstance(kind, MapType):
+        yield from variant_paths(kind.key, (*prefix, "key"))
+        yield from variant_paths(kind.value, (*prefix, "value"))
+
+
+# Delta's names where Variant has the type too, from the one type table; decimals carry parameters.
+_ARROW: dict[str, pa.DataType] = {
+    row.delta: row.arrow
+    for row in TYPES.values()
+    if row.delta is not None and row.arrow is not None and row.delta != "decimal"
+} | {"void": pa.null()}
+_DELTA = {arrow: name for name, arrow in _ARROW.items()}
+
+
+def _arrow_field(f: Field, physical: bool) -> pa.Field:
+    name = f.physical_name if physical else f.name
+    metadata = {_EXTENSION: _VARIANT_NAME} if f.type == VARIANT else None
+    return pa.field(name, arrow_type(f.type, physical=physical), f.nullable, metadata)
+
+
+def _element(name: str, kind: DeltaType, nullable: bool, physical: bool) -> pa.Field:
+    metadata = {_EXTENSION: _VARIANT_NAME} if kind == VARIANT else None
+    return pa.field(name, arrow_type(kind, physical=physical), nullable, metadata)
+
+
+def _field_from_arrow(f: pa.Field) -> Field:
+    return Field(f.name, VARIANT if is_variant_field(f) else _from_arrow(f.type, f.name), f.nullable)
+
+
+def _from_arrow(kind: pa.DataType, where: str) -> DeltaType:
+    t = pa.types
+    if t.is_dictionary(kind):
+        return _from_arrow(kind.value_type, where)
+    if t.is_struct(kind):
+        return StructType(tuple(_field_from_arrow(kind.field(i)) for i in range(kind.num_fields)))
+    if t.is_list(kind) or t.is_large_list(kind) or t.is_fixed_size_list(kind) or t.is_list_view(kind):
+        inner = kind.value_field
+        return ArrayType(_field_from_arrow(inner).type, inner.nullable)
+    if t.is_map(kind):
+        return MapType(
+            _field_from_arrow(kind.key_field).type, _field_from_arrow(kind.item_field).type, kind.item_field.nullable
+        )
+    if t.is_decimal(kind):
+        return PrimitiveType(f"decimal({kind.precision},{kind.scale})")
+    if t.is_large_string(kind) or t.is_string_view(kind):
+        return PrimitiveType("string")
+    if t.is_large_binary(kind) or t.is_binary_view(kind) or t.is_fixed_size_binary(kind):
+        return PrimitiveType("binary")
+    if t.is_timestamp(kind):
+        return PrimitiveType("timestamp_ntz" if kind.tz is None else "timestamp")
+    if t.is_date64(kind):
+        return PrimitiveType("date")
+    name = _DELTA.get(kind)
+    if name is None:
+        raise DeltaError(
+            f"column {where!r} has the Arrow type {kind}, which Delta has no type for: cast it first",
+            reason="unsupported-type",
+        )
+    return PrimitiveType(name)
+
+
+def _to_json(kind: DeltaType) -> Any:
+    if isinstance(kind, StructType):
+        fields = [
+            {"name": f.name, "type": _to_json(f.type), "nullable": f.nullable, "metadata": dict(f.metadata)}
+            for f in kind.fields
+        ]
+        return {"type": "struct", "fields": fields}
+    if isinstance(kind, ArrayType):
+        return {"type": "array", "elementType": _to_json(kind.element), "containsNull": kind.contains_null}
+    if isinstance(kind, MapType):
+        return {
+            "type": "map",
+            "keyType": _to_json(kind.key),
+            "valueType": _to_json(kind.value),
+            "valueContainsNull": kind.value_contains_null,
+        }
+    return kind.name
+
+
+def _from_json(data: Any) -> DeltaType:
+    if isinstance(data, str):
+        return PrimitiveType(data)
+    kind = data["type"]
+    if kind == "struct":
+        return StructType(
+            tuple(
+                Field(f["name"], _from_json(f["type"]), f.get("nullable", True), f.get("metadata") or {})
+                for f in data["fields"]
+            )
+        )
+    if kind == "array":
+        return ArrayType(_from_json(data["elementType"]), data.get("containsNull", True))
+    if kind == "map":
+        return MapType(_from_json(data["keyType"]), _from_json(data["valueType"]), data.get("valueContainsNull", True))
+    # PROTOCOL.md prints the element type variant as {"type": "variant"}.
+    return PrimitiveType(kind)

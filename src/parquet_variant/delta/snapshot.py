@@ -1,0 +1,159 @@
+"""A version of a table: its schema, properties and files.
+
+Owns `Snapshot` and how one is chosen, by version or by time. Leaves replay to `replay`, the data to `read`, and
+statistics to `pruning`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cached_property
+
+import pyarrow as pa
+
+from parquet_variant.delta.actions import DomainMetadata, Metadata, Protocol, Txn
+from parquet_variant.delta.features import check_readable, column_mapping_mode, shredding_enabled
+from parquet_variant.delta.log import list_segment, version_at
+from parquet_variant.delta.replay import replay
+from parquet_variant.delta.schema import StructType, parse_schema
+from parquet_variant.delta.storage import Storage, open_storage
+from parquet_variant.errors import DeltaError
+
+__all__ = ["Snapshot", "load_snapshot", "snapshot", "to_millis"]
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """A table at one version.
+
+    Parameters
+    ----------
+    storage
+        Where the table is.
+    version
+        The version.
+    timestamp
+        When it was committed: modification time of the commit file, milliseconds since 1970.
+    protocol, metadata, txns, domains
+        What the log says at that version.
+    files, tombstones
+        Adds and removes, as `file_actions.FILE_SCHEMA`.
+    """
+
+    storage: Storage
+    version: int
+    timestamp: int
+    protocol: Protocol
+    metadata: Metadata
+    txns: Mapping[str, Txn]
+    domains: Mapping[str, DomainMetadata]
+    files: pa.Table
+    tombstones: pa.Table
+
+    @cached_property
+    def schema(self) -> StructType:
+        """The columns."""
+        return parse_schema(self.metadata.schema_string)
+
+    @property
+    def partition_columns(self) -> tuple[str, ...]:
+        """The names of the partition columns."""
+        return self.metadata.partition_columns
+
+    @property
+    def shredding_enabled(self) -> bool:
+        """Whether new files may hold shredded variants."""
+        return shredding_enabled(self.protocol, self.metadata)
+
+    @property
+    def column_mapping(self) -> str:
+        """``"none"``, ``"name"`` or ``"id"``."""
+        return column_mapping_mode(self.protocol, self.metadata)
+
+    @property
+    def num_files(self) -> int:
+        """How many data files the version has."""
+        return int(self.files.num_rows)
+
+    def __repr__(self) -> str:
+        return f"Snapshot({self.storage.uri!r}, version={self.version}, files={self.num_files})"
+
+
+def snapshot(
+    table: str | os.PathLike[str] | Snapshot,
+    *,
+    version: int | None = None,
+    timestamp: int | str | datetime | None = None,
+    storage_options: Mapping[str, str] | None = None,
+) -> Snapshot:
+    """The table at a version, or as it was at a time.
+
+    Parameters
+    ----------
+    table
+        Path or URL of the table; a `Snapshot` is given back as it is.
+    version
+        The version; by default the newest.
+    timestamp
+        The newest version committed at or before this time: milliseconds since 1970, ISO 8601 text or a datetime.
+    storage_options
+        Configuration of the object store.
+
+    Returns
+    -------
+    Snapshot
+
+    Raises
+    ------
+    DeltaError
+        ``"not-a-table"``, ``"no-such-version"``, ``"unsupported-feature"`` (the reader feature is named),
+        ``"broken-log"``.
+    """
+    if isinstance(table, Snapshot):
+        return table
+    if version is not None and timestamp is not None:
+        raise DeltaError("give a version or a timestamp, not both", reason="bad-argument")
+    storage = open_storage(table, storage_options)
+    if timestamp is not None:
+        version = version_at(storage, to_millis(timestamp))
+    return load_snapshot(storage, version)
+
+
+def load_snapshot(storage: Storage, version: int | None = None, *, files: bool = True) -> Snapshot:
+    """The table in a storage at a version; `files=False` leaves out the file actions."""
+    segment = list_segment(storage, version)
+    state = replay(storage, segment, files=files)
+    assert state.protocol is not None and state.metadata is not None
+    check_readable(state.protocol, storage.uri)
+    return Snapshot(
+        storage,
+        segment.version,
+        segment.modified,
+        state.protocol,
+        state.metadata,
+        state.txns,
+        state.domains,
+        state.files,
+        state.tombstones,
+    )
+
+
+def to_millis(timestamp: int | str | datetime) -> int:
+    """A time as milliseconds since 1970; text and datetimes without a zone are local.
+
+    Examples
+    --------
+    >>> to_millis("1970-01-01T00:00:01Z")
+    1000
+    """
+    if isinstance(timestamp, int):
+        return timestamp
+    if isinstance(timestamp, str):
+        try:
+            timestamp = datetime.fromisoformat(timestamp)
+        except ValueError:
+            raise DeltaError(f"{timestamp!r} is not an ISO 8601 time", reason="bad-argument") from None
+    return int(timestamp.timestamp() * 1000)

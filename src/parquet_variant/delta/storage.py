@@ -1,0 +1,275 @@
+"""Where a table lives: a local directory or an object store, behind the few operations that a Delta log needs.
+
+Owns listing, reading, replacing, put-if-absent and deleting. Leaves what the files mean to `log`, `commit` and `write`.
+
+On local disk the atomic put-if-absent is a hard link of a synced temporary file; in object stores it is obstore's
+conditional put (S3, GCS, Azure; also its in-memory store).
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import uuid
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlparse
+
+import pyarrow as pa
+
+from parquet_variant.errors import DeltaError
+
+__all__ = ["FileInfo", "LocalStorage", "ObjectStorage", "Storage", "open_storage"]
+
+# Windows drives look like one-letter schemes.
+_MIN_SCHEME = 2
+
+
+@dataclass(frozen=True, slots=True)
+class FileInfo:
+    """A file of the table: path relative to its root, bytes, modification time in milliseconds since 1970."""
+
+    path: str
+    size: int
+    modified: int
+
+
+class Storage(ABC):
+    """The files of one table; every path is relative to its root, with `/`, not percent-encoded.
+
+    Parameters
+    ----------
+    uri
+        Where the root is.
+    options
+        Configuration of the object store, as obstore takes it.
+    """
+
+    def __init__(self, uri: str, options: Mapping[str, str] | None = None) -> None:
+        self.uri = uri
+        self.options = dict(options or {})
+
+    @abstractmethod
+    def list(self, directory: str, start: str = "") -> Iterator[FileInfo]:
+        """The files below a directory, in no order; only names not less than `start` where that is cheap."""
+
+    @abstractmethod
+    def read(self, path: str, offset: int = 0, length: int | None = None) -> bytes:
+        """The bytes of a file, or of a range of it; FileNotFoundError if absent."""
+
+    @abstractmethod
+    def put(self, path: str, data: bytes) -> None:
+        """Write a file in one step, replacing what is there."""
+
+    @abstractmethod
+    def put_if_absent(self, path: str, data: bytes) -> bool:
+        """Write a file in one step; False, and nothing done, if it is there already."""
+
+    @abstractmethod
+    def create(self, path: str) -> AbstractContextManager[Path]:
+        """Give a local path to write a new file to; on leaving without an error the file is at `path`, durably."""
+
+    @abstractmethod
+    def delete(self, path: str) -> None:
+        """Delete a file; no error if it is not there."""
+
+    @abstractmethod
+    def open(self, path: str) -> Any:
+        """What pyarrow's Parquet reader takes: a local path, or a seekable file."""
+
+
+class LocalStorage(Storage):
+    """A directory on a local or mounted disk."""
+
+    def __init__(self, uri: str, options: Mapping[str, str] | None = None) -> None:
+        super().__init__(uri, options)
+        self.root = Path(unquote(urlparse(uri).path) if uri.startswith("file:") else uri).absolute()
+
+    def list(self, directory: str, start: str = "") -> Iterator[FileInfo]:
+        """See `Storage.list`."""
+        stack = [self.root / directory if directory else self.root]
+        while stack:
+            try:
+                entries = os.scandir(stack.pop())
+            except (FileNotFoundError, NotADirectoryError):
+                continue
+            with entries:
+                for entry in entries:
+                    if entry.is_dir(follow_symlinks=False):
+                        stack.append(Path(entry.path))
+                    elif entry.name >= start:
+                        try:
+                            stat = entry.stat()
+                        except FileNotFoundError:
+                            continue
+                        path = Path(entry.path).relative_to(self.root).as_posix()
+                        yield FileInfo(path, stat.st_size, stat.st_mtime_ns // 1_000_000)
+
+    def read(self, path: str, offset: int = 0, length: int | None = None) -> bytes:
+        """See `Storage.read`."""
+        with (self.root / path).open("rb") as file:
+            file.seek(offset)
+            return file.read() if length is None else file.read(length)
+
+    def put(self, path: str, data: bytes) -> None:
+        """See `Storage.put`."""
+        temporary = self._write_temporary(path, data)
+        temporary.replace(self.root / path)
+
+    def put_if_absent(self, path: str, data: bytes) -> bool:
+        """See `Storage.put_if_absent`."""
+        temporary = self._write_temporary(path, data)
+        try:
+            # link() fails if the name is taken: the one local operation that is atomic and exclusive.
+            os.link(temporary, self.root / path)
+        except FileExistsError:
+            return False
+        finally:
+            temporary.unlink(missing_ok=True)
+        _sync_directory((self.root / path).parent)
+        return True
+
+    @contextmanager
+    def create(self, path: str) -> Iterator[Path]:
+        """See `Storage.create`. The file is at its place at once: only a commit makes it part of the table."""
+        target = self.root / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        yield target
+        _sync_file(target)
+        _sync_directory(target.parent)
+
+    def delete(self, path: str) -> None:
+        """See `Storage.delete`."""
+        (self.root / path).unlink(missing_ok=True)
+
+    def open(self, path: str) -> Any:
+        """See `Storage.open`."""
+        return str(self.root / path)
+
+    def _write_temporary(self, path: str, data: bytes) -> Path:
+        target = self.root / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        temporary = target.parent / f".{target.name}.{uuid.uuid4().hex}.tmp"
+        with temporary.open("xb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        return temporary
+
+
+class ObjectStorage(Storage):
+    """A prefix of an object store, through obstore."""
+
+    def __init__(self, uri: str, options: Mapping[str, str] | None = None) -> None:
+        super().__init__(uri, options)
+        self._store = _obstore().store.from_url(uri, **self.options)
+
+    def list(self, directory: str, start: str = "") -> Iterator[FileInfo]:
+        """See `Storage.list`."""
+        # Exclusive by specification: the last string before `start` keeps `start` itself.
+        offset = f"{directory}/{start[:-1]}{chr(ord(start[-1]) - 1)}" if start else None
+        for batch in _obstore().list(self._store, directory or None, offset=offset):
+            for item in batch:
+                modified = int(item["last_modified"].timestamp() * 1000)
+                yield FileInfo(unquote(item["path"]), item["size"], modified)
+
+    def read(self, path: str, offset: int = 0, length: int | None = None) -> bytes:
+        """See `Storage.read`."""
+        if length is None:
+            data = bytes(_obstore().get(self._store, path).bytes())
+            return data[offset:] if offset else data
+        return bytes(_obstore().get_range(self._store, path, start=offset, length=length))
+
+    def put(self, path: str, data: bytes) -> None:
+        """See `Storage.put`."""
+        _obstore().put(self._store, path, data)
+
+    def put_if_absent(self, path: str, data: bytes) -> bool:
+        """See `Storage.put_if_absent`."""
+        from obstore.exceptions import AlreadyExistsError
+
+        try:
+            _obstore().put(self._store, path, data, mode="create", use_multipart=False)
+        except AlreadyExistsError:
+            return False
+        return True
+
+    @contextmanager
+    def create(self, path: str) -> Iterator[Path]:
+        """See `Storage.create`."""
+        with tempfile.TemporaryDirectory(prefix="parquet-variant-") as directory:
+            local = Path(directory) / Path(path).name
+            yield local
+            with local.open("rb") as file:
+                _obstore().put(self._store, path, file)
+
+    def delete(self, path: str) -> None:
+        """See `Storage.delete`."""
+        try:
+            _obstore().delete(self._store, path)
+        except FileNotFoundError:
+            return
+
+    def open(self, path: str) -> Any:
+        """See `Storage.open`."""
+        return pa.PythonFile(_obstore().open_reader(self._store, path), mode="r")
+
+
+def open_storage(uri: str | os.PathLike[str], options: Mapping[str, str] | None = None) -> Storage:
+    """The storage of a table.
+
+    Parameters
+    ----------
+    uri
+        A local path, or a URL that obstore knows: ``file://``, ``s3://``, ``gs://``, ``az://``, ``memory://``.
+    options
+        Configuration of the object store (`obstore.store.from_url`).
+
+    Returns
+    -------
+    Storage
+
+    Raises
+    ------
+    DeltaError
+        Reason ``"missing-extra"`` if the URL needs obstore and it is not installed.
+
+    Examples
+    --------
+    >>> open_storage("some/table").uri
+    'some/table'
+    """
+    text = os.fspath(uri)
+    scheme = urlparse(text).scheme
+    if len(scheme) < _MIN_SCHEME or scheme == "file":
+        return LocalStorage(text, options)
+    return ObjectStorage(text, options)
+
+
+def _obstore() -> Any:
+    try:
+        import obstore
+        import obstore.store
+    except ImportError:
+        raise DeltaError(
+            "tables in object stores need obstore: pip install 'parquet-variant[delta]'", reason="missing-extra"
+        ) from None
+    return obstore
+
+
+def _sync_file(path: Path) -> None:
+    with path.open("rb") as file:
+        os.fsync(file.fileno())
+
+
+def _sync_directory(path: Path) -> None:
+    # A new name survives a power cut only once its directory is on disk.
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
