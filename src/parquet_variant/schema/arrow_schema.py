@@ -10,13 +10,15 @@ from __future__ import annotations
 import pyarrow as pa
 
 from parquet_variant.errors import SchemaError
+from parquet_variant.path import WILDCARD, VariantPath
 from parquet_variant.schema.final_storage import final_storage_type, schema_of_final
 from parquet_variant.schema.primitive_types import lenient_primitive
-from parquet_variant.schema.shredding_schema import ShreddingSchema, Steps
-from parquet_variant.schema.steps import render_steps
+from parquet_variant.schema.shredding_schema import ShreddingSchema
 from parquet_variant.schema.storage_shape import is_binary, is_list
 
 __all__ = ["schema_from_arrow", "schema_to_arrow"]
+
+ROOT = VariantPath()
 
 
 def schema_from_arrow(arrow: pa.Schema | pa.DataType) -> ShreddingSchema:
@@ -33,25 +35,25 @@ def schema_from_arrow(arrow: pa.Schema | pa.DataType) -> ShreddingSchema:
     >>> schema_from_arrow(pa.schema({"a": pa.uint32(), "m": pa.map_(pa.string(), pa.int8())})).to_ddl()
     'a bigint, m variant'
     """
-    return _node(pa.struct(list(arrow)) if isinstance(arrow, pa.Schema) else arrow, ())
+    return _node(pa.struct(list(arrow)) if isinstance(arrow, pa.Schema) else arrow, ROOT)
 
 
-def _node(arrow: pa.DataType, steps: Steps) -> ShreddingSchema:
+def _node(arrow: pa.DataType, path: VariantPath) -> ShreddingSchema:
     if is_list(arrow) or pa.types.is_fixed_size_list(arrow):
-        return ShreddingSchema.array(_node(arrow.value_type, (*steps, None)))
+        return ShreddingSchema.array(_node(arrow.value_type, path / WILDCARD))
     if pa.types.is_struct(arrow):
         if _is_variant(arrow):
             return schema_of_final(arrow)
-        fields = {field.name: _node(field.type, (*steps, field.name)) for field in arrow}
+        fields = {field.name: _node(field.type, path / field.name) for field in arrow}
         if len(fields) < arrow.num_fields:
-            raise SchemaError("two fields have one name", reason="duplicate-field", path=render_steps(steps))
+            raise SchemaError("two fields have one name", reason="duplicate-field", path=str(path))
         return ShreddingSchema.object(fields) if fields else ShreddingSchema.variant()
     if pa.types.is_map(arrow) or pa.types.is_null(arrow):
         return ShreddingSchema.variant()
     primitive = lenient_primitive(arrow)
     if primitive is None:
         raise SchemaError(
-            f"no Variant type holds {arrow}; cast the column first", reason="unsupported-type", path=render_steps(steps)
+            f"no Variant type holds {arrow}; cast the column first", reason="unsupported-type", path=str(path)
         )
     return ShreddingSchema.primitive(primitive)
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from parquet_variant.path import WILDCARD, VariantPath
 from parquet_variant.schema.ddl import render_ddl
-from parquet_variant.schema.shredding_schema import ShreddingSchema, Steps
-from parquet_variant.schema.steps import render_steps
+from parquet_variant.schema.shredding_schema import ShreddingSchema
 
 __all__ = ["SchemaChange", "diff_schemas"]
+
+ROOT = VariantPath()
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,30 +19,18 @@ class SchemaChange:
 
     Parameters
     ----------
-    steps
-        The place: names of fields, None for "every element".
+    path
+        Where; ``[*]`` is every element.
     before, after
         The node there; None where the schema does not go.
     """
 
-    steps: Steps
+    path: VariantPath
     before: ShreddingSchema | None
     after: ShreddingSchema | None
 
-    @property
-    def path(self) -> str:
-        """The place as a normalized path."""
-        return render_steps(self.steps)
-
     def __str__(self) -> str:
-        before, after = (
-            "(not shredded)"
-            if node is None
-            else render_ddl(node)
-            if node.kind != "object"
-            else f"struct<{render_ddl(node)}>"
-            for node in (self.before, self.after)
-        )
+        before, after = _shown(self.before), _shown(self.after)
         return f"{self.path}: {before} -> {after}"
 
 
@@ -51,20 +41,28 @@ def diff_schemas(before: ShreddingSchema, after: ShreddingSchema) -> list[Schema
     --------
     >>> ddl = ShreddingSchema.from_ddl
     >>> [str(change) for change in diff_schemas(ddl("a array<int>"), ddl("a array<string>"))]
-    ['$.a[*]: int -> string']
+    ["$['a'][*]: int -> string"]
     """
     changes: list[SchemaChange] = []
-    _compare((), before, after, changes)
+    _compare(ROOT, before, after, changes)
     return changes
 
 
-def _compare(steps: Steps, a: ShreddingSchema | None, b: ShreddingSchema | None, changes: list[SchemaChange]) -> None:
+def _compare(
+    path: VariantPath, a: ShreddingSchema | None, b: ShreddingSchema | None, changes: list[SchemaChange]
+) -> None:
     if a == b:
         return
     if a is not None and b is not None and a.kind == b.kind == "object":
         for name in sorted({*dict(a.fields), *dict(b.fields)}):
-            _compare((*steps, name), a.field(name), b.field(name), changes)
+            _compare(path / name, a.field(name), b.field(name), changes)
     elif a is not None and b is not None and a.kind == b.kind == "array":
-        _compare((*steps, None), a.element, b.element, changes)
+        _compare(path / WILDCARD, a.element, b.element, changes)
     else:
-        changes.append(SchemaChange(steps, a, b))
+        changes.append(SchemaChange(path, a, b))
+
+
+def _shown(schema: ShreddingSchema | None) -> str:
+    if schema is None:
+        return "(not shredded)"
+    return f"struct<{render_ddl(schema)}>" if schema.kind == "object" else render_ddl(schema)

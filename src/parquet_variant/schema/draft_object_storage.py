@@ -12,11 +12,14 @@ from functools import lru_cache
 
 import pyarrow as pa
 
+from parquet_variant.path import WILDCARD, VariantPath
 from parquet_variant.schema.primitive_types import stored_primitive
-from parquet_variant.schema.shredding_schema import ShreddingSchema, Steps
+from parquet_variant.schema.shredding_schema import ShreddingSchema
 from parquet_variant.schema.storage_shape import fields_of, is_list, refuse, value_fields
 
 __all__ = ["ObjectNode", "object_plan", "object_storage_type", "schema_of_object"]
+
+ROOT = VariantPath()
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,29 +90,29 @@ def object_plan(storage: pa.StructType) -> ObjectNode:
     >>> object_plan(object_storage_type(ShreddingSchema.from_ddl("array<int>"))).element.typed
     DataType(int32)
     """
-    return _node(storage, ())
+    return _node(storage, ROOT)
 
 
-def _node(group: pa.DataType, steps: Steps) -> ObjectNode:
-    columns = value_fields(group, ("untyped_value", "object", "array", "typed_value"), steps)
+def _node(group: pa.DataType, path: VariantPath) -> ObjectNode:
+    columns = value_fields(group, ("untyped_value", "object", "array", "typed_value"), path)
     if not columns:
-        raise refuse("the group has none of untyped_value, object, array and typed_value", steps, "no-value")
+        raise refuse("the group has none of untyped_value, object, array and typed_value", path, "no-value")
     typed = fields = element = None
     if "typed_value" in columns:
         typed = stored_primitive(columns["typed_value"].type)
         if typed is None:
             found = columns["typed_value"].type
-            raise refuse(f"typed_value is {found}, which is not a shredded value type", steps, "unsupported-type")
+            raise refuse(f"typed_value is {found}, which is not a shredded value type", path, "unsupported-type")
     if "object" in columns:
-        below = fields_of(columns["object"].type, steps)
+        below = fields_of(columns["object"].type, path)
         if not below:
-            raise refuse("'object' is a group without fields", steps, "empty-object")
-        fields = {name: _node(child.type, (*steps, name)) for name, child in below.items()}
+            raise refuse("'object' is a group without fields", path, "empty-object")
+        fields = {name: _node(child.type, path / name) for name, child in below.items()}
     if "array" in columns:
         found = columns["array"].type
         if not is_list(found):
-            raise refuse(f"'array' is {found}, not a list", steps, "not-a-list")
-        element = _node(found.value_type, (*steps, None))
+            raise refuse(f"'array' is {found}, not a list", path, "not-a-list")
+        element = _node(found.value_type, path / WILDCARD)
     return ObjectNode(typed, "untyped_value" in columns, fields, element)
 
 

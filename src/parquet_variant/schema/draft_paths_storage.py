@@ -14,11 +14,14 @@ from typing import Literal
 
 import pyarrow as pa
 
+from parquet_variant.path import WILDCARD, VariantPath
 from parquet_variant.schema.primitive_types import stored_primitive
-from parquet_variant.schema.shredding_schema import ShreddingSchema, Steps
+from parquet_variant.schema.shredding_schema import ShreddingSchema
 from parquet_variant.schema.storage_shape import fields_of, is_binary, is_list, refuse, value_fields
 
 __all__ = ["PathsNode", "paths_plan", "paths_storage_type", "schema_of_paths"]
+
+ROOT = VariantPath()
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,37 +111,37 @@ def paths_plan(storage: pa.StructType) -> PathsNode | None:
     >>> plan.kind, plan.element.kind, plan.element.typed
     ('array', 'leaf', DataType(int32))
     """
-    top = value_fields(storage, ("value", "metadata", "paths"), ())
+    top = value_fields(storage, ("value", "metadata", "paths"), ROOT)
     if "value" in top and "metadata" not in top:
-        raise refuse("the group has a 'value' but no 'metadata'", (), "no-metadata")
-    return _node(top["paths"].type, ()) if "paths" in top else None
+        raise refuse("the group has a 'value' but no 'metadata'", ROOT, "no-metadata")
+    return _node(top["paths"].type, ROOT) if "paths" in top else None
 
 
-def _node(group: pa.DataType, steps: Steps) -> PathsNode:
+def _node(group: pa.DataType, path: VariantPath) -> PathsNode:
     if is_list(group):
-        return PathsNode("array", element=_node(group.value_type, (*steps, None)))
+        return PathsNode("array", element=_node(group.value_type, path / WILDCARD))
     if not pa.types.is_struct(group):
-        raise refuse(f"expected a group or a list in 'paths', found {group}", steps, "not-a-group")
-    fields = fields_of(group, steps)
+        raise refuse(f"expected a group or a list in 'paths', found {group}", path, "not-a-group")
+    fields = fields_of(group, path)
     untyped, typed = fields.get("untyped_value"), fields.get("typed_value")
     has_untyped = untyped is not None and is_binary(untyped.type)
     if has_untyped or (typed is not None and not pa.types.is_nested(typed.type)):
-        value_fields(group, ("typed_value", "untyped_value"), steps)
-        return PathsNode("leaf", None if typed is None else _typed(typed.type, steps), has_untyped)
+        value_fields(group, ("typed_value", "untyped_value"), path)
+        return PathsNode("leaf", None if typed is None else _typed(typed.type, path), has_untyped)
     if not fields:
-        raise refuse("a group of 'paths' has no fields", steps, "empty-object")
-    return PathsNode("object", fields={name: _node(below.type, (*steps, name)) for name, below in fields.items()})
+        raise refuse("a group of 'paths' has no fields", path, "empty-object")
+    return PathsNode("object", fields={name: _node(below.type, path / name) for name, below in fields.items()})
 
 
-def _typed(arrow: pa.DataType, steps: Steps) -> pa.DataType:
+def _typed(arrow: pa.DataType, path: VariantPath) -> pa.DataType:
     if is_list(arrow):
-        return pa.list_(pa.field("element", _typed(arrow.value_type, (*steps, None))))
+        return pa.list_(pa.field("element", _typed(arrow.value_type, path / WILDCARD)))
     if pa.types.is_struct(arrow):
-        below = fields_of(arrow, steps)
-        return pa.struct([pa.field(name, _typed(one.type, (*steps, name))) for name, one in below.items()])
+        below = fields_of(arrow, path)
+        return pa.struct([pa.field(name, _typed(one.type, path / name)) for name, one in below.items()])
     primitive = stored_primitive(arrow)
     if primitive is None:
-        raise refuse(f"typed_value is {arrow}, which is not a shredded value type", steps, "unsupported-type")
+        raise refuse(f"typed_value is {arrow}, which is not a shredded value type", path, "unsupported-type")
     return primitive
 
 

@@ -10,11 +10,14 @@ from __future__ import annotations
 
 import pyarrow as pa
 
+from parquet_variant.path import WILDCARD, VariantPath
 from parquet_variant.schema.primitive_types import stored_primitive
-from parquet_variant.schema.shredding_schema import ShreddingSchema, Steps
+from parquet_variant.schema.shredding_schema import ShreddingSchema
 from parquet_variant.schema.storage_shape import fields_of, is_list, refuse, value_fields
 
 __all__ = ["final_storage_type", "schema_of_final"]
+
+ROOT = VariantPath()
 
 
 def final_storage_type(schema: ShreddingSchema) -> pa.StructType:
@@ -66,30 +69,30 @@ def schema_of_final(storage: pa.DataType) -> ShreddingSchema:
     ...
     parquet_variant.errors.SchemaError: typed_value is uint32, which is not a shredded value type (path $)
     """
-    fields = value_fields(storage, ("metadata", "value", "typed_value"), ())
+    fields = value_fields(storage, ("metadata", "value", "typed_value"), ROOT)
     if "metadata" not in fields:
-        raise refuse("the group has no 'metadata'; it is not a Variant", (), "no-metadata")
-    return _node(fields, ())
+        raise refuse("the group has no 'metadata'; it is not a Variant", ROOT, "no-metadata")
+    return _node(fields, ROOT)
 
 
-def _node(fields: dict[str, pa.Field], steps: Steps) -> ShreddingSchema:
+def _node(fields: dict[str, pa.Field], path: VariantPath) -> ShreddingSchema:
     if "typed_value" not in fields:
         if "value" not in fields:
-            raise refuse("the group has neither 'value' nor 'typed_value'", steps, "no-value")
+            raise refuse("the group has neither 'value' nor 'typed_value'", path, "no-value")
         return ShreddingSchema.variant()
     typed = fields["typed_value"].type
     if is_list(typed):
-        return ShreddingSchema.array(_below(typed.value_type, (*steps, None)))
+        return ShreddingSchema.array(_below(typed.value_type, path / WILDCARD))
     if pa.types.is_struct(typed):
-        children = fields_of(typed, steps)
+        children = fields_of(typed, path)
         if not children:
-            raise refuse("'typed_value' is a group without fields", steps, "empty-object")
-        return ShreddingSchema.object({name: _below(child.type, (*steps, name)) for name, child in children.items()})
+            raise refuse("'typed_value' is a group without fields", path, "empty-object")
+        return ShreddingSchema.object({name: _below(child.type, path / name) for name, child in children.items()})
     primitive = stored_primitive(typed)
     if primitive is None:
-        raise refuse(f"typed_value is {typed}, which is not a shredded value type", steps, "unsupported-type")
+        raise refuse(f"typed_value is {typed}, which is not a shredded value type", path, "unsupported-type")
     return ShreddingSchema.primitive(primitive)
 
 
-def _below(group: pa.DataType, steps: Steps) -> ShreddingSchema:
-    return _node(value_fields(group, ("value", "typed_value"), steps), steps)
+def _below(group: pa.DataType, path: VariantPath) -> ShreddingSchema:
+    return _node(value_fields(group, ("value", "typed_value"), path), path)

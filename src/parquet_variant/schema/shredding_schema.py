@@ -13,16 +13,15 @@ from typing import TYPE_CHECKING, Any, Literal
 import pyarrow as pa
 
 from parquet_variant.errors import SchemaError
+from parquet_variant.path import WILDCARD, VariantPath
 from parquet_variant.schema.primitive_types import canonical_primitive
 
 if TYPE_CHECKING:
     from parquet_variant.schema.diff import SchemaChange
 
-__all__ = ["MAX_DEPTH", "Kind", "ShreddingSchema", "Steps"]
+__all__ = ["MAX_DEPTH", "Kind", "ShreddingSchema"]
 
 Kind = Literal["variant", "primitive", "array", "object"]
-# A place in a schema: names of fields, and None for "every element of the array".
-Steps = tuple[str | None, ...]
 
 # Two Arrow structs a level: deeper than any Parquet reader goes, shallow enough for recursion everywhere.
 MAX_DEPTH = 200
@@ -140,41 +139,44 @@ class ShreddingSchema:
         """Give the schema of an object's field, or None if it is not shredded."""
         return dict(self.fields).get(name)
 
-    def walk(self) -> Iterator[tuple[Steps, ShreddingSchema]]:
-        """Yield every node with its place, parents first, fields in the order of their bytes.
-
-        A place is a tuple of field names, with None for "every element".
+    def walk(self) -> Iterator[tuple[VariantPath, ShreddingSchema]]:
+        """Yield every node with its path, parents first, fields in the order of their bytes; ``[*]`` is an element.
 
         Examples
         --------
-        >>> [(steps, node.kind) for steps, node in ShreddingSchema.from_ddl("a array<int>").walk()]
-        [((), 'object'), (('a',), 'array'), (('a', None), 'primitive')]
+        >>> [(str(path), node.kind) for path, node in ShreddingSchema.from_ddl("a array<int>").walk()]
+        [('$', 'object'), ("$['a']", 'array'), ("$['a'][*]", 'primitive')]
         """
-        stack: list[tuple[Steps, ShreddingSchema]] = [((), self)]
+        stack = [(VariantPath(), self)]
         while stack:
-            steps, node = stack.pop()
-            yield steps, node
+            path, node = stack.pop()
+            yield path, node
             if node.element is not None:
-                stack.append(((*steps, None), node.element))
-            stack.extend(((*steps, name), child) for name, child in reversed(node.fields))
+                stack.append((path / WILDCARD, node.element))
+            stack.extend((path / name, child) for name, child in reversed(node.fields))
 
-    def leaves(self) -> Iterator[tuple[Steps, ShreddingSchema]]:
+    def leaves(self) -> Iterator[tuple[VariantPath, ShreddingSchema]]:
         """Yield the nodes without children: primitives and untyped variants."""
-        return ((steps, node) for steps, node in self.walk() if not node.children())
+        return ((path, node) for path, node in self.walk() if not node.children())
 
-    def get(self, steps: Steps | list[str | None]) -> ShreddingSchema | None:
-        """Give the node at a place, or None if the schema does not go there.
+    def get(self, path: str | VariantPath) -> ShreddingSchema | None:
+        """Give the node at a path (an index is any element), or None if the schema does not go there.
+
+        Raises
+        ------
+        PathError
+            If the path cannot be read.
 
         Examples
         --------
-        >>> ShreddingSchema.from_ddl("a struct<b: int>").get(("a", "b")).to_ddl()
+        >>> ShreddingSchema.from_ddl("a array<int>").get("$.a[0]").to_ddl()
         'int'
         """
         node: ShreddingSchema | None = self
-        for step in steps:
+        for segment in VariantPath.parse(path).segments:
             if node is None:
                 return None
-            node = node.element if step is None else node.field(step)
+            node = node.field(segment) if isinstance(segment, str) else node.element
         return node
 
     # ---- spellings
@@ -303,9 +305,9 @@ class ShreddingSchema:
         >>> old, new = ShreddingSchema.from_ddl("a int, b date"), ShreddingSchema.from_ddl("a bigint, c date")
         >>> for change in old.diff(new):
         ...     print(change)
-        $.a: int -> bigint
-        $.b: date -> (not shredded)
-        $.c: (not shredded) -> date
+        $['a']: int -> bigint
+        $['b']: date -> (not shredded)
+        $['c']: (not shredded) -> date
         """
         from parquet_variant.schema.diff import diff_schemas
 

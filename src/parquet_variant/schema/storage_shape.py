@@ -8,15 +8,14 @@ from __future__ import annotations
 import pyarrow as pa
 
 from parquet_variant.errors import SchemaError
-from parquet_variant.schema.shredding_schema import Steps
-from parquet_variant.schema.steps import render_steps
+from parquet_variant.path import VariantPath
 
 __all__ = ["fields_of", "is_binary", "is_list", "refuse", "value_fields"]
 
 
-def refuse(message: str, steps: Steps, reason: str) -> SchemaError:
+def refuse(message: str, path: VariantPath, reason: str) -> SchemaError:
     """Make the error for a storage struct that a layout does not allow."""
-    return SchemaError(message, reason=reason, path=render_steps(steps))
+    return SchemaError(message, reason=reason, path=str(path))
 
 
 def is_binary(arrow: pa.DataType) -> bool:
@@ -42,7 +41,7 @@ def is_list(arrow: pa.DataType) -> bool:
     )
 
 
-def fields_of(arrow: pa.DataType, steps: Steps) -> dict[str, pa.Field]:
+def fields_of(arrow: pa.DataType, path: VariantPath) -> dict[str, pa.Field]:
     """Give a group's fields by name.
 
     Raises
@@ -51,14 +50,14 @@ def fields_of(arrow: pa.DataType, steps: Steps) -> dict[str, pa.Field]:
         If it is no struct (``not-a-group``) or has a name twice (``duplicate-field``).
     """
     if not pa.types.is_struct(arrow):
-        raise refuse(f"expected a group, found {arrow}", steps, "not-a-group")
+        raise refuse(f"expected a group, found {arrow}", path, "not-a-group")
     fields = {field.name: field for field in arrow}
     if len(fields) < arrow.num_fields:
-        raise refuse("the group has two fields of one name", steps, "duplicate-field")
+        raise refuse("the group has two fields of one name", path, "duplicate-field")
     return fields
 
 
-def value_fields(arrow: pa.DataType, allowed: tuple[str, ...], steps: Steps) -> dict[str, pa.Field]:
+def value_fields(arrow: pa.DataType, allowed: tuple[str, ...], path: VariantPath) -> dict[str, pa.Field]:
     """Give the fields of one shredded value: those in `allowed`, without the ones that start with ``_``.
 
     Raises
@@ -66,14 +65,14 @@ def value_fields(arrow: pa.DataType, allowed: tuple[str, ...], steps: Steps) -> 
     SchemaError
         For any other field (``unknown-field``), or one of the binary columns that is not binary (``not-binary``).
     """
-    fields = {name: field for name, field in fields_of(arrow, steps).items() if not name.startswith("_")}
+    fields = {name: field for name, field in fields_of(arrow, path).items() if not name.startswith("_")}
     for name, field in fields.items():
         if name not in allowed:
             raise refuse(
                 f"field {name!r} is unknown beside {', '.join(allowed)}; a newer writer may have meant something by it",
-                steps,
+                path,
                 "unknown-field",
             )
         if name in ("metadata", "value", "untyped_value") and not is_binary(field.type):
-            raise refuse(f"{name!r} is {field.type}, not binary", steps, "not-binary")
+            raise refuse(f"{name!r} is {field.type}, not binary", path, "not-binary")
     return fields
