@@ -186,7 +186,7 @@ def _scalar_of(obj: Any) -> Scalar:
 
 def _decimal_of(number: Decimal) -> Scalar:
     sign, digits, exponent = number.as_tuple()
-    if isinstance(exponent, str):
+    if not isinstance(exponent, int):
         raise CastError(f"decimal {number} is no number: use a float for NaN and Infinity", reason="unsupported-type")
     if exponent > MAX_SCALE or len(digits) > 10_000:
         # Expanding 1E+1000000 would build a million digits only to refuse them.

@@ -170,7 +170,7 @@ class Variant:
         return self._child(container, index)
 
     def __len__(self) -> int:
-        return self._container().count
+        return self._container().size
 
     def __bool__(self) -> bool:
         return True  # an empty object or a number is a value too

@@ -1,0 +1,284 @@
+"""Dates, times of day and instants: text both ways, and time zones, as Spark casts them.
+
+Owns the texts that Spark reads as dates and timestamps, the proleptic Gregorian calendar beyond Python's years 1 to
+9999, and the move between an instant and the local time of a zone. Everything is an integer: days or nanoseconds since
+1970-01-01. Leaves types to `scalars`.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from functools import cache, lru_cache
+from typing import NamedTuple
+from zoneinfo import ZoneInfo, available_timezones
+
+from parquet_variant.encoding.cast.numbers import BLANKS
+from parquet_variant.errors import CastError
+
+__all__ = [
+    "NANOS_PER_DAY",
+    "NANOS_PER_SECOND",
+    "ParsedTime",
+    "date_text",
+    "local_to_instant",
+    "offset_text",
+    "parse_date",
+    "parse_time_of_day",
+    "parse_timestamp",
+    "time_text",
+    "timestamp_text",
+    "to_local",
+    "zone_of",
+]
+
+NANOS_PER_SECOND = 1_000_000_000
+SECONDS_PER_DAY = 86_400
+NANOS_PER_DAY = SECONDS_PER_DAY * NANOS_PER_SECOND
+
+_DAYS_PER_CYCLE = 146_097  # of 400 years, after which the calendar, weekdays included, repeats
+_SECONDS_PER_CYCLE = _DAYS_PER_CYCLE * SECONDS_PER_DAY
+_EPOCH = dt.datetime(1970, 1, 1)
+_FIRST_SECOND = (dt.datetime(2, 1, 1) - _EPOCH) // dt.timedelta(seconds=1)
+_LAST_SECOND = (dt.datetime(9999, 1, 1) - _EPOCH) // dt.timedelta(seconds=1)
+
+_DATE = re.compile(r"([+-]?)([0-9]{4,7})(?:-([0-9]{1,2})(?:-([0-9]{1,2})(?:[ T].*)?)?)?", re.DOTALL)
+_CLOCK = (
+    r"(?P<hour>[0-9]{1,2})(?::(?P<minute>[0-9]{1,2})"
+    r"(?::(?P<second>[0-9]{1,2})(?:\.(?P<fraction>[0-9]*))?(?P<zone>[^0-9.].*)?)?)?"
+)
+_TIMESTAMP = re.compile(
+    rf"(?P<sign>[+-]?)(?P<year>[0-9]{{4,6}})(?:-(?P<month>[0-9]{{1,2}})(?:-(?P<day>[0-9]{{1,2}})(?:[ T]{_CLOCK})?)?)?",
+    re.DOTALL,
+)
+_TIME_OF_DAY = re.compile(rf"(?:T|(?=[0-9]{{1,2}}:)){_CLOCK}", re.DOTALL)
+_OFFSET = re.compile(
+    r"(?P<sign>[+-])(?P<hours>[0-9]{1,2}|[0-9]{2}(?=[0-9]{2}|:))"
+    r"(?::?(?P<minutes>(?<=[0-9]{2}:)[0-9]{2}|(?<=[0-9]{2})[0-9]{2})(?::?(?P<seconds>[0-9]{2}))?)?"
+)
+_SINGLE_HOUR = re.compile(r"([+-])([0-9]):")
+_SINGLE_MINUTE = re.compile(r"([+-])([0-9][0-9]):([0-9])$")
+_MAX_OFFSET = 18 * 3600
+# Java's ZoneId.SHORT_IDS: Spark reads them all.
+_SHORT_ZONES = {
+    "ACT": "Australia/Darwin", "AET": "Australia/Sydney", "AGT": "America/Argentina/Buenos_Aires",
+    "ART": "Africa/Cairo", "AST": "America/Anchorage", "BET": "America/Sao_Paulo", "BST": "Asia/Dhaka",
+    "CAT": "Africa/Harare", "CNT": "America/St_Johns", "CST": "America/Chicago", "CTT": "Asia/Shanghai",
+    "EAT": "Africa/Addis_Ababa", "ECT": "Europe/Paris", "EST": "-05:00", "HST": "-10:00",
+    "IET": "America/Indiana/Indianapolis", "IST": "Asia/Kolkata", "JST": "Asia/Tokyo", "MIT": "Pacific/Apia",
+    "MST": "-07:00", "NET": "Asia/Yerevan", "NST": "Pacific/Auckland", "PLT": "Asia/Karachi",
+    "PNT": "America/Phoenix", "PRT": "America/Puerto_Rico", "PST": "America/Los_Angeles",
+    "SST": "Pacific/Guadalcanal", "VST": "Asia/Ho_Chi_Minh",
+}  # fmt: skip
+
+
+class ParsedTime(NamedTuple):
+    """A timestamp text: its local time in nanoseconds since 1970, and the zone that it names, if any."""
+
+    local: int
+    zone: dt.tzinfo | None
+
+
+@lru_cache(maxsize=256)
+def zone_of(name: str) -> dt.tzinfo:
+    """The time zone of a name, as Spark's session time zone reads it: a region, an offset or an abbreviation.
+
+    Raises
+    ------
+    CastError
+        With reason ``bad-zone``.
+
+    Examples
+    --------
+    >>> zone_of("+01:00"), zone_of("PST")
+    (datetime.timezone(datetime.timedelta(seconds=3600)), zoneinfo.ZoneInfo(key='America/Los_Angeles'))
+    """
+    text = _SINGLE_HOUR.sub(r"\g<1>0\2:", name.strip(BLANKS), count=1)
+    text = _SINGLE_MINUTE.sub(r"\1\2:0\3", text, count=1)
+    text = _SHORT_ZONES.get(text, text)
+    if text in ("Z", "UTC", "GMT", "UT"):
+        return dt.UTC
+    offset = text[3:] if text[:3] in ("UTC", "GMT") and text[3:4] in ("+", "-") else text
+    offset = offset[2:] if offset[:2] == "UT" and offset[2:3] in ("+", "-") else offset
+    if offset[:1] in ("+", "-"):
+        return _fixed(offset, name)
+    if text in _regions():
+        return ZoneInfo(text)
+    raise CastError(
+        f"{name!r} is no time zone: use a region such as 'Europe/Berlin' or an offset such as '+01:00'",
+        reason="bad-zone",
+    )
+
+
+@cache
+def _regions() -> frozenset[str]:
+    return frozenset(available_timezones())
+
+
+def _fixed(offset: str, name: str) -> dt.tzinfo:
+    match = _OFFSET.fullmatch(offset)
+    parts = [int(match[part] or 0) for part in ("hours", "minutes", "seconds")] if match else [99, 0, 0]
+    seconds = (parts[0] * 60 + parts[1]) * 60 + parts[2]
+    if seconds > _MAX_OFFSET or parts[1] > 59 or parts[2] > 59:
+        raise CastError(f"{name!r} is no offset from UTC of at most 18 hours, such as '+01:00'", reason="bad-zone")
+    return dt.timezone(dt.timedelta(seconds=-seconds if offset[0] == "-" else seconds)) if seconds else dt.UTC
+
+
+def _offset(zone: dt.tzinfo, seconds: int, *, local: bool) -> int:
+    """The zone's offset from UTC, in seconds, at an instant or at a local time."""
+    cycles = 0
+    if seconds < _FIRST_SECOND:
+        cycles = (_FIRST_SECOND - seconds) // _SECONDS_PER_CYCLE + 1
+    elif seconds > _LAST_SECOND:
+        cycles = -((seconds - _LAST_SECOND) // _SECONDS_PER_CYCLE + 1)
+    moment = _EPOCH + dt.timedelta(seconds=seconds + cycles * _SECONDS_PER_CYCLE)
+    # fold=0: of two local times the earlier; one that does not exist moves on by the gap, as in Java.
+    aware = moment.replace(tzinfo=zone) if local else moment.replace(tzinfo=dt.UTC).astimezone(zone)
+    offset = aware.utcoffset()
+    assert offset is not None
+    return offset.days * SECONDS_PER_DAY + offset.seconds
+
+
+def to_local(instant: int, zone: dt.tzinfo) -> int:
+    """The local time of an instant, both in nanoseconds since 1970.
+
+    Examples
+    --------
+    >>> to_local(0, zone_of("+01:00")) // NANOS_PER_SECOND
+    3600
+    """
+    if zone is dt.UTC:
+        return instant
+    return instant + _offset(zone, instant // NANOS_PER_SECOND, local=False) * NANOS_PER_SECOND
+
+
+def local_to_instant(local: int, zone: dt.tzinfo) -> int:
+    """The instant of a local time; the earlier one of two, and past the gap where there is none."""
+    if zone is dt.UTC:
+        return local
+    return local - _offset(zone, local // NANOS_PER_SECOND, local=True) * NANOS_PER_SECOND
+
+
+def _days(year: int, month: int, day: int) -> int | None:
+    """Days since 1970-01-01 of a proleptic Gregorian date of any year; None if there is no such day."""
+    cycles, in_cycle = divmod(year - 2000, 400)
+    try:
+        return dt.date(2000 + in_cycle, month, day).toordinal() - 719_163 + cycles * _DAYS_PER_CYCLE
+    except ValueError:
+        return None
+
+
+def parse_date(text: str) -> int | None:
+    """Days since 1970 of a text that starts with a date; None if it does not.
+
+    Examples
+    --------
+    >>> parse_date("1970-1-2"), parse_date("1971"), parse_date("1970-01-01T12:00"), parse_date("1970/01/01")
+    (1, 365, 0, None)
+    """
+    match = _DATE.fullmatch(text.strip(BLANKS))
+    if match is None:
+        return None
+    sign, year, month, day = match.groups()
+    return _days(-int(year) if sign == "-" else int(year), int(month or 1), int(day or 1))
+
+
+def parse_timestamp(text: str) -> ParsedTime | None:
+    """The timestamp that a text stands for, digits beyond nanoseconds cut off; None if it is none.
+
+    Examples
+    --------
+    >>> parse_timestamp("1970-01-01T00:00:01.5Z")
+    ParsedTime(local=1500000000, zone=datetime.timezone.utc)
+    >>> parse_timestamp("1970-01-01 25:00:00") is None
+    True
+    """
+    match = _TIMESTAMP.fullmatch(text.strip(BLANKS))
+    if match is None:
+        return None
+    year = -int(match["year"]) if match["sign"] == "-" else int(match["year"])
+    days = _days(year, int(match["month"] or 1), int(match["day"] or 1))
+    clock = _clock(match)
+    if days is None or clock is None:
+        return None
+    zone = None
+    if match["zone"] is not None:
+        try:
+            zone = zone_of(match["zone"])
+        except CastError:
+            return None
+    return ParsedTime(days * NANOS_PER_DAY + clock, zone)
+
+
+def parse_time_of_day(text: str) -> int | None:
+    """Nanoseconds since midnight of a text such as ``10:11:12.5`` or ``T10:11``; None if it is none.
+
+    Examples
+    --------
+    >>> parse_time_of_day("T00:00:01"), parse_time_of_day("24:00:00")
+    (1000000000, None)
+    """
+    match = _TIME_OF_DAY.fullmatch(text.strip(BLANKS))
+    return None if match is None or match["zone"] is not None else _clock(match)
+
+
+def _clock(match: re.Match[str]) -> int | None:
+    hour, minute, second = (int(match[part] or 0) for part in ("hour", "minute", "second"))
+    if hour > 23 or minute > 59 or second > 59:
+        return None
+    fraction = int((match["fraction"] or "")[:9].ljust(9, "0"))
+    return ((hour * 60 + minute) * 60 + second) * NANOS_PER_SECOND + fraction
+
+
+def date_text(days: int) -> str:
+    """A date: four digits of the year at least, signed if it is before 0 or after 9999.
+
+    Examples
+    --------
+    >>> date_text(0), date_text(2_932_897), date_text(-719_529)
+    ('1970-01-01', '+10000-01-01', '-0001-12-31')
+    """
+    cycles, in_cycle = divmod(days - 10_957, _DAYS_PER_CYCLE)  # since 2000-01-01
+    date = dt.date.fromordinal(730_120 + in_cycle)
+    year = date.year + 400 * cycles
+    sign = "-" if year < 0 else "+" if year > 9999 else ""
+    return f"{sign}{abs(year):04}-{date.month:02}-{date.day:02}"
+
+
+def time_text(nanos: int) -> str:
+    """A time of day, with as many digits of the second as it needs.
+
+    Examples
+    --------
+    >>> time_text(1_500_000_000), time_text(0)
+    ('00:00:01.5', '00:00:00')
+    """
+    seconds, fraction = divmod(nanos, NANOS_PER_SECOND)
+    text = f"{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}"
+    return f"{text}.{fraction:09}".rstrip("0") if fraction else text
+
+
+def timestamp_text(local: int) -> str:
+    """A local time in nanoseconds since 1970, as Spark writes it.
+
+    Examples
+    --------
+    >>> timestamp_text(1_600_000_000_500_000_000)
+    '2020-09-13 12:26:40.5'
+    """
+    days, nanos = divmod(local, NANOS_PER_DAY)
+    return f"{date_text(days)} {time_text(nanos)}"
+
+
+def offset_text(instant: int, zone: dt.tzinfo) -> str:
+    """The zone's offset at an instant: ``+01:00``, with seconds where it has some.
+
+    Examples
+    --------
+    >>> offset_text(0, zone_of("America/Los_Angeles"))
+    '-08:00'
+    """
+    seconds = (to_local(instant, zone) - instant) // NANOS_PER_SECOND
+    sign = "-" if seconds < 0 else "+"
+    hours, minutes, rest = abs(seconds) // 3600, abs(seconds) // 60 % 60, abs(seconds) % 60
+    return f"{sign}{hours:02}:{minutes:02}" + (f":{rest:02}" if rest else "")

@@ -1,0 +1,258 @@
+"""Numbers and text, both ways, as Spark casts them.
+
+Owns which texts are numbers, how a number is rounded into a narrower type, and how floats are written (Java's form,
+which is Spark's). Leaves types and nulls to `scalars`.
+"""
+
+from __future__ import annotations
+
+import re
+from decimal import ROUND_HALF_UP, Context, Decimal, DecimalException
+from fractions import Fraction
+
+import numpy as np
+
+__all__ = [
+    "BLANKS",
+    "decimal_text",
+    "float_text",
+    "integer_of_float",
+    "nearest_float32",
+    "round_to_decimal",
+    "text_to_bool",
+    "text_to_decimal",
+    "text_to_double",
+    "text_to_float32",
+    "text_to_integer",
+]
+
+# What Java's String.trim cuts; Spark cuts DEL too where it reads bytes itself.
+_JAVA_BLANKS = "".join(map(chr, range(0x21)))
+BLANKS = _JAVA_BLANKS + "\x7f"
+
+_TRUE = frozenset({"t", "true", "y", "yes", "1"})
+_FALSE = frozenset({"f", "false", "n", "no", "0"})
+_INTEGER = re.compile(r"[+-]?[0-9]+")
+_DECIMAL = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
+_HEX_FLOAT = re.compile(r"[+-]?0[xX]([0-9a-fA-F]+\.?[0-9a-fA-F]*|\.[0-9a-fA-F]+)[pP][+-]?[0-9]+")
+_INFINITE = {
+    sign + name: value
+    for sign, value in (("", float("inf")), ("+", float("inf")), ("-", float("-inf")))
+    for name in ("inf", "infinity")
+}
+# More digits than any decimal type has, so that rounding to a scale is exact before the precision is looked at.
+_EXACT = Context(prec=400, rounding=ROUND_HALF_UP, Emin=-(10**9), Emax=10**9)
+# int() refuses longer texts, and no target holds such a number.
+_MAX_DIGITS = 4000
+
+
+def text_to_bool(text: str) -> bool | None:
+    """The boolean that a text stands for, in any case; None if it is none.
+
+    Examples
+    --------
+    >>> text_to_bool(" YES "), text_to_bool("0"), text_to_bool("on")
+    (True, False, None)
+    """
+    word = text.strip(BLANKS).lower()
+    return True if word in _TRUE else False if word in _FALSE else None
+
+
+def text_to_integer(text: str) -> int | None:
+    """The integer that a text stands for; None for anything else, a decimal point included.
+
+    Examples
+    --------
+    >>> text_to_integer(" +12 "), text_to_integer("1.0")
+    (12, None)
+    """
+    word = text.strip(BLANKS)
+    if not _INTEGER.fullmatch(word) or len(word.lstrip("+-").lstrip("0")) > _MAX_DIGITS:
+        return None
+    sign = -1 if word[0] == "-" else 1
+    return sign * int(word.lstrip("+-").lstrip("0") or "0")
+
+
+def text_to_decimal(text: str) -> Decimal | None:
+    """The exact decimal that a text stands for; None if it is none, or one of an absurd exponent.
+
+    Examples
+    --------
+    >>> text_to_decimal("1.50"), text_to_decimal("1e3"), text_to_decimal("NaN")
+    (Decimal('1.50'), Decimal('1E+3'), None)
+    """
+    word = text.strip(_JAVA_BLANKS)
+    if not _DECIMAL.fullmatch(word):
+        return None
+    try:
+        return Decimal(word)
+    except DecimalException:
+        return None
+
+
+def text_to_double(text: str) -> float | None:
+    """The double that a text stands for, by Java's grammar: suffixes d and f, hexadecimal, inf and nan in any case.
+
+    Examples
+    --------
+    >>> text_to_double("1.5d"), text_to_double("-Infinity"), text_to_double("1_0")
+    (1.5, -inf, None)
+    """
+    word = text.strip(_JAVA_BLANKS)
+    special = word.lower()
+    if special in _INFINITE:
+        return _INFINITE[special]
+    if special == "nan":
+        return float("nan")
+    bare = word[:-1] if word[-1:] in ("d", "D", "f", "F") else word
+    if _DECIMAL.fullmatch(bare):
+        return float(bare)
+    if _HEX_FLOAT.fullmatch(bare):
+        try:
+            return float.fromhex(bare)
+        except OverflowError:
+            return float("-inf") if bare[0] == "-" else float("inf")
+    return None
+
+
+def text_to_float32(text: str) -> float | None:
+    """The float (as the equal double) that a text stands for, rounded once."""
+    double = text_to_double(text)
+    if double is None or not np.isfinite(double):
+        return double
+    exact = text_to_decimal(text.strip(_JAVA_BLANKS).rstrip("dDfF"))
+    # A tie between two floats is the one case where rounding through the double can go wrong.
+    if exact is None or len(exact.as_tuple().digits) <= 15 or double == 0:
+        return float(_to_float32(double))
+    return nearest_float32(Fraction(exact))
+
+
+def nearest_float32(exact: Fraction) -> float:
+    """The float (as the equal double) nearest to a number, ties to even; infinite beyond the largest.
+
+    Examples
+    --------
+    >>> nearest_float32(Fraction(2**24 + 1)), nearest_float32(Fraction(10**39))
+    (16777216.0, inf)
+    """
+    try:
+        double = exact.numerator / exact.denominator
+    except OverflowError:
+        return float("inf") if exact > 0 else float("-inf")
+    near = _to_float32(double)
+    if not np.isfinite(near) or Fraction(float(near)) == exact:
+        return float(near)
+    candidates = [near, np.nextafter(near, np.float32("inf")), np.nextafter(near, np.float32("-inf"))]
+    finite = [candidate for candidate in candidates if np.isfinite(candidate)]
+    return float(min(finite, key=lambda c: (abs(Fraction(float(c)) - exact), int(c.view(np.uint32)) & 1)))
+
+
+def _to_float32(double: float) -> np.float32:
+    with np.errstate(over="ignore", under="ignore"):
+        return np.float32(double)
+
+
+def integer_of_float(number: float, low: int, high: int) -> int | None:
+    """A float without its fraction; None for NaN and outside ``low`` to ``high``.
+
+    The bounds are compared as doubles, as in Java: 2**63 becomes the largest int64.
+
+    Examples
+    --------
+    >>> integer_of_float(-1.5, -128, 127), integer_of_float(2.0**63, -(2**63), 2**63 - 1) == 2**63 - 1
+    (-1, True)
+    """
+    if not np.isfinite(number):
+        return None
+    whole = int(number)
+    if float(np.floor(number)) <= float(high) and float(np.ceil(number)) >= float(low):
+        return min(max(whole, low), high)
+    return None
+
+
+def round_to_decimal(exact: Decimal, precision: int, scale: int) -> int | None:
+    """The unscaled integer of a number rounded half up to a scale; None if it has too many digits.
+
+    Examples
+    --------
+    >>> round_to_decimal(Decimal("99.995"), 5, 2), round_to_decimal(Decimal("1000"), 5, 2)
+    (10000, None)
+    """
+    if exact.is_zero():
+        return 0
+    if exact.adjusted() >= precision - scale:
+        return None
+    if exact.adjusted() < -scale - 1:
+        return 0
+    # Digits far below the last one that counts cannot move a half: they are cut to one sticky digit.
+    unscaled = int(_shortened(exact, scale).scaleb(scale, _EXACT).to_integral_value(ROUND_HALF_UP, _EXACT))
+    return unscaled if abs(unscaled) < 10**precision else None
+
+
+def _shortened(exact: Decimal, scale: int) -> Decimal:
+    sign, digits, exponent = exact.as_tuple()
+    assert isinstance(exponent, int)
+    extra = -exponent - scale - 2
+    if extra <= 0:
+        return exact
+    sticky = int(any(digits[len(digits) - extra :]))
+    kept = digits[: max(len(digits) - extra, 0)]
+    return Decimal((sign, (*kept, sticky), exponent + extra - 1))
+
+
+def decimal_text(unscaled: int, scale: int) -> str:
+    """An exact number without exponent and without zeros at the end of its fraction.
+
+    Examples
+    --------
+    >>> decimal_text(12300, 2), decimal_text(-5, 3), decimal_text(100, 0)
+    ('123', '-0.005', '100')
+    """
+    digits = str(abs(unscaled)).rjust(scale + 1, "0")
+    whole, fraction = (digits[:-scale], digits[-scale:].rstrip("0")) if scale else (digits, "")
+    sign = "-" if unscaled < 0 else ""
+    return f"{sign}{whole}.{fraction}" if fraction else sign + whole
+
+
+def float_text(number: float, *, single: bool = False) -> str:
+    """A float in Java's form: the shortest digits that give it back, a point always, an ``E`` outside 1e-3 to 1e7.
+
+    Parameters
+    ----------
+    number
+        The value.
+    single
+        Whether it is a 4-byte float.
+
+    Examples
+    --------
+    >>> float_text(1.0), float_text(1e7), float_text(1e-5), float_text(float("nan")), float_text(0.1, single=True)
+    ('1.0', '1.0E7', '1.0E-5', 'NaN', '0.1')
+    """
+    if number != number:
+        return "NaN"
+    sign = "-" if np.signbit(number) else ""
+    if np.isinf(number):
+        return sign + "Infinity"
+    if number == 0:
+        return sign + "0.0"
+    shortest = np.format_float_scientific(np.float32(number) if single else np.float64(number), unique=True, trim="-")
+    mantissa, exponent_text = shortest.lstrip("-").split("e")
+    digits, exponent = mantissa.replace(".", ""), int(exponent_text)
+    if len(digits) == 1:
+        digits, exponent = _two_digits(abs(number), digits, exponent, single)
+    if -3 <= exponent < 7:
+        if exponent < 0:
+            return f"{sign}0.{'0' * (-exponent - 1)}{digits.rstrip('0') or '0'}"
+        digits = digits.ljust(exponent + 2, "0")
+        return f"{sign}{digits[: exponent + 1]}.{digits[exponent + 1 :].rstrip('0') or '0'}"
+    return f"{sign}{digits[0]}.{digits[1:].rstrip('0') or '0'}E{exponent}"
+
+
+def _two_digits(number: float, digits: str, exponent: int, single: bool) -> tuple[str, int]:
+    """Java looks among numbers of two digits at least: the smallest double is 4.9E-324, not 5E-324."""
+    mantissa, exponent_text = f"{number:.1e}".split("e")
+    closer = float(f"{mantissa}e{exponent_text}")
+    if (np.float32(closer) == np.float32(number)) if single else closer == number:
+        return mantissa.replace(".", ""), int(exponent_text)
+    return digits, exponent

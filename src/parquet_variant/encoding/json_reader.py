@@ -1,0 +1,334 @@
+r"""JSON text to a Variant, strictly by RFC 8259.
+
+Owns the grammar, the rules below and the wording of the errors; `kernels` follows them exactly. Leaves the canonical
+bytes to `builder`.
+
+**Numbers.** Which type a number gets depends on its text only:
+
+=========================================  =======================================================================
+Text                                       Variant
+=========================================  =======================================================================
+no fraction, no exponent, within int64     narrowest of int8, int16, int32, int64 (``-0`` is int8 0)
+no fraction, no exponent, up to 38 digits  decimal16 of scale 0
+fraction, no exponent, up to 38 digits     decimal: unscaled = all digits, scale = digits after the point, both as
+and scale up to 38, ``floats="decimal"``   written (``1.50`` is 150 scale 2, ``1.0`` is 10 scale 1, ``0.00`` and
+                                           ``-0.00`` are 0 scale 2)
+any other                                  double: what Python's ``float()`` gives; ``1e400`` is Infinity and
+                                           ``1e-400`` is 0.0, as in Spark and Python
+=========================================  =======================================================================
+
+*Digits* are counted without the leading zeros of the number (``0.001`` has one), but with zeros at the end; zero has
+one. A decimal is decimal4, decimal8 or decimal16 if both its digits *and* its scale are at most 9, 18 or 38 (Spark
+refuses a decimal4 of scale 10). With ``floats="double"`` every number with a fraction is a double; integers stay as
+above. All of this is what Spark 4.3 does.
+
+**The rest.** Duplicate keys: the last value wins, compared after unescaping. Strings are checked to be UTF-8. A byte
+order mark, NaN, Infinity, comments and whitespace other than space, tab, LF and CR are errors. Depth counts open
+containers: ``max_depth=1`` accepts ``[1]`` and refuses ``[[1]]``.
+
+**Reasons** of a `JsonError`: ``unexpected-end``, ``unexpected-byte`` (also words such as ``nul`` and ``NaN``),
+``bad-number``, ``bad-escape``, ``lone-surrogate``, ``control-character``, ``bad-utf8``, ``byte-order-mark``,
+``trailing-data``, ``duplicate-key``, ``depth``, ``too-large``. The offset is that of the first byte that cannot stand
+where it stands; of the backslash for escapes and surrogates, of the opening quote for duplicate keys, and the length of
+the text where it ends too early.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Literal, NoReturn
+
+from parquet_variant.encoding.builder import VariantBuilder
+from parquet_variant.encoding.scalars import MAX_DIGITS, MAX_SCALE, Scalar, narrowest_decimal, narrowest_integer
+from parquet_variant.encoding.variant import Variant
+from parquet_variant.errors import JsonError, VariantError
+from parquet_variant.types import VariantType
+
+__all__ = ["MAX_SIZE", "parse_json"]
+
+MAX_SIZE = 128 << 20
+
+_BLANKS = re.compile(rb"[ \t\n\r]*")
+_LITERAL_TEXT = re.compile(rb'[^"\\\x00-\x1f]*')
+_DIGITS = re.compile(rb"[0-9]*")
+_HEX4 = re.compile(rb"[0-9A-Fa-f]{4}")
+_WORD = re.compile(rb"[A-Za-z]{1,10}")
+_WORDS = {
+    b"null": Scalar(VariantType.NULL, None),
+    b"true": Scalar(VariantType.BOOLEAN, True),
+    b"false": Scalar(VariantType.BOOLEAN, False),
+}
+_ESCAPES = {
+    ord('"'): '"', ord("\\"): "\\", ord("/"): "/", ord("b"): "\b", ord("f"): "\f", ord("n"): "\n", ord("r"): "\r",
+    ord("t"): "\t",
+}  # fmt: skip
+_OPENERS = frozenset(b"[{")
+_EXPONENT = frozenset(b"eE")
+_SIGNS = frozenset(b"+-")
+_CUT_OFF_ESCAPE = re.compile(rb"\\(?:u[0-9A-Fa-f]{0,3})?")
+_REPLACEMENT = "\ufffd"
+_BOM = b"\xef\xbb\xbf"
+
+
+def parse_json(
+    text: str | bytes,
+    *,
+    floats: Literal["decimal", "double"] = "decimal",
+    on_duplicate_key: Literal["last", "error"] = "last",
+    on_lone_surrogate: Literal["error", "replace"] = "error",
+    max_depth: int = 1000,
+    max_size: int = MAX_SIZE,
+) -> Variant:
+    """The canonical Variant of one JSON text.
+
+    Parameters
+    ----------
+    text
+        The text; bytes are UTF-8.
+    floats
+        What a number with a fraction and no exponent is: an exact decimal where it has one, or always a double.
+    on_duplicate_key
+        Whether the last of several values of a key stays, or they are an error.
+    on_lone_surrogate
+        Whether half a surrogate pair is an error, or becomes U+FFFD.
+    max_depth
+        The most containers inside each other.
+    max_size
+        The most bytes of text.
+
+    Raises
+    ------
+    JsonError
+        With the byte offset of the fault, a reason and what was expected there.
+
+    Examples
+    --------
+    >>> parse_json('{"b": 1.50, "a": [true, 1e3]}').to_python()
+    {'a': [True, 1000.0], 'b': Decimal('1.50')}
+    >>> parse_json("[1,]")
+    Traceback (most recent call last):
+    parquet_variant.errors.JsonError: found ']', expected a value (byte offset 3)
+    """
+    for name, value, allowed in (
+        ("floats", floats, ("decimal", "double")),
+        ("on_duplicate_key", on_duplicate_key, ("last", "error")),
+        ("on_lone_surrogate", on_lone_surrogate, ("error", "replace")),
+    ):
+        if value not in allowed:
+            raise VariantError(f"{name}={value!r} is unknown: use one of {', '.join(allowed)}", reason="bad-option")
+    replace = on_lone_surrogate == "replace"
+    data = _utf8(text, replace) if isinstance(text, str) else bytes(memoryview(text))
+    if len(data) > max_size:
+        raise JsonError(f"the text has {len(data)} bytes, max_size allows {max_size}", reason="too-large", offset=0)
+    reader = _Reader(data, floats == "decimal", on_duplicate_key == "error", replace, max_depth)
+    return Variant(*reader.document())
+
+
+def _utf8(text: str, replace: bool) -> bytes:
+    try:
+        return text.encode()
+    except UnicodeEncodeError as err:
+        if replace:
+            # One by one: a high and a low half that stand side by side in a str are still two lone halves.
+            return re.sub("[\ud800-\udfff]", _REPLACEMENT, text).encode()
+        offset = len(text[: err.start].encode())
+        raise JsonError("the text has a lone surrogate", reason="lone-surrogate", offset=offset) from None
+
+
+class _Reader:
+    """Reads one text from the left; ``at`` is the next byte."""
+
+    def __init__(self, data: bytes, decimals: bool, unique_keys: bool, replace: bool, max_depth: int) -> None:
+        self.data = data
+        self.at = 0
+        self.decimals = decimals
+        self.unique_keys = unique_keys
+        self.replace = replace
+        self.max_depth = max_depth
+        self.builder = VariantBuilder()
+
+    def fail(self, message: str, reason: str, at: int | None = None) -> NoReturn:
+        raise JsonError(message, reason=reason, offset=self.at if at is None else at)
+
+    def unexpected(self, expected: str, reason: str = "unexpected-byte") -> NoReturn:
+        """Refuse the next byte."""
+        if self.at >= len(self.data):
+            self.fail(f"the text ends, expected {expected}", "unexpected-end")
+        word = _WORD.match(self.data, self.at)
+        byte = self.data[self.at]
+        found = repr(word[0].decode() if word else chr(byte)) if 0x20 <= byte < 0x7F else f"byte 0x{byte:02X}"
+        self.fail(f"found {found}, expected {expected}", reason)
+
+    def blanks(self) -> int:
+        """Skip white space and give the byte after it, -1 at the end of the text."""
+        found = _BLANKS.match(self.data, self.at)
+        assert found is not None
+        self.at = found.end()
+        return self.byte()
+
+    def byte(self) -> int:
+        return self.data[self.at] if self.at < len(self.data) else -1
+
+    def document(self) -> tuple[bytes, bytes]:
+        if self.data.startswith(_BOM):
+            self.fail("the text starts with a byte order mark: remove it", "byte-order-mark")
+        closers: list[int] = []  # of the open containers: ord("]") or ord("}")
+        while True:
+            byte = self.blanks()
+            if byte in _OPENERS:
+                self.open(byte, closers)
+                if self.blanks() != closers[-1]:
+                    if closers[-1] == ord("}"):
+                        self.key("a key or '}'")
+                    continue
+            else:
+                self.builder.scalar(*self.scalar(byte))
+            while True:
+                byte = self.blanks()
+                if not closers:
+                    if byte >= 0:
+                        self.unexpected("the end of the text", "trailing-data")
+                    return self.builder.finish()
+                if byte != closers[-1]:
+                    break
+                self.at += 1
+                closers.pop()
+                self.builder.end()
+            if byte != ord(","):
+                self.unexpected(f"',' or '{chr(closers[-1])}'")
+            self.at += 1
+            if closers[-1] == ord("}"):
+                self.blanks()
+                self.key("a key")
+
+    def open(self, byte: int, closers: list[int]) -> None:
+        if len(closers) >= self.max_depth:
+            self.fail(f"the text is nested deeper than max_depth={self.max_depth}", "depth")
+        self.at += 1
+        if byte == ord("["):
+            self.builder.begin_array()
+            closers.append(ord("]"))
+        else:
+            self.builder.begin_object()
+            closers.append(ord("}"))
+
+    def key(self, expected: str) -> None:
+        start = self.at
+        if self.byte() != ord('"'):
+            self.unexpected(expected)
+        name = self.string()
+        if self.unique_keys and self.builder.has_key(name):
+            self.fail(f"key {name[:80]!r} stands twice in one object", "duplicate-key", start)
+        if self.blanks() != ord(":"):
+            self.unexpected("':'")
+        self.at += 1
+        self.builder.key(name)
+
+    def scalar(self, byte: int) -> Scalar:
+        if byte == ord('"'):
+            return Scalar(VariantType.STRING, self.string())
+        if byte == ord("-") or ord("0") <= byte <= ord("9"):
+            return self.number()
+        for word, scalar in _WORDS.items():
+            if self.data.startswith(word, self.at):
+                self.at += len(word)
+                return scalar
+        return self.unexpected("a value")
+
+    def string(self) -> str:
+        """The string whose opening quote is the next byte."""
+        self.at += 1
+        parts: list[str] = []
+        while True:
+            literal = _LITERAL_TEXT.match(self.data, self.at)
+            assert literal is not None
+            try:
+                parts.append(literal[0].decode())
+            except UnicodeDecodeError as err:
+                self.fail(f"the string is not UTF-8: {err.reason}", "bad-utf8", self.at + err.start)
+            self.at = literal.end()
+            match self.byte():
+                case 0x22:
+                    self.at += 1
+                    return "".join(parts)
+                case 0x5C:
+                    parts.append(self.escape())
+                case -1:
+                    self.unexpected("the closing '\"' of a string")
+                case control:
+                    self.fail(
+                        f"control character 0x{control:02X} in a string, expected \\u{control:04x}",
+                        "control-character",
+                    )
+
+    def escape(self) -> str:
+        start = self.at
+        self.at += 1
+        letter = self.byte()
+        if letter in _ESCAPES:
+            self.at += 1
+            return _ESCAPES[letter]
+        if letter != ord("u"):
+            self.bad_escape(start, 'one of "\\/bfnrtu after the backslash')
+        self.at += 1
+        unit = self.hex4(start)
+        if not 0xD800 <= unit < 0xE000:
+            return chr(unit)
+        if unit < 0xDC00 and self.data.startswith(b"\\u", self.at):
+            second = self.at
+            self.at += 2
+            low = self.hex4(second)
+            if 0xDC00 <= low < 0xE000:
+                return chr(0x10000 + ((unit - 0xD800) << 10) + (low - 0xDC00))
+            self.at = second  # it stands for itself
+        if not self.replace:
+            self.fail(f"surrogate \\u{unit:04x} stands alone, expected a pair", "lone-surrogate", start)
+        return _REPLACEMENT
+
+    def hex4(self, start: int) -> int:
+        digits = _HEX4.match(self.data, self.at)
+        if digits is None:
+            self.bad_escape(start, "four hexadecimal digits after \\u")
+        self.at += 4
+        return int(digits[0], 16)
+
+    def bad_escape(self, start: int, expected: str) -> NoReturn:
+        if _CUT_OFF_ESCAPE.fullmatch(self.data, start) is None:
+            self.fail(f"unknown escape, expected {expected}", "bad-escape", start)
+        self.at = len(self.data)
+        self.unexpected(expected)
+
+    def digits(self) -> bytes:
+        """One digit or more."""
+        found = _DIGITS.match(self.data, self.at)
+        assert found is not None
+        self.at = found.end()
+        if not found[0]:
+            self.unexpected("a digit", "bad-number")
+        return found[0]
+
+    def number(self) -> Scalar:
+        start = self.at
+        if self.byte() == ord("-"):
+            self.at += 1
+        leading_zero = self.byte() == ord("0")
+        whole = self.digits()
+        if leading_zero and len(whole) > 1:
+            self.at -= len(whole) - 1
+            self.fail("a number starts with 0, expected '.', an exponent or the end of the number", "bad-number")
+        fraction = b""
+        if self.byte() == ord("."):
+            self.at += 1
+            fraction = self.digits()
+        has_exponent = self.byte() in _EXPONENT
+        if has_exponent:
+            self.at += 1
+            if self.byte() in _SIGNS:
+                self.at += 1
+            self.digits()
+        is_exact = not has_exponent and (not fraction or self.decimals)
+        significant = (whole + fraction).lstrip(b"0")
+        if not is_exact or len(significant) > MAX_DIGITS or len(fraction) > MAX_SCALE:
+            return Scalar(VariantType.DOUBLE, float(self.data[start : self.at]))
+        unscaled = int(significant or b"0") * (-1 if self.data[start] == ord("-") else 1)
+        return narrowest_decimal(unscaled, len(fraction)) if fraction else narrowest_integer(unscaled)

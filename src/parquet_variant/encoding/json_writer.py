@@ -1,0 +1,154 @@
+r"""A Variant as JSON text.
+
+Owns how each type is spelled; `kernels` follows it exactly. Leaves the traversal to `walk` and dates to `iso8601`.
+
+The text is compact, fields stand in the order in which they are stored, and where Spark's ``to_json`` knows the type
+the text is Spark's (``docs/json.md`` lists the exceptions):
+
+============================  ====================================================================================
+Type                          Text
+============================  ====================================================================================
+integers, decimals            plain, without zeros at the end of a fraction (``1.50`` is ``1.5``, ``1.0`` is ``1``)
+double, float                 the fewest digits that give the same number back (of these the nearest), with a
+                              fraction always; from 1e-3 up to below 1e7 plain (``100.0``), others as ``1.0E10``
+NaN, Infinity, -Infinity      strings
+string, key                   UTF-8 as it is; ``\b \t \n \f \r \" \\``; other characters below U+0020 as ``\u001F``
+binary                        string, base64
+uuid                          string, lower-case hex in groups
+date, time, timestamps        strings, ISO 8601: ``2024-01-02``, ``03:04:05.5``, ``2024-01-02 03:04:05.5+00:00``
+============================  ====================================================================================
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import uuid
+from base64 import b64encode
+from collections.abc import Iterator
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from parquet_variant.encoding.iso8601 import date_text, time_text, timestamp_text
+from parquet_variant.encoding.walk import END, KEY, Event
+from parquet_variant.types import INTEGERS, VariantType
+
+if TYPE_CHECKING:
+    from parquet_variant.encoding.variant import Variant
+
+__all__ = ["json_pieces", "number_text", "to_json"]
+
+_MICROS = 1_000_000
+_NANOS = 1_000_000_000
+_MUST_ESCAPE = re.compile(r'[\x00-\x1f"\\]')
+_ESCAPES = {'"': r"\"", "\\": r"\\", "\b": r"\b", "\t": r"\t", "\n": r"\n", "\f": r"\f", "\r": r"\r"}
+# Java's Double.toString, and so Spark, writes numbers of these magnitudes without an exponent.
+_PLAIN_FROM, _PLAIN_BELOW = 1e-3, 1e7
+
+
+def to_json(variant: Variant) -> str:
+    r"""The value as compact JSON text.
+
+    Raises
+    ------
+    MalformedVariantError
+        If the bytes are malformed.
+
+    Examples
+    --------
+    >>> from parquet_variant import Variant
+    >>> to_json(Variant.from_python({"a": 1e10, "b": b"\x00"}))
+    '{"a":1.0E10,"b":"AA=="}'
+    """
+    return "".join(json_pieces(variant._walk()))
+
+
+def json_pieces(events: Iterator[Event]) -> Iterator[str]:
+    """The text of a walk, piece by piece."""
+    closers: list[str] = []
+    separator = ""
+    for kind, raw, _, _ in events:
+        if kind == END:
+            yield closers.pop()
+        elif kind == KEY:
+            yield f"{separator}{_quoted(raw)}:"
+            separator = ""
+            continue
+        else:
+            yield separator
+            if kind in (VariantType.OBJECT, VariantType.ARRAY):
+                opener, closer = "{}" if kind == VariantType.OBJECT else "[]"
+                yield opener
+                closers.append(closer)
+                separator = ""
+                continue
+            yield _scalar_text(VariantType(kind), raw)
+        separator = ","
+
+
+def _quoted(text: str) -> str:
+    escaped = _MUST_ESCAPE.sub(lambda found: _ESCAPES.get(found[0]) or f"\\u{ord(found[0]):04X}", text)
+    return f'"{escaped}"'
+
+
+def _scalar_text(kind: VariantType, raw: Any) -> str:
+    match kind:
+        case VariantType.NULL:
+            return "null"
+        case VariantType.BOOLEAN:
+            return "true" if raw else "false"
+        case VariantType.DOUBLE | VariantType.FLOAT:
+            return number_text(raw, is_float=kind == VariantType.FLOAT)
+        case VariantType.DECIMAL4 | VariantType.DECIMAL8 | VariantType.DECIMAL16:
+            return _decimal_text(*raw)
+        case VariantType.STRING:
+            return _quoted(raw)
+        case VariantType.BINARY:
+            return f'"{b64encode(raw).decode()}"'
+        case VariantType.UUID:
+            return f'"{uuid.UUID(bytes=raw)}"'
+        case VariantType.DATE:
+            return f'"{date_text(raw)}"'
+        case VariantType.TIME:
+            return f'"{time_text(raw, _MICROS)}"'
+        case VariantType.TIMESTAMP | VariantType.TIMESTAMP_NTZ:
+            return f'"{timestamp_text(raw, _MICROS, has_zone=kind == VariantType.TIMESTAMP)}"'
+        case VariantType.TIMESTAMP_NANOS | VariantType.TIMESTAMP_NTZ_NANOS:
+            return f'"{timestamp_text(raw, _NANOS, has_zone=kind == VariantType.TIMESTAMP_NANOS)}"'
+        case _:
+            assert kind in INTEGERS
+            return str(raw)
+
+
+def _decimal_text(unscaled: int, scale: int) -> str:
+    sign = "-" if unscaled < 0 else ""
+    digits = str(abs(unscaled)).rjust(scale + 1, "0")
+    whole, fraction = digits[: len(digits) - scale], digits[len(digits) - scale :].rstrip("0")
+    return f"{sign}{whole}.{fraction}" if fraction else f"{sign}{whole}"
+
+
+def number_text(number: float, *, is_float: bool = False) -> str:
+    """A double (or, if ``is_float``, a single) as JSON.
+
+    Examples
+    --------
+    >>> [number_text(x) for x in (0.1, 1e7, -0.0, 5e-324, float("nan"))]
+    ['0.1', '1.0E7', '-0.0', '5.0E-324', '"NaN"']
+    >>> number_text(1.100000023841858, is_float=True)
+    '1.1'
+    """
+    if not math.isfinite(number):
+        return '"NaN"' if math.isnan(number) else '"Infinity"' if number > 0 else '"-Infinity"'
+    shortest = np.format_float_scientific(np.float32(number)) if is_float else repr(float(number))
+    sign, digits, exponent = Decimal(shortest).as_tuple()
+    assert isinstance(exponent, int)
+    padded = "".join(map(str, digits))
+    text = padded.rstrip("0") or "0"
+    exponent += len(padded) - len(text)
+    minus = "-" if sign else ""
+    if number == 0 or _PLAIN_FROM <= abs(number) < _PLAIN_BELOW:
+        plain = f"{Decimal(f'{text}E{exponent}'):f}"
+        return minus + (plain if "." in plain else f"{plain}.0")
+    return f"{minus}{text[0]}.{text[1:] or '0'}E{len(text) - 1 + exponent}"
