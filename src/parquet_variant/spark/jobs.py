@@ -1,0 +1,140 @@
+"""Running one job of independent tasks on Spark: the function in the workers, progress, cancelling, errors made whole.
+
+Owns the use of the RDD interface, which needs neither pandas nor a trip of the data through the JVM. Leaves what the
+tasks do to the caller.
+"""
+
+from __future__ import annotations
+
+import threading
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
+
+from parquet_variant.spark.task_errors import from_spark_errors, to_spark_errors
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["Progress", "reduce_tasks", "run_tasks"]
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+# Called with the name of the step, the tasks done and the tasks in all.
+Progress: TypeAlias = Callable[[str, int, int], None]
+
+_POLL_SECONDS = 0.2
+
+
+def run_tasks(
+    spark: SparkSession,
+    step: str,
+    work: Callable[[int, int, Item], Result],
+    items: Sequence[Item],
+    progress: Progress | None = None,
+) -> list[Result]:
+    """Run ``work(task, attempt, item)`` for every item, a task each, and give the results in order.
+
+    Parameters
+    ----------
+    spark
+        The session.
+    step
+        What the job does, for `progress` and Spark's UI.
+    work
+        A function that can be pickled. `attempt` is different in every run of a task, so that repeated and speculative
+        runs can keep apart; the result of just one of them is returned.
+    items
+        What to work on; can be pickled.
+    progress
+        Told about the tasks that are done, from another thread.
+
+    Raises
+    ------
+    VariantError
+        The error that `work` raised, as it was.
+    """
+    if not items:
+        return []
+    rdd = spark.sparkContext.parallelize(list(enumerate(items)), len(items)).mapPartitions(_task(work))
+    with _job(spark, step, len(items), progress), from_spark_errors():
+        return rdd.collect()
+
+
+def reduce_tasks(
+    spark: SparkSession,
+    step: str,
+    work: Callable[[int, int, Item], Result],
+    items: Sequence[Item],
+    merge: Callable[[Result, Result], Result],
+    progress: Progress | None = None,
+) -> Result:
+    """Run tasks as `run_tasks` does and merge their results, in a tree if they are many.
+
+    Raises
+    ------
+    VariantError
+        The error that `work` raised, as it was.
+    """
+    rdd = spark.sparkContext.parallelize(list(enumerate(items)), len(items)).mapPartitions(_task(work))
+    with _job(spark, step, len(items), progress), from_spark_errors():
+        return rdd.treeReduce(merge)
+
+
+def _task(work: Callable[[int, int, Item], Result]) -> Callable[[Iterator[tuple[int, Item]]], Iterator[Result]]:
+    def run(items: Iterator[tuple[int, Item]]) -> Iterator[Result]:
+        from pyspark import TaskContext
+
+        context = TaskContext.get()
+        attempt = context.taskAttemptId() if context else 0
+        for task, item in items:
+            with to_spark_errors():
+                result = work(task, attempt, item)
+            yield result
+
+    return run
+
+
+@contextmanager
+def _job(spark: SparkSession, step: str, tasks: int, progress: Progress | None) -> Iterator[None]:
+    """Name the job, watch it, and cancel it if the caller is interrupted."""
+    context = spark.sparkContext
+    group = f"parquet-variant-{uuid.uuid4().hex[:8]}"
+    context.setJobGroup(group, step, interruptOnCancel=True)
+    done = threading.Event()
+    watcher = threading.Thread(target=_watch, args=(context, group, step, tasks, progress, done), daemon=True)
+    if progress is not None:
+        progress(step, 0, tasks)
+        watcher.start()
+    try:
+        yield
+    except BaseException:
+        context.cancelJobGroup(group)
+        raise
+    finally:
+        done.set()
+        if progress is not None:
+            watcher.join()
+        for name in ("spark.jobGroup.id", "spark.job.description", "spark.job.interruptOnCancel"):
+            context.setLocalProperty(name, None)
+    if progress is not None:
+        progress(step, tasks, tasks)
+
+
+def _watch(context: object, group: str, step: str, tasks: int, progress: Progress, done: threading.Event) -> None:
+    tracker = context.statusTracker()  # type: ignore[attr-defined]
+    told = 0
+    while not done.wait(_POLL_SECONDS):
+        stages = [
+            tracker.getStageInfo(stage)
+            for job in tracker.getJobIdsForGroup(group)
+            if (info := tracker.getJobInfo(job)) is not None
+            for stage in info.stageIds
+        ]
+        # The first stage does the work; the others only merge.
+        completed = max((stage.numCompletedTasks for stage in stages if stage is not None), default=0)
+        if completed > told:
+            told = min(completed, tasks)
+            progress(step, told, tasks)
