@@ -1,0 +1,103 @@
+"""The `variant` command: its subcommands, and what happens when one fails.
+
+Owns the entry point and the exit codes: 0 done, 1 a problem with the data, 2 wrong usage. Leaves each subcommand to the
+module of its name. Typer is imported here, everything heavier only when a command runs, so that ``--help`` is quick.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from importlib import import_module
+from typing import Any
+
+from parquet_variant.cli.failure import DATA_PROBLEM, USAGE_PROBLEM, report_failure
+
+__all__ = ["main"]
+
+# In the order of the help: the way in, the way out, then care.
+COMMANDS = ("ingest", "query", "cat", "infer", "inspect", "validate", "rewrite", "warmup")
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run one `variant` command.
+
+    Parameters
+    ----------
+    arguments
+        The words after ``variant``; by default the ones of this process.
+
+    Returns
+    -------
+    int
+        The exit code: 0 done; 1 a problem with the data, or one that was found in it; 2 wrong usage.
+
+    Examples
+    --------
+    >>> main(["inspect", "no-such.parquet"])
+    1
+    """
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    debug = "--debug" in words
+    words = [word for word in words if word != "--debug"]
+    try:
+        import typer
+    except ImportError:
+        return report_failure(
+            "the command line needs the cli extra: run: pip install 'parquet-variant[cli]'", USAGE_PROBLEM
+        )
+    usage_error: Any = typer.BadParameter.__base__
+    try:
+        code = build()(words, prog_name="variant", standalone_mode=False)
+        sys.stdout.flush()
+    except typer.Exit as stop:
+        return int(stop.exit_code)
+    except (typer.Abort, KeyboardInterrupt):
+        return report_failure("interrupted", 130)
+    except usage_error as error:
+        command = getattr(getattr(error, "ctx", None), "command_path", "variant")
+        return report_failure(f"{error.format_message()} (see {command} --help)", USAGE_PROBLEM)
+    except BrokenPipeError:
+        # The reader, such as `head`, has what it wanted. Python would complain once more when it flushes at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except Exception as error:
+        if debug:
+            raise
+        return report_failure(error, DATA_PROBLEM, as_json="--json" in words)
+    return int(code or 0)
+
+
+def build() -> Any:
+    """The Typer application, as the click command that runs it."""
+    import typer
+
+    app = typer.Typer(
+        name="variant",
+        help="Variant data in Parquet: JSON in, shredded columns, queries by path, JSON out.",
+        no_args_is_help=True,
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+        epilog="Exit codes: 0 done, 1 a problem with the data, 2 wrong usage. --debug shows the traceback of an error.",
+    )
+
+    @app.callback()
+    def options(
+        version: bool = typer.Option(False, "--version", help="Print the version.", is_eager=True, callback=_version),
+    ) -> None:
+        pass
+
+    for name in COMMANDS:
+        module = import_module(f"parquet_variant.cli.{name}")
+        app.command(name=name)(module.command)
+    return typer.main.get_command(app)
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        import typer
+
+        from parquet_variant import __version__
+
+        typer.echo(f"parquet-variant {__version__}")
+        raise typer.Exit

@@ -1,0 +1,62 @@
+"""How a failed command says so: one line on stderr.
+
+Owns the wording of errors at the command line. Leaves what went wrong, and what to do, to the error's own message.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+
+from parquet_variant.errors import VariantError
+
+__all__ = ["DATA_PROBLEM", "USAGE_PROBLEM", "one_line", "report_failure"]
+
+DATA_PROBLEM = 1
+USAGE_PROBLEM = 2
+_FIELDS = ("file", "row", "path", "offset")
+
+
+def report_failure(error: BaseException | str, code: int, *, as_json: bool = False) -> int:
+    """Print one line about an error to stderr and give the exit code back.
+
+    Parameters
+    ----------
+    error
+        A `VariantError` is printed as it stands; of any other exception, its type, and how to see more.
+    code
+        The exit code.
+    as_json
+        Print ``{"error": {"reason": …, "message": …, "file": …}}`` in place of text.
+    """
+    if as_json and not isinstance(error, str):
+        fields = {"reason": getattr(error, "reason", "internal"), "message": one_line(error)}
+        fields |= {name: value for name in _FIELDS if (value := getattr(error, name, None)) is not None}
+        print(json.dumps({"error": fields}, ensure_ascii=False), file=sys.stderr)
+    else:
+        print(f"variant: error: {one_line(error)}", file=sys.stderr)
+    return code
+
+
+def one_line(error: BaseException | str) -> str:
+    r"""The error in one line; a location that the message names already is not said twice.
+
+    Examples
+    --------
+    >>> one_line(VariantError("a.json is empty", file="a.json", row=3))
+    'a.json is empty (row 3)'
+    >>> one_line(KeyError("x\ny"))
+    "unexpected KeyError: 'x\\ny' (run it again with --debug to see where)"
+    """
+    if isinstance(error, VariantError):
+        known = error.file is not None and error.file in error.message
+        named = (("file", None if known else error.file), ("row", error.row), ("path", error.path))
+        where = ", ".join(
+            f"{name} {value}" for name, value in (*named, ("byte offset", error.offset)) if value is not None
+        )
+        text = f"{error.message} ({where})" if where else error.message
+    elif isinstance(error, str):
+        text = error
+    else:
+        text = f"unexpected {type(error).__name__}: {error} (run it again with --debug to see where)"
+    return " ".join(text.split())

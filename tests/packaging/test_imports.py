@@ -1,0 +1,61 @@
+"""What an import costs, and that every public name is there."""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import subprocess
+import sys
+from importlib import metadata, resources
+
+import pytest
+
+import parquet_variant as pv
+
+HEAVY = ["numba", "llvmlite", "pyspark", "pandas", "duckdb", "deltalake", "typer", "rich", "polars"]
+
+
+def modules_after(code: str) -> set[str]:
+    """Modules that a fresh interpreter has loaded after some code, whatever that code prints."""
+    program = f"{code}\nimport json, sys\nprint()\nprint(json.dumps(sorted(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    return set(json.loads(done.stdout.splitlines()[-1]))
+
+
+def test_importing_the_package_loads_nothing_heavy() -> None:
+    loaded = modules_after("import parquet_variant")
+    assert not loaded.intersection(HEAVY)
+
+
+def test_help_loads_no_engine() -> None:
+    loaded = modules_after("from parquet_variant.cli.app import main\nassert main(['--help']) == 0")
+    assert not loaded.intersection([*set(HEAVY) - {"typer", "rich"}, "pyarrow", "numpy"])
+
+
+def test_help_takes_little_cpu() -> None:
+    command = [sys.executable, "-m", "parquet_variant.cli", "--help"]
+    spent = []
+    for _ in range(3):  # the best of three: other processes share the machine
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        subprocess.run(command, check=True, capture_output=True, env={**os.environ, "COLUMNS": "80"})
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        spent.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
+    assert min(spent) < 0.4
+
+
+@pytest.mark.parametrize("name", pv.__all__)
+def test_every_public_name_resolves(name: str) -> None:
+    assert getattr(pv, name) is not None
+
+
+def test_an_unknown_name_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match="no attribute 'nope'"):
+        pv.nope  # noqa: B018
+
+
+def test_the_installed_package_is_typed_and_has_the_command() -> None:
+    assert resources.files("parquet_variant").joinpath("py.typed").is_file()
+    (script,) = metadata.entry_points(group="console_scripts", name="variant")
+    assert script.value == "parquet_variant.cli.app:main"
+    assert metadata.version("parquet-variant") == pv.__version__
