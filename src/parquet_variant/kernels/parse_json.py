@@ -55,7 +55,17 @@ from parquet_variant.kernels.tape import (
     path_of,
 )
 
-__all__ = ["HASH_SEED", "add_path", "find_lines", "hash_bytes", "new_tables", "parse_rows", "successor"]
+__all__ = [
+    "HASH_SEED",
+    "add_path",
+    "empty_slots",
+    "find_lines",
+    "find_pair",
+    "hash_bytes",
+    "new_tables",
+    "parse_rows",
+    "successor",
+]
 
 # Different in every process, so that nobody can craft keys that all collide; results do not depend on it.
 HASH_SEED = int.from_bytes(os.urandom(7), "little") | 1
@@ -99,7 +109,7 @@ def _taller(table):
 
 
 @njit
-def _empty_slots(size):
+def empty_slots(size):
     slots = np.empty(size, np.int64)
     slots[:] = -1
     return slots
@@ -127,7 +137,7 @@ def _intern_key(keys, slots, count, address, length, plain, seed):
         return found, keys, slots, count
     if count == len(keys):
         keys = _taller(keys)
-        slots = _empty_slots(len(slots) * 2)
+        slots = empty_slots(len(slots) * 2)
         for k in range(count):
             slots[-1 - _find_key(keys, slots, keys[k, KEY_ADDRESS], keys[k, KEY_LENGTH], keys[k, KEY_HASH])] = k
         found = _find_key(keys, slots, address, length, hashed)
@@ -140,7 +150,7 @@ def _intern_key(keys, slots, count, address, length, plain, seed):
 
 
 @njit
-def _find_pair(table, slots, left_column, right_column, left, right):
+def find_pair(table, slots, left_column, right_column, left, right):
     """Row of a table that holds the pair, or -1 - slot where it would go."""
     mask = len(slots) - 1
     at = _hash_pair(left, right) & mask
@@ -158,20 +168,20 @@ def _room_for_pair(table, slots, count, left_column, right_column):
     if count < len(table):
         return table, slots
     table = _taller(table)
-    slots = _empty_slots(len(slots) * 2)
+    slots = empty_slots(len(slots) * 2)
     for row in range(count):
-        slots[-1 - _find_pair(table, slots, left_column, right_column, table[row, left_column], table[row, right_column])] = row
+        slots[-1 - find_pair(table, slots, left_column, right_column, table[row, left_column], table[row, right_column])] = row
     return table, slots
 
 
 @njit
 def add_path(paths, slots, count, parent, key):
     """``(path, paths, slots, count)`` with the path in the table; key -1 means the elements of an array."""
-    found = _find_pair(paths, slots, PATH_PARENT, PATH_KEY, parent, key)
+    found = find_pair(paths, slots, PATH_PARENT, PATH_KEY, parent, key)
     if found >= 0:
         return found, paths, slots, count
     paths, slots = _room_for_pair(paths, slots, count, PATH_PARENT, PATH_KEY)
-    found = _find_pair(paths, slots, PATH_PARENT, PATH_KEY, parent, key)
+    found = find_pair(paths, slots, PATH_PARENT, PATH_KEY, parent, key)
     paths[count, PATH_PARENT] = parent
     paths[count, PATH_KEY] = key
     paths[count, PATH_ELEMENT] = -1
@@ -184,7 +194,7 @@ def add_path(paths, slots, count, parent, key):
 @njit
 def successor(shapes, shape_slots, shape_count, paths, path_slots, path_count, shape, key, object_path):
     """``(next shape, shapes, shape_slots, shape_count, paths, path_slots, path_count)`` after one more key."""
-    found = _find_pair(shapes, shape_slots, SHAPE_PARENT, SHAPE_KEY, shape, key)
+    found = find_pair(shapes, shape_slots, SHAPE_PARENT, SHAPE_KEY, shape, key)
     if found < 0:
         path, paths, path_slots, path_count = add_path(paths, path_slots, path_count, object_path, key)
         found, shapes, shape_slots, shape_count = _add_shape(shapes, shape_slots, shape_count, shape, key, path)
@@ -195,7 +205,7 @@ def successor(shapes, shape_slots, shape_count, paths, path_slots, path_count, s
 @njit
 def _add_shape(shapes, slots, count, parent, key, path):
     shapes, slots = _room_for_pair(shapes, slots, count, SHAPE_PARENT, SHAPE_KEY)
-    found = _find_pair(shapes, slots, SHAPE_PARENT, SHAPE_KEY, parent, key)
+    found = find_pair(shapes, slots, SHAPE_PARENT, SHAPE_KEY, parent, key)
     shapes[count, SHAPE_PARENT] = parent
     shapes[count, SHAPE_KEY] = key
     shapes[count, SHAPE_PATH] = path
@@ -209,7 +219,7 @@ def new_tables():
     """Empty key, path and shape tables, with the root path in place, and their slots."""
     keys, shapes = np.empty((256, 4), np.int64), np.empty((256, 4), np.int64)
     paths = np.empty((256, 5), np.int64)
-    key_slots, path_slots, shape_slots = _empty_slots(1024), _empty_slots(1024), _empty_slots(1024)
+    key_slots, path_slots, shape_slots = empty_slots(1024), empty_slots(1024), empty_slots(1024)
     _, paths, path_slots, _ = add_path(paths, path_slots, 0, -1, -1)
     return keys, key_slots, paths, path_slots, shapes, shape_slots
 
@@ -246,13 +256,14 @@ def parse_rows(base, starts, stops, valid, scratch, nodes, row_start, status, er
     ``doubles`` the nodes whose text is still to be rounded. A bad row becomes a null row if ``keep_going``, else it
     ends the work.
 
-    Returns ``(rows done, nodes, doubles, keys, paths, shapes)``: counts, then tables cut to size.
+    Returns ``(rows done, nodes, doubles, keys, paths, shapes, dropped)``: counts, then tables cut to size, then how
+    many fields `compact` has to remove.
     """
     keys, key_slots, paths, path_slots, shapes, shape_slots = new_tables()
     key_count, path_count, shape_count = 0, 1, 0
     stack = np.empty((max_depth + 1, 4), np.int64)  # node, path, shape or element path, count
     n = 0
-    double_count = 0
+    double_count = dropped = 0
     rows = len(starts)
     row = 0
     while row < rows:
@@ -414,6 +425,7 @@ def parse_rows(base, starts, stops, valid, scratch, nodes, row_start, status, er
                         error = E_DUPLICATE
                         break
                     nodes[earlier, 0] |= DROPPED
+                    dropped += 1
                     nodes[container, 0] |= HAS_DROPPED
                     stack[top, 3] -= 1
                 paths[path, PATH_LAST_NODE] = n
@@ -444,7 +456,7 @@ def parse_rows(base, starts, stops, valid, scratch, nodes, row_start, status, er
     for rest in range(row, rows):
         row_start[rest] = n
     row_start[rows] = n
-    return row, n, double_count, keys[:key_count], paths[:path_count], shapes[:shape_count]
+    return row, n, double_count, keys[:key_count], paths[:path_count], shapes[:shape_count], dropped
 
 
 @njit

@@ -1,0 +1,236 @@
+"""Metadata for the rows of a tape: which keys each row uses, each distinct set once.
+
+Owns finding the key sets and writing their bytes. Leaves the use of field ids to `shred_tape`.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from parquet_variant.kernels.compiling import njit
+from parquet_variant.kernels.memory import copy, store_u8, store_uint
+from parquet_variant.kernels.tape import KEY_ADDRESS, KEY_LENGTH, OBJECT, SHAPE_KEY, SHAPE_PARENT, Tape
+
+__all__ = ["Dictionaries", "assign_dictionaries", "uint_width"]
+
+
+class Dictionaries(NamedTuple):
+    """The distinct metadata of a batch.
+
+    Parameters
+    ----------
+    of_row
+        ``int32[rows]``: index of each row's dictionary; 0 for null rows.
+    starts
+        ``int64[dictionaries + 1]`` into ``keys``.
+    keys
+        Key ids, sorted by name within each dictionary: position there is the field id.
+    offsets, data
+        The encoded metadata of each dictionary, as offsets and bytes of an Arrow binary array.
+    """
+
+    of_row: npt.NDArray[np.int32]
+    starts: npt.NDArray[np.int64]
+    keys: npt.NDArray[np.int64]
+    offsets: npt.NDArray[np.int32]
+    data: npt.NDArray[np.uint8]
+
+
+@njit(inline=True)
+def uint_width(largest):
+    """The narrowest of 1 to 4 bytes that holds a number."""
+    if largest <= 0xFF:
+        return 1
+    if largest <= 0xFFFF:
+        return 2
+    if largest <= 0xFFFFFF:
+        return 3
+    return 4
+
+
+@njit
+def _grown(values, size):
+    bigger = np.empty(max(size, len(values) * 2), values.dtype)
+    bigger[: len(values)] = values
+    return bigger
+
+
+@njit
+def _find_run(slots, hashes, starts, values, hashed, run, size):
+    """Index of the entry with the same run of numbers, or -1 - slot where it would go."""
+    mask = len(slots) - 1
+    at = hashed & mask
+    while slots[at] >= 0:
+        entry = slots[at]
+        if hashes[entry] == hashed and starts[entry + 1] - starts[entry] == size:
+            same = True
+            for i in range(size):
+                if values[starts[entry] + i] != run[i]:
+                    same = False
+                    break
+            if same:
+                return entry
+        at = (at + 1) & mask
+    return -1 - at
+
+
+@njit
+def _add_run(slots, hashes, starts, values, count, found, hashed, run, size):
+    """Append a run; returns the five grown tables."""
+    if count + 1 >= len(hashes):
+        hashes = _grown(hashes, 0)
+        starts = _grown(starts, 0)
+    if starts[count] + size > len(values):
+        values = _grown(values, starts[count] + size)
+    hashes[count] = hashed
+    values[starts[count] : starts[count] + size] = run[:size]
+    starts[count + 1] = starts[count] + size
+    slots[-1 - found] = count
+    if (count + 1) * 2 > len(slots):
+        slots = np.empty(len(slots) * 4, np.int64)
+        slots[:] = -1
+        mask = len(slots) - 1
+        for entry in range(count + 1):
+            at = hashes[entry] & mask
+            while slots[at] >= 0:
+                at = (at + 1) & mask
+            slots[at] = entry
+    return slots, hashes, starts, values
+
+
+@njit
+def _mix(value, number):
+    value = (value ^ (number + 0x51ED270B)) * 0x2127599BF4325C37
+    return (value ^ ((value >> 30) & 0x3FFFFFFFF)) & 0x3FFFFFFFFFFFFFFF
+
+
+@njit
+def _keys_of_shapes(run, size, shapes, stamps, stamp, rank, order, out):
+    """Distinct keys of some shapes, sorted by name, into ``out``; returns how many."""
+    count = 0
+    for i in range(size):
+        shape = run[i]
+        while shapes[shape, SHAPE_KEY] >= 0:
+            key = shapes[shape, SHAPE_KEY]
+            if stamps[key] != stamp:
+                stamps[key] = stamp
+                out[count] = rank[key]
+                count += 1
+            shape = shapes[shape, SHAPE_PARENT]
+    out[:count].sort()
+    for i in range(count):
+        out[i] = order[out[i]]
+    return count
+
+
+@njit
+def _assign(nodes, row_start, shapes, rank, order, per_batch, of_row):
+    """Fill ``of_row``; returns ``(starts, keys)`` of the dictionaries."""
+    rows = len(row_start) - 1
+    shape_stamp = np.full(len(shapes), -1, np.int64)
+    key_stamp = np.full(len(rank), -1, np.int64)
+    run = np.empty(len(shapes), np.int64)
+    keys = np.empty(len(rank), np.int64)
+    # Runs of shapes that were seen, each with its dictionary; and the dictionaries.
+    slots, set_slots = np.full(256, -1, np.int64), np.full(256, -1, np.int64)
+    hashes, starts, values = np.empty(64, np.int64), np.zeros(64, np.int64), np.empty(256, np.int64)
+    set_hashes, set_starts, set_keys = np.empty(64, np.int64), np.zeros(64, np.int64), np.empty(256, np.int64)
+    dictionary_of = np.empty(64, np.int64)
+    count = set_count = 0
+    size = 0
+    for row in range(rows):
+        stamp = 0 if per_batch else row
+        if not per_batch:
+            size = 0
+        hashed = 7
+        for i in range(row_start[row], row_start[row + 1]):
+            if (nodes[i, 0] & 0xFF) == OBJECT:
+                shape = nodes[i, 2]
+                if shape_stamp[shape] != stamp:
+                    shape_stamp[shape] = stamp
+                    run[size] = shape
+                    size += 1
+                    hashed = _mix(hashed, shape)
+        if per_batch:
+            of_row[row] = 0
+            continue
+        if row_start[row] == row_start[row + 1]:
+            of_row[row] = 0
+            continue
+        found = _find_run(slots, hashes, starts, values, hashed, run, size)
+        if found < 0:
+            key_count = _keys_of_shapes(run, size, shapes, key_stamp, count, rank, order, keys)
+            set_hash = 11
+            for i in range(key_count):
+                set_hash = _mix(set_hash, keys[i])
+            known = _find_run(set_slots, set_hashes, set_starts, set_keys, set_hash, keys, key_count)
+            if known < 0:
+                set_slots, set_hashes, set_starts, set_keys = _add_run(
+                    set_slots, set_hashes, set_starts, set_keys, set_count, known, set_hash, keys, key_count
+                )
+                known = set_count
+                set_count += 1
+            if count == len(dictionary_of):
+                dictionary_of = _grown(dictionary_of, 0)
+            dictionary_of[count] = known
+            slots, hashes, starts, values = _add_run(
+                slots, hashes, starts, values, count, found, hashed, run, size
+            )
+            found = count
+            count += 1
+        of_row[row] = dictionary_of[found]
+    if set_count == 0:  # one for the batch, or no row at all
+        key_count = _keys_of_shapes(run, size, shapes, key_stamp, 0, rank, order, keys)
+        return np.array([0, key_count]), keys[:key_count].copy()
+    return set_starts[: set_count + 1].copy(), set_keys[: set_starts[set_count]].copy()
+
+
+@njit
+def _metadata_sizes(starts, dictionary_keys, keys, sizes, widths):
+    for d in range(len(sizes)):
+        length = 0
+        for i in range(starts[d], starts[d + 1]):
+            length += keys[dictionary_keys[i], KEY_LENGTH]
+        count = starts[d + 1] - starts[d]
+        widths[d] = uint_width(max(length, count))
+        sizes[d] = 1 + widths[d] * (count + 2) + length
+
+
+@njit
+def _write_metadata(starts, dictionary_keys, keys, offsets, widths, target):
+    for d in range(len(widths)):
+        at = target + offsets[d]
+        width = widths[d]
+        count = starts[d + 1] - starts[d]
+        store_u8(at, 0x11 | ((width - 1) << 6))  # version 1, sorted
+        store_uint(at + 1, count, width)
+        at += 1 + width
+        data = at + (count + 1) * width
+        length = 0
+        for i in range(starts[d], starts[d + 1]):
+            store_uint(at, length, width)
+            at += width
+            key = dictionary_keys[i]
+            copy(data + length, keys[key, KEY_ADDRESS], keys[key, KEY_LENGTH])
+            length += keys[key, KEY_LENGTH]
+        store_uint(at, length, width)
+
+
+def assign_dictionaries(tape: Tape, *, per_batch: bool = False) -> Dictionaries:
+    """Find the dictionaries of a tape: one for each distinct key set, or one for the whole batch."""
+    of_row = np.zeros(tape.rows, np.int32)
+    starts, dictionary_keys = _assign(
+        tape.nodes, tape.row_start, tape.shapes, tape.key_rank, tape.key_order, per_batch, of_row
+    )
+    sizes, widths = np.empty(len(starts) - 1, np.int64), np.empty(len(starts) - 1, np.int64)
+    _metadata_sizes(starts, dictionary_keys, tape.keys, sizes, widths)
+    offsets = np.zeros(len(starts), np.int64)
+    np.cumsum(sizes, out=offsets[1:])
+    if offsets[-1] > np.iinfo(np.int32).max:
+        raise OverflowError("the dictionaries of one batch exceed 2 GiB; parse fewer rows at a time")
+    data = np.empty(max(int(offsets[-1]), 1), np.uint8)
+    _write_metadata(starts, dictionary_keys, tape.keys, offsets, widths, data.ctypes.data)
+    return Dictionaries(of_row, starts, dictionary_keys, offsets.astype(np.int32), data)

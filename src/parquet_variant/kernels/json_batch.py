@@ -1,0 +1,247 @@
+"""From JSON text to a tape, and from a tape to a storage: what calls the kernels and raises their errors.
+
+Owns allocation, the error messages of the parser, and the rounding of the doubles that the kernel leaves as text.
+Leaves the work to `parse_json`, `dictionaries` and `shred_tape`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from parquet_variant.errors import JsonError
+from parquet_variant.kernels import json_scan as codes
+from parquet_variant.kernels.columns import ColumnBuffers
+from parquet_variant.kernels.compact import compact
+from parquet_variant.kernels.dictionaries import Dictionaries, assign_dictionaries
+from parquet_variant.kernels.parse_json import HASH_SEED, parse_rows
+from parquet_variant.kernels.schema_table import SchemaTable, schema_table
+from parquet_variant.kernels.shred_tape import fill, map_paths, measure
+from parquet_variant.kernels.tape import Tape
+from parquet_variant.schema.shredding_schema import ShreddingSchema
+
+__all__ = ["JsonOptions", "ParsedRows", "parse_text", "storage_from_tape"]
+
+Int64s = npt.NDArray[np.int64]
+# Spark's limit of one value.
+MAX_SIZE = 128 << 20
+_NO_BYTES = np.empty(0, np.uint8)
+
+# Parser status -> reason and message, as in `encoding.json_reader`.
+_FAULTS = {
+    codes.E_TRUNCATED: ("truncated", "the text ends in the middle of a value"),
+    codes.E_UNEXPECTED: ("unexpected", "unexpected character"),
+    codes.E_NUMBER: ("bad-number", "expected a digit"),
+    codes.E_ESCAPE: ("bad-escape", 'expected one of \\" \\\\ \\/ \\b \\f \\n \\r \\t or \\u and four hexadecimal digits'),
+    codes.E_SURROGATE: ("lone-surrogate", "a lone surrogate is not a character; on_lone_surrogate='replace' accepts it"),
+    codes.E_UTF8: ("bad-utf8", "the text is not UTF-8"),
+    codes.E_CONTROL: ("control-character", "control characters in strings must be escaped"),
+    codes.E_DEPTH: ("too-deep", "nested deeper than max_depth"),
+    codes.E_DUPLICATE: ("duplicate-key", "the object has this key already; on_duplicate_key='last' accepts it"),
+    codes.E_TRAILING: ("trailing", "expected the end of the text"),
+    codes.E_KEY: ("expected-key", "expected a key in quotes"),
+    codes.E_COLON: ("expected-colon", "expected ':'"),
+    codes.E_COMMA_OBJECT: ("expected-comma", "expected ',' or '}'"),
+    codes.E_COMMA_ARRAY: ("expected-comma", "expected ',' or ']'"),
+    codes.E_VALUE: ("expected-value", "expected a JSON value"),
+    codes.E_SIZE: ("too-large", "the value is larger than max_size"),
+    codes.E_EMPTY: ("empty", "expected a JSON value, found nothing"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class JsonOptions:
+    """How JSON text is read; the defaults of `parse_json`.
+
+    Parameters
+    ----------
+    floats
+        ``"decimal"``: numbers with a fraction are exact decimals where they fit; ``"double"``: they are doubles.
+    on_duplicate_key
+        ``"last"`` keeps the last value, ``"error"`` refuses the row.
+    on_lone_surrogate
+        ``"error"`` refuses the row, ``"replace"`` puts U+FFFD.
+    max_depth
+        Deepest nesting of arrays and objects.
+    max_size
+        Largest encoded value in bytes.
+    """
+
+    floats: str = "decimal"
+    on_duplicate_key: str = "last"
+    on_lone_surrogate: str = "error"
+    max_depth: int = 1000
+    max_size: int = MAX_SIZE
+
+    def __post_init__(self) -> None:
+        for name, allowed in (
+            ("floats", ("decimal", "double")),
+            ("on_duplicate_key", ("last", "error")),
+            ("on_lone_surrogate", ("error", "replace")),
+        ):
+            if getattr(self, name) not in allowed:
+                raise ValueError(f"{name}={getattr(self, name)!r} is not one of {allowed}")
+        if self.max_depth < 0 or self.max_size < 1:
+            raise ValueError("max_depth must not be negative, and max_size must be positive")
+
+
+@dataclass(frozen=True, eq=False)
+class ParsedRows:
+    """A tape, and the rows that could not be parsed (null in the tape).
+
+    Parameters
+    ----------
+    tape
+        The parsed rows.
+    faults
+        ``(row, error)`` of each bad row, in order.
+    """
+
+    tape: Tape
+    faults: list[tuple[int, JsonError]]
+
+
+def _fault(status: int, row: int, offset: int) -> JsonError:
+    reason, message = _FAULTS[status]
+    return JsonError(message, reason=reason, row=row, offset=offset)
+
+
+def parse_text(
+    data: npt.NDArray[np.uint8],
+    starts: Int64s,
+    stops: Int64s,
+    valid: npt.NDArray[np.uint8] | None = None,
+    options: JsonOptions | None = None,
+    *,
+    keep_going: bool = False,
+) -> ParsedRows:
+    """Parse stretches of a text, one a row.
+
+    Parameters
+    ----------
+    data
+        The text of all rows.
+    starts, stops
+        ``int64[rows]``: where each row's text lies in ``data``.
+    valid
+        A byte a row, 0 for SQL NULL.
+    options
+        How to read.
+    keep_going
+        Whether a bad row becomes null and is listed, or raises.
+
+    Raises
+    ------
+    JsonError
+        For the first bad row, unless ``keep_going``.
+    """
+    options = options or JsonOptions()
+    rows = len(starts)
+    data = np.ascontiguousarray(data)
+    total = int((stops - starts).sum()) if rows else 0
+    # A value takes at least a character, and another one parts it from the next.
+    nodes = np.empty((total // 2 + rows + 2, 4), np.int64)
+    scratch = np.empty(total + 8, np.uint8)
+    row_start = np.empty(rows + 1, np.int64)
+    status, error_at = np.zeros(rows, np.int32), np.zeros(rows, np.int64)
+    doubles = np.empty(total // 2 + rows + 2, np.int64)
+    _, count, double_count, keys, paths, shapes, dropped = parse_rows(
+        data.ctypes.data, starts, stops, _NO_BYTES if valid is None else valid, scratch.ctypes.data, nodes, row_start,
+        status, error_at, doubles, options.floats == "double", options.on_duplicate_key == "error",
+        options.on_lone_surrogate == "replace", options.max_depth, keep_going, HASH_SEED,
+    )  # fmt: skip
+    bad = np.flatnonzero(status)
+    faults = [(int(row), _fault(int(status[row]), int(row), int(error_at[row]))) for row in bad]
+    if faults and not keep_going:
+        raise faults[0][1]
+    _round_doubles(nodes, doubles[:double_count], data)
+    if dropped:
+        count, paths, shapes = compact(nodes, row_start, paths, shapes)
+    return ParsedRows(Tape(nodes[:count], row_start, keys, paths, shapes, (data, scratch)), faults)
+
+
+def _round_doubles(nodes: Int64s, which: Int64s, data: npt.NDArray[np.uint8]) -> None:
+    """Replace text by the bits of the nearest double; Python's `float` is the definition."""
+    if not len(which):
+        return
+    view, base = memoryview(data), data.ctypes.data
+    texts = nodes[which, 1] - base
+    lengths = nodes[which, 2]
+    values = [
+        float(bytes(view[at : at + length])) for at, length in zip(texts.tolist(), lengths.tolist(), strict=True)
+    ]
+    nodes[which, 1] = np.array(values, np.float64).view(np.int64)
+    nodes[which, 2] = 0
+
+
+def _name_keys(table: SchemaTable, tape: Tape) -> Int64s:
+    """Key id of each schema node's name; -1 for array elements, -2 for names that the batch does not have."""
+    known = {name: key for key, name in enumerate(tape.key_list)} if len(table.names) > 1 else {}
+    keys = np.full(len(table.names), -1, np.int64)
+    for s, name in enumerate(table.names):
+        if name is not None:
+            keys[s] = known.get(name.encode(), -2)
+    return keys
+
+
+def storage_from_tape(
+    tape: Tape,
+    schema: ShreddingSchema | None = None,
+    *,
+    per_batch: bool = False,
+    max_size: int = MAX_SIZE,
+    dictionaries: Dictionaries | None = None,
+) -> pa.StructArray:
+    """Encode a tape as an unshredded storage, or shred it under a schema.
+
+    Parameters
+    ----------
+    tape
+        The values.
+    schema
+        What to shred; nothing if None.
+    per_batch
+        One metadata for all rows, or one for each distinct key set.
+    max_size
+        Largest encoded value in bytes.
+
+    Raises
+    ------
+    JsonError
+        With reason ``too-large`` and the row.
+    """
+    table = schema_table(schema or ShreddingSchema.variant())
+    dictionaries = dictionaries or assign_dictionaries(tape, per_batch=per_batch)
+    schema_of = np.empty(len(tape.paths), np.int64)
+    map_paths(tape.paths, table.nodes, _name_keys(table, tape), schema_of)
+    sizes = np.empty(len(tape.nodes), np.int32)
+    counts, levels = np.zeros((len(table.nodes), 4), np.int64), np.zeros(table.levels, np.int64)
+    status, row = measure(
+        tape.nodes, tape.row_start, tape.paths, schema_of, table.nodes, dictionaries.of_row, dictionaries.starts,
+        dictionaries.keys, len(tape.keys), max_size, sizes, counts, levels,
+    )  # fmt: skip
+    if status != codes.OK:
+        raise _fault(status, row, 0)
+    buffers = ColumnBuffers(table, counts, levels)
+    fill(
+        tape.nodes, tape.row_start, tape.paths, tape.shapes, tape.key_rank, schema_of, table.nodes,
+        dictionaries.of_row, dictionaries.starts, dictionaries.keys, len(tape.keys), sizes,
+        np.empty(len(tape.nodes), np.int64), buffers.addresses, table.levels,
+    )  # fmt: skip
+    null = tape.row_start[1:] == tape.row_start[:-1]
+    valid = (~null).astype(np.uint8) if null.any() else None
+    return buffers.storage(metadata_array(dictionaries), valid)
+
+
+def metadata_array(dictionaries: Dictionaries) -> pa.DictionaryArray:
+    """The metadata column: each distinct dictionary once."""
+    values = pa.Array.from_buffers(
+        pa.binary(),
+        len(dictionaries.offsets) - 1,
+        [None, pa.py_buffer(dictionaries.offsets), pa.py_buffer(dictionaries.data)],
+    )
+    return pa.DictionaryArray.from_arrays(pa.array(dictionaries.of_row), values)
+

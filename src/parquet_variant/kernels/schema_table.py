@@ -1,0 +1,116 @@
+"""A shredding schema as a flat table, so that one kernel serves any schema.
+
+Owns the numbering of schema nodes (depth first, as `ShreddingSchema.walk` gives them) and of levels: level 0 counts
+rows, and every array opens one that counts its elements. Leaves what is shredded to `schema`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from parquet_variant.path import WILDCARD
+from parquet_variant.schema.shredding_schema import ShreddingSchema
+from parquet_variant.types import TYPES, PrimitiveId, decimal_type_for_precision
+
+__all__ = [
+    "ARRAY_NODE",
+    "COLUMNS",
+    "OBJECT_NODE",
+    "PRIMITIVE_NODE",
+    "S_CODE",
+    "S_END",
+    "S_KIND",
+    "S_LEVEL",
+    "S_PARENT",
+    "S_PRECISION",
+    "S_SCALE",
+    "S_WIDTH",
+    "VARIANT_NODE",
+    "SchemaTable",
+    "primitive_code",
+    "schema_table",
+]
+
+VARIANT_NODE, PRIMITIVE_NODE, ARRAY_NODE, OBJECT_NODE = range(4)
+_KINDS = {"variant": VARIANT_NODE, "primitive": PRIMITIVE_NODE, "array": ARRAY_NODE, "object": OBJECT_NODE}
+
+# Columns of the table. CODE is the PrimitiveId of a primitive (true stands for boolean); WIDTH the bytes of one cell of
+# its Arrow array, 0 for strings and binary; END the first node after the subtree; LEVEL where the node's entries count.
+S_KIND, S_CODE, S_PRECISION, S_SCALE, S_WIDTH, S_LEVEL, S_PARENT, S_END = range(8)
+COLUMNS = 8
+
+_CODES = {TYPES[t].arrow: TYPES[t].ids[0] for t in TYPES if TYPES[t].arrow is not None and TYPES[t].precision is None}
+
+
+def primitive_code(arrow_type: pa.DataType) -> PrimitiveId:
+    """The PrimitiveId that stands for a canonical shredded type; for decimals by precision."""
+    if pa.types.is_decimal128(arrow_type):
+        return TYPES[decimal_type_for_precision(arrow_type.precision)].ids[0]
+    return _CODES[arrow_type]
+
+
+def _cell_width(arrow_type: pa.DataType) -> int:
+    if arrow_type == pa.bool_():
+        return 1  # a byte while the kernel works, a bit in Arrow
+    if arrow_type in (pa.string(), pa.binary()):
+        return 0
+    return int(arrow_type.bit_width) // 8
+
+
+@dataclass(frozen=True, eq=False)
+class SchemaTable:
+    """The nodes of a schema.
+
+    Parameters
+    ----------
+    schema
+        The schema itself.
+    nodes
+        ``int64[n, 8]``, columns as named above.
+    names
+        The field name of each node; None for the root and for array elements.
+    schemas
+        The `ShreddingSchema` of each node.
+    levels
+        Number of levels.
+    """
+
+    schema: ShreddingSchema
+    nodes: npt.NDArray[np.int64]
+    names: tuple[str | None, ...]
+    schemas: tuple[ShreddingSchema, ...]
+    levels: int
+
+
+@lru_cache(maxsize=64)
+def schema_table(schema: ShreddingSchema) -> SchemaTable:
+    """Number the nodes of a schema."""
+    walked = list(schema.walk())
+    nodes = np.zeros((len(walked), COLUMNS), np.int64)
+    index = {path: i for i, (path, _) in enumerate(walked)}
+    levels = 1
+    for i, (path, node) in enumerate(walked):
+        parent = index[path.parent] if i else -1
+        nodes[i, S_KIND] = _KINDS[node.kind]
+        nodes[i, S_PARENT] = parent
+        nodes[i, S_END] = i + 1
+        if parent >= 0:
+            nodes[i, S_LEVEL] = nodes[parent, S_LEVEL]
+            if path.segments[-1] is WILDCARD:
+                nodes[i, S_LEVEL] = levels
+                levels += 1
+        if node.type is not None:
+            nodes[i, S_CODE] = primitive_code(node.type)
+            nodes[i, S_WIDTH] = _cell_width(node.type)
+            if pa.types.is_decimal128(node.type):
+                nodes[i, S_PRECISION], nodes[i, S_SCALE] = node.type.precision, node.type.scale
+    for i in range(len(walked) - 1, 0, -1):
+        parent = nodes[i, S_PARENT]
+        nodes[parent, S_END] = max(nodes[parent, S_END], nodes[i, S_END])
+    names = tuple(next((s for s in path.segments[-1:] if isinstance(s, str)), None) for path, _ in walked)
+    return SchemaTable(schema, nodes, names, tuple(node for _, node in walked), levels)

@@ -1,0 +1,364 @@
+"""From a tape to Variant bytes and typed columns, under any shredding schema, in two passes.
+
+Owns where every node of the tape goes: into a typed cell, into a `value` blob, or into the blob of an ancestor. With
+the schema that shreds nothing this is the plain encoder. Leaves the layout of the Arrow arrays to `columns` and scalars
+to `cells`.
+
+Pass one (`measure`) walks the nodes backwards, children before parents: sizes of all blobs, counts for all columns.
+Pass two (`fill`) walks them forwards, parents before children: an object writes its header and tells each field where
+its value goes, so that nothing is moved twice.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from parquet_variant.kernels.cells import (
+    STRING,
+    BINARY,
+    UUID,
+    exact_cell,
+    scalar_size,
+    store_cell,
+    write_scalar,
+)
+from parquet_variant.kernels.compiling import njit
+from parquet_variant.kernels.dictionaries import uint_width
+from parquet_variant.kernels.json_scan import E_SIZE, OK
+from parquet_variant.kernels.memory import copy, store_u8, store_u32, store_uint
+from parquet_variant.kernels.schema_table import (
+    ARRAY_NODE,
+    OBJECT_NODE,
+    PRIMITIVE_NODE,
+    S_CODE,
+    S_KIND,
+    S_LEVEL,
+    S_PARENT,
+    S_PRECISION,
+    S_SCALE,
+    S_WIDTH,
+)
+from parquet_variant.kernels.tape import (
+    ARRAY,
+    OBJECT,
+    PATH_KEY,
+    PATH_PARENT,
+    SHAPE_KEY,
+    SHAPE_PARENT,
+    kind_of,
+    path_of,
+    scale_of,
+)
+
+__all__ = [
+    "C_CELLS",
+    "C_LENGTHS",
+    "C_TYPED_BYTES",
+    "C_TYPED_COUNT",
+    "C_TYPED_DATA",
+    "C_TYPED_VALID",
+    "C_VALUE_BYTES",
+    "C_VALUE_COUNT",
+    "C_VALUE_DATA",
+    "C_VALUE_LENGTHS",
+    "C_VALUE_VALID",
+    "fill",
+    "map_paths",
+    "measure",
+]
+
+# Columns of the counts table that `measure` fills, one row a schema node.
+C_VALUE_COUNT, C_VALUE_BYTES, C_TYPED_COUNT, C_TYPED_BYTES = range(4)
+# Columns of the address table that `fill` takes: where each schema node's buffers are; 0 where there is none.
+C_VALUE_LENGTHS, C_VALUE_VALID, C_VALUE_DATA, C_TYPED_VALID, C_LENGTHS, C_CELLS, C_TYPED_DATA = range(7)
+
+# Sizes that are not sizes: the node is wholly in typed columns.
+_TYPED = -1
+
+
+@njit
+def map_paths(paths, nodes_of_schema, name_keys, schema_of):
+    """Fill ``schema_of``: the schema node of each path, or -1. ``name_keys`` is each node's key id, -1 elements, -2 none."""
+    schema_of[0] = 0
+    for p in range(1, len(paths)):
+        schema_of[p] = -1
+        above = schema_of[paths[p, PATH_PARENT]]
+        if above < 0:
+            continue
+        key = paths[p, PATH_KEY]
+        kind = nodes_of_schema[above, S_KIND]
+        if (key < 0) != (kind == ARRAY_NODE) or (kind != ARRAY_NODE and kind != OBJECT_NODE):
+            continue
+        for s in range(above + 1, len(nodes_of_schema)):
+            if nodes_of_schema[s, S_PARENT] == above and name_keys[s] == key:
+                schema_of[p] = s
+                break
+
+
+@njit
+def _object_size(node, nodes, sizes, schema_of, paths, local, partial):
+    """``(fields, size)`` of an object, or of what is left of it when its shredded fields are gone."""
+    count = 0
+    data = 0
+    largest = 0
+    kid = node + 1
+    end = nodes[node, 3]
+    while kid < end:
+        path = path_of(nodes[kid, 0])
+        if not partial or schema_of[path] < 0:
+            count += 1
+            data += sizes[kid]
+            field_id = local[paths[path, PATH_KEY]]
+            if field_id > largest:
+                largest = field_id
+        kid = nodes[kid, 3]
+    size = 1 + (4 if count > 255 else 1) + count * uint_width(largest) + (count + 1) * uint_width(data) + data
+    return count, size
+
+
+@njit
+def _array_size(node, nodes, sizes):
+    data = 0
+    kid = node + 1
+    end = nodes[node, 3]
+    while kid < end:
+        data += sizes[kid]
+        kid = nodes[kid, 3]
+    count = nodes[node, 1]
+    return 1 + (4 if count > 255 else 1) + (count + 1) * uint_width(data) + data
+
+
+@njit
+def _field_ids(dictionary, starts, keys, local):
+    for i in range(starts[dictionary], starts[dictionary + 1]):
+        local[keys[i]] = i - starts[dictionary]
+
+
+@njit
+def measure(nodes, row_start, paths, schema_of, table, of_row, starts, keys, key_count, max_size, sizes, counts, levels):
+    """Fill ``sizes`` (a node), ``counts`` (a schema node) and ``levels`` (entries); returns ``(status, row)``."""
+    local = np.zeros(key_count + 1, np.int64)
+    current = -1
+    levels[0] = len(row_start) - 1
+    for row in range(len(row_start) - 2, -1, -1):
+        if row_start[row] == row_start[row + 1]:
+            continue
+        if of_row[row] != current:
+            current = of_row[row]
+            _field_ids(current, starts, keys, local)
+        for i in range(row_start[row + 1] - 1, row_start[row] - 1, -1):
+            tag = nodes[i, 0]
+            kind = kind_of(tag)
+            path = path_of(tag)
+            s = schema_of[path]
+            if s >= 0:
+                shape = table[s, S_KIND]
+                if paths[path, PATH_KEY] < 0 and s > 0:
+                    levels[table[s, S_LEVEL]] += 1
+                if shape == PRIMITIVE_NODE:
+                    if kind < ARRAY:
+                        code = table[s, S_CODE]
+                        ok, _, _ = exact_cell(
+                            kind, nodes[i, 1], nodes[i, 2], scale_of(tag), code, table[s, S_PRECISION], table[s, S_SCALE]
+                        )
+                        if ok:
+                            counts[s, C_TYPED_COUNT] += 1
+                            if code == STRING or code == BINARY:
+                                counts[s, C_TYPED_BYTES] += nodes[i, 2]
+                            sizes[i] = _TYPED
+                            continue
+                elif shape == ARRAY_NODE:
+                    if kind == ARRAY:
+                        counts[s, C_TYPED_COUNT] += 1
+                        sizes[i] = _TYPED
+                        continue
+                elif shape == OBJECT_NODE and kind == OBJECT:
+                    counts[s, C_TYPED_COUNT] += 1
+                    fields, size = _object_size(i, nodes, sizes, schema_of, paths, local, True)
+                    if fields == 0:
+                        sizes[i] = _TYPED
+                    else:
+                        sizes[i] = size
+                        counts[s, C_VALUE_COUNT] += 1
+                        counts[s, C_VALUE_BYTES] += size
+                    continue
+            if kind == OBJECT:
+                _, size = _object_size(i, nodes, sizes, schema_of, paths, local, False)
+            elif kind == ARRAY:
+                size = _array_size(i, nodes, sizes)
+            else:
+                size = scalar_size(kind, nodes[i, 2])
+            if size > max_size:
+                return E_SIZE, row
+            sizes[i] = size
+            if s >= 0:
+                counts[s, C_VALUE_COUNT] += 1
+                counts[s, C_VALUE_BYTES] += size
+    return OK, 0
+
+
+@njit
+def _grow_to(values, size):
+    if size <= len(values):
+        return values
+    bigger = np.empty(max(size, 2 * len(values)), np.int64)
+    bigger[: len(values)] = values
+    return bigger
+
+
+@njit
+def _shape_order(shape, count, shapes, rank, orders, order_start, used):
+    """``(orders, used)``: ``orders[order_start[shape] + j]`` is now the source position of the j-th field by name."""
+    orders = _grow_to(orders, used + count)
+    ranks = np.empty(count, np.int64)
+    at = shape
+    for j in range(count - 1, -1, -1):
+        ranks[j] = rank[shapes[at, SHAPE_KEY]]
+        at = shapes[at, SHAPE_PARENT]
+    order_start[shape] = used
+    orders[used : used + count] = np.argsort(ranks)
+    return orders, used + count
+
+
+@njit
+def _write_object(node, address, nodes, sizes, places, schema_of, paths, local, partial, kids, order):
+    """Write an object's header and offsets at ``address`` and give its fields their places."""
+    count = nodes[node, 1]
+    kid = node + 1
+    kept = data = largest = 0
+    for j in range(count):
+        kids[j] = kid
+        path = path_of(nodes[kid, 0])
+        if not partial or schema_of[path] < 0:
+            kept += 1
+            data += sizes[kid]
+            field_id = local[paths[path, PATH_KEY]]
+            if field_id > largest:
+                largest = field_id
+        kid = nodes[kid, 3]
+    id_width, offset_width = uint_width(largest), uint_width(data)
+    large = 1 if kept > 255 else 0
+    store_u8(address, 2 | ((large << 4 | (id_width - 1) << 2 | (offset_width - 1)) << 2))
+    if large:
+        store_u32(address + 1, kept)
+        ids = address + 5
+    else:
+        store_u8(address + 1, kept)
+        ids = address + 2
+    offsets = ids + kept * id_width
+    values = offsets + (kept + 1) * offset_width
+    at = 0
+    for j in range(count):
+        kid = kids[order[j]]
+        path = path_of(nodes[kid, 0])
+        if not partial or schema_of[path] < 0:
+            store_uint(ids, local[paths[path, PATH_KEY]], id_width)
+            ids += id_width
+            store_uint(offsets, at, offset_width)
+            offsets += offset_width
+            places[kid] = values + at
+            at += sizes[kid]
+    store_uint(offsets, at, offset_width)
+
+
+@njit
+def _write_array(node, address, nodes, sizes, places):
+    """Write an array's header and offsets at ``address`` and give its elements their places."""
+    count = nodes[node, 1]
+    end = nodes[node, 3]
+    data = 0
+    kid = node + 1
+    while kid < end:
+        data += sizes[kid]
+        kid = nodes[kid, 3]
+    width = uint_width(data)
+    large = 1 if count > 255 else 0
+    store_u8(address, 3 | ((large << 2 | (width - 1)) << 2))
+    if large:
+        store_u32(address + 1, count)
+        offsets = address + 5
+    else:
+        store_u8(address + 1, count)
+        offsets = address + 2
+    values = offsets + (count + 1) * width
+    at = 0
+    kid = node + 1
+    while kid < end:
+        store_uint(offsets, at, width)
+        offsets += width
+        places[kid] = values + at
+        at += sizes[kid]
+        kid = nodes[kid, 3]
+    store_uint(offsets, at, width)
+
+
+@njit
+def fill(nodes, row_start, paths, shapes, rank, schema_of, table, of_row, starts, keys, key_count, sizes, places,
+         addresses, level_count):  # fmt: skip
+    """Write every node into the buffers at ``addresses`` (changed: data addresses move on as blobs are written)."""
+    local = np.zeros(key_count + 1, np.int64)
+    order_start = np.full(len(shapes), -1, np.int64)
+    orders = np.empty(256, np.int64)
+    used = 0
+    kids = np.empty(256, np.int64)
+    entry = np.zeros(level_count, np.int64)
+    current = -1
+    for row in range(len(row_start) - 1):
+        if row_start[row] == row_start[row + 1]:
+            continue
+        if of_row[row] != current:
+            current = of_row[row]
+            _field_ids(current, starts, keys, local)
+        entry[0] = row + 1
+        for i in range(row_start[row], row_start[row + 1]):
+            tag = nodes[i, 0]
+            kind = kind_of(tag)
+            path = path_of(tag)
+            s = schema_of[path]
+            size = sizes[i]
+            partial = False
+            if s >= 0:
+                level = table[s, S_LEVEL]
+                if s > 0 and paths[path, PATH_KEY] < 0:
+                    entry[level] += 1
+                at = entry[level] - 1
+                shape = table[s, S_KIND]
+                partial = shape == OBJECT_NODE and kind == OBJECT
+                if size == _TYPED or partial:
+                    if addresses[s, C_TYPED_VALID] != 0:
+                        store_u8(addresses[s, C_TYPED_VALID] + at, 1)
+                    if shape == ARRAY_NODE:
+                        store_u32(addresses[s, C_LENGTHS] + at * 4, nodes[i, 1])
+                    elif shape == PRIMITIVE_NODE:
+                        width = table[s, S_WIDTH]
+                        if width == 0:
+                            store_u32(addresses[s, C_LENGTHS] + at * 4, nodes[i, 2])
+                            copy(addresses[s, C_TYPED_DATA], nodes[i, 1], nodes[i, 2])
+                            addresses[s, C_TYPED_DATA] += nodes[i, 2]
+                        else:
+                            _, low, high = exact_cell(
+                                kind, nodes[i, 1], nodes[i, 2], scale_of(tag),
+                                table[s, S_CODE], table[s, S_PRECISION], table[s, S_SCALE],
+                            )  # fmt: skip
+                            if kind == UUID:
+                                copy(addresses[s, C_CELLS] + at * 16, nodes[i, 1], 16)
+                            else:
+                                store_cell(addresses[s, C_CELLS] + at * width, width, low, high)
+                    if size == _TYPED:
+                        continue
+                store_u32(addresses[s, C_VALUE_LENGTHS] + at * 4, size)
+                store_u8(addresses[s, C_VALUE_VALID] + at, 1)
+                places[i] = addresses[s, C_VALUE_DATA]
+                addresses[s, C_VALUE_DATA] += size
+            if kind == OBJECT:
+                count = nodes[i, 1]
+                kids = _grow_to(kids, count)
+                key_shape = nodes[i, 2]
+                if order_start[key_shape] < 0:
+                    orders, used = _shape_order(key_shape, count, shapes, rank, orders, order_start, used)
+                order = orders[order_start[key_shape] :]
+                _write_object(i, places[i], nodes, sizes, places, schema_of, paths, local, partial, kids, order)
+            elif kind == ARRAY:
+                _write_array(i, places[i], nodes, sizes, places)
+            else:
+                write_scalar(places[i], kind, nodes[i, 1], nodes[i, 2], scale_of(tag))
