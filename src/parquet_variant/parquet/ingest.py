@@ -1,0 +1,151 @@
+"""JSON files in, a directory of shredded Parquet files out, in this process: threads, no JVM.
+
+Owns the engine of threads. Leaves the steps to `ingest_job` and the same on Spark to `spark.ingest`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass
+from functools import reduce
+from typing import Any, TypeVar
+
+from parquet_variant.errors import VariantError
+from parquet_variant.parquet.ingest_job import Progress, Sources, run_ingest
+from parquet_variant.parquet.ingest_result import IngestResult
+from parquet_variant.parquet.ingest_task import OnError
+from parquet_variant.parquet.sources import Format
+from parquet_variant.parquet.staging import Mode
+from parquet_variant.schema.shredding_schema import ShreddingSchema
+
+__all__ = ["ingest"]
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+
+def ingest(
+    sources: Sources,
+    dest: str | os.PathLike[str],
+    *,
+    schema: ShreddingSchema | str | None = None,
+    policy: Any = None,
+    sample: float = 1.0,
+    column: str = "v",
+    on_error: OnError = "fail",
+    mode: Mode = "error",
+    input_format: Format = "auto",
+    split_bytes: int | None = None,
+    parse: Mapping[str, Any] | None = None,
+    threads: int | None = None,
+    progress: Progress | None = None,
+    **write: Any,
+) -> IngestResult:
+    """Read JSON files and write them as a directory of shredded Parquet files.
+
+    The text is read twice, in chunks: once to infer the schema, once to write. Memory is bounded by the threads, not by
+    the input.
+
+    Parameters
+    ----------
+    sources
+        Files, directories, globs or URIs of NDJSON or JSON arrays; plain, gzip, zstd, bz2 or lz4.
+    dest
+        The directory to write. It has all of the files in the end, or is as it was.
+    schema
+        What to shred, as an object or DDL. By default it is inferred from the input.
+    policy
+        How to infer it; see `infer_shredding_schema`.
+    sample
+        Share of the input that the inference reads, above 0 up to 1.
+    column
+        Name of the variant column.
+    on_error
+        ``"fail"``: the first bad line ends the job and nothing is written; ``"quarantine"``: bad lines go to
+        ``_bad_records`` below `dest`, with file, line number and reason, and are counted.
+    mode
+        If `dest` holds data: ``"error"``, ``"append"``, ``"overwrite"`` or ``"ignore"``.
+    input_format
+        ``"ndjson"``, ``"array"`` or ``"auto"``.
+    split_bytes
+        Size of the parts into which plain files are cut; by default so that every thread has two, from 4 to 128 MiB.
+    parse
+        Options of `parse_json`.
+    threads
+        Threads that work; by default one a core.
+    progress
+        Called with the step, the tasks done and the tasks in all.
+    **write
+        Options of `VariantWriter`, such as ``compression="zstd"`` or ``row_group_bytes``.
+
+    Returns
+    -------
+    IngestResult
+        With the schema, and counts of rows, files and bad records.
+
+    Raises
+    ------
+    VariantFileError
+        For a source that is missing or cannot be read, sources without a value, or a destination that holds data.
+    JsonError
+        For a bad line, if `on_error` is ``"fail"``, with file and line.
+    """
+    if threads is not None and threads < 1:
+        raise VariantError(f"threads is {threads}: give 1 or more", reason="bad-option")
+    return run_ingest(
+        _Threads(threads or os.cpu_count() or 1, progress),
+        sources,
+        dest,
+        schema=schema,
+        policy=policy,
+        sample=sample,
+        column=column,
+        on_error=on_error,
+        mode=mode,
+        input_format=input_format,
+        split_bytes=split_bytes,
+        parse=parse,
+        write=write,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Threads:
+    """An engine that runs tasks in threads: the kernels and pyarrow leave the interpreter lock alone."""
+
+    parallelism: int
+    progress: Progress | None
+
+    def run(self, step: str, work: Callable[[int, int, Item], Result], items: Sequence[Item]) -> list[Result]:
+        if self.progress:
+            self.progress(step, 0, len(items))
+        done = 0
+
+        def count(future: Future[Result]) -> None:
+            nonlocal done
+            if self.progress and not future.cancelled() and future.exception() is None:
+                done += 1
+                self.progress(step, done, len(items))
+
+        with ThreadPoolExecutor(min(self.parallelism, max(len(items), 1))) as pool:
+            futures = [pool.submit(work, task, 0, item) for task, item in enumerate(items)]
+            for future in futures:
+                future.add_done_callback(count)
+            try:
+                wait(futures, return_when=FIRST_EXCEPTION)
+            finally:
+                # What has not begun need not begin after a failure or an interrupt.
+                pool.shutdown(wait=False, cancel_futures=True)
+        failed = next((future for future in futures if not future.cancelled() and future.exception()), None)
+        return [future.result() for future in ([failed] if failed else futures)]
+
+    def reduce(
+        self,
+        step: str,
+        work: Callable[[int, int, Item], Result],
+        items: Sequence[Item],
+        merge: Callable[[Result, Result], Result],
+    ) -> Result:
+        return reduce(merge, self.run(step, work, items))

@@ -1,0 +1,156 @@
+"""The steps of an ingest, the same on every engine: plan, infer, write, commit; nothing is left when one fails.
+
+Owns the order of the steps and the options. Leaves running the tasks to the engine (`parquet.ingest`: threads; `spark`:
+Spark jobs), what a task does to `ingest_task`, and the choice of the schema to `shredding`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from typing import Any, Protocol, TypeAlias, TypeVar
+
+from parquet_variant.errors import VariantError, VariantFileError
+from parquet_variant.parquet.ingest_result import IngestResult
+from parquet_variant.parquet.ingest_task import (
+    IngestOptions,
+    OnError,
+    ProfiledSplits,
+    WrittenSplits,
+    pack_splits,
+    profile_splits,
+    split_size,
+    write_splits,
+)
+from parquet_variant.parquet.sources import Format, Split, expand_sources, plan_splits
+from parquet_variant.parquet.staging import BAD_RECORDS, Mode, Staging, open_staging
+from parquet_variant.schema.shredding_schema import ShreddingSchema
+
+__all__ = ["Engine", "Progress", "Sources", "run_ingest"]
+
+Sources: TypeAlias = "str | os.PathLike[str] | Iterable[str | os.PathLike[str]]"
+# Called with the name of the step, the tasks done and the tasks in all.
+Progress: TypeAlias = Callable[[str, int, int], None]
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+_LARGEST_SPLIT = 128 << 20
+_SMALLEST_SPLIT = 4 << 20
+# Tasks a core: few enough to keep files large, enough that a slow one does not hold up the rest.
+_TASKS_A_CORE = 2
+
+
+class Engine(Protocol):
+    """What runs the tasks of a job."""
+
+    @property
+    def parallelism(self) -> int:
+        """Tasks that run at the same time."""
+
+    def run(self, step: str, work: Callable[[int, int, Item], Result], items: Sequence[Item]) -> list[Result]:
+        """Run ``work(task, attempt, item)`` for every item and give the results in order."""
+
+    def reduce(
+        self,
+        step: str,
+        work: Callable[[int, int, Item], Result],
+        items: Sequence[Item],
+        merge: Callable[[Result, Result], Result],
+    ) -> Result:
+        """Run the same and merge the results, in any order."""
+
+
+def run_ingest(
+    engine: Engine,
+    sources: Sources,
+    dest: str | os.PathLike[str],
+    *,
+    schema: ShreddingSchema | str | None = None,
+    policy: Any = None,
+    sample: float = 1.0,
+    column: str = "v",
+    on_error: OnError = "fail",
+    mode: Mode = "error",
+    input_format: Format = "auto",
+    split_bytes: int | None = None,
+    parse: Mapping[str, Any] | None = None,
+    write: Mapping[str, Any] | None = None,
+) -> IngestResult:
+    """Read JSON files and write them as a directory of shredded Parquet files (see `parquet.ingest`)."""
+    if not 0 < sample <= 1:
+        raise VariantError(f"sample is {sample}: give a share above 0 and up to 1", reason="bad-option")
+    if on_error not in ("fail", "quarantine"):
+        raise VariantError(f"on_error is {on_error!r}: use fail or quarantine", reason="bad-option")
+    if isinstance(schema, str):
+        schema = ShreddingSchema.from_ddl(schema)
+    files = expand_sources(sources)
+    staging = open_staging(os.fspath(dest), mode)
+    if staging is None:
+        return IngestResult(os.fspath(dest), (), 0, 0, None, 0, 0, None)
+    options = IngestOptions(column, on_error, input_format, sample=sample, parse=parse or {}, write=write or {})
+    tasks = _plan(engine, files, split_bytes, input_format)
+    if schema is None:
+        profiled = engine.reduce("infer the schema", partial(_profile, options), tasks, _merge)
+        schema = _choose(profiled, policy)
+    try:
+        written = engine.run("write", partial(_write, schema, options, staging), tasks)
+        if not any(part.rows or part.bad for part in written):
+            named = ", ".join(files[:3]) + (", …" if len(files) > 3 else "")
+            raise VariantFileError(f"no JSON value in {named}: nothing to write", reason="no-rows")
+        committed = staging.commit(file for part in written for file in part.files)
+    except BaseException:
+        staging.abort()
+        raise
+    return _result(staging, committed, written, schema)
+
+
+def _plan(engine: Engine, files: list[str], split_bytes: int | None, input_format: Format) -> list[list[Split]]:
+    if split_bytes is None:
+        share = sum(split_size(Split(file)) for file in files) // (engine.parallelism * _TASKS_A_CORE)
+        split_bytes = min(max(share, _SMALLEST_SPLIT), _LARGEST_SPLIT)
+    return pack_splits(plan_splits(files, split_bytes, input_format), split_bytes)
+
+
+def _choose(profiled: ProfiledSplits, policy: Any) -> ShreddingSchema | None:
+    from parquet_variant.shredding.infer import infer
+
+    return infer(profiled.profile, policy).schema
+
+
+def _result(
+    staging: Staging, committed: list[str], written: Sequence[WrittenSplits], schema: ShreddingSchema | None
+) -> IngestResult:
+    root = staging.dest.rstrip("/") + "/"
+    names = (name.removeprefix(root) for name in committed)
+    bad = sum(part.bad for part in written)
+    return IngestResult(
+        dest=staging.dest,
+        files=tuple(name for name in names if not name.startswith(f"{BAD_RECORDS}/")),
+        rows=sum(part.rows for part in written),
+        bad_records=bad,
+        bad_records_path=f"{root}{BAD_RECORDS}" if bad else None,
+        bytes_read=sum(part.text_bytes for part in written),
+        bytes_written=sum(part.file_bytes for part in written),
+        schema=schema,
+    )
+
+
+# Functions of this module, not closures: Spark pickles them by name.
+def _profile(options: IngestOptions, task: int, attempt: int, splits: list[Split]) -> ProfiledSplits:
+    return profile_splits(splits, options)
+
+
+def _merge(left: ProfiledSplits, right: ProfiledSplits) -> ProfiledSplits:
+    return left.merge(right)
+
+
+def _write(
+    schema: ShreddingSchema | None,
+    options: IngestOptions,
+    staging: Staging,
+    task: int,
+    attempt: int,
+    splits: list[Split],
+) -> WrittenSplits:
+    return write_splits(splits, schema, options, staging, task, attempt)
