@@ -35,7 +35,7 @@ class Dictionary:
         For a version other than 1, or if the list of offsets is cut off.
     """
 
-    __slots__ = ("_names", "bytes_at", "is_sorted", "metadata", "offset_size", "offsets_at", "size")
+    __slots__ = ("_decoded", "_names", "bytes_at", "is_sorted", "metadata", "offset_size", "offsets_at", "size")
 
     def __init__(self, metadata: bytes) -> None:
         stop = len(metadata)
@@ -60,6 +60,7 @@ class Dictionary:
                 offset=self.offsets_at,
             )
         self._names: dict[int, str] = {}
+        self._decoded = 0
 
     def __len__(self) -> int:
         return self.size
@@ -84,11 +85,23 @@ class Dictionary:
             )
         return self.metadata[self.bytes_at + start : self.bytes_at + end]
 
+    def is_name(self, field_id: int, wanted: bytes) -> bool:
+        """Whether the name of a field id is ``wanted``."""
+        if field_id < self.size and self.offset(field_id + 1) - self.offset(field_id) != len(wanted):
+            return False  # told by the lengths, without a copy of a name that may be long
+        return self.name_bytes(field_id) == wanted
+
     def name(self, field_id: int) -> str:
         """The name of a field id; MalformedVariantError if it has none, or one that is not UTF-8."""
         found = self._names.get(field_id)
         if found is None:
             raw = self.name_bytes(field_id)
+            # Names that share bytes could make a small dictionary fill the memory.
+            self._decoded += len(raw)
+            if self._decoded > len(self.metadata):
+                raise MalformedVariantError(
+                    "names of the dictionary overlap: the offsets go backwards", reason="offset-out-of-range"
+                )
             try:
                 found = self._names[field_id] = raw.decode()
             except UnicodeDecodeError as err:

@@ -185,9 +185,10 @@ def _scalar_of(obj: Any) -> Scalar:
 
 
 def _decimal_of(number: Decimal) -> Scalar:
-    sign, digits, exponent = number.as_tuple()
-    if not isinstance(exponent, int):
+    if not number.is_finite():
         raise CastError(f"decimal {number} is no number: use a float for NaN and Infinity", reason="unsupported-type")
+    sign, digits, power = number.as_tuple()
+    exponent = int(power)
     if exponent > MAX_SCALE or len(digits) > 10_000:
         # Expanding 1E+1000000 would build a million digits only to refuse them.
         return narrowest_decimal(0, -1) if number else narrowest_decimal(0, 0)

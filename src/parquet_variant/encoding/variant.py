@@ -321,7 +321,7 @@ class Variant:
                     high = middle
         # Older writers sorted by UTF-16 or not at all: only a scan can say that a key is not there.
         for index in range(container.size):
-            if dictionary.name_bytes(container.field_id(self._data, index)) == wanted:
+            if dictionary.is_name(container.field_id(self._data, index), wanted):
                 return index
         return None
 

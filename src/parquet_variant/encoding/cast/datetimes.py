@@ -1,8 +1,8 @@
-"""Dates, times of day and instants: text both ways, and time zones, as Spark casts them.
+"""Text to dates, times of day and timestamps, and time zones, as Spark casts them.
 
-Owns the texts that Spark reads as dates and timestamps, the proleptic Gregorian calendar beyond Python's years 1 to
-9999, and the move between an instant and the local time of a zone. Everything is an integer: days or nanoseconds since
-1970-01-01. Leaves types to `scalars`.
+Owns the texts that Spark reads as such, for years beyond Python's 1 to 9999 too, and the move between an instant and the
+local time of a zone. Everything is an integer: days or nanoseconds since 1970-01-01. Leaves types to `scalars` and how
+dates are written to `iso8601`.
 """
 
 from __future__ import annotations
@@ -20,14 +20,11 @@ __all__ = [
     "NANOS_PER_DAY",
     "NANOS_PER_SECOND",
     "ParsedTime",
-    "date_text",
     "local_to_instant",
     "offset_text",
     "parse_date",
     "parse_time_of_day",
     "parse_timestamp",
-    "time_text",
-    "timestamp_text",
     "to_local",
     "zone_of",
 ]
@@ -52,9 +49,10 @@ _TIMESTAMP = re.compile(
     re.DOTALL,
 )
 _TIME_OF_DAY = re.compile(rf"(?:T|(?=[0-9]{{1,2}}:)){_CLOCK}", re.DOTALL)
-_OFFSET = re.compile(
-    r"(?P<sign>[+-])(?P<hours>[0-9]{1,2}|[0-9]{2}(?=[0-9]{2}|:))"
-    r"(?::?(?P<minutes>(?<=[0-9]{2}:)[0-9]{2}|(?<=[0-9]{2})[0-9]{2})(?::?(?P<seconds>[0-9]{2}))?)?"
+_OFFSETS = (
+    re.compile(r"[+-]([0-9]{1,2})()()"),
+    re.compile(r"[+-]([0-9]{2}):([0-9]{2})(?::([0-9]{2}))?"),
+    re.compile(r"[+-]([0-9]{2})([0-9]{2})([0-9]{2})?"),
 )
 _SINGLE_HOUR = re.compile(r"([+-])([0-9]):")
 _SINGLE_MINUTE = re.compile(r"([+-])([0-9][0-9]):([0-9])$")
@@ -116,12 +114,13 @@ def _regions() -> frozenset[str]:
 
 
 def _fixed(offset: str, name: str) -> dt.tzinfo:
-    match = _OFFSET.fullmatch(offset)
-    parts = [int(match[part] or 0) for part in ("hours", "minutes", "seconds")] if match else [99, 0, 0]
-    seconds = (parts[0] * 60 + parts[1]) * 60 + parts[2]
-    if seconds > _MAX_OFFSET or parts[1] > 59 or parts[2] > 59:
-        raise CastError(f"{name!r} is no offset from UTC of at most 18 hours, such as '+01:00'", reason="bad-zone")
-    return dt.timezone(dt.timedelta(seconds=-seconds if offset[0] == "-" else seconds)) if seconds else dt.UTC
+    for pattern in _OFFSETS:
+        if match := pattern.fullmatch(offset):
+            hours, minutes, seconds = (int(part or 0) for part in match.groups())
+            total = (hours * 60 + minutes) * 60 + seconds
+            if total <= _MAX_OFFSET and minutes <= 59 and seconds <= 59:
+                return dt.timezone(dt.timedelta(seconds=-total if offset[0] == "-" else total)) if total else dt.UTC
+    raise CastError(f"{name!r} is no offset from UTC of at most 18 hours, such as '+01:00'", reason="bad-zone")
 
 
 def _offset(zone: dt.tzinfo, seconds: int, *, local: bool) -> int:
@@ -228,46 +227,6 @@ def _clock(match: re.Match[str]) -> int | None:
         return None
     fraction = int((match["fraction"] or "")[:9].ljust(9, "0"))
     return ((hour * 60 + minute) * 60 + second) * NANOS_PER_SECOND + fraction
-
-
-def date_text(days: int) -> str:
-    """A date: four digits of the year at least, signed if it is before 0 or after 9999.
-
-    Examples
-    --------
-    >>> date_text(0), date_text(2_932_897), date_text(-719_529)
-    ('1970-01-01', '+10000-01-01', '-0001-12-31')
-    """
-    cycles, in_cycle = divmod(days - 10_957, _DAYS_PER_CYCLE)  # since 2000-01-01
-    date = dt.date.fromordinal(730_120 + in_cycle)
-    year = date.year + 400 * cycles
-    sign = "-" if year < 0 else "+" if year > 9999 else ""
-    return f"{sign}{abs(year):04}-{date.month:02}-{date.day:02}"
-
-
-def time_text(nanos: int) -> str:
-    """A time of day, with as many digits of the second as it needs.
-
-    Examples
-    --------
-    >>> time_text(1_500_000_000), time_text(0)
-    ('00:00:01.5', '00:00:00')
-    """
-    seconds, fraction = divmod(nanos, NANOS_PER_SECOND)
-    text = f"{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}"
-    return f"{text}.{fraction:09}".rstrip("0") if fraction else text
-
-
-def timestamp_text(local: int) -> str:
-    """A local time in nanoseconds since 1970, as Spark writes it.
-
-    Examples
-    --------
-    >>> timestamp_text(1_600_000_000_500_000_000)
-    '2020-09-13 12:26:40.5'
-    """
-    days, nanos = divmod(local, NANOS_PER_DAY)
-    return f"{date_text(days)} {time_text(nanos)}"
 
 
 def offset_text(instant: int, zone: dt.tzinfo) -> str:

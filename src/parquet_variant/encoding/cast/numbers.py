@@ -1,7 +1,7 @@
-"""Numbers and text, both ways, as Spark casts them.
+"""Text to numbers, and numbers to narrower ones, as Spark casts them.
 
-Owns which texts are numbers, how a number is rounded into a narrower type, and how floats are written (Java's form,
-which is Spark's). Leaves types and nulls to `scalars`.
+Owns which texts are numbers and booleans, and how a number is rounded into a narrower type. Leaves types and nulls to
+`scalars`, and how numbers are written to `json_writer`.
 """
 
 from __future__ import annotations
@@ -14,8 +14,6 @@ import numpy as np
 
 __all__ = [
     "BLANKS",
-    "decimal_text",
-    "float_text",
     "integer_of_float",
     "nearest_float32",
     "round_to_decimal",
@@ -198,61 +196,3 @@ def _shortened(exact: Decimal, scale: int) -> Decimal:
     sticky = int(any(digits[len(digits) - extra :]))
     kept = digits[: max(len(digits) - extra, 0)]
     return Decimal((sign, (*kept, sticky), exponent + extra - 1))
-
-
-def decimal_text(unscaled: int, scale: int) -> str:
-    """An exact number without exponent and without zeros at the end of its fraction.
-
-    Examples
-    --------
-    >>> decimal_text(12300, 2), decimal_text(-5, 3), decimal_text(100, 0)
-    ('123', '-0.005', '100')
-    """
-    digits = str(abs(unscaled)).rjust(scale + 1, "0")
-    whole, fraction = (digits[:-scale], digits[-scale:].rstrip("0")) if scale else (digits, "")
-    sign = "-" if unscaled < 0 else ""
-    return f"{sign}{whole}.{fraction}" if fraction else sign + whole
-
-
-def float_text(number: float, *, single: bool = False) -> str:
-    """A float in Java's form: the shortest digits that give it back, a point always, an ``E`` outside 1e-3 to 1e7.
-
-    Parameters
-    ----------
-    number
-        The value.
-    single
-        Whether it is a 4-byte float.
-
-    Examples
-    --------
-    >>> float_text(1.0), float_text(1e7), float_text(1e-5), float_text(float("nan")), float_text(0.1, single=True)
-    ('1.0', '1.0E7', '1.0E-5', 'NaN', '0.1')
-    """
-    if number != number:
-        return "NaN"
-    sign = "-" if np.signbit(number) else ""
-    if np.isinf(number):
-        return sign + "Infinity"
-    if number == 0:
-        return sign + "0.0"
-    shortest = np.format_float_scientific(np.float32(number) if single else np.float64(number), unique=True, trim="-")
-    mantissa, exponent_text = shortest.lstrip("-").split("e")
-    digits, exponent = mantissa.replace(".", ""), int(exponent_text)
-    if len(digits) == 1:
-        digits, exponent = _two_digits(abs(number), digits, exponent, single)
-    if -3 <= exponent < 7:
-        if exponent < 0:
-            return f"{sign}0.{'0' * (-exponent - 1)}{digits.rstrip('0') or '0'}"
-        digits = digits.ljust(exponent + 2, "0")
-        return f"{sign}{digits[: exponent + 1]}.{digits[exponent + 1 :].rstrip('0') or '0'}"
-    return f"{sign}{digits[0]}.{digits[1:].rstrip('0') or '0'}E{exponent}"
-
-
-def _two_digits(number: float, digits: str, exponent: int, single: bool) -> tuple[str, int]:
-    """Java looks among numbers of two digits at least: the smallest double is 4.9E-324, not 5E-324."""
-    mantissa, exponent_text = f"{number:.1e}".split("e")
-    closer = float(f"{mantissa}e{exponent_text}")
-    if (np.float32(closer) == np.float32(number)) if single else closer == number:
-        return mantissa.replace(".", ""), int(exponent_text)
-    return digits, exponent

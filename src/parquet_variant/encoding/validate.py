@@ -1,0 +1,234 @@
+"""Every structural fault of a Variant, with its reason and byte offset.
+
+Owns the full check against the encoding specification. Leaves the cheap checks that every access makes to `header`,
+`scalars` and `metadata`.
+
+Reasons: ``truncated``, ``bad-version``, ``unknown-type``, ``offset-out-of-range``, ``id-out-of-range``, ``bad-utf8``,
+``unsorted-dictionary`` (the ``sorted_strings`` flag is set, the names are not sorted and unique), ``unsorted-keys``,
+``duplicate-key``, ``bad-decimal``, ``bad-time``, ``overlap``, ``unused-bytes`` (bytes between or after the values of a
+container), ``trailing-bytes`` (after the whole) and ``depth``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from parquet_variant.encoding.header import Container, read_container, value_size
+from parquet_variant.encoding.metadata import Dictionary
+from parquet_variant.encoding.scalars import read_scalar
+from parquet_variant.errors import MalformedVariantError
+from parquet_variant.types import DECIMAL_TYPES, TYPES
+
+__all__ = ["Fault", "find_faults"]
+
+Part = Literal["metadata", "value"]
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """One fault.
+
+    Parameters
+    ----------
+    part
+        Whether the offset counts in the metadata or in the value.
+    offset
+        Bytes before the fault.
+    reason
+        A stable code, one of those above.
+    message
+        What is wrong, in a line.
+    """
+
+    part: Part
+    offset: int
+    reason: str
+    message: str
+
+
+def find_faults(metadata: bytes, value: bytes, max_depth: int = 1000) -> list[Fault]:
+    r"""All faults of a Variant, those of the metadata first, each part in the order of offsets; none if it is valid.
+
+    Parameters
+    ----------
+    metadata, value
+        The two parts.
+    max_depth
+        The most containers inside each other.
+
+    Examples
+    --------
+    >>> find_faults(b"\x11\x00\x00", b"\x0c")
+    [Fault(part='value', offset=0, reason='truncated', message='a value of 2 bytes starts here, but only 1 are left')]
+    """
+    check = _Check(max_depth)
+    ranks = check.metadata(metadata)
+    check.value(value, ranks)
+    return sorted(check.faults, key=lambda fault: (fault.part, fault.offset))
+
+
+class _Check:
+    def __init__(self, max_depth: int) -> None:
+        self.max_depth = max_depth
+        self.faults: list[Fault] = []
+
+    def fault(self, part: Part, offset: int, reason: str, message: str) -> None:
+        self.faults.append(Fault(part, offset, reason, message))
+
+    def error(self, part: Part, err: MalformedVariantError, offset: int = 0) -> None:
+        self.fault(part, offset if err.offset is None else err.offset, err.reason, err.message)
+
+    # -- metadata
+
+    def metadata(self, metadata: bytes) -> list[int] | None:
+        """Check the metadata; gives each name's place in the order of UTF-8 bytes, None if that cannot be said."""
+        try:
+            dictionary = Dictionary(metadata)
+            offsets = [dictionary.offset(index) for index in range(len(dictionary) + 1)]
+        except MalformedVariantError as err:
+            self.error("metadata", err)
+            return None
+        if not self._offsets(dictionary, offsets):
+            return None
+        names = [dictionary.name_bytes(field_id) for field_id in range(len(dictionary))]
+        for start, name in zip(offsets, names, strict=False):
+            try:
+                name.decode()
+            except UnicodeDecodeError as err:
+                at = dictionary.bytes_at + start + err.start
+                self.fault("metadata", at, "bad-utf8", f"a name of the dictionary is not UTF-8: {err.reason}")
+        if dictionary.is_sorted:
+            for field_id in range(1, len(names)):
+                if names[field_id - 1] >= names[field_id]:
+                    self.fault(
+                        "metadata",
+                        dictionary.bytes_at + offsets[field_id],
+                        "unsorted-dictionary",
+                        f"name {field_id} {_shown(names[field_id])} does not come after "
+                        f"{_shown(names[field_id - 1])}, though the dictionary is flagged as sorted and unique",
+                    )
+        place = {name: rank for rank, name in enumerate(sorted(set(names)))}
+        return [place[name] for name in names]
+
+    def _offsets(self, dictionary: Dictionary, offsets: list[int]) -> bool:
+        """Check the offsets of the names; whether names can be read by them."""
+        slots = [dictionary.offsets_at + index * dictionary.offset_size for index in range(len(offsets))]
+        before = len(self.faults)
+        if offsets[0] != 0:
+            self.fault("metadata", slots[0], "offset-out-of-range", f"the first offset is {offsets[0]}, not 0")
+        for index in range(1, len(offsets)):
+            if offsets[index] < offsets[index - 1]:
+                self.fault(
+                    "metadata",
+                    slots[index],
+                    "offset-out-of-range",
+                    f"offset {offsets[index]} of name {index} is below the one before it, {offsets[index - 1]}",
+                )
+        available = len(dictionary.metadata) - dictionary.bytes_at
+        if offsets[-1] > available:
+            self.fault(
+                "metadata",
+                slots[-1],
+                "offset-out-of-range",
+                f"the names end at offset {offsets[-1]}, but only {available} bytes are there",
+            )
+        elif offsets[-1] < available:
+            self.fault(
+                "metadata",
+                dictionary.bytes_at + offsets[-1],
+                "trailing-bytes",
+                f"{available - offsets[-1]} bytes follow the names",
+            )
+            before += 1
+        return len(self.faults) == before
+
+    # -- value
+
+    def value(self, data: bytes, ranks: list[int] | None) -> None:
+        """Check the value; keys against the places of the names, where these are known."""
+        try:
+            size = value_size(data, 0, len(data))
+        except MalformedVariantError as err:
+            self.error("value", err)
+            return
+        if size < len(data):
+            self.fault("value", size, "trailing-bytes", f"{len(data) - size} bytes follow the value")
+        pending = [(0, size, 0)]
+        while pending:
+            at, stop, depth = pending.pop()
+            try:
+                container = read_container(data, at, stop)
+                if container is None:
+                    self._scalar(data, at, stop)
+                    continue
+            except MalformedVariantError as err:
+                self.error("value", err)
+                continue
+            if depth == self.max_depth:
+                self.fault("value", at, "depth", f"containers are nested deeper than {self.max_depth}")
+                continue
+            if container.is_object and ranks is not None:
+                self._keys(data, container, ranks)
+            pending.extend((start, end, depth + 1) for start, end in self._children(data, container))
+
+    def _scalar(self, data: bytes, at: int, stop: int) -> None:
+        kind, raw = read_scalar(data, at, stop)
+        if kind in DECIMAL_TYPES:
+            precision = TYPES[kind].precision
+            if precision is not None and abs(raw[0]) >= 10**precision:
+                self.fault("value", at + 2, "bad-decimal", f"a {kind} of {raw[0]} has more than {precision} digits")
+
+    def _keys(self, data: bytes, container: Container, ranks: list[int]) -> None:
+        seen: set[int] = set()
+        last = -1
+        for index in range(container.size):
+            slot = container.ids_at + index * container.id_size
+            field_id = container.field_id(data, index)
+            if field_id >= len(ranks):
+                self.fault(
+                    "value",
+                    slot,
+                    "id-out-of-range",
+                    f"field id {field_id} is outside the dictionary of {len(ranks)} names",
+                )
+                continue
+            rank = ranks[field_id]
+            if rank in seen:
+                self.fault("value", slot, "duplicate-key", f"field {index} has the same key as one before it")
+            elif rank < last:
+                self.fault(
+                    "value", slot, "unsorted-keys", f"the key of field {index} comes before that of an earlier field"
+                )
+            seen.add(rank)
+            last = max(last, rank)
+
+    def _children(self, data: bytes, container: Container) -> list[tuple[int, int]]:
+        """The byte ranges of the values that can be looked into: no byte is in two of them."""
+        ranges: list[tuple[int, int]] = []
+        is_complete = True
+        for index in range(container.size):
+            try:
+                start = container.value_at(data, index)
+                ranges.append((start, start + value_size(data, start, container.stop)))
+            except MalformedVariantError as err:
+                self.error("value", err)
+                is_complete = False
+        apart: list[tuple[int, int]] = []
+        free_from = container.values_at
+        for start, end in sorted(ranges):
+            if start < free_from:
+                self.fault("value", start, "overlap", "a value starts inside the one before it")
+                is_complete = False
+                continue
+            if start > free_from and is_complete:
+                self.fault("value", free_from, "unused-bytes", f"{start - free_from} bytes belong to no value")
+            free_from = end
+            apart.append((start, end))
+        if is_complete and free_from < container.stop:
+            self.fault("value", free_from, "unused-bytes", f"{container.stop - free_from} bytes belong to no value")
+        return apart
+
+
+def _shown(name: bytes) -> str:
+    return repr(name[:40].decode(errors="replace"))
