@@ -10,20 +10,19 @@ import threading
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
+from parquet_variant.parquet.ingest_job import Progress
 from parquet_variant.spark.task_errors import from_spark_errors, to_spark_errors
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["Progress", "reduce_tasks", "run_tasks"]
+__all__ = ["reduce_tasks", "run_tasks"]
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
-# Called with the name of the step, the tasks done and the tasks in all.
-Progress: TypeAlias = Callable[[str, int, int], None]
 
 _POLL_SECONDS = 0.2
 

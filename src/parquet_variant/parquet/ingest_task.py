@@ -1,0 +1,327 @@
+"""What one task of an ingest does to its splits, in whatever engine: text to profile, text to a staged file.
+
+Owns the two passes over a split and what becomes of a bad line. Leaves which splits there are to `sources`, running the
+tasks to the engines (`parquet.ingest` and `spark.ingest`), and the destination to `staging`.
+"""
+
+from __future__ import annotations
+
+import json
+from base64 import b64encode
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass, field
+from math import ceil
+from typing import Any, Generic, Literal, TypeAlias, TypeVar
+
+import numpy as np
+
+from parquet_variant.array.variant_array import VariantArray
+from parquet_variant.errors import JsonError, VariantError
+from parquet_variant.kernels.json_batch import JsonOptions, parse_text, storage_from_tape
+from parquet_variant.kernels.tape import Tape
+from parquet_variant.parquet.files import filesystem_of
+from parquet_variant.parquet.sources import Chunk, Format, Lines, Split, open_chunks, split_lines
+from parquet_variant.parquet.staging import BAD_RECORDS, StagedFile, Staging
+from parquet_variant.parquet.writer import VariantWriter
+from parquet_variant.schema.shredding_schema import ShreddingSchema
+from parquet_variant.shredding.profile import Profile, profile_tape
+
+__all__ = [
+    "BadRecord",
+    "IngestOptions",
+    "OnError",
+    "ProfiledSplits",
+    "WrittenSplits",
+    "pack_splits",
+    "profile_splits",
+    "split_size",
+    "write_splits",
+]
+
+OnError: TypeAlias = Literal["fail", "quarantine"]
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True, slots=True)
+class IngestOptions:
+    """What every task of an ingest needs to know; pickled into Spark tasks.
+
+    Parameters
+    ----------
+    column
+        Name of the variant column.
+    on_error
+        ``"fail"``: the first bad line ends the job; ``"quarantine"``: it goes to the bad records.
+    format
+        As for `open_chunks`.
+    chunk_bytes
+        Text parsed at a time.
+    sample
+        Share of the text that is profiled, above 0 up to 1; chunks are taken evenly, the first always.
+    parse
+        Options of `parse_json`, such as ``floats`` or ``on_duplicate_key``.
+    write
+        Options of `VariantWriter`, such as ``compression`` or ``row_group_bytes``.
+    """
+
+    column: str = "v"
+    on_error: OnError = "fail"
+    format: Format = "auto"
+    chunk_bytes: int = 16 << 20
+    sample: float = 1.0
+    parse: Mapping[str, Any] = field(default_factory=dict)
+    write: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def json(self) -> JsonOptions:
+        """How the text is read."""
+        return JsonOptions(**self.parse)
+
+
+@dataclass(frozen=True, slots=True)
+class BadRecord:
+    """A line that is no JSON, as it is kept in the bad-records output.
+
+    Parameters
+    ----------
+    file
+        The source file.
+    line
+        Its 1-based line; the 1-based element where the file is a JSON array.
+    reason
+        The stable code of the error.
+    message
+        What is wrong, in words.
+    text
+        The line itself; bytes that are not UTF-8 become U+FFFD.
+    base64
+        The line's own bytes, only where `text` does not say them all.
+
+    Examples
+    --------
+    >>> record = BadRecord.of("a.json", 3, b"[1,", VariantError("the text ends early", reason="truncated"))
+    >>> print(record.to_json())
+    {"file": "a.json", "line": 3, "reason": "truncated", "message": "the text ends early", "text": "[1,"}
+    """
+
+    file: str
+    line: int
+    reason: str
+    message: str
+    text: str
+    base64: str | None = None
+
+    @classmethod
+    def of(cls, file: str, line: int, text: bytes, error: VariantError) -> BadRecord:
+        """Make the record of a line and the error that the parser gave for it."""
+        text = text.rstrip(b"\r\n")
+        shown = text.decode("utf-8", "replace")
+        exact = b64encode(text).decode("ascii") if shown.encode() != text else None
+        return cls(file, line, error.reason, error.message, shown, exact)
+
+    def to_json(self) -> str:
+        """One line of the bad-records output."""
+        fields = asdict(self)
+        if self.base64 is None:
+            del fields["base64"]
+        return json.dumps(fields, ensure_ascii=False)
+
+
+@dataclass(frozen=True, slots=True)
+class ProfiledSplits:
+    """What the first pass found: the profile of the good rows, and the decompressed bytes that were profiled."""
+
+    profile: Profile
+    text_bytes: int
+
+    def merge(self, other: ProfiledSplits) -> ProfiledSplits:
+        """Both together; the order does not matter."""
+        return ProfiledSplits(self.profile.merge(other.profile), self.text_bytes + other.text_bytes)
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenSplits:
+    """What the second pass wrote, not yet committed.
+
+    Parameters
+    ----------
+    files
+        The data file, if there were rows, then the file of bad records, if there were any.
+    rows, bad
+        Rows written, lines quarantined.
+    text_bytes, file_bytes
+        Size of the decompressed text that was read and of the data file.
+    """
+
+    files: tuple[StagedFile, ...]
+    rows: int
+    bad: int
+    text_bytes: int
+    file_bytes: int
+
+
+def profile_splits(splits: Sequence[Split], options: IngestOptions) -> ProfiledSplits:
+    """First pass: what is at which path, over the good rows; a bad line that will be quarantined is passed over.
+
+    Raises
+    ------
+    JsonError
+        For a bad line if ``on_error`` is ``"fail"``, with its file and line.
+    VariantFileError
+        For a file that cannot be read.
+    """
+    total = ProfiledSplits(Profile(), 0)
+    for batch in _batches(splits, options, profile_tape, options.sample):
+        total = total.merge(ProfiledSplits(batch.result, batch.text_bytes))
+    return total
+
+
+def write_splits(
+    splits: Sequence[Split],
+    schema: ShreddingSchema | None,
+    options: IngestOptions,
+    staging: Staging,
+    task: int,
+    attempt: int = 0,
+) -> WrittenSplits:
+    """Second pass: parse, shred and write the splits into one staged file, and the bad lines into another.
+
+    Parameters
+    ----------
+    splits
+        The task's share of the input.
+    schema
+        What to shred; None for nothing.
+    options
+        The same for all tasks.
+    staging
+        The job's way into the destination; the caller commits.
+    task, attempt
+        Number of the task, which names the files, and of this attempt, which keeps them apart.
+
+    Raises
+    ------
+    JsonError, VariantFileError
+        As `profile_splits`.
+    """
+    directory = staging.attempt(task, attempt)
+    data = StagedFile(directory, staging.file_name(task))
+    quarantine = StagedFile(directory, f"{BAD_RECORDS}/{staging.file_name(task, extension='ndjson')}")
+
+    def encode(tape: Tape) -> VariantArray:
+        return VariantArray(storage_from_tape(tape, schema, per_batch=True, max_size=options.json.max_size))
+
+    bad = text_bytes = 0
+    writer = bad_stream = None
+    with ExitStack() as stack:
+        for batch in _batches(splits, options, encode):
+            text_bytes += batch.text_bytes
+            if len(batch.result):
+                writer = writer or stack.enter_context(VariantWriter(data.path, **options.write))
+                writer.write_batch({options.column: batch.result})
+            if batch.bad:
+                bad_stream = bad_stream or stack.enter_context(_open_output(quarantine.path))
+                bad_stream.write("".join(f"{record.to_json()}\n" for record in batch.bad).encode())
+                bad += len(batch.bad)
+    info = writer.info if writer is not None else None
+    files = ((data,) if info else ()) + ((quarantine,) if bad else ())
+    return WrittenSplits(files, info.rows if info else 0, bad, text_bytes, info.bytes if info else 0)
+
+
+def pack_splits(splits: Iterable[Split], task_bytes: int) -> list[list[Split]]:
+    """Put splits together, in order, until a task has about `task_bytes`: many small files make few tasks."""
+    tasks: list[list[Split]] = []
+    filled = task_bytes
+    for split in splits:
+        size = split_size(split)
+        if not tasks or filled + size > task_bytes:
+            tasks.append([])
+            filled = 0
+        tasks[-1].append(split)
+        filled += size
+    return tasks
+
+
+def _stored_bytes(split: Split) -> int:
+    if split.end is not None:
+        return split.end - split.start
+    filesystem, path = filesystem_of(split.file, None)
+    return filesystem.get_file_info(path).size or 0
+
+
+def _open_output(location: str) -> Any:
+    filesystem, path = filesystem_of(location, None)
+    filesystem.create_dir(path.rpartition("/")[0], recursive=True)
+    return filesystem.open_output_stream(path)
+
+
+@dataclass(frozen=True, slots=True)
+class _Batch(Generic[Result]):
+    """What became of a chunk: the result for its good rows, its bad lines, and its size."""
+
+    result: Result
+    bad: list[BadRecord]
+    text_bytes: int
+
+
+def _batches(
+    splits: Sequence[Split], options: IngestOptions, use: Callable[[Tape], Result], sample: float = 1.0
+) -> Iterator[_Batch[Result]]:
+    for split in splits:
+        last: tuple[Chunk, Lines] | None = None
+        chunks = enumerate(open_chunks(split.file, split.byte_range, options.chunk_bytes, options.format))
+        while True:
+            try:
+                number, chunk = next(chunks)
+            except StopIteration:
+                break
+            except JsonError as error:
+                # A JSON array that is cut off, or followed by something: the elements before it were given.
+                if options.on_error == "fail":
+                    raise error.at(file=split.file) from None
+                element = last[0].first_line + len(last[1].text) if last else 1
+                yield _Batch(use(_no_rows()), [BadRecord.of(split.file, element, b"", error)], 0)
+                break
+            lines = split_lines(chunk)
+            last = chunk, lines
+            # Evenly spread, the first always: chunk n is taken where n * sample passes a whole number.
+            if ceil((number + 1) * sample) > ceil(number * sample):
+                yield _use(chunk, lines, options, use)
+
+
+def _no_rows() -> Tape:
+    nothing = np.zeros(0, np.int64)
+    return parse_text(np.zeros(0, np.uint8), nothing, nothing).tape
+
+
+def _use(chunk: Chunk, lines: Lines, options: IngestOptions, use: Callable[[Tape], Result]) -> _Batch[Result]:
+    """Parse the lines and use the good ones; with bad ones among them, those are parsed again without them."""
+    _, offsets_buffer, data_buffer = lines.text.buffers()
+    width = np.int64 if str(lines.text.type) == "large_string" else np.int32
+    offsets = np.frombuffer(offsets_buffer, width, len(lines.text) + 1, lines.text.offset * width().itemsize)
+    data = np.frombuffer(data_buffer or b"", np.uint8)
+    starts, stops = offsets[:-1].astype(np.int64), offsets[1:].astype(np.int64)
+    keep = np.arange(len(starts))
+    quarantine = options.on_error == "quarantine"
+    bad: list[BadRecord] = []
+    while True:
+        faults: Sequence[tuple[int, VariantError]] = []
+        try:
+            parsed = parse_text(data, starts[keep], stops[keep], None, options.json, keep_going=quarantine)
+            faults = parsed.faults
+            if not faults:
+                result = use(parsed.tape)
+                break
+        except JsonError as error:  # from the parser if nothing is quarantined, or for a value that is too large
+            faults = [(error.row or 0, error)]
+        for row, error in faults:
+            at = int(keep[row])
+            line = chunk.first_line + int(lines.number[at])
+            if not quarantine:
+                raise JsonError(
+                    f"line {line}: {error.message}", reason=error.reason, file=chunk.file, offset=error.offset
+                ) from None
+            bad.append(BadRecord.of(chunk.file, line, bytes(data[starts[at] : stops[at]]), error))
+        keep = np.delete(keep, [row for row, _ in faults])
+    return _Batch(result, sorted(bad, key=lambda record: record.line), len(chunk.data))

@@ -1,0 +1,134 @@
+"""The pipeline on Spark: JSON files in, a directory of shredded Parquet out, as two jobs.
+
+Owns the engine that lays the tasks over Spark; one job profiles all splits and merges the profiles, one writes and the
+driver commits. The text is read in the Python workers and never passes through the JVM. Leaves the steps to
+`parquet.ingest_job` and what a task does to `parquet.ingest_task`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from parquet_variant.parquet.ingest_job import Progress, Sources, run_ingest
+from parquet_variant.parquet.ingest_result import IngestResult
+from parquet_variant.parquet.ingest_task import OnError
+from parquet_variant.parquet.sources import Format
+from parquet_variant.parquet.staging import Mode
+from parquet_variant.schema.shredding_schema import ShreddingSchema
+from parquet_variant.spark.jobs import reduce_tasks, run_tasks
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["ingest"]
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+
+def ingest(
+    spark: SparkSession,
+    sources: Sources,
+    dest: str | os.PathLike[str],
+    *,
+    schema: ShreddingSchema | str | None = None,
+    policy: Any = None,
+    sample: float = 1.0,
+    column: str = "v",
+    on_error: OnError = "fail",
+    mode: Mode = "error",
+    input_format: Format = "auto",
+    split_bytes: int | None = None,
+    parse: Mapping[str, Any] | None = None,
+    progress: Progress | None = None,
+    **write: Any,
+) -> IngestResult:
+    """Read JSON files and write them as a directory of shredded Parquet files, on Spark.
+
+    Parameters
+    ----------
+    spark
+        A session; its workers must have parquet-variant installed and see the sources and `dest`.
+    sources
+        Files, directories, globs or URIs of NDJSON or JSON arrays; plain, gzip, zstd, bz2 or lz4.
+    dest
+        The directory to write. It has all of the files in the end, or is as it was.
+    schema
+        What to shred, as an object or DDL. By default it is inferred from the input, in one job over all of it.
+    policy
+        How to infer it; see `infer_shredding_schema`.
+    sample
+        Share of the input that the inference reads, above 0 up to 1.
+    column
+        Name of the variant column.
+    on_error
+        ``"fail"``: the first bad line ends the job and nothing is written; ``"quarantine"``: bad lines go to
+        ``_bad_records`` below `dest`, with file, line number and reason, and are counted.
+    mode
+        If `dest` holds data: ``"error"``, ``"append"``, ``"overwrite"`` or ``"ignore"``.
+    input_format
+        ``"ndjson"``, ``"array"`` or ``"auto"``.
+    split_bytes
+        Size of the parts into which plain files are cut, one a task; by default so that every core has two, from 4 to
+        128 MiB.
+    parse
+        Options of `parse_json`.
+    progress
+        Called with the step, the tasks done and the tasks in all, from another thread.
+    **write
+        Options of `VariantWriter`, such as ``compression="zstd"`` or ``row_group_bytes``.
+
+    Returns
+    -------
+    IngestResult
+        With the schema, and counts of rows, files and bad records.
+
+    Raises
+    ------
+    VariantFileError
+        For a source that is missing or cannot be read, sources without a value, or a destination that holds data.
+    JsonError
+        For a bad line, if `on_error` is ``"fail"``, with file and line.
+    """
+    return run_ingest(
+        _Spark(spark, progress),
+        sources,
+        dest,
+        schema=schema,
+        policy=policy,
+        sample=sample,
+        column=column,
+        on_error=on_error,
+        mode=mode,
+        input_format=input_format,
+        split_bytes=split_bytes,
+        parse=parse,
+        write=write,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Spark:
+    """An engine that runs every task as a Spark task."""
+
+    spark: SparkSession
+    progress: Progress | None
+
+    @property
+    def parallelism(self) -> int:
+        return int(self.spark.sparkContext.defaultParallelism)
+
+    def run(self, step: str, work: Callable[[int, int, Item], Result], items: Sequence[Item]) -> list[Result]:
+        return run_tasks(self.spark, step, work, items, self.progress)
+
+    def reduce(
+        self,
+        step: str,
+        work: Callable[[int, int, Item], Result],
+        items: Sequence[Item],
+        merge: Callable[[Result, Result], Result],
+    ) -> Result:
+        return reduce_tasks(self.spark, step, work, items, merge, self.progress)
