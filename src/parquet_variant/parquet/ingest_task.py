@@ -243,7 +243,8 @@ def pack_splits(splits: Iterable[Split], task_bytes: int) -> list[list[Split]]:
     return tasks
 
 
-def _stored_bytes(split: Split) -> int:
+def split_size(split: Split) -> int:
+    """Bytes of a split as stored."""
     if split.end is not None:
         return split.end - split.start
     filesystem, path = filesystem_of(split.file, None)

@@ -12,11 +12,12 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeVar
 
-from parquet_variant.parquet.ingest_job import Progress
 from parquet_variant.spark.task_errors import from_spark_errors, to_spark_errors
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+    from parquet_variant.parquet.ingest_job import Progress
 
 __all__ = ["reduce_tasks", "run_tasks"]
 
