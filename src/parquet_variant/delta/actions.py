@@ -92,7 +92,7 @@ class Metadata(Action):
 
     key: ClassVar[str] = "metaData"
     id: str
-    schema_string: str
+    schema_string: str = '{"type":"struct","fields":[]}'
     partition_columns: tuple[str, ...] = ()
     configuration: Mapping[str, str] = field(default_factory=dict)
     created_time: int | None = None

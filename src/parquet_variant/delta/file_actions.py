@@ -146,7 +146,7 @@ def read_checkpoint_part(source: Any, *, files: bool) -> tuple[list[dict[str, An
             table = parquet.read(columns=wanted)
             for name in wanted:
                 column = table[name].drop_null()
-                others.extend({name: _plain(value)} for value in column.to_pylist())
+                others.extend({name: _plain(value, column.type)} for value in column.to_pylist())
         if not files:
             return others, None
         parts = [
@@ -255,10 +255,12 @@ def _cast(column: pa.ChunkedArray, target: pa.DataType) -> pa.ChunkedArray:
     return column.cast(target)
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: Any, kind: pa.DataType) -> Any:
     """Parquet's nested values as JSON would hold them: maps as dicts, absent fields left out."""
-    if isinstance(value, dict):
-        return {k: _plain(v) for k, v in value.items() if v is not None}
-    if isinstance(value, list) and value and all(isinstance(item, tuple) for item in value):
+    if value is None:
+        return None
+    if pa.types.is_struct(kind):
+        return {k: _plain(v, kind.field(k).type) for k, v in value.items() if v is not None}
+    if pa.types.is_map(kind):
         return {k: v for k, v in value if v is not None}
     return value
