@@ -1,0 +1,65 @@
+"""What happens when a shredded value contradicts itself.
+
+Owns the two policies, the reasons and their wording. Leaves finding the contradictions to the layouts.
+
+===========================  ===============================================================================
+reason                       meaning
+===========================  ===============================================================================
+``both-set``                 two columns that exclude each other are set
+``non-object-value``         fields are shredded, and the residual is not an object
+``shredded-field-in-value``  the residual of an object has a field that has a column of its own
+``object-in-value``          the residual is a whole object where objects are shredded
+``array-in-value``           the residual is a whole array where arrays are shredded
+``array-size``               the residual of an array has another number of elements (draft ``paths``)
+===========================  ===============================================================================
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from parquet_variant.errors import ConflictError, VariantError
+from parquet_variant.path import VariantPath
+
+__all__ = ["OnConflict", "Policy"]
+
+OnConflict = Literal["error", "typed"]
+
+_MESSAGES = {
+    "both-set": "two columns are set that exclude each other",
+    "non-object-value": "fields are shredded, but the value beside them is not an object",
+    "shredded-field-in-value": "the value beside the shredded fields has one of them too",
+    "object-in-value": "an object is stored in the value column, though objects are shredded here",
+    "array-in-value": "an array is stored in the value column, though arrays are shredded here",
+    "array-size": "the value beside the shredded array is not an array of that size",
+}
+
+
+class Policy:
+    """How to go on when a conflict is met.
+
+    Parameters
+    ----------
+    on_conflict
+        ``"error"``: raise `ConflictError`; ``"typed"``: the typed columns are right, as the specification says for
+        engines that choose to go on; a value that has no typed column set is taken as it is.
+
+    Raises
+    ------
+    VariantError
+        For any other word.
+    """
+
+    def __init__(self, on_conflict: OnConflict) -> None:
+        if on_conflict not in ("error", "typed"):
+            raise VariantError(f"on_conflict is 'error' or 'typed', not {on_conflict!r}", reason="bad-option")
+        self.goes_on = on_conflict == "typed"
+
+    def meet(self, reason: str, path: VariantPath) -> None:
+        """Raise `ConflictError`, or return to go on with what is typed."""
+        if not self.goes_on:
+            raise ConflictError(
+                f"{_MESSAGES[reason]}; on_conflict='typed' goes on with the typed columns",
+                reason=reason,
+                path=str(path),
+            )

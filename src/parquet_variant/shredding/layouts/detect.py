@@ -1,0 +1,69 @@
+"""Which layout a storage struct has.
+
+Owns that one question. Leaves whether the struct is sound in its layout to the `schema` modules, which it asks.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import pyarrow as pa
+
+from parquet_variant.errors import SchemaError
+from parquet_variant.path import VariantPath
+from parquet_variant.schema.draft_object_storage import schema_of_object
+from parquet_variant.schema.draft_paths_storage import schema_of_paths
+from parquet_variant.schema.final_storage import schema_of_final
+from parquet_variant.schema.shredding_schema import ShreddingSchema
+from parquet_variant.schema.storage_shape import fields_of
+
+__all__ = ["Layout", "detect_layout", "schema_of_layout"]
+
+Layout = Literal["unshredded", "final", "draft-paths", "draft-object"]
+
+
+def detect_layout(storage: pa.DataType) -> Layout:
+    """Tell the layout of a storage struct by the names of its fields.
+
+    Raises
+    ------
+    SchemaError
+        If it is none (``not-a-variant``).
+
+    Examples
+    --------
+    >>> detect_layout(pa.struct({"value": pa.binary(), "metadata": pa.binary()}))
+    'unshredded'
+    >>> detect_layout(pa.struct({"untyped_value": pa.binary(), "typed_value": pa.int64()}))
+    'draft-object'
+    """
+    names = {name for name in fields_of(storage, VariantPath()) if not name.startswith("_")}
+    if "paths" in names:
+        return "draft-paths"
+    if "metadata" in names and names & {"value", "typed_value"}:
+        return "final" if "typed_value" in names else "unshredded"
+    if names and names <= {"untyped_value", "object", "array", "typed_value"}:
+        return "draft-object"
+    raise SchemaError(
+        f"a group of {', '.join(sorted(names)) or 'nothing'} is not a Variant column in any layout",
+        reason="not-a-variant",
+    )
+
+
+def schema_of_layout(storage: pa.DataType) -> ShreddingSchema:
+    """Say what a storage struct of any layout shreds.
+
+    Raises
+    ------
+    SchemaError
+        If it is no layout's, or its layout does not allow it.
+
+    Examples
+    --------
+    >>> schema_of_layout(pa.struct({"untyped_value": pa.binary(), "typed_value": pa.int64()})).to_ddl()
+    'bigint'
+    """
+    layout = detect_layout(storage)
+    if layout == "draft-paths":
+        return schema_of_paths(storage)
+    return schema_of_object(storage) if layout == "draft-object" else schema_of_final(storage)

@@ -1,0 +1,183 @@
+"""Spark's second draft: ``untyped_value``, ``object``, ``array``, ``typed_value``.
+
+Owns what each row holds and what it means (spark-encoding-and-shredding-draft-2, from "Parquet Example" on). Leaves the
+storage type to `schema.draft_object_storage`.
+
+``untyped_value`` is metadata and value in one binary, with metadata of its own. An object's residual is there beside
+``object``; an array is always wholly in ``array``. A field whose columns are all null is missing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pyarrow as pa
+
+from parquet_variant.encoding.variant import Variant
+from parquet_variant.errors import SchemaError
+from parquet_variant.path import WILDCARD, VariantPath
+from parquet_variant.schema.draft_object_storage import ObjectNode, object_plan, object_storage_type
+from parquet_variant.schema.shredding_schema import ShreddingSchema
+from parquet_variant.shredding.layouts.conflicts import OnConflict, Policy
+from parquet_variant.shredding.layouts.trees import VARIANT_NULL, Tree, compact, fields_of_object, is_null
+from parquet_variant.shredding.layouts.typed_values import cell_of, variant_of
+from parquet_variant.types import VariantType
+
+__all__ = ["reconstruct", "shred_value"]
+
+
+def _plan(schema: ShreddingSchema | pa.StructType) -> ObjectNode:
+    return object_plan(object_storage_type(schema) if isinstance(schema, ShreddingSchema) else schema)
+
+
+def shred_value(variant: Variant | None, schema: ShreddingSchema | pa.StructType) -> dict[str, Any] | None:
+    """Take a value apart.
+
+    Parameters
+    ----------
+    variant
+        The value; None is a SQL NULL.
+    schema
+        The schema, or a storage type of this layout, whose groups may have several of ``object``, ``array`` and
+        ``typed_value``.
+
+    Returns
+    -------
+    dict or None
+        The row of the storage struct, cells as in `typed_values`; None for a SQL NULL.
+
+    Raises
+    ------
+    SchemaError
+        If a value needs an ``untyped_value`` that the storage type does not have (``no-untyped-value``).
+    MalformedVariantError
+        For bytes that are not a Variant.
+
+    Examples
+    --------
+    >>> schema = ShreddingSchema.from_ddl("a bigint")
+    >>> shred_value(Variant.from_python({"a": 123}), schema)
+    {'untyped_value': None, 'object': {'a': {'untyped_value': None, 'typed_value': 123}}}
+    """
+    return None if variant is None else _shred(variant, _plan(schema), VariantPath())
+
+
+def _shred(variant: Variant, node: ObjectNode, path: VariantPath) -> dict[str, Any]:
+    row: dict[str, Any] = {}
+    residual: Tree | None = None
+    kind = variant.type
+    if node.fields is not None and kind == VariantType.OBJECT:
+        fields = fields_of_object(variant)
+        row["object"] = {
+            name: _shred(fields.pop(name), child, path / name) if name in fields else None
+            for name, child in node.fields.items()
+        }
+        residual = dict(fields) or None
+    elif node.element is not None and kind == VariantType.ARRAY:
+        row["array"] = [_shred(element, node.element, path / WILDCARD) for element in variant]
+    elif node.typed is None or (cell := cell_of(variant, node.typed)) is None:
+        residual = variant
+    else:
+        row["typed_value"] = cell
+    if residual is not None and not node.has_untyped:
+        raise SchemaError(
+            f"a value of type {kind} does not fit, and the storage type has no untyped_value for it",
+            reason="no-untyped-value",
+            path=str(path),
+        )
+    columns = (
+        ("untyped_value", node.has_untyped),
+        ("object", node.fields is not None),
+        ("array", node.element is not None),
+        ("typed_value", node.typed is not None),
+    )
+    row["untyped_value"] = None if residual is None else compact(residual).to_bytes()
+    return {name: row.get(name) for name, there in columns if there}
+
+
+def reconstruct(
+    row: Mapping[str, Any] | None, schema: ShreddingSchema | pa.StructType, on_conflict: OnConflict = "error"
+) -> Variant | None:
+    """Put a row's value together again, with metadata of just its names.
+
+    Parameters
+    ----------
+    row
+        The row of the storage struct; columns that the file does not have may be missing. None is a SQL NULL.
+    schema
+        The schema, or the storage type.
+    on_conflict
+        ``"error"`` or ``"typed"``; see `conflicts`.
+
+    Returns
+    -------
+    Variant or None
+        None for a SQL NULL; Variant null where a required value is missing.
+
+    Raises
+    ------
+    ConflictError
+        If columns are set that exclude each other.
+    MalformedVariantError
+        For bytes that are not a Variant.
+    SchemaError
+        If the storage type is not allowed.
+
+    Examples
+    --------
+    >>> row = {"untyped_value": None, "object": {"a": {"untyped_value": None, "typed_value": 123}}}
+    >>> reconstruct(row, ShreddingSchema.from_ddl("a bigint"))
+    <Variant object: {"a":123}>
+    """
+    plan = _plan(schema)
+    if row is None:
+        return None
+    tree = _build(row, plan, VariantPath(), Policy(on_conflict))
+    return VARIANT_NULL if tree is None else compact(tree)
+
+
+def _build(group: Mapping[str, Any] | None, node: ObjectNode, path: VariantPath, policy: Policy) -> Tree | None:
+    if group is None:
+        return None
+    untyped = group.get("untyped_value")
+    residual = None if untyped is None else Variant.from_bytes(untyped)
+    shapes = [name for name in ("object", "array", "typed_value") if group.get(name) is not None]
+    if not shapes:
+        return residual
+    if len(shapes) > 1:
+        policy.meet("both-set", path)
+    value = group[shapes[0]]
+    if shapes[0] == "object":
+        assert node.fields is not None
+        return _object(residual, value, node.fields, path, policy)
+    if residual is not None and not (shapes[0] == "typed_value" and is_null(residual)):
+        policy.meet("both-set", path)
+    if shapes[0] == "array":
+        assert node.element is not None
+        elements = [_build(one, node.element, path / index, policy) for index, one in enumerate(value)]
+        return [VARIANT_NULL if element is None else element for element in elements]
+    return variant_of(value, node.typed)
+
+
+def _object(
+    residual: Variant | None,
+    groups: Mapping[str, Any],
+    nodes: Mapping[str, ObjectNode],
+    path: VariantPath,
+    policy: Policy,
+) -> dict[str, Tree]:
+    fields: dict[str, Tree] = {}
+    if residual is not None:
+        if residual.type == VariantType.OBJECT:
+            fields.update(fields_of_object(residual))
+        else:
+            policy.meet("non-object-value", path)
+    for name, child in nodes.items():
+        field = _build(groups.get(name), child, path / name, policy)
+        if field is None:
+            continue  # "if object[field] is null": what the residual says of it
+        if name in fields:
+            policy.meet("shredded-field-in-value", path / name)
+        fields[name] = field
+    return fields

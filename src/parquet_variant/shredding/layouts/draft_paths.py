@@ -1,0 +1,197 @@
+"""Spark's first draft: ``value``, ``metadata``, ``paths``.
+
+Owns what each row holds and what it means (spark-shredding-draft-1-paths). Leaves the storage type to
+`schema.draft_paths_storage`.
+
+``value`` has what ``paths`` cannot represent, with metadata of just its names; both are null if nothing is left. Where
+elements of an array are left, the others stand as Variant null in ``value``. ``untyped_value`` is metadata and value in
+one binary, with metadata of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pyarrow as pa
+
+from parquet_variant.encoding.variant import Variant
+from parquet_variant.errors import MalformedVariantError, SchemaError
+from parquet_variant.path import VariantPath
+from parquet_variant.schema.draft_paths_storage import PathsNode, paths_plan, paths_storage_type
+from parquet_variant.schema.shredding_schema import ShreddingSchema
+from parquet_variant.shredding.layouts.conflicts import OnConflict, Policy
+from parquet_variant.shredding.layouts.nested_cells import nested_cell_of, tree_of_nested_cell
+from parquet_variant.shredding.layouts.trees import VARIANT_NULL, Tree, compact, fields_of_object, is_null
+from parquet_variant.types import VariantType
+
+__all__ = ["reconstruct", "shred_value"]
+
+
+def _plan(schema: ShreddingSchema | pa.StructType) -> PathsNode | None:
+    return paths_plan(paths_storage_type(schema) if isinstance(schema, ShreddingSchema) else schema)
+
+
+def shred_value(variant: Variant | None, schema: ShreddingSchema | pa.StructType) -> dict[str, Any] | None:
+    """Take a value apart.
+
+    Parameters
+    ----------
+    variant
+        The value; None is a SQL NULL.
+    schema
+        The schema, or a storage type of this layout with ``value`` and ``metadata``; its leaves may have one column
+        only, and nested typed values.
+
+    Returns
+    -------
+    dict or None
+        The row of the storage struct, cells as in `typed_values`; None for a SQL NULL.
+
+    Raises
+    ------
+    SchemaError
+        If something is left and the storage type has no ``value`` (``no-value``).
+    MalformedVariantError
+        For bytes that are not a Variant.
+
+    Examples
+    --------
+    >>> row = shred_value(Variant.from_python([1, "x"]), ShreddingSchema.from_ddl("array<bigint>"))
+    >>> row["value"], [leaf["typed_value"] for leaf in row["paths"]], row["paths"][1]["untyped_value"].hex()
+    (None, [1, None], '1100000578')
+    """
+    plan = _plan(schema)
+    if variant is None:
+        return None
+    residual, paths = (variant, None) if plan is None else _shred(variant, plan)
+    if residual is not None and isinstance(schema, pa.DataType) and schema.get_field_index("value") < 0:
+        raise SchemaError("a value does not fit, and the storage type has no 'value' for it", reason="no-value")
+    rest = None if residual is None else compact(residual)
+    row: dict[str, Any] = {"value": rest and rest.value, "metadata": rest and rest.metadata}
+    return row if plan is None else {**row, "paths": paths}
+
+
+def _shred(variant: Variant, node: PathsNode) -> tuple[Tree | None, Any]:
+    """What is left for ``value``, and what goes to ``paths``."""
+    if node.kind == "leaf":
+        return _leaf(variant, node)
+    if node.element is not None:
+        if variant.type != VariantType.ARRAY:
+            return variant, None
+        pairs = [_shred(element, node.element) for element in variant]
+        left = [VARIANT_NULL if rest is None else rest for rest, _ in pairs]
+        return (left if any(rest is not None for rest, _ in pairs) else None), [paths for _, paths in pairs]
+    if variant.type != VariantType.OBJECT:
+        return variant, None
+    fields: dict[str, Tree] = {**fields_of_object(variant)}
+    groups: dict[str, Any] = dict.fromkeys(node.fields)
+    for name, child in node.fields.items():
+        field = fields.pop(name, None)
+        if isinstance(field, Variant):
+            rest, groups[name] = _shred(field, child)
+            if rest is not None:
+                fields[name] = rest
+    return fields or None, groups
+
+
+def _leaf(variant: Variant, node: PathsNode) -> tuple[Tree | None, dict[str, Any] | None]:
+    cell = None if node.typed is None else nested_cell_of(variant, node.typed)
+    if cell is None and not node.has_untyped:
+        return variant, None
+    row = {} if node.typed is None else {"typed_value": cell}
+    if node.has_untyped:
+        row["untyped_value"] = compact(variant).to_bytes() if cell is None else None
+    return None, row
+
+
+def reconstruct(
+    row: Mapping[str, Any] | None, schema: ShreddingSchema | pa.StructType, on_conflict: OnConflict = "error"
+) -> Variant | None:
+    """Put a row's value together again, with metadata of just its names.
+
+    Parameters
+    ----------
+    row
+        The row of the storage struct; columns that the file does not have may be missing. None is a SQL NULL.
+    schema
+        The schema, or the storage type.
+    on_conflict
+        ``"error"`` or ``"typed"``; see `conflicts`.
+
+    Returns
+    -------
+    Variant or None
+        None for a SQL NULL; Variant null where a required value is missing.
+
+    Raises
+    ------
+    ConflictError
+        If columns are set that exclude each other.
+    MalformedVariantError
+        For bytes that are not a Variant, and for a ``value`` whose metadata is null.
+    SchemaError
+        If the storage type is not allowed.
+
+    Examples
+    --------
+    >>> row = {"value": None, "metadata": None, "paths": [{"typed_value": 1, "untyped_value": None}]}
+    >>> reconstruct(row, ShreddingSchema.from_ddl("array<bigint>"))
+    <Variant array: [1]>
+    """
+    plan = _plan(schema)
+    if row is None:
+        return None
+    residual = None
+    if row.get("value") is not None:
+        if row.get("metadata") is None:
+            raise MalformedVariantError("a value has no metadata", reason="null-metadata")
+        residual = Variant(row["metadata"], row["value"])
+    tree = residual if plan is None else _build(residual, row.get("paths"), plan, VariantPath(), Policy(on_conflict))
+    return VARIANT_NULL if tree is None else compact(tree)
+
+
+def _build(residual: Variant | None, paths: Any, node: PathsNode, path: VariantPath, policy: Policy) -> Tree | None:
+    if paths is None:
+        return residual
+    if node.kind == "leaf":
+        return _leaf_tree(residual, paths, node, path, policy)
+    if node.element is not None:
+        rest = _elements(residual, len(paths), path, policy)
+        built = [_build(rest[i], one, node.element, path / i, policy) for i, one in enumerate(paths)]
+        return [VARIANT_NULL if element is None else element for element in built]
+    fields: dict[str, Tree] = {}
+    if residual is not None:
+        if residual.type == VariantType.OBJECT:
+            fields.update(fields_of_object(residual))
+        else:
+            policy.meet("non-object-value", path)
+    for name, child in node.fields.items():
+        rest_of_field = fields.pop(name, None)
+        assert rest_of_field is None or isinstance(rest_of_field, Variant)
+        field = _build(rest_of_field, paths.get(name), child, path / name, policy)
+        if field is not None:
+            fields[name] = field
+    return fields
+
+
+def _leaf_tree(
+    residual: Variant | None, leaf: Mapping[str, Any], node: PathsNode, path: VariantPath, policy: Policy
+) -> Tree | None:
+    typed, untyped = leaf.get("typed_value"), leaf.get("untyped_value")
+    if typed is None and untyped is None:
+        return residual
+    clash = typed is not None and untyped is not None
+    if clash or (residual is not None and not is_null(residual)):
+        policy.meet("both-set", path)
+    return Variant.from_bytes(untyped) if untyped is not None and not clash else tree_of_nested_cell(typed, node.typed)
+
+
+def _elements(residual: Variant | None, size: int, path: VariantPath, policy: Policy) -> list[Variant | None]:
+    """What is left of each element: none where a placeholder stands, which is told apart by ``paths``."""
+    if residual is None or is_null(residual):
+        return [None] * size
+    if residual.type == VariantType.ARRAY and len(residual) == size:
+        return [None if is_null(element) else element for element in residual]
+    policy.meet("array-size", path)
+    return [None] * size

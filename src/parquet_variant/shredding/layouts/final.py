@@ -1,0 +1,172 @@
+"""The final layout: ``metadata``, ``value``, ``typed_value`` (Parquet's Variant Shredding).
+
+Owns what each row holds and what it means, the INVALID rows included. Leaves the storage type to
+`schema.final_storage`, batches to `kernels`.
+
+The row's metadata stays as it is, and the ids of residuals with it. A residual never has a shredded field.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any
+
+import pyarrow as pa
+
+from parquet_variant.encoding.variant import Variant
+from parquet_variant.errors import MalformedVariantError
+from parquet_variant.path import VariantPath
+from parquet_variant.schema.final_storage import schema_of_final
+from parquet_variant.schema.shredding_schema import ShreddingSchema
+from parquet_variant.shredding.layouts.conflicts import OnConflict, Policy
+from parquet_variant.shredding.layouts.trees import VARIANT_NULL, Tree, fields_of_object, joined
+from parquet_variant.shredding.layouts.typed_values import cell_of, variant_of
+from parquet_variant.types import VariantType
+
+__all__ = ["reconstruct", "shred_value"]
+
+_schema_of = lru_cache(maxsize=64)(schema_of_final)
+
+
+def shred_value(variant: Variant | None, schema: ShreddingSchema | pa.StructType) -> dict[str, Any] | None:
+    """Take a value apart as a schema says.
+
+    Parameters
+    ----------
+    variant
+        The value; None is a SQL NULL.
+    schema
+        The schema, or a storage type that has one; every group is written with its ``value``.
+
+    Returns
+    -------
+    dict or None
+        The row of the storage struct, cells as in `typed_values`; None for a SQL NULL.
+
+    Raises
+    ------
+    MalformedVariantError
+        For bytes that are not a Variant.
+
+    Examples
+    --------
+    >>> row = shred_value(Variant.from_python({"a": 1, "b": "x"}), ShreddingSchema.from_ddl("a bigint"))
+    >>> row["value"].hex(), row["typed_value"]
+    ('02010100020578', {'a': {'value': None, 'typed_value': 1}})
+    """
+    if variant is None:
+        return None
+    schema = schema if isinstance(schema, ShreddingSchema) else _schema_of(schema)
+    return {"metadata": variant.metadata, **_shred(variant, schema)}
+
+
+def _shred(variant: Variant | None, schema: ShreddingSchema) -> dict[str, bytes | Any]:
+    if schema.kind == "variant":
+        return {"value": None if variant is None else variant.value}
+    if variant is None:
+        return {"value": None, "typed_value": None}
+    typed: Any = None
+    residual: bytes | None = None
+    if schema.element is not None:
+        if variant.type == VariantType.ARRAY:
+            typed = [_shred(element, schema.element) for element in variant]
+    elif schema.kind == "object":
+        if variant.type == VariantType.OBJECT:
+            fields = fields_of_object(variant)
+            typed = {name: _shred(fields.pop(name, None), child) for name, child in schema.fields}
+            residual = joined(variant.metadata, dict(fields)).value if fields else None
+            return {"value": residual, "typed_value": typed}
+    else:
+        typed = cell_of(variant, schema.type)
+    return {"value": variant.value if typed is None else None, "typed_value": typed}
+
+
+def reconstruct(
+    row: Mapping[str, Any] | None, schema: ShreddingSchema | pa.StructType, on_conflict: OnConflict = "error"
+) -> Variant | None:
+    """Put a row's value together again.
+
+    Parameters
+    ----------
+    row
+        The row of the storage struct; columns that the file does not have may be missing. None is a SQL NULL.
+    schema
+        The schema, or the storage type.
+    on_conflict
+        ``"error"`` or ``"typed"``; see `conflicts`.
+
+    Returns
+    -------
+    Variant or None
+        None for a SQL NULL; Variant null where a required value is missing.
+
+    Raises
+    ------
+    ConflictError
+        If ``value`` and ``typed_value`` contradict each other: a line of the specification that is INVALID.
+    MalformedVariantError
+        For bytes that are not a Variant, and for metadata that is null.
+    SchemaError
+        If the storage type is not allowed.
+
+    Examples
+    --------
+    >>> schema = ShreddingSchema.from_ddl("bigint")
+    >>> reconstruct({"metadata": bytes.fromhex("110000"), "value": None, "typed_value": 34}, schema)
+    <Variant int64: 34>
+    """
+    schema = schema if isinstance(schema, ShreddingSchema) else _schema_of(schema)
+    if row is None:
+        return None
+    metadata = row["metadata"]
+    if metadata is None:
+        raise MalformedVariantError("the metadata of a row that is not null is null", reason="null-metadata")
+    tree = _build(row, schema, metadata, VariantPath(), Policy(on_conflict))
+    return joined(metadata, VARIANT_NULL if tree is None else tree)
+
+
+def _build(
+    group: Mapping[str, Any] | None, schema: ShreddingSchema, metadata: bytes, path: VariantPath, policy: Policy
+) -> Tree | None:
+    if group is None:  # an optional group, which the specification does not allow but other writers make
+        return None
+    value, typed = group.get("value"), group.get("typed_value")
+    variant = None if value is None else Variant(metadata, value)
+    if typed is None:
+        if variant is not None and schema.kind in ("object", "array") and variant.type == schema.kind:
+            policy.meet(f"{schema.kind}-in-value", path)
+        return variant
+    if schema.kind == "object":
+        return _object(variant, typed, schema, metadata, path, policy)
+    if variant is not None:
+        policy.meet("both-set", path)
+    if schema.element is not None:
+        elements = (
+            _build(element, schema.element, metadata, path / index, policy) for index, element in enumerate(typed)
+        )
+        return [VARIANT_NULL if element is None else element for element in elements]
+    return variant_of(typed, schema.type)
+
+
+def _object(
+    variant: Variant | None,
+    typed: Mapping[str, Any],
+    schema: ShreddingSchema,
+    metadata: bytes,
+    path: VariantPath,
+    policy: Policy,
+) -> dict[str, Tree]:
+    fields: dict[str, Tree] = {}
+    if variant is not None:
+        if variant.type == VariantType.OBJECT:
+            fields.update(fields_of_object(variant))
+        else:
+            policy.meet("non-object-value", path)
+    for name, child in schema.fields:
+        if fields.pop(name, None) is not None:
+            policy.meet("shredded-field-in-value", path / name)
+        field = _build(typed.get(name), child, metadata, path / name, policy)
+        if field is not None:
+            fields[name] = field
+    return fields

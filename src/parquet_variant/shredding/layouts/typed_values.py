@@ -1,0 +1,101 @@
+"""Primitives in and out of a ``typed_value``: the exactness rules.
+
+A number (int or decimal) goes to any int or decimal column that holds it exactly; nothing goes to or from float and
+double, and every other type only to its own (spark-shredding-draft-1-paths, "Shredding Semantics"; timestamps keep unit
+and zone). Owns those rules and the Python form of a cell: bool, int (also days, and micros or nanos of times and
+timestamps), float, Decimal, str, and bytes (also of a uuid). Leaves Arrow arrays to `rows`.
+"""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+
+from parquet_variant.encoding.metadata import EMPTY_METADATA
+from parquet_variant.encoding.scalars import encode_scalar, read_scalar
+from parquet_variant.encoding.variant import Variant
+from parquet_variant.errors import MalformedVariantError
+from parquet_variant.types import EXACT_NUMERIC, INTEGERS, TYPES, VariantType, decimal_type_for_precision
+
+__all__ = ["cell_of", "variant_of"]
+
+_TYPE_OF = {row.arrow: row.type for row in TYPES.values() if row.arrow is not None and row.precision is None}
+_CONTAINERS = (VariantType.ARRAY, VariantType.OBJECT, VariantType.NULL)
+
+
+def cell_of(variant: Variant, arrow: pa.DataType) -> Any | None:
+    """Give the cell that holds a value exactly, or None if a column of that type cannot.
+
+    Parameters
+    ----------
+    variant
+        Any value.
+    arrow
+        The canonical Arrow type of the column.
+
+    Examples
+    --------
+    >>> cell_of(Variant.from_python(123), pa.decimal128(9, 2)), cell_of(Variant.from_python(1.0), pa.int64())
+    (Decimal('123.00'), None)
+    """
+    kind = variant.type
+    if kind in _CONTAINERS:
+        return None
+    if not pa.types.is_decimal(arrow):
+        target = _TYPE_OF[arrow]
+        if target not in INTEGERS:
+            return _raw(variant) if kind == target else None
+        number = _number(variant, kind, 0)
+        width = TYPES[target].width
+        assert width is not None
+        return number if number is not None and -1 << (8 * width - 1) <= number < 1 << (8 * width - 1) else None
+    unscaled = _number(variant, kind, arrow.scale)
+    if unscaled is None or abs(unscaled) >= 10**arrow.precision:
+        return None
+    return Decimal((int(unscaled < 0), tuple(map(int, str(abs(unscaled)))), -arrow.scale))
+
+
+def _raw(variant: Variant) -> Any:
+    value = variant.value
+    return read_scalar(value, 0, len(value)).raw
+
+
+def _number(variant: Variant, kind: VariantType, scale: int) -> int | None:
+    """The unscaled integer of an exact number at a scale, or None if digits would be lost."""
+    if kind not in EXACT_NUMERIC:
+        return None
+    raw = _raw(variant)
+    unscaled, own_scale = (raw, 0) if kind in INTEGERS else raw
+    if own_scale <= scale:
+        return unscaled * 10 ** (scale - own_scale)
+    whole, rest = divmod(unscaled, 10 ** (own_scale - scale))
+    return None if rest else whole
+
+
+def variant_of(cell: Any, arrow: pa.DataType) -> Variant:
+    """Make the Variant of a cell: its type is the column's.
+
+    Raises
+    ------
+    MalformedVariantError
+        For a cell that its column's type cannot hold, such as a time outside the day.
+
+    Examples
+    --------
+    >>> variant_of(Decimal("1.50"), pa.decimal128(9, 2)), variant_of(7, pa.int16())
+    (<Variant decimal4: 1.5>, <Variant int16: 7>)
+    """
+    if pa.types.is_decimal(arrow):
+        sign, digits, exponent = cell.as_tuple()
+        unscaled = int("".join(map(str, digits))) * 10 ** (exponent + arrow.scale) * (-1 if sign else 1)
+        kind, raw = decimal_type_for_precision(arrow.precision), (unscaled, arrow.scale)
+    else:
+        kind, raw = _TYPE_OF[arrow], cell
+    value = encode_scalar(kind, raw)
+    if kind == VariantType.TIME:
+        read_scalar(value, 0, len(value))
+    if kind == VariantType.UUID and len(raw) != TYPES[kind].width:
+        raise MalformedVariantError(f"a uuid of {len(raw)} bytes", reason="bad-uuid")
+    return Variant(EMPTY_METADATA, value)
