@@ -1,8 +1,8 @@
 """Text to dates, times of day and timestamps, and time zones, as Spark casts them.
 
-Owns the texts that Spark reads as such, for years beyond Python's 1 to 9999 too, and the move between an instant and the
-local time of a zone. Everything is an integer: days or nanoseconds since 1970-01-01. Leaves types to `scalars` and how
-dates are written to `iso8601`.
+Owns the texts that Spark reads as such, for years beyond Python's 1 to 9999 too, and the move between an instant and
+the local time of a zone. Everything is an integer: days or nanoseconds since 1970-01-01. Leaves types to `scalars` and
+how dates are written to `iso8601`.
 """
 
 from __future__ import annotations

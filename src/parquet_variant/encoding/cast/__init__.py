@@ -1,0 +1,81 @@
+"""A Variant as another type, one value at a time: the readable reference of every cast.
+
+Owns the front doors `cast_variant` and `try_cast_variant`. The casts are those of Spark 4.3's ``variant_get``;
+``docs/casts.md`` lists what differs and what is added for types that Spark lacks. Leaves arrays of values to
+`functions.variant_get`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+
+from parquet_variant.encoding.cast.arrow import array_of_raw
+from parquet_variant.encoding.cast.datetimes import zone_of
+from parquet_variant.encoding.cast.nested import cast_raw
+from parquet_variant.encoding.cast.targets import target_of
+from parquet_variant.encoding.variant import Variant
+from parquet_variant.errors import CastError
+
+__all__ = ["cast_variant", "try_cast_variant"]
+
+
+def cast_variant(variant: Variant, target: pa.DataType, *, zone: str = "UTC", safe: bool = True) -> Any:
+    """A Variant as a Python object of an Arrow type.
+
+    Parameters
+    ----------
+    variant
+        The value.
+    target
+        The Arrow type; a struct of non-nullable binaries ``metadata`` and ``value`` stands for Variant.
+    zone
+        The session time zone: where instants and local times meet.
+    safe
+        Whether a value without such a cast is an error; otherwise it becomes None where it stands.
+
+    Returns
+    -------
+    object
+        What ``pyarrow.Scalar.as_py`` gives for the type; None for Variant null.
+
+    Raises
+    ------
+    CastError
+        ``bad-cast`` if the value has no such cast; ``unsupported-target`` for a type that no Variant can be given as;
+        ``bad-zone``; ``out-of-python`` for dates outside the years 1 to 9999, which Arrow holds but Python does not.
+    MalformedVariantError
+        If the bytes are malformed.
+
+    Examples
+    --------
+    >>> cast_variant(Variant.from_python("2020-01-01"), pa.date32())
+    datetime.date(2020, 1, 1)
+    >>> cast_variant(Variant.from_python([1, "2", None]), pa.list_(pa.int8()))
+    [1, 2, None]
+    >>> cast_variant(Variant.from_python(300), pa.int8())
+    Traceback (most recent call last):
+    ...
+    parquet_variant.errors.CastError: int16 300 cannot be given as int8: use try_variant_get for null instead
+    """
+    compiled = target_of(target)
+    raw = cast_raw(variant, compiled, zone_of(zone), safe)
+    try:
+        return array_of_raw([raw], compiled)[0].as_py()
+    except (OverflowError, ValueError) as err:
+        raise CastError(
+            f"the {target} is outside the years 1 to 9999 of Python's datetime ({err}): get it in an Arrow array",
+            reason="out-of-python",
+        ) from None
+
+
+def try_cast_variant(variant: Variant, target: pa.DataType, *, zone: str = "UTC") -> Any:
+    """A Variant as a Python object of an Arrow type; None for a value, at any depth, that has no such cast.
+
+    Examples
+    --------
+    >>> try_cast_variant(Variant.from_python([1, "x"]), pa.list_(pa.int8()))
+    [1, None]
+    """
+    return cast_variant(variant, target, zone=zone, safe=False)

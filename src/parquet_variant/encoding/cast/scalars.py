@@ -1,0 +1,272 @@
+"""One scalar as another type: the table of casts, one function for each family of targets.
+
+Owns which Variant type goes to which target, as Spark 4.3's ``variant_get`` does it, and what we add for the types that
+Spark lacks (``docs/casts.md``). Each function gets a scalar's type and raw payload (see `encoding.scalars`) and gives
+what an Arrow array stores: a bool, an int (number, unscaled decimal, ticks), a float, a str or bytes; None if there is
+no such cast. Leaves Variant null, arrays and objects to `nested`.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+import uuid
+from collections.abc import Callable
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from parquet_variant.encoding.cast.datetimes import (
+    NANOS_PER_DAY,
+    local_to_instant,
+    parse_date,
+    parse_time_of_day,
+    parse_timestamp,
+    to_local,
+)
+from parquet_variant.encoding.cast.numbers import (
+    integer_of_float,
+    nearest_float32,
+    round_to_decimal,
+    text_to_bool,
+    text_to_decimal,
+    text_to_double,
+    text_to_float32,
+    text_to_integer,
+)
+from parquet_variant.encoding.cast.targets import Target
+from parquet_variant.encoding.json_writer import json_pieces
+from parquet_variant.encoding.python_values import scalar_to_python
+from parquet_variant.encoding.walk import Event
+from parquet_variant.types import DECIMAL_TYPES, INTEGERS, VariantType
+
+__all__ = ["NANOS_OF", "cast_scalar", "local_event"]
+
+_V = VariantType
+_FLOATS = (_V.FLOAT, _V.DOUBLE)
+# Instants and local times: how many nanoseconds one tick of theirs is.
+_INSTANTS = {_V.TIMESTAMP: 1000, _V.TIMESTAMP_NANOS: 1}
+_LOCALS = {_V.TIMESTAMP_NTZ: 1000, _V.TIMESTAMP_NTZ_NANOS: 1}
+NANOS_OF = {**_INSTANTS, **_LOCALS, _V.TIME: 1000, _V.DATE: NANOS_PER_DAY}
+_UUID = re.compile(r"[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}")
+
+
+def cast_scalar(kind: VariantType, raw: Any, target: Target, zone: dt.tzinfo) -> Any:
+    """A scalar as a target type, or None where there is no such cast or the value does not fit.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> from parquet_variant.encoding.cast.targets import target_of
+    >>> cast_scalar(VariantType.STRING, " 12 ", target_of(pa.int8()), dt.UTC)
+    12
+    >>> cast_scalar(VariantType.DECIMAL4, (12300, 2), target_of(pa.string()), dt.UTC)
+    '123'
+    """
+    return _CASTS[target.family](kind, raw, target, zone)
+
+
+def local_event(kind: VariantType, raw: Any, zone: dt.tzinfo) -> Event:
+    """A scalar with an instant replaced by the local time of a zone."""
+    if kind in _INSTANTS:
+        nanos = _INSTANTS[kind]
+        return Event(_V.TIMESTAMP_NTZ_NANOS, to_local(raw * nanos, zone))
+    return Event(kind, raw)
+
+
+def _boolean(kind: VariantType, raw: Any, target: Target, zone: dt.tzinfo) -> bool | None:
+    if kind == _V.STRING:
+        return text_to_bool(raw)
+    if kind in DECIMAL_TYPES:
+        return bool(raw[0])
+    return bool(raw) if kind in (_V.BOOLEAN, *INTEGERS, *_FLOATS) else None  # NaN is true
+
+
+def _integer(kind: VariantType, raw: Any, target: Target, zone: dt.tzinfo) -> int | None:
+    low, high = target.low, target.high
+    number: int | None = None
+    if kind in INTEGERS or kind == _V.BOOLEAN:
+        number = int(raw)
+    elif kind in _FLOATS:
+        return integer_of_float(raw, low, high)
+    elif kind in DECIMAL_TYPES:
+        unscaled, scale = raw
+        if low < 0 and high < 2**31:
+            # Spark takes decimals to the small integers through a double.
+            return integer_of_float(_ratio(unscaled, scale), low, high)
+        number = abs(unscaled) // 10**scale * (-1 if unscaled < 0 else 1)
+    elif kind == _V.STRING:
+        number = text_to_integer(raw)
+    elif kind in _INSTANTS:
+        number = raw * _INSTANTS[kind] // 1_000_000_000
+    return number if number is not None and low <= number <= high else None
+
+
+def _double(kind: VariantType, raw: Any, target: Target, zone: dt.tzinfo) -> float | None:
+    if kind in _FLOATS or kind in INTEGERS or kind == _V.BOOLEAN:
+        return float(raw)
+    if kind in DECIMAL_TYPES:
+        return _ratio(*raw)
+    if kind == _V.STRING:
+        return text_to_double(raw)
+    if kind in _INSTANTS:
+        return float(raw * _INSTANTS[kind] // 1000) / 1e6
+    return None
+
+
+def _float32(kind: VariantType, raw: Any, target: Target, zone: dt.tzinfo) -> float | None:
+    if kind == _V.STRING:
+        return text_to_float32(raw)
+    if kind in INTEGERS:
+        return nearest_float32(Fraction(raw))
+    if kind in DECIMAL_TYPES:
+        return nearest_float32(Fraction(raw[0], 10 ** raw[1]))
+    return _narrowed(_double(kind, raw, target, zone), np.float32)
+
+
+def _float16(kind: VariantType, raw: Any, target: Target, zone: dt.tzinfo) -> float | None:
+    return _narrowed(_double(kind, raw, target, zone), np.float16)
+
+
+def _narrowed(double: float | None, to: type[np.floating[Any]]) -> float | None:
+    if double is None:
+        return None
+    with np.errstate(over="ignore", under="ignore"):
+        return float(to(double))
+
+
+def _ratio(unscaled: int, scale: int) -> float:
+    return unscaled / 10**scale  # Python's division of integers rounds once
+
+
+def _decimal(kind: VariantType, raw: Any, target: Target, zone: dt.tzinfo) -> int | None:
+    exact: Decimal | None = None
+    if kind in _FLOATS:
+        if np.isfinite(raw):
+            exact = Decimal(repr(raw))  # a float counts as the double that it widens to, as in Spark
+    elif kind in INTEGERS or kind == _V.BOOLEAN:
+        exact = Decimal(int(raw))
+    elif kind in DECIMAL_TYPES:
+        exact = scalar_to_python(kind, raw)
+    elif kind == _V.STRING:
+        exact = text_to_decimal(raw)
+    elif kind in _INSTANTS:
+        exact = Decimal(raw).scaleb(-6 if _INSTANTS[kind] == 1000 else -9)
+    return None if exact is None else round_to_decimal(exact, target.precision, target.scale)
+
+
+def _string(kind: VariantType, raw: Any, target: Target, zone: dt.tzinfo) -> str | None:
+    if kind == _V.STRING:
+        return str(raw)
+    if kind == _V.BINARY:
+        try:
+            return bytes(raw).decode()
+        except UnicodeDecodeError:
+            return None
+    return "".join(json_pieces(iter([local_event(kind, raw, zone)]))).strip('"')
+
+
+def _binary(kind: VariantType, raw: Any, target: Target, zone: dt.tzinfo) -> bytes | None:
+    if kind == _V.BINARY or (kind == _V.UUID and target.size >= 0):
+        found = bytes(raw)
+    elif kind == _V.STRING:
+        found = raw.encode()
+    else:
+        return None
+    return found if target.size in (-1, len(found)) else None
+
+
+def _uuid(kind: VariantType, raw: Any, target: Target, zone: dt.tzinfo) -> bytes | None:
+    if kind == _V.UUID or (kind == _V.BINARY and len(raw) == 16):
+        return bytes(raw)
+    if kind == _V.STRING and _UUID.fullmatch(raw):
+        return uuid.UUID(raw).bytes
+    return None
+
+
+def _date(kind: VariantType, raw: Any, target: Target, zone: dt.tzinfo) -> int | None:
+    if kind == _V.DATE:
+        days = raw
+    elif kind == _V.STRING:
+        days = parse_date(raw)
+    else:
+        local = _local(kind, raw, zone)
+        days = None if local is None else local // NANOS_PER_DAY
+    return _within(days if days is None else days * target.tick, target)
+
+
+def _time(kind: VariantType, raw: Any, target: Target, zone: dt.tzinfo) -> int | None:
+    if kind == _V.TIME:
+        nanos = raw * 1000
+    elif kind == _V.STRING:
+        nanos = parse_time_of_day(raw)
+    else:
+        local = _local(kind, raw, zone) if kind != _V.DATE else None
+        nanos = None if local is None else local % NANOS_PER_DAY
+    return None if nanos is None else nanos // target.tick
+
+
+def _timestamp(kind: VariantType, raw: Any, target: Target, zone: dt.tzinfo) -> int | None:
+    nanos: int | None = None
+    if kind in INTEGERS:
+        nanos = raw * 1_000_000_000
+    elif kind in _FLOATS:
+        micros = integer_of_float(raw * 1e6, -(2**63), 2**63 - 1)
+        nanos = None if micros is None else micros * 1000
+    elif kind in DECIMAL_TYPES:
+        unscaled, scale = raw
+        ticks = abs(unscaled) * 10**9 // (10**scale * target.tick)
+        return _within(-ticks if unscaled < 0 else ticks, target)
+    elif kind in _INSTANTS:
+        nanos = raw * _INSTANTS[kind]
+    elif kind == _V.STRING:
+        parsed = parse_timestamp(raw)
+        if parsed is not None:
+            nanos = local_to_instant(parsed.local, parsed.zone or zone)
+    elif kind in _LOCALS or kind == _V.DATE:
+        nanos = local_to_instant(raw * NANOS_OF[kind], zone)
+    return _ticks(nanos, target)
+
+
+def _timestamp_ntz(kind: VariantType, raw: Any, target: Target, zone: dt.tzinfo) -> int | None:
+    if kind == _V.STRING:
+        parsed = parse_timestamp(raw)
+        return _ticks(None if parsed is None else parsed.local, target)
+    return _ticks(_local(kind, raw, zone), target)
+
+
+def _local(kind: VariantType, raw: Any, zone: dt.tzinfo) -> int | None:
+    """The local time of a date or timestamp, in nanoseconds since 1970; None for other types."""
+    if kind in _INSTANTS:
+        return to_local(raw * _INSTANTS[kind], zone)
+    if kind in _LOCALS or kind == _V.DATE:
+        nanos: int = raw * NANOS_OF[kind]
+        return nanos
+    return None
+
+
+def _ticks(nanos: int | None, target: Target) -> int | None:
+    return _within(nanos if nanos is None else nanos // target.tick, target)
+
+
+def _within(number: int | None, target: Target) -> int | None:
+    return number if number is not None and target.low <= number <= target.high else None
+
+
+_CASTS: dict[str, Callable[[VariantType, Any, Target, dt.tzinfo], Any]] = {
+    "boolean": _boolean,
+    "integer": _integer,
+    "float16": _float16,
+    "float32": _float32,
+    "float64": _double,
+    "decimal": _decimal,
+    "string": _string,
+    "binary": _binary,
+    "date": _date,
+    "time": _time,
+    "timestamp": _timestamp,
+    "timestamp_ntz": _timestamp_ntz,
+    "uuid": _uuid,
+}

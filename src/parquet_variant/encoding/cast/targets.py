@@ -1,0 +1,145 @@
+"""Target types: what an Arrow type asks of a cast.
+
+Owns the reduction of every Arrow type to a family with a few numbers, and the refusal of those that no Variant can be
+given as. Leaves the casting to `scalars` and `nested`, and the building of arrays to `arrow`.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import NamedTuple
+
+import pyarrow as pa
+
+from parquet_variant.errors import CastError
+
+__all__ = ["VARIANT_STORAGE", "Target", "target_of"]
+
+# A nested target that stays a Variant: `array<variant>` is a list of these.
+VARIANT_STORAGE = pa.struct([pa.field("metadata", pa.binary(), False), pa.field("value", pa.binary(), False)])
+
+_TICK = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1000, "ns": 1}
+_FLOATS = {pa.float16(): "float16", pa.float32(): "float32", pa.float64(): "float64"}
+
+
+class Target(NamedTuple):
+    """A target type, taken apart.
+
+    Parameters
+    ----------
+    family
+        What kind of cast leads there: ``boolean``, ``integer``, ``float16``, ``float32``, ``float64``, ``decimal``,
+        ``string``, ``binary``, ``date``, ``time``, ``timestamp``, ``timestamp_ntz``, ``uuid``, ``list``, ``struct``,
+        ``map``, ``variant``.
+    arrow
+        The Arrow type itself.
+    low, high
+        Bounds of an integer, and of the ticks of times.
+    tick
+        Nanoseconds of one unit of a time or timestamp; days, or milliseconds of a date.
+    size
+        Bytes of a fixed-size binary, elements of a fixed-size list; -1 for any.
+    precision, scale
+        Of a decimal.
+    children
+        Targets of the elements, fields or map values.
+    names
+        Names of a struct's fields.
+    """
+
+    family: str
+    arrow: pa.DataType
+    low: int = -(2**63)
+    high: int = 2**63 - 1
+    tick: int = 1
+    size: int = -1
+    precision: int = 0
+    scale: int = 0
+    children: tuple[Target, ...] = ()
+    names: tuple[str, ...] = ()
+
+
+@lru_cache(maxsize=1024)
+def target_of(arrow: pa.DataType) -> Target:
+    """What casting to an Arrow type means.
+
+    Raises
+    ------
+    CastError
+        With reason ``unsupported-target`` for null, intervals, durations, unions, maps with other keys than strings,
+        decimals of negative scale, and extension types that we do not know.
+
+    Examples
+    --------
+    >>> target_of(pa.uint8())[2:4], target_of(pa.list_(pa.date32())).children[0].family
+    ((0, 255), 'date')
+    """
+    if arrow == VARIANT_STORAGE:
+        return Target("variant", arrow)
+    found = _primitive(arrow) or _nested(arrow)
+    if found is None:
+        raise CastError(
+            f"no Variant can be given as {arrow}: use a boolean, number, string, binary, date, time, timestamp, uuid, "
+            "or a list, struct or map<string, …> of them",
+            reason="unsupported-target",
+        )
+    return found
+
+
+def _primitive(arrow: pa.DataType) -> Target | None:
+    types = pa.types
+    if types.is_dictionary(arrow) or types.is_run_end_encoded(arrow):
+        return target_of(arrow.value_type)._replace(arrow=arrow)
+    if types.is_boolean(arrow):
+        return Target("boolean", arrow)
+    if types.is_signed_integer(arrow):
+        return Target("integer", arrow, -(1 << (arrow.bit_width - 1)), (1 << (arrow.bit_width - 1)) - 1)
+    if types.is_unsigned_integer(arrow):
+        return Target("integer", arrow, 0, (1 << arrow.bit_width) - 1)
+    if arrow in _FLOATS:
+        return Target(_FLOATS[arrow], arrow)
+    if types.is_decimal(arrow) and arrow.scale >= 0:
+        return Target("decimal", arrow, precision=arrow.precision, scale=arrow.scale)
+    if types.is_string(arrow) or types.is_large_string(arrow) or types.is_string_view(arrow):
+        return Target("string", arrow)
+    if types.is_binary(arrow) or types.is_large_binary(arrow) or types.is_binary_view(arrow):
+        return Target("binary", arrow)
+    if types.is_fixed_size_binary(arrow):
+        return Target("binary", arrow, size=arrow.byte_width)
+    if arrow == pa.uuid():
+        return Target("uuid", arrow)
+    return _temporal(arrow)
+
+
+def _temporal(arrow: pa.DataType) -> Target | None:
+    types = pa.types
+    if types.is_date32(arrow):
+        return Target("date", arrow, -(2**31), 2**31 - 1)
+    if types.is_date64(arrow):
+        return Target("date", arrow, tick=86_400_000)
+    if types.is_time(arrow):
+        return Target("time", arrow, tick=_TICK[arrow.unit])
+    if types.is_timestamp(arrow):
+        return Target("timestamp_ntz" if arrow.tz is None else "timestamp", arrow, tick=_TICK[arrow.unit])
+    return None
+
+
+def _nested(arrow: pa.DataType) -> Target | None:
+    types = pa.types
+    if types.is_fixed_size_list(arrow):
+        return Target("list", arrow, size=arrow.list_size, children=(target_of(arrow.value_type),))
+    if any(is_list(arrow) for is_list in (types.is_list, types.is_large_list, types.is_list_view)):
+        return Target("list", arrow, children=(target_of(arrow.value_type),))
+    if types.is_large_list_view(arrow):
+        return Target("list", arrow, children=(target_of(arrow.value_type),))
+    if types.is_struct(arrow):
+        fields = [arrow.field(index) for index in range(arrow.num_fields)]
+        return Target(
+            "struct",
+            arrow,
+            children=tuple(target_of(field.type) for field in fields),
+            names=tuple(field.name for field in fields),
+        )
+    if types.is_map(arrow) and target_of(arrow.key_type).family == "string":
+        return Target("map", arrow, children=(target_of(arrow.item_type),))
+    return None
