@@ -1,1 +1,22 @@
-"""TODO"""
+"""Hypothesis strategies for Variants, for the tests of whoever reads or writes them.
+
+Owns generated values, JSON texts, layouts and malformed bytes. Needs Hypothesis, which is imported on first use. Leaves
+the corpora to the test suite.
+
+Examples
+--------
+>>> from hypothesis import given
+>>> from parquet_variant import testing
+>>> @given(testing.variants())
+... def test_round_trip(variant):
+...     assert type(variant).from_bytes(variant.to_bytes()) == variant
+>>> test_round_trip()
+"""
+
+from parquet_variant.testing.json_texts import json_texts
+from parquet_variant.testing.layouts import lay_out
+from parquet_variant.testing.mutated_variants import mutated_variants
+from parquet_variant.testing.python_values import python_values
+from parquet_variant.testing.variants import variants
+
+__all__ = ["json_texts", "lay_out", "mutated_variants", "python_values", "variants"]
