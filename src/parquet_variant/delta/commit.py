@@ -1,0 +1,220 @@
+"""Committing: one atomic put-if-absent of a version, retried against what others committed meanwhile.
+
+Owns the transaction, conflict checks and exactly-once application versions. Leaves writing data files to `write`.
+
+What may happen concurrently is checked by what a transaction relies on:
+
+- always: protocol and metadata are as they were read (a plain append tolerates neither changing);
+- a transaction that removes files: each of them is still there;
+- a transaction with an application version: no other commit recorded the same or a later one (then it is a no-op).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import time
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+from urllib.parse import unquote
+
+from parquet_variant.delta.actions import Action, Add, CommitInfo, Metadata, Protocol, Remove, Txn, to_lines
+from parquet_variant.delta.file_actions import parse_commits
+from parquet_variant.delta.log import commit_path
+from parquet_variant.delta.snapshot import Snapshot, load_snapshot
+from parquet_variant.delta.storage import Storage
+from parquet_variant.errors import DeltaError
+
+__all__ = ["CommitResult", "Rebase", "Transaction", "commit", "now_millis"]
+
+_ENGINE = "parquet-variant"
+_RETRIES = 1000
+_MAX_WAIT_SECONDS = 0.5
+
+# Makes the transaction anew for a snapshot that others moved on to.
+Rebase: TypeAlias = "Callable[[Snapshot], Transaction]"
+
+
+@dataclass(frozen=True)
+class CommitResult:
+    """What came of a transaction.
+
+    Parameters
+    ----------
+    version
+        The version that holds it.
+    committed
+        False if an earlier attempt (the same application version) had committed it already.
+    """
+
+    version: int
+    committed: bool
+
+
+@dataclass(frozen=True)
+class Transaction:
+    """What one commit is to hold.
+
+    Parameters
+    ----------
+    operation, parameters
+        Told in the commit's `commitInfo`.
+    adds, removes
+        File actions.
+    protocol, metadata
+        Set when they change.
+    txn
+        Application id and version, for exactly-once.
+    read_version
+        The version that the transaction was planned on; None for the first commit of a table.
+    """
+
+    operation: str
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    adds: Sequence[Add] = ()
+    removes: Sequence[Remove] = ()
+    protocol: Protocol | None = None
+    metadata: Metadata | None = None
+    others: Sequence[Action] = ()
+    txn: Txn | None = None
+    read_version: int | None = None
+
+    @property
+    def blind(self) -> bool:
+        """Whether it only appends, and so depends on nothing that others append or remove."""
+        return not self.removes and self.protocol is None and self.metadata is None
+
+
+def now_millis() -> int:
+    """Milliseconds since 1970."""
+    return time.time_ns() // 1_000_000
+
+
+def commit(
+    storage: Storage, transaction: Transaction, *, rebase: Rebase | None = None, retries: int = _RETRIES
+) -> CommitResult:
+    """Commit a transaction at the first free version after the one that it was planned on.
+
+    Parameters
+    ----------
+    storage
+        Where the table is.
+    transaction
+        What to commit; its data files are in place already.
+    rebase
+        Called on a conflict that a new plan solves, with the newest snapshot; without it the conflict is an error.
+    retries
+        How many lost races to take before giving up.
+
+    Returns
+    -------
+    CommitResult
+
+    Raises
+    ------
+    DeltaError
+        Reason ``"exists"`` if a table is to be created where one is; ``"conflict"`` if another commit changed what
+        this one relies on; ``"too-many-retries"``. The table is then as the others left it.
+    """
+    identity = uuid.uuid4().hex
+    version = 0 if transaction.read_version is None else transaction.read_version + 1
+    if transaction.txn is not None and transaction.read_version is not None:
+        done = load_snapshot(storage, files=False)
+        if _already(transaction.txn, done.txns.get(transaction.txn.app_id)):
+            return CommitResult(done.version, committed=False)
+    for attempt in range(retries):
+        body = to_lines(_actions(transaction, identity))
+        if storage.put_if_absent(commit_path(version), body):
+            return CommitResult(version, committed=True)
+        winner = storage.read(commit_path(version))
+        if identity.encode() in winner:
+            # Our own put had arrived although its answer got lost.
+            return CommitResult(version, committed=True)
+        if transaction.read_version is None:
+            raise DeltaError(f"{storage.uri} is a Delta table already", reason="exists", file=storage.uri)
+        seen = _Seen(winner)
+        if transaction.txn is not None and _already(transaction.txn, seen.txns.get(transaction.txn.app_id)):
+            return CommitResult(version, committed=False)
+        problem = _conflict(transaction, seen)
+        if problem is None:
+            version += 1
+        elif rebase is not None:
+            transaction = rebase(load_snapshot(storage))
+            version = (transaction.read_version or 0) + 1
+        else:
+            raise DeltaError(f"version {version} {problem}: read the table again and retry", reason="conflict").at(
+                file=storage.uri
+            )
+        if attempt:
+            # Many writers that lost together should not all come back together.
+            time.sleep(random.uniform(0, min(_MAX_WAIT_SECONDS, 0.002 * 2 ** min(attempt, 8))))
+    raise DeltaError(f"{retries} other commits came first", reason="too-many-retries", file=storage.uri)
+
+
+class _Seen:
+    """What a commit of somebody else did."""
+
+    def __init__(self, data: bytes) -> None:
+        others, files = parse_commits(data, [])
+        assert files is not None
+        self.protocol = any("protocol" in action for action in others)
+        self.metadata = any("metaData" in action for action in others)
+        self.txns = {a["txn"]["appId"]: Txn.from_dict(a["txn"]) for a in others if "txn" in a}
+        self.domains = {a["domainMetadata"]["domain"] for a in others if "domainMetadata" in a}
+        rows = zip(files["isAdd"].to_pylist(), files["path"].to_pylist(), strict=True)
+        self.removed = {unquote(path) for is_add, path in rows if not is_add}
+
+
+def _conflict(transaction: Transaction, seen: _Seen) -> str | None:
+    if seen.protocol:
+        return "changed the table's protocol"
+    if seen.metadata:
+        return "changed the table's schema or properties"
+    if transaction.removes and (transaction.protocol is not None or transaction.metadata is not None):
+        # A rewrite of everything, such as dropping a feature, must not miss what was added meanwhile.
+        return "was committed first"
+    gone = [r.path for r in transaction.removes if unquote(r.path) in seen.removed]
+    if gone:
+        return f"removed the file {gone[0]}"
+    return None
+
+
+def _already(wanted: Txn, found: Txn | None) -> bool:
+    return found is not None and found.version >= wanted.version
+
+
+def _actions(transaction: Transaction, identity: str) -> list[Action]:
+    info: dict[str, Any] = {
+        "timestamp": now_millis(),
+        "operation": transaction.operation,
+        "operationParameters": {k: _text(v) for k, v in transaction.parameters.items()},
+        "isolationLevel": "Serializable",
+        "isBlindAppend": transaction.blind and bool(transaction.adds),
+        "operationMetrics": _metrics(transaction),
+        "engineInfo": _ENGINE,
+        "txnId": identity,
+    }
+    if transaction.read_version is not None:
+        info["readVersion"] = transaction.read_version
+    actions: list[Action] = [CommitInfo(info)]
+    actions += [a for a in (transaction.protocol, transaction.metadata, transaction.txn) if a is not None]
+    return [*actions, *transaction.others, *transaction.removes, *transaction.adds]
+
+
+def _metrics(transaction: Transaction) -> dict[str, str]:
+    metrics = {
+        "numFiles": len(transaction.adds),
+        "numRemovedFiles": len(transaction.removes),
+        "numOutputBytes": sum(add.size for add in transaction.adds),
+    }
+    rows = [json.loads(add.stats).get("numRecords") for add in transaction.adds if add.stats is not None]
+    if len(rows) == len(transaction.adds) and all(isinstance(n, int) for n in rows):
+        metrics["numOutputRows"] = sum(rows)
+    return {name: str(value) for name, value in metrics.items()}
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, default=os.fspath)

@@ -1,0 +1,177 @@
+"""Deletion vectors: which rows of a data file no longer count.
+
+Owns finding a vector (inline, beside the table, at an absolute path), its checks and the roaring bitmap format
+(PROTOCOL.md, "Deletion Vector Format"). Leaves dropping the rows to `read`. Nothing here writes one.
+"""
+
+from __future__ import annotations
+
+import struct
+import uuid
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import unquote, urlparse
+
+import numpy as np
+import numpy.typing as npt
+
+from parquet_variant.delta import z85
+from parquet_variant.delta.actions import DeletionVector
+from parquet_variant.delta.storage import Storage
+from parquet_variant.errors import DeltaError
+
+__all__ = ["deleted_rows", "read_bitmap", "relative_path"]
+
+_MAGIC = 1681511377
+_MAGIC_NATIVE = 1681511376
+_UUID_CHARACTERS = 20
+_FILE_VERSION = 1
+_COOKIE = 12346
+_RUN_COOKIE = 12347
+_NO_OFFSETS_BELOW = 4
+_ARRAY_LIMIT = 4096
+_BITMAP_BYTES = 8192
+
+
+def deleted_rows(storage: Storage, vector: DeletionVector) -> npt.NDArray[np.uint64]:
+    """The 0-based rows that a deletion vector marks, ascending.
+
+    Raises
+    ------
+    DeltaError
+        Reason ``"bad-deletion-vector"`` if it is damaged, or marks another number of rows than the log says.
+    """
+    if vector.storage_type == "i":
+        data = z85.decode(vector.path_or_inline_dv)[: vector.size_in_bytes]
+    else:
+        data = _from_file(storage, vector)
+    rows = read_bitmap(data)
+    if len(rows) != vector.cardinality:
+        raise DeltaError(
+            f"a deletion vector marks {len(rows)} rows, the log says {vector.cardinality}",
+            reason="bad-deletion-vector",
+        )
+    return rows
+
+
+def read_bitmap(data: bytes) -> npt.NDArray[np.uint64]:
+    """The members of a serialized 64-bit roaring bitmap with Delta's magic number.
+
+    Raises
+    ------
+    DeltaError
+        Reason ``"bad-deletion-vector"``.
+
+    Examples
+    --------
+    >>> text = "wi5b=000010000siXQKl0rr91000f55c8Xg0@@D72lkbi5=-{L"
+    >>> read_bitmap(z85.decode(text)).tolist()
+    [3, 4, 7, 11, 18, 29]
+    """
+    try:
+        found = [low.astype(np.uint64) | np.uint64(key << 32) for key, low in _buckets(data)]
+    except (struct.error, ValueError, IndexError):
+        raise DeltaError("a deletion vector is cut off or damaged", reason="bad-deletion-vector") from None
+    return np.concatenate(found) if found else np.empty(0, dtype=np.uint64)
+
+
+def _buckets(data: bytes) -> Iterator[tuple[int, npt.NDArray[np.uint32]]]:
+    (magic,) = struct.unpack_from("<i", data)
+    if magic == _MAGIC:
+        (count,) = struct.unpack_from("<Q", data, 4)
+        at = 12
+        for _ in range(count):
+            (key,) = struct.unpack_from("<I", data, at)
+            low, at = _bitmap32(data, at + 4)
+            yield key, low
+        return
+    # The older form, of which the protocol prints an inline example: big-endian, no keys, every bitmap with its size.
+    (magic_native, count) = struct.unpack_from(">iI", data)
+    if magic_native != _MAGIC_NATIVE:
+        raise DeltaError(f"a deletion vector begins with {magic}, not {_MAGIC}", reason="bad-deletion-vector")
+    at = 8
+    for key in range(count):
+        (size,) = struct.unpack_from(">I", data, at)
+        yield key, _bitmap32(data, at + 4)[0]
+        at += 4 + size
+
+
+def _from_file(storage: Storage, vector: DeletionVector) -> bytes:
+    offset = vector.offset or 0
+    if vector.storage_type == "u":
+        text = vector.path_or_inline_dv
+        prefix, name = text[:-_UUID_CHARACTERS], text[-_UUID_CHARACTERS:]
+        file = f"deletion_vector_{uuid.UUID(bytes=z85.decode(name))}.bin"
+        path = f"{prefix}/{file}" if prefix else file
+    elif vector.storage_type == "p":
+        path = relative_path(storage, vector.path_or_inline_dv)
+    else:
+        raise DeltaError(f"deletion vector storage {vector.storage_type!r} is unknown", reason="bad-deletion-vector")
+    try:
+        block = storage.read(path, offset, vector.size_in_bytes + 8)
+        if offset == 0 and block[:1] == bytes([_FILE_VERSION]):
+            block = storage.read(path, 1, vector.size_in_bytes + 8)
+    except FileNotFoundError:
+        raise DeltaError(f"the deletion vector file {path} is missing", reason="missing-file", file=path) from None
+    if len(block) != vector.size_in_bytes + 8:
+        raise DeltaError("the deletion vector file is cut off", reason="bad-deletion-vector", file=path)
+    size, data, checksum = block[:4], block[4:-4], block[-4:]
+    if int.from_bytes(size, "big") != vector.size_in_bytes or int.from_bytes(checksum, "big") != zlib.crc32(data):
+        raise DeltaError("the deletion vector's size or checksum is wrong", reason="bad-deletion-vector", file=path)
+    return data
+
+
+def relative_path(storage: Storage, path: str) -> str:
+    """A path of the log (percent-encoded, perhaps absolute) as the storage takes it."""
+    decoded = unquote(path)
+    scheme = urlparse(path).scheme
+    if len(scheme) > 1:
+        base = storage.uri.rstrip("/") + "/"
+        if decoded.startswith(base):
+            return decoded[len(base) :]
+        if scheme == "file":
+            return str(Path(unquote(urlparse(path).path)))
+        raise DeltaError(f"{path} lies outside of {storage.uri}: not supported", reason="unsupported-path")
+    return decoded
+
+
+def _bitmap32(data: bytes, at: int) -> tuple[npt.NDArray[np.uint32], int]:
+    """One 32-bit roaring bitmap of the standard format, and where it ends."""
+    (cookie,) = struct.unpack_from("<I", data, at)
+    runs = b""
+    if cookie & 0xFFFF == _RUN_COOKIE:
+        count = (cookie >> 16) + 1
+        flag_bytes = (count + 7) // 8
+        runs = data[at + 4 : at + 4 + flag_bytes]
+        at += 4 + flag_bytes
+        has_offsets = count >= _NO_OFFSETS_BELOW
+    elif cookie == _COOKIE:
+        (count,) = struct.unpack_from("<I", data, at + 4)
+        at += 8
+        has_offsets = True
+    else:
+        raise ValueError("cookie")
+    keys = np.frombuffer(data, dtype="<u2", count=2 * count, offset=at).reshape(-1, 2).astype(np.uint32)
+    at += 4 * count + (4 * count if has_offsets else 0)
+    found = []
+    for index, (key, cardinality) in enumerate(keys.tolist()):
+        if runs and runs[index // 8] >> (index % 8) & 1:
+            low, at = _run_container(data, at)
+        elif cardinality + 1 <= _ARRAY_LIMIT:
+            low = np.frombuffer(data, dtype="<u2", count=cardinality + 1, offset=at).astype(np.uint32)
+            at += 2 * (cardinality + 1)
+        else:
+            bits = np.unpackbits(np.frombuffer(data, np.uint8, _BITMAP_BYTES, at), bitorder="little")
+            low = np.flatnonzero(bits).astype(np.uint32)
+            at += _BITMAP_BYTES
+        found.append(low | np.uint32(key << 16))
+    return np.concatenate(found) if found else np.empty(0, dtype=np.uint32), at
+
+
+def _run_container(data: bytes, at: int) -> tuple[npt.NDArray[np.uint32], int]:
+    (count,) = struct.unpack_from("<H", data, at)
+    runs = np.frombuffer(data, dtype="<u2", count=2 * count, offset=at + 2).reshape(-1, 2).astype(np.int64)
+    spans = [np.arange(start, start + length + 1) for start, length in runs.tolist()]
+    low = np.concatenate(spans).astype(np.uint32) if spans else np.empty(0, dtype=np.uint32)
+    return low, at + 2 + 4 * count

@@ -1,0 +1,138 @@
+"""Partition values: their text in the log, their directories, and columns made of them.
+
+Owns PROTOCOL.md's "Partition Value Serialization" both ways. Leaves which column is a partition column to the schema.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from typing import Any
+from urllib.parse import quote
+
+import pyarrow as pa
+
+from parquet_variant.delta.schema import DeltaType, PrimitiveType, arrow_type
+from parquet_variant.errors import DeltaError
+
+__all__ = ["partition_array", "partition_directory", "partition_text", "split_by_partition"]
+
+_HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
+# What Hive escapes in directory names.
+_HIVE_UNSAFE = set("\"#%'*/:=?\\\x7f{}[]^") | {chr(c) for c in range(32)}
+
+
+def partition_text(value: Any) -> str | None:
+    """A partition value as the log holds it; None for null, and for the empty string, which the protocol equates.
+
+    Examples
+    --------
+    >>> partition_text(date(2020, 1, 2)), partition_text(True), partition_text(None)
+    ('2020-01-02', 'true', None)
+    """
+    if value is None or value == "" or value == b"":
+        return None
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, datetime):
+        if value.tzinfo is not None:
+            return value.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+        return value.strftime("%Y-%m-%d %H:%M:%S.%f")
+    if isinstance(value, Decimal):
+        return format(value, "f")
+    if isinstance(value, bytes):
+        return value.decode("latin-1")
+    if isinstance(value, (str, int, float, date)):
+        return str(value)
+    raise DeltaError(f"a {type(value).__name__} cannot be a partition value", reason="unsupported-type")
+
+
+def partition_array(text: str | None, kind: DeltaType, rows: int) -> pa.Array:
+    """A column of one partition value.
+
+    Raises
+    ------
+    DeltaError
+        Reason ``"bad-partition-value"`` for text that is not of the type.
+
+    Examples
+    --------
+    >>> partition_array("7", PrimitiveType("long"), 2).to_pylist()
+    [7, 7]
+    """
+    target = arrow_type(kind)
+    if text is None or text == "":
+        return pa.nulls(rows, target)
+    return pa.repeat(_parse(text, kind, target), rows)
+
+
+def partition_directory(values: Mapping[str, str | None]) -> str:
+    """The directory of a partition by Hive's convention, with a slash at its end; empty without partition columns.
+
+    Examples
+    --------
+    >>> partition_directory({"day": "2020-01-02", "k": "a/b"})
+    'day=2020-01-02/k=a%2Fb/'
+    """
+    parts = (f"{_hive(k)}={_HIVE_NULL if v is None else _hive(v)}/" for k, v in values.items())
+    return "".join(parts)
+
+
+def split_by_partition(table: pa.Table, columns: Sequence[str]) -> list[tuple[dict[str, str | None], pa.Table]]:
+    """The rows of each partition, without the partition columns, in order of first appearance.
+
+    Examples
+    --------
+    >>> parts = split_by_partition(pa.table({"p": [1, 2, 1], "x": [1, 2, 3]}), ["p"])
+    >>> [(values, part["x"].to_pylist()) for values, part in parts]
+    [({'p': '1'}, [1, 3]), ({'p': '2'}, [2])]
+    """
+    if not columns:
+        return [({}, table)]
+    rows: dict[tuple[str | None, ...], list[int]] = {}
+    texts = [_texts(table[name]) for name in columns]
+    for index, key in enumerate(zip(*texts, strict=True)):
+        rows.setdefault(key, []).append(index)
+    data = table.drop_columns(list(columns))
+    if len(rows) == 1:
+        return [(dict(zip(columns, next(iter(rows)), strict=True)), data)]
+    return [(dict(zip(columns, key, strict=True)), data.take(pa.array(at))) for key, at in rows.items()]
+
+
+def _texts(column: pa.ChunkedArray) -> list[str | None]:
+    encoded = column.combine_chunks()
+    if not isinstance(encoded, pa.DictionaryArray):
+        encoded = encoded.dictionary_encode(null_encoding="encode")
+    names = [partition_text(v) for v in encoded.dictionary.to_pylist()]
+    return [None if i is None else names[i] for i in encoded.indices.to_pylist()]
+
+
+def _parse(text: str, kind: DeltaType, target: pa.DataType) -> pa.Scalar:
+    name = kind.name if isinstance(kind, PrimitiveType) else "struct"
+    try:
+        if name == "string":
+            return pa.scalar(text, target)
+        if name == "binary":
+            return pa.scalar(text.encode("latin-1"), target)
+        if name == "boolean":
+            return pa.scalar({"true": True, "false": False}[text.lower()], target)
+        if name == "date":
+            return pa.scalar(date.fromisoformat(text[:10]), target)
+        if name in ("timestamp", "timestamp_ntz"):
+            moment = datetime.fromisoformat(text)
+            if name == "timestamp" and moment.tzinfo is None:
+                # Without a zone the protocol means the writer's own, which nobody recorded: UTC is what writers use.
+                moment = moment.replace(tzinfo=UTC)
+            return pa.scalar(moment, target)
+        if name.startswith("decimal"):
+            return pa.scalar(Decimal(text), target)
+        return pa.scalar(text).cast(target)
+    except (ValueError, KeyError, ArithmeticError, pa.ArrowException):
+        shown = json.dumps(text)
+        raise DeltaError(f"partition value {shown} is not of type {name}", reason="bad-partition-value") from None
+
+
+def _hive(text: str) -> str:
+    return "".join(quote(c, safe="") if c in _HIVE_UNSAFE else c for c in text)
