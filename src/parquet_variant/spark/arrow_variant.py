@@ -55,18 +55,14 @@ def from_spark(array: pa.StructArray) -> VariantArray:
 
 
 def to_spark(array: VariantArray) -> pa.StructArray:
-    """Give an unshredded array in the form that Spark takes; SQL NULL stays a null struct.
+    """Give an array in the form that Spark takes, unshredded; SQL NULL stays a null struct.
 
     Raises
     ------
     VariantError
         If the array is shredded and a row cannot be put together again.
     """
-    if array.is_shredded:
-        from parquet_variant.functions.unshred import unshred_variant
-
-        array = unshred_variant(array)
-    storage = array.storage
+    storage = array.to_unshredded().storage
     children = []
     for name in ("value", "metadata"):
         child = storage.field(name)
