@@ -1,0 +1,368 @@
+"""Row predicates over extracted columns: the tree, its binding to column types, and its exact evaluation.
+
+Owns what a predicate means: SQL's three-valued logic, NaN equal to itself and above every number (as in Spark and
+DuckDB), and no lossy cast of a literal. Leaves its text form to `predicate_text`, and what statistics say of it to
+`prune`.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+import uuid
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any, Literal
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from parquet_variant.errors import VariantError
+
+__all__ = [
+    "And",
+    "Compare",
+    "Constant",
+    "IsNull",
+    "Like",
+    "Not",
+    "Or",
+    "Predicate",
+    "PredicateError",
+    "all_of",
+    "bind",
+    "columns_of",
+    "evaluate",
+    "is_in",
+]
+
+Operator = Literal["=", "<>", "<", "<=", ">", ">="]
+OPERATORS: tuple[Operator, ...] = ("=", "<>", "<", "<=", ">", ">=")
+
+
+class PredicateError(VariantError):
+    """A predicate that cannot be read, or that does not fit the columns."""
+
+    default_reason = "bad-predicate"
+
+
+@dataclass(frozen=True, slots=True)
+class Compare:
+    """``column op literal``; never true or false for null. Once bound, the literal is an Arrow scalar."""
+
+    column: str
+    op: Operator
+    literal: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Like:
+    """``column LIKE pattern`` with ``%``, ``_`` and backslash."""
+
+    column: str
+    pattern: str
+
+    @property
+    def prefix(self) -> str:
+        """What every match starts with."""
+        return self._parts()[0]
+
+    @property
+    def only_prefix(self) -> bool:
+        """Whether the pattern asks for nothing but its prefix."""
+        return self._parts()[1] == "%"
+
+    def _parts(self) -> tuple[str, str]:
+        text, index = "", 0
+        while index < len(self.pattern) and self.pattern[index] not in "%_":
+            index += self.pattern[index] == "\\"
+            text += self.pattern[index : index + 1]
+            index += 1
+        return text, self.pattern[index:]
+
+
+@dataclass(frozen=True, slots=True)
+class IsNull:
+    """``column IS NULL``."""
+
+    column: str
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """One answer for every value of a column that is not null: what is left of a comparison that no value decides.
+
+    The answer None is "unknown": a comparison with NULL.
+    """
+
+    column: str
+    answer: bool | None
+
+
+@dataclass(frozen=True, slots=True)
+class Not:
+    """``NOT part``."""
+
+    part: Predicate
+
+
+@dataclass(frozen=True, slots=True)
+class And:
+    """All parts."""
+
+    parts: tuple[Predicate, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Or:
+    """Any part."""
+
+    parts: tuple[Predicate, ...]
+
+
+Predicate = Compare | Like | IsNull | Constant | Not | And | Or
+
+
+def is_in(column: str, values: Iterable[Any]) -> Predicate:
+    """``column IN (values)``; a NULL among the values never matches, and keeps NOT IN from matching."""
+    parts = tuple(Compare(column, "=", value) for value in values)
+    if not parts:
+        raise PredicateError(f"{column} IN () has no values: give at least one")
+    return parts[0] if len(parts) == 1 else Or(parts)
+
+
+def all_of(conditions: Iterable[Any]) -> Predicate:
+    """Tuples as pyarrow takes them: ``[("mag", ">", 5), …]`` is AND; a list of such lists is OR.
+
+    Examples
+    --------
+    >>> all_of([("mag", ">", 5), ("place", "like", "x%")])
+    And(parts=(Compare(column='mag', op='>', literal=5), Like(column='place', pattern='x%')))
+    """
+    conditions = list(conditions)
+    if not conditions:
+        raise PredicateError("the list of conditions is empty: leave the filter out instead")
+    if all(isinstance(each, list) for each in conditions):
+        return Or(tuple(all_of(each) for each in conditions))
+    parts = tuple(_condition(each) for each in conditions)
+    return parts[0] if len(parts) == 1 else And(parts)
+
+
+def _condition(given: Any) -> Predicate:
+    if isinstance(given, (Compare, Like, IsNull, Constant, Not, And, Or)):
+        return given
+    if not isinstance(given, tuple) or len(given) not in (2, 3):
+        raise PredicateError(f"{given!r} is no condition: give (column, operator, value)")
+    column, op, value = (*given, None)[:3]
+    op = " ".join(str(op).lower().split())
+    op = {"==": "=", "!=": "<>"}.get(op, op)
+    if op in OPERATORS:
+        return Compare(column, op, value)
+    if op in ("in", "not in"):
+        found = is_in(column, value)
+        return found if op == "in" else Not(found)
+    if op in ("like", "not like"):
+        return Like(column, value) if op == "like" else Not(Like(column, value))
+    if op in ("is null", "is not null"):
+        return IsNull(column) if op == "is null" else Not(IsNull(column))
+    raise PredicateError(f"unknown operator {op!r}: use {' '.join(OPERATORS)} in, like, is null (or not of them)")
+
+
+def columns_of(predicate: Predicate) -> set[str]:
+    """The columns that a predicate looks at."""
+    if isinstance(predicate, (And, Or)):
+        return set().union(*(columns_of(part) for part in predicate.parts))
+    return columns_of(predicate.part) if isinstance(predicate, Not) else {predicate.column}
+
+
+# ---- binding
+
+
+def bind(predicate: Predicate, types: Mapping[str, pa.DataType | None]) -> Predicate:
+    """The same predicate with every literal a scalar of its column's type.
+
+    A literal between two values of an exact column moves to the next one that means the same (``n > 5.5`` is
+    ``n >= 6``); one that no value can equal or pass becomes a `Constant`. A float column is compared as double.
+
+    Parameters
+    ----------
+    predicate
+        A predicate with Python literals: bool, int, float, Decimal, str, bytes, date, datetime, time, UUID, None.
+    types
+        The Arrow type of each column; None for a Variant, of which only IS NULL can be asked.
+
+    Raises
+    ------
+    PredicateError
+        For an unknown column, or a literal that cannot be compared with the column.
+    """
+    if isinstance(predicate, And):
+        return And(tuple(bind(part, types) for part in predicate.parts))
+    if isinstance(predicate, Or):
+        return Or(tuple(bind(part, types) for part in predicate.parts))
+    if isinstance(predicate, Not):
+        return Not(bind(predicate.part, types))
+    if predicate.column not in types:
+        raise PredicateError(f"no column {predicate.column!r} is selected: choose from {', '.join(types) or 'none'}")
+    kind = types[predicate.column]
+    if isinstance(predicate, (IsNull, Constant)):
+        return predicate
+    if kind is None or pa.types.is_nested(kind):
+        raise PredicateError(f"{predicate.column} is {kind or 'variant'}: only IS NULL can be asked of it")
+    if isinstance(predicate, Like):
+        if not (pa.types.is_string(kind) or pa.types.is_large_string(kind)) or not isinstance(predicate.pattern, str):
+            raise PredicateError(f"{predicate.column} LIKE {predicate.pattern!r} needs a string column and pattern")
+        return predicate
+    if predicate.literal is None:  # A comparison with NULL is neither true nor false.
+        return Constant(predicate.column, None)
+    return _bind_compare(predicate, kind)
+
+
+def _bind_compare(compare: Compare, kind: pa.DataType) -> Predicate:
+    literal = compare.literal
+    number = isinstance(literal, (int, float, Decimal)) and not isinstance(literal, bool)
+    if pa.types.is_floating(kind) and number:
+        return Compare(compare.column, compare.op, pa.scalar(_as_double(literal), pa.float64()))
+    if (pa.types.is_integer(kind) or pa.types.is_decimal(kind)) and number:
+        return _bind_exact(compare, kind)
+    try:
+        return Compare(compare.column, compare.op, _scalar(literal, kind))
+    except (pa.ArrowException, TypeError, ValueError):
+        raise PredicateError(
+            f"{compare.column} is {kind}, which {literal!r} cannot be compared with: write a literal of that type"
+        ) from None
+
+
+def _as_double(literal: Any) -> float:
+    try:
+        return float(literal)
+    except OverflowError:
+        return math.inf if literal > 0 else -math.inf
+
+
+def _bind_exact(compare: Compare, kind: pa.DataType) -> Predicate:
+    """Compare an integer or decimal column with a number: in whole units of the column's last digit."""
+    column, op, literal = compare.column, compare.op, compare.literal
+    if not math.isfinite(literal):  # NaN is above every number.
+        above = not literal < 0
+        return Constant(column, {"=": False, "<>": True, "<": above, "<=": above}.get(op, not above))
+    sign, digits, exponent = Decimal(literal).as_tuple()
+    scale = kind.scale if pa.types.is_decimal(kind) else 0
+    whole = int("".join(map(str, digits))) * (-1 if sign else 1)
+    assert isinstance(exponent, int)
+    shift = exponent + scale
+    if shift >= 0:
+        units, rest = whole * 10 ** min(shift, 100), 0  # 100 more digits are outside of every exact type.
+    elif -shift > len(digits):
+        units, rest = (-1 if whole < 0 else 0), abs(whole)  # Less than one unit.
+    else:
+        units, rest = divmod(whole, 10**-shift)
+    if rest:  # Between `units` and the next: no value is equal.
+        if op in ("=", "<>"):
+            return Constant(column, op == "<>")
+        op, units = (">=", units + 1) if op in (">", ">=") else ("<=", units)
+    low, high = _unit_range(kind)
+    if not low <= units <= high:
+        return Constant(column, {"=": False, "<>": True}.get(op, (units > high) == (op in ("<", "<="))))
+    if pa.types.is_integer(kind):
+        return Compare(column, op, pa.scalar(units, kind))
+    text = tuple(int(digit) for digit in str(abs(units)))
+    return Compare(column, op, pa.scalar(Decimal((int(units < 0), text, -scale)), kind))
+
+
+def _unit_range(kind: pa.DataType) -> tuple[int, int]:
+    if pa.types.is_decimal(kind):
+        return 1 - 10**kind.precision, 10**kind.precision - 1
+    bits = kind.bit_width
+    return (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) if pa.types.is_signed_integer(kind) else (0, 2**bits - 1)
+
+
+def _scalar(literal: Any, kind: pa.DataType) -> pa.Scalar:
+    if pa.types.is_boolean(kind) and isinstance(literal, bool):
+        return pa.scalar(literal, kind)
+    if (pa.types.is_string(kind) or pa.types.is_large_string(kind)) and isinstance(literal, str):
+        return pa.scalar(literal, kind)
+    if (pa.types.is_binary(kind) or pa.types.is_large_binary(kind)) and isinstance(literal, bytes):
+        return pa.scalar(literal, kind)
+    if kind == pa.uuid() and isinstance(literal, (str, uuid.UUID)):
+        return pa.scalar(uuid.UUID(str(literal)).bytes, pa.binary(16)).cast(kind)
+    if pa.types.is_date(kind) and isinstance(literal, (str, dt.date)) and not isinstance(literal, dt.datetime):
+        return pa.scalar(dt.date.fromisoformat(literal) if isinstance(literal, str) else literal, kind)
+    if pa.types.is_time(kind) and isinstance(literal, (str, dt.time)):
+        return pa.scalar(dt.time.fromisoformat(literal) if isinstance(literal, str) else literal, kind)
+    if pa.types.is_timestamp(kind) and isinstance(literal, (str, dt.date)):
+        return _timestamp(literal, kind)
+    raise TypeError
+
+
+def _timestamp(literal: str | dt.date, kind: pa.DataType) -> pa.Scalar:
+    """A timestamp literal; without a zone it is UTC for a column with one, and a zone is refused for one without."""
+    if isinstance(literal, str):
+        literal = dt.datetime.fromisoformat(literal)
+    if not isinstance(literal, dt.datetime):
+        literal = dt.datetime.combine(literal, dt.time())
+    if kind.tz is None and literal.tzinfo is not None:
+        raise ValueError
+    if literal.tzinfo is None:
+        literal = literal.replace(tzinfo=dt.UTC)
+    micros = (literal - dt.datetime(1970, 1, 1, tzinfo=dt.UTC)) // dt.timedelta(microseconds=1)
+    return pa.scalar(micros * 1000 if kind.unit == "ns" else micros, pa.int64()).cast(kind)
+
+
+# ---- evaluation
+
+
+def evaluate(predicate: Predicate, columns: Mapping[str, pa.Array | pa.ChunkedArray] | pa.Table) -> Any:
+    """The answer for every row, as an Arrow boolean array with null for "unknown".
+
+    Parameters
+    ----------
+    predicate
+        A bound predicate.
+    columns
+        The columns by name, of one length.
+    """
+    if isinstance(predicate, (And, Or)):
+        combine = pc.and_kleene if isinstance(predicate, And) else pc.or_kleene
+        result = evaluate(predicate.parts[0], columns)
+        for part in predicate.parts[1:]:
+            result = combine(result, evaluate(part, columns))
+        return result
+    if isinstance(predicate, Not):
+        return pc.invert(evaluate(predicate.part, columns))
+    column = columns[predicate.column]
+    if isinstance(predicate, IsNull):
+        return pc.is_null(column)
+    if isinstance(predicate, Constant):
+        answer = pa.scalar(predicate.answer, pa.bool_())
+        return pc.if_else(pc.is_valid(column), answer, pa.scalar(None, pa.bool_()))
+    if isinstance(predicate, Like):
+        return pc.match_like(column, predicate.pattern)
+    return _compare(column, predicate.op, predicate.literal)
+
+
+_ARROW_NAMES = {
+    "=": "equal", "<>": "not_equal", "<": "less", "<=": "less_equal", ">": "greater", ">=": "greater_equal",
+}  # fmt: skip
+
+
+def _compare(column: Any, op: Operator, literal: pa.Scalar) -> Any:
+    if column.type == pa.uuid():
+        column, literal = _bytes_of_uuid(column), literal.cast(pa.binary(16))
+    if not pa.types.is_floating(column.type):
+        return pc.call_function(_ARROW_NAMES[op], [column, literal])
+    column = column.cast(pa.float64())
+    nan = pc.is_nan(column)
+    if math.isnan(literal.as_py()):  # Nothing is above NaN, and only NaN is equal to it.
+        if op in ("=", ">="):
+            return nan
+        if op in ("<>", "<"):
+            return pc.invert(nan)
+        return pc.if_else(pc.is_valid(column), pa.scalar(op == "<="), pa.scalar(None, pa.bool_()))
+    answer = pc.call_function(_ARROW_NAMES[op], [column, literal])
+    return pc.or_kleene(answer, nan) if op in (">", ">=", "<>") else answer
+
+
+def _bytes_of_uuid(column: Any) -> Any:
+    return column.cast(pa.binary(16))
