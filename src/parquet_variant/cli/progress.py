@@ -1,7 +1,7 @@
 """Progress on stderr, for anything that takes longer than a second.
 
 Owns when and how progress is shown: a bar on a terminal, now and then a line anywhere else. Leaves what has been done
-to the operation, which calls `Progress.update`.
+to the operation, which calls it.
 """
 
 from __future__ import annotations
@@ -18,23 +18,23 @@ _LINE_SECONDS = 10.0
 
 
 class Progress:
-    """The progress of one command, in bytes, over one or more stages.
+    """Shows how far a command is, over one or more steps; call it with ``(step, done, total)``.
 
-    An operation calls ``update(stage, done, total)`` as often as it likes; a total of 0 means that it is not known.
-    Nothing is shown for the first second.
+    Nothing is shown for the first second, and at least the step's name after it.
 
     Examples
     --------
     >>> with Progress() as progress:
-    ...     progress.update("writing", 10, 100)
+    ...     progress("write", 1, 4)
     """
 
     def __init__(self) -> None:
-        self._begun = self._shown = time.monotonic()
+        self._begun = time.monotonic()
+        self._shown = self._begun
         self._terminal = sys.stderr.isatty()
         self._bar: Any = None
         self._task: Any = None
-        self._stage = ""
+        self._step = ""
 
     def __enter__(self) -> Progress:
         return self
@@ -45,30 +45,32 @@ class Progress:
         if self._bar is not None:
             self._bar.stop()
 
-    def update(self, stage: str, done: int, total: int) -> None:
-        """Say that `done` of `total` bytes of a stage are behind us."""
-        now = time.monotonic()
-        if now - self._begun < _FIRST_SECONDS:
-            return
+    def __call__(self, step: str, done: int, total: int) -> None:
+        """Say that `done` of `total` parts of a step are behind us."""
         if self._terminal:
-            self._draw(stage, done, total)
-        elif now - self._shown >= _LINE_SECONDS or (stage != self._stage and done < total):
-            self._shown = now
-            share = f"{100 * done // total} %, " if total else ""
-            print(f"{stage}: {share}{done / 1e6:,.0f} MB, {now - self._begun:.0f} s", file=sys.stderr, flush=True)
-        self._stage = stage
+            self._draw(step, done, total)
+        else:
+            self._print(step, done, total)
+        self._step = step
 
-    def _draw(self, stage: str, done: int, total: int) -> None:
+    def _print(self, step: str, done: int, total: int) -> None:
+        now = time.monotonic()
+        waited = now - self._shown
+        if waited >= _LINE_SECONDS or (step != self._step and now - self._begun >= _FIRST_SECONDS):
+            self._shown = now
+            print(f"{step}: {done} of {total}, {now - self._begun:.0f} s", file=sys.stderr, flush=True)
+
+    def _draw(self, step: str, done: int, total: int) -> None:
         from rich.console import Console
-        from rich.progress import BarColumn, DownloadColumn, TextColumn, TimeElapsedColumn, TransferSpeedColumn
+        from rich.progress import BarColumn, MofNCompleteColumn, SpinnerColumn, TextColumn, TimeElapsedColumn
         from rich.progress import Progress as Bar
 
         if self._bar is None:
-            columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn())
+            columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
             self._bar = Bar(*columns, TimeElapsedColumn(), console=Console(stderr=True), transient=True)
             self._bar.start()
-        if stage != self._stage or self._task is None:
+        if step != self._step or self._task is None:
             if self._task is not None:
                 self._bar.remove_task(self._task)
-            self._task = self._bar.add_task(stage, total=total or None)
-        self._bar.update(self._task, completed=done, total=total or None)
+            self._task = self._bar.add_task(step, total=total)
+        self._bar.update(self._task, completed=done, total=total)

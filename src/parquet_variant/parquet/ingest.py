@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from functools import reduce
+from itertools import count
 from typing import Any, TypeVar
 
 from parquet_variant.errors import VariantError
@@ -121,18 +122,16 @@ class _Threads:
     def run(self, step: str, work: Callable[[int, int, Item], Result], items: Sequence[Item]) -> list[Result]:
         if self.progress:
             self.progress(step, 0, len(items))
-        done = 0
+        done = count(1)
 
-        def count(future: Future[Result]) -> None:
-            nonlocal done
+        def report(future: Future[Result]) -> None:
             if self.progress and not future.cancelled() and future.exception() is None:
-                done += 1
-                self.progress(step, done, len(items))
+                self.progress(step, next(done), len(items))
 
         with ThreadPoolExecutor(min(self.parallelism, max(len(items), 1))) as pool:
             futures = [pool.submit(work, task, 0, item) for task, item in enumerate(items)]
             for future in futures:
-                future.add_done_callback(count)
+                future.add_done_callback(report)
             try:
                 wait(futures, return_when=FIRST_EXCEPTION)
             finally:

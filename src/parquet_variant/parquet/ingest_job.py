@@ -8,8 +8,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Any, Protocol, TypeAlias, TypeVar
+
+import pyarrow.fs as pafs
 
 from parquet_variant.errors import VariantError, VariantFileError
 from parquet_variant.parquet.ingest_result import IngestResult
@@ -23,7 +26,7 @@ from parquet_variant.parquet.ingest_task import (
     split_size,
     write_splits,
 )
-from parquet_variant.parquet.sources import Format, Split, expand_sources, plan_splits
+from parquet_variant.parquet.sources import Format, Split, expand_sources, plan_splits, resolve
 from parquet_variant.parquet.staging import BAD_RECORDS, Mode, Staging, open_staging
 from parquet_variant.schema.shredding_schema import ShreddingSchema
 
@@ -88,6 +91,7 @@ def run_ingest(
     staging = open_staging(os.fspath(dest), mode)
     if staging is None:
         return IngestResult(os.fspath(dest), (), 0, 0, None, 0, 0, None)
+    made_here = not _exists(staging.dest)
     options = IngestOptions(column, on_error, input_format, sample=sample, parse=parse or {}, write=write or {})
     tasks = _plan(engine, files, split_bytes, input_format)
     if schema is None:
@@ -101,8 +105,22 @@ def run_ingest(
         committed = staging.commit(file for part in written for file in part.files)
     except BaseException:
         staging.abort()
+        if made_here:
+            _remove_if_empty(staging.dest)
         raise
     return _result(staging, committed, written, schema)
+
+
+def _exists(directory: str) -> bool:
+    filesystem, path = resolve(directory)
+    return bool(filesystem.get_file_info(path).type != pafs.FileType.NotFound)
+
+
+def _remove_if_empty(directory: str) -> None:
+    filesystem, path = resolve(directory)
+    with suppress(OSError):
+        if not filesystem.get_file_info(pafs.FileSelector(path)):
+            filesystem.delete_dir(path)
 
 
 def _plan(engine: Engine, files: list[str], split_bytes: int | None, input_format: Format) -> list[list[Split]]:

@@ -1,0 +1,122 @@
+"""``variant ingest``: JSON files in, a directory of shredded Parquet files out.
+
+Owns the options and the report. Leaves the work to `parquet.ingest` (threads) and `spark.ingest` (Spark).
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from parquet_variant.cli.options import AsJson
+
+if TYPE_CHECKING:
+    from parquet_variant.parquet.ingest_result import IngestResult
+
+__all__ = ["command"]
+
+
+class Engine(StrEnum):
+    """Where the work runs."""
+
+    LOCAL = "local"
+    SPARK = "spark"
+
+
+class OnError(StrEnum):
+    """What becomes of a line that is no JSON."""
+
+    FAIL = "fail"
+    QUARANTINE = "quarantine"
+
+
+class Mode(StrEnum):
+    """What to do with a destination that holds data."""
+
+    ERROR = "error"
+    APPEND = "append"
+    OVERWRITE = "overwrite"
+    IGNORE = "ignore"
+
+
+class Format(StrEnum):
+    """How the text is laid out."""
+
+    AUTO = "auto"
+    NDJSON = "ndjson"
+    ARRAY = "array"
+
+
+def command(
+    sources: Annotated[list[str], typer.Argument(metavar="SRC...", help="Files, directories, globs or URIs of JSON.")],
+    dest: Annotated[str, typer.Argument(metavar="DEST", help="The directory to write.")],
+    schema: Annotated[
+        str | None, typer.Option(help="What to shred: DDL, or a file of DDL or JSON. Default: inferred.")
+    ] = None,
+    policy: Annotated[str, typer.Option(help="How to infer it: auto, spark, …")] = "auto",
+    sample: Annotated[float, typer.Option(help="Share of the input to infer from.", min=0.0, max=1.0)] = 1.0,
+    on_error: Annotated[
+        OnError, typer.Option(help="A bad line ends the job, or goes to the bad records.")
+    ] = OnError.FAIL,
+    engine: Annotated[Engine, typer.Option(help="Threads of this process, or a local Spark session.")] = Engine.LOCAL,
+    mode: Annotated[Mode, typer.Option(help="If DEST holds data.")] = Mode.ERROR,
+    column: Annotated[str, typer.Option(help="Name of the variant column.")] = "v",
+    compression: Annotated[str, typer.Option(help="Codec of the Parquet files.")] = "zstd",
+    input_format: Annotated[Format, typer.Option("--format", help="A value a line, or one array.")] = Format.AUTO,
+    as_json: AsJson = False,
+) -> int:
+    """Read JSON and write shredded Parquet: all of it, or nothing."""
+    from parquet_variant.cli.policy_option import read_policy
+    from parquet_variant.cli.progress import Progress
+    from parquet_variant.cli.schema_option import read_schema
+
+    with Progress() as progress:
+        options: dict[str, Any] = {
+            "schema": read_schema(schema),
+            "policy": read_policy(policy),
+            "sample": sample,
+            "column": column,
+            "on_error": on_error.value,
+            "mode": mode.value,
+            "input_format": input_format.value,
+            "compression": compression,
+            "progress": progress,
+        }
+        result = _on_spark(sources, dest, options) if engine is Engine.SPARK else _in_process(sources, dest, options)
+    _report(result, as_json)
+    return 0
+
+
+def _in_process(sources: list[str], dest: str, options: dict[str, Any]) -> IngestResult:
+    from parquet_variant.parquet.ingest import ingest
+
+    return ingest(sources, dest, **options)
+
+
+def _on_spark(sources: list[str], dest: str, options: dict[str, Any]) -> IngestResult:
+    from parquet_variant.spark.ingest import ingest
+    from parquet_variant.spark.session import local_session
+
+    options["progress"]("start Spark", 0, 1)
+    session = local_session()
+    try:
+        return ingest(session, sources, dest, **options)
+    finally:
+        session.stop()
+
+
+def _report(result: IngestResult, as_json: bool) -> None:
+    from parquet_variant.cli.output import human_bytes, print_json
+
+    if as_json:
+        print_json(result.to_dict())
+        return
+    files = f"{len(result.files)} file" + ("s" if len(result.files) != 1 else "")
+    sizes = f"{human_bytes(result.bytes_read)} of JSON, {human_bytes(result.bytes_written)} of Parquet"
+    print(f"{result.rows:,} rows in {files} in {result.dest} ({sizes})")
+    if result.bad_records:
+        print(f"{result.bad_records:,} bad lines in {result.bad_records_path}")
+    if result.schema is not None:
+        print(f"shredded:\n{result.schema}")

@@ -1,0 +1,65 @@
+"""Where a shredding schema comes from at the command line: DDL, a file of DDL or JSON, or a Parquet file.
+
+Owns telling these apart. Leaves reading each to `ShreddingSchema`.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from parquet_variant.schema.shredding_schema import ShreddingSchema
+
+__all__ = ["read_schema"]
+
+_SUFFIXES = (".ddl", ".json", ".parquet", ".sql", ".txt")
+
+
+def read_schema(given: str | None) -> ShreddingSchema | None:
+    """Read what ``--schema`` was given; None stays None.
+
+    Raises
+    ------
+    VariantError
+        For text that is no schema, and for a file that holds none.
+
+    Examples
+    --------
+    >>> read_schema("mag double, place string").to_ddl()
+    'mag double, place string'
+    """
+    from parquet_variant.errors import SchemaError
+    from parquet_variant.schema.shredding_schema import ShreddingSchema
+
+    if given is None:
+        return None
+    text = given
+    # A long DDL text is no file name, and asking for one that long is an error of its own.
+    if len(given) < 1024 and Path(given).is_file():
+        raw = Path(given).read_bytes()
+        if raw.startswith(b"PAR1"):
+            return _of_parquet(given)
+        try:
+            text = raw.decode("utf-8")
+        except UnicodeDecodeError:
+            raise SchemaError(f"{given} is no schema: give DDL or JSON text, or a Parquet file", file=given) from None
+    elif given.endswith(_SUFFIXES):
+        raise SchemaError(f"there is no schema file {given}: check the path, or give DDL such as 'mag double'")
+    text = text.strip()
+    return ShreddingSchema.from_json(text) if text.startswith("{") else ShreddingSchema.from_ddl(text)
+
+
+def _of_parquet(path: str) -> ShreddingSchema:
+    """The schema of a Parquet file's only Variant column."""
+    from parquet_variant.parquet.columns import choose_column
+    from parquet_variant.parquet.files import locate, open_file
+    from parquet_variant.schema.shredding_schema import ShreddingSchema
+
+    (source,) = locate(path)
+    with open_file(source) as file:
+        first, *inner = choose_column(file.schema, None, file.name).path
+        storage = file.reader.schema_arrow.field(first).type
+        for name in inner:
+            storage = storage.field(name).type
+    return ShreddingSchema.from_storage(storage)

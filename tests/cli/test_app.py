@@ -1,0 +1,70 @@
+"""The command itself: help, usage errors, unexpected errors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from parquet_variant.cli import app
+from parquet_variant.cli.app import COMMANDS, main
+
+
+def test_help_names_every_command(variant: Callable[..., object]) -> None:
+    done = variant("--help")
+    assert done.code == 0
+    assert all(f" {name} " in done.out for name in COMMANDS)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_has_help(variant: Callable[..., object], name: str) -> None:
+    done = variant(name, "--help")
+    assert (done.code, done.err) == (0, "")
+    assert f"variant {name}" in done.out
+
+
+def test_version(variant: Callable[..., object]) -> None:
+    done = variant("--version")
+    assert (done.code, done.out) == (0, "parquet-variant 0.1.0\n")
+
+
+@pytest.mark.parametrize(
+    ("words", "wrong", "see"),
+    [
+        (["nope"], "No such command 'nope'", "variant --help"),
+        (["ingest"], "Missing argument 'SRC...'", "variant ingest --help"),
+        (["ingest", "a", "b", "--engine", "dask"], "'dask' is not one of", "variant ingest --help"),
+        (["inspect", "a", "--nope"], "No such option: --nope", "variant inspect --help"),
+    ],
+)
+def test_wrong_usage_is_one_line_and_exit_code_2(
+    variant: Callable[..., object], words: list[str], wrong: str, see: str
+) -> None:
+    done = variant(*words)
+    assert done.code == 2
+    assert wrong in done.error
+    assert f"(see {see})" in done.error
+
+
+def test_an_unexpected_error_is_one_line_unless_debug_is_given(
+    variant: Callable[..., object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken() -> object:
+        raise ZeroDivisionError("a\nb")
+
+    monkeypatch.setattr(app, "build", broken)
+    done = variant("inspect", "x")
+    assert (done.code, done.error) == (
+        1,
+        "unexpected ZeroDivisionError: a b (run it again with --debug to see where)",
+    )
+    with pytest.raises(ZeroDivisionError):
+        main(["inspect", "x", "--debug"])
+
+
+def test_an_interrupt_ends_quietly(variant: Callable[..., object], monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted() -> object:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(app, "build", interrupted)
+    assert variant("inspect", "x").code == 130
