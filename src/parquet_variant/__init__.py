@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 # Public name -> the module that owns it. One line a name; `__getattr__` loads it on first use.
 _OWNERS = {
     "VariantArray": "array.variant_array",
+    "parse_json": "functions.parse_json",
+    "try_parse_json": "functions.try_parse_json",
     "Variant": "encoding.variant",
     "VariantType": "types",
     "VariantError": "errors",
@@ -43,6 +45,8 @@ if TYPE_CHECKING:
     from parquet_variant.array.variant_array import VariantArray as VariantArray
     from parquet_variant.encoding.variant import Variant as Variant
     from parquet_variant.errors import VariantError as VariantError
+    from parquet_variant.functions.parse_json import parse_json as parse_json
+    from parquet_variant.functions.try_parse_json import try_parse_json as try_parse_json
     from parquet_variant.path import VariantPath as VariantPath
     from parquet_variant.schema.shredding_schema import ShreddingSchema as ShreddingSchema
     from parquet_variant.types import VariantType as VariantType

@@ -12,7 +12,6 @@ from parquet_variant.kernels.json_scan import (
     DECIMAL4,
     DECIMAL8,
     DECIMAL16,
-    DOUBLE,
     INT8,
     INT16,
     INT32,

@@ -11,10 +11,11 @@ import numpy as np
 import numpy.typing as npt
 
 from parquet_variant.kernels.compiling import njit
+from parquet_variant.kernels.containers import uint_width
 from parquet_variant.kernels.memory import copy, store_u8, store_uint
 from parquet_variant.kernels.tape import KEY_ADDRESS, KEY_LENGTH, OBJECT, SHAPE_KEY, SHAPE_PARENT, Tape
 
-__all__ = ["Dictionaries", "assign_dictionaries", "uint_width"]
+__all__ = ["Dictionaries", "assign_dictionaries"]
 
 
 class Dictionaries(NamedTuple):
@@ -37,18 +38,6 @@ class Dictionaries(NamedTuple):
     keys: npt.NDArray[np.int64]
     offsets: npt.NDArray[np.int32]
     data: npt.NDArray[np.uint8]
-
-
-@njit(inline=True)
-def uint_width(largest):
-    """The narrowest of 1 to 4 bytes that holds a number."""
-    if largest <= 0xFF:
-        return 1
-    if largest <= 0xFFFF:
-        return 2
-    if largest <= 0xFFFFFF:
-        return 3
-    return 4
 
 
 @njit
@@ -176,9 +165,7 @@ def _assign(nodes, row_start, shapes, rank, order, per_batch, of_row):
             if count == len(dictionary_of):
                 dictionary_of = _grown(dictionary_of, 0)
             dictionary_of[count] = known
-            slots, hashes, starts, values = _add_run(
-                slots, hashes, starts, values, count, found, hashed, run, size
-            )
+            slots, hashes, starts, values = _add_run(slots, hashes, starts, values, count, found, hashed, run, size)
             found = count
             count += 1
         of_row[row] = dictionary_of[found]

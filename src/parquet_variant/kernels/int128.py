@@ -32,9 +32,7 @@ def multiply_add(typing_context: Any, high: Any, low: Any, factor: Any, term: An
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         high, low, factor, term = args
-        number = builder.or_(
-            builder.shl(builder.zext(high, _I128), ir.Constant(_I128, 64)), builder.zext(low, _I128)
-        )
+        number = builder.or_(builder.shl(builder.zext(high, _I128), ir.Constant(_I128, 64)), builder.zext(low, _I128))
         result = builder.add(builder.mul(number, builder.zext(factor, _I128)), builder.zext(term, _I128))
         upper = builder.trunc(builder.lshr(result, ir.Constant(_I128, 64)), _I64)
         return cgutils.pack_array(builder, [upper, builder.trunc(result, _I64)])

@@ -35,8 +35,14 @@ _FAULTS = {
     codes.E_TRUNCATED: ("truncated", "the text ends in the middle of a value"),
     codes.E_UNEXPECTED: ("unexpected", "unexpected character"),
     codes.E_NUMBER: ("bad-number", "expected a digit"),
-    codes.E_ESCAPE: ("bad-escape", 'expected one of \\" \\\\ \\/ \\b \\f \\n \\r \\t or \\u and four hexadecimal digits'),
-    codes.E_SURROGATE: ("lone-surrogate", "a lone surrogate is not a character; on_lone_surrogate='replace' accepts it"),
+    codes.E_ESCAPE: (
+        "bad-escape",
+        'expected one of \\" \\\\ \\/ \\b \\f \\n \\r \\t or \\u and four hexadecimal digits',
+    ),
+    codes.E_SURROGATE: (
+        "lone-surrogate",
+        "a lone surrogate is not a character; on_lone_surrogate='replace' accepts it",
+    ),
     codes.E_UTF8: ("bad-utf8", "the text is not UTF-8"),
     codes.E_CONTROL: ("control-character", "control characters in strings must be escaped"),
     codes.E_DEPTH: ("too-deep", "nested deeper than max_depth"),
@@ -117,6 +123,7 @@ def parse_text(
     options: JsonOptions | None = None,
     *,
     keep_going: bool = False,
+    first_row: int = 0,
 ) -> ParsedRows:
     """Parse stretches of a text, one a row.
 
@@ -132,6 +139,8 @@ def parse_text(
         How to read.
     keep_going
         Whether a bad row becomes null and is listed, or raises.
+    first_row
+        The number of the first row, for errors.
 
     Raises
     ------
@@ -154,7 +163,7 @@ def parse_text(
         options.on_lone_surrogate == "replace", options.max_depth, keep_going, HASH_SEED,
     )  # fmt: skip
     bad = np.flatnonzero(status)
-    faults = [(int(row), _fault(int(status[row]), int(row), int(error_at[row]))) for row in bad]
+    faults = [(first_row + int(row), _fault(int(status[row]), first_row + int(row), int(error_at[row]))) for row in bad]
     if faults and not keep_going:
         raise faults[0][1]
     _round_doubles(nodes, doubles[:double_count], data)
@@ -170,9 +179,7 @@ def _round_doubles(nodes: Int64s, which: Int64s, data: npt.NDArray[np.uint8]) ->
     view, base = memoryview(data), data.ctypes.data
     texts = nodes[which, 1] - base
     lengths = nodes[which, 2]
-    values = [
-        float(bytes(view[at : at + length])) for at, length in zip(texts.tolist(), lengths.tolist(), strict=True)
-    ]
+    values = [float(bytes(view[at : at + length])) for at, length in zip(texts.tolist(), lengths.tolist(), strict=True)]
     nodes[which, 1] = np.array(values, np.float64).view(np.int64)
     nodes[which, 2] = 0
 
@@ -194,6 +201,7 @@ def storage_from_tape(
     per_batch: bool = False,
     max_size: int = MAX_SIZE,
     dictionaries: Dictionaries | None = None,
+    first_row: int = 0,
 ) -> pa.StructArray:
     """Encode a tape as an unshredded storage, or shred it under a schema.
 
@@ -224,7 +232,7 @@ def storage_from_tape(
         dictionaries.keys, len(tape.keys), max_size, sizes, counts, levels,
     )  # fmt: skip
     if status != codes.OK:
-        raise _fault(status, row, 0)
+        raise _fault(status, first_row + row, 0)
     buffers = ColumnBuffers(table, counts, levels)
     fill(
         tape.nodes, tape.row_start, tape.paths, tape.shapes, tape.key_rank, schema_of, table.nodes,
@@ -244,4 +252,3 @@ def metadata_array(dictionaries: Dictionaries) -> pa.DictionaryArray:
         [None, pa.py_buffer(dictionaries.offsets), pa.py_buffer(dictionaries.data)],
     )
     return pa.DictionaryArray.from_arrays(pa.array(dictionaries.of_row), values)
-

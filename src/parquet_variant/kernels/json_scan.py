@@ -95,9 +95,7 @@ def scan_string(pos, end):
             word = load_u64(pos)
             quote = word ^ _QUOTES
             slash = word ^ _BACKSLASHES
-            hits = (
-                ((quote - _ONES) & ~quote) | ((slash - _ONES) & ~slash) | ((word - _SPACES) & ~word) | word
-            ) & _HIGH
+            hits = (((quote - _ONES) & ~quote) | ((slash - _ONES) & ~slash) | ((word - _SPACES) & ~word) | word) & _HIGH
             if hits != 0:
                 pos += trailing_zeros(hits) >> 3
                 break

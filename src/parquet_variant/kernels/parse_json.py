@@ -122,7 +122,11 @@ def _find_key(keys, slots, address, length, hashed):
     at = hashed & mask
     while slots[at] >= 0:
         k = slots[at]
-        if keys[k, KEY_HASH] == hashed and keys[k, KEY_LENGTH] == length and equal(keys[k, KEY_ADDRESS], address, length):
+        if (
+            keys[k, KEY_HASH] == hashed
+            and keys[k, KEY_LENGTH] == length
+            and equal(keys[k, KEY_ADDRESS], address, length)
+        ):
             return k
         at = (at + 1) & mask
     return -1 - at
@@ -170,7 +174,9 @@ def _room_for_pair(table, slots, count, left_column, right_column):
     table = _taller(table)
     slots = empty_slots(len(slots) * 2)
     for row in range(count):
-        slots[-1 - find_pair(table, slots, left_column, right_column, table[row, left_column], table[row, right_column])] = row
+        slots[
+            -1 - find_pair(table, slots, left_column, right_column, table[row, left_column], table[row, right_column])
+        ] = row
     return table, slots
 
 

@@ -14,8 +14,8 @@ from __future__ import annotations
 import numpy as np
 
 from parquet_variant.kernels.cells import (
-    STRING,
     BINARY,
+    STRING,
     UUID,
     exact_cell,
     scalar_size,
@@ -23,7 +23,7 @@ from parquet_variant.kernels.cells import (
     write_scalar,
 )
 from parquet_variant.kernels.compiling import njit
-from parquet_variant.kernels.dictionaries import uint_width
+from parquet_variant.kernels.containers import array_size, begin_array, begin_object, object_size
 from parquet_variant.kernels.json_scan import E_SIZE, OK
 from parquet_variant.kernels.memory import copy, store_u8, store_u32, store_uint
 from parquet_variant.kernels.schema_table import (
@@ -112,8 +112,7 @@ def _object_size(node, nodes, sizes, schema_of, paths, local, partial):
             if field_id > largest:
                 largest = field_id
         kid = nodes[kid, 3]
-    size = 1 + (4 if count > 255 else 1) + count * uint_width(largest) + (count + 1) * uint_width(data) + data
-    return count, size
+    return count, object_size(count, largest, data)
 
 
 @njit
@@ -124,8 +123,7 @@ def _array_size(node, nodes, sizes):
     while kid < end:
         data += sizes[kid]
         kid = nodes[kid, 3]
-    count = nodes[node, 1]
-    return 1 + (4 if count > 255 else 1) + (count + 1) * uint_width(data) + data
+    return array_size(nodes[node, 1], data)
 
 
 @njit
@@ -135,7 +133,9 @@ def _field_ids(dictionary, starts, keys, local):
 
 
 @njit
-def measure(nodes, row_start, paths, schema_of, table, of_row, starts, keys, key_count, max_size, sizes, counts, levels):
+def measure(
+    nodes, row_start, paths, schema_of, table, of_row, starts, keys, key_count, max_size, sizes, counts, levels
+):
     """Fill ``sizes`` (a node), ``counts`` (a schema node) and ``levels`` (entries); returns ``(status, row)``."""
     local = np.zeros(key_count + 1, np.int64)
     current = -1
@@ -159,7 +159,13 @@ def measure(nodes, row_start, paths, schema_of, table, of_row, starts, keys, key
                     if kind < ARRAY:
                         code = table[s, S_CODE]
                         ok, _, _ = exact_cell(
-                            kind, nodes[i, 1], nodes[i, 2], scale_of(tag), code, table[s, S_PRECISION], table[s, S_SCALE]
+                            kind,
+                            nodes[i, 1],
+                            nodes[i, 2],
+                            scale_of(tag),
+                            code,
+                            table[s, S_PRECISION],
+                            table[s, S_SCALE],
                         )
                         if ok:
                             counts[s, C_TYPED_COUNT] += 1
@@ -236,17 +242,7 @@ def _write_object(node, address, nodes, sizes, places, schema_of, paths, local, 
             if field_id > largest:
                 largest = field_id
         kid = nodes[kid, 3]
-    id_width, offset_width = uint_width(largest), uint_width(data)
-    large = 1 if kept > 255 else 0
-    store_u8(address, 2 | ((large << 4 | (id_width - 1) << 2 | (offset_width - 1)) << 2))
-    if large:
-        store_u32(address + 1, kept)
-        ids = address + 5
-    else:
-        store_u8(address + 1, kept)
-        ids = address + 2
-    offsets = ids + kept * id_width
-    values = offsets + (kept + 1) * offset_width
+    ids, id_width, offsets, offset_width, values = begin_object(address, kept, largest, data)
     at = 0
     for j in range(count):
         kid = kids[order[j]]
@@ -271,16 +267,7 @@ def _write_array(node, address, nodes, sizes, places):
     while kid < end:
         data += sizes[kid]
         kid = nodes[kid, 3]
-    width = uint_width(data)
-    large = 1 if count > 255 else 0
-    store_u8(address, 3 | ((large << 2 | (width - 1)) << 2))
-    if large:
-        store_u32(address + 1, count)
-        offsets = address + 5
-    else:
-        store_u8(address + 1, count)
-        offsets = address + 2
-    values = offsets + (count + 1) * width
+    offsets, width, values = begin_array(address, count, data)
     at = 0
     kid = node + 1
     while kid < end:

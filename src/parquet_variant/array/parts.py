@@ -1,0 +1,134 @@
+"""What kernels need of a storage struct, whatever Arrow form it has.
+
+Owns bringing the many forms of a Variant column (dictionary- or run-end-encoded metadata; plain, large and view
+binaries; slices) into the one that kernels read. Leaves what a storage may contain to `schema` and its meaning to
+`VariantArray`.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from parquet_variant.errors import SchemaError
+
+__all__ = ["BinaryParts", "MetadataParts", "binary_parts", "metadata_parts", "valid_bytes"]
+
+
+class BinaryParts(NamedTuple):
+    """A binary array as a kernel reads it.
+
+    Parameters
+    ----------
+    offsets
+        ``int64[n + 1]`` from ``address``.
+    address
+        Where the bytes start.
+    valid
+        A byte an entry, 0 for null; empty if all are valid.
+    owner
+        Keeps the memory alive.
+    """
+
+    offsets: npt.NDArray[np.int64]
+    address: int
+    valid: npt.NDArray[np.uint8]
+    owner: pa.Array
+
+
+class MetadataParts(NamedTuple):
+    """A metadata column: each distinct dictionary once, and which one each row has.
+
+    Parameters
+    ----------
+    indices
+        ``int32[n]``: index into ``dictionary``; -1 for null.
+    dictionary
+        The distinct metadata, plain binary.
+    """
+
+    indices: npt.NDArray[np.int32]
+    dictionary: pa.BinaryArray
+
+
+def valid_bytes(array: pa.Array) -> npt.NDArray[np.uint8]:
+    """A byte an entry, 0 for null; empty if all are valid."""
+    if array.null_count == 0:
+        return np.empty(0, np.uint8)
+    bits = np.frombuffer(array.buffers()[0], np.uint8)
+    return np.unpackbits(bits, count=array.offset + len(array), bitorder="little")[array.offset :]
+
+
+def _plain(array: pa.Array) -> pa.Array:
+    """The array without dictionary, run ends or views."""
+    if isinstance(array, pa.ChunkedArray):
+        array = array.combine_chunks()
+    if isinstance(array.type, pa.BaseExtensionType):
+        array = array.storage
+    if pa.types.is_run_end_encoded(array.type):
+        array = pc.run_end_decode(array)
+    if pa.types.is_dictionary(array.type):
+        array = array.dictionary_decode()
+    if pa.types.is_binary_view(array.type):
+        array = array.cast(pa.large_binary())
+    elif pa.types.is_string_view(array.type):
+        array = array.cast(pa.large_string())
+    return array
+
+
+def binary_parts(array: pa.Array) -> BinaryParts:
+    """The parts of a binary or string array of any form.
+
+    Raises
+    ------
+    SchemaError
+        If the array holds neither bytes nor text.
+    """
+    array = _plain(array)
+    if pa.types.is_null(array.type):
+        array = array.cast(pa.binary())
+    if pa.types.is_fixed_size_binary(array.type):
+        array = array.cast(pa.binary())
+    if pa.types.is_binary(array.type) or pa.types.is_string(array.type):
+        dtype: type[np.signedinteger] = np.int32
+    elif pa.types.is_large_binary(array.type) or pa.types.is_large_string(array.type):
+        dtype = np.int64
+    else:
+        raise SchemaError(f"expected binary or string values, found {array.type}", reason="not-binary")
+    _, offset_buffer, data = array.buffers()
+    if offset_buffer is None or len(array) == 0:
+        offsets = np.zeros(len(array) + 1, np.int64)
+    else:
+        itemsize = np.dtype(dtype).itemsize
+        offsets = np.frombuffer(offset_buffer, dtype, len(array) + 1, array.offset * itemsize).astype(np.int64)
+    return BinaryParts(offsets, data.address if data is not None else 0, valid_bytes(array), array)
+
+
+def metadata_parts(array: pa.Array) -> MetadataParts:
+    """The distinct dictionaries of a metadata column, and the one of each row.
+
+    Raises
+    ------
+    SchemaError
+        If the column does not hold bytes.
+    """
+    if isinstance(array, pa.ChunkedArray):
+        array = array.combine_chunks()
+    if pa.types.is_run_end_encoded(array.type):
+        array = pc.run_end_decode(array)
+    if not pa.types.is_dictionary(array.type):
+        plain = _plain(array)
+        if not (pa.types.is_binary(plain.type) or pa.types.is_large_binary(plain.type)):
+            raise SchemaError(f"expected binary metadata, found {plain.type}", reason="not-binary")
+        array = plain.dictionary_encode()
+    indices = array.indices.cast(pa.int32())
+    if indices.null_count:
+        indices = indices.fill_null(-1)
+    dictionary = _plain(array.dictionary)
+    if pa.types.is_large_binary(dictionary.type):
+        dictionary = dictionary.cast(pa.binary())
+    return MetadataParts(indices.to_numpy(zero_copy_only=False), dictionary)

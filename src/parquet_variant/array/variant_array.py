@@ -1,0 +1,237 @@
+"""`VariantArray`: a column of Variants over Arrow storage, unshredded or shredded.
+
+Owns the storage struct, element access and the Arrow C interface. Leaves layouts to `schema`, batch work to `kernels`
+and the public operations to `functions`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from functools import cached_property
+from typing import Any, overload
+
+import numpy as np
+import pyarrow as pa
+
+from parquet_variant.encoding.variant import Variant
+from parquet_variant.errors import SchemaError
+from parquet_variant.schema.shredding_schema import ShreddingSchema
+from parquet_variant.shredding.layouts.detect import Layout, detect_layout, schema_of_layout
+
+__all__ = ["EXTENSION_METADATA", "EXTENSION_NAME", "VariantArray"]
+
+# Arrow's canonical extension type. It is field metadata here and never a registered pyarrow type: pyarrow's Parquet
+# writer crashes on a Python extension type of this name.
+EXTENSION_NAME = "arrow.parquet.variant"
+EXTENSION_METADATA = {"ARROW:extension:name": EXTENSION_NAME, "ARROW:extension:metadata": ""}
+
+
+class VariantArray:
+    """A column of Variants.
+
+    Parameters
+    ----------
+    storage
+        An Arrow struct with ``metadata`` and ``value``, and ``typed_value`` where it is shredded (or the groups of one
+        of the two draft layouts). Children are found by name. Binary children may be plain, large or views; metadata
+        may be dictionary- or run-end-encoded.
+
+    Raises
+    ------
+    SchemaError
+        If the struct is not a Variant storage.
+
+    Examples
+    --------
+    >>> import parquet_variant as pv
+    >>> array = pv.VariantArray.from_pylist([{"a": 1}, None, "x"])
+    >>> len(array), array.null_count, array.is_shredded
+    (3, 1, False)
+    >>> array[0]["a"].to_python(), array[1]
+    (1, None)
+    """
+
+    __slots__ = ("__dict__", "_storage")
+
+    def __init__(self, storage: pa.StructArray) -> None:
+        if isinstance(storage, pa.ChunkedArray):
+            storage = storage.combine_chunks() if storage.num_chunks else pa.array([], storage.type)
+        if isinstance(storage.type, pa.BaseExtensionType):
+            storage = storage.storage
+        if not pa.types.is_struct(storage.type):
+            raise SchemaError(
+                f"a Variant column is a struct of metadata and value, not {storage.type}; to make one of JSON text use "
+                "parse_json, of other values cast_to_variant",
+                reason="not-a-variant",
+            )
+        self._storage = storage
+        self.__dict__["layout"] = detect_layout(storage.type)
+
+    layout: Layout
+    """``"unshredded"``, ``"final"``, ``"draft-paths"`` or ``"draft-object"``."""
+
+    # -- made from something else
+
+    @classmethod
+    def from_storage(cls, storage: pa.StructArray) -> VariantArray:
+        """The array over a storage struct; the same as the constructor."""
+        return cls(storage)
+
+    @classmethod
+    def from_variants(cls, values: Iterable[Variant | None]) -> VariantArray:
+        """The array of some values, bytes as they are; None is SQL NULL."""
+        rows = [None if v is None else {"metadata": v.metadata, "value": v.value} for v in values]
+        empty = {"metadata": Variant.from_python(None).metadata, "value": b""}
+        metadata = pa.array([(row or empty)["metadata"] for row in rows], pa.binary()).dictionary_encode()
+        value = pa.array([(row or empty)["value"] for row in rows], pa.binary())
+        fields = [pa.field("metadata", metadata.type, nullable=False), pa.field("value", value.type, nullable=False)]
+        mask = pa.array([row is None for row in rows], pa.bool_())
+        return cls(pa.StructArray.from_arrays([metadata, value], fields=fields, mask=mask))
+
+    @classmethod
+    def from_pylist(cls, values: Iterable[Any]) -> VariantArray:
+        """The array of some Python objects; None is SQL NULL (``Variant.from_python(None)`` is a Variant null)."""
+        return cls.from_variants(v if v is None or isinstance(v, Variant) else Variant.from_python(v) for v in values)
+
+    @classmethod
+    def concat(cls, arrays: Iterable[VariantArray]) -> VariantArray:
+        """The arrays one after the other; they must have the same storage type."""
+        return cls(pa.concat_arrays(_unified([array.storage for array in arrays])))
+
+    # -- what it is
+
+    @property
+    def storage(self) -> pa.StructArray:
+        """The Arrow struct itself."""
+        return self._storage
+
+    @property
+    def is_shredded(self) -> bool:
+        """Whether some of the values may be in typed columns."""
+        return self.layout != "unshredded"
+
+    @cached_property
+    def schema(self) -> ShreddingSchema | None:
+        """What is shredded; None for an unshredded array."""
+        return schema_of_layout(self._storage.type) if self.is_shredded else None
+
+    @property
+    def null_count(self) -> int:
+        """Number of SQL NULL rows (a Variant null is a value)."""
+        return int(self._storage.null_count)
+
+    def is_null(self) -> pa.BooleanArray:
+        """Which rows are SQL NULL."""
+        return self._storage.is_null()
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the buffers."""
+        return int(self._storage.nbytes)
+
+    def __len__(self) -> int:
+        return len(self._storage)
+
+    # -- elements
+
+    @overload
+    def __getitem__(self, index: int) -> Variant | None: ...
+    @overload
+    def __getitem__(self, index: slice) -> VariantArray: ...
+    def __getitem__(self, index: int | slice) -> Variant | VariantArray | None:
+        """One value (None for SQL NULL), or a slice.
+
+        Raises
+        ------
+        IndexError
+            If there is no such row.
+        """
+        if isinstance(index, slice):
+            start, stop, step = index.indices(len(self))
+            if step != 1:
+                return self.take(np.arange(start, stop, step))
+            return VariantArray(self._storage.slice(start, max(stop - start, 0)))
+        row = index + len(self) if index < 0 else index
+        if not 0 <= row < len(self):
+            raise IndexError(f"row {index} of {len(self)}")
+        if not self._storage[row].is_valid:
+            return None
+        one = VariantArray(self._storage.slice(row, 1)).to_unshredded()._storage
+        # Never .as_py() on the struct: it would copy every child.
+        return Variant(one.field("metadata")[0].as_py(), one.field("value")[0].as_py())
+
+    def __iter__(self) -> Iterator[Variant | None]:
+        plain = self.to_unshredded()._storage
+        valid = plain.is_valid().to_pylist()
+        metadata, value = plain.field("metadata"), plain.field("value")
+        for row, present in enumerate(valid):
+            yield Variant(metadata[row].as_py(), value[row].as_py()) if present else None
+
+    def take(self, indices: Any) -> VariantArray:
+        """The rows at some indices, in their order."""
+        return VariantArray(self._storage.take(pa.array(indices, pa.int64())))
+
+    def filter(self, mask: Any) -> VariantArray:
+        """The rows where the mask is true."""
+        return VariantArray(self._storage.filter(pa.array(mask, pa.bool_())))
+
+    def to_pylist(self) -> list[Any]:
+        """Python objects; None for SQL NULL and for Variant null."""
+        return [None if value is None else value.to_python() for value in self]
+
+    def to_unshredded(self) -> VariantArray:
+        """The same values without typed columns; the array itself if there are none.
+
+        Raises
+        ------
+        ConflictError
+            If the columns contradict each other.
+        """
+        if not self.is_shredded:
+            return self
+        from parquet_variant.array.unshredding import unshredded_storage
+
+        return VariantArray(unshredded_storage(self._storage, self.layout))
+
+    # -- comparison and text
+
+    def equals(self, other: VariantArray) -> bool:
+        """Whether both hold equal values by meaning, row by row, whatever the layout."""
+        return len(self) == len(other) and all(a == b for a, b in zip(self, other, strict=True))
+
+    def __eq__(self, other: object) -> bool:
+        return self.equals(other) if isinstance(other, VariantArray) else NotImplemented
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        shown = ", ".join("NULL" if value is None else value.to_json() for value in self[:3])
+        more = ", …" if len(self) > 3 else ""
+        return f"<VariantArray {self.layout}, {len(self)} rows: [{shown}{more}]>"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return VariantArray, (self._storage,)
+
+    # -- Arrow's PyCapsule interface
+
+    @property
+    def arrow_field(self) -> pa.Field:
+        """The field that a table needs for this column: the storage type, with the extension's name as metadata."""
+        return pa.field("", self._storage.type, metadata=EXTENSION_METADATA)
+
+    def __arrow_c_schema__(self) -> Any:
+        return self.arrow_field.__arrow_c_schema__()
+
+    def __arrow_c_array__(self, requested_schema: Any = None) -> tuple[Any, Any]:
+        # The storage's own array capsule, and the schema capsule that names the extension.
+        _, array = self._storage.__arrow_c_array__()
+        return self.__arrow_c_schema__(), array
+
+
+def _unified(storages: list[pa.StructArray]) -> list[pa.StructArray]:
+    """The storages with plain metadata where their dictionaries differ in type."""
+    if len({storage.type for storage in storages}) > 1:
+        raise SchemaError(
+            "the arrays have different storage types; unshred or shred them alike first", reason="different-storage"
+        )
+    return storages

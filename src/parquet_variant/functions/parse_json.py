@@ -1,0 +1,150 @@
+"""`parse_json`: JSON text to Variants.
+
+Owns the public operation over text and over arrays of text. Leaves one value to `encoding.json_reader` and batches to
+`kernels.json_batch`.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal, overload
+
+import numpy as np
+import pyarrow as pa
+
+from parquet_variant.array.parts import binary_parts
+from parquet_variant.array.variant_array import VariantArray
+from parquet_variant.encoding.variant import Variant
+from parquet_variant.errors import JsonError, SchemaError
+from parquet_variant.functions.arrow_input import as_arrow
+from parquet_variant.schema.shredding_schema import ShreddingSchema
+
+__all__ = ["parse_json", "parse_json_array"]
+
+# Text of one kernel call: bounds the node table, and keeps every column below Arrow's 2 GiB of 32-bit offsets.
+_CHUNK_BYTES = 256 << 20
+
+
+@overload
+def parse_json(source: str | bytes, **options: Any) -> Variant: ...
+@overload
+def parse_json(source: Any, **options: Any) -> VariantArray: ...
+def parse_json(
+    source: Any,
+    *,
+    schema: ShreddingSchema | str | None = None,
+    dictionary: Literal["row", "batch"] = "row",
+    **options: Any,
+) -> Variant | VariantArray:
+    """Parse JSON text (RFC 8259).
+
+    Parameters
+    ----------
+    source
+        Text gives a `Variant`. An array of text (pyarrow, polars, a list) gives a `VariantArray`; null stays SQL NULL.
+    schema
+        For arrays: what to shred at once, as a `ShreddingSchema` or DDL; the same result as `shred_variant` after
+        parsing, in less time.
+    dictionary
+        For arrays: ``"row"`` gives each distinct key set its own metadata, so that a value's bytes do not depend on its
+        neighbours; ``"batch"`` makes one for all rows.
+    **options
+        ``floats="decimal" | "double"``, ``on_duplicate_key="last" | "error"``,
+        ``on_lone_surrogate="error" | "replace"``, ``max_depth=1000``, ``max_size=128 MiB``; see
+        `parquet_variant.kernels.json_batch.JsonOptions`.
+
+    Raises
+    ------
+    JsonError
+        With the row (for arrays), the byte offset in its text, and what was expected there.
+
+    Examples
+    --------
+    >>> import parquet_variant as pv
+    >>> pv.parse_json('{"a": 1.50}').to_python()
+    {'a': Decimal('1.50')}
+    >>> pv.parse_json(['{"a": 1}', None, '[]']).to_pylist()
+    [{'a': 1}, None, []]
+    >>> pv.parse_json(['{"a": 1}', '{"a": tru}'])
+    Traceback (most recent call last):
+    ...
+    parquet_variant.errors.JsonError: expected a JSON value (row 1, byte offset 6)
+    """
+    if isinstance(source, str | bytes):
+        from parquet_variant.encoding.json_reader import parse_json as parse_one
+
+        return parse_one(source, **options)
+    return parse_json_array(source, schema=schema, per_batch=dictionary == "batch", keep_going=False, options=options)[
+        0
+    ]
+
+
+def parse_json_array(
+    source: Any,
+    *,
+    schema: ShreddingSchema | str | None,
+    per_batch: bool,
+    keep_going: bool,
+    options: dict[str, Any],
+) -> tuple[VariantArray, list[tuple[int, JsonError]]]:
+    """Parse an array of text; with ``keep_going`` bad rows are null, and listed with their errors."""
+    from parquet_variant.kernels.json_batch import JsonOptions, parse_text, storage_from_tape
+
+    if isinstance(schema, str):
+        schema = ShreddingSchema.from_ddl(schema)
+    text = as_arrow(source, pa.string())
+    try:
+        offsets, address, valid, owner = binary_parts(text)
+    except SchemaError:
+        raise SchemaError(
+            f"parse_json takes text, not {text.type}; for other values use cast_to_variant", reason="not-text"
+        ) from None
+    json_options = JsonOptions(**options)
+    storages, faults = [], []
+    for start, stop in _chunks(offsets):
+        base = int(offsets[start])
+        data = _view(address + base, int(offsets[stop]) - base, owner)
+        some = offsets[start : stop + 1] - base
+        parsed = parse_text(
+            data,
+            some[:-1],
+            some[1:],
+            valid[start:stop] if len(valid) else None,
+            json_options,
+            keep_going=keep_going,
+            first_row=start,
+        )
+        faults.extend(parsed.faults)
+        storages.append(
+            storage_from_tape(parsed.tape, schema, per_batch=per_batch, max_size=json_options.max_size, first_row=start)
+        )
+    storage = storages[0] if len(storages) == 1 else _joined(storages)
+    return VariantArray(storage), faults
+
+
+def _chunks(offsets: np.ndarray[Any, Any]) -> list[tuple[int, int]]:
+    """Runs of rows that hold at most the text of one kernel call, or one row each where a row is longer."""
+    rows = len(offsets) - 1
+    chunks, start = [], 0
+    while start < rows:
+        stop = int(np.searchsorted(offsets, offsets[start] + _CHUNK_BYTES, side="right")) - 1
+        stop = min(max(stop, start + 1), rows)
+        chunks.append((start, stop))
+        start = stop
+    return chunks or [(0, 0)]
+
+
+def _view(address: int, size: int, owner: pa.Array) -> np.ndarray[Any, Any]:
+    """The bytes at an address as a NumPy array that keeps their owner alive."""
+    if size == 0:
+        return np.empty(0, np.uint8)
+    return np.frombuffer(pa.foreign_buffer(address, size, base=owner), np.uint8)
+
+
+def _joined(storages: list[pa.StructArray]) -> pa.StructArray:
+    """One storage of several; values get 64-bit offsets where they outgrow 2 GiB."""
+    if sum(storage.nbytes for storage in storages) > 1 << 31:
+        wide = pa.struct(
+            [field.with_type(pa.large_binary()) if field.name == "value" else field for field in storages[0].type]
+        )
+        storages = [storage.cast(wide) for storage in storages]
+    return pa.concat_arrays(storages)

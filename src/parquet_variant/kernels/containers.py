@@ -1,0 +1,67 @@
+"""Writing the headers of objects and arrays inside kernels.
+
+Owns the byte layout of containers in the writing direction (spec: "Value Data for Object", "Value Data for Array").
+Leaves the order of fields and the values to its callers.
+"""
+
+from __future__ import annotations
+
+from parquet_variant.kernels.compiling import njit
+from parquet_variant.kernels.memory import store_u8, store_u32
+
+__all__ = ["array_size", "begin_array", "begin_object", "object_size", "uint_width"]
+
+
+@njit(inline=True)
+def uint_width(largest):
+    """The narrowest of 1 to 4 bytes that holds a number."""
+    if largest <= 0xFF:
+        return 1
+    if largest <= 0xFFFF:
+        return 2
+    if largest <= 0xFFFFFF:
+        return 3
+    return 4
+
+
+@njit
+def object_size(count, largest_id, data):
+    """Bytes of an object with ``data`` bytes of values."""
+    return 1 + (4 if count > 255 else 1) + count * uint_width(largest_id) + (count + 1) * uint_width(data) + data
+
+
+@njit
+def array_size(count, data):
+    """Bytes of an array with ``data`` bytes of values."""
+    return 1 + (4 if count > 255 else 1) + (count + 1) * uint_width(data) + data
+
+
+@njit
+def begin_object(at, count, largest_id, data):
+    """Write header and count; returns ``(ids, id_width, offsets, offset_width, values)``, addresses to fill."""
+    id_width, offset_width = uint_width(largest_id), uint_width(data)
+    large = 1 if count > 255 else 0
+    store_u8(at, 2 | ((large << 4 | (id_width - 1) << 2 | (offset_width - 1)) << 2))
+    if large:
+        store_u32(at + 1, count)
+        ids = at + 5
+    else:
+        store_u8(at + 1, count)
+        ids = at + 2
+    offsets = ids + count * id_width
+    return ids, id_width, offsets, offset_width, offsets + (count + 1) * offset_width
+
+
+@njit
+def begin_array(at, count, data):
+    """Write header and count; returns ``(offsets, offset_width, values)``, addresses to fill."""
+    width = uint_width(data)
+    large = 1 if count > 255 else 0
+    store_u8(at, 3 | ((large << 2 | (width - 1)) << 2))
+    if large:
+        store_u32(at + 1, count)
+        offsets = at + 5
+    else:
+        store_u8(at + 1, count)
+        offsets = at + 2
+    return offsets, width, offsets + (count + 1) * width
