@@ -1,0 +1,307 @@
+"""Bounds by path of a Variant column: what a table's log may say of a file's values.
+
+Owns which paths may have bounds, the Variants that bound them, and cutting long texts so that they still bound. Leaves
+where counts and extremes of a leaf column come from to its caller (a file's footer, or `array_facts` for arrays in
+memory), and the form in a log to the table formats.
+
+A path has bounds only if it is a primitive of one type wherever it occurs (a missing path has no type; a Variant null
+has another), does not go through an array, is not binary, and held no NaN.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from parquet_variant.array.variant_array import VariantArray
+from parquet_variant.encoding.scalars import encode_scalar
+from parquet_variant.encoding.variant import Variant
+from parquet_variant.errors import SchemaError
+from parquet_variant.path import VariantPath
+from parquet_variant.schema.shredding_schema import ShreddingSchema
+from parquet_variant.types import TYPES, BasicType, VariantType, decimal_type_for_precision
+
+__all__ = [
+    "TEXT_LENGTH",
+    "Bounds",
+    "LeafFacts",
+    "array_facts",
+    "lower_text",
+    "residual_objects",
+    "shredded_bounds",
+    "upper_text",
+]
+
+# Characters that a bound of a text keeps.
+TEXT_LENGTH = 32
+
+_EMPTY_METADATA = Variant.from_python(None).metadata
+_LAST_CHARACTER = 0x10FFFF
+_FIRST_SURROGATE, _LAST_SURROGATE = 0xD800, 0xDFFF
+_KIND = {row.arrow: row.type for row in TYPES.values() if row.arrow is not None and row.precision is None}
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """A Variant that no value at a path is below, and one that none is above; both of the path's type.
+
+    A long text whose cut-off form cannot be raised has no upper bound.
+    """
+
+    lower: Variant | None
+    upper: Variant | None
+
+
+class LeafFacts(Protocol):
+    """What is known of a leaf column: entries, how many of them are null, and Arrow scalars that bound the rest.
+
+    A column that holds NaN must have no bounds.
+    """
+
+    @property
+    def values(self) -> int:
+        """Number of entries, nulls included."""
+
+    @property
+    def nulls(self) -> int | None:
+        """Number of nulls, through whatever parent; None if unknown."""
+
+    @property
+    def lower(self) -> pa.Scalar | None:
+        """No value is below it; None if unknown."""
+
+    @property
+    def upper(self) -> pa.Scalar | None:
+        """No value is above it; None if unknown."""
+
+
+@dataclass(frozen=True, slots=True)
+class _ArrayFacts:
+    values: int
+    nulls: int | None
+    lower: pa.Scalar | None = None
+    upper: pa.Scalar | None = None
+
+
+Facts = Callable[[tuple[str, ...]], "LeafFacts | None"]
+
+
+def shredded_bounds(
+    schema: ShreddingSchema,
+    facts: Facts,
+    *,
+    unsafe: Collection[VariantPath] = (),
+    text_length: int = TEXT_LENGTH,
+    limit: int | None = None,
+) -> dict[VariantPath, Bounds]:
+    r"""The bounds of every path that may have some, in the order of the schema.
+
+    Parameters
+    ----------
+    schema
+        What is shredded.
+    facts
+        Given the place of a leaf below the column (``("typed_value", "a", "value")``), what is known of it; None if
+        there is no such leaf.
+    unsafe
+        Places of objects (see `residual_objects`) below which nothing can be said.
+    text_length
+        How many characters of a text a bound keeps.
+    limit
+        How many paths to give at most.
+
+    Returns
+    -------
+    dict
+        `Bounds` by path.
+
+    Examples
+    --------
+    >>> storage = pa.array(
+    ...     [{"metadata": b"\x01\x00\x00", "value": None, "typed_value": n} for n in (3, 1)],
+    ...     pa.struct({"metadata": pa.binary(), "value": pa.binary(), "typed_value": pa.int64()}),
+    ... )
+    >>> array = VariantArray.from_storage(storage)
+    >>> {str(k): (b.lower.to_python(), b.upper.to_python()) for k, b in
+    ...  shredded_bounds(array.schema, array_facts(array)).items()}
+    {'$': (1, 3)}
+    """
+    found: dict[VariantPath, Bounds] = {}
+    for path, node in schema.walk():
+        if node.type is None or path.has_wildcard or any(_inside(path, place) for place in unsafe):
+            continue
+        if limit is not None and len(found) >= limit:
+            break
+        place = _place(path)
+        typed, rest = facts((*place, "typed_value")), facts((*place, "value"))
+        if rest is not None and rest.nulls != rest.values:
+            continue
+        if typed is None or typed.nulls == typed.values or typed.lower is None or typed.upper is None:
+            continue
+        bounds = _bounds(typed.lower, typed.upper, node.type, text_length)
+        if bounds is not None:
+            found[path] = bounds
+    return found
+
+
+def array_facts(column: VariantArray) -> Facts:
+    """What an array in memory tells of its own leaf columns.
+
+    Parameters
+    ----------
+    column
+        A shredded array of the final layout.
+
+    Returns
+    -------
+    callable
+        As `shredded_bounds` wants it.
+    """
+
+    def facts(place: tuple[str, ...]) -> LeafFacts | None:
+        leaf = _below(column.storage, place)
+        if leaf is None:
+            return None
+        nulls = leaf.null_count
+        if nulls == len(leaf) or place[-1] == "value":
+            return _ArrayFacts(len(leaf), nulls)
+        if pa.types.is_floating(leaf.type) and pc.any(pc.is_nan(leaf)).as_py():
+            return _ArrayFacts(len(leaf), nulls)
+        return _ArrayFacts(len(leaf), nulls, *_extremes(leaf))
+
+    return facts
+
+
+def residual_objects(column: VariantArray) -> frozenset[VariantPath]:
+    """Places of shredded objects where some row keeps a whole object in ``value``.
+
+    The specification wants such an object in ``typed_value``, so this package never writes one; an array from elsewhere
+    may hold one, and then the typed columns below do not tell of every row.
+
+    Examples
+    --------
+    >>> residual_objects(VariantArray.from_pylist([{"a": 1}]))
+    frozenset()
+    """
+    if column.schema is None:
+        return frozenset()
+    return frozenset(
+        path
+        for path, node in column.schema.walk()
+        if node.kind == "object" and not path.has_wildcard and _keeps_object(column.storage, path)
+    )
+
+
+def lower_text(text: str, length: int = TEXT_LENGTH) -> str:
+    """A text that is not above `text`, of at most `length` characters.
+
+    Examples
+    --------
+    >>> lower_text("abcdef", 3)
+    'abc'
+    """
+    return text[:length]
+
+
+def upper_text(text: str, length: int = TEXT_LENGTH) -> str | None:
+    r"""A text that is not below `text`, of at most `length` characters; None if there is none.
+
+    Examples
+    --------
+    >>> upper_text("abcdef", 3), upper_text("abc", 3), upper_text("a\U0010ffffz", 2)
+    ('abd', 'abc', 'b')
+    >>> upper_text("\U0010ffffz", 1) is None
+    True
+    """
+    if len(text) <= length:
+        return text
+    for end in range(length, 0, -1):
+        code = ord(text[end - 1])
+        if code < _LAST_CHARACTER:
+            # The next character: surrogates are none. Order by code points is order by UTF-8 bytes.
+            code = _LAST_SURROGATE + 1 if code + 1 == _FIRST_SURROGATE else code + 1
+            return text[: end - 1] + chr(code)
+    return None
+
+
+def _bounds(lower: pa.Scalar, upper: pa.Scalar, arrow: pa.DataType, text_length: int) -> Bounds | None:
+    if pa.types.is_binary(arrow):
+        return None
+    if not pa.types.is_string(arrow):
+        return Bounds(_variant(lower, arrow), _variant(upper, arrow))
+    raised = upper_text(upper.as_py(), text_length)
+    low = _variant(pa.scalar(lower_text(lower.as_py(), text_length)), arrow)
+    return Bounds(low, None if raised is None else _variant(pa.scalar(raised), arrow))
+
+
+def _variant(scalar: pa.Scalar, arrow: pa.DataType) -> Variant:
+    if pa.types.is_decimal(arrow):
+        unscaled = int(scalar.as_py().scaleb(arrow.scale, _wide()))
+        return Variant(
+            _EMPTY_METADATA, encode_scalar(decimal_type_for_precision(arrow.precision), (unscaled, arrow.scale))
+        )
+    kind = _KIND.get(arrow)
+    if kind is None:
+        raise SchemaError(f"no Variant type is stored as {arrow}", reason="unsupported-type")
+    if pa.types.is_temporal(arrow):
+        raw: Any = scalar.value
+    elif kind == VariantType.UUID:
+        raw = scalar.as_py().bytes
+    else:
+        raw = scalar.as_py()
+    return Variant(_EMPTY_METADATA, encode_scalar(kind, raw))
+
+
+def _wide() -> Any:
+    from decimal import Context
+
+    return Context(prec=80)
+
+
+def _extremes(leaf: pa.Array) -> tuple[pa.Scalar, pa.Scalar]:
+    kind = leaf.type
+    if kind == pa.uuid():
+        found = pc.min_max(leaf.storage.cast(pa.binary()))
+        return tuple(found[name].cast(pa.binary(16)).cast(kind) for name in ("min", "max"))
+    found = pc.min_max(leaf)
+    return found["min"], found["max"]
+
+
+def _below(storage: pa.Array, place: tuple[str, ...]) -> pa.Array | None:
+    """A child of a struct, null where any struct above it is."""
+    for name in place:
+        if not pa.types.is_struct(storage.type) or storage.type.get_field_index(name) < 0:
+            return None
+        storage = pc.struct_field(storage, name)
+    return storage
+
+
+def _place(path: VariantPath) -> tuple[str, ...]:
+    """Where the storage has the group of a path without wildcards."""
+    return tuple(part for name in path.segments for part in ("typed_value", str(name)))
+
+
+def _inside(path: VariantPath, place: VariantPath) -> bool:
+    return path.segments[: len(place)] == place.segments
+
+
+def _keeps_object(storage: pa.StructArray, path: VariantPath) -> bool:
+    place = _place(path)
+    value, typed = _below(storage, (*place, "value")), _below(storage, (*place, "typed_value"))
+    if value is None or typed is None:
+        return False
+    alone = pc.and_(value.is_valid(), typed.is_null())
+    return any(first & 0b11 == BasicType.OBJECT for first in _first_bytes(value.filter(alone)))
+
+
+def _first_bytes(values: pa.Array) -> Iterator[int]:
+    values = values.cast(pa.large_binary())
+    offsets = np.frombuffer(values.buffers()[1], dtype=np.int64)[values.offset : values.offset + len(values) + 1]
+    data = np.frombuffer(values.buffers()[2] or b"", dtype=np.uint8)
+    starts = offsets[:-1][np.diff(offsets) > 0]
+    yield from data[starts].tolist()
