@@ -12,11 +12,11 @@ import pytest
 
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import ConflictError, SchemaError, VariantError
+from parquet_variant.layouts import draft_object, draft_paths, final
+from parquet_variant.layouts.rows import array_of_rows, rows_of_array
 from parquet_variant.schema.draft_object_storage import object_storage_type
 from parquet_variant.schema.draft_paths_storage import paths_storage_type
 from parquet_variant.schema.shredding_schema import ShreddingSchema
-from parquet_variant.shredding.layouts import draft_object, draft_paths, final
-from parquet_variant.shredding.layouts.rows import array_of_rows, rows_of_array
 
 _ROOT = Path(__file__).resolve().parents[2]
 _CORPUS = Path(os.environ.get("PARQUET_TEST_DATA") or _ROOT / "../shared/parquet-testing") / "shredded_variant"

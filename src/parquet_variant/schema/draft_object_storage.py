@@ -2,7 +2,7 @@
 
 Owns its canonical shape and how it is read (spark-encoding-and-shredding-draft-2, "Parquet Layout"): every group, the
 top one included, has one or more of the four, all optional; names that start with ``_`` are ignored, any other extra
-field is refused. Leaves the values to `shredding.layouts.draft_object`.
+field is refused. Leaves the values to `layouts.draft_object`.
 """
 
 from __future__ import annotations

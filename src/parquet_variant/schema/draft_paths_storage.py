@@ -3,7 +3,7 @@
 Owns its canonical shape and how a struct is told apart into leaves, objects and arrays (spark-shredding-draft-1-paths,
 "Parquet Layout"). A group is a leaf if it has a binary ``untyped_value`` or a ``typed_value`` that is not nested; a
 leaf whose ``typed_value`` is nested needs the ``untyped_value`` to be one. Leaves the values to
-`shredding.layouts.draft_paths`.
+`layouts.draft_paths`.
 """
 
 from __future__ import annotations

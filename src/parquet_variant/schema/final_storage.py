@@ -3,7 +3,7 @@
 Owns its canonical shape and which other shapes are read (spec: parquet-variant-shredding, "Value Shredding" to
 "Nesting"): fields found by name; ``value`` or ``typed_value`` may be missing from the file; groups may be optional
 though they should be required; names that start with ``_`` are ignored, any other extra field is refused. Leaves the
-values to `shredding.layouts.final` and the Parquet types to `parquet.validate`.
+values to `layouts.final` and the Parquet types to `parquet.validate`.
 """
 
 from __future__ import annotations

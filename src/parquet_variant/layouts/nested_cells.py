@@ -12,8 +12,8 @@ from typing import Any
 import pyarrow as pa
 
 from parquet_variant.encoding.variant import Variant
-from parquet_variant.shredding.layouts.trees import VARIANT_NULL, Tree, fields_of_object
-from parquet_variant.shredding.layouts.typed_values import cell_of, variant_of
+from parquet_variant.layouts.trees import VARIANT_NULL, Tree, fields_of_object
+from parquet_variant.layouts.typed_values import cell_of, variant_of
 from parquet_variant.types import VariantType
 
 __all__ = ["nested_cell_of", "tree_of_nested_cell"]

@@ -16,12 +16,12 @@ import pyarrow as pa
 
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import SchemaError
+from parquet_variant.layouts.conflicts import OnConflict, Policy
+from parquet_variant.layouts.trees import VARIANT_NULL, Tree, compact, fields_of_object, is_null
+from parquet_variant.layouts.typed_values import cell_of, variant_of
 from parquet_variant.path import WILDCARD, VariantPath
 from parquet_variant.schema.draft_object_storage import ObjectNode, object_plan, object_storage_type
 from parquet_variant.schema.shredding_schema import ShreddingSchema
-from parquet_variant.shredding.layouts.conflicts import OnConflict, Policy
-from parquet_variant.shredding.layouts.trees import VARIANT_NULL, Tree, compact, fields_of_object, is_null
-from parquet_variant.shredding.layouts.typed_values import cell_of, variant_of
 from parquet_variant.types import VariantType
 
 __all__ = ["reconstruct", "shred_value"]

@@ -2,6 +2,7 @@
 
 ``final``: ``metadata``, ``value``, ``typed_value`` (Parquet's specification). ``draft_paths``: ``value``, ``metadata``,
 ``paths`` (Spark's first draft). ``draft_object``: ``untyped_value``, ``object``, ``array``, ``typed_value`` (Spark's
-second draft). Each has ``shred_value`` and ``reconstruct``; `detect` tells them apart, `rows` carries rows to Arrow and
-back, `convert` works on whole arrays. Leaves the storage types to `schema` and the fast twin of ``final`` to `kernels`.
+second draft). Each has ``shred_value`` and ``reconstruct``; `rows` carries rows to Arrow and back, `storages` does
+whole storage arrays. Leaves the storage types and which layout one has to `schema`, and the fast twin of ``final`` to
+`kernels`.
 """

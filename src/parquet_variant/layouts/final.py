@@ -16,12 +16,12 @@ import pyarrow as pa
 
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import MalformedVariantError
+from parquet_variant.layouts.conflicts import OnConflict, Policy
+from parquet_variant.layouts.trees import VARIANT_NULL, Tree, fields_of_object, joined
+from parquet_variant.layouts.typed_values import cell_of, variant_of
 from parquet_variant.path import VariantPath
 from parquet_variant.schema.final_storage import schema_of_final
 from parquet_variant.schema.shredding_schema import ShreddingSchema
-from parquet_variant.shredding.layouts.conflicts import OnConflict, Policy
-from parquet_variant.shredding.layouts.trees import VARIANT_NULL, Tree, fields_of_object, joined
-from parquet_variant.shredding.layouts.typed_values import cell_of, variant_of
 from parquet_variant.types import VariantType
 
 __all__ = ["reconstruct", "shred_value"]

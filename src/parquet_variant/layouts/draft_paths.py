@@ -17,12 +17,12 @@ import pyarrow as pa
 
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import MalformedVariantError, SchemaError
+from parquet_variant.layouts.conflicts import OnConflict, Policy
+from parquet_variant.layouts.nested_cells import nested_cell_of, tree_of_nested_cell
+from parquet_variant.layouts.trees import VARIANT_NULL, Tree, compact, fields_of_object, is_null
 from parquet_variant.path import VariantPath
 from parquet_variant.schema.draft_paths_storage import PathsNode, paths_plan, paths_storage_type
 from parquet_variant.schema.shredding_schema import ShreddingSchema
-from parquet_variant.shredding.layouts.conflicts import OnConflict, Policy
-from parquet_variant.shredding.layouts.nested_cells import nested_cell_of, tree_of_nested_cell
-from parquet_variant.shredding.layouts.trees import VARIANT_NULL, Tree, compact, fields_of_object, is_null
 from parquet_variant.types import VariantType
 
 __all__ = ["reconstruct", "shred_value"]

@@ -1,0 +1,148 @@
+"""Whole storage arrays between layouts, value by value.
+
+Owns the loop over rows, and the row number in errors. The drafts have no faster way; for the final layout `kernels` is
+the fast one and this the reference.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from types import ModuleType
+
+import pyarrow as pa
+
+from parquet_variant.encoding.metadata import EMPTY_METADATA
+from parquet_variant.encoding.variant import Variant
+from parquet_variant.errors import VariantError
+from parquet_variant.layouts import draft_object, draft_paths, final
+from parquet_variant.layouts.conflicts import OnConflict
+from parquet_variant.layouts.rows import array_of_rows, rows_of_array
+from parquet_variant.schema.draft_object_storage import object_storage_type
+from parquet_variant.schema.draft_paths_storage import paths_storage_type
+from parquet_variant.schema.final_storage import final_storage_type
+from parquet_variant.schema.layout import Layout, detect_layout
+from parquet_variant.schema.shredding_schema import ShreddingSchema
+
+__all__ = ["shredded_storage", "storage_type_of", "unshredded_storage", "variants_of_storage"]
+
+_MODULES: dict[Layout, ModuleType] = {
+    "unshredded": final,
+    "final": final,
+    "draft-paths": draft_paths,
+    "draft-object": draft_object,
+}
+
+
+def storage_type_of(schema: ShreddingSchema, layout: Layout) -> pa.StructType:
+    """Give the storage struct of a schema in a layout.
+
+    Raises
+    ------
+    VariantError
+        For the name of no layout.
+
+    Examples
+    --------
+    >>> print(storage_type_of(ShreddingSchema.from_ddl("bigint"), "draft-object"))
+    struct<untyped_value: binary, typed_value: int64>
+    """
+    if layout == "draft-paths":
+        return paths_storage_type(schema)
+    if layout == "draft-object":
+        return object_storage_type(schema)
+    if layout not in _MODULES:
+        raise VariantError(f"{layout!r} is no layout; there are {', '.join(_MODULES)}", reason="bad-option")
+    return final_storage_type(schema if layout == "final" else ShreddingSchema.variant())
+
+
+def variants_of_storage(storage: pa.StructArray, on_conflict: OnConflict = "error") -> list[Variant | None]:
+    """Give the values of a storage array of any layout; None is SQL NULL.
+
+    Parameters
+    ----------
+    storage
+        The struct array.
+    on_conflict
+        ``"error"`` or ``"typed"``; see `conflicts`.
+
+    Raises
+    ------
+    VariantError
+        What ``reconstruct`` of the layout raises, with the row.
+
+    Examples
+    --------
+    >>> storage = pa.array([{"untyped_value": None, "typed_value": 1}, None], pa.struct(
+    ...     {"untyped_value": pa.binary(), "typed_value": pa.int64()}))
+    >>> variants_of_storage(storage)
+    [<Variant int64: 1>, None]
+    """
+    layout = _MODULES[detect_layout(storage.type)]
+    values = []
+    for number, row in enumerate(rows_of_array(storage)):
+        try:
+            values.append(layout.reconstruct(row, storage.type, on_conflict))
+        except VariantError as error:
+            error.at(row=number)
+            raise
+    return values
+
+
+def shredded_storage(
+    variants: Iterable[Variant | None], schema: ShreddingSchema | pa.StructType, layout: Layout
+) -> pa.StructArray:
+    """Make the storage array of some values in a layout.
+
+    Parameters
+    ----------
+    variants
+        The values; None is SQL NULL.
+    schema
+        What is shredded, or a storage type of that layout.
+    layout
+        The layout; ``"unshredded"`` ignores the schema.
+
+    Raises
+    ------
+    VariantError
+        What ``shred_value`` of the layout raises, with the row.
+
+    Examples
+    --------
+    >>> shredded_storage([Variant.from_python(1), None], ShreddingSchema.from_ddl("bigint"), "draft-object").to_pylist()
+    [{'untyped_value': None, 'typed_value': 1}, None]
+    """
+    storage = storage_type_of(schema, layout) if isinstance(schema, ShreddingSchema) else schema
+    rows = []
+    for number, variant in enumerate(variants):
+        try:
+            rows.append(_MODULES[layout].shred_value(variant, storage))
+        except VariantError as error:
+            error.at(row=number)
+            raise
+    return array_of_rows(rows, storage)
+
+
+def unshredded_storage(storage: pa.StructArray, on_conflict: OnConflict = "error") -> pa.StructArray:
+    """Make the unshredded storage array of one in any layout: ``struct<metadata: dictionary, value>``.
+
+    Raises
+    ------
+    VariantError
+        As `variants_of_storage`.
+
+    Examples
+    --------
+    >>> storage = shredded_storage([Variant.from_python(1)], ShreddingSchema.from_ddl("bigint"), "final")
+    >>> unshredded_storage(storage).field("value")[0].as_py().hex()
+    '180100000000000000'
+    """
+    variants = variants_of_storage(storage, on_conflict)
+    metadata = pa.array([EMPTY_METADATA if v is None else v.metadata for v in variants], pa.binary())
+    value = pa.array([b"" if v is None else v.value for v in variants], pa.binary())
+    columns = [metadata.dictionary_encode(), value]
+    fields = [
+        pa.field(name, column.type, nullable=False) for name, column in zip(("metadata", "value"), columns, strict=True)
+    ]
+    mask = pa.array([v is None for v in variants], pa.bool_())
+    return pa.StructArray.from_arrays(columns, fields=fields, mask=mask)
