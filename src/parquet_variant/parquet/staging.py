@@ -24,6 +24,7 @@ Mode: TypeAlias = Literal["error", "append", "overwrite", "ignore"]
 # Names that begin with an underscore are no data to Spark, pyarrow and our own scan.
 BAD_RECORDS = "_bad_records"
 _TEMPORARY = "_temporary"
+_STREAMS = "_streams"
 _SUCCESS = "_SUCCESS"
 
 
@@ -127,6 +128,42 @@ class Staging:
         with filesystem.open_output_stream(f"{root}/{_SUCCESS}"):
             pass
         return [f"{self.dest.rstrip('/')}/{name}" for name in moved]
+
+    def commit_once(self, files: Iterable[StagedFile], stream: str, batch: int) -> None:
+        """Commit a batch of a stream, whose batches come in order and may come again after a failure.
+
+        The names of the files say which batch they are of, and a marker says that it is whole: what an attempt that
+        died left without a marker is removed first, and a batch with a marker is not committed again.
+
+        Parameters
+        ----------
+        files
+            The batch's files.
+        stream
+            A name for the stream that is part of file names and does not change when the stream starts again.
+        batch
+            Number of the batch.
+        """
+        filesystem, root = filesystem_of(self.dest, None)
+        marker = f"{root}/{_STREAMS}/{stream}/{batch}"
+        if filesystem.get_file_info(marker).type == pafs.FileType.File:
+            self.abort()
+            return
+        suffix = f"-{stream}-{batch}.parquet"
+        for info in filesystem.get_file_info(pafs.FileSelector(root, allow_not_found=True)):
+            if info.path.endswith(suffix):
+                filesystem.delete_file(info.path)
+        old = _replaceable(filesystem, root) if self.overwrite else []
+        # A repeated batch may come through another job: the batch, not the job, names the file.
+        moves = {f"{file.name.rsplit('-', 1)[0]}{suffix}": file for file in files}
+        filesystem.create_dir(marker.rpartition("/")[0], recursive=True)
+        for name, file in moves.items():
+            filesystem.move(filesystem_of(file.path, None)[1], f"{root}/{name}")
+        for path in old:
+            filesystem.delete_file(path)
+        with filesystem.open_output_stream(marker):
+            pass
+        self.abort()
 
     def abort(self) -> None:
         """Remove everything that was staged; nothing was visible."""

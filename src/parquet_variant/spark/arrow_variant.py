@@ -15,7 +15,15 @@ import pyarrow.compute as pc
 
 from parquet_variant.array.variant_array import VariantArray
 
-__all__ = ["SPARK_VARIANT", "from_spark", "is_spark_variant", "row_bytes", "slices_by_bytes", "to_spark"]
+__all__ = [
+    "SPARK_VARIANT",
+    "from_spark",
+    "is_spark_variant",
+    "nested_variants",
+    "row_bytes",
+    "slices_by_bytes",
+    "to_spark",
+]
 
 SPARK_VARIANT = pa.struct(
     [
@@ -37,6 +45,33 @@ def is_spark_variant(arrow_type: pa.DataType) -> bool:
         return False
     marks = arrow_type.field(1).metadata or {}
     return [field.name for field in arrow_type] == ["value", "metadata"] and marks.get(b"variant") == b"true"
+
+
+def nested_variants(schema: pa.Schema) -> list[str]:
+    """Dotted Parquet schema paths of the VARIANTs inside structs, lists and maps.
+
+    Examples
+    --------
+    >>> nested_variants(pa.schema({"v": SPARK_VARIANT, "s": pa.struct({"a": SPARK_VARIANT})}))
+    ['s.a']
+    """
+    found: list[str] = []
+
+    def look(kind: pa.DataType, path: str) -> None:
+        if is_spark_variant(kind):
+            found.append(path)
+        elif pa.types.is_struct(kind):
+            for field in kind:
+                look(field.type, f"{path}.{field.name}")
+        elif pa.types.is_list(kind) or pa.types.is_large_list(kind):
+            look(kind.value_type, f"{path}.list.element")
+        elif pa.types.is_map(kind):
+            look(kind.item_type, f"{path}.key_value.value")
+
+    for field in schema:
+        if not is_spark_variant(field.type):
+            look(field.type, field.name)
+    return found
 
 
 def from_spark(array: pa.StructArray) -> VariantArray:

@@ -1,0 +1,60 @@
+"""The data source ``variant``: what Spark calls to read and write directories of Parquet files with Variant columns.
+
+Owns the entry points and their options as users see them. Leaves reading to `batch_reader`, writing to `batch_writer`.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceReader,
+    DataSourceStreamWriter,
+    DataSourceWriter,
+)
+from pyspark.sql.types import StructType
+
+from parquet_variant.spark.batch_writer import BatchWriter, StreamWriter
+from parquet_variant.spark.options import ReadOptions, WriteOptions
+
+__all__ = ["VariantDataSource"]
+
+
+class VariantDataSource(DataSource):
+    """Register it once a session: ``spark.dataSource.register(pv.spark.VariantDataSource)``.
+
+    Reading (``spark.read.format("variant")``): the variant columns are VARIANT, other columns as they are. With the
+    option ``paths``, a JSON object of output column to path and type, the columns are typed and only what they need is
+    read; ``.schema("mag double")`` may give the types instead. Filters on such columns skip files and row groups where
+    ``spark.sql.python.filterPushdown.enabled`` is true.
+
+    Writing (``df.write.format("variant").mode("append")``, or ``"overwrite"``): the VARIANT or JSON string column that
+    the option ``column`` names is shredded, other columns are written as they are. Options: ``schema`` (DDL or JSON of
+    a `ShreddingSchema`; by default each file's is inferred from its first rows), ``layout``, ``compression``,
+    ``compressionLevel``, ``rowGroupBytes``, ``sortBy``, ``bloomFilters``. Spark lets no Python data source be written
+    with other modes; `pv.spark.write` has them.
+    """
+
+    @classmethod
+    def name(cls) -> str:
+        """What `format` takes."""
+        return "variant"
+
+    def schema(self) -> StructType:
+        """The columns of a read for which the user gave no schema."""
+        from parquet_variant.spark.batch_reader import read_schema
+
+        return read_schema(ReadOptions.of(self.options))
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        """Plan a read."""
+        from parquet_variant.spark.batch_reader import BatchReader
+
+        return BatchReader(ReadOptions.of(self.options), schema)
+
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
+        """Begin a write."""
+        return BatchWriter(WriteOptions.of(self.options), schema, overwrite)
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: N802 - Spark's name
+        """Begin to write a stream."""
+        return StreamWriter(WriteOptions.of(self.options), schema, overwrite)

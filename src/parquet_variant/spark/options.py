@@ -1,0 +1,182 @@
+"""The options of the `variant` data source, as Spark hands them over: text by name.
+
+Owns their names, what they mean and the errors for those that nobody knows. Leaves doing what they say to the reader
+and the writer.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from parquet_variant.errors import VariantError
+from parquet_variant.schema.shredding_schema import ShreddingSchema
+
+__all__ = ["ReadOptions", "WriteOptions"]
+
+# What Spark adds by itself, or users give for Spark.
+_OF_SPARK = frozenset({"path", "paths", "checkpointlocation", "queryname", "truncate", "serialization.format"})
+
+
+@dataclass(frozen=True, slots=True)
+class WriteOptions:
+    """The options of a write.
+
+    Parameters
+    ----------
+    path
+        The directory.
+    column
+        The JSON or VARIANT column; by default the only one there is.
+    schema
+        What to shred; None if it is to be inferred from each file's first rows.
+    write
+        Arguments of `VariantWriter`.
+    stream
+        The name under which a stream's batches are remembered at the destination.
+    """
+
+    path: str
+    column: str | None
+    schema: ShreddingSchema | None
+    write: Mapping[str, Any] = field(default_factory=dict)
+    stream: str = ""
+
+    @classmethod
+    def of(cls, options: Mapping[str, str]) -> WriteOptions:
+        """Read the options; names in any case.
+
+        Raises
+        ------
+        VariantError
+            With reason ``"bad-option"`` for an unknown name or a value that cannot be read.
+        """
+        given = _given(options, _WRITE_OPTIONS, "write")
+        write: dict[str, Any] = {}
+        for option, name, read in _FOR_WRITER:
+            if option in given:
+                write[name] = _value(option, given[option], read)
+        layout = given.get("layout", "final")
+        if layout not in ("final", "unshredded"):
+            raise _bad("layout", layout, "use final or unshredded")
+        schema = ShreddingSchema.variant() if layout == "unshredded" else None
+        if schema is None and "schema" in given:
+            schema = _schema(given["schema"])
+        stream = given.get("queryname") or given.get("checkpointlocation") or "stream"
+        return cls(_path(given), given.get("column"), schema, write, stream)
+
+
+@dataclass(frozen=True, slots=True)
+class ReadOptions:
+    """The options of a read.
+
+    Parameters
+    ----------
+    sources
+        Files, directories or globs.
+    column
+        The variant column that `paths` go into; by default the only one.
+    paths
+        Output column to variant path and, where it is not left to the read's schema, type.
+    partition_bytes
+        Compressed bytes of the needed columns that one task reads.
+    """
+
+    sources: tuple[str, ...]
+    column: str | None
+    paths: Mapping[str, tuple[str, str | None]] | None
+    partition_bytes: int = 64 << 20
+
+    @classmethod
+    def of(cls, options: Mapping[str, str]) -> ReadOptions:
+        """Read the options; names in any case.
+
+        Raises
+        ------
+        VariantError
+            With reason ``"bad-option"`` for an unknown name or a value that cannot be read.
+        """
+        given = _given(options, _READ_OPTIONS, "read")
+        paths = None
+        text = given.get("paths", "")
+        if text.lstrip().startswith("["):
+            # Not our option: `load([…])` says so, that several files or directories are to be read.
+            sources = tuple(_location(source) for source in _value("paths", text, json.loads))
+        else:
+            sources = (_path(given),)
+            paths = _value("paths", text, _projection) if text else None
+        size = _value("partitionBytes", given.get("partitionbytes", str(64 << 20)), int)
+        if size < 1:
+            raise _bad("partitionBytes", str(size), "give a positive number of bytes")
+        return cls(sources, given.get("column"), paths, size)
+
+
+def _names(text: str) -> list[str]:
+    """Names as a JSON list, or with commas between them."""
+    return list(json.loads(text)) if text.lstrip().startswith("[") else [name.strip() for name in text.split(",")]
+
+
+def _schema(text: str) -> ShreddingSchema:
+    return ShreddingSchema.from_json(text) if text.lstrip().startswith(("{", '"')) else ShreddingSchema.from_ddl(text)
+
+
+def _projection(text: str) -> dict[str, tuple[str, str | None]]:
+    read = json.loads(text)
+    if not isinstance(read, dict):
+        raise ValueError("not an object")
+    found = {}
+    for name, wanted in read.items():
+        path, kind = (wanted, None) if isinstance(wanted, str) else wanted
+        if not isinstance(path, str) or not isinstance(kind, str | None):
+            raise ValueError(f"column {name}")
+        found[name] = (path, kind)
+    return found
+
+
+# Option (in lower case), argument of `VariantWriter`, and how its text is read.
+_FOR_WRITER = (
+    ("compression", "compression", str),
+    ("compressionlevel", "compression_level", int),
+    ("rowgroupbytes", "row_group_bytes", int),
+    ("sortby", "sort_by", _names),
+    ("bloomfilters", "bloom_filters", _names),
+)
+_OF_FILES = ("compression", "compressionLevel", "rowGroupBytes", "sortBy", "bloomFilters")
+_WRITE_OPTIONS = ("column", "schema", "layout", *_OF_FILES)
+_READ_OPTIONS = ("column", "paths", "partitionBytes")
+_EXPECTED = {"paths": """an object of column to path and type, as {"mag": ["$.properties.mag", "double"]}"""}
+
+
+def _given(options: Mapping[str, str], known: tuple[str, ...], what: str) -> dict[str, str]:
+    given = {name.lower(): value for name, value in options.items()}
+    unknown = given.keys() - _OF_SPARK - {name.lower() for name in known}
+    if unknown:
+        raise VariantError(f"unknown {what} option {sorted(unknown)[0]!r}: use {', '.join(known)}", reason="bad-option")
+    return given
+
+
+def _value(option: str, text: str, read: Any) -> Any:
+    try:
+        return read(text)
+    except (ValueError, TypeError) as error:
+        raise _bad(option, text, f"give {_EXPECTED.get(option, 'another value')} ({error})") from None
+
+
+def _bad(option: str, text: str, hint: str) -> VariantError:
+    return VariantError(f"option {option} is {text!r}: {hint}", reason="bad-option")
+
+
+def _path(given: Mapping[str, str]) -> str:
+    if not given.get("path"):
+        raise VariantError("no path: name one in load() or save()", reason="bad-option")
+    return _location(given["path"])
+
+
+def _location(path: str) -> str:
+    """A path that means the same in every process; Spark's ``file:/x`` becomes plain."""
+    if path.startswith("file:"):
+        path = "/" + path.removeprefix("file:").lstrip("/")
+    return path if "://" in path else os.path.abspath(path)  # noqa: PTH100 - globs and missing files stay as they are
