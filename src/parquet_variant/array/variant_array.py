@@ -15,8 +15,8 @@ import pyarrow as pa
 
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import SchemaError
+from parquet_variant.schema.layout import Layout, detect_layout, schema_of_layout
 from parquet_variant.schema.shredding_schema import ShreddingSchema
-from parquet_variant.shredding.layouts.detect import Layout, detect_layout, schema_of_layout
 
 __all__ = ["EXTENSION_METADATA", "EXTENSION_NAME", "VariantArray"]
 
