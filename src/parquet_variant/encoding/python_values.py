@@ -35,12 +35,12 @@ import datetime as dt
 import uuid
 from collections.abc import Iterator, Mapping
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from parquet_variant.encoding.builder import VariantBuilder
-from parquet_variant.encoding.scalars import MAX_SCALE, Scalar, narrowest_decimal, narrowest_integer
+from parquet_variant.encoding.scalars import MAX_DIGITS, MAX_SCALE, Scalar, narrowest_decimal, narrowest_integer
 from parquet_variant.encoding.walk import END, KEY, Event
 from parquet_variant.errors import CastError
 from parquet_variant.types import VariantType
@@ -56,7 +56,7 @@ _EPOCH = dt.datetime(1970, 1, 1)
 _EPOCH_UTC = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 _MICROSECOND = dt.timedelta(microseconds=1)
 _EPOCH_DAY = _EPOCH.toordinal()
-_NANOS_PER_MICRO = 1000
+_LIMIT = 10**MAX_DIGITS
 
 
 def build_python(obj: Any, events_of: Callable[[Any], Iterator[Event] | None], max_depth: int) -> tuple[bytes, bytes]:
@@ -195,8 +195,8 @@ def _decimal_of(number: Decimal) -> Scalar:
     unscaled = int("".join(map(str, digits))) * (-1 if sign else 1)
     if exponent > 0:
         unscaled, exponent = unscaled * 10**exponent, 0
-    # Zeros at the end beyond scale 38 carry no value.
-    while -exponent > MAX_SCALE and unscaled % 10 == 0 and unscaled:
+    # Zeros at the end of a fraction carry no value: what does not fit with them may fit without.
+    while unscaled and exponent < 0 and unscaled % 10 == 0 and (-exponent > MAX_SCALE or abs(unscaled) >= _LIMIT):
         unscaled, exponent = unscaled // 10, exponent + 1
     if not unscaled:
         exponent = max(exponent, -MAX_SCALE)
@@ -239,6 +239,11 @@ def _datetime64_of(moment: np.datetime64) -> Scalar:
 def scalar_to_python(kind: VariantType | str, raw: Any) -> Any:
     """The Python object of a scalar's type and raw payload.
 
+    Raises
+    ------
+    CastError
+        For the one timestamp of each unit, the lowest, that numpy uses for NaT.
+
     Examples
     --------
     >>> scalar_to_python(VariantType.DECIMAL4, (150, 2)), scalar_to_python(VariantType.DATE, 1)
@@ -259,13 +264,23 @@ def scalar_to_python(kind: VariantType | str, raw: Any) -> Any:
             try:
                 return (_EPOCH_UTC if kind == VariantType.TIMESTAMP else _EPOCH) + dt.timedelta(microseconds=raw)
             except OverflowError:
-                return np.datetime64(raw, "us")
+                return _datetime64(raw, "us")
         case VariantType.TIMESTAMP_NANOS | VariantType.TIMESTAMP_NTZ_NANOS:
-            return np.datetime64(raw, "ns")
+            return _datetime64(raw, "ns")
         case VariantType.UUID:
             return uuid.UUID(bytes=raw)
         case _:
             return raw
+
+
+def _datetime64(count: int, unit: Literal["us", "ns"]) -> np.datetime64:
+    found = np.datetime64(count, unit)
+    if np.isnat(found):
+        raise CastError(
+            f"timestamp {count} {unit} is what numpy uses for NaT: it has no Python object, take its JSON",
+            reason="no-python-value",
+        )
+    return found
 
 
 def events_to_python(events: Iterator[Event]) -> Any:
