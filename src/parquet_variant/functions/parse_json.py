@@ -114,9 +114,7 @@ def parse_json_array(
             first_row=start,
         )
         faults.extend(parsed.faults)
-        storages.append(
-            storage_from_tape(parsed.tape, schema, per_batch=per_batch, max_size=json_options.max_size, first_row=start)
-        )
+        storages.append(storage_from_tape(parsed.tape, schema, per_batch=per_batch, first_row=start))
     storage = storages[0] if len(storages) == 1 else _joined(storages)
     return VariantArray(storage), faults
 

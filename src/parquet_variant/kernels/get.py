@@ -1,26 +1,373 @@
 """Finding values inside Variant bytes, a column at a time: by key, by index, all elements; and reading them.
 
-Owns the walk over encoded values (`Located`) and the reading of scalars into cells (`Cells`). A key's dictionary id is
-looked up once for each distinct metadata, not for each row. Leaves what a cell becomes to `cast_cells`, and the wording
-of faults to `encoding.validate`.
+Owns the walk over encoded values. A value is where it starts and where its bytes must end, as absolute addresses: a
+start of ``ABSENT`` is no value, one of ``BROKEN`` was reached through malformed bytes. Every bound is checked before a
+byte is read. Leaves columns and rows to `functions.located`, and what a cell becomes to `functions.cell_casts`.
 """
 
 from __future__ import annotations
 
-import ctypes
-from dataclasses import dataclass, field
-from functools import cached_property
-from typing import Any
-
-import numpy as np
-import numpy.typing as npt
-import pyarrow as pa
-
-from parquet_variant.array.parts import BinaryParts, binary_parts, metadata_parts, valid_bytes
-from parquet_variant.encoding.variant import Variant
-from parquet_variant.errors import MalformedVariantError
+from parquet_variant.kernels.cells import BINARY, DATE, FALSE, FLOAT, NULL, STRING, TRUE, UUID
 from parquet_variant.kernels.compiling import njit
+from parquet_variant.kernels.json_scan import DECIMAL4, DECIMAL8, DECIMAL16, INT8, INT16, INT32
 from parquet_variant.kernels.memory import equal, load_s8, load_s16, load_s32, load_u8, load_u32, load_u64, load_uint
+from parquet_variant.kernels.tape import ARRAY, OBJECT
 from parquet_variant.types import PrimitiveId
 
-__all__ = ["ARRAY", "MISSING", "OBJECT", "Cells", "Located"]
+__all__ = [
+    "ABSENT",
+    "BROKEN",
+    "MALFORMED",
+    "MISSING",
+    "count_elements",
+    "find_elements",
+    "find_index",
+    "find_key",
+    "read_cells",
+    "resolve_key",
+    "value_end",
+]
+
+ABSENT, BROKEN = 0, -1
+# Kinds of cells beyond those of the tape: no value at all, and bytes that are none.
+MISSING, MALFORMED = 254, 255
+
+# What `resolve_key` found beside an id.
+_NOT_THERE, _NO_DICTIONARY, _TWICE = -1, -2, -3
+
+TIME = int(PrimitiveId.TIME)
+_MICROS_PER_DAY = 86_400_000_000
+_MAX_SCALE = 38
+# Up to this many ids a scan costs less than the jumps of a binary search.
+_SCAN_FIELDS = 24
+
+
+@njit(inline=True)
+def _name(meta_at, meta_stop, size, width, field_id):
+    """``(start, stop)`` of a name in a dictionary whose offsets are inside it; start is -1 if it has none."""
+    if field_id >= size:
+        return -1, -1
+    offsets_at = meta_at + 1 + width
+    names_at = offsets_at + (size + 1) * width
+    low = names_at + load_uint(offsets_at + field_id * width, width)
+    high = names_at + load_uint(offsets_at + (field_id + 1) * width, width)
+    if low > high or high > meta_stop:
+        return -1, -1
+    return low, high
+
+
+@njit
+def _dictionary(at, stop):
+    """``(size, width)`` of a metadata; size is -1 if it is malformed."""
+    if at >= stop or (load_u8(at) & 0x0F) != 1:
+        return -1, 1
+    width = (load_u8(at) >> 6) + 1
+    if at + 1 + width > stop:
+        return -1, 1
+    size = load_uint(at + 1, width)
+    if size > 0 and at + 1 + width + (size + 1) * width > stop:
+        return -1, 1
+    return size, width
+
+
+@njit
+def resolve_key(meta_offsets, meta_address, key_address, key_size, ids):
+    """The id of a key in each metadata; negative where there is none, no dictionary, or more than one."""
+    for m in range(len(ids)):
+        at, stop = meta_address + meta_offsets[m], meta_address + meta_offsets[m + 1]
+        size, width = _dictionary(at, stop)
+        ids[m] = _NO_DICTIONARY if size < 0 else _NOT_THERE
+        if size <= 0:
+            continue
+        offsets_at = at + 1 + width
+        names_at = offsets_at + (size + 1) * width
+        low = load_uint(offsets_at, width)
+        for i in range(size):
+            high = load_uint(offsets_at + (i + 1) * width, width)
+            if high - low == key_size and names_at + high <= stop and equal(names_at + low, key_address, key_size):
+                ids[m] = i if ids[m] == _NOT_THERE else _TWICE
+            low = high
+
+
+@njit
+def _container(at, stop, wanted):
+    """``(count, ids_at, id_size, offsets_at, offset_size, values_at, end)`` of an object (2) or array (3).
+
+    The count is -1 if the value is something else, -2 if it is malformed.
+    """
+    none = (0, 0, 0, 0, 0, 0)
+    if at >= stop:
+        return (-2, *none)
+    header = load_u8(at)
+    if (header & 3) != wanted:
+        return (-1, *none)
+    bits = header >> 2
+    offset_size = (bits & 3) + 1
+    id_size = ((bits >> 2) & 3) + 1 if wanted == 2 else 0
+    count_size = 4 if (bits >> (4 if wanted == 2 else 2)) & 1 else 1
+    if at + 1 + count_size > stop:
+        return (-2, *none)
+    count = load_uint(at + 1, count_size)
+    ids_at = at + 1 + count_size
+    offsets_at = ids_at + count * id_size
+    values_at = offsets_at + (count + 1) * offset_size
+    if values_at > stop:
+        return (-2, *none)
+    end = values_at + load_uint(values_at - offset_size, offset_size)
+    if end > stop:
+        return (-2, *none)
+    return count, ids_at, id_size, offsets_at, offset_size, values_at, end
+
+
+@njit(inline=True)
+def _scan(ids_at, id_size, count, wanted):
+    """Index of an id in a list of ids, or -1."""
+    if id_size == 1:
+        for i in range(count):
+            if load_u8(ids_at + i) == wanted:
+                return i
+        return -1
+    for i in range(count):
+        if load_uint(ids_at + i * id_size, id_size) == wanted:
+            return i
+    return -1
+
+
+@njit(inline=True)
+def _field(ids_at, id_size, count, wanted):
+    """Index of the field with an id, or -1: in a sorted dictionary ids ascend, but no writer has to sort."""
+    if count > _SCAN_FIELDS:
+        low, high = 0, count
+        while low < high:
+            middle = (low + high) >> 1
+            if load_uint(ids_at + middle * id_size, id_size) < wanted:
+                low = middle + 1
+            else:
+                high = middle
+        if low < count and load_uint(ids_at + low * id_size, id_size) == wanted:
+            return low
+    return _scan(ids_at, id_size, count, wanted)
+
+
+@njit
+def _field_by_name(ids_at, id_size, count, meta_at, meta_stop, key_address, key_size):
+    """Index of the field with a name, or -1: for dictionaries that list a name twice."""
+    size, width = _dictionary(meta_at, meta_stop)
+    for i in range(count):
+        low, high = _name(meta_at, meta_stop, size, width, load_uint(ids_at + i * id_size, id_size))
+        if low >= 0 and high - low == key_size and equal(low, key_address, key_size):
+            return i
+    return -1
+
+
+@njit
+def find_key(starts, stops, metas, ids, meta_offsets, meta_address, key_address, key_size, out_starts, out_stops):
+    """The value of a key in each object; absent in anything else."""
+    for i in range(len(starts)):
+        at = starts[i]
+        out_starts[i] = at if at < 0 else ABSENT
+        out_stops[i] = 0
+        if at <= 0:
+            continue
+        count, ids_at, id_size, offsets_at, offset_size, values_at, end = _container(at, stops[i], 2)
+        if count <= 0:
+            if count == -2:
+                out_starts[i] = BROKEN
+            continue
+        found = ids[metas[i]] if metas[i] >= 0 else _NO_DICTIONARY
+        if found == _NO_DICTIONARY:
+            out_starts[i] = BROKEN
+            continue
+        if found == _NOT_THERE:
+            continue
+        if found == _TWICE:
+            meta = metas[i]
+            index = _field_by_name(
+                ids_at, id_size, count, meta_address + meta_offsets[meta], meta_address + meta_offsets[meta + 1],
+                key_address, key_size,
+            )  # fmt: skip
+        else:
+            index = _field(ids_at, id_size, count, found)
+        if index >= 0:
+            child = values_at + load_uint(offsets_at + index * offset_size, offset_size)
+            out_starts[i] = child if child < end else BROKEN
+            out_stops[i] = end
+
+
+@njit
+def find_index(starts, stops, wanted, out_starts, out_stops):
+    """The element at a position of each array; absent in anything else."""
+    for i in range(len(starts)):
+        at = starts[i]
+        out_starts[i] = at if at < 0 else ABSENT
+        out_stops[i] = 0
+        if at <= 0:
+            continue
+        count, _, _, offsets_at, offset_size, values_at, end = _container(at, stops[i], 3)
+        if count == -2:
+            out_starts[i] = BROKEN
+        elif wanted < count:
+            child = values_at + load_uint(offsets_at + wanted * offset_size, offset_size)
+            out_starts[i] = child if child < end else BROKEN
+            out_stops[i] = end
+
+
+@njit
+def count_elements(starts, stops, counts):
+    """The number of elements of each array; -1 for anything else. Returns the first malformed position, or -1."""
+    for i in range(len(starts)):
+        counts[i] = -1
+        if starts[i] < 0:
+            return i
+        if starts[i] > 0:
+            count = _container(starts[i], stops[i], 3)[0]
+            if count == -2:
+                return i
+            counts[i] = count
+    return -1
+
+
+@njit
+def find_elements(starts, stops, offsets, out_starts, out_stops, out_parents):
+    """Every element of each array, in order. Returns the first malformed position, or -1.
+
+    Elements that share bytes are refused: a few bytes could stand for any number of values otherwise.
+    """
+    for i in range(len(starts)):
+        at = offsets[i]
+        if offsets[i + 1] == at:
+            continue
+        count, _, _, offsets_at, offset_size, values_at, end = _container(starts[i], stops[i], 3)
+        room = end - values_at
+        for j in range(count):
+            child = values_at + load_uint(offsets_at + j * offset_size, offset_size)
+            if child >= end:
+                return i
+            child_end = value_end(child, end)
+            room -= child_end - child
+            if child_end < 0 or room < 0:
+                return i
+            out_starts[at + j] = child
+            out_stops[at + j] = end
+            out_parents[at + j] = i
+    return -1
+
+
+@njit
+def _width(kind):
+    """Bytes after the header of a primitive of fixed width."""
+    if kind <= FALSE:
+        return 0
+    if kind == INT8:
+        return 1
+    if kind == INT16:
+        return 2
+    if kind == INT32 or kind == DATE or kind == FLOAT:
+        return 4
+    if kind == DECIMAL4:
+        return 5
+    if kind == DECIMAL8:
+        return 9
+    if kind == DECIMAL16:
+        return 17
+    if kind == UUID:
+        return 16
+    return 8
+
+
+@njit
+def value_end(at, stop):
+    """Where the value at an address ends; -1 if it is malformed or ends after ``stop``."""
+    if at >= stop:
+        return -1
+    header = load_u8(at)
+    basic = header & 3
+    kind = header >> 2
+    if basic == 1:
+        end = at + 1 + kind
+    elif basic == 0:
+        if kind > UUID:
+            return -1
+        if kind == STRING or kind == BINARY:
+            if at + 5 > stop:
+                return -1
+            end = at + 5 + load_u32(at + 1)
+        else:
+            end = at + 1 + _width(kind)
+    else:
+        container = _container(at, stop, basic)
+        if container[0] < 0:
+            return -1
+        end = container[6]
+    return end if end <= stop else -1
+
+
+@njit
+def read_cells(starts, stops, kinds, a, b, scales):
+    """Read each value into ``kind``, payload ``a`` and ``b`` (as on the tape) and decimal scale.
+
+    Arrays and objects have their address in ``a`` and their bytes in ``b``. Returns the first malformed position or -1.
+    """
+    broken = -1
+    for i in range(len(starts)):
+        at = starts[i]
+        kinds[i] = MISSING
+        a[i] = 0
+        b[i] = 0
+        scales[i] = 0
+        if at == ABSENT:
+            continue
+        end = value_end(at, stops[i]) if at > 0 else -1
+        if end < 0:
+            kinds[i] = MALFORMED
+            if broken < 0:
+                broken = i
+            continue
+        header = load_u8(at)
+        basic = header & 3
+        kind = header >> 2
+        if basic == 1:
+            kinds[i] = STRING
+            a[i] = at + 1
+            b[i] = end - at - 1
+            continue
+        if basic != 0:
+            kinds[i] = OBJECT if basic == 2 else ARRAY
+            a[i] = at
+            b[i] = end - at
+            continue
+        kinds[i] = kind
+        if kind == NULL or kind == TRUE or kind == FALSE:
+            continue
+        if kind == STRING or kind == BINARY:
+            a[i] = at + 5
+            b[i] = end - at - 5
+        elif kind == UUID:
+            a[i] = at + 1
+            b[i] = 16
+        elif kind == INT8:
+            a[i] = load_s8(at + 1)
+        elif kind == INT16:
+            a[i] = load_s16(at + 1)
+        elif kind == INT32 or kind == DATE:
+            a[i] = load_s32(at + 1)
+        elif kind == FLOAT:
+            a[i] = load_u32(at + 1)
+        elif DECIMAL4 <= kind <= DECIMAL16:
+            scale = load_u8(at + 1)
+            scales[i] = scale
+            if kind == DECIMAL4:
+                a[i] = load_s32(at + 2)
+                b[i] = -1 if a[i] < 0 else 0
+            else:
+                a[i] = load_u64(at + 2)
+                b[i] = load_u64(at + 10) if kind == DECIMAL16 else (-1 if a[i] < 0 else 0)
+            if scale > _MAX_SCALE:
+                kinds[i] = MALFORMED
+        else:
+            a[i] = load_u64(at + 1)
+            if kind == TIME and not 0 <= a[i] < _MICROS_PER_DAY:
+                kinds[i] = MALFORMED
+        if kinds[i] == MALFORMED and broken < 0:
+            broken = i
+    return broken

@@ -1,18 +1,20 @@
 """From JSON text to a tape, and from a tape to a storage: what calls the kernels and raises their errors.
 
-Owns allocation, the error messages of the parser, and the rounding of the doubles that the kernel leaves as text.
-Leaves the work to `parse_json`, `dictionaries` and `shred_tape`.
+Owns allocation and the rounding of the doubles that the kernel leaves as text.
+Leaves the work to `parse_json`,
+`dictionaries` and `shred_tape`, and the wording of errors to `encoding.json_reader`, which reads a refused row again.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from parquet_variant.errors import JsonError
+from parquet_variant.encoding.json_reader import MAX_SIZE, parse_json
+from parquet_variant.errors import JsonError, VariantError
 from parquet_variant.kernels import json_scan as codes
 from parquet_variant.kernels.columns import ColumnBuffers
 from parquet_variant.kernels.compact import compact
@@ -26,36 +28,8 @@ from parquet_variant.schema.shredding_schema import ShreddingSchema
 __all__ = ["JsonOptions", "ParsedRows", "parse_text", "storage_from_tape"]
 
 Int64s = npt.NDArray[np.int64]
-# Spark's limit of one value.
-MAX_SIZE = 128 << 20
+_INT32_MAX = int(np.iinfo(np.int32).max)
 _NO_BYTES = np.empty(0, np.uint8)
-
-# Parser status -> reason and message, as in `encoding.json_reader`.
-_FAULTS = {
-    codes.E_TRUNCATED: ("truncated", "the text ends in the middle of a value"),
-    codes.E_UNEXPECTED: ("unexpected", "unexpected character"),
-    codes.E_NUMBER: ("bad-number", "expected a digit"),
-    codes.E_ESCAPE: (
-        "bad-escape",
-        'expected one of \\" \\\\ \\/ \\b \\f \\n \\r \\t or \\u and four hexadecimal digits',
-    ),
-    codes.E_SURROGATE: (
-        "lone-surrogate",
-        "a lone surrogate is not a character; on_lone_surrogate='replace' accepts it",
-    ),
-    codes.E_UTF8: ("bad-utf8", "the text is not UTF-8"),
-    codes.E_CONTROL: ("control-character", "control characters in strings must be escaped"),
-    codes.E_DEPTH: ("too-deep", "nested deeper than max_depth"),
-    codes.E_DUPLICATE: ("duplicate-key", "the object has this key already; on_duplicate_key='last' accepts it"),
-    codes.E_TRAILING: ("trailing", "expected the end of the text"),
-    codes.E_KEY: ("expected-key", "expected a key in quotes"),
-    codes.E_COLON: ("expected-colon", "expected ':'"),
-    codes.E_COMMA_OBJECT: ("expected-comma", "expected ',' or '}'"),
-    codes.E_COMMA_ARRAY: ("expected-comma", "expected ',' or ']'"),
-    codes.E_VALUE: ("expected-value", "expected a JSON value"),
-    codes.E_SIZE: ("too-large", "the value is larger than max_size"),
-    codes.E_EMPTY: ("empty", "expected a JSON value, found nothing"),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +47,7 @@ class JsonOptions:
     max_depth
         Deepest nesting of arrays and objects.
     max_size
-        Largest encoded value in bytes.
+        Longest text of a row in bytes.
     """
 
     floats: str = "decimal"
@@ -89,9 +63,12 @@ class JsonOptions:
             ("on_lone_surrogate", ("error", "replace")),
         ):
             if getattr(self, name) not in allowed:
-                raise ValueError(f"{name}={getattr(self, name)!r} is not one of {allowed}")
+                choices = ", ".join(allowed)
+                raise VariantError(
+                    f"{name}={getattr(self, name)!r} is unknown: use one of {choices}", reason="bad-option"
+                )
         if self.max_depth < 0 or self.max_size < 1:
-            raise ValueError("max_depth must not be negative, and max_size must be positive")
+            raise VariantError("max_depth must not be negative, and max_size must be positive", reason="bad-option")
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,9 +87,14 @@ class ParsedRows:
     faults: list[tuple[int, JsonError]]
 
 
-def _fault(status: int, row: int, offset: int) -> JsonError:
-    reason, message = _FAULTS[status]
-    return JsonError(message, reason=reason, row=row, offset=offset)
+def _fault(text: bytes, row: int, options: JsonOptions) -> JsonError:
+    """The error of a row that the kernel refused, worded by the reference."""
+    try:
+        parse_json(text, **asdict(options))
+    except JsonError as error:
+        error.at(row=row)
+        return error
+    return JsonError("the parser kernel refuses this text; please report it as a bug", reason="internal", row=row)
 
 
 def parse_text(
@@ -160,10 +142,13 @@ def parse_text(
     _, count, double_count, keys, paths, shapes, dropped = parse_rows(
         data.ctypes.data, starts, stops, _NO_BYTES if valid is None else valid, scratch.ctypes.data, nodes, row_start,
         status, error_at, doubles, options.floats == "double", options.on_duplicate_key == "error",
-        options.on_lone_surrogate == "replace", options.max_depth, keep_going, HASH_SEED,
+        options.on_lone_surrogate == "replace", options.max_depth, options.max_size, keep_going, HASH_SEED,
     )  # fmt: skip
     bad = np.flatnonzero(status)
-    faults = [(first_row + int(row), _fault(int(status[row]), first_row + int(row), int(error_at[row]))) for row in bad]
+    faults = [
+        (first_row + row, _fault(data[starts[row] : stops[row]].tobytes(), first_row + row, options))
+        for row in (bad if keep_going else bad[:1]).tolist()
+    ]
     if faults and not keep_going:
         raise faults[0][1]
     _round_doubles(nodes, doubles[:double_count], data)
@@ -199,7 +184,6 @@ def storage_from_tape(
     schema: ShreddingSchema | None = None,
     *,
     per_batch: bool = False,
-    max_size: int = MAX_SIZE,
     dictionaries: Dictionaries | None = None,
     first_row: int = 0,
 ) -> pa.StructArray:
@@ -213,13 +197,13 @@ def storage_from_tape(
         What to shred; nothing if None.
     per_batch
         One metadata for all rows, or one for each distinct key set.
-    max_size
-        Largest encoded value in bytes.
+    first_row
+        The number of the first row, for errors.
 
     Raises
     ------
-    JsonError
-        With reason ``too-large`` and the row.
+    VariantError
+        With reason ``too-large`` and the row, for a value that would take 2 GiB.
     """
     table = schema_table(schema or ShreddingSchema.variant())
     dictionaries = dictionaries or assign_dictionaries(tape, per_batch=per_batch)
@@ -229,10 +213,10 @@ def storage_from_tape(
     counts, levels = np.zeros((len(table.nodes), 4), np.int64), np.zeros(table.levels, np.int64)
     status, row = measure(
         tape.nodes, tape.row_start, tape.paths, schema_of, table.nodes, dictionaries.of_row, dictionaries.starts,
-        dictionaries.keys, len(tape.keys), max_size, sizes, counts, levels,
+        dictionaries.keys, len(tape.keys), _INT32_MAX, sizes, counts, levels,
     )  # fmt: skip
     if status != codes.OK:
-        raise _fault(status, first_row + row, 0)
+        raise VariantError("the encoded value takes more than 2 GiB", reason="too-large", row=first_row + row)
     buffers = ColumnBuffers(table, counts, levels)
     fill(
         tape.nodes, tape.row_start, tape.paths, tape.shapes, tape.key_rank, schema_of, table.nodes,

@@ -11,10 +11,9 @@ from parquet_variant.kernels.int128 import digits_of, fits_int64, multiply_add, 
 from parquet_variant.kernels.memory import copy, load_u8, load_u64, store_u8, trailing_zeros
 from parquet_variant.types import PrimitiveId
 
-# Status codes of the parser; 0 is success. `parse_json` turns them into reasons and messages.
+# Status codes of the parser; 0 is success. The reference says in words what is wrong.
 OK = 0
 E_TRUNCATED = 1
-E_UNEXPECTED = 2
 E_NUMBER = 3
 E_ESCAPE = 4
 E_SURROGATE = 5
@@ -29,8 +28,6 @@ E_COMMA_OBJECT = 13
 E_COMMA_ARRAY = 14
 E_VALUE = 15
 E_SIZE = 16
-E_EMPTY = 17
-E_OVERFLOW = 18
 
 # What `scan_string` found.
 PLAIN = 0

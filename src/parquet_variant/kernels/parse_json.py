@@ -22,8 +22,8 @@ from parquet_variant.kernels.json_scan import (
     E_COMMA_OBJECT,
     E_DEPTH,
     E_DUPLICATE,
-    E_EMPTY,
     E_KEY,
+    E_SIZE,
     E_TRAILING,
     E_TRUNCATED,
     E_VALUE,
@@ -110,6 +110,7 @@ def _taller(table):
 
 @njit
 def empty_slots(size):
+    """Free slots of a hash table; the size is a power of two."""
     slots = np.empty(size, np.int64)
     slots[:] = -1
     return slots
@@ -253,7 +254,7 @@ def _skip_space(pos, end):
 
 @njit
 def parse_rows(base, starts, stops, valid, scratch, nodes, row_start, status, error_at, doubles,
-               as_double, refuse_duplicates, replace_surrogates, max_depth, keep_going, seed):  # fmt: skip
+               as_double, refuse_duplicates, replace_surrogates, max_depth, max_size, keep_going, seed):  # fmt: skip
     """Parse each row's text into the tape.
 
     ``base`` is the address that ``starts`` and ``stops`` count from; ``valid`` is a byte a row, or empty. ``scratch``
@@ -282,9 +283,9 @@ def parse_rows(base, starts, stops, valid, scratch, nodes, row_start, status, er
         depth = 0
         path = 0
         error = OK
+        if end - pos > max_size:
+            error = E_SIZE
         pos = _skip_space(pos, end)
-        if pos >= end:
-            error = E_EMPTY
         while error == OK:
             # One value at `path` starts at `pos`.
             if pos >= end:
