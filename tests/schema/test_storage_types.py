@@ -220,7 +220,8 @@ class TestArrow:
         [
             (pa.uint8(), "smallint"), (pa.uint16(), "int"), (pa.uint32(), "bigint"), (pa.uint64(), "decimal(20,0)"),
             (pa.large_string(), "string"), (pa.string_view(), "string"),
-            (pa.dictionary(pa.int8(), pa.int16()), "smallint"), (pa.decimal32(5, 2), "decimal(5,2)"), (pa.decimal128(5, -2), "decimal(7,0)"), (pa.float16(), "float"),
+            (pa.dictionary(pa.int8(), pa.int16()), "smallint"), (pa.decimal32(5, 2), "decimal(5,2)"),
+            (pa.decimal128(5, -2), "decimal(7,0)"), (pa.float16(), "float"),
             (pa.timestamp("s"), "timestamp_ntz"), (pa.timestamp("ms", "Asia/Tokyo"), "timestamp"),
             (pa.time32("s"), "time"), (pa.date64(), "date"), (pa.binary(16), "binary"), (pa.null(), "variant"),
             (pa.map_(pa.string(), pa.int8()), "variant"), (pa.list_(pa.int8(), 3), "array<tinyint>"),
