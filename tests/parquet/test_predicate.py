@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from parquet_variant.parquet.predicate import (
     And,
     Compare,

@@ -28,7 +28,7 @@ class VariantColumn:
     node
         The group in the schema tree.
     layout
-        ``"unshredded"``, ``"final"``, ``"draft_paths"`` or ``"draft_object"``.
+        ``"unshredded"``, ``"final"``, ``"draft-paths"`` or ``"draft-object"``.
     repeated
         Whether it lies inside a list or map, and so has not one value a row.
     """
@@ -66,7 +66,9 @@ def _search(
     layout = _layout(node)
     if node.annotated or (not by_annotation and layout):
         name = ".".join((*names, node.name) if not _is_level(names, node) else names)
-        found.append(VariantColumn(name, node, layout or "final", repeated))
+        found.append(
+            VariantColumn(name, node, layout or ("final" if node.child("typed_value") else "unshredded"), repeated)
+        )
         return
     names = names if _is_level(names, node) else (*names, node.name)
     for child in node.children:
@@ -78,16 +80,16 @@ def _is_level(names: tuple[str, ...], node: SchemaNode) -> bool:
     return bool(names) and (node.repetition == "repeated" or (node.name == "element" and node.path[-2] == "list"))
 
 
-def _layout(node: SchemaNode) -> str:
-    """The layout that a group's shape speaks of; empty if it is no Variant."""
+def _layout(node: SchemaNode) -> str | None:
+    """The layout that a group's shape speaks of; None if it is no Variant."""
     fields = {child.name: child for child in node.children if not child.name.startswith("_")}
     metadata, value, typed = fields.get("metadata"), fields.get("value"), fields.get("typed_value")
     binary = [child is None or _is_binary(child) for child in (metadata, value)]
     if all(binary) and metadata and value and "paths" in fields and len(fields) == 3:
-        return "draft_paths"
+        return "draft-paths"
     if all(binary) and metadata and fields.keys() <= {"metadata", "value", "typed_value"} and (value or typed):
         return "final" if typed else "unshredded"
-    return "draft_object" if _is_draft_object(node) else ""
+    return "draft-object" if _is_draft_object(node) else None
 
 
 def _is_binary(node: SchemaNode) -> bool:

@@ -11,31 +11,19 @@ from typing import Any
 
 import pyarrow as pa
 
-from parquet_variant.array.variant_array import VariantArray
+from parquet_variant.array.variant_array import EXTENSION_METADATA, EXTENSION_NAME, VariantArray
 from parquet_variant.errors import VariantFileError
 from parquet_variant.parquet.conform import conform
 
-__all__ = ["EXTENSION_NAME", "incoming_columns", "storage_layout"]
+__all__ = ["incoming_columns", "is_tagged"]
 
-EXTENSION_NAME = b"arrow.parquet.variant"
-_KEY = b"ARROW:extension:name"
 Paths = tuple[tuple[str, ...], ...]
 
 
-def storage_layout(storage: pa.DataType) -> str:
-    """The layout that a Variant's storage struct has: ``unshredded``, ``final``, ``draft_paths`` or ``draft_object``.
-
-    Examples
-    --------
-    >>> storage_layout(pa.struct({"metadata": pa.binary(), "value": pa.binary()}))
-    'unshredded'
-    """
-    names = {field.name for field in storage}
-    if "metadata" not in names:
-        return "draft_object"
-    if "paths" in names:
-        return "draft_paths"
-    return "final" if "typed_value" in names else "unshredded"
+def is_tagged(field: pa.Field) -> bool:
+    """Whether an Arrow field says that it is a Variant."""
+    name: bytes = (field.metadata or {}).get(b"ARROW:extension:name", b"")
+    return name.decode() == EXTENSION_NAME
 
 
 def incoming_columns(columns: Any, variants: Collection[str]) -> tuple[pa.Table, Paths]:
@@ -90,7 +78,7 @@ def _pairs(columns: Any) -> list[tuple[pa.Field, Any]]:
         pairs = []
         for name, column in columns.items():
             if isinstance(column, VariantArray):
-                pairs.append((pa.field(name, column.storage.type, metadata={_KEY: EXTENSION_NAME}), column.storage))
+                pairs.append((pa.field(name, column.storage.type, metadata=EXTENSION_METADATA), column.storage))
             elif isinstance(column, (pa.Array, pa.ChunkedArray)):
                 pairs.append((pa.field(name, column.type), column))
             else:
@@ -109,13 +97,13 @@ def _conformed(
 ) -> pa.Array:
     """The array with every Variant in it in the shape of a file."""
     kind = array.type
-    tagged = (field.metadata or {}).get(_KEY) == EXTENSION_NAME
-    if pa.types.is_struct(kind) and (tagged or path in named):
+    if pa.types.is_struct(kind) and (is_tagged(field) or path in named):
         seen.add(path)
-        layout = storage_layout(kind)
-        if not layout.startswith("draft"):
+        variant = VariantArray(array)
+        if variant.layout in ("unshredded", "final"):
             found.append(path)
-        return conform(VariantArray.from_storage(array).storage, layout)
+            _ = variant.schema  # Refuses a shape that no file may have.
+        return conform(array, variant.layout)
     if not _may_hold(field, path, named):
         return array
     if pa.types.is_struct(kind):
@@ -149,7 +137,4 @@ def _may_hold(field: pa.Field, path: tuple[str, ...], named: set[tuple[str, ...]
         below = [(kind.item_field, (*path, "key_value", "value"))]
     else:
         return False
-    return any(
-        (child.metadata or {}).get(_KEY) == EXTENSION_NAME or place in named or _may_hold(child, place, named)
-        for child, place in below
-    )
+    return any(is_tagged(child) or place in named or _may_hold(child, place, named) for child, place in below)

@@ -32,6 +32,8 @@ class ColumnFacts:
         Whether any row may be null, or anything else; True if unknown.
     may_be_nan
         Whether a NaN may be there that the bounds do not show; True if unknown.
+    excludes
+        Tells of a literal whether certainly no value equals it, from a bloom filter or the like; None if there is none.
     """
 
     lower: pa.Scalar | None = None
@@ -39,6 +41,7 @@ class ColumnFacts:
     may_be_null: bool = True
     may_be_value: bool = True
     may_be_nan: bool = True
+    excludes: Callable[[pa.Scalar], bool] | None = None
 
 
 UNKNOWN = ColumnFacts()
@@ -108,6 +111,8 @@ def _compare(compare: Compare, known: ColumnFacts) -> tuple[bool, bool]:
     below, above = lower is None or lower < literal, upper is None or upper > literal or nan
     # Equal is possible only inside of the bounds; certain only if both are the literal.
     equal = (lower is None or lower <= literal) and (upper is None or upper >= literal)
+    if equal and known.excludes is not None and compare.op in ("=", "<>"):
+        equal = not known.excludes(compare.literal)
     possible: dict[str, tuple[Any, Any]] = {
         "=": (equal, below or above),
         "<>": (below or above, equal),

@@ -11,7 +11,7 @@ import posixpath
 import uuid
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -29,7 +29,7 @@ from parquet_variant.parquet.statistics import NO_NAN_KEY, LeafStatistics, leaf_
 __all__ = ["DEFAULT_ROW_GROUP_BYTES", "Columns", "FileInfo", "VariantWriter"]
 
 DEFAULT_ROW_GROUP_BYTES = 128 << 20
-Columns = Mapping[str, "pa.Array | pa.ChunkedArray | VariantArray"] | pa.RecordBatch | pa.Table
+Columns: TypeAlias = Mapping[str, "pa.Array | pa.ChunkedArray | VariantArray"] | pa.RecordBatch | pa.Table
 
 
 @dataclass(frozen=True)

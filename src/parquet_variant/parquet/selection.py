@@ -1,0 +1,116 @@
+"""What a query asks for: output columns by name, each a typed path into a Variant or an ordinary column.
+
+Owns reading the many ways to write that. Leaves which file columns answer it to `projection`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from parquet_variant.errors import VariantError
+from parquet_variant.path import VariantPath
+from parquet_variant.schema.shredding_schema import ShreddingSchema
+
+__all__ = ["Selected", "arrow_type", "read_selection"]
+
+
+@dataclass(frozen=True, slots=True)
+class Selected:
+    """One output column.
+
+    Parameters
+    ----------
+    name
+        The output column's name.
+    path
+        The path into the Variant column; None for an ordinary column.
+    type
+        The Arrow type asked for; None gives the Variant at the path, or an ordinary column as it is.
+    column
+        The ordinary column's name in the file.
+    """
+
+    name: str
+    path: VariantPath | None
+    type: pa.DataType | None = None
+    column: str | None = None
+
+
+def arrow_type(given: Any) -> pa.DataType | None:
+    """The Arrow type that a type's name stands for; None for ``variant``.
+
+    Examples
+    --------
+    >>> arrow_type("double"), arrow_type("array<string>"), arrow_type("variant")
+    (DataType(double), ListType(list<element: string>), None)
+    """
+    if given is None or isinstance(given, pa.DataType):
+        return given
+    if not isinstance(given, str):
+        raise VariantError(f"{given!r} is no type: give a name such as 'double', or an Arrow type", reason="bad-type")
+    schema = ShreddingSchema.from_ddl(given)
+    return None if schema.kind == "variant" else schema.to_arrow()
+
+
+def read_selection(columns: Mapping[str, Any] | Sequence[str]) -> tuple[Selected, ...]:
+    """The output columns, in their order.
+
+    Parameters
+    ----------
+    columns
+        By name: ``("$.path", "type")``; ``"$.path:type"``; ``"$.path"`` for a Variant; or the name of an ordinary
+        column. A list of names selects ordinary columns under their own names.
+
+    Raises
+    ------
+    VariantError
+        For anything else, or a type that does not exist.
+    PathError
+        For a path that cannot be read.
+
+    Examples
+    --------
+    >>> read_selection({"mag": ("$.properties.mag", "double"), "id": "id"})[0].type
+    DataType(double)
+    """
+    if not isinstance(columns, Mapping):
+        columns = {name: name for name in columns}
+    return tuple(_selected(name, given) for name, given in columns.items())
+
+
+def _selected(name: str, given: Any) -> Selected:
+    if isinstance(given, VariantPath):
+        return Selected(name, given)
+    if isinstance(given, tuple) and len(given) == 2:
+        return Selected(name, VariantPath.parse(given[0]), arrow_type(given[1]))
+    if isinstance(given, str) and given.startswith("$"):
+        path, kind = _split_type(given)
+        return Selected(name, VariantPath.parse(path), arrow_type(kind))
+    if isinstance(given, str):
+        return Selected(name, None, column=given)
+    raise VariantError(
+        f"column {name}: {given!r} is no selection: give ('$.path', 'type'), '$.path:type' or a column's name",
+        reason="bad-selection",
+    )
+
+
+def _split_type(text: str) -> tuple[str, str | None]:
+    """Path and type of ``$.a['b:c']:int``: a key with a colon must stand in brackets and quotes."""
+    quote, bracketed, index = "", False, 0
+    while index < len(text):
+        character = text[index]
+        if quote:
+            index += character == "\\"
+            quote = "" if character == quote else quote
+        elif bracketed and character in "'\"":
+            quote = character
+        elif character in "[]":
+            bracketed = character == "["
+        elif character == ":":
+            return text[:index], text[index + 1 :].strip()
+        index += 1
+    return text, None
