@@ -1,0 +1,121 @@
+"""Writing a DataFrame with one schema for the whole job, and with every mode that Spark users know.
+
+Owns the inference over a DataFrame, as one job, and the modes that Spark denies to Python data sources. Leaves the write
+itself to the data source.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+from functools import reduce
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from parquet_variant.errors import VariantError
+from parquet_variant.parquet.staging import Mode, open_staging
+from parquet_variant.schema.shredding_schema import ShreddingSchema
+from parquet_variant.spark.task_errors import from_spark_errors, to_spark_errors
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+__all__ = ["infer_schema", "write"]
+
+
+def write(
+    df: DataFrame,
+    dest: str | os.PathLike[str],
+    *,
+    column: str | None = None,
+    schema: ShreddingSchema | str | None = None,
+    policy: Any = None,
+    mode: Mode = "error",
+    **options: Any,
+) -> None:
+    """Write a DataFrame as a directory of shredded Parquet files.
+
+    Parameters
+    ----------
+    df
+        With a VARIANT column or a string column of JSON; other columns are written as they are.
+    dest
+        The directory.
+    column
+        The VARIANT or JSON column; by default the only one there is.
+    schema
+        What to shred, as an object or DDL. By default it is inferred from the DataFrame, which is then computed twice.
+    policy
+        How to infer it; see `infer_shredding_schema`.
+    mode
+        If `dest` holds data: ``"error"``, ``"append"``, ``"overwrite"`` or ``"ignore"``.
+    **options
+        Options of the data source, such as ``compression="zstd"`` or ``rowGroupBytes=64 << 20``.
+
+    Raises
+    ------
+    VariantFileError
+        If `dest` holds data and the mode is ``"error"``.
+    VariantError
+        For a column that is not there, or an option that nobody knows.
+    JsonError
+        For a row that is no JSON.
+    """
+    from parquet_variant.spark.batch_writer import choose_column
+    from parquet_variant.spark.datasource import VariantDataSource
+
+    if open_staging(os.fspath(dest), mode) is None:
+        return
+    column, _ = choose_column(df.schema, column)
+    if isinstance(schema, str):
+        schema = ShreddingSchema.from_ddl(schema)
+    if schema is None:
+        schema = infer_schema(df, column, policy)
+    df.sparkSession.dataSource.register(VariantDataSource)
+    settings = {name: str(value) for name, value in options.items()}
+    writer = df.write.format("variant").options(**settings, column=column, schema=schema.to_json())
+    with from_spark_errors():
+        writer.mode("overwrite" if mode == "overwrite" else "append").save(os.fspath(dest))
+
+
+def infer_schema(df: DataFrame, column: str | None = None, policy: Any = None) -> ShreddingSchema:
+    """Infer what to shred of a DataFrame's column, as one job over all of its rows.
+
+    Parameters
+    ----------
+    df
+        With a VARIANT column or a string column of JSON.
+    column
+        That column; by default the only one there is.
+    policy
+        How to infer; see `infer_shredding_schema`.
+
+    Raises
+    ------
+    VariantError
+        For a column that is not there.
+    JsonError
+        For a row that is no JSON.
+    """
+    from pyspark.sql.functions import arrow_udf
+
+    from parquet_variant.shredding.infer import infer
+    from parquet_variant.shredding.profile import Profile
+    from parquet_variant.spark.batch_writer import choose_column
+
+    column, is_json = choose_column(df.schema, column)
+
+    @arrow_udf("binary")
+    def profiled(values: pa.Array) -> pa.Array:
+        # One profile a batch, in its first row: Arrow UDFs need no pandas, `mapInArrow` does.
+        with to_spark_errors():
+            profile = pickle.dumps(_profile(values, is_json))
+        return pa.array([profile, *[None] * (len(values) - 1)], pa.binary())
+
+    profiles = df.select(profiled(df[column]).alias("profile")).where("profile IS NOT NULL")
+    with from_spark_errors():
+        parts = [pickle.loads(row.profile) for row in profiles.toLocalIterator()]
+    if not parts:
+        raise VariantError("the DataFrame has no rows to infer a schema from: give one with schema=", reason="no-rows")
+    return infer(reduce(Profile.merge, parts), policy).schema

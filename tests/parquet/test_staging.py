@@ -1,0 +1,144 @@
+"""Writing a directory: nothing is seen before the commit, everything after it, and failed attempts never."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow.fs as pafs
+import pytest
+
+from parquet_variant.errors import VariantFileError
+from parquet_variant.parquet import staging as staging_module
+from parquet_variant.parquet.staging import BAD_RECORDS, StagedFile, Staging, open_staging
+
+
+def _stage(staging: Staging, task: int, attempt: int = 0, text: str = "", name: str | None = None) -> StagedFile:
+    file = StagedFile(staging.attempt(task, attempt), name or staging.file_name(task))
+    Path(file.path).parent.mkdir(parents=True, exist_ok=True)
+    Path(file.path).write_text(text)
+    return file
+
+
+def _names(dest: Path) -> set[str]:
+    return {str(path.relative_to(dest)) for path in dest.rglob("*") if path.is_file()}
+
+
+@pytest.fixture
+def dest(tmp_path: Path) -> Path:
+    return tmp_path / "table"
+
+
+def test_only_the_committed_attempt_is_seen(dest):
+    staging = Staging(str(dest))
+    failed, good = _stage(staging, 0, 1, "failed"), _stage(staging, 0, 2, "good")
+    other = _stage(staging, 1, 3, "other")
+    bad = _stage(staging, 1, 3, "bad", f"{BAD_RECORDS}/{staging.file_name(1, extension='ndjson')}")
+    assert not [name for name in _names(dest) if not name.startswith("_temporary/")]
+    assert failed.name == good.name
+    committed = staging.commit([good, other, bad])
+    assert [Path(name).read_text() for name in committed] == ["good", "other", "bad"]
+    assert _names(dest) == {good.name, other.name, bad.name, "_SUCCESS"}
+
+
+def test_abort_leaves_the_destination_and_other_jobs_alone(dest):
+    mine, theirs = Staging(str(dest)), Staging(str(dest))
+    _stage(mine, 0)
+    kept = _stage(theirs, 0)
+    mine.abort()
+    assert _names(dest) == {str(Path(kept.path).relative_to(dest))}
+    theirs.abort()
+    assert not (dest / "_temporary").exists()
+
+
+def test_overwrite_removes_old_data_and_nothing_else(dest):
+    first = Staging(str(dest))
+    (old,) = first.commit([_stage(first, 0)])
+    (dest / "notes.txt").write_text("mine")
+    second = open_staging(str(dest), "overwrite")
+    (new,) = second.commit([_stage(second, 0)])
+    assert _names(dest) == {Path(new).name, "notes.txt", "_SUCCESS"}
+    assert not Path(old).exists()
+
+
+def test_a_commit_that_fails_half_way_takes_back_what_it_moved(dest, monkeypatch):
+    staging = Staging(str(dest))
+    files = [_stage(staging, 0), _stage(staging, 1)]
+    Path(files[1].path).unlink()
+    with pytest.raises(VariantFileError, match="as it was before") as raised:
+        staging.commit(files)
+    assert raised.value.reason == "commit-failed"
+    staging.abort()
+    assert _names(dest) == set()
+
+
+@pytest.mark.parametrize("mode", ["append", "overwrite", "error", "ignore"])
+def test_a_new_destination_may_be_written_in_any_mode(dest, mode):
+    assert open_staging(str(dest), mode) is not None
+    dest.mkdir()
+    assert open_staging(str(dest), mode) is not None
+
+
+def test_a_destination_with_data_follows_the_mode(dest):
+    staging = Staging(str(dest))
+    staging.commit([_stage(staging, 0)])
+    assert open_staging(str(dest), "ignore") is None
+    assert open_staging(str(dest), "append").overwrite is False
+    assert open_staging(str(dest), "overwrite").overwrite is True
+    with pytest.raises(VariantFileError, match="already exists: choose another destination, or mode append"):
+        open_staging(str(dest), "error")
+
+
+def test_a_file_and_a_delta_table_are_no_destination(tmp_path):
+    (tmp_path / "file").write_text("")
+    (tmp_path / "delta" / "_delta_log").mkdir(parents=True)
+    for name in ("file", "delta"):
+        with pytest.raises(VariantFileError) as raised:
+            open_staging(str(tmp_path / name), "append")
+        assert raised.value.reason == "exists"
+    with pytest.raises(VariantFileError, match="use error, append, overwrite or ignore"):
+        open_staging(str(tmp_path / "new"), "upsert")
+
+
+def test_a_stream_batch_is_committed_once(dest):
+    def batch(number: int, text: str) -> None:
+        staging = Staging(str(dest))
+        staging.commit_once([_stage(staging, 0, 0, text), _stage(staging, 1, 0, text)], "app", number)
+
+    batch(0, "first")
+    batch(1, "second")
+    batch(1, "again")
+    assert sorted(path.read_text() for path in dest.glob("*.parquet")) == ["first", "first", "second", "second"]
+
+
+def test_what_a_dead_attempt_left_of_a_batch_is_replaced(dest, monkeypatch):
+    staging = Staging(str(dest))
+    files = [_stage(staging, 0, 0, "dead"), _stage(staging, 1, 0, "dead")]
+    moves = []
+
+    def dies(self, source, target):
+        moves.append(source)
+        if len(moves) == 2:
+            raise OSError("killed")
+        Path(source).rename(target)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(staging_module, "filesystem_of", lambda path, _: (_Local(dies), path))
+        with pytest.raises(OSError, match="killed"):
+            staging.commit_once(files, "app", 7)
+    assert [path.read_text() for path in dest.glob("*.parquet")] == ["dead"]
+    again = Staging(str(dest))
+    again.commit_once([_stage(again, 0, 0, "alive")], "app", 7)
+    assert [path.read_text() for path in dest.glob("*.parquet")] == ["alive"]
+
+
+class _Local:
+    """The local filesystem with another `move`."""
+
+    def __init__(self, move):
+        self._real, self._move = pafs.LocalFileSystem(), move
+
+    def __getattr__(self, name):
+        return getattr(self._real, name)
+
+    def move(self, source, target):
+        self._move(self, source, target)

@@ -1,0 +1,55 @@
+"""Options of the data source: read whatever the case of their names, refused with a hint when nobody knows them."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from parquet_variant.errors import VariantError
+from parquet_variant.schema.shredding_schema import ShreddingSchema
+from parquet_variant.spark.options import ReadOptions, WriteOptions
+
+
+def test_write_options_reach_the_writer_as_its_arguments():
+    options = WriteOptions.of(
+        {"PATH": "/t", "compressionlevel": "7", "rowGroupBytes": "1024", "sortBy": "$.a:int, $.b:string"}
+    )
+    assert options.write == {"compression_level": 7, "row_group_bytes": 1024, "sort_by": ["$.a:int", "$.b:string"]}
+    assert (options.path, options.schema) == ("/t", None)
+
+
+def test_a_schema_is_read_as_ddl_or_json():
+    schema = ShreddingSchema.from_ddl("a bigint")
+    for text in ("a bigint", schema.to_json()):
+        assert WriteOptions.of({"path": "/t", "schema": text}).schema == schema
+    assert WriteOptions.of({"path": "/t", "layout": "unshredded"}).schema == ShreddingSchema.variant()
+
+
+def test_projected_paths_may_have_a_type():
+    paths = {"mag": ["$.mag", "double"], "place": "$.place"}
+    options = ReadOptions.of({"path": "/t", "paths": json.dumps(paths)})
+    assert options.paths == {"mag": ("$.mag", "double"), "place": ("$.place", None)}
+    assert options.sources == ("/t",)
+
+
+def test_several_sources_come_as_spark_lists_them():
+    assert ReadOptions.of({"paths": '["file:/a", "file:///b", "s3://c/d"]'}).sources == ("/a", "/b", "s3://c/d")
+
+
+@pytest.mark.parametrize(
+    ("read", "options", "message"),
+    [
+        (WriteOptions, {"path": "/t", "compresion": "zstd"}, "unknown write option 'compresion'"),
+        (WriteOptions, {"path": "/t", "rowGroupBytes": "many"}, "option rowgroupbytes is 'many'"),
+        (WriteOptions, {"path": "/t", "layout": "round"}, "use final or unshredded"),
+        (WriteOptions, {}, "no path"),
+        (ReadOptions, {"path": "/t", "paths": '{"a": 1}'}, "option paths"),
+        (ReadOptions, {"path": "/t", "paths": "{"}, "give an object of column to path and type"),
+        (ReadOptions, {"path": "/t", "partitionBytes": "0"}, "positive"),
+    ],
+)
+def test_what_cannot_be_read_is_named(read, options, message):
+    with pytest.raises(VariantError, match=message) as raised:
+        read.of(options)
+    assert raised.value.reason == "bad-option"
