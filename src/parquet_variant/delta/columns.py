@@ -1,0 +1,215 @@
+"""Columns between a table's schema and its data files: names, types, missing columns, and the variants inside them.
+
+Owns making data of a table's schema out of what a file holds or a user gives, at every depth, and applying something to
+every variant of it. Leaves reading and writing files to `read` and `write`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from parquet_variant.array.variant_array import EXTENSION_METADATA, VariantArray
+from parquet_variant.delta.schema import (
+    VARIANT,
+    ArrayType,
+    DeltaType,
+    Field,
+    MapType,
+    StructType,
+    arrow_type,
+)
+from parquet_variant.errors import DeltaError
+
+__all__ = ["Matcher", "as_table", "by_field_id", "by_name", "conform_column", "conform_table", "variant_field"]
+
+# Given the fields of an Arrow struct and a Delta field, the index of the one that holds it; -1 if none does.
+Matcher: TypeAlias = "Callable[[pa.DataType | pa.Schema, Field], int]"
+OnVariant: TypeAlias = "Callable[[tuple[str, ...], VariantArray], VariantArray]"
+
+
+def by_name(fields: pa.DataType | pa.Schema, wanted: Field) -> int:
+    """Match by physical name."""
+    return int(fields.get_field_index(wanted.physical_name))
+
+
+def by_field_id(fields: pa.DataType | pa.Schema, wanted: Field) -> int:
+    """Match by Parquet field id (column mapping mode ``id``)."""
+    key = str(wanted.field_id).encode()
+    for index in range(len(fields) if isinstance(fields, pa.Schema) else fields.num_fields):
+        if (fields.field(index).metadata or {}).get(b"PARQUET:field_id") == key:
+            return index
+    return -1
+
+
+def variant_field(name: str, array: VariantArray, nullable: bool = True) -> pa.Field:
+    """The Arrow field of a variant column."""
+    return pa.field(name, array.storage.type, nullable, EXTENSION_METADATA)
+
+
+def as_table(data: Any) -> pa.Table:
+    """What a user gives as rows, as a table whose variant fields are marked.
+
+    Parameters
+    ----------
+    data
+        A pyarrow table or record batch, or a mapping from name to `VariantArray` or Arrow array.
+
+    Raises
+    ------
+    DeltaError
+        Reason ``"bad-data"`` for anything else.
+    """
+    if isinstance(data, pa.Table):
+        return data
+    if isinstance(data, pa.RecordBatch):
+        return pa.Table.from_batches([data])
+    if not isinstance(data, Mapping):
+        raise DeltaError(
+            f"cannot write a {type(data).__name__}: give a pyarrow table or columns by name", reason="bad-data"
+        )
+    fields, arrays = [], []
+    for name, column in data.items():
+        if isinstance(column, VariantArray):
+            fields.append(variant_field(name, column))
+            arrays.append(column.storage)
+        else:
+            array = column if isinstance(column, (pa.Array, pa.ChunkedArray)) else pa.array(column)
+            fields.append(pa.field(name, array.type))
+            arrays.append(array)
+    return pa.table(arrays, schema=pa.schema(fields))
+
+
+def conform_table(table: pa.Table, schema: StructType, match: Matcher, on_variant: OnVariant) -> pa.Table:
+    """Data in the columns, order and types of a schema, under its logical names.
+
+    Parameters
+    ----------
+    table
+        What there is; columns that the schema does not know are left out.
+    schema
+        What is wanted; columns that are not there become null.
+    match
+        How a wanted field is found.
+    on_variant
+        Applied to every variant, with its place (see `schema.variant_paths`).
+
+    Raises
+    ------
+    DeltaError
+        Reason ``"type-mismatch"`` if a column cannot be given as its type.
+    """
+    fields, columns = [], []
+    for wanted in schema.fields:
+        index = match(table.schema, wanted)
+        chunks = [pa.nulls(len(table))] if index < 0 else table.column(index).chunks
+        done = [conform_column(c, wanted.type, match, on_variant, (wanted.name,)) for c in chunks]
+        if not done:
+            done = [conform_column(pa.nulls(0), wanted.type, match, on_variant, (wanted.name,))]
+        done = _same_type(done)
+        metadata = EXTENSION_METADATA if wanted.type == VARIANT else None
+        fields.append(pa.field(wanted.name, done[0].type, wanted.nullable, metadata))
+        columns.append(pa.chunked_array(done))
+    return pa.table(columns, schema=pa.schema(fields))
+
+
+def conform_column(
+    array: pa.Array, kind: DeltaType, match: Matcher, on_variant: OnVariant, place: tuple[str, ...]
+) -> pa.Array:
+    """One column, or a part of one, as a Delta type; see `conform_table`."""
+    if kind == VARIANT:
+        return _variant(array, on_variant, place)
+    if pa.types.is_null(array.type) and isinstance(kind, (StructType, ArrayType, MapType)):
+        array = pa.nulls(len(array), arrow_type(kind))
+    if isinstance(kind, StructType) and pa.types.is_struct(array.type):
+        return _struct(array, kind, match, on_variant, place)
+    if isinstance(kind, ArrayType) and _is_list(array.type):
+        return _list(array, kind, match, on_variant, place)
+    if isinstance(kind, MapType) and pa.types.is_map(array.type):
+        return _map(array, kind, match, on_variant, place)
+    return _primitive(array, kind, place)
+
+
+def _variant(array: pa.Array, on_variant: OnVariant, place: tuple[str, ...]) -> pa.Array:
+    if pa.types.is_null(array.type):
+        array = pa.nulls(len(array), arrow_type(VARIANT))
+    if not pa.types.is_struct(array.type):
+        raise DeltaError(f"column {_dotted(place)} is {array.type}, not a Variant", reason="type-mismatch")
+    return on_variant(place, VariantArray.from_storage(array)).storage
+
+
+def _struct(
+    array: pa.StructArray, kind: StructType, match: Matcher, on_variant: OnVariant, place: tuple[str, ...]
+) -> pa.Array:
+    children, fields = [], []
+    for wanted in kind.fields:
+        index = match(array.type, wanted)
+        child = pa.nulls(len(array)) if index < 0 else pc.struct_field(array, [index])
+        done = conform_column(child, wanted.type, match, on_variant, (*place, wanted.name))
+        metadata = EXTENSION_METADATA if wanted.type == VARIANT else None
+        fields.append(pa.field(wanted.name, done.type, wanted.nullable, metadata))
+        children.append(done)
+    mask = array.is_null() if array.null_count else None
+    if not children:
+        return pa.array([None if bad else {} for bad in array.is_null().to_pylist()], pa.struct([]))
+    # Where the struct is null its children are too, whatever the schema says of them.
+    fields = [f.with_nullable(True) if mask is not None else f for f in fields]
+    return pa.StructArray.from_arrays(children, fields=fields, mask=mask)
+
+
+def _list(array: pa.Array, kind: ArrayType, match: Matcher, on_variant: OnVariant, place: tuple[str, ...]) -> pa.Array:
+    if not pa.types.is_list(array.type):
+        array = array.cast(pa.list_(array.type.value_field))
+    values = array.values
+    done = conform_column(values, kind.element, match, on_variant, (*place, "element"))
+    metadata = EXTENSION_METADATA if kind.element == VARIANT else None
+    wanted = pa.list_(pa.field("element", done.type, kind.contains_null, metadata))
+    return pa.Array.from_buffers(wanted, len(array), array.buffers()[:2], array.null_count, array.offset, [done])
+
+
+def _map(array: pa.MapArray, kind: MapType, match: Matcher, on_variant: OnVariant, place: tuple[str, ...]) -> pa.Array:
+    keys = conform_column(array.keys, kind.key, match, on_variant, (*place, "key"))
+    items = conform_column(array.items, kind.value, match, on_variant, (*place, "value"))
+    metadata = EXTENSION_METADATA if kind.value == VARIANT else None
+    key_field = pa.field("key", keys.type, False)
+    item_field = pa.field("value", items.type, kind.value_contains_null, metadata)
+    entries = pa.StructArray.from_arrays([keys, items], fields=[key_field, item_field])
+    wanted = pa.map_(key_field, item_field)
+    return pa.Array.from_buffers(wanted, len(array), array.buffers()[:2], array.null_count, array.offset, [entries])
+
+
+def _primitive(array: pa.Array, kind: DeltaType, place: tuple[str, ...]) -> pa.Array:
+    target = arrow_type(kind)
+    if array.type == target:
+        return array
+    try:
+        # Nanoseconds (INT96 among them) lose what Delta's microseconds do not have.
+        safe = not (pa.types.is_timestamp(array.type) and pa.types.is_timestamp(target))
+        if pa.types.is_dictionary(array.type):
+            array = array.dictionary_decode()
+        if pa.types.is_fixed_size_binary(array.type):
+            array = array.cast(pa.binary())
+        return array.cast(target, safe=safe)
+    except pa.ArrowException as error:
+        raise DeltaError(
+            f"column {_dotted(place)} is {array.type}, which is not {target}: {error}", reason="type-mismatch"
+        ) from error
+
+
+def _is_list(kind: pa.DataType) -> bool:
+    t = pa.types
+    return bool(t.is_list(kind) or t.is_large_list(kind) or t.is_fixed_size_list(kind) or t.is_list_view(kind))
+
+
+def _same_type(arrays: list[pa.Array]) -> list[pa.Array]:
+    if all(a.type == arrays[0].type for a in arrays):
+        return arrays
+    kind = max((a.type for a in arrays), key=str)
+    return [a.cast(kind) for a in arrays]
+
+
+def _dotted(place: tuple[str, ...]) -> str:
+    return ".".join(place)

@@ -1,0 +1,365 @@
+"""Writing a table's data files, in this process or in a Spark executor, and describing each as an add action.
+
+Owns `WritePlan`: all that a task needs to write files that a later commit can name. Leaves the commit to the driver
+(`commit`), the Parquet format to `parquet.writer`, and statistics to `file_stats`. A file that no commit names is not
+part of the table; vacuum removes it.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+from urllib.parse import quote
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from parquet_variant.array.variant_array import VariantArray
+from parquet_variant.delta.actions import Add
+from parquet_variant.delta.columns import as_table, by_name, conform_table
+from parquet_variant.delta.commit import now_millis
+from parquet_variant.delta.features import SHREDDING, has_feature
+from parquet_variant.delta.file_stats import FileStats, indexed_leaves
+from parquet_variant.delta.partitions import partition_directory, split_by_partition
+from parquet_variant.delta.schema import StructType, parse_schema
+from parquet_variant.delta.snapshot import Snapshot
+from parquet_variant.delta.storage import Storage, open_storage
+from parquet_variant.errors import DeltaError
+from parquet_variant.parquet.statistics import LeafStatistics, may_hide_nan
+from parquet_variant.parquet.writer import FileInfo, VariantWriter
+from parquet_variant.path import VariantPath
+from parquet_variant.schema.shredding_schema import ShreddingSchema
+from parquet_variant.shredding.statistics import Bounds, array_facts, residual_objects, shredded_bounds
+
+__all__ = ["DEFAULT_FILE_BYTES", "WritePlan", "plan_write"]
+
+DEFAULT_FILE_BYTES = 256 << 20
+# Arrow bytes are larger than what they become in a file; how much larger is only known afterwards.
+_ASSUMED_COMPRESSION = 3
+_URI_SAFE = "/=-._~"
+Place = tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class WritePlan:
+    """What a task needs to know to write files for a table; can be pickled.
+
+    Parameters
+    ----------
+    uri, storage_options
+        Where the table is.
+    schema_string, partition_columns, configuration
+        As in the table's metadata.
+    shred
+        Whether variants may be shredded (``delta.enableVariantShredding``).
+    variant_stats
+        Whether variants get bounds (the table has the feature ``variantShredding``).
+    shredding
+        What to shred, by dotted column; other columns, and all if it is None, are shredded by inference from the first
+        rows, or stay as they are if they come shredded.
+    file_bytes
+        About how large a file may become.
+    options
+        Options of `VariantWriter`, such as ``compression``.
+    """
+
+    uri: str
+    schema_string: str
+    partition_columns: tuple[str, ...] = ()
+    configuration: Mapping[str, str] = field(default_factory=dict)
+    storage_options: Mapping[str, str] | None = None
+    shred: bool = False
+    variant_stats: bool = False
+    shredding: Mapping[str, ShreddingSchema] | None = None
+    file_bytes: int = DEFAULT_FILE_BYTES
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    def write(self, data: Any, *, data_change: bool = True) -> list[dict[str, Any]]:
+        """Write rows to new files and describe them.
+
+        Parameters
+        ----------
+        data
+            A table, a record batch or columns by name; or an iterable of such.
+        data_change
+            False if the rows are in the table already (compaction).
+
+        Returns
+        -------
+        list of dict
+            One add action a file, as JSON holds it: what `commit_files` takes.
+
+        Raises
+        ------
+        DeltaError
+            Reason ``"bad-data"``, ``"unknown-column"``, ``"missing-column"``, ``"type-mismatch"`` or ``"null-value"``.
+        """
+        return [add.to_dict() for add in self.write_files(data, data_change=data_change)]
+
+    def write_files(self, data: Any, *, data_change: bool = True) -> list[Add]:
+        """As `write`, with the actions as objects."""
+        batches = [data] if isinstance(data, (pa.Table, pa.RecordBatch, Mapping)) else data
+        task = _Task(self)
+        try:
+            for batch in batches:
+                task.take(as_table(batch))
+        except BaseException:
+            task.abort()
+            raise
+        return task.finish(data_change)
+
+    @cached_property
+    def schema(self) -> StructType:
+        """The table's columns."""
+        return parse_schema(self.schema_string)
+
+    @cached_property
+    def data_schema(self) -> StructType:
+        """The columns of data files: all but the partition columns."""
+        return StructType(tuple(f for f in self.schema.fields if f.name not in self.partition_columns))
+
+
+def plan_write(
+    snapshot: Snapshot,
+    *,
+    shredding: Mapping[str, ShreddingSchema] | None = None,
+    file_bytes: int = DEFAULT_FILE_BYTES,
+    options: Mapping[str, Any] | None = None,
+) -> WritePlan:
+    """The plan that writes files for a table as it is.
+
+    Parameters
+    ----------
+    snapshot
+        The table.
+    shredding, file_bytes, options
+        See `WritePlan`.
+    """
+    return WritePlan(
+        uri=snapshot.storage.uri,
+        schema_string=snapshot.metadata.schema_string,
+        partition_columns=snapshot.partition_columns,
+        configuration=dict(snapshot.metadata.configuration),
+        storage_options=dict(snapshot.storage.options),
+        shred=snapshot.shredding_enabled,
+        variant_stats=has_feature(snapshot.protocol.writer_features, SHREDDING),
+        shredding=dict(shredding or {}),
+        file_bytes=file_bytes,
+        options=dict(options or {}),
+    )
+
+
+class _Task:
+    """Takes batches, splits them by partition, and rolls files."""
+
+    def __init__(self, plan: WritePlan) -> None:
+        self.plan = plan
+        self.storage = open_storage(plan.uri, plan.storage_options)
+        self.open: dict[tuple[str | None, ...], _File] = {}
+        self.done: list[_File] = []
+        self.schemas: dict[Place, ShreddingSchema | None] = {}
+
+    def take(self, table: pa.Table) -> None:
+        self._check(table)
+        table = conform_table(table, self.plan.schema, by_name, self._variant)
+        for values, part in split_by_partition(table, self.plan.partition_columns):
+            self._write(tuple(values.values()), values, part)
+
+    def finish(self, data_change: bool) -> list[Add]:
+        try:
+            for file in self.open.values():
+                file.close()
+        except BaseException:
+            self.abort()
+            raise
+        return [file.add(data_change) for file in (*self.done, *self.open.values())]
+
+    def abort(self) -> None:
+        for file in (*self.open.values(), *self.done):
+            file.abort()
+
+    def _write(self, key: tuple[str | None, ...], values: dict[str, str | None], part: pa.Table) -> None:
+        rows = max(1, int(len(part) * self.plan.file_bytes * _ASSUMED_COMPRESSION / max(1, part.nbytes)))
+        for start in range(0, len(part), rows):
+            file = self.open.get(key)
+            if file is None:
+                file = self.open[key] = _File(self.plan, self.storage, values, self.schemas)
+            file.write(part.slice(start, rows))
+            if file.size >= self.plan.file_bytes * _ASSUMED_COMPRESSION:
+                file.close()
+                self.done.append(self.open.pop(key))
+
+    def _check(self, table: pa.Table) -> None:
+        known = {f.name for f in self.plan.schema.fields}
+        unknown = [name for name in table.column_names if name not in known]
+        if unknown:
+            raise DeltaError(
+                f"the table has no column {unknown[0]!r}: its columns are {', '.join(sorted(known))}",
+                reason="unknown-column",
+            )
+        for f in self.plan.schema.fields:
+            if f.nullable:
+                continue
+            if f.name not in table.column_names:
+                raise DeltaError(f"column {f.name!r} must not be null and is missing", reason="missing-column")
+            if table[f.name].null_count:
+                raise DeltaError(f"column {f.name!r} must not be null", reason="null-value")
+
+    def _variant(self, place: Place, array: VariantArray) -> VariantArray:
+        if not self.plan.shred:
+            return array.to_unshredded()
+        if place not in self.schemas:
+            self.schemas[place] = self._choose(place, array)
+        schema = self.schemas[place]
+        if schema is None:
+            return array.to_unshredded()
+        if array.layout == "final" and array.schema == schema:
+            return array
+        from parquet_variant.functions.shred_variant import shred_variant
+
+        return shred_variant(array.to_unshredded(), schema)
+
+    def _choose(self, place: Place, array: VariantArray) -> ShreddingSchema | None:
+        named = (self.plan.shredding or {}).get(".".join(place))
+        if named is not None:
+            return named
+        if array.layout == "final":
+            return array.schema
+        return _inferred(array.to_unshredded())
+
+
+class _File:
+    """One data file being written."""
+
+    def __init__(
+        self,
+        plan: WritePlan,
+        storage: Storage,
+        values: dict[str, str | None],
+        schemas: Mapping[Place, ShreddingSchema | None],
+    ) -> None:
+        self.plan, self.storage, self.values, self.schemas = plan, storage, values, schemas
+        self.path = f"{partition_directory(values)}part-{uuid.uuid4()}.zstd.parquet"
+        self.size = 0
+        self.info: FileInfo | None = None
+        self.hidden_nan = True
+        self._created = storage.create(self.path)
+        self._local = self._created.__enter__()
+        self._writer = VariantWriter(self._local, **plan.options)
+        leaves = indexed_leaves(plan.schema, plan.partition_columns, plan.configuration)
+        self._stats = FileStats(plan.data_schema, leaves)
+        self._facts: dict[Place, _ColumnFacts] = {}
+
+    def write(self, table: pa.Table) -> None:
+        self._stats.see(table)
+        if self.plan.variant_stats:
+            for place in self._variant_places():
+                column = table[place[0]]
+                for name in place[1:]:
+                    column = pc.struct_field(column, name)
+                for chunk in column.chunks:
+                    self._facts.setdefault(place, _ColumnFacts()).see(VariantArray.from_storage(chunk))
+        self._writer.write_batch(table)
+        self.size += table.nbytes
+
+    def close(self) -> None:
+        if self.info is not None:
+            return
+        self.info = self._writer.close()
+        self.hidden_nan = may_hide_nan(pq.read_metadata(self._local))
+        self._created.__exit__(None, None, None)
+
+    def abort(self) -> None:
+        self._writer.abort()
+        self.storage.delete(self.path)
+
+    def add(self, data_change: bool) -> Add:
+        assert self.info is not None
+        info = self.info
+        bounds = {place: facts.bounds(place, self._leaf) for place, facts in self._facts.items()}
+        return Add(
+            path=quote(self.path, safe=_URI_SAFE),
+            partition_values=self.values,
+            size=info.bytes,
+            modification_time=now_millis(),
+            data_change=data_change,
+            stats=self._stats.build(info.rows, info.statistics.get, bounds, hidden_nan=self.hidden_nan),
+        )
+
+    def _leaf(self, place: Place) -> LeafStatistics | None:
+        assert self.info is not None
+        found = self.info.statistics.get(place)
+        if found is not None and self.hidden_nan and found.lower is not None and pa.types.is_floating(found.lower.type):
+            return LeafStatistics(found.values, found.nulls)
+        return found
+
+    def _variant_places(self) -> list[Place]:
+        """Variants outside of lists and maps: those that have one value a row."""
+        return [place for place in _variant_leaves(self.plan.data_schema, ()) if True]
+
+
+class _ColumnFacts:
+    """What is known of one variant column of a file: from the footer if it is shredded, else from its values."""
+
+    def __init__(self) -> None:
+        self.schema: ShreddingSchema | None = None
+        self.unsafe: frozenset[VariantPath] = frozenset()
+        self.seen: dict[Place, LeafStatistics] | None = None
+        self._first = True
+
+    def see(self, array: VariantArray) -> None:
+        if array.is_shredded:
+            self.schema = array.schema
+            self.unsafe |= residual_objects(array)
+            return
+        if self._first:
+            self._first = False
+            self.schema = _inferred(array)
+            self.seen = {}
+        if self.schema is None or self.seen is None:
+            return
+        from parquet_variant.functions.shred_variant import shred_variant
+
+        facts = array_facts(shred_variant(array, self.schema))
+        for path, node in self.schema.walk():
+            if node.type is None or path.has_wildcard:
+                continue
+            place = tuple(part for name in path.segments for part in ("typed_value", str(name)))
+            for leaf in ((*place, "typed_value"), (*place, "value")):
+                known = facts(leaf)
+                if known is not None:
+                    new = LeafStatistics(known.values, known.nulls, known.lower, known.upper)
+                    old = self.seen.get(leaf)
+                    self.seen[leaf] = new if old is None else old.merge(new)
+
+    def bounds(self, place: Place, leaf: Any) -> dict[VariantPath, Bounds]:
+        if self.schema is None:
+            return {}
+        if self.seen is not None:
+            return shredded_bounds(self.schema, self.seen.get, limit=_MAX_PATHS)
+        return shredded_bounds(self.schema, lambda p: leaf((*place, *p)), unsafe=self.unsafe, limit=_MAX_PATHS)
+
+
+# Bounds of every path would make the log larger than small files.
+_MAX_PATHS = 100
+
+
+def _inferred(array: VariantArray) -> ShreddingSchema | None:
+    from parquet_variant.functions.infer_shredding_schema import infer_shredding_schema
+
+    schema: ShreddingSchema = infer_shredding_schema(array)
+    return None if schema.kind == "variant" else schema
+
+
+def _variant_leaves(kind: Any, place: Place) -> list[Place]:
+    from parquet_variant.delta.schema import VARIANT
+
+    if kind == VARIANT:
+        return [place]
+    if isinstance(kind, StructType):
+        return [leaf for f in kind.fields for leaf in _variant_leaves(f.type, (*place, f.name))]
+    return []

@@ -1,0 +1,177 @@
+"""Statistics of one data file, as the log's JSON (PROTOCOL.md, "Per-file Statistics").
+
+Owns which columns get them, how ordinary values are spelled and rounded, and the tree of counts and bounds. Leaves the
+bounds of variants to `shredding.statistics`, their text to `variant_stats`, and using them to `pruning`.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from parquet_variant.delta.schema import VARIANT, ArrayType, DeltaType, MapType, PrimitiveType, StructType
+from parquet_variant.delta.variant_stats import encode_bounds
+from parquet_variant.parquet.statistics import LeafStatistics
+from parquet_variant.path import VariantPath
+from parquet_variant.shredding.statistics import TEXT_LENGTH, Bounds, lower_text, upper_text
+
+__all__ = ["FileStats", "indexed_leaves"]
+
+_INDEXED_COLUMNS = "delta.dataSkippingNumIndexedCols"
+_DEFAULT_INDEXED = 32
+_MILLISECOND = timedelta(milliseconds=1)
+# Types whose order every reader agrees on.
+_BOUNDED = {"byte", "short", "integer", "long", "float", "double", "date", "timestamp", "timestamp_ntz", "string"}
+
+
+def indexed_leaves(schema: StructType, partition_columns: tuple[str, ...], configuration: Mapping[str, str]) -> int:
+    """How many leaf columns get statistics: ``delta.dataSkippingNumIndexedCols``, 32 unless set, -1 for all."""
+    try:
+        wanted = int(configuration.get(_INDEXED_COLUMNS, _DEFAULT_INDEXED))
+    except ValueError:
+        wanted = _DEFAULT_INDEXED
+    total = sum(1 for f in schema.fields if f.name not in partition_columns for _ in _leaves(f.type, (f.name,)))
+    return total if wanted < 0 else min(wanted, total)
+
+
+@dataclass
+class FileStats:
+    """Collects what the footer does not tell (nulls of lists and maps) and builds the JSON.
+
+    Parameters
+    ----------
+    schema
+        The columns of the data file, without partition columns.
+    leaves
+        How many leaf columns get statistics.
+    """
+
+    schema: StructType
+    leaves: int
+    _nulls: dict[tuple[str, ...], int] = field(default_factory=dict)
+
+    def see(self, table: pa.Table) -> None:
+        """Count the nulls of lists and maps in rows that are going to be written."""
+        for place, kind in self._indexed():
+            if isinstance(kind, (ArrayType, MapType)):
+                column = table[place[0]]
+                for name in place[1:]:
+                    column = pc.struct_field(column, name)
+                self._nulls[place] = self._nulls.get(place, 0) + column.null_count
+
+    def build(
+        self,
+        rows: int,
+        leaf: Callable[[tuple[str, ...]], LeafStatistics | None],
+        variants: Mapping[tuple[str, ...], Mapping[VariantPath, Bounds]],
+        *,
+        hidden_nan: bool,
+    ) -> str:
+        """The statistics of a file.
+
+        Parameters
+        ----------
+        rows
+            Number of rows.
+        leaf
+            What the file says of a leaf column, by schema path.
+        variants
+            The bounds of every variant column that has some.
+        hidden_nan
+            Whether float columns may hold NaN.
+        """
+        nulls: dict[str, Any] = {}
+        low: dict[str, Any] = {}
+        high: dict[str, Any] = {}
+        for place, kind in self._indexed():
+            if isinstance(kind, (ArrayType, MapType)):
+                _set(nulls, place, self._nulls.get(place, 0))
+                continue
+            known = leaf((*place, "metadata") if kind == VARIANT else place)
+            if known is None:
+                continue
+            if known.nulls is not None:
+                _set(nulls, place, known.nulls)
+            if kind == VARIANT:
+                bounds = variants.get(place, {})
+                _set_variant(low, place, {p: b.lower for p, b in bounds.items()})
+                _set_variant(high, place, {p: b.upper for p, b in bounds.items()})
+            elif isinstance(kind, PrimitiveType) and known.lower is not None and known.upper is not None:
+                if hidden_nan and kind.name in ("float", "double"):
+                    continue
+                _set(low, place, _spelled(known.lower.as_py(), kind, up=False))
+                _set(high, place, _spelled(known.upper.as_py(), kind, up=True))
+        return _dump({"numRecords": rows, "minValues": low, "maxValues": high, "nullCount": nulls, "tightBounds": True})
+
+    def _indexed(self) -> Iterator[tuple[tuple[str, ...], DeltaType]]:
+        found = (leaf for f in self.schema.fields for leaf in _leaves(f.type, (f.name,)))
+        return (leaf for _, leaf in zip(range(self.leaves), found, strict=False))
+
+
+def _leaves(kind: DeltaType, place: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], DeltaType]]:
+    if isinstance(kind, StructType):
+        for f in kind.fields:
+            yield from _leaves(f.type, (*place, f.name))
+    else:
+        yield place, kind
+
+
+def _set(tree: dict[str, Any], place: tuple[str, ...], value: Any) -> None:
+    if value is None:
+        return
+    for name in place[:-1]:
+        tree = tree.setdefault(name, {})
+    tree[place[-1]] = value
+
+
+def _set_variant(tree: dict[str, Any], place: tuple[str, ...], bounds: Mapping[VariantPath, Any]) -> None:
+    known = {path: bound for path, bound in bounds.items() if bound is not None}
+    if known:
+        _set(tree, place, encode_bounds(known))
+
+
+def _spelled(value: Any, kind: PrimitiveType, *, up: bool) -> Any:
+    """A bound as JSON holds it, never tighter than the value; None if there is no such spelling."""
+    if kind.name not in _BOUNDED and not kind.name.startswith("decimal"):
+        return None
+    if isinstance(value, str):
+        return upper_text(value, TEXT_LENGTH) if up else lower_text(value, TEXT_LENGTH)
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, datetime):
+        return _instant(value, up=up)
+    if isinstance(value, date):
+        return value.isoformat()
+    return value if isinstance(value, (int, Decimal)) else None
+
+
+def _instant(value: datetime, *, up: bool) -> str | None:
+    # Milliseconds are what every reader takes; the maximum is rounded up so that it stays one.
+    whole = value.replace(microsecond=value.microsecond // 1000 * 1000)
+    try:
+        if up and whole != value:
+            whole += _MILLISECOND
+    except OverflowError:
+        return None
+    zone = "" if whole.tzinfo is None else "Z"
+    if whole.tzinfo is not None:
+        whole = whole.astimezone(UTC).replace(tzinfo=None)
+    return whole.isoformat(timespec="milliseconds") + zone
+
+
+def _dump(value: Any) -> str:
+    """JSON text; decimals as exact numbers, which the standard module cannot write."""
+    if isinstance(value, dict):
+        inner = ",".join(f"{json.dumps(k, ensure_ascii=False)}:{_dump(v)}" for k, v in value.items())
+        return "{" + inner + "}"
+    if isinstance(value, Decimal):
+        return format(value, "f")
+    return json.dumps(value, ensure_ascii=False)

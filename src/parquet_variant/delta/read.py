@@ -1,0 +1,230 @@
+"""Reading whole rows of a table: its files as one Arrow table of the table's schema.
+
+Owns the way from an add action to rows: path, deletion vector, column mapping, partition values. Leaves typed paths
+with skipping to `scan`, and which files there are to `snapshot`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from parquet_variant.array.variant_array import VariantArray
+from parquet_variant.delta.actions import DeletionVector
+from parquet_variant.delta.columns import by_field_id, by_name, conform_table
+from parquet_variant.delta.deletion_vector import deleted_rows, relative_path
+from parquet_variant.delta.partitions import partition_array
+from parquet_variant.delta.schema import VARIANT, Field, StructType, arrow_schema
+from parquet_variant.delta.snapshot import Snapshot, snapshot
+from parquet_variant.errors import DeltaError
+from parquet_variant.parquet.conform import conform
+
+__all__ = ["iter_files", "live_rows", "read", "read_file", "read_table", "selected_schema"]
+
+
+def read_table(
+    table: str | os.PathLike[str] | Snapshot,
+    columns: Sequence[str] | None = None,
+    *,
+    version: int | None = None,
+    timestamp: int | str | datetime | None = None,
+    storage_options: Mapping[str, str] | None = None,
+) -> pa.Table:
+    """All rows of a table.
+
+    Parameters
+    ----------
+    table
+        Path, URL or snapshot.
+    columns
+        Names of top-level columns, in the order wanted; by default all.
+    version, timestamp
+        Which version; by default the newest (see `snapshot`).
+    storage_options
+        Configuration of the object store.
+
+    Returns
+    -------
+    pyarrow.Table
+        Variants, at the top and nested, are unshredded ``struct<metadata, value>``; their fields carry the extension
+        name ``arrow.parquet.variant``, so `VariantArray.from_storage` takes them.
+
+    Raises
+    ------
+    DeltaError
+        As `snapshot`; ``"unknown-column"``; ``"missing-file"`` if a data file is gone; ``"bad-deletion-vector"``.
+    """
+    current = snapshot(table, version=version, timestamp=timestamp, storage_options=storage_options)
+    schema = selected_schema(current, columns)
+    parts = [part for _, part in iter_files(current, schema)]
+    if not parts:
+        return conform_table(arrow_schema(schema).empty_table(), schema, _by_logical_name, _unshredded)
+    return pa.concat_tables(parts, promote_options="permissive")
+
+
+def read(
+    table: str | os.PathLike[str] | Snapshot,
+    column: str | None = None,
+    *,
+    version: int | None = None,
+    timestamp: int | str | datetime | None = None,
+    storage_options: Mapping[str, str] | None = None,
+) -> VariantArray:
+    """A variant column of all rows.
+
+    Parameters
+    ----------
+    table, version, timestamp, storage_options
+        As `read_table`.
+    column
+        The column; by default the only variant column at the top.
+
+    Returns
+    -------
+    VariantArray
+        Unshredded.
+
+    Raises
+    ------
+    DeltaError
+        ``"unknown-column"`` if there is no such variant column, or several and none was named; and as `read_table`.
+    """
+    current = snapshot(table, version=version, timestamp=timestamp, storage_options=storage_options)
+    names = [f.name for f in current.schema.fields if f.type == VARIANT]
+    if column is None and len(names) == 1:
+        column = names[0]
+    if column not in names:
+        asked = "no column was named" if column is None else f"{column!r} is not one of them"
+        raise DeltaError(f"variant columns are {', '.join(names) or 'none'}, {asked}", reason="unknown-column")
+    chunks = read_table(current, [column])[column]
+    return VariantArray.from_storage(chunks.combine_chunks() if chunks.num_chunks != 1 else chunks.chunk(0))
+
+
+def selected_schema(current: Snapshot, columns: Sequence[str] | None) -> StructType:
+    """The schema of some columns, in the order asked for.
+
+    Raises
+    ------
+    DeltaError
+        Reason ``"unknown-column"``.
+    """
+    if columns is None:
+        return current.schema
+    found = []
+    for name in columns:
+        match = current.schema.get(name)
+        if match is None:
+            known = ", ".join(f.name for f in current.schema.fields)
+            raise DeltaError(f"the table has no column {name!r}: its columns are {known}", reason="unknown-column")
+        found.append(match)
+    return StructType(tuple(found))
+
+
+def iter_files(current: Snapshot, schema: StructType, files: pa.Table | None = None) -> Iterator[tuple[str, pa.Table]]:
+    """The rows of each file, with the file's path in the storage.
+
+    Parameters
+    ----------
+    current
+        The table.
+    schema
+        The columns wanted, with the table's own fields.
+    files
+        Rows of `Snapshot.files`; by default all.
+    """
+    chosen = current.files if files is None else files
+    for row in chosen.select(["path", "partitionValues", "deletionVector"]).to_pylist():
+        path = relative_path(current.storage, row["path"])
+        yield path, read_file(current, schema, path, dict(row["partitionValues"] or ()), row["deletionVector"])
+
+
+def read_file(
+    current: Snapshot,
+    schema: StructType,
+    path: str,
+    partition_values: Mapping[str, str | None],
+    vector: Mapping[str, Any] | None,
+) -> pa.Table:
+    """The live rows of one data file, in the columns of a schema."""
+    partitions = {name.lower() for name in current.partition_columns}
+    stored = StructType(tuple(f for f in schema.fields if f.name.lower() not in partitions))
+    match = by_field_id if current.column_mapping == "id" else by_name
+    try:
+        with pq.ParquetFile(current.storage.open(path)) as file:
+            present = file.schema_arrow
+            if current.column_mapping == "id" and not _has_field_ids(present):
+                raise DeltaError("the table maps columns by id, the file has no field ids", reason="bad-data-file")
+            names = [present.field(i).name for i in (match(present, f) for f in stored.fields) if i >= 0]
+            data = file.read(columns=names) if names else pa.table({"": pa.nulls(file.metadata.num_rows)})
+    except FileNotFoundError:
+        raise DeltaError(f"data file {path} is missing", reason="missing-file", file=path) from None
+    except (pa.ArrowException, OSError) as error:
+        raise DeltaError(f"data file {path} cannot be read: {error}", reason="bad-data-file", file=path) from error
+    except DeltaError as error:
+        raise error.at(file=path) from None
+    mask = live_rows(current, vector, len(data))
+    rows = conform_table(data, stored, match, _unshredded)
+    if mask is not None:
+        rows = rows.filter(pa.array(mask))
+    return _with_partitions(rows, schema, partitions, partition_values, len(data) if mask is None else int(mask.sum()))
+
+
+def live_rows(current: Snapshot, vector: Mapping[str, Any] | None, rows: int) -> Any:
+    """A NumPy mask of the rows that a deletion vector leaves; None if there is no vector.
+
+    Raises
+    ------
+    DeltaError
+        Reason ``"bad-deletion-vector"``, also if it names a row that the file does not have.
+    """
+    if vector is None:
+        return None
+    gone = deleted_rows(current.storage, DeletionVector.from_dict(vector))
+    mask = np.ones(rows, dtype=bool)
+    if len(gone):
+        if int(gone.max()) >= rows:
+            raise DeltaError("a deletion vector names a row beyond its file", reason="bad-deletion-vector")
+        mask[gone.astype(np.int64)] = False
+    return mask
+
+
+def _with_partitions(
+    rows: pa.Table, schema: StructType, partitions: set[str], values: Mapping[str, str | None], count: int
+) -> pa.Table:
+    if not any(f.name.lower() in partitions for f in schema.fields):
+        return rows
+    columns, fields = [], []
+    for f in schema.fields:
+        if f.name.lower() in partitions:
+            column: Any = partition_array(values.get(f.physical_name), f.type, count)
+            fields.append(pa.field(f.name, column.type, f.nullable))
+        else:
+            column = rows[f.name]
+            fields.append(rows.schema.field(f.name))
+        columns.append(column)
+    return pa.table(columns, schema=pa.schema(fields))
+
+
+def _has_field_ids(present: pa.Schema) -> bool:
+    return any(b"PARQUET:field_id" in (f.metadata or {}) for f in present)
+
+
+def _by_logical_name(fields: pa.DataType | pa.Schema, wanted: Field) -> int:
+    return int(fields.get_field_index(wanted.name))
+
+
+def _unshredded(_: tuple[str, ...], array: VariantArray) -> VariantArray:
+    storage = array.to_unshredded().storage
+    metadata = storage.field("metadata")
+    if not pa.types.is_dictionary(metadata.type):
+        # The canonical form: rows share their dictionaries of names.
+        value = storage.field("value")
+        mask = storage.is_null() if storage.null_count else None
+        storage = pa.StructArray.from_arrays([metadata.dictionary_encode(), value], ["metadata", "value"], mask=mask)
+    return VariantArray.from_storage(conform(storage, "unshredded"))

@@ -1,0 +1,437 @@
+"""Creating a table and putting rows into it: create, append, overwrite.
+
+Owns the user's front door for writing, and the commit of files that others wrote (`commit_files`, for Spark). Leaves
+files to `data_files` and the log to `commit`.
+"""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Literal, TypeAlias
+
+import pyarrow as pa
+
+from parquet_variant.delta.actions import Add, Metadata, Remove, Txn
+from parquet_variant.delta.columns import as_table
+from parquet_variant.delta.commit import CommitResult, Transaction, commit, now_millis
+from parquet_variant.delta.data_files import DEFAULT_FILE_BYTES, WritePlan, plan_write
+from parquet_variant.delta.features import check_writable, table_protocol
+from parquet_variant.delta.schema import StructType, from_arrow_schema, parse_schema, variant_paths
+from parquet_variant.delta.snapshot import Snapshot, load_snapshot
+from parquet_variant.delta.storage import Storage, open_storage
+from parquet_variant.errors import DeltaError
+from parquet_variant.schema.shredding_schema import ShreddingSchema
+
+__all__ = ["append", "commit_files", "create", "overwrite", "plan", "removals", "write"]
+
+Mode: TypeAlias = Literal["error", "append", "overwrite", "ignore"]
+Shredding: TypeAlias = "Mapping[str, ShreddingSchema | str] | ShreddingSchema | str | None"
+_SHREDDING_PROPERTY = "delta.enableVariantShredding"
+
+
+def create(
+    table: str | os.PathLike[str],
+    schema: pa.Schema | StructType | str,
+    *,
+    partition_by: Sequence[str] = (),
+    properties: Mapping[str, str] | None = None,
+    shredding: bool = True,
+    preview: bool = False,
+    name: str | None = None,
+    description: str | None = None,
+    storage_options: Mapping[str, str] | None = None,
+) -> Snapshot:
+    """Make an empty table.
+
+    Parameters
+    ----------
+    table
+        Path or URL.
+    schema
+        Columns: an Arrow schema whose variant fields carry the extension name ``arrow.parquet.variant``, or a Delta
+        schema or schema string.
+    partition_by
+        Names of partition columns.
+    properties
+        Table properties, such as ``delta.appendOnly``.
+    shredding
+        Set ``delta.enableVariantShredding`` and the feature that it needs; a value in `properties` wins.
+    preview
+        Name the feature ``variantShredding-preview``, for readers that know no other.
+    name, description
+        Of the table.
+    storage_options
+        Configuration of the object store.
+
+    Returns
+    -------
+    Snapshot
+        Version 0.
+
+    Raises
+    ------
+    DeltaError
+        ``"exists"`` if a table is there; ``"bad-schema"``, ``"unsupported-type"`` for columns that cannot be.
+    """
+    storage = open_storage(table, storage_options)
+    columns = _schema(schema)
+    configuration = {str(k): str(v) for k, v in (properties or {}).items()}
+    has_variants = any(True for _ in variant_paths(columns))
+    if shredding and has_variants:
+        configuration.setdefault(_SHREDDING_PROPERTY, "true")
+    _check_schema(columns, partition_by)
+    metadata = Metadata(
+        id=str(uuid.uuid4()),
+        schema_string=columns.to_json(),
+        partition_columns=tuple(partition_by),
+        configuration=configuration,
+        created_time=now_millis(),
+        name=name,
+        description=description,
+    )
+    protocol = table_protocol(
+        columns,
+        shredding=configuration.get(_SHREDDING_PROPERTY, "false").lower() == "true",
+        preview=preview,
+        extra=("appendOnly",) if "delta.appendOnly" in configuration else (),
+    )
+    check_writable(protocol, metadata, storage.uri)
+    parameters = {"partitionBy": list(partition_by), "properties": configuration}
+    commit(storage, Transaction("CREATE TABLE", parameters, protocol=protocol, metadata=metadata))
+    return load_snapshot(storage, 0)
+
+
+def append(
+    table: str | os.PathLike[str] | Snapshot,
+    data: Any,
+    *,
+    txn: tuple[str, int] | None = None,
+    shredding: Shredding = None,
+    file_bytes: int = DEFAULT_FILE_BYTES,
+    storage_options: Mapping[str, str] | None = None,
+    **options: Any,
+) -> CommitResult:
+    """Add rows, in one commit.
+
+    Parameters
+    ----------
+    table
+        Path or URL of a table that exists, or a snapshot of it.
+    data
+        A pyarrow table or record batch, columns by name (`VariantArray` or Arrow), or an iterable of such.
+    txn
+        Application id and version, for exactly-once: a version that the table has seen from that application is not
+        written again.
+    shredding
+        What to shred: a schema (object or DDL) for the only variant column, or schemas by dotted column name. By
+        default it is inferred from the first rows; columns that come shredded stay so. Without
+        ``delta.enableVariantShredding`` nothing is shredded.
+    file_bytes
+        About how large a file may become.
+    storage_options
+        Configuration of the object store.
+    **options
+        Options of `VariantWriter`.
+
+    Returns
+    -------
+    CommitResult
+        ``committed`` is False if `txn` had been committed before.
+
+    Raises
+    ------
+    DeltaError
+        ``"unsupported-feature"``, ``"unknown-column"``, ``"type-mismatch"``, ``"conflict"``.
+    """
+    current = _current(table, storage_options)
+    if txn is not None and _seen(current, txn):
+        return CommitResult(current.version, committed=False)
+    made = plan(current, shredding=shredding, file_bytes=file_bytes, **options)
+    adds = made.write_files(data)
+    return commit_files(current, adds, txn=txn)
+
+
+def overwrite(
+    table: str | os.PathLike[str] | Snapshot,
+    data: Any,
+    *,
+    txn: tuple[str, int] | None = None,
+    shredding: Shredding = None,
+    file_bytes: int = DEFAULT_FILE_BYTES,
+    storage_options: Mapping[str, str] | None = None,
+    **options: Any,
+) -> CommitResult:
+    """Replace all rows, in one commit; the schema stays. Parameters, result and errors as `append`."""
+    current = _current(table, storage_options)
+    if txn is not None and _seen(current, txn):
+        return CommitResult(current.version, committed=False)
+    made = plan(current, shredding=shredding, file_bytes=file_bytes, **options)
+    adds = made.write_files(data)
+    return commit_files(current, adds, mode="overwrite", txn=txn)
+
+
+def write(
+    table: str | os.PathLike[str],
+    data: Any,
+    *,
+    mode: Mode = "error",
+    partition_by: Sequence[str] = (),
+    properties: Mapping[str, str] | None = None,
+    preview: bool = False,
+    storage_options: Mapping[str, str] | None = None,
+    **options: Any,
+) -> CommitResult:
+    """Write rows to a table, which is made of the first rows' columns if it is not there.
+
+    Parameters
+    ----------
+    table
+        Path or URL.
+    data
+        As for `append`.
+    mode
+        If the table is there: ``"error"``, ``"append"``, ``"overwrite"`` or ``"ignore"``.
+    partition_by, properties, preview
+        As for `create`, for a new table.
+    storage_options
+        Configuration of the object store.
+    **options
+        As for `append`.
+
+    Returns
+    -------
+    CommitResult
+
+    Raises
+    ------
+    DeltaError
+        ``"exists"`` if `mode` is ``"error"`` and the table is there; and as `append`.
+    """
+    if mode not in ("error", "append", "overwrite", "ignore"):
+        raise DeltaError(f"mode {mode!r} is none of error, append, overwrite, ignore", reason="bad-argument")
+    storage = open_storage(table, storage_options)
+    current = _existing(storage)
+    if current is not None and mode in ("error", "ignore"):
+        if mode == "error":
+            raise DeltaError(f"{storage.uri} is a Delta table already", reason="exists", file=storage.uri)
+        return CommitResult(current.version, committed=False)
+    if current is None:
+        first, data = _peek(data)
+        current = create(
+            table,
+            first.schema,
+            partition_by=partition_by,
+            properties=properties,
+            preview=preview,
+            storage_options=storage_options,
+        )
+    run = overwrite if mode == "overwrite" else append
+    return run(current, data, **options)
+
+
+def plan(
+    table: str | os.PathLike[str] | Snapshot,
+    *,
+    shredding: Shredding = None,
+    file_bytes: int = DEFAULT_FILE_BYTES,
+    storage_options: Mapping[str, str] | None = None,
+    **options: Any,
+) -> WritePlan:
+    """The plan that a task (a Spark executor) needs to write files: ``plan.write(batches)`` gives add actions.
+
+    Parameters
+    ----------
+    table
+        Path, URL or snapshot.
+    shredding, file_bytes, storage_options, **options
+        As for `append`.
+
+    Raises
+    ------
+    DeltaError
+        ``"unsupported-feature"`` if this writer may not write the table.
+    """
+    current = _current(table, storage_options)
+    check_writable(current.protocol, current.metadata, current.storage.uri)
+    return plan_write(current, shredding=_schemas(shredding, current.schema), file_bytes=file_bytes, options=options)
+
+
+def commit_files(
+    table: str | os.PathLike[str] | Snapshot,
+    adds: Iterable[Add | Mapping[str, Any]],
+    *,
+    mode: Literal["append", "overwrite"] = "append",
+    txn: tuple[str, int] | None = None,
+    operation: str = "WRITE",
+    storage_options: Mapping[str, str] | None = None,
+) -> CommitResult:
+    """Commit files that tasks wrote, once, on the driver.
+
+    Parameters
+    ----------
+    table
+        Path, URL or snapshot. Give the snapshot that the plan was made of: a schema change since then is a conflict.
+    adds
+        What the tasks' `WritePlan.write` returned.
+    mode
+        ``"overwrite"`` removes all files that are in the table when the commit succeeds.
+    txn
+        Application id and version, for exactly-once.
+    operation
+        Told in the history.
+    storage_options
+        Configuration of the object store.
+
+    Returns
+    -------
+    CommitResult
+        ``committed`` is False, and nothing was done, if `txn` had been committed before.
+
+    Raises
+    ------
+    DeltaError
+        ``"conflict"``, ``"append-only"``, ``"too-many-retries"``.
+    """
+    current = _current(table, storage_options)
+    files = [a if isinstance(a, Add) else Add.from_dict(a) for a in adds]
+    application = None if txn is None else Txn(txn[0], txn[1], now_millis())
+    parameters = {"mode": mode.title(), "partitionBy": list(current.partition_columns)}
+
+    def transaction(snapshot: Snapshot) -> Transaction:
+        gone = removals(snapshot) if mode == "overwrite" else []
+        return Transaction(
+            operation, parameters, adds=files, removes=gone, txn=application, read_version=snapshot.version
+        )
+
+    check_writable(current.protocol, current.metadata, current.storage.uri)
+    if mode == "append":
+        return commit(current.storage, transaction(current))
+
+    def rebase(newest: Snapshot) -> Transaction:
+        if newest.metadata != current.metadata or newest.protocol != current.protocol:
+            raise DeltaError("the table's schema or properties changed: read it again and retry", reason="conflict")
+        return transaction(newest)
+
+    return commit(current.storage, transaction(load_snapshot(current.storage)), rebase=rebase)
+
+
+def removals(snapshot: Snapshot, *, data_change: bool = True, keep: Iterable[str] = ()) -> list[Remove]:
+    """Remove actions for the files of a snapshot.
+
+    Parameters
+    ----------
+    snapshot
+        The table.
+    data_change
+        False if other files take over the rows.
+    keep
+        Paths, as in the log, of files that stay.
+
+    Raises
+    ------
+    DeltaError
+        Reason ``"append-only"`` if the table forbids it.
+    """
+    if data_change and snapshot.metadata.configuration.get("delta.appendOnly", "false").lower() == "true":
+        raise DeltaError(f"{snapshot.storage.uri} is append-only", reason="append-only", file=snapshot.storage.uri)
+    kept, now = set(keep), now_millis()
+    found = []
+    for row in snapshot.files.to_pylist():
+        if row["path"] in kept:
+            continue
+        add = Add.from_dict(row | {"partitionValues": dict(row["partitionValues"] or ()), "tags": None})
+        found.append(
+            Remove(
+                path=add.path,
+                data_change=data_change,
+                deletion_timestamp=now,
+                extended_file_metadata=True,
+                partition_values=add.partition_values,
+                size=add.size,
+                deletion_vector=add.deletion_vector,
+                base_row_id=add.base_row_id,
+                default_row_commit_version=add.default_row_commit_version,
+            )
+        )
+    return found
+
+
+def _current(table: str | os.PathLike[str] | Snapshot, options: Mapping[str, str] | None) -> Snapshot:
+    return table if isinstance(table, Snapshot) else load_snapshot(open_storage(table, options))
+
+
+def _existing(storage: Storage) -> Snapshot | None:
+    try:
+        return load_snapshot(storage)
+    except DeltaError as error:
+        if error.reason == "not-a-table":
+            return None
+        raise
+
+
+def _seen(snapshot: Snapshot, txn: tuple[str, int]) -> bool:
+    found = snapshot.txns.get(txn[0])
+    return found is not None and found.version >= txn[1]
+
+
+def _peek(data: Any) -> tuple[pa.Table, Any]:
+    if isinstance(data, (pa.Table, pa.RecordBatch, Mapping)):
+        return as_table(data), data
+    batches = iter(data)
+    first = next(batches, None)
+    if first is None:
+        raise DeltaError("there are no rows to make a table of: give at least one batch", reason="bad-data")
+    return as_table(first), _chain(first, batches)
+
+
+def _chain(first: Any, rest: Iterable[Any]) -> Iterable[Any]:
+    yield first
+    yield from rest
+
+
+def _schema(schema: pa.Schema | StructType | str) -> StructType:
+    if isinstance(schema, StructType):
+        return schema
+    return parse_schema(schema) if isinstance(schema, str) else from_arrow_schema(schema)
+
+
+def _check_schema(schema: StructType, partition_by: Sequence[str]) -> None:
+    names = [f.name.lower() for f in schema.fields]
+    if len(set(names)) < len(names):
+        raise DeltaError("column names must differ in more than case", reason="bad-schema")
+    for name in partition_by:
+        found = next((f for f in schema.fields if f.name == name), None)
+        if found is None:
+            raise DeltaError(f"partition column {name!r} is not in the schema", reason="bad-schema")
+        if any(True for _ in variant_paths(found.type)) or not hasattr(found.type, "name"):
+            raise DeltaError(f"column {name!r} cannot be a partition column", reason="bad-schema")
+    if len(partition_by) >= len(names):
+        raise DeltaError("a table needs a column that is no partition column", reason="bad-schema")
+
+
+def _schemas(shredding: Shredding, schema: StructType) -> dict[str, ShreddingSchema]:
+    if shredding is None:
+        return {}
+    places = [".".join(place) for place in variant_paths(schema)]
+    if isinstance(shredding, (ShreddingSchema, str)):
+        if len(places) != 1:
+            raise DeltaError(
+                f"the table has {len(places)} variant columns: give shredding schemas by name", reason="bad-argument"
+            )
+        shredding = {places[0]: shredding}
+    unknown = sorted(set(shredding) - set(places))
+    if unknown:
+        raise DeltaError(f"{unknown[0]!r} is no variant column: {', '.join(places)}", reason="bad-argument")
+    return {
+        name: ShreddingSchema.from_ddl(given) if isinstance(given, str) else given for name, given in shredding.items()
+    }
+
+
+def with_properties(metadata: Metadata, changes: Mapping[str, str | None]) -> Metadata:
+    """The metadata with some properties set, or removed where the value is None."""
+    configuration = {k: v for k, v in metadata.configuration.items() if changes.get(k, v) is not None}
+    configuration |= {k: v for k, v in changes.items() if v is not None}
+    return replace(metadata, configuration=configuration)
