@@ -80,7 +80,7 @@ def test_the_narrowest_integer(number: int, kind: str) -> None:
         ("-" + "9" * 38, "decimal16", "-" + "9" * 38),
         ("1E+3", "decimal4", "1000"), ("1E+37", "decimal16", "1" + "0" * 37), ("-0.00", "decimal4", "0.00"),
         ("0E-50", "decimal16", "0E-38"), ("0E+99999", "decimal4", "0"),
-        ("1.50" + "0" * 40, "decimal16", "1.5" + "0" * 37),
+        ("1.50" + "0" * 40, "decimal16", "1.5" + "0" * 36),
     ],
 )  # fmt: skip
 def test_the_narrowest_decimal(text: str, kind: str, stored: str) -> None:

@@ -96,6 +96,12 @@ def read_container(data: bytes, at: int, stop: int) -> Container | None:
     ids_at = at + 1 + count_size
     offsets_at = ids_at + count * id_size
     values_at = offsets_at + (count + 1) * offset_size
+    if values_at > stop:
+        raise MalformedVariantError(
+            f"a header for {count} elements needs {values_at - at} bytes, {stop - at} are there",
+            reason="truncated",
+            offset=at,
+        )
     last = read_uint(data, values_at - offset_size, offset_size, stop)
     if values_at + last > stop:
         raise MalformedVariantError(
