@@ -11,8 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 # Public name -> the module that owns it, loaded on first use: `pv.spark` itself does not import PySpark.
 _OWNERS = {
+    "VariantDataSource": "datasource",
     "find_java": "java",
+    "infer_schema": "write",
+    "ingest": "ingest",
     "local_session": "session",
+    "read": "read",
+    "register_functions": "functions",
+    "write": "write",
 }
 
 __all__ = sorted(_OWNERS)  # noqa: PLE0605 - the table above is the truth
@@ -31,5 +37,11 @@ def __dir__() -> list[str]:
 
 
 if TYPE_CHECKING:
+    from parquet_variant.spark.datasource import VariantDataSource as VariantDataSource
+    from parquet_variant.spark.functions import register_functions as register_functions
+    from parquet_variant.spark.ingest import ingest as ingest
     from parquet_variant.spark.java import find_java as find_java
+    from parquet_variant.spark.read import read as read
     from parquet_variant.spark.session import local_session as local_session
+    from parquet_variant.spark.write import infer_schema as infer_schema
+    from parquet_variant.spark.write import write as write

@@ -1,7 +1,7 @@
 """Writing a DataFrame with one schema for the whole job, and with every mode that Spark users know.
 
-Owns the inference over a DataFrame, as one job, and the modes that Spark denies to Python data sources. Leaves the write
-itself to the data source.
+Owns the inference over a DataFrame, as one job, and the modes that Spark denies to Python data sources. Leaves the
+write itself to the data source.
 """
 
 from __future__ import annotations
@@ -13,9 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+import parquet_variant as pv
 from parquet_variant.errors import VariantError
 from parquet_variant.parquet.staging import Mode, open_staging
 from parquet_variant.schema.shredding_schema import ShreddingSchema
+from parquet_variant.spark.arrow_variant import from_spark
 from parquet_variant.spark.task_errors import from_spark_errors, to_spark_errors
 
 if TYPE_CHECKING:
@@ -101,7 +103,7 @@ def infer_schema(df: DataFrame, column: str | None = None, policy: Any = None) -
     from pyspark.sql.functions import arrow_udf
 
     from parquet_variant.shredding.infer import infer
-    from parquet_variant.shredding.profile import Profile
+    from parquet_variant.shredding.profile import Profile, profile_array
     from parquet_variant.spark.batch_writer import choose_column
 
     column, is_json = choose_column(df.schema, column)
@@ -110,7 +112,7 @@ def infer_schema(df: DataFrame, column: str | None = None, policy: Any = None) -
     def profiled(values: pa.Array) -> pa.Array:
         # One profile a batch, in its first row: Arrow UDFs need no pandas, `mapInArrow` does.
         with to_spark_errors():
-            profile = pickle.dumps(_profile(values, is_json))
+            profile = pickle.dumps(profile_array(pv.parse_json(values) if is_json else from_spark(values)))
         return pa.array([profile, *[None] * (len(values) - 1)], pa.binary())
 
     profiles = df.select(profiled(df[column]).alias("profile")).where("profile IS NOT NULL")

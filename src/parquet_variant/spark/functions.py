@@ -1,0 +1,113 @@
+"""SQL functions over VARIANT columns: ours, beside Spark's own, for SELECTs in SQL text.
+
+Owns their names, types and registration. Leaves what they do to `functions`: these are the same operations, a batch at
+a time, as Arrow UDFs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+import parquet_variant as pv
+from parquet_variant.array.variant_array import VariantArray
+from parquet_variant.spark.arrow_variant import from_spark, to_spark
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["FUNCTION_TYPES", "register_functions"]
+
+# Suffix of a getter's name -> the type that it gives. A function of Spark has one type, whatever its arguments.
+FUNCTION_TYPES: dict[str, pa.DataType] = {
+    "boolean": pa.bool_(),
+    "int": pa.int32(),
+    "bigint": pa.int64(),
+    "float": pa.float32(),
+    "double": pa.float64(),
+    "decimal": pa.decimal128(38, 9),
+    "string": pa.string(),
+    "binary": pa.binary(),
+    "date": pa.date32(),
+    "timestamp": pa.timestamp("us", "UTC"),
+    "timestamp_ntz": pa.timestamp("us"),
+}
+
+
+def register_functions(spark: SparkSession, prefix: str = "pv_") -> list[str]:
+    """Register the functions in a session, under names that begin with a prefix.
+
+    Parameters
+    ----------
+    spark
+        The session.
+    prefix
+        Put before every name, so that Spark's own functions stay what they are.
+
+    Returns
+    -------
+    list of str
+        The names: ``pv_parse_json(text)``, ``pv_try_parse_json(text)``, ``pv_to_json(v)``, ``pv_variant_get(v, path)``,
+        and for each type of `FUNCTION_TYPES` ``pv_variant_get_double(v, path)`` and ``pv_try_variant_get_double(v,
+        path)`` (decimals are ``decimal(38, 9)``).
+    """
+    from pyspark.sql.functions import arrow_udf
+    from pyspark.sql.pandas.types import from_arrow_type
+    from pyspark.sql.types import DataType, StringType, VariantType
+
+    def udf(work: Callable[..., pa.Array], returns: DataType) -> Any:
+        return arrow_udf(work, returns)
+
+    functions: dict[str, Any] = {
+        "parse_json": udf(_parse_json, VariantType()),
+        "try_parse_json": udf(_try_parse_json, VariantType()),
+        "to_json": udf(_to_json, StringType()),
+        "variant_get": udf(_getter(None, strict=True), VariantType()),
+    }
+    for suffix, arrow_type in FUNCTION_TYPES.items():
+        returns = from_arrow_type(arrow_type)
+        functions[f"variant_get_{suffix}"] = udf(_getter(arrow_type, strict=True), returns)
+        functions[f"try_variant_get_{suffix}"] = udf(_getter(arrow_type, strict=False), returns)
+    for name, function in functions.items():
+        spark.udf.register(f"{prefix}{name}", function)
+    return [f"{prefix}{name}" for name in functions]
+
+
+def _parse_json(text: pa.Array) -> pa.Array:
+    return to_spark(pv.parse_json(text))
+
+
+def _try_parse_json(text: pa.Array) -> pa.Array:
+    return to_spark(pv.try_parse_json(text))
+
+
+def _to_json(values: pa.Array) -> pa.Array:
+    return pv.to_json(from_spark(values))
+
+
+def _getter(arrow_type: pa.DataType | None, *, strict: bool) -> Callable[[pa.Array, pa.Array], pa.Array]:
+    """A function ``(variants, paths) -> values``; a path is nearly always the same for all rows."""
+
+    def get(values: pa.Array, paths: pa.Array) -> pa.Array:
+        variants = from_spark(values)
+        distinct = paths.unique()
+        if len(distinct) == 1 and distinct[0].is_valid:
+            return _get(variants, distinct[0].as_py(), arrow_type, strict)
+        order, parts = [np.flatnonzero(paths.is_null().to_numpy(zero_copy_only=False))], []
+        spark_type = to_spark(VariantArray.from_pylist([])).type if arrow_type is None else arrow_type
+        parts.append(pa.nulls(len(order[0]), spark_type))
+        for path in distinct.drop_null().to_pylist():
+            rows = np.flatnonzero(pa.compute.equal(paths, path).fill_null(False).to_numpy(zero_copy_only=False))
+            order.append(rows)
+            parts.append(_get(variants.take(rows), path, arrow_type, strict))
+        return pa.concat_arrays(parts).take(pa.array(np.argsort(np.concatenate(order))))
+
+    return get
+
+
+def _get(variants: VariantArray, path: str, arrow_type: pa.DataType | None, strict: bool) -> pa.Array:
+    found = (pv.variant_get if strict else pv.try_variant_get)(variants, path, arrow_type)
+    return to_spark(found) if arrow_type is None else found
