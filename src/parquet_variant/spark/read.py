@@ -10,6 +10,8 @@ import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from parquet_variant.spark.task_errors import from_spark_errors
+
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
@@ -56,4 +58,5 @@ def read(
         reader = reader.option("column", column)
     if partition_bytes is not None:
         reader = reader.option("partitionBytes", partition_bytes)
-    return reader.load(os.fspath(path))
+    with from_spark_errors():
+        return reader.load(os.fspath(path))

@@ -1,6 +1,7 @@
-"""Errors on their way from a Spark task to the driver, whole: Spark itself hands over only their text.
+"""Errors on their way from Spark's Python workers to the driver: Spark itself hands over only their text.
 
-Owns the envelope. Leaves what is an error to the code that runs in the task.
+Owns the envelope for errors of our own jobs, which arrive whole, and the reading of the text of others. Leaves what is
+an error to the code that runs in the workers.
 """
 
 from __future__ import annotations
@@ -11,11 +12,14 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from parquet_variant import errors
 from parquet_variant.errors import VariantError
 
 __all__ = ["TaskError", "from_spark_errors", "to_spark_errors"]
 
 _ENVELOPE = re.compile(r"variant-error:([A-Za-z0-9+/=]+)")
+# The last line of a traceback that names one of our errors.
+_TRACEBACK = re.compile(r"^parquet_variant\.[\w.]*?(\w+): (.*)$", re.MULTILINE)
 
 
 class TaskError(RuntimeError):
@@ -39,11 +43,25 @@ def to_spark_errors() -> Iterator[None]:
 
 @contextmanager
 def from_spark_errors() -> Iterator[None]:
-    """On the driver: raise the `VariantError` that a task put into Spark's exception, if there is one."""
+    """On the driver: raise the `VariantError` that is inside Spark's exception, if there is one.
+
+    It comes whole from an envelope; from a traceback come its class and its message, with the location in the text.
+    """
     try:
         yield
+    except VariantError:
+        raise
     except Exception as error:
-        if (found := _ENVELOPE.search(str(error))) is None:
+        if (original := _inside(str(error))) is None:
             raise
-        original = pickle.loads(base64.b64decode(found[1]))
         raise original from None
+
+
+def _inside(text: str) -> VariantError | None:
+    if (found := _ENVELOPE.search(text)) is not None:
+        return pickle.loads(base64.b64decode(found[1]))
+    if not (lines := _TRACEBACK.findall(text)):
+        return None
+    name, message = lines[-1]
+    kind = getattr(errors, name, VariantError)
+    return kind(message) if isinstance(kind, type) and issubclass(kind, VariantError) else VariantError(message)
