@@ -1,6 +1,6 @@
-"""What commands print to stdout: tables and text for people, JSON for machines.
+"""What commands print to stdout: grids and text for people, JSON for machines.
 
-Owns how Arrow tables are shown and how Python values become JSON. Leaves what is printed to the commands, and errors to
+Owns how Arrow tables are shown, the Variants in them included. Leaves what is printed to the commands, and errors to
 `failure`.
 """
 
@@ -9,14 +9,16 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterable, Sequence
+from itertools import chain, islice, pairwise
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["human_bytes", "print_grid", "print_json", "print_rows", "write_rows"]
+__all__ = ["human_bytes", "json_texts", "print_grid", "print_json", "print_json_rows", "python_values"]
 
 _UNITS = ("bytes", "kB", "MB", "GB", "TB")
+_GRID_ROWS = 1000  # that are looked at to find the widths
 
 
 def print_json(value: Any) -> None:
@@ -24,21 +26,49 @@ def print_json(value: Any) -> None:
     print(json.dumps(value, ensure_ascii=False, default=str))
 
 
-def print_rows(table: pa.Table) -> None:
-    """Print a table's rows as compact JSON objects, one a line; decimals keep all their digits."""
-    from parquet_variant import Variant
-
+def print_json_rows(table: pa.Table) -> None:
+    """Print a table's rows as compact JSON objects, one a line; numbers keep all their digits."""
     names = [json.dumps(name, ensure_ascii=False) for name in table.column_names]
     for batch in table.to_batches(max_chunksize=4096):
-        columns = [[Variant.from_python(value).to_json() for value in column.to_pylist()] for column in batch.columns]
-        write_rows(names, columns)
+        columns = [json_texts(column, field) for column, field in zip(batch.columns, table.schema, strict=True)]
+        for texts in zip(*columns, strict=True):
+            fields = ",".join(f"{name}:{text}" for name, text in zip(names, texts, strict=True))
+            sys.stdout.write(f"{{{fields}}}\n")
 
 
-def write_rows(names: Sequence[str], columns: Sequence[Sequence[str]]) -> None:
-    """Write JSON objects, one a line, from columns of JSON texts; `names` are JSON texts too."""
-    for texts in zip(*columns, strict=True):
-        fields = ",".join(f"{name}:{text}" for name, text in zip(names, texts, strict=True))
-        sys.stdout.write(f"{{{fields}}}\n")
+def json_texts(column: pa.Array, field: pa.Field) -> list[str]:
+    """The values of a column as JSON; SQL NULL is ``null``."""
+    import parquet_variant as pv
+
+    if _is_variant(field):
+        return ["null" if text is None else text for text in pv.to_json(pv.VariantArray(column)).to_pylist()]
+    return [pv.Variant.from_python(value).to_json() for value in python_values(column, field)]
+
+
+def python_values(column: pa.Array, field: pa.Field) -> list[Any]:
+    """The values of a column as Python objects; Variants, also inside of structs and lists, as `Variant`."""
+    import pyarrow as pa
+
+    from parquet_variant import VariantArray
+
+    if _is_variant(field):
+        return list(VariantArray(column))
+    if not _holds_variant(field.type):
+        return list(column.to_pylist())
+    valid = column.is_valid().to_pylist()
+    if pa.types.is_struct(field.type):
+        parts = [python_values(column.field(child.name), child) for child in field.type]
+        names = [child.name for child in field.type]
+        rows: list[Any] = [dict(zip(names, row, strict=True)) for row in zip(*parts, strict=True)]
+    else:
+        bounds = list(pairwise(column.offsets.to_pylist()))
+        if pa.types.is_map(field.type):
+            keys, items = column.keys.to_pylist(), python_values(column.items, field.type.item_field)
+            rows = [dict(zip(keys[start:stop], items[start:stop], strict=True)) for start, stop in bounds]
+        else:
+            items = python_values(column.values, field.type.value_field)
+            rows = [items[start:stop] for start, stop in bounds]
+    return [row if good else None for row, good in zip(rows, valid, strict=True)]
 
 
 def print_grid(header: Sequence[str], rows: Iterable[Sequence[Any]], *, right: Iterable[str] = ()) -> None:
@@ -52,17 +82,18 @@ def print_grid(header: Sequence[str], rows: Iterable[Sequence[Any]], *, right: I
     $.a      12
     $.bcd     3
     """
-    cells = [[_cell(value) for value in row] for row in rows]
-    widths = [max(map(len, column)) for column in zip(header, *cells, strict=True)]
+    cells = ([_cell(value) for value in row] for row in rows)
+    first = list(islice(cells, _GRID_ROWS))
+    widths = [max(map(len, column)) for column in zip(header, *first, strict=True)]
     to_right = set(right)
 
     def line(values: Sequence[str]) -> str:
-        pairs = zip(header, values, widths, strict=True)
-        return "  ".join(v.rjust(width) if name in to_right else v.ljust(width) for name, v, width in pairs).rstrip()
+        columns = zip(header, values, widths, strict=True)
+        return "  ".join(v.rjust(width) if name in to_right else v.ljust(width) for name, v, width in columns).rstrip()
 
     print(line(header))
     print("  ".join("-" * width for width in widths))
-    for row in cells:
+    for row in chain(first, cells):
         print(line(row))
 
 
@@ -82,9 +113,14 @@ def human_bytes(size: int) -> str:
     return f"{size} bytes" if unit == "bytes" else f"{value:.1f} {unit}"
 
 
+def _is_variant(field: pa.Field) -> bool:
+    return bool((field.metadata or {}).get(b"ARROW:extension:name") == b"arrow.parquet.variant")
+
+
+def _holds_variant(kind: pa.DataType) -> bool:
+    children = [kind.field(index) for index in range(kind.num_fields)]
+    return any(_is_variant(child) or _holds_variant(child.type) for child in children)
+
+
 def _cell(value: Any) -> str:
-    if value is None:
-        return "-"
-    if isinstance(value, float):
-        return f"{value:.6g}"
-    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
+    return "-" if value is None else str(value)

@@ -1,68 +1,49 @@
 """What ``--select`` is given: ``name=$.path:type``.
 
-Owns this small notation. Leaves the path to `VariantPath` and the type's name to the extraction.
+Owns the name and what it is where none is given. Leaves the rest of the notation to `parquet.selection`.
 """
 
 from __future__ import annotations
 
-from parquet_variant.errors import PathError
+import re
 
 __all__ = ["read_selects"]
 
+_NAMED = re.compile(r"([^$=\[\]]*[^$=\[\]\s])\s*=\s*(.*)", re.DOTALL)
 
-def read_selects(texts: list[str]) -> dict[str, tuple[str, str | None]]:
-    """Read all ``--select`` options of a command as ``{name: (path, type)}``; no type is None.
 
-    The name may be left out: it is then the last key of the path.
+def read_selects(texts: list[str]) -> dict[str, str]:
+    """Read all ``--select`` options of a command, as a mapping that `parquet.scan` takes.
+
+    Without a name, a path is called by its last key, and an ordinary column by its own name.
 
     Raises
     ------
     PathError
-        For text without a path, and for a name that is given twice.
+        For a path that cannot be read, and for a name that is given twice.
 
     Examples
     --------
-    >>> read_selects(["mag=$.properties.mag:double", "$.id"])
-    {'mag': ('$.properties.mag', 'double'), 'id': ('$.id', None)}
-    >>> read_selects(["$['a:b'][0]:struct<x: int>"])
-    {'a:b': ("$['a:b'][0]", 'struct<x: int>')}
+    >>> read_selects(["mag=$.properties.mag:double", "$.id", "$['a=b'][0]:struct<x: int>", "day"])
+    {'mag': '$.properties.mag:double', 'id': '$.id', 'a=b': "$['a=b'][0]:struct<x: int>", 'day': 'day'}
     """
-    selects: dict[str, tuple[str, str | None]] = {}
+    from parquet_variant.errors import PathError
+    from parquet_variant.parquet.selection import read_selection
+
+    selects: dict[str, str] = {}
     for text in texts:
-        name, path, kind = _read_select(text)
+        if named := _NAMED.fullmatch(text):
+            name, given = named[1].strip(), named[2]
+        else:
+            given = text.strip()
+            (selected,) = read_selection([given]) if not given.startswith("$") else read_selection({"value": given})
+            keys = (
+                [segment for segment in selected.path.segments if isinstance(segment, str)]
+                if selected.path
+                else [given]
+            )
+            name = keys[-1] if keys else "value"
         if name in selects:
-            raise PathError(f"two --select options are called {name!r}: name one of them, as in 'other={path}'")
-        selects[name] = (path, kind)
+            raise PathError(f"two --select options are called {name!r}: name one of them, as in 'other={given}'")
+        selects[name] = given
     return selects
-
-
-def _read_select(text: str) -> tuple[str, str, str | None]:
-    from parquet_variant.path import VariantPath
-
-    name, found, rest = text.partition("$")
-    name = name.strip()
-    if not found or (name and not name.endswith("=")):
-        raise PathError(f"--select is {text!r}: write it as 'name=$.path:type', such as 'mag=$.properties.mag:double'")
-    end = _end_of_path(rest)
-    path, kind = f"${rest[:end]}".strip(), rest[end + 1 :].strip()
-    name = name[:-1].strip()
-    if not name:
-        keys = [segment for segment in VariantPath.parse(path).segments if isinstance(segment, str)]
-        name = keys[-1] if keys else "value"
-    return name, path, kind or None
-
-
-def _end_of_path(text: str) -> int:
-    """Index of the first colon that is not inside brackets."""
-    quote = ""
-    depth = 0
-    for index, char in enumerate(text):
-        if quote:
-            quote = "" if char == quote and text[index - 1] != "\\" else quote
-        elif char in "'\"" and depth:
-            quote = char
-        elif char in "[]":
-            depth += 1 if char == "[" else -1
-        elif char == ":" and not depth:
-            return index
-    return len(text)
