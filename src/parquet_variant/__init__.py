@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 _OWNERS = {
     "VariantArray": "array.variant_array",
     "parse_json": "functions.parse_json",
+    "unshred_variant": "functions.unshred_variant",
+    "shred_variant": "functions.shred_variant",
     "try_parse_json": "functions.try_parse_json",
     "Variant": "encoding.variant",
     "VariantType": "types",
@@ -46,6 +48,8 @@ if TYPE_CHECKING:
     from parquet_variant.encoding.variant import Variant as Variant
     from parquet_variant.errors import VariantError as VariantError
     from parquet_variant.functions.parse_json import parse_json as parse_json
+    from parquet_variant.functions.unshred_variant import unshred_variant as unshred_variant
+    from parquet_variant.functions.shred_variant import shred_variant as shred_variant
     from parquet_variant.functions.try_parse_json import try_parse_json as try_parse_json
     from parquet_variant.path import VariantPath as VariantPath
     from parquet_variant.schema.shredding_schema import ShreddingSchema as ShreddingSchema

@@ -14,6 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from parquet_variant.encoding.metadata import EMPTY_METADATA
 from parquet_variant.errors import SchemaError
 
 __all__ = ["BinaryParts", "MetadataParts", "binary_parts", "metadata_parts", "valid_bytes"]
@@ -53,6 +54,12 @@ class MetadataParts(NamedTuple):
 
     indices: npt.NDArray[np.int32]
     dictionary: pa.BinaryArray
+
+    @property
+    def column(self) -> pa.DictionaryArray:
+        """The canonical metadata column: without nulls, so a null row has any of the dictionaries."""
+        dictionary = self.dictionary if len(self.dictionary) else pa.array([EMPTY_METADATA], pa.binary())
+        return pa.DictionaryArray.from_arrays(pa.array(np.maximum(self.indices, 0)), dictionary)
 
 
 def valid_bytes(array: pa.Array) -> npt.NDArray[np.uint8]:

@@ -1,0 +1,65 @@
+"""Unshredded storages to shredded ones (final layout), a batch at a time.
+
+Owns calling `kernels.shred` and putting in the rows that only the reference decides. Leaves the drafts to
+`layouts.storages`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from parquet_variant.array.parts import binary_parts, metadata_parts, valid_bytes
+from parquet_variant.array.reference_rows import with_reference_rows
+from parquet_variant.array.typed_inputs import schema_names
+from parquet_variant.array.variant_array import VariantArray
+from parquet_variant.kernels.columns import ColumnBuffers
+from parquet_variant.kernels.name_tables import name_table
+from parquet_variant.kernels.schema_table import schema_table
+from parquet_variant.kernels.shred import shred_rows
+from parquet_variant.layouts import storages as reference
+from parquet_variant.schema.shredding_schema import ShreddingSchema
+
+__all__ = ["shredded_storage"]
+
+
+def shredded_storage(storage: pa.StructArray, schema: ShreddingSchema) -> pa.StructArray:
+    """Take the values of an unshredded storage apart.
+
+    Parameters
+    ----------
+    storage
+        An unshredded storage struct.
+    schema
+        What to shred.
+
+    Raises
+    ------
+    MalformedVariantError
+        With the row.
+    """
+    table = schema_table(schema)
+    metadata = metadata_parts(storage.field("metadata"))
+    value = binary_parts(storage.field("value"))
+    names = name_table(metadata.dictionary)
+    field_names, name_lengths, _owners = schema_names(table)
+    valid, rows = valid_bytes(storage), len(storage)
+    refused = np.zeros(rows, np.uint8)
+    counts, levels = np.zeros((len(table.nodes), 4), np.int64), np.zeros(table.levels, np.int64)
+
+    def walk(addresses: np.ndarray, *, filling: bool) -> None:
+        shred_rows(
+            rows, valid, value.offsets, value.address, table.nodes, field_names, name_lengths, metadata.indices,
+            names.starts, names.address, names.length, names.rank, names.order, names.state, refused, counts, levels,
+            addresses, filling,
+        )  # fmt: skip
+
+    walk(np.empty((0, 0), np.int64), filling=False)
+    buffers = ColumnBuffers(table, counts, levels)
+    walk(buffers.addresses, filling=True)
+    shredded = buffers.storage(metadata.column, valid if len(valid) else None)
+
+    def by_reference(row: int) -> pa.StructArray:
+        return reference.shredded_storage(VariantArray(storage.slice(row, 1)), schema, "final")
+
+    return with_reference_rows(shredded, refused, by_reference)

@@ -1,0 +1,58 @@
+"""`shred_variant`: take values apart into typed columns.
+
+Owns the public operation. Leaves the work to `array.shredding`, the drafts to `layouts`, and the choice of a schema to
+`infer_shredding_schema`.
+"""
+
+from __future__ import annotations
+
+from parquet_variant.array.shredding import shredded_storage
+from parquet_variant.array.variant_array import VariantArray
+from parquet_variant.layouts import storages as reference
+from parquet_variant.schema.layout import Layout
+from parquet_variant.schema.shredding_schema import ShreddingSchema
+
+__all__ = ["shred_variant"]
+
+
+def shred_variant(array: VariantArray, schema: ShreddingSchema | str, *, layout: Layout = "final") -> VariantArray:
+    """Shred an array under a schema.
+
+    A value goes to a typed column only if that holds exactly the same value: integers and decimals to any numeric
+    column that holds them, everything else to its own type. What does not fit stays in the residual.
+
+    Parameters
+    ----------
+    array
+        Any array; one that is shredded already is unshredded first, unless it has this schema and layout.
+    schema
+        What to shred, as an object or DDL (``"a bigint, b struct<c: string>"``).
+    layout
+        ``"final"``, or one of the drafts: ``"draft-paths"``, ``"draft-object"`` (value by value, slow).
+
+    Raises
+    ------
+    MalformedVariantError
+        For bytes that are no Variant, with the row.
+    SchemaError
+        For DDL that cannot be read.
+
+    Examples
+    --------
+    >>> import parquet_variant as pv
+    >>> shredded = pv.shred_variant(pv.parse_json(['{"a": 1, "b": "x"}', '{"a": "n/a"}']), "a bigint")
+    >>> shredded.storage.field("typed_value").field("a").to_pylist()
+    [{'value': None, 'typed_value': 1}, {'value': b'\\rn/a', 'typed_value': None}]
+    >>> shredded[0].to_json()
+    '{"a":1,"b":"x"}'
+    """
+    if isinstance(schema, str):
+        schema = ShreddingSchema.from_ddl(schema)
+    if array.layout == layout and (layout == "unshredded" or array.schema == schema):
+        return array
+    plain = array.to_unshredded()
+    if layout == "unshredded":
+        return plain
+    if layout == "final":
+        return VariantArray(shredded_storage(plain.storage, schema))
+    return VariantArray(reference.shredded_storage(plain, schema, layout))

@@ -1,0 +1,41 @@
+"""`unshred_variant`: shredded arrays back to plain ones.
+
+Owns the public operation. Leaves the work to `array.unshredding`.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from parquet_variant.array.unshredding import unshredded_storage
+from parquet_variant.array.variant_array import VariantArray
+
+__all__ = ["unshred_variant"]
+
+
+def unshred_variant(array: VariantArray, *, on_conflict: Literal["error", "typed"] = "error") -> VariantArray:
+    """Put shredded values together again, whatever the layout.
+
+    Parameters
+    ----------
+    array
+        An array of any layout; an unshredded one is returned as it is.
+    on_conflict
+        What happens where ``value`` and ``typed_value`` contradict each other: ``"error"`` raises, ``"typed"`` takes
+        what is typed (spec: "engines should fail. If engines choose to read …, the typed_value column must be used").
+
+    Raises
+    ------
+    ConflictError
+        With row and path.
+    MalformedVariantError
+        For bytes that are no Variant.
+
+    Examples
+    --------
+    >>> import parquet_variant as pv
+    >>> shredded = pv.shred_variant(pv.parse_json(['{"a": 1, "b": 2}', "7"]), "a bigint")
+    >>> pv.unshred_variant(shredded).to_pylist()
+    [{'a': 1, 'b': 2}, 7]
+    """
+    return VariantArray(unshredded_storage(array.storage, array.layout, on_conflict))

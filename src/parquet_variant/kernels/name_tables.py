@@ -1,0 +1,159 @@
+"""The names of every distinct metadata of a column, resolved once.
+
+Owns where each name lies, and its rank by bytes among the names of its dictionary. Leaves malformed dictionaries, and
+those with a name twice, to the reference: they are marked.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from parquet_variant.kernels.compiling import njit
+from parquet_variant.kernels.memory import load_u8, load_uint
+from parquet_variant.kernels.values import metadata_header
+
+__all__ = ["NameTable", "compare_bytes", "find_name", "name_table", "resolve_names"]
+
+Int64s = npt.NDArray[np.int64]
+SORTED, UNSORTED, UNUSABLE = range(3)
+
+
+class NameTable(NamedTuple):
+    """The names of some dictionaries.
+
+    Parameters
+    ----------
+    starts
+        ``int64[dictionaries + 1]``: name i of dictionary d is at ``starts[d] + i`` in the arrays below.
+    address, length
+        Where each name lies.
+    rank
+        Its position by bytes among the names of its dictionary.
+    order
+        The inverse: ids in the order of their names.
+    state
+        ``uint8[dictionaries]``: SORTED, UNSORTED, or UNUSABLE (malformed, or a name twice; it has no names here).
+    owner
+        Keeps the memory alive.
+    """
+
+    starts: Int64s
+    address: Int64s
+    length: Int64s
+    rank: Int64s
+    order: Int64s
+    state: npt.NDArray[np.uint8]
+    owner: Any
+
+
+@njit
+def compare_bytes(left, left_size, right, right_size):
+    """Negative, 0 or positive, as the left bytes sort before, with or after the right ones (unsigned)."""
+    for i in range(min(left_size, right_size)):
+        difference = load_u8(left + i) - load_u8(right + i)
+        if difference != 0:
+            return difference
+    return left_size - right_size
+
+
+@njit
+def _counts(base, offsets, starts, state):
+    total = 0
+    for d in range(len(state)):
+        starts[d] = total
+        ok, count, _, _, _, _ = metadata_header(base + offsets[d], base + offsets[d + 1])
+        state[d] = SORTED if ok else UNUSABLE
+        total += count if ok else 0
+    starts[len(state)] = total
+
+
+@njit
+def _locate(base, offsets, starts, address, length, rank, order, state):
+    for d in range(len(state)):
+        if state[d] == UNUSABLE:
+            continue
+        _, count, at, width, names, size = metadata_header(base + offsets[d], base + offsets[d + 1])
+        end = base + offsets[d] + size
+        first = starts[d]
+        for i in range(count):
+            begin = load_uint(at + i * width, width)
+            stop = load_uint(at + (i + 1) * width, width)
+            if begin > stop or stop > end - names:
+                state[d] = UNUSABLE
+                break
+            address[first + i] = names + begin
+            length[first + i] = stop - begin
+            rank[first + i] = order[first + i] = i
+            if i > 0 and state[d] == SORTED:
+                side = compare_bytes(
+                    address[first + i - 1], length[first + i - 1], address[first + i], length[first + i]
+                )
+                if side >= 0:
+                    state[d] = UNSORTED
+
+
+@njit
+def find_name(address, length, order, first, last, name, size):
+    """Position by rank of a name in the dictionary at ``first`` to ``last``; -1 if it does not have it."""
+    low, high = first, last
+    while low < high:
+        middle = (low + high) >> 1
+        at = first + order[middle]
+        side = compare_bytes(address[at], length[at], name, size)
+        if side == 0:
+            return middle - first
+        if side < 0:
+            low = middle + 1
+        else:
+            high = middle
+    return -1
+
+
+@njit
+def resolve_names(table, schema_names, schema_lengths, d, starts, address, length, order, ids, ranks):
+    """Fill field id and rank of each schema node's name in dictionary ``d``; -1 where it lacks the name."""
+    for s in range(len(table)):
+        ids[s] = ranks[s] = -1
+        if schema_lengths[s] >= 0:
+            rank = find_name(address, length, order, starts[d], starts[d + 1], schema_names[s], schema_lengths[s])
+            if rank >= 0:
+                ranks[s] = rank
+                ids[s] = order[starts[d] + rank]
+
+
+def name_table(dictionary: pa.BinaryArray) -> NameTable:
+    """Resolve the names of some metadata.
+
+    Parameters
+    ----------
+    dictionary
+        The distinct metadata, plain binary without nulls.
+    """
+    count = len(dictionary)
+    _, offset_buffer, data = dictionary.buffers()
+    offsets = np.zeros(1, np.int64)
+    if count:
+        offsets = np.frombuffer(offset_buffer, np.int32, count + 1, dictionary.offset * 4).astype(np.int64)
+    base = data.address if data is not None else 0
+    starts, state = np.zeros(count + 1, np.int64), np.zeros(count, np.uint8)
+    _counts(base, offsets, starts, state)
+    address, length, rank, order = (np.empty(int(starts[-1]), np.int64) for _ in range(4))
+    _locate(base, offsets, starts, address, length, rank, order, state)
+    for d in np.flatnonzero(state == UNSORTED).tolist():
+        first, last = int(starts[d]), int(starts[d + 1])
+        blob = dictionary[d].as_py()
+        begin = base + int(offsets[d])
+        names = [
+            blob[at - begin : at - begin + size]
+            for at, size in zip(address[first:last], length[first:last], strict=True)
+        ]
+        by_name = sorted(range(len(names)), key=names.__getitem__)
+        if len(set(names)) < len(names):
+            state[d] = UNUSABLE
+        order[first:last] = by_name
+        rank[first:last][by_name] = np.arange(len(names))
+    return NameTable(starts, address, length, rank, order, state, dictionary)

@@ -1,0 +1,384 @@
+"""Shredded columns back to Variant bytes (final layout).
+
+Owns putting each row together: first as nodes in the order in which they will lie in the value, then as bytes. Leaves
+the rows that the specification calls INVALID, and metadata that lacks a shredded name, to the reference: the kernel
+lists them and goes on.
+
+A node is ``int64[4]``: kind (bits 0-7), scale (8-15) and field id (16-47); a; b; end, as in a tape. Fields of an object
+are put in the order of their names while they are gathered: schema fields are sorted already, and so are residuals.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from parquet_variant.kernels.cells import DATE, FALSE, FLOAT, TRUE, UUID, scalar_size, write_scalar
+from parquet_variant.kernels.compiling import njit
+from parquet_variant.kernels.containers import array_size, begin_array, begin_object, object_size
+from parquet_variant.kernels.json_scan import DECIMAL4, DECIMAL16, INT8, INT16, INT32
+from parquet_variant.kernels.memory import (
+    copy,
+    load_s8,
+    load_s16,
+    load_s32,
+    load_u8,
+    load_u32,
+    load_u64,
+    load_uint,
+    store_uint,
+)
+from parquet_variant.kernels.name_tables import UNUSABLE, resolve_names
+from parquet_variant.kernels.schema_table import (
+    ARRAY_NODE,
+    OBJECT_NODE,
+    PRIMITIVE_NODE,
+    S_CODE,
+    S_END,
+    S_KIND,
+    S_SCALE,
+    S_WIDTH,
+)
+from parquet_variant.kernels.tape import ARRAY, OBJECT
+from parquet_variant.kernels.values import container, value_kind, value_size
+
+__all__ = [
+    "INPUT_COLUMNS",
+    "I_CELLS",
+    "I_GROUP_VALID",
+    "I_TYPED_DATA",
+    "I_TYPED_OFFSETS",
+    "I_TYPED_VALID",
+    "I_VALUE_DATA",
+    "I_VALUE_OFFSETS",
+    "I_VALUE_VALID",
+    "assemble",
+    "measure_nodes",
+    "write_nodes",
+]
+
+# Columns of the input table, one row a schema node: addresses of buffers, 0 where there is none. Validity is a byte an
+# entry, 0 in the table if all are valid, -1 if none is (or the column is missing); offsets are int64.
+(
+    I_VALUE_VALID,
+    I_VALUE_OFFSETS,
+    I_VALUE_DATA,
+    I_TYPED_VALID,
+    I_TYPED_OFFSETS,
+    I_TYPED_DATA,
+    I_CELLS,
+    I_GROUP_VALID,
+) = range(8)
+INPUT_COLUMNS = 8
+
+# An encoded value that is copied as it is: a = address, b = bytes.
+_RAW = 30
+# Columns of a frame of the stack in `assemble`.
+_SCHEMA, _AT, _STOP, _NODE, _LEFT, _IDS, _ID_WIDTH, _OFFSETS, _OFFSET_WIDTH, _VALUES, _VALUES_END, _RESIDUAL = range(12)
+
+
+@njit(inline=True)
+def _is_set(address, at):
+    """Whether an entry of a validity column is set."""
+    return address == 0 or (address != -1 and load_u8(address + at) != 0)
+
+
+@njit
+def _cell(s, at, table, inputs):
+    """``(kind, a, b, scale)`` of a typed cell."""
+    code = table[s, S_CODE]
+    width = table[s, S_WIDTH]
+    if width == 0:
+        offsets = inputs[s, I_TYPED_OFFSETS]
+        begin = load_u64(offsets + at * 8)
+        return code, inputs[s, I_TYPED_DATA] + begin, load_u64(offsets + at * 8 + 8) - begin, 0
+    address = inputs[s, I_CELLS] + at * width
+    if code == TRUE:
+        return (TRUE if load_u8(address) != 0 else FALSE), 0, 0, 0
+    if DECIMAL4 <= code <= DECIMAL16:
+        return code, load_u64(address), load_u64(address + 8), table[s, S_SCALE]
+    if code == UUID:
+        return code, address, 16, 0
+    if code == INT8:
+        return code, load_s8(address), 0, 0
+    if code == INT16:
+        return code, load_s16(address), 0, 0
+    if code == INT32 or code == DATE:
+        return code, load_s32(address), 0, 0
+    if code == FLOAT:
+        return code, load_u32(address), 0, 0
+    return code, load_u64(address), 0, 0
+
+
+@njit
+def assemble(rows, row_valid, table, inputs, schema_names, schema_lengths, dictionary_of, starts, address, length,
+             rank_of_id, order, state, nodes, row_start, refused, max_depth):  # fmt: skip
+    """Gather the nodes of every row; returns ``(nodes, count)``, the table grown as needed.
+
+    ``schema_names`` and ``schema_lengths`` locate the name of each schema node (length -1: none); ``dictionary_of`` is
+    the dictionary of each row, and the arrays after it are those of a `NameTable`. Rows that the kernel does not decide
+    get no nodes and a 1 in ``refused``.
+    """
+    ids, ranks = np.empty(len(table), np.int64), np.empty(len(table), np.int64)
+    stack = np.empty((max_depth + 2, 12), np.int64)
+    current = -1
+    n = 0
+    for row in range(rows):
+        row_start[row] = n
+        if len(row_valid) > 0 and row_valid[row] == 0:
+            continue
+        if dictionary_of[row] < 0 or state[dictionary_of[row]] == UNUSABLE:
+            refused[row] = 1
+            continue
+        if dictionary_of[row] != current:
+            current = dictionary_of[row]
+            resolve_names(table, schema_names, schema_lengths, current, starts, address, length, order, ids, ranks)
+        base = starts[current]
+        names = starts[current + 1] - base
+        depth = 0
+        ok = True
+        # The place to visit next: a group of the schema at an entry, and the field id of its value.
+        s, at, field = 0, row, 0
+        required = True
+        visit = True
+        while True:
+            if visit:
+                if n + 1 >= len(nodes):
+                    bigger = np.empty((len(nodes) * 2, 4), np.int64)
+                    bigger[:n] = nodes[:n]
+                    nodes = bigger
+                there = _is_set(inputs[s, I_GROUP_VALID], at)
+                has_value = there and _is_set(inputs[s, I_VALUE_VALID], at)
+                has_typed = there and _is_set(inputs[s, I_TYPED_VALID], at)
+                begin = size = 0
+                if has_value:
+                    begin = inputs[s, I_VALUE_DATA] + load_u64(inputs[s, I_VALUE_OFFSETS] + at * 8)
+                    end = inputs[s, I_VALUE_DATA] + load_u64(inputs[s, I_VALUE_OFFSETS] + at * 8 + 8)
+                    size = value_size(begin, end)
+                    if size < 0:
+                        ok = False
+                        break
+                shape = table[s, S_KIND]
+                if not has_typed:
+                    if has_value:
+                        kind = value_kind(load_u8(begin))
+                        if (shape == OBJECT_NODE and kind == OBJECT) or (shape == ARRAY_NODE and kind == ARRAY):
+                            ok = False  # INVALID by the specification
+                            break
+                        nodes[n, 0] = _RAW | (field << 16)
+                        nodes[n, 1] = begin
+                        nodes[n, 2] = size
+                        nodes[n, 3] = n + 1
+                        n += 1
+                    elif required:
+                        nodes[n, 0] = field << 16
+                        nodes[n, 1] = 0
+                        nodes[n, 2] = 0
+                        nodes[n, 3] = n + 1
+                        n += 1
+                    else:  # a missing field
+                        stack[depth - 1, _LEFT] -= 1
+                elif shape == PRIMITIVE_NODE:
+                    if has_value:
+                        ok = False
+                        break
+                    kind, a, b, scale = _cell(s, at, table, inputs)
+                    nodes[n, 0] = kind | (scale << 8) | (field << 16)
+                    nodes[n, 1] = a
+                    nodes[n, 2] = b
+                    nodes[n, 3] = n + 1
+                    n += 1
+                elif shape == ARRAY_NODE:
+                    if has_value:
+                        ok = False
+                        break
+                    nodes[n, 0] = ARRAY | (field << 16)
+                    first = load_u64(inputs[s, I_TYPED_OFFSETS] + at * 8)
+                    last = load_u64(inputs[s, I_TYPED_OFFSETS] + at * 8 + 8)
+                    nodes[n, 1] = last - first
+                    stack[depth, _SCHEMA] = s
+                    stack[depth, _AT] = first
+                    stack[depth, _STOP] = last
+                    stack[depth, _NODE] = n
+                    stack[depth, _LEFT] = last - first
+                    depth += 1
+                    n += 1
+                else:
+                    stack[depth, _SCHEMA] = s
+                    stack[depth, _AT] = at
+                    stack[depth, _STOP] = s + 1  # the next schema field to look at
+                    stack[depth, _NODE] = n
+                    stack[depth, _LEFT] = 0  # fields found so far
+                    stack[depth, _RESIDUAL] = 0
+                    if has_value:
+                        if value_kind(load_u8(begin)) != OBJECT:
+                            ok = False
+                            break
+                        _, count, residual_ids, id_width, offsets, width, values, data = container(begin, begin + size)
+                        stack[depth, _RESIDUAL] = count
+                        stack[depth, _IDS] = residual_ids
+                        stack[depth, _ID_WIDTH] = id_width
+                        stack[depth, _OFFSETS] = offsets
+                        stack[depth, _OFFSET_WIDTH] = width
+                        stack[depth, _VALUES] = values
+                        stack[depth, _VALUES_END] = values + data
+                        # Fields of the residual must come sorted, each once, to be merged.
+                        previous = -1
+                        for j in range(count):
+                            residual_id = load_uint(residual_ids + j * id_width, id_width)
+                            if residual_id >= names or rank_of_id[base + residual_id] <= previous:
+                                ok = False
+                                break
+                            previous = rank_of_id[base + residual_id]
+                        if not ok:
+                            break
+                    nodes[n, 0] = OBJECT | (field << 16)
+                    depth += 1
+                    n += 1
+                visit = False
+            if depth == 0:
+                break
+            top = depth - 1
+            s = stack[top, _SCHEMA]
+            if table[s, S_KIND] == ARRAY_NODE:
+                if stack[top, _AT] < stack[top, _STOP]:
+                    at = stack[top, _AT]
+                    stack[top, _AT] += 1
+                    s += 1
+                    field = 0
+                    required = True
+                    visit = True
+                else:
+                    nodes[stack[top, _NODE], 3] = n
+                    depth -= 1
+                continue
+            # An object: the next of its schema fields and of the residual's fields, by name.
+            child = stack[top, _STOP]
+            has_child = child < table[s, S_END]
+            if has_child and ids[child] < 0:
+                # The metadata lacks the name: legal only where the field is missing, too.
+                entry = stack[top, _AT]
+                there = _is_set(inputs[child, I_GROUP_VALID], entry)
+                if there and (
+                    _is_set(inputs[child, I_VALUE_VALID], entry) or _is_set(inputs[child, I_TYPED_VALID], entry)
+                ):
+                    ok = False
+                    break
+                stack[top, _STOP] = table[child, S_END]
+                continue
+            has_residual = stack[top, _RESIDUAL] > 0
+            rank = residual_id = 0
+            if has_residual:
+                residual_id = load_uint(stack[top, _IDS], stack[top, _ID_WIDTH])
+                rank = rank_of_id[base + residual_id]
+            if has_residual and (not has_child or rank < ranks[child]):
+                if n + 1 >= len(nodes):
+                    bigger = np.empty((len(nodes) * 2, 4), np.int64)
+                    bigger[:n] = nodes[:n]
+                    nodes = bigger
+                begin = stack[top, _VALUES] + load_uint(stack[top, _OFFSETS], stack[top, _OFFSET_WIDTH])
+                size = value_size(begin, stack[top, _VALUES_END])
+                if size < 0:
+                    ok = False
+                    break
+                nodes[n, 0] = _RAW | (residual_id << 16)
+                nodes[n, 1] = begin
+                nodes[n, 2] = size
+                nodes[n, 3] = n + 1
+                n += 1
+                stack[top, _LEFT] += 1
+                stack[top, _RESIDUAL] -= 1
+                stack[top, _IDS] += stack[top, _ID_WIDTH]
+                stack[top, _OFFSETS] += stack[top, _OFFSET_WIDTH]
+                continue
+            if has_child:
+                if has_residual and rank == ranks[child]:
+                    ok = False  # a shredded field in the residual
+                    break
+                stack[top, _STOP] = table[child, S_END]
+                at = stack[top, _AT]
+                s = child
+                field = ids[child]
+                required = False
+                stack[top, _LEFT] += 1
+                visit = True
+                continue
+            nodes[stack[top, _NODE], 1] = stack[top, _LEFT]
+            nodes[stack[top, _NODE], 3] = n
+            depth -= 1
+        if not ok:
+            refused[row] = 1
+            n = row_start[row]
+    row_start[rows] = n
+    return nodes, n
+
+
+@njit
+def measure_nodes(nodes, row_start, sizes, row_sizes):
+    """Fill the encoded size of each node and each row; returns the number of bytes of all rows."""
+    total = 0
+    for row in range(len(row_start) - 2, -1, -1):
+        row_sizes[row] = 0
+        for i in range(row_start[row + 1] - 1, row_start[row] - 1, -1):
+            kind = nodes[i, 0] & 0xFF
+            if kind == _RAW:
+                sizes[i] = nodes[i, 2]
+                continue
+            if kind < ARRAY:
+                sizes[i] = scalar_size(kind, nodes[i, 2])
+                continue
+            data = largest = 0
+            kid = i + 1
+            while kid < nodes[i, 3]:
+                data += sizes[kid]
+                largest = max(largest, nodes[kid, 0] >> 16)
+                kid = nodes[kid, 3]
+            if kind == OBJECT:
+                sizes[i] = object_size(nodes[i, 1], largest, data)
+            else:
+                sizes[i] = array_size(nodes[i, 1], data)
+        if row_start[row] < row_start[row + 1]:
+            row_sizes[row] = sizes[row_start[row]]
+            total += row_sizes[row]
+    return total
+
+
+@njit
+def write_nodes(nodes, row_start, sizes, places, target):
+    """Write the values of all rows one after the other at ``target``."""
+    for row in range(len(row_start) - 1):
+        if row_start[row] == row_start[row + 1]:
+            continue
+        places[row_start[row]] = target
+        target += sizes[row_start[row]]
+        for i in range(row_start[row], row_start[row + 1]):
+            kind = nodes[i, 0] & 0xFF
+            at = places[i]
+            if kind == _RAW:
+                copy(at, nodes[i, 1], nodes[i, 2])
+                continue
+            if kind < ARRAY:
+                write_scalar(at, kind, nodes[i, 1], nodes[i, 2], (nodes[i, 0] >> 8) & 0xFF)
+                continue
+            data = largest = 0
+            kid = i + 1
+            while kid < nodes[i, 3]:
+                data += sizes[kid]
+                largest = max(largest, nodes[kid, 0] >> 16)
+                kid = nodes[kid, 3]
+            ids = id_width = 0
+            if kind == OBJECT:
+                ids, id_width, offsets, offset_width, values = begin_object(at, nodes[i, 1], largest, data)
+            else:
+                offsets, offset_width, values = begin_array(at, nodes[i, 1], data)
+            kid = i + 1
+            begin = values
+            while kid < nodes[i, 3]:
+                if kind == OBJECT:
+                    store_uint(ids, nodes[kid, 0] >> 16, id_width)
+                    ids += id_width
+                store_uint(offsets, values - begin, offset_width)
+                offsets += offset_width
+                places[kid] = values
+                values += sizes[kid]
+                kid = nodes[kid, 3]
+            store_uint(offsets, values - begin, offset_width)
