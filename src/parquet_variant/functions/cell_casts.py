@@ -1,0 +1,219 @@
+"""Cells to Arrow arrays of a target type: lists and structs field by field, the odd cell by the reference.
+
+Owns the way from cells to an array. Cells that `column_casts` does not take, and all that fail, go through
+`encoding.cast`, once for each distinct one; so the answer is always the reference's. Leaves finding the values to
+`located` and `shredded_walk`.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import datetime as dt
+import struct
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from parquet_variant.encoding.cast.arrow import array_of_raw
+from parquet_variant.encoding.cast.nested import cast_raw, no_cast
+from parquet_variant.encoding.cast.scalars import cast_scalar
+from parquet_variant.encoding.cast.targets import Target
+from parquet_variant.encoding.metadata import EMPTY_METADATA
+from parquet_variant.encoding.scalars import encode_scalar
+from parquet_variant.encoding.variant import Variant
+from parquet_variant.errors import VariantError
+from parquet_variant.functions.column_casts import cast_column, gathered
+from parquet_variant.functions.located import Cells
+from parquet_variant.kernels import get
+from parquet_variant.kernels.tape import ARRAY, OBJECT
+from parquet_variant.types import TYPE_OF_ID, PrimitiveId
+
+__all__ = ["CastOptions", "array_of_cells", "list_array", "patched"]
+
+_P = PrimitiveId
+_IN_MEMORY = (_P.STRING, _P.BINARY, _P.UUID)
+Int64s = npt.NDArray[np.int64]
+
+
+class CastOptions(NamedTuple):
+    """How to cast.
+
+    Parameters
+    ----------
+    zone
+        The session time zone.
+    safe
+        Whether a value without such a cast is an error; otherwise it becomes null where it stands.
+    path
+        The path that the values were found at, for errors.
+    """
+
+    zone: dt.tzinfo
+    safe: bool
+    path: str
+
+
+def array_of_cells(cells: Cells, target: Target, options: CastOptions) -> pa.Array:
+    """Cells as an array of the target's type: null for Variant null and for what is missing.
+
+    Raises
+    ------
+    CastError
+        If a cell has no such cast and the options say that this is an error; with its row and the path.
+    MalformedVariantError
+        If a string is not UTF-8.
+    """
+    arrow = target.arrow
+    if pa.types.is_dictionary(arrow):
+        return array_of_cells(cells, target._replace(arrow=arrow.value_type), options).dictionary_encode().cast(arrow)
+    if pa.types.is_run_end_encoded(arrow):
+        plain = array_of_cells(cells, target._replace(arrow=arrow.value_type), options)
+        return pc.run_end_encode(plain, run_end_type=arrow.run_end_type)
+    if target.family == "list" and target.size < 0 and cells.located is not None:
+        array, done = _lists(cells, target, options)
+    elif target.family == "struct" and target.names and cells.located is not None:
+        array, done = _structs(cells, target, options)
+    else:
+        array, done = cast_column(cells, target, options.zone)
+    done = done | (cells.kinds == get.MISSING)
+    if target.family != "variant":
+        done |= cells.kinds == _P.NULL
+    return _by_reference(cells, np.flatnonzero(~done), target, options, array)
+
+
+def patched(base: pa.Array, positions: Int64s, replacement: pa.Array) -> pa.Array:
+    """The base with other values at some positions."""
+    if len(positions) == 0:
+        return base
+    if len(positions) == len(base):
+        return replacement
+    if pa.types.is_nested(base.type) or isinstance(base.type, pa.BaseExtensionType) or "view" in str(base.type):
+        order = np.arange(len(base))
+        order[positions] = np.arange(len(base), len(base) + len(positions))
+        return pa.concat_arrays([base, replacement]).take(pa.array(order))
+    mask = np.zeros(len(base), np.bool_)
+    mask[positions] = True
+    return pc.replace_with_mask(base, pa.array(mask), replacement)
+
+
+def list_array(offsets: Int64s, elements: pa.Array, valid: npt.NDArray[np.bool_], arrow: pa.DataType) -> pa.Array:
+    """An array of a list type of any form from offsets, elements and which lists are there."""
+    lists = pa.LargeListArray.from_arrays(pa.array(offsets), elements, mask=pa.array(~valid))
+    return lists.cast(pa.large_list(arrow.value_field)).cast(arrow)
+
+
+def _lists(cells: Cells, target: Target, options: CastOptions) -> tuple[pa.Array, npt.NDArray[np.bool_]]:
+    assert cells.located is not None
+    offsets, is_list, elements = cells.located.elements()
+    children = array_of_cells(elements.cells(), target.children[0], options)
+    return list_array(offsets, children, is_list, target.arrow), is_list
+
+
+def _structs(cells: Cells, target: Target, options: CastOptions) -> tuple[pa.Array, npt.NDArray[np.bool_]]:
+    assert cells.located is not None
+    is_object = cells.kinds == OBJECT
+    columns = [
+        array_of_cells(cells.located.key(name).cells(), child, options)
+        for name, child in zip(target.names, target.children, strict=True)
+    ]
+    fields = [target.arrow.field(index) for index in range(len(columns))]
+    return pa.StructArray.from_arrays(columns, fields=fields, mask=pa.array(~is_object)), is_object
+
+
+# -- by the reference
+
+
+def _by_reference(cells: Cells, rest: Int64s, target: Target, options: CastOptions, base: pa.Array) -> pa.Array:
+    """The base with the cells at some positions cast by the reference, each distinct scalar once."""
+    if not len(rest):
+        return base
+    kinds = cells.kinds[rest]
+    nested = (kinds == ARRAY) | (kinds == OBJECT) | (target.family == "variant")
+    base = _nested_by_reference(cells, rest[nested], target, options, base)
+    for kind in _IN_MEMORY:
+        positions = rest[~nested & (kinds == kind)]
+        if len(positions):
+            keys = gathered(cells, positions, as_text=kind == _P.STRING)
+            base = _scalars_by_reference(cells, positions, keys, kind, target, options, base)
+    positions = rest[~nested & ~np.isin(kinds, _IN_MEMORY)]
+    if len(positions):
+        base = _scalars_by_reference(cells, positions, _packed(cells, positions), None, target, options, base)
+    return base
+
+
+def _scalars_by_reference(
+    cells: Cells,
+    positions: Int64s,
+    keys: pa.Array,
+    kind: _P | None,
+    target: Target,
+    options: CastOptions,
+    base: pa.Array,
+) -> pa.Array:
+    """``keys`` stand for the cells: their bytes if they have a kind, else what `_packed` gives."""
+    encoded = keys.dictionary_encode()
+    results: list[Any] = [None] * len(encoded.dictionary)
+    if not target.children and target.family != "struct":
+        for index, key in enumerate(encoded.dictionary.to_pylist()):
+            found, raw = _unpacked(key) if kind is None else (kind, key)
+            results[index] = cast_scalar(TYPE_OF_ID[_P(found)].type, raw, target, options.zone)
+    if options.safe and None in results:
+        failed = np.array([result is None for result in results])[encoded.indices.to_numpy()]
+        position = int(positions[np.argmax(failed)])
+        raise no_cast(_variant_of(cells, position), target).at(row=cells.row(position), path=options.path)
+    return patched(base, positions, array_of_raw(results, target).take(encoded.indices))
+
+
+def _nested_by_reference(
+    cells: Cells, positions: Int64s, target: Target, options: CastOptions, base: pa.Array
+) -> pa.Array:
+    """Arrays and objects, and whatever stays a Variant."""
+    raws = []
+    for position in positions.tolist():
+        try:
+            raws.append(cast_raw(_variant_of(cells, position), target, options.zone, options.safe))
+        except VariantError as error:
+            raise error.at(row=cells.row(position), path=options.path) from None
+    return patched(base, positions, array_of_raw(raws, target)) if raws else base
+
+
+def _packed(cells: Cells, positions: Int64s) -> pa.Array:
+    """Each cell as 18 bytes, so that Arrow's hashing finds the distinct ones."""
+    table = np.empty((len(positions), 18), np.uint8)
+    table[:, 0] = cells.kinds[positions]
+    table[:, 1] = cells.scales[positions]
+    table[:, 2:10] = cells.a[positions].view(np.uint8).reshape(-1, 8)
+    table[:, 10:18] = cells.b[positions].view(np.uint8).reshape(-1, 8)
+    return pa.FixedSizeBinaryArray.from_buffers(pa.binary(18), len(positions), [None, pa.py_buffer(table)])
+
+
+def _unpacked(key: bytes) -> tuple[int, Any]:
+    """Kind and raw payload (see `encoding.scalars`) of a packed cell."""
+    kind, scale = key[0], key[1]
+    if kind in (_P.TRUE, _P.FALSE):
+        return kind, kind == _P.TRUE
+    if kind == _P.DOUBLE:
+        return kind, struct.unpack("<d", key[2:10])[0]
+    if kind == _P.FLOAT:
+        return kind, struct.unpack("<f", key[2:6])[0]
+    if kind in (_P.DECIMAL4, _P.DECIMAL8, _P.DECIMAL16):
+        return kind, (int.from_bytes(key[2:18], "little", signed=True), scale)
+    return kind, None if kind == _P.NULL else int.from_bytes(key[2:10], "little", signed=True)
+
+
+def _variant_of(cells: Cells, position: int) -> Variant:
+    """The value of a cell, with its own bytes."""
+    kind = int(cells.kinds[position])
+    if cells.located is not None:
+        variant = cells.located.variant(position)
+        assert variant is not None
+        return variant
+    if kind in _IN_MEMORY:
+        raw: Any = ctypes.string_at(int(cells.a[position]), int(cells.b[position]))
+        raw = raw.decode(errors="replace") if kind == _P.STRING else raw
+    else:
+        kind, raw = _unpacked(_packed(cells, np.array([position]))[0].as_py())
+    return Variant(EMPTY_METADATA, encode_scalar(TYPE_OF_ID[_P(kind)].type, raw))

@@ -1,0 +1,286 @@
+"""Casts of whole columns of cells with NumPy and kernels.
+
+Owns the casts that are common and have one meaning for every cell: same types, numbers among each other, timestamps in
+UTC, ISO texts as timestamps. Each gives an array and which cells it took; it must never take a cell that the reference
+would answer differently. Leaves all other cells to `cell_casts`.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from parquet_variant.encoding.cast.targets import Target
+from parquet_variant.errors import MalformedVariantError
+from parquet_variant.functions.located import Cells
+from parquet_variant.kernels import cast_cells
+from parquet_variant.kernels.memory import address_of
+from parquet_variant.types import PrimitiveId
+
+__all__ = ["cast_column", "gathered"]
+
+_P = PrimitiveId
+Bools = npt.NDArray[np.bool_]
+Int64s = npt.NDArray[np.int64]
+Column = tuple[pa.Array, Bools]
+
+_DAY_IN_NANOS = 86_400_000_000_000
+_INSTANTS = {_P.TIMESTAMP: 1000, _P.TIMESTAMP_NANOS: 1}
+_LOCALS = {_P.TIMESTAMP_NTZ: 1000, _P.TIMESTAMP_NTZ_NANOS: 1}
+# Powers of ten that a double holds exactly: dividing by them rounds once.
+_POWERS = 10.0 ** np.arange(23)
+_EXACT_IN_DOUBLE = 2**53
+
+
+def cast_column(cells: Cells, target: Target, zone: dt.tzinfo) -> Column:
+    """The cells as an array of the target's type, and which of them it took; null where it did not."""
+    cast = _CASTS.get(target.family)
+    if cast is None or not len(cells):
+        return pa.nulls(len(cells), target.arrow), np.zeros(len(cells), np.bool_)
+    return cast(cells, target, zone)
+
+
+def gathered(cells: Cells, positions: Int64s, *, as_text: bool) -> pa.Array:
+    """The bytes that cells point to, as large binary or large string.
+
+    Raises
+    ------
+    MalformedVariantError
+        If a text is not UTF-8, with its row.
+    """
+    sizes = cells.b[positions]
+    offsets = np.zeros(len(positions) + 1, np.int64)
+    np.cumsum(sizes, out=offsets[1:])
+    data = np.empty(int(offsets[-1]), np.uint8)
+    cast_cells.gather(cells.a[positions], sizes, offsets, address_of(data))
+    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(data)]
+    array = pa.LargeBinaryArray.from_buffers(pa.large_binary(), len(positions), buffers)
+    if not as_text:
+        return array
+    try:
+        return array.cast(pa.large_string())
+    except pa.ArrowInvalid:
+        _refuse_text(cells, positions, array)
+        raise
+
+
+def _refuse_text(cells: Cells, positions: Int64s, array: pa.Array) -> None:
+    for position, text in zip(positions.tolist(), array, strict=True):
+        try:
+            text.as_py().decode()
+        except UnicodeDecodeError as error:
+            if cells.located is not None:
+                cells.located.refuse(position, f"the string is not UTF-8: {error.reason}", "bad-utf8")
+            raise MalformedVariantError(
+                f"the string is not UTF-8: {error.reason}", reason="bad-utf8", row=cells.row(position)
+            ) from None
+
+
+def _spread(cells: Cells, done: Bools, taken: pa.Array, arrow: pa.DataType) -> pa.Array:
+    """The taken values at their places, null elsewhere."""
+    taken = taken.cast(arrow)
+    if len(taken) == len(cells):
+        return taken
+    places = np.cumsum(done) - 1
+    return taken.take(pa.array(places, mask=~done))
+
+
+def _are(cells: Cells, *kinds: int) -> Bools:
+    found: Bools = cells.kinds == kinds[0]
+    for kind in kinds[1:]:
+        found |= cells.kinds == kind
+    return found
+
+
+def _integers(cells: Cells) -> Bools:
+    return (cells.kinds >= _P.INT8) & (cells.kinds <= _P.INT64)
+
+
+def _decimals(cells: Cells) -> Bools:
+    return (cells.kinds >= _P.DECIMAL4) & (cells.kinds <= _P.DECIMAL16)
+
+
+def _numbers(values: npt.NDArray[np.generic], done: Bools, arrow: pa.DataType) -> Column:
+    return pa.array(values, mask=None if done.all() else ~done).cast(arrow), done
+
+
+def _boolean(cells: Cells, target: Target, zone: dt.tzinfo) -> Column:
+    is_bool, is_int = _are(cells, _P.TRUE, _P.FALSE), _integers(cells)
+    values = np.where(is_bool, cells.kinds == _P.TRUE, cells.a != 0)
+    return _numbers(values, is_bool | is_int, target.arrow)
+
+
+def _integer(cells: Cells, target: Target, zone: dt.tzinfo) -> Column:
+    is_bool, is_int, is_double = _are(cells, _P.TRUE, _P.FALSE), _integers(cells), cells.kinds == _P.DOUBLE
+    values = cells.a
+    done = is_int
+    if is_bool.any():
+        values = np.where(is_bool, (cells.kinds == _P.TRUE).astype(np.int64), values)
+        done = done | is_bool
+    if is_double.any():
+        doubles = np.where(is_double, cells.a, 0).view(np.float64)
+        # Beyond 2**62 the bounds are compared as doubles: left to the reference, like NaN.
+        safe = is_double & (np.abs(doubles) < 2.0**62)
+        values = np.where(safe, np.trunc(np.where(safe, doubles, 0.0)).astype(np.int64), values)
+        done = done | safe
+    if target.high < 2**63 - 1:
+        done = done & (values >= target.low) & (values <= target.high)
+        values = np.where(done, values, 0)
+    elif target.low == 0:
+        done = done & (values >= 0)
+        values = np.where(done, values, 0)
+    return _numbers(values, done, target.arrow)
+
+
+def _doubles(cells: Cells) -> tuple[npt.NDArray[np.float64], Bools]:
+    """Every number and boolean that becomes a double by one rounding, and which those are."""
+    is_int, is_double, is_decimal = _integers(cells), cells.kinds == _P.DOUBLE, _decimals(cells)
+    values = cells.a.view(np.float64)
+    if not is_double.all():
+        values = np.where(is_double, values, 0.0)
+    done = is_int | is_double
+    if is_int.any():
+        values = np.where(is_int, cells.a.astype(np.float64), values)
+    if is_decimal.any():
+        exact = (
+            is_decimal & (cells.scales < len(_POWERS)) & (cells.a < _EXACT_IN_DOUBLE) & (cells.a > -_EXACT_IN_DOUBLE)
+        )
+        exact &= cells.b == (cells.a >> 63)  # the high half is only the sign
+        quotients = cells.a.astype(np.float64) / _POWERS[np.where(exact, cells.scales, 0)]
+        values = np.where(exact, quotients, values)
+        done = done | exact
+    is_float = cells.kinds == _P.FLOAT
+    if is_float.any():
+        values = np.where(is_float, cells.a.astype(np.uint32).view(np.float32).astype(np.float64), values)
+        done = done | is_float
+    is_bool = _are(cells, _P.TRUE, _P.FALSE)
+    if is_bool.any():
+        values = np.where(is_bool, (cells.kinds == _P.TRUE).astype(np.float64), values)
+        done = done | is_bool
+    return values, done
+
+
+def _float64(cells: Cells, target: Target, zone: dt.tzinfo) -> Column:
+    values, done = _doubles(cells)
+    return _numbers(values, done, target.arrow)
+
+
+def _float32(cells: Cells, target: Target, zone: dt.tzinfo) -> Column:
+    values, done = _doubles(cells)
+    is_double = cells.kinds == _P.DOUBLE
+    # A double that lies between two floats may have been rounded there: the reference rounds once.
+    tie = (values.view(np.int64) & 0x1FFFFFFF) == 0x10000000
+    subnormal = (np.abs(values) < 2.0**-126) & (values != 0)
+    done = done & (is_double | ~(tie | subnormal))
+    with np.errstate(over="ignore", under="ignore"):
+        singles = values.astype(np.float32)
+    return _numbers(singles, done, target.arrow)
+
+
+def _decimal(cells: Cells, target: Target, zone: dt.tzinfo) -> Column:
+    done = np.zeros(len(cells), np.bool_)
+    if not pa.types.is_decimal128(target.arrow):
+        return pa.nulls(len(cells), target.arrow), done
+    numbers = np.flatnonzero(_integers(cells) | _decimals(cells))
+    data = np.zeros(2 * len(cells), np.int64)
+    cast_cells.decimal_cells(
+        numbers, cells.kinds, cells.a, cells.b, cells.scales, target.precision, target.scale, address_of(data), done
+    )
+    valid = None if done.all() else pa.py_buffer(np.packbits(done, bitorder="little"))
+    return pa.Decimal128Array.from_buffers(target.arrow, len(cells), [valid, pa.py_buffer(data)]), done
+
+
+def _bytes(cells: Cells, target: Target, zone: dt.tzinfo) -> Column:
+    kind = {"string": _P.STRING, "binary": _P.BINARY, "uuid": _P.UUID}[target.family]
+    done = cells.kinds == kind
+    if kind == _P.BINARY and target.size >= 0:
+        done &= cells.b == target.size
+    taken = gathered(cells, np.flatnonzero(done), as_text=kind == _P.STRING)
+    if target.family == "uuid":
+        fixed = pa.ExtensionArray.from_storage(pa.uuid(), taken.cast(pa.binary()).cast(pa.binary(16)))
+        return fixed.take(pa.array(np.cumsum(done) - 1, mask=~done)), done
+    if len(taken) == 0:
+        return pa.nulls(len(cells), target.arrow), done
+    return _spread(cells, done, taken, target.arrow), done
+
+
+def _string(cells: Cells, target: Target, zone: dt.tzinfo) -> Column:
+    is_int = _integers(cells)
+    if not is_int.any():
+        return _bytes(cells, target, zone)
+    array, done = _bytes(cells, target._replace(arrow=pa.large_string()), zone)
+    texts = pa.array(cells.a, mask=~is_int).cast(pa.large_string())
+    return pc.coalesce(array, texts).cast(target.arrow), done | is_int
+
+
+def _ticks(values: Int64s, done: Bools, target: Target) -> Column:
+    """Numbers as dates or times; 4-byte ones have been checked to fit."""
+    arrow = target.arrow
+    values = np.where(done, values, 0)
+    if arrow.bit_width == 32:
+        values = values.astype(np.int32)
+    return pa.array(values, mask=None if done.all() else ~done).view(arrow), done
+
+
+def _date(cells: Cells, target: Target, zone: dt.tzinfo) -> Column:
+    done = cells.kinds == _P.DATE
+    values = np.where(done, cells.a, 0)
+    for kind, nanos in (_LOCALS | (_INSTANTS if zone is dt.UTC else {})).items():
+        if (same := cells.kinds == kind).any():
+            values = np.where(same, cells.a // (_DAY_IN_NANOS // nanos), values)
+            done = done | same
+    return _ticks(values * target.tick, done, target)
+
+
+def _time(cells: Cells, target: Target, zone: dt.tzinfo) -> Column:
+    return _ticks(cells.a * 1000 // target.tick, cells.kinds == _P.TIME, target)
+
+
+def _timestamp(cells: Cells, target: Target, zone: dt.tzinfo) -> Column:
+    is_instant = target.family == "timestamp"
+    kinds = _INSTANTS if is_instant else _LOCALS
+    if zone is dt.UTC:
+        kinds = _INSTANTS | _LOCALS
+    values, done = np.zeros(len(cells), np.int64), np.zeros(len(cells), np.bool_)
+    for kind, nanos in kinds.items():
+        if (same := cells.kinds == kind).any():
+            found, fits = _rescaled(cells.a, nanos, target.tick)
+            values, done = np.where(same, found, values), done | (same & fits)
+    if (is_text := cells.kinds == _P.STRING).any():
+        micros, extra = np.zeros(len(cells), np.int64), np.zeros(len(cells), np.int64)
+        read = np.zeros(len(cells), np.bool_)
+        needs_zone = is_instant and zone is not dt.UTC
+        cast_cells.iso_timestamps(np.flatnonzero(is_text), cells.a, cells.b, needs_zone, micros, extra, read)
+        found, fits = _rescaled(micros, 1000, target.tick)
+        values, done = np.where(read, found + (extra if target.tick == 1 else 0), values), done | (read & fits)
+    return _ticks(values, done, target)
+
+
+def _rescaled(values: Int64s, nanos: int, tick: int) -> tuple[Int64s, Bools]:
+    """Ticks of ``nanos`` as ticks of ``tick`` nanoseconds, rounded down, and which of them fit."""
+    if nanos <= tick:
+        return values // (tick // nanos), np.ones(len(values), np.bool_)
+    factor = nanos // tick
+    limit = (2**63 - 1000) // factor
+    return values * factor, (values <= limit) & (values >= -limit)
+
+
+_CASTS: dict[str, Callable[[Cells, Target, dt.tzinfo], Column]] = {
+    "boolean": _boolean,
+    "integer": _integer,
+    "float32": _float32,
+    "float64": _float64,
+    "decimal": _decimal,
+    "string": _string,
+    "binary": _bytes,
+    "uuid": _bytes,
+    "date": _date,
+    "time": _time,
+    "timestamp": _timestamp,
+    "timestamp_ntz": _timestamp,
+}

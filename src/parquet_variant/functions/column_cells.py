@@ -1,0 +1,92 @@
+"""Typed columns as cells: what a shredded ``typed_value`` holds, in the form that every cast reads.
+
+Owns the step from each stored Arrow type to the kind and payload of cells. Leaves which types may be stored to
+`schema.primitive_types`, and casts to `cell_casts`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from parquet_variant.array.parts import binary_parts, valid_bytes
+from parquet_variant.errors import SchemaError
+from parquet_variant.functions.located import Cells, Int64s
+from parquet_variant.kernels import get
+from parquet_variant.schema.primitive_types import stored_primitive
+from parquet_variant.types import PrimitiveId
+
+__all__ = ["cells_of_column"]
+
+_P = PrimitiveId
+_KIND_OF = {
+    pa.int8(): _P.INT8,
+    pa.int16(): _P.INT16,
+    pa.int32(): _P.INT32,
+    pa.int64(): _P.INT64,
+    pa.float32(): _P.FLOAT,
+    pa.float64(): _P.DOUBLE,
+    pa.date32(): _P.DATE,
+    pa.time64("us"): _P.TIME,
+    pa.timestamp("us", "UTC"): _P.TIMESTAMP,
+    pa.timestamp("us"): _P.TIMESTAMP_NTZ,
+    pa.timestamp("ns", "UTC"): _P.TIMESTAMP_NANOS,
+    pa.timestamp("ns"): _P.TIMESTAMP_NTZ_NANOS,
+    pa.string(): _P.STRING,
+    pa.binary(): _P.BINARY,
+    pa.uuid(): _P.UUID,
+}
+_IN_MEMORY = (_P.STRING, _P.BINARY, _P.UUID)
+
+
+def cells_of_column(array: pa.Array, rows: Int64s | None = None) -> Cells:
+    """The cells of a shredded column; null entries are missing.
+
+    Parameters
+    ----------
+    array
+        The column.
+    rows
+        The row of each entry; None if entry i belongs to row i.
+
+    Raises
+    ------
+    SchemaError
+        If no Variant is stored as a column of that type.
+    """
+    stored = stored_primitive(array.type)
+    if stored is None:
+        raise SchemaError(f"typed_value is {array.type}, which is not a shredded value type", reason="unsupported-type")
+    if pa.types.is_dictionary(array.type):
+        array = array.dictionary_decode()
+    valid = valid_bytes(array)
+    b, scales = np.zeros(len(array), np.int64), np.zeros(len(array), np.uint8)
+    if pa.types.is_boolean(stored):
+        bits = array.fill_null(False).cast(pa.uint8()).to_numpy()
+        kinds, a = np.where(bits, _P.TRUE, _P.FALSE).astype(np.uint8), np.zeros(len(array), np.int64)
+        owner = None
+    elif pa.types.is_decimal(stored):
+        wide = array.cast(pa.decimal128(38, stored.scale))
+        pairs = np.frombuffer(wide.buffers()[1], np.int64, 2 * len(wide), 16 * wide.offset)
+        kinds, a, b = np.full(len(array), _P.DECIMAL16, np.uint8), pairs[::2].copy(), pairs[1::2].copy()
+        scales[:] = stored.scale
+        owner = wide
+    else:
+        kind = _KIND_OF[stored]
+        kinds = np.full(len(array), kind, np.uint8)
+        if kind in _IN_MEMORY:
+            parts = binary_parts(array)
+            a, b, owner = parts.offsets[:-1] + parts.address, np.diff(parts.offsets), parts.owner
+        else:
+            a, owner = _numbers(array, kind), array
+    if len(valid):
+        kinds[valid == 0] = get.MISSING
+    return Cells(kinds, a, b, scales, rows=rows, owner=owner)
+
+
+def _numbers(array: pa.Array, kind: _P) -> Int64s:
+    width = array.type.bit_width
+    dtype = np.dtype(f"u{width // 8}" if kind == _P.FLOAT else f"i{width // 8}")
+    if len(array) == 0:
+        return np.empty(0, np.int64)
+    return np.frombuffer(array.buffers()[1], dtype, len(array), array.offset * dtype.itemsize).astype(np.int64)

@@ -1,0 +1,267 @@
+"""Values found inside a column of Variants: where each lies, and the steps from one to the next.
+
+Owns the column of positions (`Located`), its way from a storage struct and down a path, and the raising of what kernels
+report. Leaves the bytes to `kernels.get` and the casts to `cell_casts`.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from parquet_variant.array.parts import BinaryParts, MetadataParts, binary_parts, metadata_parts, valid_bytes
+from parquet_variant.encoding.variant import Variant
+from parquet_variant.errors import MalformedVariantError, VariantError
+from parquet_variant.kernels import get
+from parquet_variant.kernels.memory import address_of
+
+__all__ = ["Cells", "Dictionaries", "Located"]
+
+Int64s = npt.NDArray[np.int64]
+
+# A Variant null to point at, where a row that is there has no bytes.
+_NULL_VALUE = np.zeros(1, np.uint8)
+
+
+class Dictionaries:
+    """The distinct metadata of a column, with the ids of the keys that were asked for.
+
+    Parameters
+    ----------
+    metadata
+        The distinct metadata and the index of each row.
+    """
+
+    def __init__(self, metadata: MetadataParts) -> None:
+        self.array = metadata.dictionary
+        self.parts: BinaryParts = binary_parts(metadata.dictionary)
+        self._ids: dict[bytes, Int64s] = {}
+
+    def ids(self, key: bytes) -> Int64s:
+        """The id of a key in each metadata (negative: see `kernels.get.resolve_key`)."""
+        found = self._ids.get(key)
+        if found is None:
+            found = self._ids[key] = np.empty(len(self.array), np.int64)
+            name = np.frombuffer(key or b"\0", np.uint8)
+            get.resolve_key(self.parts.offsets, self.parts.address, address_of(name), len(key), found)
+        return found
+
+    def metadata(self, index: int) -> bytes:
+        """The bytes of one metadata; empty for the index of a null."""
+        return bytes(self.array[index].as_py()) if index >= 0 else b""
+
+
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """Values read: kinds and payloads as on the tape (`kernels.tape`).
+
+    Parameters
+    ----------
+    kinds, a, b, scales
+        One entry a value; kind ``MISSING`` where there is none.
+    located
+        Where arrays and objects lie; None if there can be none.
+    rows
+        The row of each entry; None if entry i belongs to row i.
+    owner
+        Keeps the bytes alive that payloads point to.
+    """
+
+    kinds: npt.NDArray[np.uint8]
+    a: Int64s
+    b: Int64s
+    scales: npt.NDArray[np.uint8]
+    located: Located | None = None
+    rows: Int64s | None = None
+    owner: Any = None
+
+    def __len__(self) -> int:
+        return len(self.kinds)
+
+    def row(self, position: int) -> int:
+        """The row of an entry."""
+        return position if self.rows is None else int(self.rows[position])
+
+
+@dataclass(frozen=True, eq=False)
+class Located:
+    """A column of positions of values.
+
+    Parameters
+    ----------
+    starts, stops
+        Absolute addresses of a value's first byte and of the end of its bytes; start 0 where there is no value.
+    metas
+        Index of each value's metadata.
+    dictionaries
+        The metadata.
+    rows
+        The row of each entry; None if entry i belongs to row i.
+    owner
+        Keeps the bytes alive.
+    root
+        The whole values that the walk began with, for telling what is wrong with them.
+    """
+
+    starts: Int64s
+    stops: Int64s
+    metas: npt.NDArray[np.int32]
+    dictionaries: Dictionaries
+    rows: Int64s | None = None
+    owner: Any = None
+    root: Located | None = None
+
+    @classmethod
+    def of_column(
+        cls,
+        values: pa.Array,
+        metadata: MetadataParts,
+        dictionaries: Dictionaries,
+        present: npt.NDArray[np.bool_] | None = None,
+    ) -> Located:
+        """The values of a binary column.
+
+        Parameters
+        ----------
+        values
+            The column; its nulls are absent values.
+        metadata, dictionaries
+            The metadata of the same rows.
+        present
+            Rows that have a value: those whose bytes are null are Variant null. None if null means absent.
+        """
+        parts = binary_parts(values)
+        starts = parts.offsets[:-1] + parts.address
+        stops = parts.offsets[1:] + parts.address
+        if len(parts.valid):
+            starts = np.where(parts.valid != 0, starts, get.ABSENT)
+        if present is not None:
+            empty = present & (starts == get.ABSENT)
+            null_at = address_of(_NULL_VALUE)
+            starts = np.where(present, np.where(empty, null_at, starts), get.ABSENT)
+            stops = np.where(empty, null_at + 1, stops)
+        return cls(starts, stops, metadata.indices, dictionaries, owner=parts.owner)
+
+    @classmethod
+    def of_storage(cls, storage: pa.StructArray) -> Located:
+        """The values of an unshredded storage struct; SQL NULL is absent."""
+        metadata = metadata_parts(storage.field("metadata"))
+        valid = valid_bytes(storage)
+        present = np.ones(len(storage), np.bool_) if not len(valid) else valid != 0
+        return cls.of_column(storage.field("value"), metadata, Dictionaries(metadata), present)
+
+    def __len__(self) -> int:
+        return len(self.starts)
+
+    def row(self, position: int) -> int:
+        """The row of an entry."""
+        return position if self.rows is None else int(self.rows[position])
+
+    # -- steps
+
+    def key(self, name: str) -> Located:
+        """The value of a key in each object; absent elsewhere."""
+        try:
+            key = name.encode()
+        except UnicodeEncodeError:  # a lone surrogate is in no UTF-8 dictionary
+            return replace(self, starts=np.zeros(len(self), np.int64), root=self.root or self)
+        starts, stops = np.empty(len(self), np.int64), np.empty(len(self), np.int64)
+        raw = np.frombuffer(key or b"\0", np.uint8)
+        parts = self.dictionaries.parts
+        get.find_key(
+            self.starts, self.stops, self.metas, self.dictionaries.ids(key), parts.offsets, parts.address,
+            address_of(raw), len(key), starts, stops,
+        )  # fmt: skip
+        return replace(self, starts=starts, stops=stops, root=self.root or self)
+
+    def index(self, position: int) -> Located:
+        """The element at a position of each array; absent elsewhere."""
+        starts, stops = np.empty(len(self), np.int64), np.empty(len(self), np.int64)
+        get.find_index(self.starts, self.stops, position, starts, stops)
+        return replace(self, starts=starts, stops=stops, root=self.root or self)
+
+    def elements(self) -> tuple[Int64s, npt.NDArray[np.bool_], Located]:
+        """Offsets of each array's elements, which entries are arrays, and the elements.
+
+        Raises
+        ------
+        MalformedVariantError
+            If an array is malformed.
+        """
+        counts = np.empty(len(self), np.int64)
+        self._refuse(get.count_elements(self.starts, self.stops, counts))
+        offsets = np.zeros(len(self) + 1, np.int64)
+        np.cumsum(np.maximum(counts, 0), out=offsets[1:])
+        starts, stops, parents = (np.empty(int(offsets[-1]), np.int64) for _ in range(3))
+        self._refuse(get.find_elements(self.starts, self.stops, offsets, starts, stops, parents))
+        elements = replace(
+            self,
+            starts=starts,
+            stops=stops,
+            metas=self.metas[parents],
+            rows=parents if self.rows is None else self.rows[parents],
+            root=self.root or self,
+        )
+        return offsets, counts >= 0, elements
+
+    def take(self, positions: Int64s) -> Located:
+        """Some of the entries."""
+        return replace(
+            self,
+            starts=self.starts[positions],
+            stops=self.stops[positions],
+            metas=self.metas[positions],
+            rows=positions if self.rows is None else self.rows[positions],
+            root=self.root or self,
+        )
+
+    # -- reading
+
+    def cells(self) -> Cells:
+        """Kind and payload of every value.
+
+        Raises
+        ------
+        MalformedVariantError
+            If one is malformed, or was reached through malformed bytes.
+        """
+        size = len(self)
+        kinds, scales = np.empty(size, np.uint8), np.empty(size, np.uint8)
+        a, b = np.empty(size, np.int64), np.empty(size, np.int64)
+        self._refuse(get.read_cells(self.starts, self.stops, kinds, a, b, scales))
+        return Cells(kinds, a, b, scales, self, self.rows, self.owner)
+
+    def variant(self, position: int) -> Variant | None:
+        """The value of an entry, its bytes copied; None if there is none."""
+        start = int(self.starts[position])
+        if start == get.ABSENT:
+            return None
+        end = get.value_end(start, int(self.stops[position]))
+        if start < 0 or end < 0:
+            self._refuse(position)
+        metadata = self.dictionaries.metadata(int(self.metas[position]))
+        return Variant(metadata, ctypes.string_at(start, end - start))
+
+    def _refuse(self, position: int) -> None:
+        if position >= 0:
+            self.refuse(position, "the bytes of a value end outside it or are of no known type")
+
+    def refuse(self, position: int, message: str, reason: str = "malformed") -> None:
+        """Raise what is wrong with an entry: the first fault of the whole value that it lies in, else the message."""
+        row = self.row(position)
+        root = self.root or self
+        found = np.flatnonzero((root.rows if root.rows is not None else np.arange(len(root))) == row)
+        for index in found:
+            start, stop = int(root.starts[index]), int(root.stops[index])
+            if start > 0:
+                metadata = root.dictionaries.metadata(int(root.metas[index]))
+                try:
+                    Variant(metadata, ctypes.string_at(start, stop - start)).validate()
+                except VariantError as fault:
+                    raise fault.at(row=row) from None
+        raise MalformedVariantError(message, reason=reason, row=row)
