@@ -16,11 +16,14 @@ _OWNERS = {
     "unshred_variant": "functions.unshred_variant",
     "shred_variant": "functions.shred_variant",
     "try_parse_json": "functions.try_parse_json",
+    "variant_get": "functions.variant_get",
+    "try_variant_get": "functions.try_variant_get",
     "Variant": "encoding.variant",
     "VariantType": "types",
     "VariantError": "errors",
     "VariantPath": "path",
     "ShreddingSchema": "schema.shredding_schema",
+    "infer_shredding_schema": "functions.infer_shredding_schema",
 }
 _PACKAGES = ("parquet", "delta", "vortex", "spark", "testing")
 
@@ -47,10 +50,13 @@ if TYPE_CHECKING:
     from parquet_variant.array.variant_array import VariantArray as VariantArray
     from parquet_variant.encoding.variant import Variant as Variant
     from parquet_variant.errors import VariantError as VariantError
+    from parquet_variant.functions.infer_shredding_schema import infer_shredding_schema as infer_shredding_schema
     from parquet_variant.functions.parse_json import parse_json as parse_json
-    from parquet_variant.functions.unshred_variant import unshred_variant as unshred_variant
     from parquet_variant.functions.shred_variant import shred_variant as shred_variant
     from parquet_variant.functions.try_parse_json import try_parse_json as try_parse_json
+    from parquet_variant.functions.try_variant_get import try_variant_get as try_variant_get
+    from parquet_variant.functions.unshred_variant import unshred_variant as unshred_variant
+    from parquet_variant.functions.variant_get import variant_get as variant_get
     from parquet_variant.path import VariantPath as VariantPath
     from parquet_variant.schema.shredding_schema import ShreddingSchema as ShreddingSchema
     from parquet_variant.types import VariantType as VariantType

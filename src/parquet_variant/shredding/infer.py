@@ -1,0 +1,76 @@
+"""`infer`: from a profile to a shredding schema, by a named policy, with the reasons.
+
+Owns finding the policy. Leaves the choice to `policies` and profiling to `profile`.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any, cast
+
+from parquet_variant.array.variant_array import VariantArray
+from parquet_variant.errors import VariantError
+from parquet_variant.shredding.policies.decision import Decision, InferenceResult, Policy
+from parquet_variant.shredding.profile import Profile
+
+__all__ = ["POLICIES", "Decision", "InferenceResult", "Policy", "infer", "policy_named"]
+
+# Policy name -> its class in the module of that name.
+POLICIES = {
+    "auto": "AutoPolicy",
+}
+
+
+def policy_named(name: str) -> Policy:
+    """A policy with its default constants.
+
+    Raises
+    ------
+    VariantError
+        For a name that no policy has, or a policy that needs to be told more (``bad-policy``).
+
+    Examples
+    --------
+    >>> policy_named("auto").max_columns
+    300
+    """
+    if name not in POLICIES:
+        raise VariantError(f"there is no policy {name!r}: use {', '.join(POLICIES)}", reason="bad-policy")
+    policy = getattr(import_module(f"parquet_variant.shredding.policies.{name}"), POLICIES[name])
+    try:
+        return cast(Policy, policy())
+    except TypeError:
+        raise VariantError(
+            f"the policy {name!r} has no defaults: pass a {POLICIES[name]} instead of its name", reason="bad-policy"
+        ) from None
+
+
+def infer(data: Profile | VariantArray, policy: str | Policy | None = None) -> InferenceResult:
+    """Choose what to shred.
+
+    Parameters
+    ----------
+    data
+        A profile, or an array to profile.
+    policy
+        A policy, or the name of one with default constants; ``"auto"`` if None.
+
+    Raises
+    ------
+    VariantError
+        For an unknown policy (``bad-policy``).
+    MalformedVariantError
+        For an array of values that are no Variants.
+
+    Examples
+    --------
+    >>> import parquet_variant as pv
+    >>> result = infer(pv.parse_json(['{"id": %d, "name": "row %d"}' % (n, n) for n in range(200)]))
+    >>> result.schema.to_ddl()
+    'id bigint, name string'
+    >>> result.decision("$.id").reason
+    'all bigint'
+    """
+    profile = data if isinstance(data, Profile) else Profile.of_array(data)
+    chosen: Any = policy_named(policy or "auto") if policy is None or isinstance(policy, str) else policy
+    return cast(InferenceResult, chosen.choose(profile))

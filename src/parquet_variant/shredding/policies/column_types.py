@@ -1,0 +1,114 @@
+"""Which typed column fits the values at one path best.
+
+Owns the grouping of types into those that share a column, and the exact numeric type. Leaves whether a path is worth a
+column to the policies.
+
+Integers and decimals are one group ("Exact Numeric" in the specification); no other types share a column. Strings are
+never read as dates or numbers: what comes back would not be the value that went in.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import accumulate
+
+import pyarrow as pa
+
+from parquet_variant.schema.primitive_types import MAX_PRECISION, ddl_name, decimal
+from parquet_variant.shredding.profile_path import PathProfile
+from parquet_variant.types import EXACT_NUMERIC, TYPES, VariantType
+
+__all__ = ["ColumnType", "best_column", "exact_numeric"]
+
+# Digits of a decimal that is stored as an INT64.
+_NARROW = 18
+# Share of the decimals that may stay in the residual for the sake of a column of 8 instead of 16 bytes.
+_OUTLIERS = 0.01
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnType:
+    """The best column for a path.
+
+    Parameters
+    ----------
+    name
+        A DDL name, ``"array"`` or ``"object"``.
+    arrow
+        The type of a primitive column, else None.
+    held
+        Values that it holds.
+    others
+        Values of the other types that stay in the residual, by type; Variant nulls are not among them.
+    """
+
+    name: str
+    arrow: pa.DataType | None
+    held: int
+    others: dict[str, int]
+
+    @property
+    def share(self) -> float:
+        """Share of the values, Variant nulls aside, that the column holds."""
+        total = self.held + sum(self.others.values())
+        return self.held / total if total else 0.0
+
+
+def best_column(found: PathProfile) -> ColumnType | None:
+    """The column that holds most values; None if there are none but nulls."""
+    groups: dict[str, int] = {}
+    for variant_type, count in found.types.items():
+        if variant_type != VariantType.NULL:
+            name = "number" if variant_type in EXACT_NUMERIC else str(variant_type)
+            groups[name] = groups.get(name, 0) + count
+    if not groups:
+        return None
+    name = max(groups, key=lambda group: (groups[group], group))
+    held = groups.pop(name)
+    if name == "number":
+        arrow, kept = exact_numeric(found)
+        if kept < held:
+            groups["number"] = held - kept
+        return ColumnType(ddl_name(arrow), arrow, kept, groups)
+    if name in ("array", "object"):
+        return ColumnType(name, None, held, groups)
+    arrow = TYPES[VariantType(name)].arrow
+    return ColumnType(ddl_name(arrow), arrow, held, groups)
+
+
+def exact_numeric(found: PathProfile) -> tuple[pa.DataType, int]:
+    """The numeric type for a path's integers and decimals, and how many of them it surely holds.
+
+    All of them where 38 digits suffice; a few outliers are left out where the rest then fits an INT64.
+    """
+    wholes, scales = found.decimals_by_whole_digits, found.decimals_by_scale
+    decimals = sum(scales)
+    ints = sum(count for name, count in found.types.items() if name in EXACT_NUMERIC) - decimals
+    if not decimals:
+        return pa.int64(), ints
+    whole, scale = max(found.whole_digits, 1), found.scale
+    if whole + scale <= _NARROW:
+        return decimal(whole + scale, scale), ints + decimals
+    narrow = _most_held(wholes, scales, found.int_digits, ints, _NARROW)
+    if narrow[2] >= (1 - _OUTLIERS) * (ints + decimals) or whole + scale > MAX_PRECISION:
+        wide = narrow if whole + scale <= MAX_PRECISION else None
+        whole, scale, held = wide or _most_held(wholes, scales, found.int_digits, ints, MAX_PRECISION)
+        return decimal(whole + scale, scale), held
+    return decimal(whole + scale, scale), ints + decimals
+
+
+def _most_held(
+    wholes: list[int], scales: list[int], int_digits: int, ints: int, precision: int
+) -> tuple[int, int, int]:
+    """``(digits before the point, scale, values held)`` of the decimal type of a precision that surely holds most."""
+    below_whole, below_scale = list(accumulate(wholes)), list(accumulate(scales))
+    decimals = below_scale[-1]
+    best = (precision, 0, 0)
+    for scale in range(min(precision, len(scales) - 1) + 1):
+        whole = precision - scale
+        # The two counts say how many values break either limit; at worst none breaks both.
+        held = below_whole[min(whole, len(wholes) - 1)] + below_scale[scale] - decimals
+        held = max(held, 0) + (ints if int_digits <= whole else 0)
+        if held > best[2]:
+            best = (whole, scale, held)
+    return best

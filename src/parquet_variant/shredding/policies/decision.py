@@ -1,0 +1,93 @@
+"""What a policy answers: a schema, and for every path that it looked at the choice and the reason.
+
+Owns these two records and the protocol of policies. Leaves choosing to the policies, printing to `shredding.explain`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from parquet_variant.path import VariantPath
+from parquet_variant.schema.shredding_schema import ShreddingSchema
+from parquet_variant.shredding.profile import Profile
+
+__all__ = ["Decision", "InferenceResult", "Policy"]
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """The choice for one path.
+
+    Parameters
+    ----------
+    path
+        The path; ``[*]`` is every element of an array.
+    type
+        The DDL name of the typed column, ``"object"``, ``"array"``, ``"variant"`` for a column of its own without a
+        type, or None if the path is not shredded. Nothing below such a path is listed.
+    count
+        Values at the path.
+    row_share
+        Share of all rows that have the path.
+    typed_share
+        Share of the values, Variant nulls aside, that the typed column (or group) holds; the rest is the residual.
+    bytes_saved
+        Estimate of the bytes that leave the residual and need not be stored with each value.
+    reason
+        Why, in words.
+    """
+
+    path: VariantPath
+    type: str | None
+    count: int
+    row_share: float
+    typed_share: float
+    bytes_saved: int
+    reason: str
+
+    @property
+    def shredded(self) -> bool:
+        """Whether the path has a column or group of its own."""
+        return self.type is not None
+
+
+@dataclass(frozen=True, slots=True)
+class InferenceResult:
+    """What `infer` gives.
+
+    Parameters
+    ----------
+    schema
+        What to shred.
+    decisions
+        One for each path that was looked at, parents first.
+    policy
+        The policy that chose.
+    rows
+        Rows of the profile.
+    """
+
+    schema: ShreddingSchema
+    decisions: tuple[Decision, ...]
+    policy: Policy
+    rows: int
+
+    def decision(self, path: str | VariantPath) -> Decision | None:
+        """The decision for a path; that of the nearest path above it where it was not looked at on its own."""
+        wanted = VariantPath.parse(path)
+        found = {decision.path: decision for decision in self.decisions}
+        while wanted not in found and wanted.segments:
+            wanted = wanted.parent
+        return found.get(wanted)
+
+
+class Policy(Protocol):
+    """How to choose: a frozen dataclass with a name, its constants as fields, and `choose`."""
+
+    @property
+    def name(self) -> str:
+        """The name that `infer` takes."""
+
+    def choose(self, profile: Profile) -> InferenceResult:
+        """The schema for data of this profile, and why."""

@@ -1,0 +1,302 @@
+"""`Profile`: what is at which path of a batch of values, as much as inference needs and no more.
+
+Owns the mergeable summary and where it comes from (a tape, an array). Leaves counting to `kernels.profile`, one path's
+figures to `profile_path`, merging and the cap on paths to `profile_merge`, and conclusions to `policies`.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from parquet_variant.errors import VariantError
+from parquet_variant.path import VariantPath
+from parquet_variant.shredding.profile_merge import (
+    COUNTS,
+    DIGIT_BUCKETS,
+    KINDS,
+    REGISTERS,
+    PathTable,
+    capped,
+    distinct_paths,
+    merged_sketch,
+    merged_table,
+    table_of_tape,
+)
+from parquet_variant.shredding.profile_path import PathProfile
+
+if TYPE_CHECKING:
+    from parquet_variant.array.variant_array import VariantArray
+    from parquet_variant.kernels.tape import Tape
+
+__all__ = ["MAX_PATHS", "Profile", "profile_array", "profile_tape"]
+
+MAX_PATHS = 1 << 17
+# Rows that are decoded at a time from an array: bounds the tape.
+_ROWS = 1 << 16
+_VERSION = 1
+
+Int64s = npt.NDArray[np.int64]
+
+
+def _no_paths() -> PathTable:
+    nothing = np.zeros(0, np.int64)
+    return PathTable(
+        hashes=nothing,
+        parents=nothing,
+        depths=nothing,
+        keys=pa.array([], pa.binary()),
+        kinds=np.zeros((0, KINDS), np.int64),
+        counts=np.zeros((0, COUNTS), np.int64),
+        sketches=np.zeros((0, REGISTERS), np.uint8),
+        digit_hashes=nothing,
+        digits=np.zeros((0, 2 * DIGIT_BUCKETS), np.int64),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Profile:
+    """A summary of values by path.
+
+    Profiles of parts of the data merge to the profile of all of it, exactly and in any order: every figure is a sum,
+    an extreme, or a sketch that merges without loss. Over ``max_paths`` distinct paths, each object keeps only some of
+    its keys (chosen by hash, so that the choice depends on the data alone); what is left out is counted in
+    `overflow_values`.
+
+    Parameters
+    ----------
+    rows
+        Rows, SQL NULL included.
+    null_rows
+        SQL NULL rows.
+    values
+        Values at any path, those left out included.
+    table
+        The figures by path.
+    path_sketch
+        The smallest hashes of the distinct paths, to estimate their number.
+    max_paths
+        Distinct paths that are all kept.
+
+    Examples
+    --------
+    >>> import parquet_variant as pv
+    >>> profile = Profile.of_array(pv.parse_json(['{"a": 1}', '{"a": "x", "b": []}', None]))
+    >>> profile.rows, profile.null_rows
+    (3, 1)
+    >>> {str(found.path): found.count for found in profile}
+    {'$': 2, "$['a']": 2, "$['b']": 1}
+    >>> profile.merge(Profile()) == profile
+    True
+    """
+
+    rows: int = 0
+    null_rows: int = 0
+    values: int = 0
+    table: PathTable = field(default_factory=_no_paths, repr=False)
+    path_sketch: Int64s = field(default_factory=lambda: np.zeros(0, np.int64), repr=False)
+    max_paths: int = MAX_PATHS
+
+    # -- made from data
+
+    @classmethod
+    def of_tape(cls, tape: Tape, *, max_paths: int = MAX_PATHS) -> Profile:
+        """Profile the rows of a tape."""
+        table, values = table_of_tape(tape)
+        null = int(np.count_nonzero(tape.row_start[1:] == tape.row_start[:-1]))
+        sketch = merged_sketch(table.hashes)
+        return cls(tape.rows, null, values, capped(table, sketch, max_paths), sketch, max_paths)
+
+    @classmethod
+    def of_array(cls, array: VariantArray, *, max_paths: int = MAX_PATHS) -> Profile:
+        """Profile an array, shredded or not; both give the same.
+
+        Raises
+        ------
+        MalformedVariantError
+            With row and byte offset, for values that are no Variants.
+        """
+        from parquet_variant.kernels.decode import decode_storage
+
+        profile = cls(max_paths=max_paths)
+        for start in range(0, len(array), _ROWS):
+            part = array[start : start + _ROWS].to_unshredded()
+            tape = decode_storage(part.storage, first_row=start)
+            profile = profile.merge(cls.of_tape(tape, max_paths=max_paths))
+        return profile
+
+    def merge(self, other: Profile) -> Profile:
+        """Profile of both data together; associative and commutative."""
+        if not self.rows:
+            return other
+        if not other.rows:
+            return self
+        sketch = merged_sketch(self.path_sketch, other.path_sketch)
+        limit = min(self.max_paths, other.max_paths)
+        table = capped(merged_table(self.table, other.table), sketch, limit)
+        return Profile(
+            self.rows + other.rows,
+            self.null_rows + other.null_rows,
+            self.values + other.values,
+            table,
+            sketch,
+            limit,
+        )
+
+    # -- what was found
+
+    @property
+    def path_count(self) -> int:
+        """Distinct paths, those left out included; an estimate (3 %) above 1,024."""
+        return max(distinct_paths(self.path_sketch), len(self.table.hashes))
+
+    @property
+    def overflow_paths(self) -> int:
+        """Distinct paths that were left out; 0 if `max_paths` was enough, else an estimate."""
+        return self.path_count - len(self.table.hashes) if self.overflow_values else 0
+
+    @property
+    def overflow_values(self) -> int:
+        """Values at paths that were left out."""
+        return self.values - int(self.table.kinds.sum())
+
+    @property
+    def root(self) -> PathProfile | None:
+        """Figures of the whole value; None if there is none."""
+        return PathProfile(self, 0) if len(self.table.hashes) else None
+
+    def __iter__(self) -> Iterator[PathProfile]:
+        """Every path, parents before children, the fields of an object in the order of their bytes."""
+        stack = [self.root] if self.root is not None else []
+        while stack:
+            found = stack.pop()
+            yield found
+            stack.extend(reversed(found.children))
+
+    def __len__(self) -> int:
+        return len(self.table.hashes)
+
+    def get(self, path: str | VariantPath) -> PathProfile | None:
+        """Figures of a path, or None if no value is there; ``[*]`` and any index stand for every element."""
+        found = self.root
+        for segment in VariantPath.parse(path).segments:
+            if found is None:
+                return None
+            found = found.field(segment) if isinstance(segment, str) else found.element
+        return found
+
+    @cached_property
+    def child_order(self) -> Int64s:
+        """Path numbers, grouped by parent; `child_start` says where each path's children are."""
+        return np.lexsort((self.table.hashes, self.table.parents))
+
+    @cached_property
+    def child_start(self) -> tuple[Int64s, Int64s]:
+        """For each path, the first child in `child_order` and the one after the last."""
+        parents = self.table.parents[self.child_order]
+        return (
+            np.searchsorted(parents, self.table.hashes, "left"),
+            np.searchsorted(parents, self.table.hashes, "right"),
+        )
+
+    @cached_property
+    def parent_index(self) -> Int64s:
+        """Number of each path's parent; -1 for the root."""
+        order = np.argsort(self.table.hashes)
+        at = order[np.searchsorted(self.table.hashes, self.table.parents, sorter=order) % max(len(order), 1)]
+        at[self.table.depths == 0] = -1
+        return at
+
+    # -- kept and compared
+
+    def to_json(self) -> str:
+        """Text that `from_json` takes back; the tables in it are compressed."""
+        arrays = {name: _packed(values) for name, values in self.table.arrays().items()}
+        return json.dumps(
+            {
+                "version": _VERSION,
+                "rows": self.rows,
+                "null_rows": self.null_rows,
+                "values": self.values,
+                "max_paths": self.max_paths,
+                "keys": [
+                    None if key is None else base64.b64encode(key).decode() for key in self.table.keys.to_pylist()
+                ],
+                "path_sketch": _packed(self.path_sketch),
+                "table": arrays,
+            }
+        )
+
+    @classmethod
+    def from_json(cls, text: str) -> Profile:
+        """Profile that `to_json` wrote.
+
+        Raises
+        ------
+        VariantError
+            For text that `to_json` did not write (``bad-profile``).
+        """
+        try:
+            found = json.loads(text)
+            if found["version"] != _VERSION:
+                raise ValueError(f"version {found['version']}")
+            keys = [None if key is None else base64.b64decode(key) for key in found["keys"]]
+            table = PathTable(
+                keys=pa.array(keys, pa.binary()), **{name: _unpacked(given) for name, given in found["table"].items()}
+            )
+            return cls(
+                found["rows"], found["null_rows"], found["values"], table, _unpacked(found["path_sketch"]),
+                found["max_paths"],
+            )  # fmt: skip
+        except (ValueError, KeyError, TypeError, zlib.error) as error:
+            raise VariantError(f"this is no profile of Profile.to_json: {error}", reason="bad-profile") from None
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Profile):
+            return NotImplemented
+        return (
+            (self.rows, self.null_rows, self.values) == (other.rows, other.null_rows, other.values)
+            and np.array_equal(self.path_sketch, other.path_sketch)
+            and self.table.keys.equals(other.table.keys)
+            and all(
+                np.array_equal(mine, theirs)
+                for mine, theirs in zip(self.table.arrays().values(), other.table.arrays().values(), strict=True)
+            )
+        )
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __getstate__(self) -> dict[str, Any]:
+        # Without what is cached.
+        return {name: getattr(self, name) for name in self.__dataclass_fields__}
+
+
+def profile_tape(tape: Tape) -> Profile:
+    """Profile of a tape, for callers that want a function."""
+    return Profile.of_tape(tape)
+
+
+def profile_array(array: VariantArray) -> Profile:
+    """Profile of an array, for callers that want a function."""
+    return Profile.of_array(array)
+
+
+def _packed(values: npt.NDArray[Any]) -> dict[str, Any]:
+    data = base64.b64encode(zlib.compress(np.ascontiguousarray(values).tobytes(), 1)).decode()
+    return {"dtype": str(values.dtype), "shape": list(values.shape), "data": data}
+
+
+def _unpacked(given: dict[str, Any]) -> npt.NDArray[Any]:
+    if given["dtype"] not in ("int64", "uint8"):
+        raise ValueError(f"dtype {given['dtype']}")
+    data = zlib.decompress(base64.b64decode(given["data"]))
+    return np.frombuffer(data, given["dtype"]).reshape(given["shape"])

@@ -1,0 +1,229 @@
+"""The table behind a `Profile`: how it is made, merged and kept small.
+
+Owns the columns' arithmetic and the cap on paths. Leaves what the columns mean to `profile_path` and `kernels.profile`.
+
+The cap must not depend on how the data was parted. So it knows two things only, both of which can but grow: the
+number of distinct paths (estimated from their smallest hashes), which sets how many keys an object may keep; and an
+object's keys in the order of their hashes, of which the first are kept. A path that is in the result was in the
+result of every part that has it, so its figures are complete.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from math import isqrt
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+if TYPE_CHECKING:
+    from parquet_variant.kernels.tape import Tape
+
+__all__ = [
+    "ARRAY_MAX",
+    "ARRAY_MIN",
+    "COUNTS",
+    "DIGIT_BUCKETS",
+    "ELEMENTS",
+    "FIELDS",
+    "INT_MAX",
+    "INT_MIN",
+    "KINDS",
+    "LONG_STRINGS",
+    "REGISTERS",
+    "ROWS",
+    "STRING_BYTES",
+    "STRING_MAX",
+    "STRING_MIN",
+    "PathTable",
+    "capped",
+    "distinct_paths",
+    "keys_kept",
+    "merged_sketch",
+    "merged_table",
+    "table_of_tape",
+]
+
+Int64s = npt.NDArray[np.int64]
+
+# As in `kernels.profile`, which cannot be imported without Numba: a test compares them.
+KINDS, COUNTS, DIGIT_BUCKETS, REGISTERS = 23, 11, 39, 64
+(ROWS, STRING_BYTES, LONG_STRINGS, ELEMENTS, FIELDS, INT_MIN, STRING_MIN, ARRAY_MIN, INT_MAX, STRING_MAX,
+ ARRAY_MAX) = range(COUNTS)  # fmt: skip
+_SUMS, _MINIMA, _MAXIMA = slice(0, INT_MIN), slice(INT_MIN, INT_MAX), slice(INT_MAX, COUNTS)
+
+_SKETCH = 1024
+_HASH_RANGE = 2**63
+
+
+@dataclass(frozen=True, eq=False)
+class PathTable:
+    """Figures by path, in the order of depth and hash.
+
+    Parameters
+    ----------
+    hashes, parents
+        Hash of each path and of its parent; the root's parent is -1.
+    depths
+        Segments of each path.
+    keys
+        Last segment; null for the root and for elements.
+    kinds
+        ``int64[n, 23]``: values by tape kind.
+    counts
+        ``int64[n, 11]``: columns as named above.
+    sketches
+        ``uint8[n, 64]``: HyperLogLog registers of the distinct values.
+    digit_hashes, digits
+        Paths with decimals, by hash, and their ``int64[d, 78]``: decimals by digits before the point, then by scale.
+    """
+
+    hashes: Int64s
+    parents: Int64s
+    depths: Int64s
+    keys: pa.BinaryArray
+    kinds: Int64s
+    counts: Int64s
+    sketches: npt.NDArray[np.uint8]
+    digit_hashes: Int64s
+    digits: Int64s
+
+    def arrays(self) -> dict[str, npt.NDArray[Any]]:
+        """All columns but the keys, by name."""
+        return {found.name: getattr(self, found.name) for found in fields(self) if found.name != "keys"}
+
+    def take(self, rows: npt.NDArray[Any]) -> PathTable:
+        """Some of the paths, by number."""
+        hashes = self.hashes[rows]
+        kept = np.isin(self.digit_hashes, hashes)
+        return PathTable(
+            hashes, self.parents[rows], self.depths[rows], self.keys.take(pa.array(rows)), self.kinds[rows],
+            self.counts[rows], self.sketches[rows], self.digit_hashes[kept], self.digits[kept],
+        )  # fmt: skip
+
+
+def table_of_tape(tape: Tape) -> tuple[PathTable, int]:
+    """The table of a tape's rows, uncapped, and the number of its values."""
+    from parquet_variant.kernels import profile as kernel
+
+    paths = len(tape.paths)
+    hashes, depths = np.empty(paths, np.int64), np.empty(paths, np.int64)
+    kernel.path_identities(tape.paths, tape.keys, hashes, depths)
+    kinds, counts = np.zeros((paths, KINDS), np.int64), kernel.new_counts(paths)
+    sketches = np.zeros((paths, REGISTERS), np.uint8)
+    digits_of_path = np.full(paths, -1, np.int64)
+    digits = kernel.profile_nodes(
+        tape.nodes, tape.row_start, kinds, counts, sketches, digits_of_path, np.zeros((8, 2 * DIGIT_BUCKETS), np.int64)
+    )
+    decimals = np.flatnonzero(digits_of_path >= 0)
+    digit_order = decimals[np.argsort(hashes[decimals])]
+    # A bad row leaves paths without values behind.
+    rows = np.flatnonzero(counts[:, ROWS])
+    rows = rows[np.lexsort((hashes[rows], depths[rows]))]
+    key_ids = tape.paths[:, 1][rows]
+    names = pa.array(tape.key_list, pa.binary())
+    above = tape.paths[:, 0][rows]
+    return PathTable(
+        hashes=hashes[rows],
+        parents=np.where(above < 0, -1, hashes[above]),
+        depths=depths[rows],
+        keys=names.take(pa.array(key_ids, mask=key_ids < 0)),
+        kinds=kinds[rows],
+        counts=counts[rows][:, :COUNTS],
+        sketches=sketches[rows],
+        digit_hashes=hashes[digit_order],
+        digits=digits[digits_of_path[digit_order]],
+    ), len(tape.nodes)
+
+
+def merged_table(left: PathTable, right: PathTable) -> PathTable:
+    """Both tables together, uncapped."""
+    digit_hashes, digits = _merged_digits(left, right)
+    if np.array_equal(left.hashes, right.hashes):
+        counts = np.empty_like(left.counts)
+        counts[:, _SUMS] = left.counts[:, _SUMS] + right.counts[:, _SUMS]
+        counts[:, _MINIMA] = np.minimum(left.counts[:, _MINIMA], right.counts[:, _MINIMA])
+        counts[:, _MAXIMA] = np.maximum(left.counts[:, _MAXIMA], right.counts[:, _MAXIMA])
+        return PathTable(
+            left.hashes, left.parents, left.depths, left.keys, left.kinds + right.kinds, counts,
+            np.maximum(left.sketches, right.sketches), digit_hashes, digits,
+        )  # fmt: skip
+    hashes = np.concatenate([left.hashes, right.hashes])
+    depths = np.concatenate([left.depths, right.depths])
+    order = np.lexsort((hashes, depths))
+    starts = np.flatnonzero(np.r_[True, np.diff(hashes[order]) != 0])
+    first = order[starts]
+    both = np.concatenate([left.counts, right.counts])[order]
+    counts = np.empty((len(starts), COUNTS), np.int64)
+    counts[:, _SUMS] = np.add.reduceat(both[:, _SUMS], starts)
+    counts[:, _MINIMA] = np.minimum.reduceat(both[:, _MINIMA], starts)
+    counts[:, _MAXIMA] = np.maximum.reduceat(both[:, _MAXIMA], starts)
+    return PathTable(
+        hashes=hashes[first],
+        parents=np.concatenate([left.parents, right.parents])[first],
+        depths=depths[first],
+        keys=pa.concat_arrays([left.keys, right.keys]).take(pa.array(first)),
+        kinds=np.add.reduceat(np.concatenate([left.kinds, right.kinds])[order], starts),
+        counts=counts,
+        sketches=np.maximum.reduceat(np.concatenate([left.sketches, right.sketches])[order], starts),
+        digit_hashes=digit_hashes,
+        digits=digits,
+    )
+
+
+def _merged_digits(left: PathTable, right: PathTable) -> tuple[Int64s, Int64s]:
+    hashes = np.concatenate([left.digit_hashes, right.digit_hashes])
+    if not len(hashes):
+        return left.digit_hashes, left.digits
+    order = np.argsort(hashes, kind="stable")
+    starts = np.flatnonzero(np.r_[True, np.diff(hashes[order]) != 0])
+    return hashes[order][starts], np.add.reduceat(np.concatenate([left.digits, right.digits])[order], starts)
+
+
+# -- the cap
+
+
+def merged_sketch(*hashes: Int64s) -> Int64s:
+    """The smallest distinct hashes of some sets of paths."""
+    return np.unique(np.concatenate(hashes))[:_SKETCH]
+
+
+def distinct_paths(sketch: Int64s) -> int:
+    """How many distinct paths a sketch stands for: exact below 1,024, else within 3 %; never less for more data."""
+    if len(sketch) < _SKETCH:
+        return len(sketch)
+    return max(_SKETCH, int((_SKETCH - 1) * _HASH_RANGE / (int(sketch[-1]) + 1)))
+
+
+def keys_kept(paths: int, max_paths: int) -> tuple[int, int] | None:
+    """``(keys an object keeps, depth)`` for so many distinct paths, None for no limits; at most 16 max_paths stay."""
+    if paths <= max_paths:
+        return None
+    if paths <= 4 * max_paths:
+        return max(max_paths // 128, 2), paths
+    if paths <= 16 * max_paths:
+        return max(max_paths // 512, 2), paths
+    return max(isqrt(isqrt(2 * max_paths)), 2), 4
+
+
+def capped(table: PathTable, sketch: Int64s, max_paths: int) -> PathTable:
+    """The table without the paths that are too many."""
+    limits = keys_kept(distinct_paths(sketch), max_paths)
+    if limits is None:
+        return table
+    most_keys, depth = limits
+    keep = table.depths <= depth
+    fields_of_objects = np.flatnonzero(table.keys.is_valid().to_numpy(zero_copy_only=False))
+    parents, hashes = table.parents[fields_of_objects], table.hashes[fields_of_objects]
+    order = np.lexsort((hashes, parents))
+    starts = np.flatnonzero(np.r_[True, np.diff(parents[order]) != 0])
+    rank = np.arange(len(order)) - np.repeat(starts, np.diff(np.r_[starts, len(order)]))
+    keep[fields_of_objects[order[rank >= most_keys]]] = False
+    # A path goes with its parent; depths are in order, so each level is one slice.
+    for level in range(2, int(table.depths[-1]) + 1 if len(table.depths) else 0):
+        above = slice(*np.searchsorted(table.depths, (level - 1, level)))
+        here = slice(*np.searchsorted(table.depths, (level, level + 1)))
+        keep[here] &= np.isin(table.parents[here], table.hashes[above][keep[above]])
+    return table if keep.all() else table.take(np.flatnonzero(keep))
