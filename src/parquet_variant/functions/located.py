@@ -236,6 +236,19 @@ class Located:
         self._refuse(get.read_cells(self.starts, self.stops, kinds, a, b, scales))
         return Cells(kinds, a, b, scales, self, self.rows, self.owner)
 
+    def spans(self) -> Cells:
+        """The bytes of every value: where they are in ``a``, how many in ``b``.
+
+        Raises
+        ------
+        MalformedVariantError
+            If a value is malformed, or was reached through malformed bytes.
+        """
+        sizes = np.empty(len(self), np.int64)
+        self._refuse(get.measure(self.starts, self.stops, sizes))
+        empty = np.empty(0, np.uint8)
+        return Cells(empty, self.starts, sizes, empty, self, self.rows, self.owner)
+
     def variant(self, position: int) -> Variant | None:
         """The value of an entry, its bytes copied; None if there is none."""
         start = int(self.starts[position])

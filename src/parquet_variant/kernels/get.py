@@ -23,6 +23,7 @@ __all__ = [
     "find_elements",
     "find_index",
     "find_key",
+    "measure",
     "read_cells",
     "resolve_key",
     "value_end",
@@ -300,6 +301,19 @@ def value_end(at, stop):
             return -1
         end = container[6]
     return end if end <= stop else -1
+
+
+@njit
+def measure(starts, stops, sizes):
+    """The size of each value, 0 where there is none. Returns the first malformed position, or -1."""
+    for i in range(len(starts)):
+        sizes[i] = 0
+        if starts[i] != ABSENT:
+            end = value_end(starts[i], stops[i]) if starts[i] > 0 else -1
+            if end < 0:
+                return i
+            sizes[i] = end - starts[i]
+    return -1
 
 
 @njit

@@ -1,0 +1,76 @@
+"""Extraction of one path as Variant: the sub-values of a column, without a cast.
+
+Owns what remains a Variant at the end of a path: shredded columns stay as they are, bytes are copied with the metadata
+of their row. Leaves the way there to `shredded_walk`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from parquet_variant.array.variant_array import VariantArray
+from parquet_variant.encoding.metadata import EMPTY_METADATA
+from parquet_variant.functions.column_casts import gathered
+from parquet_variant.functions.extract_path import final_storage
+from parquet_variant.functions.located import Located
+from parquet_variant.functions.shredded_walk import Group, follow
+from parquet_variant.kernels import get
+from parquet_variant.path import VariantPath
+
+__all__ = ["extract_variant", "located_storage"]
+
+
+def extract_variant(storage: pa.StructArray, path: str | VariantPath) -> VariantArray:
+    """The values at a path of a storage struct, as Variants; SQL NULL where nothing is at the path.
+
+    The metadata is that of the rows: it may name keys that the sub-values do not have.
+
+    Parameters
+    ----------
+    storage
+        The storage struct of a Variant column, in any layout.
+    path
+        Where the values are, without wildcards.
+
+    Raises
+    ------
+    MalformedVariantError
+        If bytes that are read are malformed.
+    SchemaError
+        If the struct is not a Variant storage.
+
+    Examples
+    --------
+    >>> import parquet_variant as pv
+    >>> extract_variant(pv.parse_json(['{"a": null}', '{"a": [1]}', '[]']).storage, "$.a")
+    <VariantArray unshredded, 3 rows: [null, [1], NULL]>
+    """
+    parsed = VariantPath.parse(path)
+    if not parsed.segments:
+        return VariantArray(storage)
+    return VariantArray(follow(Group.of_storage(final_storage(storage)), parsed.segments, _AsVariant()))
+
+
+class _AsVariant:
+    """Ends a path with a storage struct."""
+
+    def of_group(self, group: Group) -> pa.Array:
+        return group.storage()
+
+    def of_located(self, located: Located) -> pa.Array:
+        return located_storage(located)
+
+
+def located_storage(located: Located) -> pa.StructArray:
+    """An unshredded storage struct of some positions, null where there is no value."""
+    there = located.starts != get.ABSENT
+    value = gathered(located.spans(), np.arange(len(located)), as_text=False)
+    if value.nbytes < 2**31 - 1:
+        value = value.cast(pa.binary())
+    dictionary = located.dictionaries.array
+    if len(dictionary) == 0:
+        dictionary = pa.array([EMPTY_METADATA], pa.binary())
+    metadata = pa.DictionaryArray.from_arrays(pa.array(np.maximum(located.metas, 0)), dictionary)
+    fields = [pa.field("metadata", metadata.type, nullable=False), pa.field("value", value.type, nullable=False)]
+    return pa.StructArray.from_arrays([metadata, value], fields=fields, mask=pa.array(~there))
