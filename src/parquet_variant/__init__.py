@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 _OWNERS = {
     "VariantArray": "array.variant_array",
     "parse_json": "functions.parse_json",
+    "to_json": "functions.to_json",
     "unshred_variant": "functions.unshred_variant",
     "shred_variant": "functions.shred_variant",
     "try_parse_json": "functions.try_parse_json",
@@ -21,6 +22,14 @@ _OWNERS = {
     "Variant": "encoding.variant",
     "VariantType": "types",
     "VariantError": "errors",
+    "CastError": "errors",
+    "ConflictError": "errors",
+    "DeltaError": "errors",
+    "JsonError": "errors",
+    "MalformedVariantError": "errors",
+    "PathError": "errors",
+    "SchemaError": "errors",
+    "VariantFileError": "errors",
     "VariantPath": "path",
     "ShreddingSchema": "schema.shredding_schema",
     "infer_shredding_schema": "functions.infer_shredding_schema",
@@ -49,9 +58,18 @@ def __dir__() -> list[str]:
 if TYPE_CHECKING:
     from parquet_variant.array.variant_array import VariantArray as VariantArray
     from parquet_variant.encoding.variant import Variant as Variant
+    from parquet_variant.errors import CastError as CastError
+    from parquet_variant.errors import ConflictError as ConflictError
+    from parquet_variant.errors import DeltaError as DeltaError
+    from parquet_variant.errors import JsonError as JsonError
+    from parquet_variant.errors import MalformedVariantError as MalformedVariantError
+    from parquet_variant.errors import PathError as PathError
+    from parquet_variant.errors import SchemaError as SchemaError
     from parquet_variant.errors import VariantError as VariantError
+    from parquet_variant.errors import VariantFileError as VariantFileError
     from parquet_variant.functions.infer_shredding_schema import infer_shredding_schema as infer_shredding_schema
     from parquet_variant.functions.parse_json import parse_json as parse_json
+    from parquet_variant.functions.to_json import to_json as to_json
     from parquet_variant.functions.shred_variant import shred_variant as shred_variant
     from parquet_variant.functions.try_parse_json import try_parse_json as try_parse_json
     from parquet_variant.functions.try_variant_get import try_variant_get as try_variant_get
