@@ -69,8 +69,8 @@ if TYPE_CHECKING:
     from parquet_variant.errors import VariantFileError as VariantFileError
     from parquet_variant.functions.infer_shredding_schema import infer_shredding_schema as infer_shredding_schema
     from parquet_variant.functions.parse_json import parse_json as parse_json
-    from parquet_variant.functions.to_json import to_json as to_json
     from parquet_variant.functions.shred_variant import shred_variant as shred_variant
+    from parquet_variant.functions.to_json import to_json as to_json
     from parquet_variant.functions.try_parse_json import try_parse_json as try_parse_json
     from parquet_variant.functions.try_variant_get import try_variant_get as try_variant_get
     from parquet_variant.functions.unshred_variant import unshred_variant as unshred_variant
