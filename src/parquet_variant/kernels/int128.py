@@ -1,7 +1,7 @@
 """128-bit integers as two ``int64`` halves, inside kernels: what decimals of up to 38 digits need.
 
-Owns the arithmetic. Leaves the meaning of the numbers (scale, precision) to its callers. A number is ``(high, low)``, two's
-complement, ``low`` holding raw bits.
+Owns the arithmetic. Leaves the meaning of the numbers (scale, precision) to its callers. A number is ``(high, low)``,
+two's complement, ``low`` holding raw bits.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from numba.extending import intrinsic
 
 from parquet_variant.kernels.compiling import njit
 
-__all__ = ["digits_of", "divide_by_power", "fits_int64", "multiply_add", "multiply_power", "negate"]
+__all__ = ["digits_of", "divide_by_power", "divide_small", "fits_int64", "multiply_add", "multiply_power", "negate"]
 
 _PAIR = types.UniTuple(types.int64, 2)
 _I64, _I128 = ir.IntType(64), ir.IntType(128)
@@ -97,6 +97,24 @@ def multiply_power(high, low, power):
 
 
 @njit
+def divide_small(high, low, divisor):
+    """``(high, low, rest)``: quotient and rest of an unsigned number by a divisor below 2**31, by long division."""
+    rest = 0
+    out_high = out_low = 0
+    for part in range(4):
+        word = high if part < 2 else low
+        limb = (word >> 32) & 0xFFFFFFFF if part % 2 == 0 else word & 0xFFFFFFFF
+        rest = (rest << 32) | limb
+        digit = rest // divisor
+        rest -= digit * divisor
+        if part < 2:
+            out_high = (out_high << 32) | digit
+        else:
+            out_low = (out_low << 32) | digit
+    return out_high, out_low, rest
+
+
+@njit
 def divide_by_power(high, low, power):
     """``(exact, high, low)``: number / 10**power, exact where nothing remains."""
     negative = high < 0
@@ -105,20 +123,8 @@ def divide_by_power(high, low, power):
     exact = True
     while power > 0 and exact:
         step = min(power, 9)
-        divisor = POWER_LOW[step]
-        quotient_high, quotient_low, rest = 0, 0, 0
-        for part in range(4):  # long division in 32-bit limbs: divisor < 2**30
-            word = high if part < 2 else low
-            limb = (word >> 32) & 0xFFFFFFFF if part % 2 == 0 else word & 0xFFFFFFFF
-            rest = (rest << 32) | limb
-            digit = rest // divisor
-            rest -= digit * divisor
-            if part < 2:
-                quotient_high = (quotient_high << 32) | digit
-            else:
-                quotient_low = (quotient_low << 32) | digit
+        high, low, rest = divide_small(high, low, POWER_LOW[step])
         exact = rest == 0
-        high, low = quotient_high, quotient_low
         power -= step
     if negative:
         high, low = negate(high, low)

@@ -1,0 +1,100 @@
+"""`to_json`: Variants to JSON text.
+
+Owns the public operation. Leaves batches to `kernels.to_json`, and one value to `encoding.json_writer`, which also
+decides the rows that the kernel leaves.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, overload
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from parquet_variant.array.parts import binary_parts, metadata_parts, valid_bytes
+from parquet_variant.array.unshredding import unshredded_storage
+from parquet_variant.array.variant_array import VariantArray
+from parquet_variant.encoding.variant import Variant
+from parquet_variant.errors import VariantError
+
+__all__ = ["to_json"]
+
+_MAX_DEPTH = 1000
+
+
+@overload
+def to_json(source: Variant) -> str: ...
+@overload
+def to_json(source: VariantArray, *, on_conflict: Literal["error", "typed"] = "error") -> pa.Array: ...
+def to_json(source: Variant | VariantArray, *, on_conflict: Literal["error", "typed"] = "error") -> str | pa.Array:
+    """Write values as compact JSON text.
+
+    Doubles are the shortest text that reads back as the same double, decimals are exact, binary is base64, timestamps
+    are ISO 8601; docs/json.md has the whole table.
+
+    Parameters
+    ----------
+    source
+        A value gives text. An array, of any layout, gives an Arrow array of text, null for SQL NULL.
+    on_conflict
+        For shredded arrays, as in `unshred_variant`.
+
+    Raises
+    ------
+    MalformedVariantError
+        For bytes that are no Variant, with the row.
+    ConflictError
+        As in `unshred_variant`.
+
+    Examples
+    --------
+    >>> import parquet_variant as pv
+    >>> pv.to_json(pv.parse_json(['{"b": [1.50, null], "a": "\\u00e9"}', None])).to_pylist()
+    ['{"a":"é","b":[1.5,null]}', None]
+    """
+    if isinstance(source, Variant):
+        return source.to_json()
+    from parquet_variant.kernels.columns import bitmap
+    from parquet_variant.kernels.name_tables import name_table
+    from parquet_variant.kernels.to_json import plain_names, write_json_rows
+
+    storage = unshredded_storage(source.storage, source.layout, on_conflict)
+    metadata, value = metadata_parts(storage.field("metadata")), binary_parts(storage.field("value"))
+    names = name_table(metadata.dictionary)
+    plain = np.empty(len(names.address), np.uint8)
+    plain_names(names.address, names.length, plain)
+    rows, valid = len(storage), valid_bytes(storage)
+    offsets, refused = np.empty(rows + 1, np.int64), np.zeros(rows, np.uint8)
+    out = write_json_rows(
+        rows, valid, value.offsets, value.address, metadata.indices, names.starts, names.address, names.length, plain,
+        names.state, offsets, refused, _MAX_DEPTH,
+    )  # fmt: skip
+    wide = offsets[-1] > np.iinfo(np.int32).max
+    text = pa.Array.from_buffers(
+        pa.large_string() if wide else pa.string(),
+        rows,
+        [
+            bitmap(valid) if len(valid) else None,
+            pa.py_buffer(offsets if wide else offsets.astype(np.int32)),
+            pa.py_buffer(out).slice(0, int(offsets[-1])),
+        ],
+    )
+    return _with_reference_rows(text, VariantArray(storage), np.flatnonzero(refused).tolist())
+
+
+def _with_reference_rows(text: pa.Array, array: VariantArray, rows: list[int]) -> pa.Array:
+    if not rows:
+        return text
+    texts = []
+    for row in rows:
+        try:
+            variant = array[row]
+            assert variant is not None
+            texts.append(variant.to_json())
+        except VariantError as error:
+            error.row = row
+            raise
+    mask = np.zeros(len(text), np.bool_)
+    mask[rows] = True
+    return pc.replace_with_mask(text, pa.array(mask), pa.array(texts, text.type))

@@ -1,0 +1,251 @@
+"""Variant bytes to JSON text; the twin of `encoding.json_writer`.
+
+Owns the walk over a value and the escaping of strings. Leaves the spelling of scalars to `json_text`, and rows that
+are malformed, too deep or hold floats to the reference: the kernel marks them and goes on.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from parquet_variant.kernels.cells import BINARY, DATE, FALSE, FLOAT, STRING, UUID
+from parquet_variant.kernels.compiling import njit
+from parquet_variant.kernels.json_scan import (
+    DECIMAL4,
+    DECIMAL16,
+    DOUBLE,
+    E_CONTROL,
+    E_TRUNCATED,
+    INT8,
+    INT64,
+    OK,
+    scan_string,
+)
+from parquet_variant.kernels.json_text import (
+    SCALAR_ROOM,
+    base64_text,
+    date_text,
+    decimal_text,
+    double_text,
+    int_text,
+    time_text,
+    timestamp_text,
+    uuid_text,
+    word,
+)
+from parquet_variant.kernels.memory import copy, load_u8, load_uint, store_u8
+from parquet_variant.kernels.name_tables import UNUSABLE
+from parquet_variant.kernels.tape import ARRAY, OBJECT
+from parquet_variant.kernels.values import MALFORMED, container, scalar, value_kind, value_size
+from parquet_variant.types import PrimitiveId
+
+__all__ = ["plain_names", "write_json_rows"]
+
+_TIME = int(PrimitiveId.TIME)
+_TIMESTAMP, _TIMESTAMP_NTZ = int(PrimitiveId.TIMESTAMP), int(PrimitiveId.TIMESTAMP_NTZ)
+_TIMESTAMP_NANOS = int(PrimitiveId.TIMESTAMP_NANOS)
+_MICROS, _NANOS = 1_000_000, 1_000_000_000
+_MAX_SCALE = 38
+_HEX = np.frombuffer(b"0123456789ABCDEF", np.uint8).copy()
+# Short escapes of control characters; 0 where there is none.
+_SHORT = np.zeros(32, np.uint8)
+_SHORT[8], _SHORT[9], _SHORT[10], _SHORT[12], _SHORT[13] = b"btnfr"
+
+# Columns of a frame: an open container.
+_LEFT, _IDS, _ID_WIDTH, _OFFSETS, _OFFSET_WIDTH, _VALUES, _END = range(7)
+
+
+@njit
+def plain_names(address, length, plain):
+    """Mark the names that need no escapes: 1; 0 where they do; 2 where they are not UTF-8."""
+    for i in range(len(plain)):
+        status, _, _ = scan_string(address[i], address[i] + length[i])
+        if status == E_TRUNCATED:
+            plain[i] = 1
+        else:
+            plain[i] = 0
+            pos, end = address[i], address[i] + length[i]
+            while pos < end:  # find out whether escapes are all that it needs
+                status, pos, _ = scan_string(pos, end)
+                if status != OK and status != E_CONTROL:
+                    if status != E_TRUNCATED:
+                        plain[i] = 2
+                    break
+                pos += 1
+
+
+@njit
+def _room(out, used, need):
+    """The buffer, grown so that ``need`` more bytes fit."""
+    if used + need <= len(out):
+        return out
+    bigger = np.empty(max(used + need, 2 * len(out)), np.uint8)
+    bigger[:used] = out[:used]
+    return bigger
+
+
+@njit
+def _escaped(at, pos, end):
+    """Write text with its escapes; returns the address after it, or -1 if the text is not UTF-8."""
+    while True:
+        status, stop, _ = scan_string(pos, end)
+        copy(at, pos, stop - pos)
+        at += stop - pos
+        if status == E_TRUNCATED:
+            return at
+        if status != OK and status != E_CONTROL:
+            return -1
+        byte = load_u8(stop)
+        store_u8(at, 0x5C)
+        if byte >= 0x20:
+            store_u8(at + 1, byte)
+            at += 2
+        elif _SHORT[byte] != 0:
+            store_u8(at + 1, _SHORT[byte])
+            at += 2
+        else:
+            store_u8(at + 1, 0x75)
+            store_u8(at + 2, 0x30)
+            store_u8(at + 3, 0x30)
+            store_u8(at + 4, _HEX[byte >> 4])
+            store_u8(at + 5, _HEX[byte & 15])
+            at += 6
+        pos = stop + 1
+
+
+@njit
+def _scalar_text(at, kind, a, b, scale):
+    """Write a scalar that is neither a string nor a float; the buffer has room."""
+    if INT8 <= kind <= INT64:
+        return int_text(at, a)
+    if kind <= FALSE:
+        return word(at, kind)
+    if kind == DOUBLE:
+        return double_text(at, a)
+    if DECIMAL4 <= kind <= DECIMAL16:
+        return decimal_text(at, b, a, scale)
+    store_u8(at, 0x22)
+    at += 1
+    if kind == DATE:
+        at = date_text(at, a)
+    elif kind == BINARY:
+        at = base64_text(at, a, b)
+    elif kind == UUID:
+        at = uuid_text(at, a)
+    elif kind == _TIME:
+        at = time_text(at, a, _MICROS, 6)
+    elif kind == _TIMESTAMP or kind == _TIMESTAMP_NTZ:
+        at = timestamp_text(at, a, _MICROS, 6, kind == _TIMESTAMP)
+    else:
+        at = timestamp_text(at, a, _NANOS, 9, kind == _TIMESTAMP_NANOS)
+    store_u8(at, 0x22)
+    return at + 1
+
+
+@njit
+def write_json_rows(rows, row_valid, value_offsets, value_address, dictionary_of, starts, address, length, plain, state,
+                    offsets, refused, max_depth):  # fmt: skip
+    """Write the text of every row; returns the buffer, of which ``offsets`` says what is used.
+
+    ``starts`` to ``state`` are those of a `NameTable`, ``plain`` as `plain_names` gives it.
+    """
+    out = np.empty(max(1024, 2 * (value_offsets[rows] - value_offsets[0])), np.uint8)
+    used = 0
+    stack = np.empty((max_depth + 1, 7), np.int64)
+    for row in range(rows):
+        offsets[row] = used
+        if len(row_valid) > 0 and row_valid[row] == 0:
+            continue
+        d = dictionary_of[row]
+        if d < 0 or state[d] == UNUSABLE:
+            refused[row] = 1
+            continue
+        base, names = starts[d], starts[d + 1] - starts[d]
+        begin, end = value_address + value_offsets[row], value_address + value_offsets[row + 1]
+        depth = 0
+        ok = True
+        while True:
+            # One value from `begin`.
+            size = value_size(begin, end)
+            if size == MALFORMED:
+                ok = False
+                break
+            kind = value_kind(load_u8(begin))
+            if kind >= ARRAY:
+                out = _room(out, used, SCALAR_ROOM)
+                _, count, ids, id_width, places, width, values, data = container(begin, end)
+                out[used] = 0x7B if kind == OBJECT else 0x5B
+                used += 1
+                if depth == max_depth:
+                    ok = False
+                    break
+                stack[depth, _LEFT] = count
+                stack[depth, _IDS] = ids
+                stack[depth, _ID_WIDTH] = id_width
+                stack[depth, _OFFSETS] = places
+                stack[depth, _OFFSET_WIDTH] = width
+                stack[depth, _VALUES] = values
+                stack[depth, _END] = values + data
+                depth += 1
+                first = True
+            else:
+                kind, a, b, scale = scalar(begin, end)
+                if kind == STRING:
+                    out = _room(out, used, 6 * b + SCALAR_ROOM)
+                    at = out.ctypes.data + used
+                    store_u8(at, 0x22)
+                    stop = _escaped(at + 1, a, a + b)
+                    if stop < 0:
+                        ok = False
+                        break
+                    store_u8(stop, 0x22)
+                    used += stop + 1 - at
+                elif kind == FLOAT or scale > _MAX_SCALE:
+                    ok = False
+                    break
+                else:
+                    out = _room(out, used, (2 * b if kind == BINARY else 0) + SCALAR_ROOM)
+                    at = out.ctypes.data + used
+                    used += _scalar_text(at, kind, a, b, scale) - at
+                first = False
+            # Close what ends here, then go to the next field or element.
+            while depth > 0 and stack[depth - 1, _LEFT] == 0:
+                depth -= 1
+                out = _room(out, used, SCALAR_ROOM)
+                out[used] = 0x5D if stack[depth, _ID_WIDTH] == 0 else 0x7D
+                used += 1
+                first = False
+            if depth == 0:
+                break
+            top = depth - 1
+            stack[top, _LEFT] -= 1
+            out = _room(out, used, SCALAR_ROOM)
+            if not first:
+                out[used] = 0x2C
+                used += 1
+            if stack[top, _ID_WIDTH] > 0:
+                field_id = load_uint(stack[top, _IDS], stack[top, _ID_WIDTH])
+                stack[top, _IDS] += stack[top, _ID_WIDTH]
+                if field_id >= names or plain[base + field_id] == 2:
+                    ok = False
+                    break
+                name, size = address[base + field_id], length[base + field_id]
+                out = _room(out, used, 6 * size + SCALAR_ROOM)
+                at = out.ctypes.data + used
+                store_u8(at, 0x22)
+                if plain[base + field_id] == 1:
+                    copy(at + 1, name, size)
+                    stop = at + 1 + size
+                else:
+                    stop = _escaped(at + 1, name, name + size)
+                store_u8(stop, 0x22)
+                store_u8(stop + 1, 0x3A)
+                used += stop + 2 - at
+            begin = stack[top, _VALUES] + load_uint(stack[top, _OFFSETS], stack[top, _OFFSET_WIDTH])
+            stack[top, _OFFSETS] += stack[top, _OFFSET_WIDTH]
+            end = stack[top, _END]
+        if not ok:
+            refused[row] = 1
+            used = offsets[row]
+    offsets[rows] = used
+    return out
