@@ -6,6 +6,7 @@ What may happen concurrently is checked by what a transaction relies on:
 
 - always: protocol and metadata are as they were read (a plain append tolerates neither changing);
 - a transaction that removes files: each of them is still there;
+- a transaction about every row (overwrite, restore, dropping a feature): no file was added or removed;
 - a transaction with an application version: no other commit recorded the same or a later one (then it is a no-op).
 """
 
@@ -70,6 +71,8 @@ class Transaction:
         Application id and version, for exactly-once.
     read_version
         The version that the transaction was planned on; None for the first commit of a table.
+    reads_table
+        Whether it is about every row of the table, so that a row appended meanwhile is a conflict.
     """
 
     operation: str
@@ -81,6 +84,7 @@ class Transaction:
     others: Sequence[Action] = ()
     txn: Txn | None = None
     read_version: int | None = None
+    reads_table: bool = False
 
     @property
     def blind(self) -> bool:
@@ -165,6 +169,7 @@ class _Seen:
         self.txns = {a["txn"]["appId"]: Txn.from_dict(a["txn"]) for a in others if "txn" in a}
         self.domains = {a["domainMetadata"]["domain"] for a in others if "domainMetadata" in a}
         rows = zip(files["isAdd"].to_pylist(), files["path"].to_pylist(), strict=True)
+        self.changed = len(files) > 0
         self.removed = {unquote(path) for is_add, path in rows if not is_add}
 
 
@@ -173,9 +178,8 @@ def _conflict(transaction: Transaction, seen: _Seen) -> str | None:
         return "changed the table's protocol"
     if seen.metadata:
         return "changed the table's schema or properties"
-    if transaction.removes and (transaction.protocol is not None or transaction.metadata is not None):
-        # A rewrite of everything, such as dropping a feature, must not miss what was added meanwhile.
-        return "was committed first"
+    if transaction.reads_table and seen.changed:
+        return "changed the table's rows"
     gone = [r.path for r in transaction.removes if unquote(r.path) in seen.removed]
     if gone:
         return f"removed the file {gone[0]}"

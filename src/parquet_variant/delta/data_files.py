@@ -25,10 +25,12 @@ from parquet_variant.delta.commit import now_millis
 from parquet_variant.delta.features import SHREDDING, has_feature
 from parquet_variant.delta.file_stats import FileStats, indexed_leaves
 from parquet_variant.delta.partitions import partition_directory, split_by_partition
-from parquet_variant.delta.schema import StructType, parse_schema
+from parquet_variant.delta.schema import VARIANT, StructType, parse_schema
 from parquet_variant.delta.snapshot import Snapshot
 from parquet_variant.delta.storage import Storage, open_storage
 from parquet_variant.errors import DeltaError
+from parquet_variant.functions.infer_shredding_schema import infer_shredding_schema
+from parquet_variant.functions.shred_variant import shred_variant
 from parquet_variant.parquet.statistics import LeafStatistics, may_hide_nan
 from parquet_variant.parquet.writer import FileInfo, VariantWriter
 from parquet_variant.path import VariantPath
@@ -219,8 +221,6 @@ class _Task:
             return array.to_unshredded()
         if array.layout == "final" and array.schema == schema:
             return array
-        from parquet_variant.functions.shred_variant import shred_variant
-
         return shred_variant(array.to_unshredded(), schema)
 
     def _choose(self, place: Place, array: VariantArray) -> ShreddingSchema | None:
@@ -322,8 +322,6 @@ class _ColumnFacts:
             self.seen = {}
         if self.schema is None or self.seen is None:
             return
-        from parquet_variant.functions.shred_variant import shred_variant
-
         facts = array_facts(shred_variant(array, self.schema))
         for path, node in self.schema.walk():
             if node.type is None or path.has_wildcard:
@@ -349,15 +347,11 @@ _MAX_PATHS = 100
 
 
 def _inferred(array: VariantArray) -> ShreddingSchema | None:
-    from parquet_variant.functions.infer_shredding_schema import infer_shredding_schema
-
     schema: ShreddingSchema = infer_shredding_schema(array)
     return None if schema.kind == "variant" else schema
 
 
 def _variant_leaves(kind: Any, place: Place) -> list[Place]:
-    from parquet_variant.delta.schema import VARIANT
-
     if kind == VARIANT:
         return [place]
     if isinstance(kind, StructType):

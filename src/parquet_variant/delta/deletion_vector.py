@@ -18,10 +18,10 @@ import numpy.typing as npt
 
 from parquet_variant.delta import z85
 from parquet_variant.delta.actions import DeletionVector
-from parquet_variant.delta.storage import Storage
+from parquet_variant.delta.storage import LocalStorage, Storage
 from parquet_variant.errors import DeltaError
 
-__all__ = ["deleted_rows", "read_bitmap", "relative_path"]
+__all__ = ["deleted_rows", "read_bitmap", "relative_path", "vector_path"]
 
 _MAGIC = 1681511377
 _MAGIC_NATIVE = 1681511376
@@ -99,14 +99,8 @@ def _buckets(data: bytes) -> Iterator[tuple[int, npt.NDArray[np.uint32]]]:
 
 def _from_file(storage: Storage, vector: DeletionVector) -> bytes:
     offset = vector.offset or 0
-    if vector.storage_type == "u":
-        text = vector.path_or_inline_dv
-        prefix, name = text[:-_UUID_CHARACTERS], text[-_UUID_CHARACTERS:]
-        file = f"deletion_vector_{uuid.UUID(bytes=z85.decode(name))}.bin"
-        path = f"{prefix}/{file}" if prefix else file
-    elif vector.storage_type == "p":
-        path = relative_path(storage, vector.path_or_inline_dv)
-    else:
+    path = vector_path(storage, vector)
+    if path is None:
         raise DeltaError(f"deletion vector storage {vector.storage_type!r} is unknown", reason="bad-deletion-vector")
     try:
         block = storage.read(path, offset, vector.size_in_bytes + 8)
@@ -122,6 +116,16 @@ def _from_file(storage: Storage, vector: DeletionVector) -> bytes:
     return data
 
 
+def vector_path(storage: Storage, vector: DeletionVector) -> str | None:
+    """The file of a deletion vector as the storage takes it; None for one without a file."""
+    if vector.storage_type == "u":
+        text = vector.path_or_inline_dv
+        prefix, name = text[:-_UUID_CHARACTERS], text[-_UUID_CHARACTERS:]
+        file = f"deletion_vector_{uuid.UUID(bytes=z85.decode(name))}.bin"
+        return f"{prefix}/{file}" if prefix else file
+    return relative_path(storage, vector.path_or_inline_dv) if vector.storage_type == "p" else None
+
+
 def relative_path(storage: Storage, path: str) -> str:
     """A path of the log (percent-encoded, perhaps absolute) as the storage takes it."""
     decoded = unquote(path)
@@ -130,9 +134,12 @@ def relative_path(storage: Storage, path: str) -> str:
         base = storage.uri.rstrip("/") + "/"
         if decoded.startswith(base):
             return decoded[len(base) :]
-        if scheme == "file":
-            return str(Path(unquote(urlparse(path).path)))
-        raise DeltaError(f"{path} lies outside of {storage.uri}: not supported", reason="unsupported-path")
+        if scheme != "file":
+            raise DeltaError(f"{path} lies outside of {storage.uri}: not supported", reason="unsupported-path")
+        decoded = unquote(urlparse(path).path)
+    if isinstance(storage, LocalStorage) and decoded.startswith(f"{storage.root}/"):
+        # The same file must have the same name, however it is spelled: vacuum compares names.
+        return str(Path(decoded).relative_to(storage.root))
     return decoded
 
 

@@ -9,23 +9,24 @@ from __future__ import annotations
 import os
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any, Literal, TypeAlias
 
 import pyarrow as pa
 
-from parquet_variant.delta.actions import Add, Metadata, Remove, Txn
+from parquet_variant.delta.actions import Add, Metadata, Txn
+from parquet_variant.delta.checkpoint import checkpoint_if_due
 from parquet_variant.delta.columns import as_table
 from parquet_variant.delta.commit import CommitResult, Transaction, commit, now_millis
 from parquet_variant.delta.data_files import DEFAULT_FILE_BYTES, WritePlan, plan_write
 from parquet_variant.delta.features import check_writable, table_protocol
+from parquet_variant.delta.file_rows import to_removes
 from parquet_variant.delta.schema import StructType, from_arrow_schema, parse_schema, variant_paths
 from parquet_variant.delta.snapshot import Snapshot, load_snapshot
 from parquet_variant.delta.storage import Storage, open_storage
 from parquet_variant.errors import DeltaError
 from parquet_variant.schema.shredding_schema import ShreddingSchema
 
-__all__ = ["append", "commit_files", "create", "overwrite", "plan", "removals", "write"]
+__all__ = ["append", "commit_files", "create", "overwrite", "plan", "write"]
 
 Mode: TypeAlias = Literal["error", "append", "overwrite", "ignore"]
 Shredding: TypeAlias = "Mapping[str, ShreddingSchema | str] | ShreddingSchema | str | None"
@@ -301,62 +302,34 @@ def commit_files(
     parameters = {"mode": mode.title(), "partitionBy": list(current.partition_columns)}
 
     def transaction(snapshot: Snapshot) -> Transaction:
-        gone = removals(snapshot) if mode == "overwrite" else []
+        gone = to_removes(snapshot, snapshot.files) if mode == "overwrite" else []
         return Transaction(
-            operation, parameters, adds=files, removes=gone, txn=application, read_version=snapshot.version
+            operation,
+            parameters,
+            adds=files,
+            removes=gone,
+            txn=application,
+            read_version=snapshot.version,
+            reads_table=mode == "overwrite",
         )
 
     check_writable(current.protocol, current.metadata, current.storage.uri)
     if mode == "append":
-        return commit(current.storage, transaction(current))
+        return _checkpointed(current, commit(current.storage, transaction(current)))
 
     def rebase(newest: Snapshot) -> Transaction:
         if newest.metadata != current.metadata or newest.protocol != current.protocol:
             raise DeltaError("the table's schema or properties changed: read it again and retry", reason="conflict")
         return transaction(newest)
 
-    return commit(current.storage, transaction(load_snapshot(current.storage)), rebase=rebase)
+    newest = load_snapshot(current.storage)
+    return _checkpointed(current, commit(current.storage, rebase(newest), rebase=rebase))
 
 
-def removals(snapshot: Snapshot, *, data_change: bool = True, keep: Iterable[str] = ()) -> list[Remove]:
-    """Remove actions for the files of a snapshot.
-
-    Parameters
-    ----------
-    snapshot
-        The table.
-    data_change
-        False if other files take over the rows.
-    keep
-        Paths, as in the log, of files that stay.
-
-    Raises
-    ------
-    DeltaError
-        Reason ``"append-only"`` if the table forbids it.
-    """
-    if data_change and snapshot.metadata.configuration.get("delta.appendOnly", "false").lower() == "true":
-        raise DeltaError(f"{snapshot.storage.uri} is append-only", reason="append-only", file=snapshot.storage.uri)
-    kept, now = set(keep), now_millis()
-    found = []
-    for row in snapshot.files.to_pylist():
-        if row["path"] in kept:
-            continue
-        add = Add.from_dict(row | {"partitionValues": dict(row["partitionValues"] or ()), "tags": None})
-        found.append(
-            Remove(
-                path=add.path,
-                data_change=data_change,
-                deletion_timestamp=now,
-                extended_file_metadata=True,
-                partition_values=add.partition_values,
-                size=add.size,
-                deletion_vector=add.deletion_vector,
-                base_row_id=add.base_row_id,
-                default_row_commit_version=add.default_row_commit_version,
-            )
-        )
-    return found
+def _checkpointed(current: Snapshot, result: CommitResult) -> CommitResult:
+    if result.committed:
+        checkpoint_if_due(current, result.version)
+    return result
 
 
 def _current(table: str | os.PathLike[str] | Snapshot, options: Mapping[str, str] | None) -> Snapshot:
@@ -428,10 +401,3 @@ def _schemas(shredding: Shredding, schema: StructType) -> dict[str, ShreddingSch
     return {
         name: ShreddingSchema.from_ddl(given) if isinstance(given, str) else given for name, given in shredding.items()
     }
-
-
-def with_properties(metadata: Metadata, changes: Mapping[str, str | None]) -> Metadata:
-    """The metadata with some properties set, or removed where the value is None."""
-    configuration = {k: v for k, v in metadata.configuration.items() if changes.get(k, v) is not None}
-    configuration |= {k: v for k, v in changes.items() if v is not None}
-    return replace(metadata, configuration=configuration)

@@ -1,0 +1,258 @@
+"""Writing a checkpoint: the whole state of a version in one Parquet file (PROTOCOL.md, "Checkpoints", V1, classic).
+
+Owns the rows and columns of the file, `stats_parsed` with variants in Parquet form among them, and `_last_checkpoint`.
+Leaves reading checkpoints to `file_actions`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from parquet_variant.delta.actions import Metadata, Protocol
+from parquet_variant.delta.commit import now_millis
+from parquet_variant.delta.file_actions import FILE_SCHEMA
+from parquet_variant.delta.log import LAST_CHECKPOINT, LOG
+from parquet_variant.delta.partitions import partition_array
+from parquet_variant.delta.properties import duration_millis
+from parquet_variant.delta.schema import StructType
+from parquet_variant.delta.snapshot import Snapshot, snapshot
+from parquet_variant.delta.stats_table import StatsTable, read_stats, stats_type
+from parquet_variant.delta.variant_stats import decode_bounds_array
+from parquet_variant.errors import VariantError
+from parquet_variant.parquet.writer import VariantWriter
+
+__all__ = ["DEFAULT_RETENTION", "checkpoint", "checkpoint_if_due", "parsed_stats"]
+
+_STRINGS = pa.map_(pa.string(), pa.string())
+_LIST = pa.list_(pa.string())
+_TYPES = {
+    "protocol": pa.struct(
+        [
+            ("minReaderVersion", pa.int32()),
+            ("minWriterVersion", pa.int32()),
+            ("readerFeatures", _LIST),
+            ("writerFeatures", _LIST),
+        ]
+    ),
+    "metaData": pa.struct(
+        [
+            ("id", pa.string()),
+            ("name", pa.string()),
+            ("description", pa.string()),
+            ("format", pa.struct([("provider", pa.string()), ("options", _STRINGS)])),
+            ("schemaString", pa.string()),
+            ("partitionColumns", _LIST),
+            ("configuration", _STRINGS),
+            ("createdTime", pa.int64()),
+        ]
+    ),
+    "txn": pa.struct([("appId", pa.string()), ("version", pa.int64()), ("lastUpdated", pa.int64())]),
+    "domainMetadata": pa.struct([("domain", pa.string()), ("configuration", pa.string()), ("removed", pa.bool_())]),
+}
+_REMOVE_NAMES = (
+    "path", "deletionTimestamp", "dataChange", "partitionValues", "size", "deletionVector", "baseRowId",
+    "defaultRowCommitVersion",
+)  # fmt: skip
+_ADD_NAMES = tuple(n for n in FILE_SCHEMA.names if n not in ("isAdd", "deletionTimestamp"))
+_VARIANT_STORAGE = pa.struct([pa.field("metadata", pa.binary(), False), pa.field("value", pa.binary(), False)])
+_DEFAULT_INTERVAL = 100
+DEFAULT_RETENTION = "interval 1 week"
+
+
+def checkpoint(
+    table: str | os.PathLike[str] | Snapshot,
+    *,
+    stats_parsed: bool | None = None,
+    storage_options: Mapping[str, str] | None = None,
+) -> str:
+    """Write a checkpoint of the newest version.
+
+    Parameters
+    ----------
+    table
+        Path, URL or snapshot.
+    stats_parsed
+        Write statistics as typed columns too, those of variants as Variant columns with the Parquet annotation; by
+        default as ``delta.checkpoint.writeStatsAsStruct`` says. Statistics as JSON are written unless
+        ``delta.checkpoint.writeStatsAsJson`` is ``false``.
+    storage_options
+        Configuration of the object store.
+
+    Returns
+    -------
+    str
+        The file, relative to the table.
+
+    Raises
+    ------
+    DeltaError
+        As `snapshot`.
+    """
+    current = snapshot(table, storage_options=storage_options)
+    configuration = current.metadata.configuration
+    if stats_parsed is None:
+        stats_parsed = configuration.get("delta.checkpoint.writeStatsAsStruct", "false").lower() == "true"
+    as_json = configuration.get("delta.checkpoint.writeStatsAsJson", "true").lower() != "false"
+    rows = _rows(current, as_json=as_json, stats_parsed=stats_parsed)
+    path = f"{LOG}/{current.version:020}.checkpoint.parquet"
+    storage = current.storage
+    with storage.create(path) as local, VariantWriter(local, compression="snappy", overwrite=True) as writer:
+        writer.write_batch(rows)
+    size = next(f.size for f in storage.list(LOG, f"{current.version:020}") if f.path == path)
+    hint = {
+        "version": current.version,
+        "size": len(rows),
+        "sizeInBytes": size,
+        "numOfAddFiles": current.num_files,
+    }
+    storage.put(LAST_CHECKPOINT, json.dumps(hint).encode())
+    return path
+
+
+def checkpoint_if_due(current: Snapshot, version: int) -> None:
+    """Write a checkpoint if the version that was just committed is due for one (``delta.checkpointInterval``).
+
+    A checkpoint only speeds up reading: what goes wrong here must not fail the commit, which stands.
+    """
+    try:
+        interval = int(current.metadata.configuration.get("delta.checkpointInterval", _DEFAULT_INTERVAL))
+    except ValueError:
+        interval = _DEFAULT_INTERVAL
+    if interval > 0 and version > 0 and version % interval == 0:
+        with suppress(OSError, VariantError, pa.ArrowException):
+            checkpoint(snapshot(current.storage.uri, version=version, storage_options=current.storage.options))
+
+
+def _rows(current: Snapshot, *, as_json: bool, stats_parsed: bool) -> pa.Table:
+    parts = [
+        _actions("protocol", [_protocol(current.protocol)]),
+        _actions("metaData", [_metadata(current.metadata)]),
+        _actions("txn", [txn.to_dict() for txn in current.txns.values()]),
+        _actions("domainMetadata", [domain.to_dict() for domain in current.domains.values()]),
+        _files("add", current.files, _add_columns(current, as_json=as_json, stats_parsed=stats_parsed)),
+        _files("remove", *_removes(current)),
+    ]
+    return pa.concat_tables([part for part in parts if part is not None], promote_options="default")
+
+
+def _protocol(protocol: Protocol) -> dict[str, Any]:
+    return protocol.to_dict()
+
+
+def _metadata(metadata: Metadata) -> dict[str, Any]:
+    found = metadata.to_dict()
+    found["configuration"] = list(metadata.configuration.items())
+    found["format"] = {
+        "provider": metadata.format.get("provider", "parquet"),
+        "options": list(dict(metadata.format.get("options") or {}).items()),
+    }
+    return found
+
+
+def _actions(name: str, rows: list[dict[str, Any]]) -> pa.Table:
+    return pa.table({name: pa.array(rows, _TYPES[name])})
+
+
+def _files(name: str, files: pa.Table, columns: dict[str, Any]) -> pa.Table:
+    arrays, fields = [], []
+    for key, column in columns.items():
+        array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+        if isinstance(array, pa.ChunkedArray):
+            array = pa.concat_arrays(array.chunks) if array.num_chunks else pa.array([], array.type)
+        arrays.append(array)
+        fields.append(pa.field(key, array.type))
+    rows = files.num_rows
+    struct = pa.StructArray.from_arrays(arrays, fields=fields) if rows else pa.array([], pa.struct(fields))
+    return pa.table({name: struct})
+
+
+def _add_columns(current: Snapshot, *, as_json: bool, stats_parsed: bool) -> dict[str, Any]:
+    files = current.files
+    columns = {name: files[name] for name in _ADD_NAMES if name != "stats"}
+    # A checkpoint changes nothing by itself: streams that read it must not take its files for new ones.
+    columns["dataChange"] = pa.array(np.zeros(len(files), dtype=bool))
+    if as_json:
+        columns["stats"] = files["stats"].cast(pa.string())
+    if stats_parsed:
+        columns["stats_parsed"] = parsed_stats(files, current.schema)
+        if current.partition_columns:
+            columns["partitionValues_parsed"] = _parsed_partitions(current)
+    return columns
+
+
+def _removes(current: Snapshot) -> tuple[pa.Table, dict[str, Any]]:
+    """Tombstones that vacuum may still need."""
+    retention = duration_millis(
+        current.metadata.configuration.get("delta.deletedFileRetentionDuration", DEFAULT_RETENTION)
+    )
+    stamps = pc.fill_null(current.tombstones["deletionTimestamp"], 0)
+    kept = current.tombstones.filter(pc.greater(stamps, pa.scalar(now_millis() - retention)))
+    return kept, {name: kept[name] for name in _REMOVE_NAMES}
+
+
+def parsed_stats(files: pa.Table, schema: StructType) -> pa.StructArray:
+    """The statistics of files in their original types; variants as Variant columns (RFC, "In Parquet")."""
+    stats = read_stats(files, schema)
+    wanted = stats_type(schema, variants=_VARIANT_STORAGE)
+    return _typed(stats, wanted, (), schema)
+
+
+def _typed(stats: StatsTable, kind: pa.StructType, place: tuple[str, ...], schema: StructType) -> pa.Array:
+    children, fields = [], []
+    for f in kind:
+        here = (*place, f.name)
+        if pa.types.is_struct(f.type) and f.type != _VARIANT_STORAGE:
+            if not f.type.num_fields:
+                continue
+            children.append(_typed(stats, f.type, here, schema))
+        elif f.type == _VARIANT_STORAGE:
+            children.append(_variant_bounds(stats, here))
+        else:
+            children.append(_one_chunk(stats.get(here[0], here[1:])))
+        fields.append(pa.field(f.name, children[-1].type, metadata=f.metadata))
+    return pa.StructArray.from_arrays(children, fields=fields)
+
+
+def _variant_bounds(stats: StatsTable, place: tuple[str, ...]) -> pa.Array:
+    texts = _one_chunk(stats.get(place[0], place[1:]))
+    decoded = decode_bounds_array(texts)
+    other = stats.parsed_variant(place[0], place[1:])
+    pieces = []
+    for name in ("metadata", "value"):
+        piece = decoded.field(name).cast(pa.binary())
+        if other is not None and other.type.get_field_index("typed_value") < 0:
+            piece = pc.if_else(decoded.is_null(), pc.struct_field(other, name).cast(pa.binary()), piece)
+        pieces.append(piece)
+    known = pc.and_(pieces[0].is_valid(), pieces[1].is_valid())
+    filled = [pc.fill_null(pc.if_else(known, piece, None), b"") for piece in pieces]
+    return pa.StructArray.from_arrays(filled, fields=list(_VARIANT_STORAGE), mask=pc.invert(known))
+
+
+def _parsed_partitions(current: Snapshot) -> pa.Array:
+    columns, fields = [], []
+    for name in current.partition_columns:
+        field = current.schema.get(name)
+        if field is None:
+            continue
+        texts = pc.map_lookup(current.files["partitionValues"], field.physical_name, "first").to_pylist()
+        cache = {text: partition_array(text, field.type, 1)[0].as_py() for text in set(texts)}
+        kind = partition_array(None, field.type, 0).type
+        columns.append(pa.array([cache[text] for text in texts], kind))
+        fields.append(pa.field(field.physical_name, kind))
+    return pa.StructArray.from_arrays(columns, fields=fields)
+
+
+def _one_chunk(column: Any) -> pa.Array:
+    if isinstance(column, pa.ChunkedArray):
+        if column.num_chunks == 1:
+            return column.chunk(0)
+        return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
+    return column

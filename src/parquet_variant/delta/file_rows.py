@@ -1,0 +1,51 @@
+"""Rows of a snapshot's file table as actions: what is added again or removed.
+
+Owns that conversion, and that an append-only table lets nothing go. Leaves which files to its callers.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+
+from parquet_variant.delta.actions import Add, Remove
+from parquet_variant.delta.commit import now_millis
+from parquet_variant.delta.snapshot import Snapshot
+from parquet_variant.errors import DeltaError
+
+__all__ = ["to_adds", "to_removes"]
+
+
+def to_adds(files: pa.Table, *, data_change: bool = True) -> list[Add]:
+    """Add actions for rows of `Snapshot.files`."""
+    return [Add.from_dict(_plain(row) | {"dataChange": data_change}) for row in files.to_pylist()]
+
+
+def to_removes(snapshot: Snapshot, files: pa.Table, *, data_change: bool = True) -> list[Remove]:
+    """Remove actions for rows of `Snapshot.files`.
+
+    Parameters
+    ----------
+    snapshot
+        The table.
+    files
+        The rows.
+    data_change
+        False if other files of the same commit take over the rows.
+
+    Raises
+    ------
+    DeltaError
+        Reason ``"append-only"`` if the table forbids it.
+    """
+    if data_change and snapshot.metadata.configuration.get("delta.appendOnly", "false").lower() == "true":
+        raise DeltaError(f"{snapshot.storage.uri} is append-only", reason="append-only", file=snapshot.storage.uri)
+    told = {"dataChange": data_change, "deletionTimestamp": now_millis(), "extendedFileMetadata": True}
+    return [Remove.from_dict(_plain(row) | told) for row in files.to_pylist()]
+
+
+def _plain(row: dict[str, Any]) -> dict[str, Any]:
+    row["partitionValues"] = dict(row["partitionValues"] or ())
+    row["tags"] = None if row["tags"] is None else dict(row["tags"])
+    return row

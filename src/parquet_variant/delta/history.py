@@ -1,0 +1,72 @@
+"""The history of a table: what every commit says of itself.
+
+Owns reading `commitInfo`, newest first. Leaves what the commits did to `snapshot`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from parquet_variant.delta.log import LOG
+from parquet_variant.delta.storage import open_storage
+from parquet_variant.errors import DeltaError
+
+__all__ = ["history"]
+
+
+def history(
+    table: str | os.PathLike[str],
+    limit: int | None = None,
+    *,
+    storage_options: Mapping[str, str] | None = None,
+) -> list[dict[str, Any]]:
+    """The commits that the log still holds, newest first.
+
+    Parameters
+    ----------
+    table
+        Path or URL.
+    limit
+        How many to give at most.
+    storage_options
+        Configuration of the object store.
+
+    Returns
+    -------
+    list of dict
+        For each commit ``version``, ``timestamp`` (datetime, UTC), ``operation``, and what else its writer told
+        (``operationParameters``, ``operationMetrics``, ``engineInfo``, …).
+
+    Raises
+    ------
+    DeltaError
+        Reason ``"not-a-table"`` if there is no log.
+    """
+    storage = open_storage(table, storage_options)
+    commits = {}
+    for file in storage.list(LOG):
+        stem, _, extension = file.path.rpartition("/")[2].partition(".")
+        if file.path.count("/") == 1 and extension == "json" and stem.isdigit():
+            commits[int(stem)] = file
+    if not commits:
+        raise DeltaError(f"{storage.uri} is not a Delta table, or its log holds no commits", reason="not-a-table")
+    found = []
+    for version in sorted(commits, reverse=True)[:limit]:
+        info = _commit_info(storage.read(commits[version].path))
+        millis = info.pop("timestamp", commits[version].modified)
+        stamp = datetime.fromtimestamp(millis / 1000, UTC)
+        found.append({"version": version, "timestamp": stamp, "operation": info.pop("operation", None)} | info)
+    return found
+
+
+def _commit_info(data: bytes) -> dict[str, Any]:
+    for line in data.split(b"\n"):
+        if b'"commitInfo"' in line:
+            action = json.loads(line)
+            if isinstance(action.get("commitInfo"), dict):
+                return dict(action["commitInfo"])
+    return {}

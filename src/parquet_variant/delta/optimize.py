@@ -1,0 +1,171 @@
+"""Rewriting files without changing rows: compaction, re-shredding, and leaving variant shredding behind.
+
+Owns which files are rewritten together; the commit says ``dataChange=false``. Leaves reading to `read` and writing to
+`data_files`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pyarrow as pa
+
+from parquet_variant.delta.commit import Transaction, commit
+from parquet_variant.delta.data_files import DEFAULT_FILE_BYTES, WritePlan, plan_write
+from parquet_variant.delta.features import SHREDDING, check_writable, has_feature
+from parquet_variant.delta.file_rows import to_removes
+from parquet_variant.delta.properties import SHREDDING_PROPERTY, with_properties, without_feature
+from parquet_variant.delta.read import iter_files
+from parquet_variant.delta.snapshot import Snapshot, load_snapshot
+from parquet_variant.delta.storage import open_storage
+from parquet_variant.delta.write import Shredding, plan
+
+__all__ = ["OptimizeResult", "drop_shredding", "optimize"]
+
+
+@dataclass(frozen=True)
+class OptimizeResult:
+    """What a rewrite did.
+
+    Parameters
+    ----------
+    version
+        The table's version afterwards.
+    files_removed, files_added, bytes_removed, bytes_added
+        Counts; all zero if there was nothing to do.
+    """
+
+    version: int
+    files_removed: int = 0
+    files_added: int = 0
+    bytes_removed: int = 0
+    bytes_added: int = 0
+
+
+def optimize(
+    table: str | os.PathLike[str],
+    *,
+    file_bytes: int = DEFAULT_FILE_BYTES,
+    reshred: bool = False,
+    shredding: Shredding = None,
+    storage_options: Mapping[str, str] | None = None,
+    **options: Any,
+) -> OptimizeResult:
+    """Put small files together, and shred variants anew, in one commit that changes no row.
+
+    Parameters
+    ----------
+    table
+        Path or URL.
+    file_bytes
+        About how large a file may become; files of at least three quarters of it, without deleted rows, stay.
+    reshred
+        Rewrite every file, so that all have shredding schemas of the whole partition; implied by `shredding`.
+    shredding
+        What to shred, as for `append`; by default it is inferred.
+    storage_options
+        Configuration of the object store.
+    **options
+        Options of `VariantWriter`.
+
+    Returns
+    -------
+    OptimizeResult
+
+    Raises
+    ------
+    DeltaError
+        ``"conflict"`` if another writer removed one of the files meanwhile (appends do not matter);
+        ``"unsupported-feature"``.
+    """
+    current = load_snapshot(open_storage(table, storage_options))
+    made = plan(current, shredding=shredding, file_bytes=file_bytes, **options)
+    groups = _groups(current, file_bytes, everything=reshred or shredding is not None)
+    return _rewrite(current, made, groups, "OPTIMIZE", {"reshred": reshred or shredding is not None})
+
+
+def drop_shredding(
+    table: str | os.PathLike[str],
+    *,
+    file_bytes: int = DEFAULT_FILE_BYTES,
+    storage_options: Mapping[str, str] | None = None,
+    **options: Any,
+) -> OptimizeResult:
+    """Rewrite every file unshredded and take the feature out of the protocol, in one commit.
+
+    Older versions of the table still need it.
+
+    Parameters
+    ----------
+    table, file_bytes, storage_options, **options
+        As for `optimize`.
+
+    Returns
+    -------
+    OptimizeResult
+
+    Raises
+    ------
+    DeltaError
+        ``"conflict"`` if anything else was committed meanwhile; ``"unsupported-feature"``.
+    """
+    current = load_snapshot(open_storage(table, storage_options))
+    check_writable(current.protocol, current.metadata, current.storage.uri)
+    if not has_feature(current.protocol.reader_features, SHREDDING):
+        return OptimizeResult(current.version)
+    metadata = with_properties(current.metadata, {SHREDDING_PROPERTY: None})
+    protocol = without_feature(current.protocol, SHREDDING)
+    bare = replace(current, metadata=metadata, protocol=protocol)
+    made = plan_write(bare, file_bytes=file_bytes, options=options)
+    groups = _groups(current, file_bytes, everything=True)
+    change = Transaction("DROP FEATURE", protocol=protocol, metadata=metadata, reads_table=True)
+    return _rewrite(current, made, groups, "DROP FEATURE", {"featureName": SHREDDING}, change)
+
+
+def _groups(current: Snapshot, file_bytes: int, *, everything: bool) -> list[pa.Table]:
+    """The files to rewrite, those of a partition together."""
+    files = current.files
+    rows = files.select(["partitionValues", "size", "deletionVector"]).to_pylist()
+    partitions: dict[tuple[Any, ...], list[int]] = {}
+    for index, row in enumerate(rows):
+        small = row["size"] < file_bytes * 3 // 4
+        if everything or small or row["deletionVector"] is not None:
+            key = tuple(sorted(row["partitionValues"] or (), key=str))
+            partitions.setdefault(key, []).append(index)
+    chosen = [
+        at for at in partitions.values() if everything or len(at) > 1 or rows[at[0]]["deletionVector"] is not None
+    ]
+    return [files.take(pa.array(at)) for at in chosen]
+
+
+def _rewrite(
+    current: Snapshot,
+    made: WritePlan,
+    groups: list[pa.Table],
+    operation: str,
+    parameters: Mapping[str, Any],
+    change: Transaction | None = None,
+) -> OptimizeResult:
+    base = change or Transaction(operation)
+    if not groups and change is None:
+        return OptimizeResult(current.version)
+    removes = [remove for group in groups for remove in to_removes(current, group, data_change=False)]
+    adds = [add for group in groups for add in made.write_files(_rows(current, group), data_change=False)]
+    transaction = replace(base, parameters=parameters, adds=adds, removes=removes, read_version=current.version)
+    result = commit(current.storage, transaction)
+    return OptimizeResult(
+        result.version,
+        len(removes),
+        len(adds),
+        sum(remove.size or 0 for remove in removes),
+        sum(add.size for add in adds),
+    )
+
+
+def _rows(current: Snapshot, files: pa.Table) -> Iterator[pa.Table]:
+    for _, rows in iter_files(current, current.schema, files):
+        if len(rows):
+            yield rows

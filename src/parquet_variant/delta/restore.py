@@ -1,0 +1,96 @@
+"""Going back to an older version, by a new commit.
+
+Owns which files come back and which go. Leaves the commit to `commit`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from datetime import datetime
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from parquet_variant.delta.commit import CommitResult, Transaction, commit
+from parquet_variant.delta.deletion_vector import relative_path
+from parquet_variant.delta.features import check_writable
+from parquet_variant.delta.file_rows import to_adds, to_removes
+from parquet_variant.delta.snapshot import load_snapshot, snapshot
+from parquet_variant.delta.storage import Storage, open_storage
+from parquet_variant.errors import DeltaError
+
+__all__ = ["restore"]
+
+
+def restore(
+    table: str | os.PathLike[str],
+    *,
+    version: int | None = None,
+    timestamp: int | str | datetime | None = None,
+    storage_options: Mapping[str, str] | None = None,
+) -> CommitResult:
+    """Make the rows, schema and properties of an older version the newest ones.
+
+    The protocol stays as it is, since newer files may need it.
+
+    Parameters
+    ----------
+    table
+        Path or URL.
+    version, timestamp
+        Which version; one of them is needed.
+    storage_options
+        Configuration of the object store.
+
+    Returns
+    -------
+    CommitResult
+
+    Raises
+    ------
+    DeltaError
+        ``"missing-file"`` if vacuum has deleted a file of that version; ``"no-such-version"``; ``"append-only"``;
+        ``"conflict"``.
+    """
+    if version is None and timestamp is None:
+        raise DeltaError("restore needs a version or a timestamp", reason="bad-argument")
+    current = load_snapshot(open_storage(table, storage_options))
+    wanted = snapshot(table, version=version, timestamp=timestamp, storage_options=storage_options)
+    check_writable(current.protocol, current.metadata, current.storage.uri)
+    now, then = _keys(current.files), _keys(wanted.files)
+    back = wanted.files.filter(pc.invert(pc.is_in(then, now)))
+    gone = current.files.filter(pc.invert(pc.is_in(now, then)))
+    _check_present(current.storage, back)
+    transaction = Transaction(
+        "RESTORE",
+        {"version": wanted.version},
+        adds=to_adds(back),
+        removes=to_removes(current, gone),
+        metadata=wanted.metadata if wanted.metadata != current.metadata else None,
+        read_version=current.version,
+        reads_table=True,
+    )
+    return commit(current.storage, transaction)
+
+
+def _keys(files: pa.Table) -> pa.Array:
+    vectors = [None if v is None else str(sorted(v.items(), key=str)) for v in files["deletionVector"].to_pylist()]
+    pairs = zip(files["path"].to_pylist(), vectors, strict=True)
+    return pa.array([p if v is None else f"{p}\x00{v}" for p, v in pairs], pa.string())
+
+
+def _check_present(storage: Storage, files: pa.Table) -> None:
+    if not len(files):
+        return
+    there = {file.path for file in storage.list("")}
+    paths = [relative_path(storage, path) for path in files["path"].to_pylist()]
+    missing = np.array([path not in there for path in paths])
+    if missing.any():
+        first = paths[int(missing.argmax())]
+        raise DeltaError(
+            f"{int(missing.sum())} files of that version are gone, {first} among them: it cannot be restored",
+            reason="missing-file",
+            file=first,
+        )

@@ -1,0 +1,122 @@
+"""Removing files that no version within the retention needs: old data, and what failed or killed writers left.
+
+Owns which files may go. Leaves the log itself alone.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from datetime import timedelta
+
+import pyarrow.compute as pc
+
+from parquet_variant.delta.actions import DeletionVector
+from parquet_variant.delta.checkpoint import DEFAULT_RETENTION
+from parquet_variant.delta.commit import Transaction, commit, now_millis
+from parquet_variant.delta.deletion_vector import relative_path, vector_path
+from parquet_variant.delta.features import check_writable
+from parquet_variant.delta.properties import duration_millis
+from parquet_variant.delta.snapshot import Snapshot, load_snapshot
+from parquet_variant.delta.storage import open_storage
+from parquet_variant.errors import DeltaError
+
+__all__ = ["vacuum"]
+
+_RETENTION = "delta.deletedFileRetentionDuration"
+
+
+def vacuum(
+    table: str | os.PathLike[str],
+    *,
+    retention: timedelta | None = None,
+    dry_run: bool = False,
+    force: bool = False,
+    storage_options: Mapping[str, str] | None = None,
+) -> list[str]:
+    """Delete the files that the table no longer needs.
+
+    A file goes if the newest version does not hold it, and it was removed, or (if no version ever held it) written,
+    longer ago than the retention.
+
+    Parameters
+    ----------
+    table
+        Path or URL.
+    retention
+        How long to keep; by default ``delta.deletedFileRetentionDuration``, one week unless set.
+    dry_run
+        Only tell.
+    force
+        Allow a retention shorter than the table's: running writers and readers of old versions may then break.
+    storage_options
+        Configuration of the object store.
+
+    Returns
+    -------
+    list of str
+        The files deleted, relative to the table.
+
+    Raises
+    ------
+    DeltaError
+        Reason ``"retention-too-short"`` without `force`; ``"unsupported-feature"``.
+    """
+    current = load_snapshot(open_storage(table, storage_options))
+    check_writable(current.protocol, current.metadata, current.storage.uri)
+    least = duration_millis(current.metadata.configuration.get(_RETENTION, DEFAULT_RETENTION))
+    keep = least if retention is None else int(retention.total_seconds() * 1000)
+    if keep < least and not force:
+        raise DeltaError(
+            f"retention {retention} is shorter than the table's {timedelta(milliseconds=least)}: writers that are at "
+            "work would lose their files; use force if there are none",
+            reason="retention-too-short",
+        )
+    cutoff = now_millis() - keep
+    needed = _needed(current, cutoff)
+    going = [
+        file.path
+        for file in current.storage.list("")
+        if not _hidden(file.path) and file.path not in needed and file.modified <= cutoff
+    ]
+    if not dry_run:
+        for path in going:
+            current.storage.delete(path)
+        if going:
+            _record(current, len(going), keep)
+    return sorted(going)
+
+
+def _needed(current: Snapshot, cutoff: int) -> set[str]:
+    recent = current.tombstones.filter(pc.greater(pc.fill_null(current.tombstones["deletionTimestamp"], 0), cutoff))
+    needed: set[str] = set()
+    for table in (current.files, recent):
+        for row in table.select(["path", "deletionVector"]).to_pylist():
+            try:
+                needed.add(relative_path(current.storage, row["path"]))
+                if row["deletionVector"] is not None:
+                    vector = vector_path(current.storage, DeletionVector.from_dict(row["deletionVector"]))
+                    if vector is not None:
+                        needed.add(vector)
+            except DeltaError:
+                # A path outside of the table names no file that vacuum looks at.
+                continue
+    return needed
+
+
+def _hidden(path: str) -> bool:
+    """What vacuum never touches: names that begin with `_` or `.`, unless a partition column's name does."""
+    *directories, name = path.split("/")
+    if name.startswith("_"):
+        return True
+    if name.startswith("."):
+        # Temporary files of a writer that died begin with a dot and end in .tmp.
+        return not name.endswith(".tmp") or any(part.startswith("_") for part in directories)
+    return any(part.startswith(("_", ".")) and "=" not in part for part in directories)
+
+
+def _record(current: Snapshot, deleted: int, keep: int) -> None:
+    transaction = Transaction(
+        "VACUUM END", {"numDeletedFiles": deleted, "retentionMillis": keep}, read_version=current.version
+    )
+    commit(current.storage, transaction)
