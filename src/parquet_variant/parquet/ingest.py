@@ -1,30 +1,24 @@
 """JSON files in, a directory of shredded Parquet files out, in this process: threads, no JVM.
 
-Owns the engine of threads. Leaves the steps to `ingest_job` and the same on Spark to `spark.ingest`.
+Owns the public operation. Leaves the threads to `threads`, the steps to `ingest_job`, the same on Spark to
+`spark.ingest`.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass
-from functools import reduce
-from itertools import count
-from typing import Any, TypeVar
+from collections.abc import Mapping
+from typing import Any
 
-from parquet_variant.errors import VariantError
 from parquet_variant.parquet.ingest_job import Progress, Sources, run_ingest
 from parquet_variant.parquet.ingest_result import IngestResult
 from parquet_variant.parquet.ingest_task import OnError
 from parquet_variant.parquet.sources import Format
 from parquet_variant.parquet.staging import Mode
+from parquet_variant.parquet.threads import ThreadEngine
 from parquet_variant.schema.shredding_schema import ShreddingSchema
 
 __all__ = ["ingest"]
-
-Item = TypeVar("Item")
-Result = TypeVar("Result")
 
 
 def ingest(
@@ -93,10 +87,8 @@ def ingest(
     JsonError
         For a bad line, if `on_error` is ``"fail"``, with file and line.
     """
-    if threads is not None and threads < 1:
-        raise VariantError(f"threads is {threads}: give 1 or more", reason="bad-option")
     return run_ingest(
-        _Threads(threads or os.cpu_count() or 1, progress),
+        ThreadEngine(threads, progress),
         sources,
         dest,
         schema=schema,
@@ -110,41 +102,3 @@ def ingest(
         parse=parse,
         write=write,
     )
-
-
-@dataclass(frozen=True, slots=True)
-class _Threads:
-    """An engine that runs tasks in threads: the kernels and pyarrow leave the interpreter lock alone."""
-
-    parallelism: int
-    progress: Progress | None
-
-    def run(self, step: str, work: Callable[[int, int, Item], Result], items: Sequence[Item]) -> list[Result]:
-        if self.progress:
-            self.progress(step, 0, len(items))
-        done = count(1)
-
-        def report(future: Future[Result]) -> None:
-            if self.progress and not future.cancelled() and future.exception() is None:
-                self.progress(step, next(done), len(items))
-
-        with ThreadPoolExecutor(min(self.parallelism, max(len(items), 1))) as pool:
-            futures = [pool.submit(work, task, 0, item) for task, item in enumerate(items)]
-            for future in futures:
-                future.add_done_callback(report)
-            try:
-                wait(futures, return_when=FIRST_EXCEPTION)
-            finally:
-                # What has not begun need not begin after a failure or an interrupt.
-                pool.shutdown(wait=False, cancel_futures=True)
-        failed = next((future for future in futures if not future.cancelled() and future.exception()), None)
-        return [future.result() for future in ([failed] if failed else futures)]
-
-    def reduce(
-        self,
-        step: str,
-        work: Callable[[int, int, Item], Result],
-        items: Sequence[Item],
-        merge: Callable[[Result, Result], Result],
-    ) -> Result:
-        return reduce(merge, self.run(step, work, items))

@@ -9,12 +9,14 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import fields
 from functools import partial
-from typing import Any, Protocol, TypeAlias, TypeVar
+from typing import Any, Protocol, TypeAlias, TypeVar, get_args
 
 import pyarrow.fs as pafs
 
 from parquet_variant.errors import VariantError, VariantFileError
+from parquet_variant.kernels.json_batch import JsonOptions
 from parquet_variant.parquet.ingest_result import IngestResult
 from parquet_variant.parquet.ingest_task import (
     IngestOptions,
@@ -29,8 +31,9 @@ from parquet_variant.parquet.ingest_task import (
 from parquet_variant.parquet.sources import Format, Split, expand_sources, plan_splits, resolve
 from parquet_variant.parquet.staging import BAD_RECORDS, Mode, Staging, open_staging
 from parquet_variant.schema.shredding_schema import ShreddingSchema
+from parquet_variant.shredding.infer import InferenceResult, infer
 
-__all__ = ["Engine", "Progress", "Sources", "run_ingest"]
+__all__ = ["Engine", "Progress", "Sources", "run_infer", "run_ingest"]
 
 Sources: TypeAlias = "str | os.PathLike[str] | Iterable[str | os.PathLike[str]]"
 # Called with the name of the step, the tasks done and the tasks in all.
@@ -81,10 +84,7 @@ def run_ingest(
     write: Mapping[str, Any] | None = None,
 ) -> IngestResult:
     """Read JSON files and write them as a directory of shredded Parquet files (see `parquet.ingest`)."""
-    if not 0 < sample <= 1:
-        raise VariantError(f"sample is {sample}: give a share above 0 and up to 1", reason="bad-option")
-    if on_error not in ("fail", "quarantine"):
-        raise VariantError(f"on_error is {on_error!r}: use fail or quarantine", reason="bad-option")
+    options = _options(column, on_error, input_format, sample, parse, write)
     if isinstance(schema, str):
         schema = ShreddingSchema.from_ddl(schema)
     files = expand_sources(sources)
@@ -92,23 +92,70 @@ def run_ingest(
     if staging is None:
         return IngestResult(os.fspath(dest), (), 0, 0, None, 0, 0, None)
     made_here = not _exists(staging.dest)
-    options = IngestOptions(column, on_error, input_format, sample=sample, parse=parse or {}, write=write or {})
     tasks = _plan(engine, files, split_bytes, input_format)
+    inference = None
     if schema is None:
-        profiled = engine.reduce("infer the schema", partial(_profile, options), tasks, _merge)
-        schema = _choose(profiled, policy)
+        inference = _infer(engine, tasks, options, policy)
+        schema = inference.schema
     try:
         written = engine.run("write", partial(_write, schema, options, staging), tasks)
         if not any(part.rows or part.bad for part in written):
-            named = ", ".join(files[:3]) + (", …" if len(files) > 3 else "")
-            raise VariantFileError(f"no JSON value in {named}: nothing to write", reason="no-rows")
+            raise _no_value(files)
         committed = staging.commit(file for part in written for file in part.files)
     except BaseException:
         staging.abort()
         if made_here:
             _remove_if_empty(staging.dest)
         raise
-    return _result(staging, committed, written, schema)
+    return _result(staging, committed, written, schema, inference)
+
+
+def run_infer(
+    engine: Engine,
+    sources: Sources,
+    *,
+    policy: Any = None,
+    sample: float = 1.0,
+    on_error: OnError = "fail",
+    input_format: Format = "auto",
+    split_bytes: int | None = None,
+    parse: Mapping[str, Any] | None = None,
+) -> InferenceResult:
+    """Choose what to shred of JSON files, as `run_ingest` would (see `parquet.infer`)."""
+    options = _options("v", on_error, input_format, sample, parse, None)
+    files = expand_sources(sources)
+    inference = _infer(engine, _plan(engine, files, split_bytes, input_format), options, policy)
+    if not inference.rows:
+        raise _no_value(files)
+    return inference
+
+
+def _options(
+    column: str,
+    on_error: OnError,
+    input_format: Format,
+    sample: float,
+    parse: Mapping[str, Any] | None,
+    write: Mapping[str, Any] | None,
+) -> IngestOptions:
+    if not 0 < sample <= 1:
+        raise VariantError(f"sample is {sample}: give a share above 0 and up to 1", reason="bad-option")
+    for name, given, allowed in (("on_error", on_error, OnError), ("input_format", input_format, Format)):
+        if given not in get_args(allowed):
+            raise VariantError(f"{name} is {given!r}: use {' or '.join(get_args(allowed))}", reason="bad-option")
+    known = [each.name for each in fields(JsonOptions)]
+    if unknown := sorted(set(parse or {}) - set(known)):
+        raise VariantError(f"there is no parse option {unknown[0]!r}: use {', '.join(known)}", reason="bad-option")
+    return IngestOptions(column, on_error, input_format, sample=sample, parse=parse or {}, write=write or {})
+
+
+def _infer(engine: Engine, tasks: list[list[Split]], options: IngestOptions, policy: Any) -> InferenceResult:
+    return infer(engine.reduce("infer the schema", partial(_profile, options), tasks, _merge).profile, policy)
+
+
+def _no_value(files: list[str]) -> VariantFileError:
+    named = ", ".join(files[:3]) + (", …" if len(files) > 3 else "")
+    return VariantFileError(f"no JSON value in {named}: name files that hold some", reason="no-rows")
 
 
 def _exists(directory: str) -> bool:
@@ -130,14 +177,12 @@ def _plan(engine: Engine, files: list[str], split_bytes: int | None, input_forma
     return pack_splits(plan_splits(files, split_bytes, input_format), split_bytes)
 
 
-def _choose(profiled: ProfiledSplits, policy: Any) -> ShreddingSchema | None:
-    from parquet_variant.shredding.infer import infer
-
-    return infer(profiled.profile, policy).schema
-
-
 def _result(
-    staging: Staging, committed: list[str], written: Sequence[WrittenSplits], schema: ShreddingSchema | None
+    staging: Staging,
+    committed: list[str],
+    written: Sequence[WrittenSplits],
+    schema: ShreddingSchema,
+    inference: InferenceResult | None,
 ) -> IngestResult:
     root = staging.dest.rstrip("/") + "/"
     names = (name.removeprefix(root) for name in committed)
@@ -151,6 +196,7 @@ def _result(
         bytes_read=sum(part.text_bytes for part in written),
         bytes_written=sum(part.file_bytes for part in written),
         schema=schema,
+        inference=inference,
     )
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from parquet_variant.schema.shredding_schema import ShreddingSchema
+from parquet_variant.shredding.infer import InferenceResult
 
 __all__ = ["IngestResult"]
 
@@ -34,7 +35,9 @@ class IngestResult:
     bytes_written
         Bytes of the Parquet files.
     schema
-        What was shredded; None for nothing.
+        What was shredded; None if nothing was written.
+    inference
+        Why, path by path; None where the schema was given.
     """
 
     dest: str
@@ -45,10 +48,11 @@ class IngestResult:
     bytes_read: int
     bytes_written: int
     schema: ShreddingSchema | None
+    inference: InferenceResult | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """The same in plain types, with the schema as DDL."""
-        fields = {name: getattr(self, name) for name in self.__slots__}
+        fields = {name: getattr(self, name) for name in self.__slots__ if name != "inference"}
         fields["files"] = list(self.files)
         fields["schema"] = self.schema.to_ddl() if self.schema is not None else None
         return fields
