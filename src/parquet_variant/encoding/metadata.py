@@ -52,7 +52,7 @@ class Dictionary:
         self.size = read_uint(metadata, 1, self.offset_size, stop)
         self.offsets_at = 1 + self.offset_size
         self.bytes_at = self.offsets_at + (self.size + 1) * self.offset_size
-        # An empty dictionary without its one offset, as Iceberg writes it, is readable all the same.
+        # An empty dictionary without its one offset, as early Iceberg wrote it, is readable all the same.
         if self.size and self.bytes_at > stop:
             raise MalformedVariantError(
                 f"the dictionary lists {self.size} names, but its offsets are cut off",
@@ -96,20 +96,22 @@ class Dictionary:
         found = self._names.get(field_id)
         if found is None:
             raw = self.name_bytes(field_id)
-            # Names that share bytes could make a small dictionary fill the memory.
-            self._decoded += len(raw)
-            if self._decoded > len(self.metadata):
-                raise MalformedVariantError(
-                    "names of the dictionary overlap: the offsets go backwards", reason="offset-out-of-range"
-                )
             try:
-                found = self._names[field_id] = raw.decode()
+                decoded = raw.decode()
             except UnicodeDecodeError as err:
                 raise MalformedVariantError(
                     f"name {field_id} of the dictionary is not UTF-8: {err.reason}",
                     reason="bad-utf8",
                     offset=self.bytes_at + self.offset(field_id) + err.start,
                 ) from None
+            found = self._names.setdefault(field_id, decoded)
+            if found is decoded:  # of several threads one counts it
+                self._decoded += len(raw)
+            # Names that share bytes could make a small dictionary fill the memory.
+            if self._decoded > len(self.metadata):
+                raise MalformedVariantError(
+                    "names of the dictionary overlap: the offsets go backwards", reason="offset-out-of-range"
+                )
         return found
 
 
