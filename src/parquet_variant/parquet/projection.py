@@ -14,7 +14,7 @@ from parquet_variant.parquet.footer import SchemaNode
 from parquet_variant.parquet.statistics import LeafStatistics
 from parquet_variant.path import VariantPath
 
-__all__ = ["PathColumns", "columns_of_path", "is_list", "only_nulls"]
+__all__ = ["PathColumns", "columns_of_path", "is_list", "list_element", "only_nulls"]
 
 _VARIANT_NULL = b"\x00"
 
@@ -70,7 +70,9 @@ class PathColumns:
             return [*self.residuals, *self.typed, *([self.metadata] if self.metadata else [])]
         residuals = [leaf for leaf in self.residuals if not only_nulls(statistics(leaf), variant_nulls=scalar)]
         typed = self.typed
-        if self.primitive is not None and statistics(self.primitive).all_null:
+        if self.repeated:  # Some leaf must stay, to tell how many elements there are.
+            residuals = residuals if typed else self.residuals
+        elif self.primitive is not None and statistics(self.primitive).all_null:
             typed = []
         if not residuals and not typed:
             return None
@@ -98,7 +100,8 @@ def columns_of_path(column: VariantColumn, path: VariantPath) -> PathColumns:
     Notes
     -----
     Spec, "Objects": readers can assume that a value is not an object if ``typed_value`` is null, and need not read
-    ``value`` if ``typed_value`` has the field. So of the levels above the path's end only ``typed_value`` matters.
+    ``value`` if ``typed_value`` has the field; "Arrays": an array is never in ``value`` beside a typed list. So of the
+    levels above the path's end only ``typed_value`` matters.
     """
     group = column.node
     metadata = group.child("metadata")
@@ -113,10 +116,8 @@ def columns_of_path(column: VariantColumn, path: VariantPath) -> PathColumns:
         below: SchemaNode | None = None
         if typed is not None and typed.leaf is None:
             if is_list(typed) and not isinstance(segment, str):
-                below = _element(typed)
+                below = list_element(typed)
                 repeated = True
-                if value is not None:
-                    residuals.append(value)  # Arrays that some writer did not shred.
             elif not is_list(typed) and isinstance(segment, str):
                 below = typed.child(segment)
         if below is None or below.leaf is not None:
@@ -137,6 +138,7 @@ def columns_of_path(column: VariantColumn, path: VariantPath) -> PathColumns:
     return PathColumns(group, True, repeated, residuals, typed_leaves, metadata, whole)
 
 
-def _element(typed: SchemaNode) -> SchemaNode | None:
+def list_element(typed: SchemaNode) -> SchemaNode:
+    """The group of one element of a typed list, in the three-level form or an older one."""
     repeated = typed.children[0]
     return repeated.children[0] if len(repeated.children) == 1 and repeated.children[0].leaf is None else repeated

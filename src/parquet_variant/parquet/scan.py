@@ -14,7 +14,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import fs
 
-from parquet_variant.array.variant_array import EXTENSION_METADATA, VariantArray
+from parquet_variant.array.variant_array import EXTENSION_METADATA
+from parquet_variant.encoding.cast.targets import VARIANT_STORAGE
 from parquet_variant.errors import VariantError, VariantFileError
 from parquet_variant.parquet.files import OpenFile, ParquetSource, Source, locate, open_file
 from parquet_variant.parquet.predicate import Predicate, all_of, bind, columns_of, evaluate
@@ -22,16 +23,13 @@ from parquet_variant.parquet.predicate_text import parse_predicate
 from parquet_variant.parquet.scan_plan import FilePlan, GroupPlan, plan_file
 from parquet_variant.parquet.scan_report import ScanReport
 from parquet_variant.parquet.selection import Selected, read_selection
-from parquet_variant.parquet.storage import column_storage, nested_array
+from parquet_variant.parquet.storage import nested_array
 
 __all__ = ["Scan", "ScanTask", "scan"]
 
 OnError = Literal["null", "raise"]
 # Uncompressed bytes that are read at a time where no filter asks for one row group after the other.
 _BATCH_BYTES = 256 << 20
-_VARIANT = pa.struct(
-    [pa.field("metadata", pa.binary(), nullable=False), pa.field("value", pa.binary(), nullable=False)]
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +74,8 @@ class Scan:
         Whether statistics are used.
     on_error
         What becomes of a value that cannot be cast: ``"null"`` or ``"raise"``.
+    zone
+        The session time zone of casts.
     """
 
     sources: tuple[ParquetSource, ...]
@@ -85,6 +85,7 @@ class Scan:
     column: str | None = None
     skipping: bool = True
     on_error: OnError = "null"
+    zone: str = "UTC"
     _bytes_read: list[int] = field(default_factory=lambda: [0], repr=False, compare=False)
 
     @property
@@ -216,7 +217,7 @@ class Scan:
         """The selected columns of some row groups, by number."""
         rows = sum(file.metadata.row_group(group.number).num_rows for group in part)
         leaves = part[0].leaves_of(outputs)
-        storage: VariantArray | None = None
+        storage: pa.StructArray | None = None
         table: pa.Table | None = None
         if leaves:
             table = file.read_leaves([group.number for group in part], leaves)
@@ -232,27 +233,27 @@ class Scan:
             else:
                 assert plan.column is not None
                 if storage is None:
-                    draft = plan.column.layout == "draft-object"
-                    storage = VariantArray(column_storage(table, plan.column.path, draft_object=draft))
+                    storage = nested_array(table, plan.column.path)
                 found[number] = self._answer(storage, each)
         return found
 
-    def _answer(self, storage: VariantArray, each: Selected) -> pa.Array:
-        from parquet_variant.functions.try_variant_get import try_variant_get
-        from parquet_variant.functions.variant_get import variant_get
+    def _answer(self, storage: pa.StructArray, each: Selected) -> pa.Array:
+        from parquet_variant.functions.extract_path import extract_path
+        from parquet_variant.functions.extract_variant import extract_variant
 
-        get = variant_get if self.on_error == "raise" else try_variant_get
-        if each.type is not None:
-            return get(storage, each.path, each.type)
-        answer = get(storage, each.path, None).to_unshredded().storage
-        plain = [answer.field("metadata").cast(pa.binary()), answer.field("value").cast(pa.binary())]
-        return pa.StructArray.from_arrays(plain, fields=list(_VARIANT), mask=answer.is_null())
+        assert each.path is not None
+        if each.type is None and each.output is None:
+            answer = extract_variant(storage, each.path).to_unshredded().storage
+            plain = [answer.field(name).cast(pa.binary()) for name in ("metadata", "value")]
+            return pa.StructArray.from_arrays(plain, fields=list(VARIANT_STORAGE), mask=answer.is_null())
+        target = VARIANT_STORAGE if each.type is None else each.type
+        return extract_path(storage, each.path, target, safe=self.on_error == "raise", zone=self.zone)
 
 
 def _field(selected: Selected) -> pa.Field:
-    if selected.type is None:
-        return pa.field(selected.name, _VARIANT, metadata=EXTENSION_METADATA)
-    return pa.field(selected.name, selected.type)
+    if selected.output is None:
+        return pa.field(selected.name, VARIANT_STORAGE, metadata=EXTENSION_METADATA)
+    return pa.field(selected.name, selected.output)
 
 
 def scan(
@@ -264,6 +265,7 @@ def scan(
     filesystem: fs.FileSystem | None = None,
     skipping: bool = True,
     on_error: OnError = "null",
+    zone: str = "UTC",
 ) -> Scan:
     """Plan a query by path over Parquet files, whatever their shredding schemas.
 
@@ -286,6 +288,8 @@ def scan(
     on_error
         ``"null"``: a value that cannot be cast is null, as with `try_variant_get`; ``"raise"``: it is an error, and
         nothing is skipped.
+    zone
+        The session time zone of casts: a region or an offset.
 
     Raises
     ------
@@ -313,8 +317,8 @@ def scan(
     if any(each.path is None for each in (*selection, *hidden)):
         selection, hidden = _with_types(sources[0], selection), _with_types(sources[0], hidden)
     if predicate is not None:
-        predicate = bind(predicate, {each.name: each.type for each in (*selection, *hidden)})
-    return Scan(sources, selection, hidden, predicate, column, skipping, on_error)
+        predicate = bind(predicate, {each.name: each.output for each in (*selection, *hidden)})
+    return Scan(sources, selection, hidden, predicate, column, skipping, on_error, zone)
 
 
 def _predicate(where: Any) -> Predicate | None:

@@ -11,9 +11,10 @@ from typing import Any
 
 import pyarrow as pa
 
+from parquet_variant.encoding.cast.targets import VARIANT_STORAGE
 from parquet_variant.errors import VariantError
-from parquet_variant.path import VariantPath
-from parquet_variant.schema.shredding_schema import ShreddingSchema
+from parquet_variant.functions.target_type import as_target
+from parquet_variant.path import WILDCARD, VariantPath
 
 __all__ = ["Selected", "arrow_type", "read_selection"]
 
@@ -29,7 +30,8 @@ class Selected:
     path
         The path into the Variant column; None for an ordinary column.
     type
-        The Arrow type asked for; None gives the Variant at the path, or an ordinary column as it is.
+        The Arrow type asked for, of each element if the path has wildcards; None gives the Variant at the path, or an
+        ordinary column as it is.
     column
         The ordinary column's name in the file.
     """
@@ -38,6 +40,15 @@ class Selected:
     path: VariantPath | None
     type: pa.DataType | None = None
     column: str | None = None
+
+    @property
+    def output(self) -> pa.DataType | None:
+        """The Arrow type of the output column; None for a Variant, or an ordinary column not looked at yet."""
+        wildcards = 0 if self.path is None else sum(segment is WILDCARD for segment in self.path.segments)
+        kind = VARIANT_STORAGE if self.type is None and wildcards else self.type
+        for _ in range(wildcards):
+            kind = pa.list_(pa.field("element", kind))
+        return kind
 
 
 def arrow_type(given: Any) -> pa.DataType | None:
@@ -48,12 +59,9 @@ def arrow_type(given: Any) -> pa.DataType | None:
     >>> arrow_type("double"), arrow_type("array<string>"), arrow_type("variant")
     (DataType(double), ListType(list<element: string>), None)
     """
-    if given is None or isinstance(given, pa.DataType):
-        return given
-    if not isinstance(given, str):
-        raise VariantError(f"{given!r} is no type: give a name such as 'double', or an Arrow type", reason="bad-type")
-    schema = ShreddingSchema.from_ddl(given)
-    return None if schema.kind == "variant" else schema.to_arrow()
+    if given is None or (isinstance(given, str) and given.strip().lower() == "variant"):
+        return None
+    return as_target(given)
 
 
 def read_selection(columns: Mapping[str, Any] | Sequence[str]) -> tuple[Selected, ...]:
