@@ -75,8 +75,8 @@ class Staging:
         """The job's staging directory."""
         return f"{self.dest.rstrip('/')}/{_TEMPORARY}/{self.job}"
 
-    def attempt(self, task: int, attempt: int = 0) -> str:
-        """Make the directory of a task attempt."""
+    def attempt(self, task: int, attempt: int | str = 0) -> str:
+        """Make the directory of a task attempt; no two runs of a task may have the same `attempt`."""
         directory = f"{self.directory}/{task:05d}-{attempt}"
         filesystem, path = filesystem_of(directory, None)
         filesystem.create_dir(path, recursive=True)

@@ -6,7 +6,7 @@ and streams. Leaves the file to `parquet.writer` and the destination to `parquet
 
 from __future__ import annotations
 
-import hashlib
+import uuid
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain
@@ -96,7 +96,9 @@ class _Tasks:
     def write(self, iterator: Iterator[pa.RecordBatch]) -> TaskFiles:
         """Write a partition into a staged file."""
         context = TaskContext.get()
-        task, attempt = (context.partitionId(), context.taskAttemptId()) if context else (0, 0)
+        task = context.partitionId() if context else 0
+        # Spark counts attempts from 0 again when a stream is started again.
+        attempt = f"{context.taskAttemptId() if context else 0}-{uuid.uuid4().hex[:8]}"
         arrow_schema = to_arrow_schema(self.schema, timezone="UTC")
         file = StagedFile(self.staging.attempt(task, attempt), self.staging.file_name(task))
         tables = _joined(iterator, _BATCH_BYTES)
@@ -185,13 +187,15 @@ def _files(messages: Iterable[WriterCommitMessage | None]) -> list[StagedFile]:
 class StreamWriter(_Tasks, DataSourceStreamArrowWriter):
     """``df.writeStream.format("variant")``: every micro-batch is seen once, also if it is run again."""
 
+    def __init__(self, options: WriteOptions, schema: StructType, overwrite: bool) -> None:
+        super().__init__(options, schema, overwrite)
+        # The committing process makes a writer of its own: the job's name must be the same there.
+        self.staging = Staging(options.path, overwrite, options.stream_id())
+
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark's name
         """Make a micro-batch visible, unless it already is."""
-        self.staging.commit_once(_files(messages), self._stream_id(), batchId)
+        self.staging.commit_once(_files(messages), self.staging.job, batchId)
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark's name
         """Remove what was staged."""
         self.staging.abort()
-
-    def _stream_id(self) -> str:
-        return hashlib.sha256(self.options.stream.encode()).hexdigest()[:12]

@@ -109,5 +109,5 @@ def _getter(arrow_type: pa.DataType | None, *, strict: bool) -> Callable[[pa.Arr
 
 
 def _get(variants: VariantArray, path: str, arrow_type: pa.DataType | None, strict: bool) -> pa.Array:
-    found = (pv.variant_get if strict else pv.try_variant_get)(variants, path, arrow_type)
+    found = (pv.variant_get if strict else pv.try_variant_get)(variants, path, arrow_type or "variant")
     return to_spark(found) if arrow_type is None else found

@@ -6,13 +6,16 @@ and the writer.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
 from parquet_variant.errors import VariantError
+from parquet_variant.parquet.files import filesystem_of
 from parquet_variant.schema.shredding_schema import ShreddingSchema
 
 __all__ = ["ReadOptions", "WriteOptions"]
@@ -35,15 +38,34 @@ class WriteOptions:
         What to shred; None if it is to be inferred from each file's first rows.
     write
         Arguments of `VariantWriter`.
-    stream
-        The name under which a stream's batches are remembered at the destination.
+    checkpoint
+        A stream's checkpoint directory, as the user named it.
     """
 
     path: str
     column: str | None
     schema: ShreddingSchema | None
     write: Mapping[str, Any] = field(default_factory=dict)
-    stream: str = ""
+    checkpoint: str | None = None
+
+    def stream_id(self) -> str:
+        """A name for the stream: the same when it is started again, another one for another checkpoint.
+
+        Raises
+        ------
+        VariantError
+            With reason ``"bad-option"`` if there is no checkpoint to tell streams apart by.
+        """
+        if self.checkpoint is None:
+            raise VariantError(
+                "a stream needs the option checkpointLocation, by which its batches are known", reason="bad-option"
+            )
+        identity = self.checkpoint
+        filesystem, path = filesystem_of(_location(self.checkpoint), None)
+        # Spark keeps the query's id there; a checkpoint that was deleted and made again gets another.
+        with suppress(OSError), filesystem.open_input_stream(f"{path}/metadata") as stream:
+            identity = stream.read().decode()
+        return hashlib.sha256(identity.encode()).hexdigest()[:12]
 
     @classmethod
     def of(cls, options: Mapping[str, str]) -> WriteOptions:
@@ -65,8 +87,7 @@ class WriteOptions:
         schema = ShreddingSchema.variant() if layout == "unshredded" else None
         if schema is None and "schema" in given:
             schema = _schema(given["schema"])
-        stream = given.get("queryname") or given.get("checkpointlocation") or "stream"
-        return cls(_path(given), given.get("column"), schema, write, stream)
+        return cls(_path(given), given.get("column"), schema, write, given.get("checkpointlocation"))
 
 
 @dataclass(frozen=True, slots=True)
