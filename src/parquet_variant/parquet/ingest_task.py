@@ -210,7 +210,7 @@ def write_splits(
     quarantine = StagedFile(directory, f"{BAD_RECORDS}/{staging.file_name(task, extension='ndjson')}")
 
     def encode(tape: Tape) -> VariantArray:
-        return VariantArray(storage_from_tape(tape, schema, per_batch=True, max_size=options.json.max_size))
+        return VariantArray(storage_from_tape(tape, schema, per_batch=True))
 
     bad = text_bytes = 0
     writer = bad_stream = None
@@ -314,8 +314,10 @@ def _use(chunk: Chunk, lines: Lines, options: IngestOptions, use: Callable[[Tape
             if not faults:
                 result = use(parsed.tape)
                 break
-        except JsonError as error:  # from the parser if nothing is quarantined, or for a value that is too large
-            faults = [(error.row or 0, error)]
+        except VariantError as error:  # from the parser if nothing is quarantined, or for a value that is too large
+            if error.row is None:
+                raise
+            faults = [(error.row, error)]
         for row, error in faults:
             at = int(keep[row])
             line = chunk.first_line + int(lines.number[at])
