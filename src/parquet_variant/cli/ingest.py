@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from parquet_variant.cli.options import AsJson
+from parquet_variant.cli.options import AsJson, FormatOption, InputFormat, OnError, OnErrorOption, Policy, Sample
 
 if TYPE_CHECKING:
     from parquet_variant.parquet.ingest_result import IngestResult
@@ -25,13 +25,6 @@ class Engine(StrEnum):
     SPARK = "spark"
 
 
-class OnError(StrEnum):
-    """What becomes of a line that is no JSON."""
-
-    FAIL = "fail"
-    QUARANTINE = "quarantine"
-
-
 class Mode(StrEnum):
     """What to do with a destination that holds data."""
 
@@ -41,41 +34,30 @@ class Mode(StrEnum):
     IGNORE = "ignore"
 
 
-class Format(StrEnum):
-    """How the text is laid out."""
-
-    AUTO = "auto"
-    NDJSON = "ndjson"
-    ARRAY = "array"
-
-
 def command(
     sources: Annotated[list[str], typer.Argument(metavar="SRC...", help="Files, directories, globs or URIs of JSON.")],
     dest: Annotated[str, typer.Argument(metavar="DEST", help="The directory to write.")],
     schema: Annotated[
         str | None, typer.Option(help="What to shred: DDL, or a file of DDL or JSON. Default: inferred.")
     ] = None,
-    policy: Annotated[str, typer.Option(help="How to infer it: auto, spark, …")] = "auto",
-    sample: Annotated[float, typer.Option(help="Share of the input to infer from.", min=0.0, max=1.0)] = 1.0,
-    on_error: Annotated[
-        OnError, typer.Option(help="A bad line ends the job, or goes to the bad records.")
-    ] = OnError.FAIL,
+    policy: Policy = "auto",
+    sample: Sample = 1.0,
+    on_error: OnErrorOption = OnError.FAIL,
     engine: Annotated[Engine, typer.Option(help="Threads of this process, or a local Spark session.")] = Engine.LOCAL,
     mode: Annotated[Mode, typer.Option(help="If DEST holds data.")] = Mode.ERROR,
     column: Annotated[str, typer.Option(help="Name of the variant column.")] = "v",
     compression: Annotated[str, typer.Option(help="Codec of the Parquet files.")] = "zstd",
-    input_format: Annotated[Format, typer.Option("--format", help="A value a line, or one array.")] = Format.AUTO,
+    input_format: FormatOption = InputFormat.AUTO,
     as_json: AsJson = False,
 ) -> int:
     """Read JSON and write shredded Parquet: all of it, or nothing."""
-    from parquet_variant.cli.policy_option import read_policy
     from parquet_variant.cli.progress import Progress
     from parquet_variant.cli.schema_option import read_schema
 
     with Progress() as progress:
         options: dict[str, Any] = {
             "schema": read_schema(schema),
-            "policy": read_policy(policy),
+            "policy": policy,
             "sample": sample,
             "column": column,
             "on_error": on_error.value,
@@ -108,15 +90,14 @@ def _on_spark(sources: list[str], dest: str, options: dict[str, Any]) -> IngestR
 
 
 def _report(result: IngestResult, as_json: bool) -> None:
-    from parquet_variant.cli.output import human_bytes, print_json
+    from parquet_variant.cli.output import counted, human_bytes, print_json
 
     if as_json:
         print_json(result.to_dict())
         return
-    files = f"{len(result.files)} file" + ("s" if len(result.files) != 1 else "")
     sizes = f"{human_bytes(result.bytes_read)} of JSON, {human_bytes(result.bytes_written)} of Parquet"
-    print(f"{result.rows:,} rows in {files} in {result.dest} ({sizes})")
+    print(f"{counted(result.rows, 'row')} in {counted(len(result.files), 'file')} in {result.dest} ({sizes})")
     if result.bad_records:
-        print(f"{result.bad_records:,} bad lines in {result.bad_records_path}")
+        print(f"{counted(result.bad_records, 'bad line')} in {result.bad_records_path}")
     if result.schema is not None:
         print(f"shredded:\n{result.schema}")

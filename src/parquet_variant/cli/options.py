@@ -5,14 +5,35 @@ Owns their names and help texts. Leaves what they do to the commands.
 
 from __future__ import annotations
 
+from enum import StrEnum
 from typing import Annotated, TypeAlias
 
 import typer
 
-__all__ = ["AsJson", "Column", "Path"]
+__all__ = ["AsJson", "Column", "FormatOption", "InputFormat", "OnError", "OnErrorOption", "Path", "Policy", "Sample"]
+
+
+class OnError(StrEnum):
+    """What becomes of a line that is no JSON."""
+
+    FAIL = "fail"
+    QUARANTINE = "quarantine"
+
+
+class InputFormat(StrEnum):
+    """How JSON text is laid out."""
+
+    AUTO = "auto"
+    NDJSON = "ndjson"
+    ARRAY = "array"
+
 
 AsJson: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON, for machines.")]
 Column: TypeAlias = Annotated[
     str | None, typer.Option(help="The variant column; not needed where there is just one.", show_default=False)
 ]
 Path: TypeAlias = Annotated[str, typer.Argument(metavar="PATH", help="A Parquet file, directory, glob or URI.")]
+Policy: TypeAlias = Annotated[str, typer.Option(help="How to choose what to shred: auto, spark, tiles.")]
+Sample: TypeAlias = Annotated[float, typer.Option(help="Share of the JSON text to choose from.", min=0.0, max=1.0)]
+OnErrorOption: TypeAlias = Annotated[OnError, typer.Option(help="A bad line is an error, or put aside and counted.")]
+FormatOption: TypeAlias = Annotated[InputFormat, typer.Option("--format", help="A value a line, or one array a file.")]

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["human_bytes", "json_texts", "print_grid", "print_json", "print_json_rows", "python_values"]
+__all__ = ["counted", "human_bytes", "json_texts", "print_grid", "print_json", "print_json_rows", "python_values"]
 
 _UNITS = ("bytes", "kB", "MB", "GB", "TB")
 _GRID_ROWS = 1000  # that are looked at to find the widths
@@ -95,6 +95,17 @@ def print_grid(header: Sequence[str], rows: Iterable[Sequence[Any]], *, right: I
     print("  ".join("-" * width for width in widths))
     for row in chain(first, cells):
         print(line(row))
+
+
+def counted(count: int, noun: str) -> str:
+    """A number of things.
+
+    Examples
+    --------
+    >>> counted(1, "file"), counted(1707, "row")
+    ('1 file', '1,707 rows')
+    """
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def human_bytes(size: int) -> str:

@@ -8,6 +8,9 @@ from __future__ import annotations
 
 from parquet_variant.parquet.annotate import annotate as annotate
 from parquet_variant.parquet.extract import extract as extract
+from parquet_variant.parquet.infer import infer as infer
+from parquet_variant.parquet.ingest import ingest as ingest
+from parquet_variant.parquet.ingest_result import IngestResult as IngestResult
 from parquet_variant.parquet.inspect import inspect as inspect
 from parquet_variant.parquet.predicate_text import parse_predicate as parse_predicate
 from parquet_variant.parquet.read import read as read
@@ -22,10 +25,13 @@ from parquet_variant.parquet.writer import VariantWriter as VariantWriter
 
 __all__ = [
     "FileInfo",
+    "IngestResult",
     "Scan",
     "VariantWriter",
     "annotate",
     "extract",
+    "infer",
+    "ingest",
     "inspect",
     "parse_predicate",
     "read",

@@ -1,0 +1,76 @@
+"""``variant rewrite``: Parquet files into another layout, schema or annotation.
+
+Owns the options and the report. Leaves the work to `parquet.rewrite`.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+from parquet_variant.cli.options import AsJson, Column
+
+__all__ = ["command"]
+
+
+class Layout(StrEnum):
+    """How Variants are laid out in columns."""
+
+    FINAL = "final"
+    UNSHREDDED = "unshredded"
+    DRAFT_PATHS = "draft-paths"
+    DRAFT_OBJECT = "draft-object"
+
+
+class OnConflict(StrEnum):
+    """What becomes of a value that contradicts itself."""
+
+    ERROR = "error"
+    TYPED = "typed"
+
+
+def command(
+    source: Annotated[str, typer.Argument(metavar="SRC", help="A Parquet file, directory, glob or URI.")],
+    dest: Annotated[str, typer.Argument(metavar="DEST", help="A file for one file; else a directory.")],
+    layout: Annotated[Layout | None, typer.Option(help="Default: each column's own.", show_default=False)] = None,
+    schema: Annotated[str | None, typer.Option(help="What to shred: DDL, or a file of DDL, JSON or Parquet.")] = None,
+    reinfer: Annotated[bool, typer.Option("--reinfer", help="Choose what to shred from all the values.")] = False,
+    annotation: Annotated[bool, typer.Option(help="Put the VARIANT annotation on; without, it is a struct.")] = True,
+    on_conflict: Annotated[
+        OnConflict, typer.Option(help="If value and typed_value contradict each other.")
+    ] = OnConflict.ERROR,
+    compression: Annotated[str, typer.Option(help="Codec of the Parquet files.")] = "zstd",
+    column: Column = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace files that are there.")] = False,
+    as_json: AsJson = False,
+) -> int:
+    """Rewrite files: the way out for readers that know no shredding, and the way in from the older drafts."""
+    from parquet_variant.cli.output import counted, human_bytes, print_json
+    from parquet_variant.cli.progress import Progress
+    from parquet_variant.cli.schema_option import read_schema
+    from parquet_variant.parquet import rewrite
+
+    if schema is not None and reinfer:
+        raise typer.BadParameter("--schema and --reinfer exclude each other")
+    with Progress() as progress:
+        progress("rewrite", 0, 1)
+        written = rewrite(
+            source,
+            dest,
+            layout=layout.value if layout else None,
+            schema="infer" if reinfer else read_schema(schema),
+            column=column,
+            annotation=annotation,
+            compression=compression,
+            on_conflict=on_conflict.value,
+            overwrite=overwrite,
+        )
+    rows, size = sum(info.rows for info in written), sum(info.bytes for info in written)
+    if as_json:
+        files = [{"path": info.path, "rows": info.rows, "bytes": info.bytes} for info in written]
+        print_json({"files": files, "rows": rows, "bytes": size})
+    else:
+        print(f"{counted(rows, 'row')} in {counted(len(written), 'file')} in {dest} ({human_bytes(size)})")
+    return 0
