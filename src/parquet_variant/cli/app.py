@@ -78,12 +78,14 @@ def build() -> Any:
         no_args_is_help=True,
         pretty_exceptions_enable=False,
         context_settings={"help_option_names": ["-h", "--help"]},
-        epilog="Exit codes: 0 done, 1 a problem with the data, 2 wrong usage. --debug shows the traceback of an error.",
+        epilog="Exit codes: 0 done, 1 a problem with the data, 2 wrong usage.",
     )
 
     @app.callback()
     def options(
         version: bool = typer.Option(False, "--version", help="Print the version.", is_eager=True, callback=_version),
+        # Taken off the words by `main`, which has to know of it even where they cannot be read.
+        debug: bool = typer.Option(False, "--debug", help="Show the traceback of an error; may stand anywhere."),
     ) -> None:
         pass
 
