@@ -314,10 +314,10 @@ def _use(chunk: Chunk, lines: Lines, options: IngestOptions, use: Callable[[Tape
             if not faults:
                 result = use(parsed.tape)
                 break
-        except VariantError as error:  # from the parser if nothing is quarantined, or for a value that is too large
-            if error.row is None:
+        except VariantError as fault:  # from the parser if nothing is quarantined, or for a value that is too large
+            if fault.row is None:
                 raise
-            faults = [(error.row, error)]
+            faults = [(fault.row, fault)]
         for row, error in faults:
             at = int(keep[row])
             line = chunk.first_line + int(lines.number[at])

@@ -81,7 +81,9 @@ def _parse_json(text: pa.Array) -> pa.Array:
 
 
 def _try_parse_json(text: pa.Array) -> pa.Array:
-    return to_spark(pv.try_parse_json(text))
+    parsed = pv.try_parse_json(text)
+    assert isinstance(parsed, VariantArray)
+    return to_spark(parsed)
 
 
 def _to_json(values: pa.Array) -> pa.Array:
