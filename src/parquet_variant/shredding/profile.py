@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from parquet_variant.errors import VariantError
+from parquet_variant.errors import MalformedVariantError, VariantError
 from parquet_variant.path import VariantPath
 from parquet_variant.shredding.profile_merge import (
     COUNTS,
@@ -41,8 +41,9 @@ if TYPE_CHECKING:
 __all__ = ["MAX_PATHS", "Profile", "profile_array", "profile_tape"]
 
 MAX_PATHS = 1 << 17
-# Rows that are decoded at a time from an array: bounds the tape.
+# Rows of an array that are unshredded at a time, and bytes that are decoded at a time: they bound the tape.
 _ROWS = 1 << 16
+_BYTES = 16 << 20
 _VERSION = 1
 
 Int64s = npt.NDArray[np.int64]
@@ -118,20 +119,21 @@ class Profile:
 
     @classmethod
     def of_array(cls, array: VariantArray, *, max_paths: int = MAX_PATHS) -> Profile:
-        """Profile an array, shredded or not; both give the same.
+        """Profile an array, shredded or not.
+
+        A typed column does not keep the width of integers nor the zeros at the end of decimals: these may differ
+        between the two forms of the same values.
 
         Raises
         ------
         MalformedVariantError
             With row and byte offset, for values that are no Variants.
         """
-        from parquet_variant.kernels.decode import decode_storage
-
         profile = cls(max_paths=max_paths)
         for start in range(0, len(array), _ROWS):
             part = array[start : start + _ROWS].to_unshredded()
-            tape = decode_storage(part.storage, first_row=start)
-            profile = profile.merge(cls.of_tape(tape, max_paths=max_paths))
+            for tape in _tapes(part, start):
+                profile = profile.merge(cls.of_tape(tape, max_paths=max_paths))
         return profile
 
     def merge(self, other: Profile) -> Profile:
@@ -288,6 +290,29 @@ def profile_tape(tape: Tape) -> Profile:
 def profile_array(array: VariantArray) -> Profile:
     """Profile of an array, for callers that want a function."""
     return Profile.of_array(array)
+
+
+def _tapes(array: VariantArray, first_row: int) -> Iterator[Tape]:
+    """Decode an unshredded array, some megabytes at a time."""
+    from parquet_variant.array.parts import binary_parts, metadata_parts, valid_bytes
+    from parquet_variant.kernels.decode import decode_values
+
+    metadata = metadata_parts(array.storage.field("metadata"))
+    value = binary_parts(array.storage.field("value"))
+    valid = valid_bytes(array.storage)
+    start = 0
+    while start < len(array):
+        stop = int(np.searchsorted(value.offsets, value.offsets[start] + _BYTES, "right")) - 1
+        stop = min(max(stop, start + 1), len(array))
+        try:
+            yield decode_values(
+                metadata.indices, metadata.dictionary, value.offsets, value.address, valid,
+                rows=(start, stop), owner=value.owner,
+            )  # fmt: skip
+        except MalformedVariantError as error:
+            error.row = first_row + (error.row or 0)
+            raise
+        start = stop
 
 
 def _packed(values: npt.NDArray[Any]) -> dict[str, Any]:
