@@ -1,7 +1,7 @@
 """Storages of any layout to unshredded ones, a batch at a time.
 
 Owns calling `kernels.unshred` and putting in the rows that only the reference decides. Leaves the drafts to
-`layouts.storages`.
+`drafts`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from parquet_variant.layouts import storages as reference
 from parquet_variant.layouts.conflicts import OnConflict
 from parquet_variant.schema.layout import Layout, schema_of_layout
 
-__all__ = ["unshredded_storage"]
+__all__ = ["assembled", "unshredded_storage"]
 
 
 def unshredded_storage(storage: pa.StructArray, layout: Layout, on_conflict: OnConflict = "error") -> pa.StructArray:
@@ -43,16 +43,18 @@ def unshredded_storage(storage: pa.StructArray, layout: Layout, on_conflict: OnC
     if layout == "unshredded":
         return storage
     if layout != "final":
-        return reference.unshredded_storage(storage, on_conflict)
+        from parquet_variant.array.drafts import unshredded_draft
+
+        return unshredded_draft(storage, layout, on_conflict)
     table = schema_table(schema_of_layout(storage.type))
     metadata = metadata_parts(storage.field("metadata"))
-    plain, refused = _assembled(storage, table, metadata)
+    plain, refused = assembled(storage, table, metadata)
     return with_reference_rows(
         plain, refused, lambda row: reference.unshredded_storage(storage.slice(row, 1), on_conflict)
     )
 
 
-def _assembled(
+def assembled(
     storage: pa.StructArray, table: SchemaTable, metadata: MetadataParts
 ) -> tuple[pa.StructArray, np.ndarray]:
     """The rows that the kernel decides, and a flag for each of the others (null here)."""

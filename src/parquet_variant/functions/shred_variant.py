@@ -1,14 +1,14 @@
 """`shred_variant`: take values apart into typed columns.
 
-Owns the public operation. Leaves the work to `array.shredding`, the drafts to `layouts`, and the choice of a schema to
+Owns the public operation. Leaves the work to `array.shredding` and `array.drafts`, and the choice of a schema to
 `infer_shredding_schema`.
 """
 
 from __future__ import annotations
 
+from parquet_variant.array.drafts import shredded_draft
 from parquet_variant.array.shredding import shredded_storage
 from parquet_variant.array.variant_array import VariantArray
-from parquet_variant.layouts import storages as reference
 from parquet_variant.schema.layout import Layout
 from parquet_variant.schema.shredding_schema import ShreddingSchema
 
@@ -28,7 +28,7 @@ def shred_variant(array: VariantArray, schema: ShreddingSchema | str, *, layout:
     schema
         What to shred, as an object or DDL (``"a bigint, b struct<c: string>"``).
     layout
-        ``"final"``, or one of the drafts: ``"draft-paths"``, ``"draft-object"`` (value by value, slow).
+        ``"final"``, or one of the drafts: ``"draft-paths"``, ``"draft-object"``.
 
     Raises
     ------
@@ -55,4 +55,4 @@ def shred_variant(array: VariantArray, schema: ShreddingSchema | str, *, layout:
         return plain
     if layout == "final":
         return VariantArray(shredded_storage(plain.storage, schema))
-    return VariantArray(reference.shredded_storage(plain, schema, layout))
+    return VariantArray(shredded_draft(plain.storage, schema, layout))

@@ -1,0 +1,155 @@
+"""What the column-wise conversions of both drafts share.
+
+Owns groups and lists as columns, the ``untyped_value`` binaries on their way to and from a common dictionary, and the
+signal that only the reference can decide. Leaves each draft's shape to its own module.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from parquet_variant.array.parts import metadata_parts
+from parquet_variant.array.remapping import Spans, dictionary_names, least, remapped, spans_of, split_combined
+from parquet_variant.encoding.metadata import encode_metadata
+from parquet_variant.kernels.name_tables import NameTable
+
+__all__ = [
+    "Binaries",
+    "Undecided",
+    "columns_of",
+    "combined",
+    "final_storage",
+    "list_of",
+    "list_parts",
+    "struct_of",
+    "undecided_if",
+]
+
+Int64s = npt.NDArray[np.int64]
+
+
+class Undecided(Exception):  # noqa: N818 - no error: the reference goes on
+    """The columns do not decide what the rows mean: the reference has to."""
+
+
+def undecided_if(condition: bool | np.bool_) -> None:
+    """Leave the storage to the reference if the condition holds."""
+    if condition:
+        raise Undecided
+
+
+def columns_of(group: pa.StructArray) -> dict[str, pa.Array]:
+    """Give the columns of a group by name, null where the group is."""
+    return {field.name: column for field, column in zip(group.type, group.flatten(), strict=True)}
+
+
+def struct_of(columns: dict[str, pa.Array], missing: pa.Array | None) -> pa.StructArray:
+    """Make a group of optional columns, null where `missing` is true."""
+    fields = [pa.field(name, column.type) for name, column in columns.items()]
+    return pa.StructArray.from_arrays(list(columns.values()), fields=fields, mask=missing)
+
+
+def list_parts(array: pa.Array) -> tuple[Int64s, pa.Array]:
+    """Give the length of each list (0 for null), and the elements of all, one after the other."""
+    lengths = pc.list_value_length(array).fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64)
+    return lengths, array.flatten()
+
+
+def list_of(lengths: Int64s, elements: pa.Array, missing: pa.Array) -> pa.Array:
+    """Make lists of elements, null where `missing` is true."""
+    offsets = np.zeros(len(lengths) + 1, np.int64)
+    np.cumsum(lengths, out=offsets[1:])
+    element = pa.field("element", elements.type)
+    if len(elements) > np.iinfo(np.int32).max:
+        return pa.LargeListArray.from_arrays(pa.array(offsets), elements, type=pa.large_list(element), mask=missing)
+    offsets = offsets.astype(np.int32)
+    return pa.ListArray.from_arrays(pa.array(offsets), elements, type=pa.list_(element), mask=missing)
+
+
+def combined(value: pa.Array | None, rows: Int64s, names: NameTable) -> pa.Array:
+    """Make ``untyped_value`` of ``value``: each with metadata of its own."""
+    if value is None or value.null_count == len(value):
+        return pa.nulls(len(rows), pa.binary())
+    parts = least(spans_of(value, rows), names)
+    if parts is None:
+        raise Undecided
+    return pc.binary_join_element_wise(*parts, b"")
+
+
+class Binaries:
+    """The binaries of a storage, in the order in which they are met, on their way to one dictionary."""
+
+    def __init__(self) -> None:
+        self._spans: list[tuple[Spans, list[list[str]]] | int] = []
+
+    def add_combined(self, column: pa.Array) -> None:
+        """Take an ``untyped_value`` column apart."""
+        split = None
+        if column.null_count < len(column):
+            split = split_combined(column)
+            undecided_if(split is None)
+        self._add(len(column), split)
+
+    def add_pair(self, metadata: pa.Array, value: pa.Array) -> None:
+        """Take a ``value`` column beside its ``metadata``."""
+        if value.null_count == len(value):
+            self._add(len(value), None)
+            return
+        parts = metadata_parts(metadata)
+        undecided_if(np.any((parts.indices < 0) & value.is_valid().to_numpy(zero_copy_only=False)))
+        self._add(len(value), (spans_of(value, np.maximum(parts.indices, 0).astype(np.int64)), parts.dictionary))
+
+    def _add(self, length: int, split: tuple[Spans, pa.BinaryArray] | None) -> None:
+        if split is None:
+            self._spans.append(length)
+            return
+        names = dictionary_names(split[1])
+        if names is None:
+            raise Undecided
+        self._spans.append((split[0], names))
+
+    def names(self) -> set[str]:
+        """All names in all dictionaries."""
+        return {name for spans in self._spans if not isinstance(spans, int) for names in spans[1] for name in names}
+
+    def values(self, ids: dict[str, int]) -> Iterator[pa.Array]:
+        """Give the columns again, as values under the common dictionary."""
+        for spans in self._spans:
+            if isinstance(spans, int):
+                yield pa.nulls(spans, pa.binary())
+                continue
+            column = remapped(spans[0], [[ids[name] for name in names] for names in spans[1]])
+            if column is None:
+                raise Undecided
+            yield column
+
+
+def final_storage(
+    missing: pa.Array,
+    names: set[str],
+    binaries: Binaries,
+    build: Callable[[Iterator[pa.Array], pa.Array], dict[str, pa.Array]],
+) -> pa.StructArray:
+    """Make a storage of the final layout whose rows share one dictionary.
+
+    Parameters
+    ----------
+    missing
+        Which rows are SQL NULL.
+    names
+        The names of shredded fields.
+    binaries
+        All binaries of the draft's storage.
+    build
+        Makes the columns beside ``metadata``, given the binaries as values and the metadata column.
+    """
+    every = sorted(names | binaries.names())
+    dictionary = pa.array([encode_metadata(every)], pa.binary())
+    metadata = pa.DictionaryArray.from_arrays(pa.array(np.zeros(len(missing), np.int32)), dictionary)
+    columns = build(binaries.values({name: number for number, name in enumerate(every)}), metadata)
+    return struct_of({"metadata": metadata, **columns}, missing)

@@ -1,0 +1,267 @@
+"""Draft ``paths`` and the final layout, column by column.
+
+Owns turning one storage into the other: what the final layout keeps in the ``value`` of every group is all in the one
+``value`` at the top here, and so is gathered from the groups or handed out to them. Leaves what the columns cannot
+decide to the reference (`Undecided`), and the binaries to `draft_parts`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from parquet_variant.array.draft_parts import (
+    Binaries,
+    Int64s,
+    Undecided,
+    columns_of,
+    combined,
+    final_storage,
+    list_of,
+    list_parts,
+    struct_of,
+    undecided_if,
+)
+from parquet_variant.array.parts import metadata_parts
+from parquet_variant.array.remapping import least, spans_of
+from parquet_variant.array.shredding import shredded_storage
+from parquet_variant.array.unshredding import assembled
+from parquet_variant.kernels.name_tables import NameTable, name_table
+from parquet_variant.kernels.schema_table import schema_table
+from parquet_variant.schema.draft_paths_storage import PathsNode, paths_plan
+from parquet_variant.schema.shredding_schema import ShreddingSchema
+
+__all__ = ["draft_paths_of_final", "final_of_draft_paths"]
+
+Bools = npt.NDArray[np.bool_]
+_NULL = pa.scalar(b"\x00", pa.binary())
+
+
+def _valid(column: pa.Array) -> Bools:
+    return column.is_valid().to_numpy(zero_copy_only=False)
+
+
+# ---- final to draft paths
+
+
+def draft_paths_of_final(storage: pa.StructArray, schema: ShreddingSchema) -> pa.StructArray:
+    """Turn a storage of the final layout into one of draft ``paths``.
+
+    Parameters
+    ----------
+    storage
+        A storage without conflicts, as `shred_variant` makes it.
+    schema
+        Its schema; not a lone variant.
+
+    Raises
+    ------
+    Undecided
+        For values whose bytes only the reference can rewrite.
+    """
+    columns = columns_of(storage)
+    metadata = metadata_parts(columns["metadata"])
+    names = name_table(metadata.dictionary)
+    rows = metadata.indices.astype(np.int64)
+    top = _left(columns, storage.is_null(), schema, rows, names)
+    return struct_of({**top, "paths": _paths(columns, schema, rows, names)}, storage.is_null())
+
+
+def _paths(
+    columns: dict[str, pa.Array], schema: ShreddingSchema, rows: Int64s, names: NameTable, *, field: bool = False
+) -> pa.Array:
+    if schema.kind == "object":
+        typed = columns["typed_value"]
+        below = columns_of(typed)
+        fields = {
+            name: _paths(columns_of(below[name]), child, rows, names, field=True) for name, child in schema.fields
+        }
+        return struct_of(fields, typed.is_null())
+    if schema.element is not None:
+        typed = columns["typed_value"]
+        lengths, elements = list_parts(typed)
+        element = _paths(columns_of(elements), schema.element, np.repeat(rows, lengths), names)
+        return list_of(lengths, element, typed.is_null())
+    leaf = {} if schema.type is None else {"typed_value": columns["typed_value"]}
+    leaf["untyped_value"] = combined(columns.get("value"), rows, names)
+    missing = pc.and_(columns["value"].is_null(), leaf["typed_value"].is_null() if schema.type is not None else True)
+    return struct_of(leaf, missing if field else None)
+
+
+def _left(
+    columns: dict[str, pa.Array], missing: pa.Array, schema: ShreddingSchema, rows: Int64s, names: NameTable
+) -> dict[str, pa.Array]:
+    """The top-level ``value`` and ``metadata``: what the groups keep beside their typed columns."""
+    group, has = _residual(columns, schema)
+    has &= ~missing.to_numpy(zero_copy_only=False)
+    if not has.any():
+        return {name: pa.nulls(len(has), pa.binary()) for name in ("value", "metadata")}
+    storage = struct_of({"metadata": columns["metadata"], **group}, missing)
+    plain, refused = assembled(storage, schema_table(_skeleton(schema)), metadata_parts(columns["metadata"]))
+    undecided_if(refused.any())
+    value = pc.if_else(pa.array(has), plain.field("value"), None)
+    parts = least(spans_of(value, rows), names)
+    if parts is None:
+        raise Undecided
+    return {"value": parts[1], "metadata": parts[0]}
+
+
+def _residual(columns: dict[str, pa.Array], schema: ShreddingSchema) -> tuple[dict[str, pa.Array], Bools]:
+    """A group without what its leaves hold, and which entries have anything left."""
+    if not schema.children():
+        length = len(columns["value"])
+        return {"value": pa.nulls(length, pa.binary())}, np.zeros(length, np.bool_)
+    value, typed = columns["value"], columns["typed_value"]
+    has, there = _valid(value), _valid(typed)
+    if schema.element is not None:
+        lengths, elements = list_parts(typed)
+        element, has_element = _residual(columns_of(elements), schema.element)
+        ends = np.cumsum(lengths)
+        so_far = np.concatenate([[0], np.cumsum(has_element)])
+        some = there & (so_far[ends] > so_far[ends - lengths])
+        return {"value": value, "typed_value": list_of(lengths, struct_of(element, None), pa.array(~some))}, has | some
+    fields = {}
+    some = np.zeros(len(has), np.bool_)
+    below = columns_of(typed)
+    for name, child in schema.fields:
+        field, has_field = _residual(columns_of(below[name]), child)
+        fields[name] = struct_of(field, None)
+        some |= has_field
+    has |= some & there
+    return {"value": value, "typed_value": struct_of(fields, pa.array(~(there & has)))}, has
+
+
+def _skeleton(schema: ShreddingSchema) -> ShreddingSchema:
+    """The same objects and arrays, with untyped leaves."""
+    if schema.element is not None:
+        return ShreddingSchema.array(_skeleton(schema.element))
+    if schema.kind == "object":
+        return ShreddingSchema.object({name: _skeleton(child) for name, child in schema.fields})
+    return ShreddingSchema.variant()
+
+
+# ---- draft paths to final
+
+
+def final_of_draft_paths(storage: pa.StructArray) -> pa.StructArray:
+    """Turn a storage of draft ``paths`` into one of the final layout, with one dictionary for all rows.
+
+    Raises
+    ------
+    Undecided
+        For storages without ``paths`` or with nested typed values, for columns that contradict each other, and for
+        binaries that only the reference can read.
+    """
+    plan = paths_plan(storage.type)
+    if plan is None:
+        raise Undecided
+    top = columns_of(storage)
+    binaries, names = Binaries(), set[str]()
+    if "value" in top:
+        binaries.add_pair(top["metadata"], top["value"])
+    _collect(top["paths"], plan, binaries, names)
+
+    def build(values: Iterator[pa.Array], metadata: pa.Array) -> dict[str, pa.Array]:
+        value = next(values) if "value" in top else pa.nulls(len(storage), pa.binary())
+        final = _final(top["paths"], plan, values)
+        if value.null_count == len(value):
+            return final
+        rest = struct_of({"metadata": metadata, "value": value}, value.is_null())
+        return _merged(final, columns_of(shredded_storage(rest, _skeleton_of(plan))), plan)
+
+    return final_storage(storage.is_null(), names, binaries, build)
+
+
+def _collect(group: pa.Array, node: PathsNode, binaries: Binaries, names: set[str]) -> None:
+    if node.element is not None:
+        _collect(list_parts(group)[1], node.element, binaries, names)
+        return
+    columns = columns_of(group)
+    if node.kind == "object":
+        names.update(node.fields)
+        for name, child in node.fields.items():
+            _collect(columns[name], child, binaries, names)
+        return
+    undecided_if(node.typed is not None and pa.types.is_nested(node.typed))
+    if node.has_untyped:
+        binaries.add_combined(columns["untyped_value"])
+
+
+def _final(group: pa.Array, node: PathsNode, values: Iterator[pa.Array]) -> dict[str, pa.Array]:
+    none = pa.nulls(len(group), pa.binary())
+    if node.element is not None:
+        lengths, elements = list_parts(group)
+        element = struct_of(_final(elements, node.element, values), None)
+        return {"value": none, "typed_value": list_of(lengths, element, group.is_null())}
+    columns = columns_of(group)
+    if node.kind == "object":
+        fields = {name: struct_of(_final(columns[name], child, values), None) for name, child in node.fields.items()}
+        return {"value": none, "typed_value": struct_of(fields, group.is_null())}
+    final = {"value": next(values) if node.has_untyped else none}
+    return final if node.typed is None else {**final, "typed_value": columns["typed_value"]}
+
+
+def _skeleton_of(node: PathsNode) -> ShreddingSchema:
+    if node.element is not None:
+        return ShreddingSchema.array(_skeleton_of(node.element))
+    if node.kind == "object":
+        return ShreddingSchema.object({name: _skeleton_of(child) for name, child in node.fields.items()})
+    return ShreddingSchema.variant()
+
+
+def _merged(
+    columns: dict[str, pa.Array], rest: dict[str, pa.Array], node: PathsNode, *, element: bool = False
+) -> dict[str, pa.Array]:
+    """Put what is left at the top (`rest`, shredded alike) beside what ``paths`` holds."""
+    left = rest["value"]
+    has_left = _valid(left)
+    # The placeholder of an element that is wholly in `paths`.
+    placeholder = pc.equal(left, _NULL).fill_null(False).to_numpy(zero_copy_only=False)
+    if node.kind == "leaf":
+        there = _valid(columns["value"])
+        if "typed_value" in columns:
+            there = there | _valid(columns["typed_value"])
+        undecided_if(np.any(there & has_left & ~placeholder))
+        return {**columns, "value": pc.if_else(pa.array(there), columns["value"], left)}
+    typed, rest_typed = columns["typed_value"], rest["typed_value"]
+    there, rest_there = _valid(typed), _valid(rest_typed)
+    clash = there & ~rest_there & has_left
+    undecided_if(np.any(clash & ~placeholder) or (not element and node.kind == "object" and np.any(clash)))
+    value = pc.if_else(pa.array(clash), None, left)
+    missing = pa.array(~(there | rest_there))
+    if node.element is not None:
+        return {"value": value, "typed_value": _merged_lists(typed, rest_typed, there, rest_there, node.element)}
+    below, rest_below = columns_of(typed), columns_of(rest_typed)
+    fields = {
+        name: struct_of(_merged(columns_of(below[name]), columns_of(rest_below[name]), child), None)
+        for name, child in node.fields.items()
+    }
+    return {"value": value, "typed_value": struct_of(fields, missing)}
+
+
+def _merged_lists(typed: pa.Array, rest: pa.Array, there: Bools, rest_there: Bools, node: PathsNode) -> pa.Array:
+    lengths, elements = list_parts(typed)
+    rest_lengths, rest_elements = list_parts(rest)
+    undecided_if(np.any(there & rest_there & (lengths != rest_lengths)))
+    both = np.maximum(lengths, rest_lengths)
+    merged = _merged(
+        columns_of(_spread(elements, there, lengths, both)),
+        columns_of(_spread(rest_elements, rest_there, rest_lengths, both)),
+        node,
+        element=True,
+    )
+    return list_of(both, struct_of(merged, None), pa.array(~(there | rest_there)))
+
+
+def _spread(elements: pa.Array, there: Bools, lengths: Int64s, wanted: Int64s) -> pa.Array:
+    """The elements with nulls for the lists that are not there but in the other column."""
+    if np.array_equal(lengths, wanted):
+        return elements
+    starts = np.cumsum(lengths) - lengths
+    within = np.arange(wanted.sum()) - np.repeat(np.cumsum(wanted) - wanted, wanted)
+    absent = np.repeat(~there, wanted)
+    return elements.take(pa.array(np.repeat(starts, wanted) + within, mask=absent))

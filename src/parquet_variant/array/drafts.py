@@ -1,0 +1,91 @@
+"""Arrays of the draft layouts, a batch at a time.
+
+Owns the way through the final layout, whose kernels do the work, and the way back to the reference where the columns do
+not decide. Leaves the columns to `draft_object_columns` and `draft_paths_columns`.
+"""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from parquet_variant.array.draft_object_columns import draft_object_of_final, final_of_draft_object
+from parquet_variant.array.draft_parts import Undecided
+from parquet_variant.array.draft_paths_columns import draft_paths_of_final, final_of_draft_paths
+from parquet_variant.array.parts import metadata_parts
+from parquet_variant.array.shredding import shredded_storage
+from parquet_variant.array.unshredding import assembled
+from parquet_variant.array.variant_array import VariantArray
+from parquet_variant.kernels.schema_table import schema_table
+from parquet_variant.layouts import storages as reference
+from parquet_variant.layouts.conflicts import OnConflict
+from parquet_variant.schema.layout import Layout, schema_of_layout
+from parquet_variant.schema.shredding_schema import ShreddingSchema
+
+__all__ = ["shredded_draft", "unshredded_draft"]
+
+
+def shredded_draft(storage: pa.StructArray, schema: ShreddingSchema, layout: Layout) -> pa.StructArray:
+    """Take the values of an unshredded storage apart, in a draft layout.
+
+    Parameters
+    ----------
+    storage
+        An unshredded storage struct.
+    schema
+        What to shred.
+    layout
+        ``"draft-paths"`` or ``"draft-object"``.
+
+    Raises
+    ------
+    MalformedVariantError
+        With the row.
+
+    Examples
+    --------
+    >>> plain = VariantArray.from_pylist([{"a": 1}, {"a": "x"}, None]).storage
+    >>> draft = shredded_draft(plain, ShreddingSchema.from_ddl("a bigint"), "draft-object")
+    >>> draft.field("object").field("a").field("typed_value").to_pylist()
+    [1, None, None]
+    """
+    try:
+        if layout == "draft-object":
+            return draft_object_of_final(shredded_storage(storage, schema), schema)
+        if schema.kind != "variant":
+            return draft_paths_of_final(shredded_storage(storage, schema), schema)
+    except Undecided:
+        pass
+    return reference.shredded_storage(VariantArray(storage), schema, layout)
+
+
+def unshredded_draft(storage: pa.StructArray, layout: Layout, on_conflict: OnConflict = "error") -> pa.StructArray:
+    """Put the values of a storage in a draft layout together; its rows share one dictionary.
+
+    Parameters
+    ----------
+    storage
+        A storage struct.
+    layout
+        ``"draft-paths"`` or ``"draft-object"``.
+    on_conflict
+        ``"error"`` or ``"typed"``; see `layouts.conflicts`.
+
+    Raises
+    ------
+    ConflictError, MalformedVariantError
+        With row and path.
+
+    Examples
+    --------
+    >>> plain = VariantArray.from_pylist([{"a": 1}, {"a": "x"}, None])
+    >>> draft = shredded_draft(plain.storage, ShreddingSchema.from_ddl("a bigint"), "draft-paths")
+    >>> VariantArray(unshredded_draft(draft, "draft-paths")).to_pylist()
+    [{'a': 1}, {'a': 'x'}, None]
+    """
+    try:
+        final = (final_of_draft_object if layout == "draft-object" else final_of_draft_paths)(storage)
+    except Undecided:
+        return reference.unshredded_storage(storage, on_conflict)
+    table = schema_table(schema_of_layout(final.type))
+    plain, refused = assembled(final, table, metadata_parts(final.field("metadata")))
+    return reference.unshredded_storage(storage, on_conflict) if refused.any() else plain

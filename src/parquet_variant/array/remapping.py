@@ -1,0 +1,151 @@
+"""Columns of values under other dictionaries.
+
+Owns calling `kernels.remap`: values that get the ids of a common dictionary, values that get metadata of their own, and
+``metadata ‖ value`` binaries taken apart. None instead of a result means that the reference has to decide. Leaves which
+columns those are to `draft_columns`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from parquet_variant.array.parts import binary_parts
+from parquet_variant.encoding.metadata import decode_metadata
+from parquet_variant.errors import MalformedVariantError
+from parquet_variant.kernels.columns import bitmap
+from parquet_variant.kernels.name_tables import NameTable
+from parquet_variant.kernels.remap import copy_spans, gather_values, least_names, metadata_sizes, write_names
+from parquet_variant.kernels.unshred import measure_nodes, write_nodes
+
+__all__ = ["Spans", "dictionary_names", "least", "remapped", "spans_of", "split_combined"]
+
+Int64s = npt.NDArray[np.int64]
+
+
+class Spans(NamedTuple):
+    """Where encoded values lie.
+
+    Parameters
+    ----------
+    starts, stops
+        Addresses; start -1 for null.
+    dictionary_of
+        Index of each value's dictionary.
+    owner
+        Keeps the memory alive.
+    """
+
+    starts: Int64s
+    stops: Int64s
+    dictionary_of: Int64s
+    owner: Any
+
+
+def spans_of(array: pa.Array, dictionary_of: Int64s) -> Spans:
+    """Locate the values of a binary column."""
+    parts = binary_parts(array)
+    starts, stops = parts.address + parts.offsets[:-1], parts.address + parts.offsets[1:]
+    if len(parts.valid):
+        starts = np.where(parts.valid != 0, starts, -1)
+    return Spans(starts, stops, dictionary_of, parts.owner)
+
+
+def split_combined(array: pa.Array) -> tuple[Spans, pa.BinaryArray] | None:
+    """Take ``metadata ‖ value`` binaries apart: the values, and the distinct metadata that they refer to."""
+    spans = spans_of(array, np.empty(0, np.int64))
+    sizes = np.empty(len(array), np.int64)
+    metadata_sizes(spans.starts, spans.stops, sizes)
+    if np.any(sizes < 0):
+        return None
+    metadata = _binary(sizes, spans.starts >= 0, lambda target: copy_spans(spans.starts, sizes, target))
+    encoded = metadata.dictionary_encode()
+    dictionary_of = encoded.indices.fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64)
+    starts = np.where(spans.starts >= 0, spans.starts + sizes, -1)
+    return Spans(starts, spans.stops, dictionary_of, spans.owner), encoded.dictionary.cast(pa.binary())
+
+
+def dictionary_names(dictionary: pa.BinaryArray) -> list[list[str]] | None:
+    """Give the names of each metadata, if all can be read and none has a name twice."""
+    try:
+        names = [decode_metadata(metadata) for metadata in dictionary.to_pylist()]
+    except MalformedVariantError:
+        return None
+    return None if any(len(set(one)) < len(one) for one in names) else names
+
+
+def remapped(spans: Spans, ids: Sequence[Sequence[int]]) -> pa.Array | None:
+    """Write the values with other ids: id i of dictionary d becomes ``ids[d][i]``."""
+    gathered = _gathered(spans, ids)
+    return None if gathered is None else _values(spans, *gathered)
+
+
+def least(spans: Spans, names: NameTable) -> tuple[pa.Array, pa.Array] | None:
+    """Write the values, each with metadata of just the names that it uses: the metadata, and the values."""
+    bounds = names.starts.tolist()
+    ids = [names.rank[first:last] for first, last in pairwise(bounds)]
+    gathered = _gathered(spans, ids)
+    if gathered is None:
+        return None
+    nodes, row_start = gathered
+    name_starts, sizes = np.empty(len(spans.starts) + 1, np.int64), np.empty(len(spans.starts), np.int64)
+    used = least_names(
+        nodes, row_start, spans.dictionary_of, names.starts, names.order, names.length, name_starts, sizes
+    )
+    metadata = _binary(
+        sizes,
+        spans.starts >= 0,
+        lambda target: write_names(
+            used,
+            name_starts,
+            sizes,
+            spans.dictionary_of,
+            names.starts,
+            names.order,
+            names.address,
+            names.length,
+            target,
+        ),
+    )
+    return metadata, _values(spans, nodes, row_start)
+
+
+def _gathered(spans: Spans, ids: Sequence[Any]) -> tuple[npt.NDArray[np.int64], Int64s] | None:
+    rows = len(spans.starts)
+    map_starts = np.zeros(len(ids) + 1, np.int64)
+    np.cumsum([len(one) for one in ids], out=map_starts[1:])
+    id_map = np.concatenate([np.asarray(one, np.int64) for one in ids] or [np.empty(0, np.int64)])
+    row_start, refused = np.empty(rows + 1, np.int64), np.zeros(rows, np.uint8)
+    nodes = np.empty((max(64, 2 * rows), 4), np.int64)
+    nodes, count = gather_values(
+        spans.starts, spans.stops, spans.dictionary_of, map_starts, id_map, nodes, row_start, refused
+    )
+    return None if refused.any() else (nodes[:count], row_start)
+
+
+def _values(spans: Spans, nodes: npt.NDArray[np.int64], row_start: Int64s) -> pa.Array:
+    sizes, row_sizes = np.empty(len(nodes), np.int64), np.empty(len(spans.starts), np.int64)
+    measure_nodes(nodes, row_start, sizes, row_sizes)
+    return _binary(
+        row_sizes,
+        spans.starts >= 0,
+        lambda target: write_nodes(nodes, row_start, sizes, np.empty(len(nodes), np.int64), target),
+    )
+
+
+def _binary(sizes: Int64s, valid: npt.NDArray[np.bool_], fill: Any) -> pa.Array:
+    """A binary array of values of some sizes, which `fill` writes at the address that it gets."""
+    total = int(sizes.sum())
+    data = np.empty(max(total, 1), np.uint8)
+    fill(data.ctypes.data)
+    wide = total > np.iinfo(np.int32).max
+    offsets = np.zeros(len(sizes) + 1, np.int64 if wide else np.int32)
+    np.cumsum(sizes, out=offsets[1:])
+    bits = None if valid.all() else bitmap(valid.astype(np.uint8))
+    buffers = [bits, pa.py_buffer(offsets), pa.py_buffer(data[:total])]
+    return pa.Array.from_buffers(pa.large_binary() if wide else pa.binary(), len(sizes), buffers)
