@@ -17,6 +17,9 @@ from parquet_variant.delta.properties import set_properties as set_properties
 from parquet_variant.delta.read import read as read
 from parquet_variant.delta.read import read_table as read_table
 from parquet_variant.delta.restore import restore as restore
+from parquet_variant.delta.scan import DeltaScan as DeltaScan
+from parquet_variant.delta.scan import extract as extract
+from parquet_variant.delta.scan import scan as scan
 from parquet_variant.delta.snapshot import Snapshot as Snapshot
 from parquet_variant.delta.snapshot import snapshot as snapshot
 from parquet_variant.delta.vacuum import vacuum as vacuum
@@ -29,6 +32,7 @@ from parquet_variant.delta.write import write as write
 
 __all__ = [
     "CommitResult",
+    "DeltaScan",
     "OptimizeResult",
     "Snapshot",
     "WritePlan",
@@ -37,6 +41,7 @@ __all__ = [
     "commit_files",
     "create",
     "drop_shredding",
+    "extract",
     "history",
     "optimize",
     "overwrite",
@@ -44,6 +49,7 @@ __all__ = [
     "read",
     "read_table",
     "restore",
+    "scan",
     "set_properties",
     "snapshot",
     "vacuum",

@@ -20,6 +20,7 @@ from typing import Any
 from urllib.parse import unquote, urlparse
 
 import pyarrow as pa
+import pyarrow.fs as pafs
 
 from parquet_variant.errors import DeltaError
 
@@ -78,8 +79,13 @@ class Storage(ABC):
         """Delete a file; no error if it is not there."""
 
     @abstractmethod
-    def open(self, path: str) -> Any:
-        """What pyarrow's Parquet reader takes: a local path, or a seekable file."""
+    def filesystem(self, path: str) -> tuple[pafs.FileSystem, str]:
+        """A pyarrow filesystem that can open a file, and the file's path on it."""
+
+    def open(self, path: str) -> pa.NativeFile:
+        """Open a file to read from any position; FileNotFoundError if absent."""
+        filesystem, full = self.filesystem(path)
+        return filesystem.open_input_file(full)
 
 
 class LocalStorage(Storage):
@@ -146,9 +152,9 @@ class LocalStorage(Storage):
         """See `Storage.delete`."""
         (self.root / path).unlink(missing_ok=True)
 
-    def open(self, path: str) -> Any:
-        """See `Storage.open`."""
-        return str(self.root / path)
+    def filesystem(self, path: str) -> tuple[pafs.FileSystem, str]:
+        """See `Storage.filesystem`."""
+        return pafs.LocalFileSystem(), str(self.root / path)
 
     def _write_temporary(self, path: str, data: bytes) -> Path:
         target = self.root / path
@@ -214,9 +220,40 @@ class ObjectStorage(Storage):
         except FileNotFoundError:
             return
 
-    def open(self, path: str) -> Any:
-        """See `Storage.open`."""
-        return pa.PythonFile(_obstore().open_reader(self._store, path), mode="r")
+    def filesystem(self, path: str) -> tuple[pafs.FileSystem, str]:
+        """See `Storage.filesystem`."""
+        return pafs.PyFileSystem(_Handler(self._store)), path
+
+
+class _Handler(pafs.FileSystemHandler):
+    """Opens files of an object store for pyarrow; everything else is done through `ObjectStorage`."""
+
+    def __init__(self, store: Any) -> None:
+        self.store = store
+
+    def get_type_name(self) -> str:
+        return "obstore"
+
+    def open_input_file(self, path: str) -> pa.NativeFile:
+        return pa.PythonFile(_obstore().open_reader(self.store, path), mode="r")
+
+    def open_input_stream(self, path: str) -> pa.NativeFile:
+        return self.open_input_file(path)
+
+    def get_file_info(self, paths: list[str]) -> list[pafs.FileInfo]:
+        return [pafs.FileInfo(p, pafs.FileType.File, size=_obstore().head(self.store, p)["size"]) for p in paths]
+
+    def get_file_info_selector(self, selector: Any) -> list[pafs.FileInfo]:
+        raise NotImplementedError
+
+    def normalize_path(self, path: str) -> str:
+        return path
+
+    def _refuse(self, *_: Any, **__: Any) -> Any:
+        raise NotImplementedError("files of a table are written by the table's storage")
+
+    create_dir = delete_dir = delete_dir_contents = delete_root_dir_contents = delete_file = _refuse
+    move = copy_file = open_output_stream = open_append_stream = _refuse
 
 
 def open_storage(uri: str | os.PathLike[str], options: Mapping[str, str] | None = None) -> Storage:

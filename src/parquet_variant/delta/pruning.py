@@ -1,0 +1,398 @@
+"""Which files of a snapshot may hold a match: partition values and statistics of the log, before any file is opened.
+
+Owns facts about columns as arrays, one entry a file, and the three-valued reasoning over them; it is the columnar twin
+of `parquet.prune`, with the same meaning (a property test holds them equal), since a table may have a million files.
+What is not known never prunes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from parquet_variant.array.variant_array import VariantArray
+from parquet_variant.delta.partitions import partition_array
+from parquet_variant.delta.schema import VARIANT, Field
+from parquet_variant.delta.snapshot import Snapshot
+from parquet_variant.delta.stats_table import StatsTable, read_stats
+from parquet_variant.delta.variant_stats import decode_bounds_array
+from parquet_variant.functions.try_variant_get import try_variant_get
+from parquet_variant.parquet.predicate import And, Compare, Constant, IsNull, Like, Not, Or, Predicate, columns_of
+from parquet_variant.parquet.selection import Selected
+from parquet_variant.path import VariantPath
+from parquet_variant.shredding.statistics import upper_text
+from parquet_variant.types import TYPE_OF_ID, BasicType, VariantType
+
+__all__ = ["FileFacts", "Pruned", "may_match_files", "prune_files"]
+
+Mask = npt.NDArray[np.bool_]
+# Writers may cut timestamps to milliseconds; then the true maximum is up to this much later.
+_CUT = timedelta(microseconds=999)
+_EXACT = {
+    VariantType.INT8, VariantType.INT16, VariantType.INT32, VariantType.INT64,
+    VariantType.DECIMAL4, VariantType.DECIMAL8, VariantType.DECIMAL16,
+}  # fmt: skip
+_DECIMALS = {VariantType.DECIMAL4, VariantType.DECIMAL8, VariantType.DECIMAL16}
+
+
+@dataclass(frozen=True)
+class FileFacts:
+    """What is known of one column in each file.
+
+    Parameters
+    ----------
+    lower, upper
+        Bounds, null where unknown; doubles for float columns. None if unknown everywhere.
+    may_be_null, may_be_value
+        Whether a row may be null, or anything else.
+    may_be_nan
+        Whether a NaN may be there that the bounds do not show.
+    """
+
+    files: int
+    lower: pa.Array | None = None
+    upper: pa.Array | None = None
+    may_be_null: Mask | None = None
+    may_be_value: Mask | None = None
+    may_be_nan: bool = True
+
+
+@dataclass(frozen=True)
+class Pruned:
+    """The files that are left.
+
+    Parameters
+    ----------
+    files
+        Rows of `Snapshot.files`.
+    total, by_partition, by_statistics
+        How many there were, and how many went for which reason.
+    """
+
+    files: pa.Table
+    total: int
+    by_partition: int = 0
+    by_statistics: int = 0
+
+
+def prune_files(
+    current: Snapshot, predicate: Predicate | None, selection: Mapping[str, Selected], place: tuple[str, ...] | None
+) -> Pruned:
+    """The files of a snapshot that may hold a match.
+
+    Parameters
+    ----------
+    current
+        The table.
+    predicate
+        A bound predicate, or None.
+    selection
+        The columns that the predicate may name.
+    place
+        Where the variant column is, as logical names; None if there is none.
+
+    Returns
+    -------
+    Pruned
+    """
+    total = current.num_files
+    if predicate is None or not total:
+        return Pruned(current.files, total)
+    names = columns_of(predicate)
+    partitions = {n for n in names if _partition_field(current, selection[n]) is not None}
+    facts = {name: _partition_facts(current, selection[name]) for name in partitions}
+    kept = may_match_files(predicate, facts, total)
+    by_partition = int(total - kept.sum())
+    files = current.files.filter(pa.array(kept)) if by_partition else current.files
+    others = names - partitions
+    if not others or not len(files):
+        return Pruned(files, total, by_partition)
+    more = _Statistics(current, files, place, {n: selection[n] for n in others}).facts()
+    left = {name: _subset(known, kept) for name, known in facts.items()}
+    mask = may_match_files(predicate, left | more, len(files))
+    return Pruned(files.filter(pa.array(mask)), total, by_partition, int(len(files) - mask.sum()))
+
+
+def may_match_files(predicate: Predicate, facts: Mapping[str, FileFacts], files: int) -> Mask:
+    """For each file, whether some row may satisfy the predicate; False only if it is certain that none does.
+
+    Parameters
+    ----------
+    predicate
+        A bound predicate.
+    facts
+        What is known of columns, by name; of others nothing is.
+    files
+        How many files there are.
+    """
+    return _possible(predicate, facts, files)[0]
+
+
+def _possible(predicate: Predicate, facts: Mapping[str, FileFacts], files: int) -> tuple[Mask, Mask]:
+    """Whether the predicate may be true for some row of a file, and whether it may be false for some row."""
+    if isinstance(predicate, Not):
+        maybe, maybe_not = _possible(predicate.part, facts, files)
+        return maybe_not, maybe
+    if isinstance(predicate, (And, Or)):
+        parts = [_possible(part, facts, files) for part in predicate.parts]
+        every = [np.logical_and.reduce([part[side] for part in parts]) for side in (0, 1)]
+        some = [np.logical_or.reduce([part[side] for part in parts]) for side in (0, 1)]
+        return (every[0], some[1]) if isinstance(predicate, And) else (some[0], every[1])
+    known = facts.get(predicate.column, FileFacts(files))
+    yes = np.ones(files, dtype=bool)
+    value = yes if known.may_be_value is None else known.may_be_value
+    if isinstance(predicate, IsNull):
+        return (yes if known.may_be_null is None else known.may_be_null), value
+    if isinstance(predicate, Constant):
+        return value & (predicate.answer is True), value & (predicate.answer is False)
+    maybe, maybe_not = _like(predicate, known, yes) if isinstance(predicate, Like) else _compare(predicate, known, yes)
+    return maybe & value, maybe_not & value
+
+
+def _compare(compare: Compare, known: FileFacts, yes: Mask) -> tuple[Mask, Mask]:
+    literal = compare.literal
+    floating = pa.types.is_floating(literal.type)
+    if floating and math.isnan(literal.as_py()):
+        return yes, yes
+    nan = floating and known.may_be_nan
+    below = _test("less", known.lower, literal, yes)
+    above = _test("greater", known.upper, literal, yes) | nan
+    equal = _test("less_equal", known.lower, literal, yes) & _test("greater_equal", known.upper, literal, yes)
+    possible = {
+        "=": (equal, below | above),
+        "<>": (below | above, equal),
+        "<": (below, above | equal),
+        "<=": (below | equal, above),
+        ">": (above, below | equal),
+        ">=": (above | equal, below),
+    }
+    return possible[compare.op]
+
+
+def _like(like: Like, known: FileFacts, yes: Mask) -> tuple[Mask, Mask]:
+    prefix = like.prefix
+    maybe = _test("greater_equal", known.upper, pa.scalar(prefix), yes)
+    # Every text that starts with the prefix is below the next text that does not.
+    end = upper_text(prefix + "\x00", len(prefix)) if prefix else None
+    if end is not None:
+        maybe = maybe & _test("less", known.lower, pa.scalar(end), yes)
+    return maybe, yes
+
+
+def _test(name: str, bounds: pa.Array | None, literal: pa.Scalar, yes: Mask) -> Mask:
+    if bounds is None:
+        return yes
+    kind = bounds.type
+    if kind == pa.uuid():
+        bounds, literal = bounds.cast(pa.binary(16)), literal.cast(pa.binary(16))
+    elif pa.types.is_string(kind) or pa.types.is_large_string(kind):
+        literal = literal.cast(kind)
+    answer = pc.fill_null(pc.call_function(name, [bounds, literal]), True)
+    return np.asarray(answer)
+
+
+class _Statistics:
+    """Facts about columns from the statistics of some files."""
+
+    def __init__(
+        self, current: Snapshot, files: pa.Table, place: tuple[str, ...] | None, wanted: Mapping[str, Selected]
+    ) -> None:
+        self.files, self.wanted, self.count = files, wanted, len(files)
+        self.fields = {name: current.schema.get(each.column or each.name) for name, each in wanted.items()}
+        self.place = None if place is None else _physical(current, place)
+        places: list[tuple[str, ...]] = [(f.physical_name,) for f in self.fields.values() if f is not None]
+        places += [self.place] if self.place is not None else []
+        self.stats = read_stats(files, current.schema, places)
+        self._bounds: dict[str, list[VariantArray]] = {}
+
+    def facts(self) -> dict[str, FileFacts]:
+        found = {}
+        for name, each in self.wanted.items():
+            field = self.fields[name]
+            if each.path is not None:
+                found[name] = self._path_facts(each)
+            elif field is not None:
+                found[name] = self._column_facts(field, each)
+        return found
+
+    def _column_facts(self, field: Field, each: Selected) -> FileFacts:
+        place = (field.physical_name,)
+        null, value = self._nulls(place)
+        lower = upper = None
+        if each.type is not None and field.type != VARIANT:
+            lower, upper = _get(self.stats, "minValues", place), _get(self.stats, "maxValues", place)
+        if upper is not None and pa.types.is_timestamp(upper.type):
+            upper = pc.add_checked(upper, pa.scalar(_CUT, pa.duration("us")))
+        if lower is not None and each.type is not None and pa.types.is_floating(each.type):
+            lower, upper = lower.cast(pa.float64()), None if upper is None else upper.cast(pa.float64())
+        return FileFacts(self.count, lower, upper, null, value)
+
+    def _path_facts(self, each: Selected) -> FileFacts:
+        assert each.path is not None and self.place is not None
+        _, value = self._nulls(self.place)
+        if each.type is None or pa.types.is_nested(each.type) or not _names_only(each.path):
+            return FileFacts(self.count, may_be_value=value)
+        lower = self._typed("minValues", each.path, each.type)
+        upper = self._typed("maxValues", each.path, each.type)
+        if pa.types.is_floating(each.type):
+            return FileFacts(self.count, lower.cast(pa.float64()), upper.cast(pa.float64()), None, value, False)
+        if pa.types.is_timestamp(each.type):
+            upper = pc.add_checked(upper, pa.scalar(_CUT, pa.duration("us")).cast(pa.duration(each.type.unit)))
+        if not (pa.types.is_string(each.type) or pa.types.is_large_string(each.type)):
+            # A cast that fails makes a null; one that holds for both bounds holds for all between. Texts need none.
+            both = pc.and_(lower.is_valid(), upper.is_valid())
+            lower = pc.if_else(both, lower, pa.scalar(None, lower.type))
+            upper = pc.if_else(both, upper, pa.scalar(None, upper.type))
+        return FileFacts(self.count, lower, upper, None, value, False)
+
+    def _nulls(self, place: tuple[str, ...]) -> tuple[Mask | None, Mask | None]:
+        nulls = _get(self.stats, "nullCount", place)
+        if nulls is None:
+            return None, None
+        rows = _one_chunk(self.stats.num_records)
+        null = np.asarray(pc.fill_null(pc.not_equal(nulls, 0), True))
+        value = np.asarray(pc.fill_null(pc.not_equal(nulls, rows), True))
+        return null, value
+
+    def _variants(self, kind: str) -> list[VariantArray]:
+        """The bounds of the variant column: those of the log's JSON, then those of checkpoints."""
+        if kind not in self._bounds:
+            assert self.place is not None
+            texts = _get(self.stats, kind, self.place)
+            found = []
+            if texts is not None:
+                found.append(VariantArray.from_storage(decode_bounds_array(texts)))
+            parsed = self.stats.parsed_variant(kind, self.place)
+            if parsed is not None:
+                found.append(VariantArray.from_storage(parsed).to_unshredded())
+            self._bounds[kind] = found
+        return self._bounds[kind]
+
+    def _typed(self, kind: str, path: VariantPath, target: pa.DataType) -> pa.Array:
+        """The bound of a path as the target type; null where there is none, or where the cast may change the order."""
+        answer = pa.nulls(self.count, target)
+        for bounds in self._variants(kind):
+            at_path = try_variant_get(bounds, VariantPath((str(path),)), "variant")
+            kept = at_path.storage
+            keep = _order_kept(kept, target)
+            typed = try_variant_get(at_path, "$", target)
+            typed = pc.if_else(pa.array(keep), typed, pa.scalar(None, typed.type)).cast(target)
+            answer = pc.if_else(answer.is_null(), typed, answer)
+        return answer
+
+
+def _order_kept(storage: pa.StructArray, target: pa.DataType) -> Mask:
+    """Where a scalar's cast to the target never puts a smaller value above a larger one."""
+    values = storage.field("value").cast(pa.large_binary())
+    first, second = _leading_bytes(values)
+    keep = _headers(_sources(target))[first]
+    if pa.types.is_decimal(target) or pa.types.is_integer(target):
+        scale = target.scale if pa.types.is_decimal(target) else 0
+        keep &= ~_headers(_DECIMALS)[first] | (second <= scale)
+    return keep & np.asarray(pc.and_(storage.is_valid(), values.is_valid()))
+
+
+def _headers(kinds: Collection[VariantType]) -> Mask:
+    """For each possible first byte of a value, whether it begins one of some scalar types."""
+    found = np.zeros(256, dtype=bool)
+    for number, info in TYPE_OF_ID.items():
+        found[number << 2 | BasicType.PRIMITIVE] = info.type in kinds
+    found[BasicType.SHORT_STRING :: 4] = VariantType.STRING in kinds
+    return found
+
+
+def _sources(target: pa.DataType) -> set[VariantType]:
+    """The Variant types whose order a cast to the target keeps, and which it does not round unless to a float."""
+    t = pa.types
+    if t.is_float64(target):
+        return _EXACT | {VariantType.FLOAT, VariantType.DOUBLE}
+    if t.is_float32(target):
+        return _EXACT | {VariantType.FLOAT}
+    if t.is_integer(target) or t.is_decimal(target):
+        return _EXACT
+    if t.is_string(target) or t.is_large_string(target):
+        return {VariantType.STRING}
+    return {info.type for info in TYPE_OF_ID.values() if info.arrow == target and info.type != VariantType.BINARY}
+
+
+def _leading_bytes(values: pa.Array) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint8]]:
+    offsets = np.frombuffer(values.buffers()[1], dtype=np.int64)[values.offset : values.offset + len(values) + 1]
+    data = np.frombuffer(values.buffers()[2] or b"", dtype=np.uint8)
+    found = []
+    for k in range(2):
+        at = offsets[:-1] + k
+        inside = at < offsets[1:]
+        byte = np.zeros(len(values), dtype=np.uint8)
+        byte[inside] = data[at[inside]]
+        found.append(byte)
+    return found[0], found[1]
+
+
+def _names_only(path: VariantPath) -> bool:
+    return all(isinstance(segment, str) for segment in path.segments)
+
+
+def _get(stats: StatsTable, kind: str, place: tuple[str, ...]) -> pa.Array | None:
+    try:
+        return _one_chunk(stats.get(kind, place))
+    except (KeyError, pa.ArrowException):
+        return None
+
+
+def _one_chunk(column: Any) -> pa.Array:
+    if not isinstance(column, pa.ChunkedArray):
+        return column
+    if column.num_chunks == 1:
+        return column.chunk(0)
+    return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
+
+
+def _subset(known: FileFacts, kept: Mask) -> FileFacts:
+    mask = pa.array(kept)
+    return FileFacts(
+        int(kept.sum()),
+        None if known.lower is None else known.lower.filter(mask),
+        None if known.upper is None else known.upper.filter(mask),
+        None if known.may_be_null is None else known.may_be_null[kept],
+        None if known.may_be_value is None else known.may_be_value[kept],
+        known.may_be_nan,
+    )
+
+
+def _partition_field(current: Snapshot, each: Selected) -> Field | None:
+    if each.path is not None:
+        return None
+    field = current.schema.get(each.column or each.name)
+    names = {name.lower() for name in current.partition_columns}
+    return field if field is not None and field.name.lower() in names else None
+
+
+def _partition_facts(current: Snapshot, each: Selected) -> FileFacts:
+    field = _partition_field(current, each)
+    assert field is not None
+    texts = _one_chunk(pc.map_lookup(current.files["partitionValues"], field.physical_name, "first"))
+    encoded = texts.dictionary_encode()
+    distinct = [partition_array(text, field.type, 1) for text in encoded.dictionary.to_pylist()]
+    kind = partition_array(None, field.type, 0).type
+    values = (pa.concat_arrays(distinct) if distinct else pa.array([], kind)).take(encoded.indices)
+    null = np.asarray(values.is_null())
+    bounds = values.cast(pa.float64()) if pa.types.is_floating(kind) else values
+    return FileFacts(len(texts), bounds, bounds, null, ~null)
+
+
+def _physical(current: Snapshot, place: tuple[str, ...]) -> tuple[str, ...]:
+    found: list[str] = []
+    struct: Any = current.schema
+    for name in place:
+        field = struct.get(name)
+        found.append(field.physical_name)
+        struct = field.type
+    return tuple(found)

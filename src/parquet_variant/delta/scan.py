@@ -1,0 +1,513 @@
+"""Typed columns out of a table's variants: files pruned by the log, then row groups, then leaf columns.
+
+Owns the query over a table: pruning, deletion vectors, partition columns, column mapping. Leaves a single file to
+`parquet.scan`, which files to open to `pruning`, and casts to `functions`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from functools import cached_property
+from typing import Any
+
+import pyarrow as pa
+
+from parquet_variant.array.variant_array import EXTENSION_METADATA
+from parquet_variant.delta.deletion_vector import relative_path
+from parquet_variant.delta.partitions import partition_array
+from parquet_variant.delta.pruning import Pruned, prune_files
+from parquet_variant.delta.read import live_rows
+from parquet_variant.delta.schema import VARIANT, Field, StructType, arrow_type, variant_paths
+from parquet_variant.delta.snapshot import Snapshot, snapshot
+from parquet_variant.delta.storage import open_storage
+from parquet_variant.encoding.cast.targets import VARIANT_STORAGE
+from parquet_variant.errors import DeltaError
+from parquet_variant.parquet.columns import find_variants
+from parquet_variant.parquet.files import ParquetSource, open_file
+from parquet_variant.parquet.predicate import And, Predicate, all_of, bind, columns_of, evaluate
+from parquet_variant.parquet.predicate_text import parse_predicate
+from parquet_variant.parquet.scan import Scan
+from parquet_variant.parquet.scan_report import ScanReport
+from parquet_variant.parquet.selection import Selected, read_selection
+
+__all__ = ["DeltaScan", "DeltaScanReport", "DeltaScanTask", "extract", "scan"]
+
+
+@dataclass(frozen=True, slots=True)
+class DeltaScanTask:
+    """Some files of a table at a version; small enough to send to another process.
+
+    Parameters
+    ----------
+    files
+        Their rows in `Snapshot.files`: path, partition values, deletion vector, size.
+    rows
+        Their rows by the log, deleted ones included; 0 where it does not tell.
+    bytes
+        Their size.
+    """
+
+    files: tuple[Mapping[str, Any], ...]
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class DeltaScanReport:
+    """What a scan of a table reads, of how much.
+
+    Parameters
+    ----------
+    version
+        The table's version.
+    files_total, files_by_partition, files_by_statistics
+        Files of the version, and how many of them partition values and statistics of the log ruled out, before any
+        file was opened.
+    inside
+        The files that are left: row groups, columns and bytes.
+    """
+
+    version: int
+    files_total: int
+    files_by_partition: int
+    files_by_statistics: int
+    inside: ScanReport
+
+    @property
+    def files_pruned(self) -> int:
+        """Files that are not opened."""
+        return self.files_by_partition + self.files_by_statistics
+
+    def to_dict(self) -> dict[str, Any]:
+        """The report for machines."""
+        return {
+            "version": self.version,
+            "files_total": self.files_total,
+            "files_pruned": self.files_pruned,
+            "files_by_partition": self.files_by_partition,
+            "files_by_statistics": self.files_by_statistics,
+            "inside": self.inside.to_dict(),
+        }
+
+    def __str__(self) -> str:
+        return (
+            f"version     {self.version}\n"
+            f"files       {self.files_total - self.files_pruned:,} of {self.files_total:,} opened; pruned by partition "
+            f"values {self.files_by_partition:,}, by statistics of the log {self.files_by_statistics:,}\n"
+            f"in them:\n{self.inside}"
+        )
+
+
+@dataclass(frozen=True)
+class DeltaScan:
+    """A query over a table: made by `scan`, it reads nothing but the log until asked for rows.
+
+    Parameters
+    ----------
+    current
+        The table.
+    selection, hidden
+        The output columns, and those that only the filter looks at.
+    predicate
+        The bound filter, or None.
+    place
+        Where the variant column is, as logical names; None if no path is asked for.
+    skipping
+        Whether statistics are used, of the log and of files.
+    zone
+        The session time zone of casts.
+    """
+
+    current: Snapshot
+    selection: tuple[Selected, ...]
+    hidden: tuple[Selected, ...] = ()
+    predicate: Predicate | None = None
+    place: tuple[str, ...] | None = None
+    skipping: bool = True
+    zone: str = "UTC"
+    _bytes_read: list[int] = field(default_factory=lambda: [0], repr=False, compare=False)
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The Arrow schema of the answer; a Variant is a struct that names its extension."""
+        return pa.schema([_field(each) for each in self.selection])
+
+    @property
+    def bytes_read(self) -> int:
+        """Compressed bytes of the column chunks that this scan has read so far, in this process."""
+        return self._bytes_read[0]
+
+    @cached_property
+    def pruned(self) -> Pruned:
+        """The files that are left, by the log alone."""
+        if not self.skipping:
+            return Pruned(self.current.files, self.current.num_files)
+        return prune_files(self.current, self.predicate, {each.name: each for each in self._all()}, self.place)
+
+    def explain(self) -> DeltaScanReport:
+        """What the scan would read, of how much; opens the footers of the files that are left."""
+        inside = ScanReport()
+        for row in self._rows():
+            report = self._inner(row)[0].explain()
+            inside = _sum(inside, report)
+        found = self.pruned
+        return DeltaScanReport(self.current.version, found.total, found.by_partition, found.by_statistics, inside)
+
+    def tasks(self, target_bytes: int = 128 << 20) -> list[DeltaScanTask]:
+        """The work in pieces of about `target_bytes` each, whole files; pruned files are in none of them."""
+        tasks: list[DeltaScanTask] = []
+        part: list[Mapping[str, Any]] = []
+        size = 0
+        for row in self._rows():
+            if part and size + row["size"] > target_bytes:
+                tasks.append(DeltaScanTask(tuple(part), size))
+                part, size = [], 0
+            part.append(row)
+            size += row["size"]
+        if part:
+            tasks.append(DeltaScanTask(tuple(part), size))
+        return tasks
+
+    def read(self, task: DeltaScanTask) -> Iterator[pa.Table]:
+        """The part of the answer that a task stands for."""
+        for row in task.files:
+            yield from self._read(row)
+
+    def batches(self) -> Iterator[pa.Table]:
+        """The answer in parts, each with at least one row."""
+        for row in self._rows():
+            yield from self._read(row)
+
+    def to_table(self) -> pa.Table:
+        """The whole answer."""
+        parts = list(self.batches())
+        return pa.concat_tables(parts) if parts else self.schema.empty_table()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Executors need the table's schema, not its files: those come with the task.
+        bare = replace(self.current, files=self.current.files.slice(0, 0), tombstones=self.current.files.slice(0, 0))
+        return _rebuild, (
+            _Bare(bare), self.selection, self.hidden, self.predicate, self.place, self.skipping, self.zone,
+        )  # fmt: skip
+
+    # ---- one file
+
+    def _all(self) -> tuple[Selected, ...]:
+        return (*self.selection, *self.hidden)
+
+    def _rows(self) -> Iterator[dict[str, Any]]:
+        wanted = self.pruned.files.select(["path", "partitionValues", "deletionVector", "size"])
+        for batch in wanted.to_batches(max_chunksize=1024):
+            for row in batch.to_pylist():
+                row["partitionValues"] = dict(row["partitionValues"] or ())
+                yield row
+
+    def _inner(self, row: Mapping[str, Any]) -> tuple[Scan, Predicate | None, dict[str, Any]]:
+        """The scan of one file, the part of the filter that it leaves, and the columns that are not in the file."""
+        path = relative_path(self.current.storage, row["path"])
+        filesystem, full = self.current.storage.filesystem(path)
+        source = ParquetSource(full, filesystem, row["size"])
+        inside, outside = self._split(source, row)
+        names = {each.name for each in inside}
+        # Deleted rows are counted by position, so that no row may be left out before they are.
+        positions = row["deletionVector"] is not None
+        pushed, left = _split_predicate(self.predicate, names)
+        if positions:
+            pushed, left = None, self.predicate
+        scan = Scan(
+            sources=(source,),
+            selection=tuple(inside),
+            predicate=pushed,
+            column=None if self.place is None else ".".join(self._physical_place()),
+            skipping=self.skipping and not positions,
+            zone=self.zone,
+        )
+        return scan, left, outside
+
+    def _split(self, source: ParquetSource, row: Mapping[str, Any]) -> tuple[list[Selected], dict[str, Any]]:
+        """The columns to read from the file, by their names there; and the others: a type and a partition text."""
+        partitions = {name.lower() for name in self.current.partition_columns}
+        inside: list[Selected] = []
+        outside: dict[str, Any] = {}
+        present = _columns_of(source, self.current.column_mapping == "id")
+        for each in self._all():
+            if each.path is not None:
+                if self._has_variant(source):
+                    inside.append(each)
+                else:
+                    outside[each.name] = (_field(each).type, None, None)
+                continue
+            found = self.current.schema.get(each.column or each.name)
+            assert found is not None
+            if found.name.lower() in partitions:
+                text = row["partitionValues"].get(found.physical_name)
+                outside[each.name] = (_field(each).type, found.type, text)
+                continue
+            name = present.get(_key(found, self.current.column_mapping))
+            if name is None:
+                outside[each.name] = (_field(each).type, None, None)
+            else:
+                inside.append(replace(each, column=name))
+        return inside, outside
+
+    def _has_variant(self, source: ParquetSource) -> bool:
+        wanted = ".".join(self._physical_place())
+        with open_file(source) as file:
+            return any(wanted in (found.name, found.node.dotted) for found in find_variants(file.schema))
+
+    def _physical_place(self) -> tuple[str, ...]:
+        found: list[str] = []
+        struct: Any = self.current.schema
+        for name in self.place or ():
+            struct = struct.get(name)
+            found.append(struct.physical_name)
+            struct = struct.type
+        return tuple(found)
+
+    def _read(self, row: Mapping[str, Any]) -> Iterator[pa.Table]:
+        scan, left, outside = self._inner(row)
+        if scan.selection:
+            parts: Iterator[pa.Table] = scan.batches()
+        else:
+            with open_file(scan.sources[0]) as file:
+                parts = iter([pa.table({"": pa.nulls(file.metadata.num_rows)})])
+        start = 0
+        mask = None
+        for part in parts:
+            if row["deletionVector"] is not None:
+                if mask is None:
+                    with open_file(scan.sources[0]) as file:
+                        mask = live_rows(self.current, row["deletionVector"], file.metadata.num_rows)
+                live = pa.array(mask[start : start + len(part)])
+                start += len(part)
+                part = part.filter(live)
+            table = self._completed(part, outside)
+            if left is not None:
+                table = table.filter(evaluate(left, table))
+            table = table.select([each.name for each in self.selection])
+            if len(table):
+                yield table.cast(self.schema) if table.schema != self.schema else table
+        self._bytes_read[0] += scan.bytes_read
+
+    def _completed(self, part: pa.Table, outside: Mapping[str, Any]) -> pa.Table:
+        columns: dict[str, Any] = {}
+        for each in self._all():
+            if each.name in outside:
+                kind, delta_type, text = outside[each.name]
+                column = pa.nulls(len(part)) if delta_type is None else partition_array(text, delta_type, len(part))
+                columns[each.name] = column.cast(kind) if column.type != kind else column
+            else:
+                columns[each.name] = part[each.name]
+        return pa.table(columns, schema=pa.schema([_field(each) for each in self._all()]))
+
+
+def scan(
+    table: str | os.PathLike[str] | Snapshot,
+    columns: Mapping[str, Any] | Sequence[str],
+    where: Any = None,
+    *,
+    column: str | None = None,
+    version: int | None = None,
+    timestamp: int | str | datetime | None = None,
+    skipping: bool = True,
+    zone: str = "UTC",
+    storage_options: Mapping[str, str] | None = None,
+) -> DeltaScan:
+    """Plan a query by path over a table; files that cannot match are never opened.
+
+    Parameters
+    ----------
+    table
+        Path, URL or snapshot.
+    columns, where
+        As for `parquet.scan`: ``("$.path", "type")``, ``"$.path:type"``, ``"$.path"`` (a Variant), or the name of an
+        ordinary column, partition columns among them.
+    column
+        The variant column (dotted if it is inside of structs), if the table has several.
+    version, timestamp
+        Which version; by default the newest (see `snapshot`).
+    skipping
+        Use statistics, of the log and of files; the answer is the same without.
+    zone
+        The session time zone of casts.
+    storage_options
+        Configuration of the object store.
+
+    Returns
+    -------
+    DeltaScan
+
+    Raises
+    ------
+    DeltaError
+        As `snapshot`; ``"unknown-column"``.
+    PathError, PredicateError, SchemaError
+        If a path, the filter or a type cannot be read.
+    """
+    current = snapshot(table, version=version, timestamp=timestamp, storage_options=storage_options)
+    selection = read_selection(columns)
+    if not selection:
+        raise DeltaError("no columns are selected: name at least one", reason="no-columns")
+    predicate = _predicate(where)
+    names = {each.name for each in selection}
+    wanted = sorted(columns_of(predicate) - names) if predicate is not None else []
+    hidden = read_selection({name: name for name in wanted})
+    selection, hidden = _typed(current.schema, selection), _typed(current.schema, hidden)
+    both = (*selection, *hidden)
+    place = _variant_place(current, column) if any(each.path is not None for each in both) else None
+    if predicate is not None:
+        predicate = bind(predicate, {each.name: each.output for each in both})
+    return DeltaScan(current, selection, hidden, predicate, place, skipping, zone)
+
+
+def extract(
+    table: str | os.PathLike[str] | Snapshot,
+    columns: Mapping[str, Any] | Sequence[str],
+    where: Any = None,
+    *,
+    column: str | None = None,
+    version: int | None = None,
+    timestamp: int | str | datetime | None = None,
+    skipping: bool = True,
+    zone: str = "UTC",
+    storage_options: Mapping[str, str] | None = None,
+) -> pa.Table:
+    """Read paths of a table's variant column as typed Arrow columns.
+
+    Parameters, errors
+        As for `scan`.
+
+    Returns
+    -------
+    pyarrow.Table
+
+    Examples
+    --------
+    >>> import tempfile, parquet_variant as pv
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = pv.delta.write(folder, {"v": pv.parse_json(['{"mag": 5.5}', '{"mag": 1.5}'])})
+    ...     pv.delta.extract(folder, {"mag": ("$.mag", "double")}, "mag > 2").to_pydict()
+    {'mag': [5.5]}
+    """
+    query = scan(
+        table, columns, where, column=column, version=version, timestamp=timestamp, skipping=skipping, zone=zone,
+        storage_options=storage_options,
+    )  # fmt: skip
+    return query.to_table()
+
+
+@dataclass(frozen=True)
+class _Bare:
+    """A snapshot without files, as it is pickled: the storage is opened again where it arrives."""
+
+    snapshot: Snapshot
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        s = self.snapshot
+        return _open_bare, (
+            s.storage.uri, dict(s.storage.options), s.version, s.timestamp, s.protocol, s.metadata, s.files,
+        )  # fmt: skip
+
+
+def _open_bare(uri: str, options: dict[str, str], *parts: Any) -> _Bare:
+    version, timestamp, protocol, metadata, files = parts
+    storage = open_storage(uri, options)
+    return _Bare(Snapshot(storage, version, timestamp, protocol, metadata, {}, {}, files, files))
+
+
+def _rebuild(bare: _Bare, *parts: Any) -> DeltaScan:
+    return DeltaScan(bare.snapshot, *parts)
+
+
+def _predicate(where: Any) -> Predicate | None:
+    if where is None:
+        return None
+    if isinstance(where, str):
+        return parse_predicate(where)
+    return all_of(where if isinstance(where, list) else [where])
+
+
+def _typed(schema: StructType, selection: tuple[Selected, ...]) -> tuple[Selected, ...]:
+    """The selection with the types that the table's schema gives ordinary columns."""
+    found = []
+    for each in selection:
+        if each.path is None:
+            column = schema.get(each.column or each.name)
+            if column is None:
+                known = ", ".join(f.name for f in schema.fields)
+                raise DeltaError(
+                    f"the table has no column {each.column or each.name!r}: its columns are {known}",
+                    reason="unknown-column",
+                )
+            kind = None if column.type == VARIANT else arrow_type(column.type)
+            each = replace(each, type=kind, column=column.name)
+        found.append(each)
+    return tuple(found)
+
+
+def _variant_place(current: Snapshot, column: str | None) -> tuple[str, ...]:
+    places = [p for p in variant_paths(current.schema) if _reachable(current.schema, p)]
+    if column is None and len(places) == 1:
+        return places[0]
+    found = [p for p in places if ".".join(p) == column]
+    if not found:
+        names = ", ".join(".".join(p) for p in places) or "none"
+        asked = "no column was named" if column is None else f"{column!r} is not one of them"
+        raise DeltaError(f"variant columns are {names}, {asked}", reason="unknown-column")
+    return found[0]
+
+
+def _reachable(schema: StructType, place: tuple[str, ...]) -> bool:
+    """Whether a variant has one value a row: it does not lie in a list or map."""
+    kind: Any = schema
+    for name in place:
+        field_found = kind.get(name) if isinstance(kind, StructType) else None
+        if field_found is None:
+            return False
+        kind = field_found.type
+    return True
+
+
+def _split_predicate(predicate: Predicate | None, inside: set[str]) -> tuple[Predicate | None, Predicate | None]:
+    """The part of a filter that a file can answer alone, and the rest."""
+    if predicate is None:
+        return None, None
+    if columns_of(predicate) <= inside:
+        return predicate, None
+    if not isinstance(predicate, And):
+        return None, predicate
+    pushed = tuple(part for part in predicate.parts if columns_of(part) <= inside)
+    left = tuple(part for part in predicate.parts if not columns_of(part) <= inside)
+    return (And(pushed) if pushed else None), And(left)
+
+
+def _columns_of(source: ParquetSource, by_id: bool) -> dict[str, str]:
+    """The file's top-level columns: name in the file by name, or by field id."""
+    with open_file(source) as file:
+        arrow = file.reader.schema_arrow
+    if not by_id:
+        return {name: name for name in arrow.names}
+    return {(f.metadata or {}).get(b"PARQUET:field_id", b"").decode(): f.name for f in arrow}
+
+
+def _key(found: Field, mapping: str) -> str:
+    return str(found.field_id) if mapping == "id" else found.physical_name
+
+
+def _field(selected: Selected) -> pa.Field:
+    if selected.output is None:
+        return pa.field(selected.name, VARIANT_STORAGE, metadata=EXTENSION_METADATA)
+    return pa.field(selected.name, selected.output)
+
+
+def _sum(left: ScanReport, right: ScanReport) -> ScanReport:
+    found = ScanReport()
+    for name in ScanReport.__dataclass_fields__:
+        a, b = getattr(left, name), getattr(right, name)
+        if isinstance(a, dict):
+            setattr(found, name, {key: a.get(key, 0) + b.get(key, 0) for key in [*a, *(k for k in b if k not in a)]})
+        else:
+            setattr(found, name, max(a, b) if name == "columns_total" else a + b)
+    return found
