@@ -19,6 +19,13 @@ _OWNERS = {
     "try_parse_json": "functions.try_parse_json",
     "variant_get": "functions.variant_get",
     "try_variant_get": "functions.try_variant_get",
+    "schema_of_variant": "functions.schema_of_variant",
+    "schema_of_variant_agg": "functions.schema_of_variant_agg",
+    "variant_type": "functions.variant_type",
+    "is_variant_null": "functions.is_variant_null",
+    "get_variant_element": "functions.get_variant_element",
+    "get_variant_scalar": "functions.get_variant_scalar",
+    "VariantScalar": "functions.get_variant_scalar",
     "Variant": "encoding.variant",
     "VariantType": "types",
     "VariantError": "errors",
@@ -75,6 +82,13 @@ if TYPE_CHECKING:
     from parquet_variant.functions.try_variant_get import try_variant_get as try_variant_get
     from parquet_variant.functions.unshred_variant import unshred_variant as unshred_variant
     from parquet_variant.functions.variant_get import variant_get as variant_get
+    from parquet_variant.functions.schema_of_variant import schema_of_variant as schema_of_variant
+    from parquet_variant.functions.schema_of_variant_agg import schema_of_variant_agg as schema_of_variant_agg
+    from parquet_variant.functions.variant_type import variant_type as variant_type
+    from parquet_variant.functions.is_variant_null import is_variant_null as is_variant_null
+    from parquet_variant.functions.get_variant_element import get_variant_element as get_variant_element
+    from parquet_variant.functions.get_variant_scalar import get_variant_scalar as get_variant_scalar
+    from parquet_variant.functions.get_variant_scalar import VariantScalar as VariantScalar
     from parquet_variant.path import VariantPath as VariantPath
     from parquet_variant.schema.shredding_schema import ShreddingSchema as ShreddingSchema
     from parquet_variant.types import VariantType as VariantType

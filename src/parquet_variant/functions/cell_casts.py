@@ -26,7 +26,8 @@ from parquet_variant.encoding.scalars import encode_scalar
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import VariantError
 from parquet_variant.functions.column_casts import cast_column, gathered
-from parquet_variant.functions.located import Cells
+from parquet_variant.functions.located import Cells, Located
+from parquet_variant.functions.lossless import only_lossless
 from parquet_variant.kernels import get
 from parquet_variant.kernels.tape import ARRAY, OBJECT
 from parquet_variant.types import TYPE_OF_ID, PrimitiveId
@@ -49,11 +50,14 @@ class CastOptions(NamedTuple):
         Whether a value without such a cast is an error; otherwise it becomes null where it stands.
     path
         The path that the values were found at, for errors.
+    lossless
+        Whether only values count that are of the type already (`lossless`); all others become null.
     """
 
     zone: dt.tzinfo
     safe: bool
     path: str
+    lossless: bool = False
 
 
 def array_of_cells(cells: Cells, target: Target, options: CastOptions) -> pa.Array:
@@ -72,10 +76,14 @@ def array_of_cells(cells: Cells, target: Target, options: CastOptions) -> pa.Arr
     if pa.types.is_run_end_encoded(arrow):
         plain = array_of_cells(cells, target._replace(arrow=arrow.value_type), options)
         return pc.run_end_encode(plain, run_end_type=arrow.run_end_type)
-    if target.family == "list" and target.size < 0 and cells.located is not None:
-        array, done = _lists(cells, target, options)
+    if options.lossless:
+        cells = only_lossless(cells, target)
+    if target.family == "list" and cells.located is not None:
+        array, done = _lists(cells, cells.located, target, options)
     elif target.family == "struct" and target.names and cells.located is not None:
-        array, done = _structs(cells, target, options)
+        array, done = _structs(cells, cells.located, target, options)
+    elif target.family == "map" and cells.located is not None:
+        array, done = _maps(cells.located, target, options)
     else:
         array, done = cast_column(cells, target, options.zone)
     done = done | (cells.kinds == get.MISSING)
@@ -105,22 +113,41 @@ def list_array(offsets: Int64s, elements: pa.Array, valid: npt.NDArray[np.bool_]
     return lists.cast(pa.large_list(arrow.value_field)).cast(arrow)
 
 
-def _lists(cells: Cells, target: Target, options: CastOptions) -> tuple[pa.Array, npt.NDArray[np.bool_]]:
-    assert cells.located is not None
-    offsets, is_list, elements = cells.located.elements()
+def _lists(
+    cells: Cells, located: Located, target: Target, options: CastOptions
+) -> tuple[pa.Array, npt.NDArray[np.bool_]]:
+    offsets, is_list, elements = located.elements()
+    if target.size >= 0:
+        is_list &= np.diff(offsets) == target.size
+        chosen = np.flatnonzero(is_list)
+        _, _, elements = located.take(chosen).elements()
+        children = array_of_cells(elements.cells(), target.children[0], options)
+        lists = pa.FixedSizeListArray.from_arrays(children, type=target.arrow)
+        return lists.take(pa.array(np.cumsum(is_list) - 1, mask=~is_list)), is_list
     children = array_of_cells(elements.cells(), target.children[0], options)
     return list_array(offsets, children, is_list, target.arrow), is_list
 
 
-def _structs(cells: Cells, target: Target, options: CastOptions) -> tuple[pa.Array, npt.NDArray[np.bool_]]:
-    assert cells.located is not None
+def _structs(
+    cells: Cells, located: Located, target: Target, options: CastOptions
+) -> tuple[pa.Array, npt.NDArray[np.bool_]]:
     is_object = cells.kinds == OBJECT
     columns = [
-        array_of_cells(cells.located.key(name).cells(), child, options)
+        array_of_cells(located.key(name).cells(), child, options)
         for name, child in zip(target.names, target.children, strict=True)
     ]
     fields = [target.arrow.field(index) for index in range(len(columns))]
     return pa.StructArray.from_arrays(columns, fields=fields, mask=pa.array(~is_object)), is_object
+
+
+def _maps(located: Located, target: Target, options: CastOptions) -> tuple[pa.Array, npt.NDArray[np.bool_]]:
+    offsets, is_object, ids, values = located.fields()
+    keys = located.dictionaries.keys(values.metas, ids).cast(target.arrow.key_type)
+    items = array_of_cells(values.cells(), target.children[0], options)
+    maps = pa.MapArray.from_arrays(
+        pa.array(offsets.astype(np.int32)), keys, items, type=target.arrow, mask=pa.array(~is_object)
+    )
+    return maps, is_object
 
 
 # -- by the reference

@@ -34,6 +34,7 @@ def extract_path(
     *,
     safe: bool = True,
     zone: str = "UTC",
+    lossless: bool = False,
 ) -> pa.Array:
     """The values at a path of a storage struct, as an Arrow array.
 
@@ -52,6 +53,8 @@ def extract_path(
         Whether a value that has no such cast is an error; otherwise it becomes null.
     zone
         The session time zone of casts.
+    lossless
+        Whether to cast nothing: only values count that are of the type already (see `get_variant_element`).
 
     Returns
     -------
@@ -75,7 +78,7 @@ def extract_path(
     [2, None, None]
     """
     parsed = VariantPath.parse(path)
-    finish = _Typed(target_of(target), CastOptions(zone_of(zone), safe, str(parsed)))
+    finish = _Typed(target_of(target), CastOptions(zone_of(zone), safe, str(parsed), lossless))
     return follow(Group.of_storage(final_storage(storage)), parsed.segments, finish)
 
 

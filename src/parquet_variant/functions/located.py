@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from parquet_variant.array.parts import BinaryParts, MetadataParts, binary_parts, metadata_parts, valid_bytes
+from parquet_variant.encoding.metadata import decode_metadata
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import MalformedVariantError, VariantError
 from parquet_variant.kernels import get
@@ -51,9 +53,33 @@ class Dictionaries:
             get.resolve_key(self.parts.offsets, self.parts.address, address_of(name), len(key), found)
         return found
 
+    @cached_property
+    def names(self) -> list[list[str]]:
+        """The names of each metadata, by id; none for a malformed one."""
+        return [_names(metadata) for metadata in self.array.to_pylist()]
+
+    @cached_property
+    def sizes(self) -> Int64s:
+        """The number of names of each metadata."""
+        return np.array([len(names) for names in self.names], np.int64)
+
+    def keys(self, metas: npt.NDArray[np.int32], ids: Int64s) -> pa.Array:
+        """The names of some ids."""
+        bases = np.zeros(len(self.sizes) + 1, np.int64)
+        np.cumsum(self.sizes, out=bases[1:])
+        table = pa.array([name for names in self.names for name in names], pa.string())
+        return table.take(pa.array(bases[metas] + ids))
+
     def metadata(self, index: int) -> bytes:
         """The bytes of one metadata; empty for the index of a null."""
         return bytes(self.array[index].as_py()) if index >= 0 else b""
+
+
+def _names(metadata: bytes) -> list[str]:
+    try:
+        return decode_metadata(metadata)
+    except MalformedVariantError:
+        return []
 
 
 @dataclass(frozen=True, eq=False)
@@ -199,7 +225,30 @@ class Located:
         np.cumsum(np.maximum(counts, 0), out=offsets[1:])
         starts, stops, parents = (np.empty(int(offsets[-1]), np.int64) for _ in range(3))
         self._refuse(get.find_elements(self.starts, self.stops, offsets, starts, stops, parents))
-        elements = replace(
+        return offsets, counts >= 0, self._below(starts, stops, parents)
+
+    def fields(self) -> tuple[Int64s, npt.NDArray[np.bool_], Int64s, Located]:
+        """Offsets of each object's fields, which entries are objects, each field's id in its metadata, and its value.
+
+        Raises
+        ------
+        MalformedVariantError
+            If an object is malformed.
+        """
+        counts = np.empty(len(self), np.int64)
+        self._refuse(get.count_fields(self.starts, self.stops, counts))
+        offsets = np.zeros(len(self) + 1, np.int64)
+        np.cumsum(np.maximum(counts, 0), out=offsets[1:])
+        starts, stops, parents, ids = (np.empty(int(offsets[-1]), np.int64) for _ in range(4))
+        self._refuse(
+            get.find_fields(
+                self.starts, self.stops, self.metas, offsets, self.dictionaries.sizes, starts, stops, parents, ids
+            )
+        )
+        return offsets, counts >= 0, ids, self._below(starts, stops, parents)
+
+    def _below(self, starts: Int64s, stops: Int64s, parents: Int64s) -> Located:
+        return replace(
             self,
             starts=starts,
             stops=stops,
@@ -207,7 +256,6 @@ class Located:
             rows=parents if self.rows is None else self.rows[parents],
             root=self.root or self,
         )
-        return offsets, counts >= 0, elements
 
     def take(self, positions: Int64s) -> Located:
         """Some of the entries."""

@@ -20,7 +20,9 @@ __all__ = [
     "MALFORMED",
     "MISSING",
     "count_elements",
+    "count_fields",
     "find_elements",
+    "find_fields",
     "find_index",
     "find_key",
     "measure",
@@ -251,6 +253,50 @@ def find_elements(starts, stops, offsets, out_starts, out_stops, out_parents):
             out_starts[at + j] = child
             out_stops[at + j] = end
             out_parents[at + j] = i
+    return -1
+
+
+@njit
+def count_fields(starts, stops, counts):
+    """The number of fields of each object; -1 for anything else. Returns the first malformed position, or -1."""
+    for i in range(len(starts)):
+        counts[i] = -1
+        if starts[i] < 0:
+            return i
+        if starts[i] > 0:
+            count = _container(starts[i], stops[i], 2)[0]
+            if count == -2:
+                return i
+            counts[i] = count
+    return -1
+
+
+@njit
+def find_fields(starts, stops, metas, offsets, sizes, out_starts, out_stops, out_parents, out_ids):
+    """Every field of each object, with its dictionary id. Returns the first malformed position, or -1.
+
+    ``sizes`` is the number of names of each metadata.
+    """
+    for i in range(len(starts)):
+        at = offsets[i]
+        if offsets[i + 1] == at:
+            continue
+        count, ids_at, id_size, offsets_at, offset_size, values_at, end = _container(starts[i], stops[i], 2)
+        names = sizes[metas[i]] if metas[i] >= 0 else 0
+        room = end - values_at
+        for j in range(count):
+            child = values_at + load_uint(offsets_at + j * offset_size, offset_size)
+            if child >= end:
+                return i
+            child_end = value_end(child, end)
+            room -= child_end - child
+            field_id = load_uint(ids_at + j * id_size, id_size)
+            if child_end < 0 or room < 0 or field_id >= names:
+                return i
+            out_starts[at + j] = child
+            out_stops[at + j] = end
+            out_parents[at + j] = i
+            out_ids[at + j] = field_id
     return -1
 
 

@@ -1,0 +1,189 @@
+"""The type of a value as Spark's ``schema_of_variant`` tells it, and how two types become one.
+
+Owns the types (`SparkType`), their merging and their text. Leaves columns to `functions.schema_of_variant_agg`.
+
+Exact numbers merge to the decimal that holds both, or to DOUBLE where it would have over 38 digits; a type that fits no
+other merges to VARIANT. Merging is commutative and associative, so that the order of rows does not matter.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import reduce
+
+from parquet_variant.encoding.scalars import MAX_DIGITS, read_scalar
+from parquet_variant.encoding.variant import Variant
+from parquet_variant.types import DECIMAL_TYPES, TYPES, VariantType
+
+__all__ = ["VOID", "SparkType", "decimal_type", "merge_all", "merged", "object_type", "scalar_type", "schema_of"]
+
+_PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+# A BIGINT among decimals counts as this many digits.
+_BIGINT_DIGITS = 20
+_OURS = {
+    VariantType.TIME: "TIME",
+    VariantType.TIMESTAMP_NANOS: "TIMESTAMP_NANOS",
+    VariantType.TIMESTAMP_NTZ_NANOS: "TIMESTAMP_NTZ_NANOS",
+    VariantType.UUID: "UUID",
+}
+# Each holds those before it, as Spark widens them.
+_DATETIMES = ("DATE", "TIMESTAMP_NTZ", "TIMESTAMP_NTZ_NANOS", "TIMESTAMP", "TIMESTAMP_NANOS")
+
+
+@dataclass(frozen=True, slots=True)
+class SparkType:
+    """A type.
+
+    Parameters
+    ----------
+    name
+        Spark's name: ``BIGINT``, ``DECIMAL``, ``ARRAY``, ``OBJECT``, ``VOID``, ``VARIANT``, …
+    whole, scale
+        Of a decimal: digits before and after the point.
+    element
+        Of an array.
+    fields
+        Of an object, in the order of their names.
+    """
+
+    name: str
+    whole: int = 0
+    scale: int = 0
+    element: SparkType | None = None
+    fields: tuple[tuple[str, SparkType], ...] = ()
+
+    def __str__(self) -> str:
+        if self.name == "DECIMAL":
+            return f"DECIMAL({self.whole + self.scale},{self.scale})"
+        if self.name == "ARRAY":
+            return f"ARRAY<{self.element}>"
+        if self.name == "OBJECT":
+            return f"OBJECT<{', '.join(f'{_quoted(name)}: {field}' for name, field in self.fields)}>"
+        return self.name
+
+
+VOID = SparkType("VOID")
+_VARIANT = SparkType("VARIANT")
+_DOUBLE = SparkType("DOUBLE")
+
+
+def _quoted(name: str) -> str:
+    return name if _PLAIN_NAME.fullmatch(name) else "`" + name.replace("`", "``") + "`"
+
+
+def object_type(fields: dict[str, SparkType]) -> SparkType:
+    """The type of an object; fields in Spark's order, which is that of UTF-16."""
+    in_order = sorted(fields.items(), key=lambda item: item[0].encode("utf-16-be", "surrogatepass"))
+    return SparkType("OBJECT", fields=tuple(in_order))
+
+
+def decimal_type(unscaled: int, scale: int) -> SparkType:
+    """The narrowest decimal for a number, zeros at the end of its fraction left out.
+
+    Examples
+    --------
+    >>> str(decimal_type(12300, 2)), str(decimal_type(1, 9))
+    ('DECIMAL(3,0)', 'DECIMAL(9,9)')
+    """
+    while scale and unscaled % 10 == 0:
+        unscaled, scale = unscaled // 10, scale - 1
+    digits = max(len(str(abs(unscaled))), scale)
+    return SparkType("DECIMAL", whole=digits - scale, scale=scale)
+
+
+def scalar_type(kind: VariantType) -> SparkType:
+    """The type of a scalar that is not a decimal."""
+    return SparkType(_OURS.get(kind) or TYPES[kind].spark or "VARIANT")
+
+
+def schema_of(variant: Variant) -> SparkType:
+    """The type of a value.
+
+    Raises
+    ------
+    MalformedVariantError
+        If the bytes are malformed.
+
+    Examples
+    --------
+    >>> str(schema_of(Variant.from_python({"a": [1, 2.5], "b c": None})))
+    'OBJECT<a: ARRAY<DOUBLE>, `b c`: VOID>'
+    """
+    # An open container: the types of its children, by key for an object. Iterative, as values may be deep.
+    pending: list[tuple[Variant, list[tuple[str, Variant]], dict[str, SparkType]]] = []
+    done: SparkType | None = None
+    current: Variant | None = variant
+    while True:
+        if current is not None:
+            kind = current.type
+            if kind in (VariantType.OBJECT, VariantType.ARRAY):
+                children = current.items() if kind == VariantType.OBJECT else [("", element) for element in current]
+                pending.append((current, children[::-1], {}))
+                done = None
+            elif kind in DECIMAL_TYPES:
+                done = decimal_type(*read_scalar(current._data, current._start, current._stop).raw)
+            else:
+                done = scalar_type(kind)
+        if not pending:
+            assert done is not None
+            return done
+        container, rest, found = pending[-1]
+        if done is not None:
+            key = rest.pop()[0]
+            found[key] = merged(found[key], done) if key in found else done
+        if rest:
+            current, done = rest[-1][1], None
+            continue
+        pending.pop()
+        current = None
+        if container.type == VariantType.OBJECT:
+            done = object_type(found)
+        else:
+            done = SparkType("ARRAY", element=found.get("", VOID))
+
+
+def merge_all(types: Iterable[SparkType]) -> SparkType:
+    """The type that holds all of some types; VOID for none."""
+    return reduce(merged, types, VOID)
+
+
+def merged(left: SparkType, right: SparkType) -> SparkType:
+    """The type that holds two types.
+
+    Examples
+    --------
+    >>> str(merged(SparkType("BIGINT"), decimal_type(25, 1))), str(merged(SparkType("STRING"), SparkType("BOOLEAN")))
+    ('DECIMAL(21,1)', 'VARIANT')
+    """
+    if left == right or right == VOID:
+        return left
+    if left == VOID:
+        return right
+    names = {left.name, right.name}
+    if names <= {"BIGINT", "DECIMAL"}:
+        return _exact(left, right)
+    if names <= {"BIGINT", "FLOAT"}:
+        return SparkType("FLOAT")
+    if names <= {"BIGINT", "DECIMAL", "FLOAT", "DOUBLE"}:
+        return _DOUBLE
+    if names <= set(_DATETIMES):
+        widest = max(left.name, right.name, key=_DATETIMES.index)
+        if "TIMESTAMP_NTZ_NANOS" in names and widest == "TIMESTAMP":
+            widest = "TIMESTAMP_NANOS"
+        return SparkType(widest)
+    if names == {"ARRAY"}:
+        return SparkType("ARRAY", element=merged(left.element or VOID, right.element or VOID))
+    if names == {"OBJECT"}:
+        fields = dict(left.fields)
+        for name, field in right.fields:
+            fields[name] = merged(fields[name], field) if name in fields else field
+        return object_type(fields)
+    return _VARIANT
+
+
+def _exact(left: SparkType, right: SparkType) -> SparkType:
+    whole = max(_BIGINT_DIGITS if side.name == "BIGINT" else side.whole for side in (left, right))
+    scale = max(left.scale, right.scale)
+    return SparkType("DECIMAL", whole=whole, scale=scale) if whole + scale <= MAX_DIGITS else _DOUBLE

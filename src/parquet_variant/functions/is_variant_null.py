@@ -1,0 +1,80 @@
+"""`is_variant_null`: which values are Variant null.
+
+Owns the public operation. Leaves the steps down a path to `shredded_walk`.
+"""
+
+from __future__ import annotations
+
+from typing import Any, overload
+
+import numpy as np
+import pyarrow as pa
+
+from parquet_variant.encoding.variant import Variant
+from parquet_variant.functions.extract_path import final_storage
+from parquet_variant.functions.located import Located
+from parquet_variant.functions.shredded_walk import Group, follow
+from parquet_variant.functions.variant_input import as_variant_array
+from parquet_variant.path import VariantPath
+from parquet_variant.types import PrimitiveId, VariantType
+
+__all__ = ["is_variant_null"]
+
+
+@overload
+def is_variant_null(array: Variant, path: str | VariantPath = ...) -> bool: ...
+@overload
+def is_variant_null(array: Any, path: str | VariantPath = ...) -> pa.BooleanArray: ...
+def is_variant_null(array: Any, path: str | VariantPath = "$") -> bool | pa.BooleanArray:
+    """Tell which values are Variant null: a value that says null, not SQL NULL and not a missing field.
+
+    Parameters
+    ----------
+    array
+        A `VariantArray` of any layout, or a single `Variant`.
+    path
+        Where to look, without wildcards.
+
+    Returns
+    -------
+    pyarrow.BooleanArray or bool
+        Never null: False for SQL NULL and where nothing is at the path, as in Spark.
+
+    Raises
+    ------
+    MalformedVariantError
+        If bytes that are read are malformed.
+
+    Examples
+    --------
+    >>> import parquet_variant as pv
+    >>> pv.is_variant_null(pv.parse_json(["null", '{"a": null}', None])).to_pylist()
+    [True, False, False]
+    >>> pv.is_variant_null(pv.parse_json(["null", '{"a": null}', None]), "$.a").to_pylist()
+    [False, True, False]
+    """
+    parsed = VariantPath.parse(path)
+    if isinstance(array, Variant):
+        found = array.get(parsed)
+        return found is not None and found.type == VariantType.NULL
+    storage = final_storage(as_variant_array(array).storage)
+    return follow(Group.of_storage(storage), parsed.segments, _IsNull()).fill_null(False)
+
+
+class _IsNull:
+    """Ends a path with the question."""
+
+    def of_located(self, located: Located) -> pa.Array:
+        return pa.array(located.cells().kinds == PrimitiveId.NULL)
+
+    def of_group(self, group: Group) -> pa.Array:
+        positions, located = group.in_bytes()
+        found = np.zeros(group.size, np.bool_)
+        if group.is_required:
+            # Neither typed nor in bytes: a required value that is missing is Variant null.
+            typed = None if group.typed is None else group.typed_valid()
+            found[:] = group.typed is None if typed is None else ~typed
+            if group.present is not None:
+                found &= group.present
+        found[positions] = located.cells().kinds == PrimitiveId.NULL
+        return pa.array(found)

@@ -1,0 +1,113 @@
+"""`schema_of_variant_agg`: the one type that holds all values of a column.
+
+Owns the public operation, and the walk over a column path by path. Leaves merging to `encoding.schema_of`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from parquet_variant.encoding.schema_of import (
+    VOID,
+    SparkType,
+    decimal_type,
+    merge_all,
+    merged,
+    object_type,
+    scalar_type,
+)
+from parquet_variant.errors import VariantError
+from parquet_variant.functions.located import Cells, Located
+from parquet_variant.functions.variant_input import as_variant_array
+from parquet_variant.kernels import get
+from parquet_variant.kernels.tape import ARRAY, OBJECT
+from parquet_variant.types import TYPE_OF_ID, PrimitiveId
+
+__all__ = ["schema_of_variant_agg"]
+
+_DECIMALS = (PrimitiveId.DECIMAL4, PrimitiveId.DECIMAL8, PrimitiveId.DECIMAL16)
+# Deeper than this, values are refused: a type is a nested thing, unlike a value.
+_MAX_DEPTH = 200
+
+
+def schema_of_variant_agg(array: Any) -> str:
+    """Tell the one type that holds all values, as Spark's ``schema_of_variant_agg`` does.
+
+    Parameters
+    ----------
+    array
+        A `VariantArray` of any layout. SQL NULL rows do not count.
+
+    Returns
+    -------
+    str
+        ``VOID`` where there is no value.
+
+    Raises
+    ------
+    MalformedVariantError
+        If a value is malformed, with its row.
+    VariantError
+        With reason ``depth`` for values nested deeper than 200.
+
+    Examples
+    --------
+    >>> import parquet_variant as pv
+    >>> pv.schema_of_variant_agg(pv.parse_json(['{"a": 1}', '{"a": 2.5, "b": "x"}', None]))
+    'OBJECT<a: DECIMAL(21,1), b: STRING>'
+    """
+    return str(_of_located(Located.of_storage(as_variant_array(array).to_unshredded().storage), 0))
+
+
+def _of_located(located: Located, depth: int) -> SparkType:
+    if depth > _MAX_DEPTH:
+        raise VariantError(f"values are nested deeper than {_MAX_DEPTH}", reason="depth")
+    cells = located.cells()
+    found = merge_all(_scalars(cells))
+    if (cells.kinds == ARRAY).any():
+        _, _, elements = located.elements()
+        inner = _of_located(elements, depth + 1) if len(elements) else VOID
+        found = merged(found, SparkType("ARRAY", element=inner))
+    if (cells.kinds == OBJECT).any():
+        found = merged(found, _objects(located, depth))
+    return found
+
+
+def _scalars(cells: Cells) -> Iterable[SparkType]:
+    for kind in np.unique(cells.kinds).tolist():
+        if kind in (ARRAY, OBJECT, get.MISSING):
+            continue
+        if kind in _DECIMALS:
+            yield from _decimal_types(cells, cells.kinds == kind)
+        else:
+            yield scalar_type(TYPE_OF_ID[PrimitiveId(kind)].type)
+
+
+def _decimal_types(cells: Cells, chosen: npt.NDArray[np.bool_]) -> set[SparkType]:
+    numbers = np.unique(np.stack([cells.a[chosen], cells.b[chosen], cells.scales[chosen].astype(np.int64)]), axis=1)
+    return {decimal_type((high << 64) | (low & 0xFFFFFFFFFFFFFFFF), scale) for low, high, scale in numbers.T.tolist()}
+
+
+def _objects(located: Located, depth: int) -> SparkType:
+    _, _, ids, values = located.fields()
+    if not len(ids):
+        return object_type({})
+    # One number for each name, whatever the metadata: fields of one name are looked at together.
+    numbers: dict[str, int] = {}
+    names = located.dictionaries.names
+    tables = [np.array([numbers.setdefault(name, len(numbers)) for name in of_one], np.int64) for of_one in names]
+    bases = np.cumsum([0, *map(len, tables)])
+    keys = np.concatenate(tables)[bases[values.metas] + ids]
+    order = np.argsort(keys, kind="stable")
+    bounds = np.flatnonzero(np.diff(keys[order], prepend=-1))
+    by_number = list(numbers)
+    return object_type(
+        {
+            by_number[keys[positions[0]]]: _of_located(values.take(positions), depth + 1)
+            for positions in np.split(order, bounds[1:])
+        }
+    )

@@ -1,0 +1,81 @@
+"""`variant_type`: what each value is.
+
+Owns the public operation. Leaves the types to `types`.
+"""
+
+from __future__ import annotations
+
+from typing import Any, overload
+
+import numpy as np
+import pyarrow as pa
+
+from parquet_variant.encoding.variant import Variant
+from parquet_variant.functions.extract_path import final_storage, whole_values
+from parquet_variant.functions.located import Located
+from parquet_variant.functions.shredded_walk import Group
+from parquet_variant.functions.variant_input import as_variant_array
+from parquet_variant.kernels import get
+from parquet_variant.kernels.tape import ARRAY, OBJECT
+from parquet_variant.schema.storage_shape import is_list
+from parquet_variant.types import TYPE_OF_ID, VariantType
+
+__all__ = ["variant_type"]
+
+_NAMES = [member.value for member in VariantType]
+_NUMBER_OF_KIND = np.full(256, -1, np.int32)
+for _kind, _info in TYPE_OF_ID.items():
+    _NUMBER_OF_KIND[_kind] = _NAMES.index(_info.type)
+_NUMBER_OF_KIND[ARRAY] = _NAMES.index(VariantType.ARRAY)
+_NUMBER_OF_KIND[OBJECT] = _NAMES.index(VariantType.OBJECT)
+
+
+@overload
+def variant_type(array: Variant) -> VariantType: ...
+@overload
+def variant_type(array: Any) -> pa.StringArray: ...
+def variant_type(array: Any) -> VariantType | pa.StringArray:
+    """Tell what each value is: one of the names of `VariantType`.
+
+    Integers and decimals of every width are told apart; `schema_of_variant` tells more of arrays and objects.
+
+    Parameters
+    ----------
+    array
+        A `VariantArray` of any layout, or a single `Variant`.
+
+    Returns
+    -------
+    pyarrow.StringArray or VariantType
+        Null for SQL NULL; ``"null"`` for Variant null.
+
+    Raises
+    ------
+    MalformedVariantError
+        If the bytes of a value are malformed.
+
+    Examples
+    --------
+    >>> import parquet_variant as pv
+    >>> pv.variant_type(pv.parse_json(['{"a": 1}', "1.5", "null", None])).to_pylist()
+    ['object', 'decimal4', 'null', None]
+    """
+    if isinstance(array, Variant):
+        return array.type
+    group = Group.of_storage(final_storage(as_variant_array(array).storage))
+    typed = group.typed
+    if typed is not None and (pa.types.is_struct(typed.type) or is_list(typed.type)):
+        valid = group.typed_valid()
+        kinds = np.full(group.size, get.MISSING, np.uint8)
+        kinds[slice(None) if valid is None else valid] = OBJECT if pa.types.is_struct(typed.type) else ARRAY
+        positions, located = group.in_bytes()
+        kinds[positions] = located.cells().kinds
+    else:
+        located = Located.of_storage(group.storage()) if typed is None else whole_values(group)
+        kinds = located.cells().kinds
+    if group.present is None:
+        kinds[kinds == get.MISSING] = 0  # a value that is neither typed nor in bytes is Variant null
+    else:
+        kinds[(kinds == get.MISSING) & group.present] = 0
+    numbers = _NUMBER_OF_KIND[kinds]
+    return pa.DictionaryArray.from_arrays(pa.array(numbers, mask=numbers < 0), pa.array(_NAMES)).dictionary_decode()
