@@ -110,16 +110,60 @@ def to_spark(array: VariantArray) -> pa.StructArray:
     return pa.StructArray.from_arrays(children, fields=list(SPARK_VARIANT), mask=mask)
 
 
-def row_bytes(array: VariantArray) -> np.ndarray:
-    """Bytes that each row takes in Spark's form, where every row carries its own dictionary."""
-    storage = array.storage
-    metadata = storage.field("metadata")
+def as_spark(array: pa.Array, target: pa.DataType) -> pa.Array:
+    """An array in the Arrow type that Spark wants, with every Variant storage in it, at any depth, in Spark's form.
+
+    Raises
+    ------
+    VariantError
+        If a shredded value cannot be put together.
+    """
+    if is_spark_variant(target):
+        return to_spark(VariantArray(array))
+    if array.type == target:
+        return array
+    mask = array.is_null() if array.null_count else None
+    if pa.types.is_struct(target) and pa.types.is_struct(array.type):
+        children = [as_spark(array.field(child.name), child.type) for child in target]
+        return pa.StructArray.from_arrays(children, fields=list(target), mask=mask)
+    if pa.types.is_list(target) and (pa.types.is_list(array.type) or pa.types.is_large_list(array.type)):
+        offsets, values = _list_parts(array)
+        return pa.ListArray.from_arrays(offsets, as_spark(values, target.value_type), type=target, mask=mask)
+    if pa.types.is_map(target) and pa.types.is_map(array.type):
+        offsets, entries = _list_parts(array)
+        keys = as_spark(entries.field(0), target.key_type)
+        items = as_spark(entries.field(1), target.item_type)
+        return pa.MapArray.from_arrays(offsets, keys, items, type=target, mask=mask)
+    return array.cast(target)
+
+
+def _list_parts(array: pa.Array) -> tuple[pa.Array, pa.Array]:
+    """Offsets from 0 and the values that they cut, of a list or map array that may be a slice."""
+    offsets = array.offsets
+    first, last = offsets[0].as_py(), offsets[-1].as_py()
+    return pc.subtract(offsets, offsets[0]).cast(pa.int32()), array.values.slice(first, last - first)
+
+
+def row_bytes(array: pa.Array, target: pa.DataType) -> np.ndarray:
+    """About how many bytes each row takes for Spark; in a VARIANT every row carries its own dictionary.
+
+    Parameters
+    ----------
+    array
+        A Variant storage, or anything else.
+    target
+        The type that Spark wants.
+    """
+    if not is_spark_variant(target):
+        return np.full(len(array), array.nbytes / max(len(array), 1) + 1)
+    names = [field.name for field in array.type]
+    sizes = np.full(len(array), array.nbytes / max(len(array), 1))
+    metadata = array.field("metadata") if "metadata" in names else pa.nulls(len(array), pa.binary())
     if pa.types.is_dictionary(metadata.type):
-        sizes = pc.binary_length(metadata.dictionary).take(metadata.indices)
+        of_row = pc.binary_length(metadata.dictionary).take(metadata.indices)
     else:
-        sizes = pc.binary_length(metadata)
-    total = pc.add(pc.cast(sizes, pa.int64()), pc.cast(pc.binary_length(storage.field("value")), pa.int64()))
-    return pc.fill_null(total, 0).to_numpy(zero_copy_only=False)
+        of_row = pc.binary_length(metadata)
+    return sizes + pc.fill_null(of_row, 0).to_numpy(zero_copy_only=False)
 
 
 def slices_by_bytes(sizes: np.ndarray, limit: int) -> Iterator[tuple[int, int]]:

@@ -1,33 +1,33 @@
-"""The reading half of the data source: a scan's tasks as Spark's partitions, its answers in Spark's Arrow types.
+"""The reading half of the data source: row groups as Spark's partitions, their rows in Spark's Arrow types.
 
-Owns the schema of a read, the way from options and pushed filters to a scan, and the batches for Spark. Leaves which
-columns and row groups are read to `parquet.scan`.
+Owns the schema of a read, the way from options and pushed filters to what is read, and the batches for Spark. Leaves
+typed paths to `parquet.scan` and whole rows to `parquet.read_table`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
 from pyspark.sql.pandas.types import from_arrow_type, to_arrow_schema, to_arrow_type
-from pyspark.sql.types import StructField, StructType, VariantType
+from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructType, VariantType
 
-from parquet_variant.array.variant_array import VariantArray
+from parquet_variant.array.variant_array import EXTENSION_NAME
 from parquet_variant.errors import VariantError
-from parquet_variant.parquet.columns import find_variants
-from parquet_variant.parquet.files import locate, open_file
+from parquet_variant.parquet.files import ParquetSource, locate, open_file
 from parquet_variant.parquet.predicate import Predicate, PredicateError, bind
+from parquet_variant.parquet.read_table import tagged_table
 from parquet_variant.parquet.scan import Scan, ScanTask, scan
 from parquet_variant.parquet.selection import arrow_type
-from parquet_variant.spark.arrow_variant import is_spark_variant, row_bytes, slices_by_bytes, to_spark
+from parquet_variant.spark.arrow_variant import as_spark, row_bytes, slices_by_bytes
 from parquet_variant.spark.filters import predicates_of
 from parquet_variant.spark.options import ReadOptions
 
-__all__ = ["BatchReader", "ScanPartition", "plan_scan", "read_schema"]
+__all__ = ["BatchReader", "ScanPartition", "read_schema"]
 
 # What Spark gets at a time: every row of a VARIANT carries its own dictionary there, so rows say little of bytes.
 _BATCH_BYTES = 16 << 20
@@ -44,17 +44,10 @@ def read_schema(options: ReadOptions) -> StructType:
     if options.paths is not None:
         return StructType([StructField(name, _type_of_path(name, kind)) for name, (_, kind) in options.paths.items()])
     with open_file(locate(options.sources)[0]) as file:
-        variants = {column.path[0] for column in find_variants(file.schema) if len(column.path) == 1}
-        arrow = file.reader.schema_arrow
-        return StructType(
-            [
-                StructField(field.name, VariantType() if field.name in variants else _spark_type(field))
-                for field in arrow
-            ]
-        )
+        return StructType([StructField(field.name, _spark_type(field)) for field in tagged_table(file, []).schema])
 
 
-def _type_of_path(name: str, kind: str | None) -> Any:
+def _type_of_path(name: str, kind: str | None) -> DataType:
     if kind is None:
         raise VariantError(
             f"column {name} has no type: give one in the option paths, as [path, type], or in schema()",
@@ -64,58 +57,23 @@ def _type_of_path(name: str, kind: str | None) -> Any:
     return VariantType() if found is None else from_arrow_type(found)
 
 
-def _spark_type(field: pa.Field) -> Any:
+def _spark_type(field: pa.Field) -> DataType:
+    kind = field.type
+    if (field.metadata or {}).get(b"ARROW:extension:name") == EXTENSION_NAME.encode():
+        return VariantType()
+    if pa.types.is_struct(kind):
+        return StructType([StructField(child.name, _spark_type(child), child.nullable) for child in kind])
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        return ArrayType(_spark_type(kind.value_field), kind.value_field.nullable)
+    if pa.types.is_map(kind):
+        return MapType(_spark_type(kind.key_field), _spark_type(kind.item_field), kind.item_field.nullable)
     try:
-        return from_arrow_type(field.type)
+        return from_arrow_type(kind)
     except Exception as error:
         raise VariantError(
-            f"column {field.name} is {field.type}, which Spark does not have: name the columns to read in schema()",
+            f"column {field.name} is {kind}, which Spark does not have: name the columns to read in schema()",
             reason="unsupported-type",
         ) from error
-
-
-def plan_scan(options: ReadOptions, schema: StructType, predicates: Iterable[Predicate] = ()) -> list[Scan]:
-    """The scan that answers a read; further ones, of equal rows, for whole Variant columns beyond the first.
-
-    Parameters
-    ----------
-    options
-        What to read.
-    schema
-        The columns of the answer: those in `options.paths`, whole Variant columns and ordinary columns.
-    predicates
-        What rows must satisfy; those that do not fit the columns' types are left out.
-    """
-    paths = options.paths or {}
-    columns: dict[str, Any] = {}
-    whole: list[str] = []
-    types: dict[str, pa.DataType | None] = {}
-    for field in schema.fields:
-        variant = isinstance(field.dataType, VariantType)
-        types[field.name] = None if variant else to_arrow_type(field.dataType, timezone="UTC")
-        if field.name in paths:
-            columns[field.name] = (paths[field.name][0], types[field.name])
-        elif variant:
-            whole.append(field.name)
-        else:
-            columns[field.name] = field.name
-    column = options.column or (whole[0] if whole and not paths else None)
-    first = [name for name in whole if column in (None, name)]
-    columns |= dict.fromkeys(first, ("$", None))
-    scans = [scan(options.sources, columns, _fitting(predicates, types) or None, column=column)] if columns else []
-    others = (name for name in whole if name not in first)
-    return scans + [scan(options.sources, {name: ("$", None)}, column=name) for name in others]
-
-
-def _fitting(predicates: Iterable[Predicate], types: dict[str, pa.DataType | None]) -> list[Predicate]:
-    found = []
-    for predicate in predicates:
-        try:
-            bind(predicate, types)
-        except PredicateError:
-            continue
-        found.append(predicate)
-    return found
 
 
 @dataclass
@@ -126,7 +84,7 @@ class ScanPartition(InputPartition):
 
 
 class BatchReader(DataSourceReader):
-    """``spark.read.format("variant")``."""
+    """``spark.read.format("variant")``: typed paths through a scan, or whole rows."""
 
     def __init__(self, options: ReadOptions, schema: StructType) -> None:
         self.options = options
@@ -140,17 +98,93 @@ class BatchReader(DataSourceReader):
 
     def partitions(self) -> list[ScanPartition]:
         """Row groups that may match, by bytes."""
-        scans = plan_scan(self.options, self.schema, self.predicates)
-        return [ScanPartition(task) for task in scans[0].tasks(self.options.partition_bytes)] if scans else []
+        size = self.options.partition_bytes
+        tasks = self._whole_tasks(size) if self.options.paths is None else self._scan().tasks(size)
+        return [ScanPartition(task) for task in tasks]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The rows of a partition; runs in a task."""
         if not isinstance(partition, ScanPartition):
             return  # Spark's stand-in for "no partitions"
-        scans = plan_scan(self.options, self.schema, self.predicates)
         target = to_arrow_schema(self.schema, timezone="UTC")
-        for table in _answers(scans, partition.task):
+        whole = self.options.paths is None
+        for table in self._whole(partition.task) if whole else self._scan().read(partition.task):
             yield from _batches(table, target)
+
+    # -- typed paths
+
+    def _scan(self) -> Scan:
+        """The scan for the columns of the schema: those in `paths`, whole Variants and ordinary columns."""
+        paths = self.options.paths or {}
+        columns: dict[str, Any] = {}
+        column = self.options.column
+        for name, kind in self._types().items():
+            if name in paths:
+                columns[name] = (paths[name][0], kind)
+            elif kind is None:
+                columns[name], column = ("$", None), column or name
+            else:
+                columns[name] = name
+        return scan(self.options.sources, columns, self._fitting() or None, column=column)
+
+    def _types(self) -> dict[str, pa.DataType | None]:
+        """The columns' Arrow types; None for a Variant."""
+        return {
+            field.name: None
+            if isinstance(field.dataType, VariantType)
+            else to_arrow_type(field.dataType, timezone="UTC")
+            for field in self.schema.fields
+        }
+
+    def _fitting(self) -> list[Predicate]:
+        """The predicates that can be asked of the columns' types."""
+        types = self._types()
+        found = []
+        for predicate in self.predicates:
+            try:
+                bind(predicate, types)
+            except PredicateError:
+                continue
+            found.append(predicate)
+        return found
+
+    # -- whole rows
+
+    def _whole_tasks(self, size: int) -> Iterator[ScanTask]:
+        names = self.schema.fieldNames()
+        for source in locate(self.options.sources):
+            with open_file(source) as file:
+                leaves = {leaf.leaf for node in file.schema.children if node.name in names for leaf in node.leaves()}
+                groups: list[int] = []
+                taken = rows = 0
+                matching = self._matching(source)
+                for number in range(file.metadata.num_row_groups):
+                    if matching is not None and number not in matching:
+                        continue
+                    group = file.metadata.row_group(number)
+                    more = sum(group.column(leaf).total_compressed_size for leaf in leaves)
+                    if groups and taken + more > size:
+                        yield ScanTask(source, tuple(groups), rows, taken)
+                        groups, taken, rows = [], 0, 0
+                    groups.append(number)
+                    taken += more
+                    rows += group.num_rows
+                if groups:
+                    yield ScanTask(source, tuple(groups), rows, taken)
+
+    def _matching(self, source: ParquetSource) -> set[int] | None:
+        """The row groups in which rows may satisfy the filters on ordinary columns; None for all."""
+        predicates = self._fitting()
+        if not predicates:
+            return None
+        columns = [name for name, kind in self._types().items() if kind is not None and not pa.types.is_nested(kind)]
+        tasks = scan(source.path, columns, predicates, filesystem=source.filesystem).tasks()
+        return {number for task in tasks for number in task.row_groups}
+
+    def _whole(self, task: ScanTask) -> Iterator[pa.Table]:
+        with open_file(task.source) as file:
+            for number in task.row_groups:
+                yield tagged_table(file, [number], self.schema.fieldNames())
 
 
 class _PushFilters:
@@ -170,38 +204,21 @@ class _PushFilters:
         return filters
 
 
-def _answers(scans: list[Scan], task: ScanTask) -> Iterator[pa.Table]:
-    if len(scans) == 1:
-        yield from scans[0].read(task)
-        return
-    # Several Variant columns: whole row groups of each, side by side. Spark filters the rows.
-    parts = []
-    for each in scans:
-        unfiltered = replace(each, predicate=None, hidden=())
-        parts.append(pa.concat_tables([*unfiltered.read(task)] or [each.schema.empty_table()]))
-    columns = {name: part.column(name) for part in parts for name in part.schema.names}
-    yield pa.table(columns)
-
-
 def _batches(table: pa.Table, target: pa.Schema) -> Iterator[pa.RecordBatch]:
     """The table in Spark's types, in batches of bounded size."""
-    columns: list[VariantArray | pa.Array] = []
-    sizes = np.zeros(len(table), np.int64)
+    arrays = []
     for field in target:
         column = table.column(field.name)
-        array = column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
-        if isinstance(array, pa.ChunkedArray):
-            array = pa.array([], array.type)
-        if is_spark_variant(field.type):
-            variants = VariantArray(array)
-            columns.append(variants)
-            sizes += row_bytes(variants)
-        else:
-            columns.append(array if array.type == field.type else array.cast(field.type))
-            sizes += array.nbytes // max(len(array), 1) + 1
+        arrays.append(
+            column.chunk(0)
+            if column.num_chunks == 1
+            else pa.concat_arrays(column.chunks or [pa.array([], column.type)])
+        )
+    sizes = sum(
+        (row_bytes(array, field.type) for array, field in zip(arrays, target, strict=True)), np.zeros(len(table))
+    )
     for start, stop in slices_by_bytes(sizes, _BATCH_BYTES):
-        arrays = [
-            to_spark(column[start:stop]) if isinstance(column, VariantArray) else column.slice(start, stop - start)
-            for column in columns
+        parts = [
+            as_spark(array.slice(start, stop - start), field.type) for array, field in zip(arrays, target, strict=True)
         ]
-        yield pa.RecordBatch.from_arrays(arrays, schema=target)
+        yield pa.RecordBatch.from_arrays(parts, schema=target)
