@@ -1,0 +1,330 @@
+"""The log: which files make up a version, and every kind of checkpoint giving the same state."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import parquet_variant as pv
+from parquet_variant.delta.file_actions import FILE_SCHEMA, parse_commits, rows_to_files
+from parquet_variant.delta.replay import last_file_actions
+from parquet_variant.errors import DeltaError
+
+PROTOCOL = {"protocol": {"minReaderVersion": 1, "minWriterVersion": 2}}
+METADATA = {
+    "metaData": {
+        "id": "x",
+        "format": {"provider": "parquet", "options": {}},
+        "schemaString": '{"type":"struct","fields":[{"name":"a","type":"long","nullable":true,"metadata":{}}]}',
+        "partitionColumns": [],
+        "configuration": {"k": "v"},
+    }
+}
+
+
+def add(path: str, **more: Any) -> dict[str, Any]:
+    values = {"path": path, "partitionValues": {}, "size": 1, "modificationTime": 5, "dataChange": True} | more
+    return {"add": values}
+
+
+def remove(path: str, **more: Any) -> dict[str, Any]:
+    return {"remove": {"path": path, "dataChange": True, "deletionTimestamp": 9} | more}
+
+
+def write_log(table: Path, *commits: list[dict[str, Any]]) -> Path:
+    log = table / "_delta_log"
+    log.mkdir(parents=True)
+    for version, actions in enumerate(commits):
+        text = "".join(json.dumps(action) + "\n" for action in actions)
+        (log / f"{version:020}.json").write_text(text)
+    return log
+
+
+def paths(table: Path, **options: Any) -> list[str]:
+    return sorted(pv.delta.snapshot(table, **options).files["path"].to_pylist())
+
+
+def checkpoint_rows(*actions: dict[str, Any]) -> pa.Table:
+    return pa.Table.from_pylist([dict(action) for action in actions])
+
+
+def test_a_version_is_made_of_the_commits_up_to_it(tmp_path: Path) -> None:
+    write_log(tmp_path, [PROTOCOL, METADATA, add("a")], [add("b")], [remove("a"), add("c")])
+    assert paths(tmp_path) == ["b", "c"]
+    assert paths(tmp_path, version=1) == ["a", "b"]
+    assert paths(tmp_path, version=0) == ["a"]
+    assert pv.delta.snapshot(tmp_path).tombstones["path"].to_pylist() == ["a"]
+
+
+def test_a_timestamp_names_the_newest_version_that_is_not_younger(tmp_path: Path) -> None:
+    log = write_log(tmp_path, [PROTOCOL, METADATA], [add("b")], [add("c")])
+    for version, seconds in enumerate((100, 200, 300)):
+        os.utime(log / f"{version:020}.json", (seconds, seconds))
+    assert pv.delta.snapshot(tmp_path, timestamp=250_000).version == 1
+    assert pv.delta.snapshot(tmp_path, timestamp="1970-01-01T00:03:20Z").version == 1
+    assert pv.delta.snapshot(tmp_path, timestamp=10**12).version == 2
+    with pytest.raises(DeltaError) as caught:
+        pv.delta.snapshot(tmp_path, timestamp=99_999)
+    assert caught.value.reason == "no-such-version"
+
+
+def test_a_missing_commit_is_told_and_never_skipped(tmp_path: Path) -> None:
+    log = write_log(tmp_path, [PROTOCOL, METADATA], [add("b")], [add("c")])
+    (log / f"{1:020}.json").unlink()
+    with pytest.raises(DeltaError, match=f"{1:020}.json") as caught:
+        pv.delta.snapshot(tmp_path)
+    assert caught.value.reason == "broken-log"
+
+
+@pytest.mark.parametrize("content", ["{not json", '["add"]', '{"add": {"path": 5, "size": "x"}}', '{"protocol": 3}'])
+def test_a_broken_line_is_an_error_with_a_reason(tmp_path: Path, content: str) -> None:
+    log = write_log(tmp_path, [PROTOCOL, METADATA])
+    (log / f"{1:020}.json").write_text(content + "\n")
+    with pytest.raises(DeltaError) as caught:
+        pv.delta.snapshot(tmp_path)
+    assert caught.value.reason == "broken-log"
+
+
+@pytest.mark.parametrize("left_out", ["protocol", "metaData"])
+def test_a_log_without_protocol_or_metadata_is_refused(tmp_path: Path, left_out: str) -> None:
+    write_log(tmp_path, [action for action in (PROTOCOL, METADATA) if left_out not in action])
+    with pytest.raises(DeltaError, match=left_out):
+        pv.delta.snapshot(tmp_path)
+
+
+def test_no_log_is_no_table(tmp_path: Path) -> None:
+    with pytest.raises(DeltaError) as caught:
+        pv.delta.snapshot(tmp_path)
+    assert caught.value.reason == "not-a-table"
+
+
+@pytest.mark.parametrize("hint", ["", "{", '{"version": "x"}', '{"version": 99}', '{"version": 1}'])
+def test_last_checkpoint_is_only_a_hint(tmp_path: Path, hint: str) -> None:
+    log = write_log(tmp_path, [PROTOCOL, METADATA, add("a")], [add("b")])
+    (log / "_last_checkpoint").write_text(hint)
+    assert paths(tmp_path) == ["a", "b"]
+
+
+def expire(log: Path, *versions: int) -> None:
+    for version in versions:
+        (log / f"{version:020}.json").unlink()
+
+
+@pytest.fixture
+def expired(tmp_path: Path) -> Path:
+    """A log whose first three commits are to be replaced by a checkpoint at version 2."""
+    return write_log(
+        tmp_path,
+        [PROTOCOL, METADATA, add("a", tags={"t": "1"}), {"txn": {"appId": "app", "version": 4}}],
+        [add("b", stats='{"numRecords":7}')],
+        [remove("a")],
+        [add("c")],
+    )
+
+
+ROWS = (
+    PROTOCOL,
+    {"metaData": METADATA["metaData"] | {"configuration": [("k", "v")], "format": {"provider": "parquet"}}},
+    {"txn": {"appId": "app", "version": 4}},
+    {"add": {"path": "b", "partitionValues": [("x", "y")], "size": 1, "stats": '{"numRecords":7}'}},
+    {"remove": {"path": "a", "deletionTimestamp": 9}},
+)
+MAPS = pa.map_(pa.string(), pa.string())
+
+
+def typed(rows: tuple[dict[str, Any], ...]) -> pa.Table:
+    """Rows of actions with the map columns that a checkpoint has."""
+    fields = {
+        "protocol": pa.struct([("minReaderVersion", pa.int32()), ("minWriterVersion", pa.int32())]),
+        "metaData": pa.struct(
+            [
+                ("id", pa.string()), ("schemaString", pa.string()), ("partitionColumns", pa.list_(pa.string())),
+                ("configuration", MAPS), ("format", pa.struct([("provider", pa.string())])),
+            ]
+        ),
+        "txn": pa.struct([("appId", pa.string()), ("version", pa.int64())]),
+        "add": pa.struct(
+            [("path", pa.string()), ("partitionValues", MAPS), ("size", pa.int64()), ("stats", pa.string())]
+        ),
+        "remove": pa.struct([("path", pa.string()), ("deletionTimestamp", pa.int64())]),
+        "checkpointMetadata": pa.struct([("version", pa.int64())]),
+        "sidecar": pa.struct([("path", pa.string()), ("sizeInBytes", pa.int64())]),
+    }  # fmt: skip
+    names = [name for name in fields if any(name in row for row in rows)]
+    return pa.Table.from_pylist(
+        [{name: row.get(name) for name in names} for row in rows],
+        schema=pa.schema([(name, fields[name]) for name in names]),
+    )
+
+
+def check_expired(table: Path) -> None:
+    found = pv.delta.snapshot(table)
+    assert (found.version, sorted(found.files["path"].to_pylist())) == (3, ["b", "c"])
+    assert found.tombstones["path"].to_pylist() == ["a"]
+    assert found.txns["app"].version == 4
+    assert found.metadata.configuration == {"k": "v"}
+    by_path = dict(zip(found.files["path"].to_pylist(), found.files["stats"].to_pylist(), strict=True))
+    assert by_path == {"b": '{"numRecords":7}', "c": None}
+
+
+def test_classic_checkpoint(expired: Path) -> None:
+    pq.write_table(typed(ROWS), expired / f"{2:020}.checkpoint.parquet")
+    expire(expired, 0, 1, 2)
+    check_expired(expired.parent)
+
+
+def test_multi_part_checkpoint(expired: Path) -> None:
+    for part in (1, 2):
+        rows = ROWS[:3] if part == 1 else ROWS[3:]
+        pq.write_table(typed(rows), expired / f"{2:020}.checkpoint.{part:010}.{2:010}.parquet")
+    expire(expired, 0, 1, 2)
+    check_expired(expired.parent)
+
+
+def test_multi_part_checkpoint_with_a_missing_part_is_ignored(expired: Path) -> None:
+    pq.write_table(typed(ROWS[:3]), expired / f"{2:020}.checkpoint.{1:010}.{2:010}.parquet")
+    check_expired(expired.parent)
+    expire(expired, 0)
+    with pytest.raises(DeltaError):
+        pv.delta.snapshot(expired.parent)
+
+
+@pytest.mark.parametrize("form", ["json", "parquet"])
+@pytest.mark.parametrize("sidecars", [0, 2])
+def test_v2_checkpoint(expired: Path, form: str, sidecars: int) -> None:
+    rows: tuple[dict[str, Any], ...] = ({"checkpointMetadata": {"version": 2}}, *ROWS[:3])
+    if sidecars:
+        (expired / "_sidecars").mkdir()
+        for number, row in enumerate(ROWS[3:]):
+            name = f"part%20{number}.parquet"
+            pq.write_table(typed((row,)), expired / "_sidecars" / name.replace("%20", " "))
+            rows += ({"sidecar": {"path": name, "sizeInBytes": 1}},)
+    else:
+        rows += ROWS[3:]
+    name = expired / f"{2:020}.checkpoint.80a083e8-7026-4e79-81be-64bd76c43a11.{form}"
+    if form == "parquet":
+        pq.write_table(typed(rows), name)
+    else:
+        plain = [json.loads(json.dumps(row)) for row in rows]
+        plain[2] = METADATA
+        for row in plain:
+            if "add" in row:
+                row["add"]["partitionValues"] = dict(row["add"]["partitionValues"])
+        name.write_text("".join(json.dumps(row) + "\n" for row in plain))
+    expire(expired, 0, 1, 2)
+    check_expired(expired.parent)
+
+
+def test_our_checkpoint_holds_all_of_the_state(make_table: Callable[..., Path]) -> None:
+    table = make_table(4, 4, partition_by=["p"])
+    pv.delta.append(table, {"k": [9], "p": ["p0"], "v": pv.parse_json(['{"id": 9}'])}, txn=("app", 7))
+    pv.delta.overwrite(table, {"k": [1], "p": [None], "v": pv.parse_json(['{"id": 1, "mag": 2.5}'])})
+    before = pv.delta.snapshot(table)
+    for parsed in (False, True):
+        copy = table.parent / f"copy-{parsed}"
+        shutil.copytree(table, copy)
+        pv.delta.checkpoint(copy, stats_parsed=parsed)
+        for file in (copy / "_delta_log").glob("*.json"):
+            file.unlink()
+        after = pv.delta.snapshot(copy)
+        assert (after.version, after.protocol, after.metadata) == (before.version, before.protocol, before.metadata)
+        assert after.txns == before.txns
+        for name in ("path", "partitionValues", "size", "stats"):
+            assert after.files[name].to_pylist() == before.files[name].to_pylist()
+        assert sorted(after.tombstones["path"].to_pylist()) == sorted(before.tombstones["path"].to_pylist())
+        assert pv.delta.read(copy).to_pylist() == [{"id": 1, "mag": 2.5}]
+
+
+def test_statistics_of_variants_are_variant_columns_in_a_checkpoint(make_table: Callable[..., Path]) -> None:
+    table = make_table(10, 10)
+    name = pv.delta.checkpoint(table, stats_parsed=True)
+    file = pq.ParquetFile(table / name)
+    text = str(file.schema)
+    assert text.count("v (Variant(1))") == 2
+    stats = [row["add"]["stats_parsed"] for row in file.read().to_pylist() if row["add"] is not None]
+    low = [pv.Variant(s["minValues"]["v"]["metadata"], s["minValues"]["v"]["value"]) for s in stats]
+    assert sorted(bound["$['id']"].to_python() for bound in low) == [0, 10]
+
+
+def test_statistics_are_used_from_a_checkpoint_without_json(make_table: Callable[..., Path]) -> None:
+    table = make_table(10, 10, properties={"delta.checkpoint.writeStatsAsJson": "false"})
+    pv.delta.checkpoint(table, stats_parsed=True)
+    for file in (table / "_delta_log").glob("*.json"):
+        file.unlink()
+    assert pv.delta.snapshot(table).files["stats"].null_count == 2
+    query = pv.delta.scan(table, {"id": "$.id:long", "k": "k"}, "id >= 12")
+    assert query.explain().files_by_statistics == 1
+    assert query.to_table()["id"].to_pylist() == list(range(12, 20))
+    query = pv.delta.scan(table, {"k": "k"}, "k >= 12")
+    assert query.explain().files_by_statistics == 1
+
+
+def test_a_checkpoint_is_written_when_it_is_due(make_table: Callable[..., Path]) -> None:
+    table = make_table(2, 2, 2, 2, properties={"delta.checkpointInterval": "2"})
+    found = sorted(file.name for file in (table / "_delta_log").glob("*.checkpoint.parquet"))
+    assert found == [f"{2:020}.checkpoint.parquet", f"{4:020}.checkpoint.parquet"]
+    assert json.loads((table / "_delta_log" / "_last_checkpoint").read_text())["version"] == 4
+
+
+PATHS = st.sampled_from(["a", "b", "c%20d", "c d", "e%25"])
+VECTORS = st.none() | st.sampled_from(["u1", "u2"])
+
+
+@given(st.lists(st.tuples(st.booleans(), PATHS, VECTORS), max_size=30), st.booleans())
+def test_replay_keeps_the_newest_action_of_every_logical_file(
+    steps: list[tuple[bool, str, str | None]], tagged: bool
+) -> None:
+    model: dict[tuple[str, str | None], tuple[bool, int]] = {}
+    lines = []
+    for number, (is_add, path, vector) in enumerate(steps):
+        more: dict[str, Any] = {"size": number}
+        if vector is not None:
+            more["deletionVector"] = {
+                "storageType": "u", "pathOrInlineDv": vector, "offset": 1, "sizeInBytes": 1, "cardinality": 1,
+            }  # fmt: skip
+        if tagged and is_add:
+            more["tags"] = {"x": "y"}
+        lines.append(add(path, **more) if is_add else remove(path, **more))
+        model[path.replace("%20", " ").replace("%25", "%"), vector] = (is_add, number)
+    data = "".join(json.dumps(line) + "\n" for line in lines).encode()
+    _, table = parse_commits(data, [])
+    assert table is not None
+    last = last_file_actions(table)
+    found = set(zip(last["isAdd"].to_pylist(), last["size"].to_pylist(), strict=True))
+    assert found == set(model.values())
+
+
+VALUES = st.none() | st.text(max_size=5)
+
+
+@given(
+    st.lists(
+        st.tuples(st.text(min_size=1, max_size=8), st.fixed_dictionaries({"p": VALUES, "q": VALUES}), VALUES),
+        min_size=1,
+        max_size=8,
+    )
+)
+def test_the_fast_parser_reads_what_the_slow_one_reads(
+    rows: list[tuple[str, dict[str, str | None], str | None]],
+) -> None:
+    lines = [add(path, partitionValues=values, stats=stats) for path, values, stats in rows]
+    data = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines).encode("utf-8", "surrogatepass")
+    _, fast = parse_commits(data, ["p", "q"])
+    assert fast is not None
+    slow = rows_to_files(lines)
+    assert fast.schema == FILE_SCHEMA
+    assert [sorted(v) for v in fast["partitionValues"].to_pylist()] == [
+        sorted(v) for v in slow["partitionValues"].to_pylist()
+    ]
+    rest = [name for name in FILE_SCHEMA.names if name != "partitionValues"]
+    assert fast.select(rest).to_pylist() == slow.select(rest).to_pylist()
