@@ -26,6 +26,7 @@ _OWNERS = {
     "get_variant_element": "functions.get_variant_element",
     "get_variant_scalar": "functions.get_variant_scalar",
     "VariantScalar": "functions.get_variant_scalar",
+    "cast_to_variant": "functions.cast_to_variant",
     "Variant": "encoding.variant",
     "VariantType": "types",
     "VariantError": "errors",
@@ -89,6 +90,7 @@ if TYPE_CHECKING:
     from parquet_variant.functions.get_variant_element import get_variant_element as get_variant_element
     from parquet_variant.functions.get_variant_scalar import get_variant_scalar as get_variant_scalar
     from parquet_variant.functions.get_variant_scalar import VariantScalar as VariantScalar
+    from parquet_variant.functions.cast_to_variant import cast_to_variant as cast_to_variant
     from parquet_variant.path import VariantPath as VariantPath
     from parquet_variant.schema.shredding_schema import ShreddingSchema as ShreddingSchema
     from parquet_variant.types import VariantType as VariantType

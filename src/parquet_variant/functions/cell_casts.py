@@ -61,7 +61,7 @@ class CastOptions(NamedTuple):
 
 
 def array_of_cells(cells: Cells, target: Target, options: CastOptions) -> pa.Array:
-    """Cells as an array of the target's type: null for Variant null and for what is missing.
+    """Cells as an array of the target's type, a plain one: null for Variant null and for what is missing.
 
     Raises
     ------
@@ -70,12 +70,6 @@ def array_of_cells(cells: Cells, target: Target, options: CastOptions) -> pa.Arr
     MalformedVariantError
         If a string is not UTF-8.
     """
-    arrow = target.arrow
-    if pa.types.is_dictionary(arrow):
-        return array_of_cells(cells, target._replace(arrow=arrow.value_type), options).dictionary_encode().cast(arrow)
-    if pa.types.is_run_end_encoded(arrow):
-        plain = array_of_cells(cells, target._replace(arrow=arrow.value_type), options)
-        return pc.run_end_encode(plain, run_end_type=arrow.run_end_type)
     if options.lossless:
         cells = only_lossless(cells, target)
     if target.family == "list" and cells.located is not None:
@@ -98,7 +92,7 @@ def patched(base: pa.Array, positions: Int64s, replacement: pa.Array) -> pa.Arra
         return base
     if len(positions) == len(base):
         return replacement
-    if pa.types.is_nested(base.type) or isinstance(base.type, pa.BaseExtensionType) or "view" in str(base.type):
+    if pa.types.is_nested(base.type) or isinstance(base.type, pa.BaseExtensionType):
         order = np.arange(len(base))
         order[positions] = np.arange(len(base), len(base) + len(positions))
         return pa.concat_arrays([base, replacement]).take(pa.array(order))

@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.encoding.cast.datetimes import zone_of
+from parquet_variant.encoding.cast.forms import in_form, plain_form
 from parquet_variant.encoding.cast.targets import Target, target_of
 from parquet_variant.functions.cell_casts import CastOptions, array_of_cells, list_array, patched
 from parquet_variant.functions.column_cells import cells_of_column
@@ -78,8 +79,13 @@ def extract_path(
     [2, None, None]
     """
     parsed = VariantPath.parse(path)
-    finish = _Typed(target_of(target), CastOptions(zone_of(zone), safe, str(parsed), lossless))
-    return follow(Group.of_storage(final_storage(storage)), parsed.segments, finish)
+    target_of(target)  # refuses the type itself, not its plain form
+    finish = _Typed(target_of(plain_form(target)), CastOptions(zone_of(zone), safe, str(parsed), lossless))
+    found = follow(Group.of_storage(final_storage(storage)), parsed.segments, finish)
+    for segment in parsed.segments:
+        if isinstance(segment, Wildcard):
+            target = pa.list_(pa.field("element", target))
+    return in_form(found, target)
 
 
 def final_storage(storage: pa.StructArray) -> pa.StructArray:

@@ -148,8 +148,11 @@ class Group:
         columns = {"metadata": metadata, "value": self.value, "typed_value": self.typed}
         there = self.present
         if not self.is_required:
-            set_in = [_valid(column) for column in (self.value, self.typed) if column is not None]
-            either = None if any(valid is None for valid in set_in) else np.logical_or.reduce(set_in)
+            either: Bools | None = np.zeros(self.size, np.bool_)
+            for column in (self.value, self.typed):
+                valid = None if column is None else _valid(column)
+                if column is not None:
+                    either = None if either is None or valid is None else either | valid
             there = _both(there, either)
         arrays = {name: column for name, column in columns.items() if column is not None}
         if "value" not in arrays and "typed_value" not in arrays:
@@ -251,7 +254,7 @@ def follow_located(located: Located, segments: tuple[Segment, ...], finish: Fini
         else:
             offsets, is_array, elements = located.elements()
             found = follow_located(elements, segments[index + 1 :], finish)
-            return list_array(offsets, found, is_array, pa.list_(found.type))
+            return list_array(offsets, found, is_array, pa.list_(pa.field("element", found.type)))
     return finish.of_located(located)
 
 
@@ -267,7 +270,7 @@ def _all_elements(group: Group, rest: tuple[Segment, ...], finish: Finish) -> pa
     positions, offsets, elements = lists_of(group)
     parents = np.repeat(positions, np.diff(offsets))
     found = follow(group.elements(elements, parents), rest, finish)
-    lists = list_array(offsets, found, np.ones(len(positions), np.bool_), pa.list_(found.type))
+    lists = list_array(offsets, found, np.ones(len(positions), np.bool_), pa.list_(pa.field("element", found.type)))
     return spread(lists, positions, group.size) if len(positions) else pa.nulls(group.size, lists.type)
 
 
@@ -276,9 +279,6 @@ def lists_of(group: Group) -> tuple[Int64s, Int64s, pa.StructArray]:
     assert group.typed is not None
     valid = group.typed_valid()
     lists = group.typed
-    if "view" in str(lists.type):
-        # Taken first, since pyarrow 26 casts sliced list views wrongly.
-        lists = lists.take(pa.array(np.arange(len(lists)))).cast(pa.large_list(lists.type.value_field))
     positions = np.arange(group.size) if valid is None else np.flatnonzero(valid)
     if len(positions) < group.size:
         lists = lists.take(pa.array(positions))

@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from parquet_variant.encoding.cast.arrow import array_of_raw
 from parquet_variant.encoding.cast.datetimes import zone_of
+from parquet_variant.encoding.cast.forms import plain_form
 from parquet_variant.encoding.cast.nested import cast_raw
 from parquet_variant.encoding.cast.targets import target_of
 from parquet_variant.encoding.variant import Variant
@@ -59,7 +60,8 @@ def cast_variant(variant: Variant, target: pa.DataType, *, zone: str = "UTC", sa
     ...
     parquet_variant.errors.CastError: int16 300 cannot be given as int8: use try_variant_get for null instead
     """
-    compiled = target_of(target)
+    target_of(target)  # refuses the type itself, not its plain form
+    compiled = target_of(plain_form(target))
     raw = cast_raw(variant, compiled, zone_of(zone), safe)
     try:
         return array_of_raw([raw], compiled)[0].as_py()

@@ -1,6 +1,7 @@
 """Raw results of casts as Arrow arrays.
 
-Owns how each target type stores what `nested.cast_raw` gives. Leaves the casts themselves to `nested`.
+Owns how each target type stores what `nested.cast_raw` gives. Leaves the casts themselves to `nested`, and types that
+only store values in another form to `forms`.
 """
 
 from __future__ import annotations
@@ -11,7 +12,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from parquet_variant.encoding.cast.targets import VARIANT_STORAGE, Target
 from parquet_variant.encoding.python_values import scalar_to_python
@@ -21,7 +21,7 @@ __all__ = ["array_of_raw"]
 
 
 def array_of_raw(raws: Sequence[Any], target: Target) -> pa.Array:
-    """An Arrow array of the target's type from raw results, None for null.
+    """An Arrow array of the target's type, a plain one (see `forms`), from raw results; None for null.
 
     Examples
     --------
@@ -30,12 +30,6 @@ def array_of_raw(raws: Sequence[Any], target: Target) -> pa.Array:
     [datetime.date(1970, 1, 2), None]
     """
     arrow = target.arrow
-    if pa.types.is_dictionary(arrow):
-        values = array_of_raw(raws, target._replace(arrow=arrow.value_type))
-        return values.dictionary_encode().cast(arrow)
-    if pa.types.is_run_end_encoded(arrow):
-        values = array_of_raw(raws, target._replace(arrow=arrow.value_type))
-        return pc.run_end_encode(values, run_end_type=arrow.run_end_type)
     match target.family:
         case "list":
             return _lists(raws, target)

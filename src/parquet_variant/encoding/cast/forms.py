@@ -1,0 +1,99 @@
+"""Arrow types that say how values are stored, not what they are: views, dictionaries, run ends, narrow decimals.
+
+Owns the plain form of each type, which every pyarrow function takes, and the way from there to the type that was asked
+for. Leaves the values themselves to its callers.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+__all__ = ["in_form", "plain_form"]
+
+
+def plain_form(arrow: pa.DataType) -> pa.DataType:
+    """The type of the same values without views, dictionaries, run ends and narrow decimals, at any depth.
+
+    Examples
+    --------
+    >>> plain_form(pa.list_view(pa.dictionary(pa.int8(), pa.string_view())))
+    ListType(list<item: large_string>)
+    """
+    types = pa.types
+    if types.is_dictionary(arrow) or types.is_run_end_encoded(arrow):
+        return plain_form(arrow.value_type)
+    if types.is_string_view(arrow):
+        return pa.large_string()
+    if types.is_binary_view(arrow):
+        return pa.large_binary()
+    if types.is_decimal32(arrow) or types.is_decimal64(arrow):
+        return pa.decimal128(arrow.precision, arrow.scale)
+    if types.is_struct(arrow):
+        return pa.struct([field.with_type(plain_form(field.type)) for field in arrow])
+    if types.is_map(arrow):
+        return pa.map_(plain_form(arrow.key_type), arrow.item_field.with_type(plain_form(arrow.item_type)))
+    if types.is_fixed_size_list(arrow):
+        return pa.list_(_element(arrow), arrow.list_size)
+    if types.is_list(arrow) or types.is_list_view(arrow):
+        return pa.list_(_element(arrow))
+    if types.is_large_list(arrow) or types.is_large_list_view(arrow):
+        return pa.large_list(_element(arrow))
+    return arrow
+
+
+def _element(arrow: pa.DataType) -> pa.Field:
+    return arrow.value_field.with_type(plain_form(arrow.value_type))
+
+
+def in_form(array: pa.Array, arrow: pa.DataType) -> pa.Array:
+    """An array of a type's plain form as an array of the type.
+
+    Examples
+    --------
+    >>> in_form(pa.array(["a", "a"], pa.large_string()), pa.dictionary(pa.int8(), pa.string())).indices.type
+    DataType(int8)
+    """
+    types = pa.types
+    if array.type == arrow:
+        return array
+    if types.is_dictionary(arrow):
+        return in_form(array, arrow.value_type).dictionary_encode().cast(arrow)
+    if types.is_run_end_encoded(arrow):
+        return pc.run_end_encode(in_form(array, arrow.value_type), run_end_type=arrow.run_end_type)
+    if types.is_struct(arrow):
+        children = [in_form(array.field(index), arrow.field(index).type) for index in range(arrow.num_fields)]
+        return pa.StructArray.from_arrays(children, fields=list(arrow), mask=array.is_null())
+    if types.is_map(arrow):
+        keys, items = in_form(array.keys, arrow.key_type), in_form(array.items, arrow.item_type)
+        return pa.MapArray.from_arrays(_offsets(array, np.int32), keys, items, type=arrow, mask=array.is_null())
+    if types.is_fixed_size_list(arrow):
+        # The values under null lists are there too, unlike in the other lists.
+        first, last = array.offset * arrow.list_size, (array.offset + len(array)) * arrow.list_size
+        values = in_form(array.values[first:last], arrow.value_type)
+        return pa.FixedSizeListArray.from_arrays(values, type=arrow, mask=array.is_null())
+    if types.is_list(arrow) or types.is_large_list(arrow):
+        kind = pa.ListArray if types.is_list(arrow) else pa.LargeListArray
+        width = np.int32 if types.is_list(arrow) else np.int64
+        values = in_form(array.flatten(), arrow.value_type)
+        return kind.from_arrays(_offsets(array, width), values, type=arrow, mask=array.is_null())
+    if types.is_list_view(arrow) or types.is_large_list_view(arrow):
+        kind = pa.ListViewArray if types.is_list_view(arrow) else pa.LargeListViewArray
+        width = np.int32 if types.is_list_view(arrow) else np.int64
+        values, offsets = in_form(array.flatten(), arrow.value_type), _offsets(array, width)
+        sizes = pa.array(np.diff(offsets.to_numpy()))
+        return kind.from_arrays(offsets[:-1], sizes, values, type=arrow, mask=array.is_null())
+    return array.cast(arrow)
+
+
+def _offsets(array: pa.Array, width: type[np.signedinteger]) -> pa.Array:
+    """Offsets into the flattened values."""
+    offsets = np.zeros(len(array) + 1, width)
+    if pa.types.is_map(array.type):
+        sizes = np.diff(array.offsets.to_numpy())
+        sizes[array.is_null().to_numpy(zero_copy_only=False)] = 0
+    else:
+        sizes = pc.list_value_length(array).fill_null(0).to_numpy()
+    np.cumsum(sizes, out=offsets[1:])
+    return pa.array(offsets)

@@ -1,0 +1,50 @@
+"""Columns of cells to columns of encoded values, each number in its narrowest type.
+
+Owns the narrowing and the writing of whole columns of scalars. Leaves nesting to `unshred`.
+"""
+
+from __future__ import annotations
+
+from parquet_variant.kernels.cells import NULL, scalar_size, write_scalar
+from parquet_variant.kernels.compiling import njit
+from parquet_variant.kernels.int128 import digits_of
+from parquet_variant.kernels.json_scan import DECIMAL4, DECIMAL8, DECIMAL16, INT8, INT16, INT32, INT64
+
+__all__ = ["measure_cells", "narrow", "write_cells"]
+
+
+@njit
+def narrow(kinds, a, b, scales):
+    """Make each integer and decimal the narrowest type that holds it; a decimal's scale counts like its digits."""
+    for i in range(len(kinds)):
+        kind = kinds[i]
+        if INT8 <= kind <= INT64:
+            value = a[i]
+            if -0x80 <= value <= 0x7F:
+                kinds[i] = INT8
+            elif -0x8000 <= value <= 0x7FFF:
+                kinds[i] = INT16
+            elif -0x80000000 <= value <= 0x7FFFFFFF:
+                kinds[i] = INT32
+            else:
+                kinds[i] = INT64
+        elif DECIMAL4 <= kind <= DECIMAL16:
+            digits = max(digits_of(b[i], a[i]), scales[i])
+            kinds[i] = DECIMAL4 if digits <= 9 else DECIMAL8 if digits <= 18 else DECIMAL16
+
+
+@njit
+def measure_cells(kinds, b, offsets):
+    """Fill the offsets of the encoded values; kinds beyond the primitive ones count as null."""
+    offsets[0] = 0
+    for i in range(len(kinds)):
+        kind = kinds[i] if kinds[i] <= 20 else NULL
+        offsets[i + 1] = offsets[i] + scalar_size(kind, b[i])
+
+
+@njit
+def write_cells(kinds, a, b, scales, offsets, target):
+    """Write the encoded values at ``target``."""
+    for i in range(len(kinds)):
+        kind = kinds[i] if kinds[i] <= 20 else NULL
+        write_scalar(target + offsets[i], kind, a[i], b[i], scales[i])
