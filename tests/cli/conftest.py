@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+import parquet_variant as pv
 from parquet_variant.cli.app import main
 
 
@@ -23,10 +26,14 @@ class Done:
         return json.loads(self.out)
 
     @property
+    def rows(self) -> list[Any]:
+        return [json.loads(line) for line in self.out.splitlines()]
+
+    @property
     def error(self) -> str:
-        """The one line that a failed command printed."""
+        """The one line that a failed command printed; where kernels had to be compiled, progress stands before it."""
         assert self.out == ""
-        (line,) = self.err.splitlines()
+        (line,) = (line for line in self.err.splitlines() if not re.fullmatch(r".*: \d+ of \d+, \d+ s", line))
         assert line.startswith("variant: error: ")
         return line.removeprefix("variant: error: ")
 
@@ -43,3 +50,11 @@ def variant(capsys: pytest.CaptureFixture[str]) -> Run:
         return Done(code, captured.out, captured.err)
 
     return run
+
+
+@pytest.fixture(scope="session")
+def earthquakes(tmp_path_factory: pytest.TempPathFactory, usgs_sample: Path) -> Path:
+    """The sample as a shredded table."""
+    dest = tmp_path_factory.mktemp("earthquakes") / "table"
+    pv.parquet.ingest(usgs_sample, dest)
+    return dest

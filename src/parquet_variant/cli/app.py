@@ -58,14 +58,24 @@ def main(arguments: list[str] | None = None) -> int:
         command = getattr(getattr(error, "ctx", None), "command_path", "variant")
         return report_failure(f"{error.format_message()} (see {command} --help)", USAGE_PROBLEM)
     except BrokenPipeError:
-        # The reader, such as `head`, has what it wanted. Python would complain once more when it flushes at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
+        return _reader_left()
+    except SystemExit as stop:
+        # Click's own answer to a broken pipe, and to shell completion.
+        if isinstance(stop.__context__, BrokenPipeError):
+            return _reader_left()
+        raise
     except Exception as error:
         if debug:
             raise
         return report_failure(error, DATA_PROBLEM, as_json="--json" in words)
     return int(code or 0)
+
+
+def _reader_left() -> int:
+    """The reader of a pipe, such as `head`, has what it wanted: that is no failure."""
+    # Python flushes once more when it exits, and would complain.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.__stdout__.fileno())  # type: ignore[union-attr]
+    return 0
 
 
 def build() -> Any:

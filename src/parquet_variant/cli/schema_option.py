@@ -5,6 +5,7 @@ Owns telling these apart. Leaves reading each to `ShreddingSchema`.
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -35,8 +36,7 @@ def read_schema(given: str | None) -> ShreddingSchema | None:
     if given is None:
         return None
     text = given
-    # A long DDL text is no file name, and asking for one that long is an error of its own.
-    if len(given) < 1024 and Path(given).is_file():
+    if os.path.isfile(given):  # noqa: PTH113 - unlike Path.is_file it takes a text too long for a file name
         raw = Path(given).read_bytes()
         if raw.startswith(b"PAR1"):
             return _of_parquet(given)

@@ -16,7 +16,7 @@ def command(as_json: AsJson = False) -> int:
     """Compile the kernels and keep them in the cache: for images, clusters and CI."""
     from parquet_variant.cli.output import print_json
     from parquet_variant.cli.progress import Progress
-    from parquet_variant.kernels.compiling import cache_directory
+    from parquet_variant.kernels.compiling import cache_home
     from parquet_variant.kernels.warmup import warmup
 
     begun = time.monotonic()
@@ -24,7 +24,7 @@ def command(as_json: AsJson = False) -> int:
         warmup(progress)
     seconds = round(time.monotonic() - begun, 1)
     if as_json:
-        print_json({"seconds": seconds, "cache": cache_directory()})
+        print_json({"seconds": seconds, "cache": cache_home()})
     else:
-        print(f"kernels compiled in {seconds} s, kept in {cache_directory()}")
+        print(f"kernels compiled in {seconds} s, kept in {cache_home()}")
     return 0

@@ -1,0 +1,153 @@
+"""Bad input at the command line: exit code 1 and one line that says what to do, never a traceback, nothing written."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+Run = Callable[..., Any]
+
+
+def test_truncated_json(variant: Run, tmp_path: Path) -> None:
+    source = tmp_path / "cut.json"
+    source.write_text('{"a": 1}\n{"a": [1, 2')
+    done = variant("ingest", source, tmp_path / "out")
+    assert done.code == 1
+    assert "line 2: the text ends, expected" in done.error
+    assert str(source) in done.error
+    assert not (tmp_path / "out").exists()
+
+
+def test_invalid_utf8(variant: Run, tmp_path: Path) -> None:
+    source = tmp_path / "latin1.json"
+    source.write_bytes('{"name": "Málaga"}\n'.encode("latin-1"))
+    done = variant("ingest", source, tmp_path / "out")
+    assert done.code == 1
+    assert "line 1: the string is not UTF-8" in done.error
+    assert not (tmp_path / "out").exists()
+
+
+def test_quarantine_takes_both_and_says_where(variant: Run, tmp_path: Path) -> None:
+    source = tmp_path / "mixed.json"
+    source.write_bytes(b'{"a": 1}\n{"a":\n{"a": "\xe1"}\n')
+    done = variant("ingest", source, tmp_path / "out", "--on-error", "quarantine")
+    assert done.code == 0
+    assert "1 row in 1 file" in done.out
+    assert f"2 bad lines in {tmp_path}/out/_bad_records" in done.out
+    assert variant("cat", tmp_path / "out").rows == [{"a": 1}]
+
+
+@pytest.mark.parametrize("command", ["ingest", "infer"])
+def test_an_empty_file(variant: Run, tmp_path: Path, command: str) -> None:
+    source = tmp_path / "empty.json"
+    source.touch()
+    done = variant(command, source, *([tmp_path / "out"] if command == "ingest" else []))
+    assert done.code == 1
+    assert f"no JSON value in {source}: name files that hold some" in done.error
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("command", ["inspect", "cat", "validate", "infer", "ingest", "rewrite", "query"])
+def test_a_directory_without_files(variant: Run, tmp_path: Path, command: str) -> None:
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    done = variant(*words_for(command, empty, tmp_path))
+    assert done.code == 1
+    assert f"the directory {empty} " in done.error
+
+
+@pytest.mark.parametrize("command", ["inspect", "cat", "validate", "infer", "ingest", "rewrite", "query"])
+def test_a_missing_path(variant: Run, tmp_path: Path, command: str) -> None:
+    done = variant(*words_for(command, tmp_path / "nope", tmp_path))
+    assert done.code == 1
+    assert f"{tmp_path}/nope does not exist: check the path" in done.error
+
+
+@pytest.mark.parametrize("command", ["inspect", "cat", "validate", "rewrite", "query"])
+@pytest.mark.parametrize("data", [b"", b"PAR1", b"not a Parquet file", b"PAR1" + b"\xff" * 40 + b"PAR1"])
+def test_a_file_that_is_not_parquet(variant: Run, tmp_path: Path, command: str, data: bytes) -> None:
+    source = tmp_path / "some.parquet"
+    source.write_bytes(data)
+    done = variant(*words_for(command, source, tmp_path))
+    assert done.code == 1
+    assert str(source) in done.error
+
+
+@pytest.mark.parametrize("command", ["inspect", "validate", "query", "rewrite"])
+def test_a_parquet_file_without_a_variant_column(variant: Run, tmp_path: Path, command: str) -> None:
+    source = tmp_path / "plain.parquet"
+    pq.write_table(pa.table({"id": [1], "name": ["x"]}), source)
+    done = variant(*words_for(command, source, tmp_path))
+    assert done.code == 1
+    assert "no Variant column" in done.error
+    assert str(source) in done.error
+
+
+def test_cat_still_prints_plain_parquet(variant: Run, tmp_path: Path) -> None:
+    source = tmp_path / "plain.parquet"
+    pq.write_table(pa.table({"id": [1, None], "name": ["x", "y"]}), source)
+    assert variant("cat", source).rows == [{"id": 1, "name": "x"}, {"id": None, "name": "y"}]
+    done = variant("cat", source, "--column", "id")
+    assert (done.code, "no Variant column" in done.error) == (1, True)
+
+
+def test_a_destination_that_exists(variant: Run, tmp_path: Path, earthquakes: Path, usgs_sample: Path) -> None:
+    file = tmp_path / "file"
+    file.write_text("precious")
+    for dest in (earthquakes, file):
+        done = variant("ingest", usgs_sample, dest)
+        assert done.code == 1
+        assert str(dest) in done.error
+    assert file.read_text() == "precious"
+    (parquet,) = earthquakes.glob("*.parquet")
+    before = parquet.read_bytes()
+    done = variant("rewrite", earthquakes, parquet.parent)
+    assert done.code == 1
+    assert "exists" in done.error
+    assert parquet.read_bytes() == before
+
+
+def test_errors_for_machines_are_json(variant: Run, tmp_path: Path) -> None:
+    source = tmp_path / "bad.json"
+    source.write_text("{\n")
+    done = variant("ingest", source, tmp_path / "out", "--json")
+    error = json.loads(done.err)["error"]
+    assert (done.code, error["file"], error["reason"]) == (1, str(source), "unexpected-end")
+
+
+def test_options_that_do_not_fit_are_named(variant: Run, tmp_path: Path, earthquakes: Path, usgs_sample: Path) -> None:
+    out = tmp_path / "out"
+    cases = [
+        (["ingest", usgs_sample, out, "--policy", "nope"], 1, "there is no policy 'nope'"),
+        (["ingest", usgs_sample, out, "--schema", "a nonsense"], 1, "nonsense"),
+        (["ingest", usgs_sample, out, "--schema", "missing.ddl"], 1, "there is no schema file missing.ddl"),
+        (["ingest", usgs_sample, out, "--compression", "nope"], 1, "nope"),
+        (["query", earthquakes, "-s", "mag=$.properties["], 1, "$.properties["),
+        (["query", earthquakes, "-s", "mag=$.a:nope"], 1, "nope"),
+        (["query", earthquakes, "-s", "nope"], 1, "no column nope"),
+        (["query", earthquakes, "-s", "$.a", "-s", "$.b.a"], 1, "two --select options are called 'a'"),
+        (["query", earthquakes, "-s", "$.a:int", "-w", "a >"], 1, "expected a literal"),
+        (["cat", earthquakes, "--column", "nope"], 1, "nope is not a Variant column: choose from v"),
+        (["rewrite", earthquakes, out, "--schema", "a int", "--reinfer"], 2, "exclude each other"),
+    ]
+    for words, code, text in cases:
+        done = variant(*words)
+        assert done.code == code, words
+        assert text in done.error, words
+        assert not out.exists(), words
+
+
+def words_for(command: str, source: Path, tmp_path: Path) -> list[object]:
+    match command:
+        case "ingest" | "rewrite":
+            return [command, source, tmp_path / "out"]
+        case "query":
+            return [command, source, "--select", "a=$.a:int"]
+        case _:
+            return [command, source]

@@ -1,0 +1,190 @@
+"""What each command does when all is well."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import parquet_variant as pv
+
+Run = Callable[..., Any]
+
+
+def exact(lines: str) -> list[Any]:
+    return [json.loads(line, parse_float=Decimal, parse_int=Decimal) for line in lines.splitlines()]
+
+
+def test_ingest_and_cat_give_the_sample_back(variant: Run, tmp_path: Path, usgs_sample: Path) -> None:
+    done = variant("ingest", usgs_sample, tmp_path / "out", "--json")
+    assert (done.code, done.err) == (0, "")
+    assert (done.json["rows"], done.json["bad_records"]) == (1707, 0)
+    assert "mag: decimal(3,2)" in done.json["schema"]
+    assert exact(variant("cat", tmp_path / "out").out) == exact(usgs_sample.read_text())
+
+
+@pytest.mark.spark
+def test_ingest_through_spark_gives_the_same(tmp_path: Path, usgs_sample: Path) -> None:
+    # In a process of its own: the command stops the session that it started.
+    command = [
+        sys.executable,
+        "-m",
+        "parquet_variant.cli",
+        "ingest",
+        usgs_sample,
+        tmp_path / "out",
+        "--engine",
+        "spark",
+    ]
+    done = subprocess.run([*command, "--json"], capture_output=True, text=True, check=False)
+    if "Java" in done.stderr and done.returncode:
+        pytest.skip(done.stderr.strip())
+    assert done.returncode == 0, done.stderr
+    result = json.loads(done.stdout)
+    assert result["rows"] == 1707
+    rows = pv.to_json(pv.parquet.read(tmp_path / "out")).to_pylist()
+    assert exact("\n".join(rows)) == exact(usgs_sample.read_text())
+
+
+def test_ingest_takes_what_infer_prints(variant: Run, tmp_path: Path, usgs_sample: Path) -> None:
+    ddl = variant("infer", usgs_sample, "--ddl").out
+    (tmp_path / "schema.ddl").write_text(ddl)
+    (tmp_path / "schema.json").write_text(variant("infer", usgs_sample, "--json").out)
+    for number, given in enumerate((ddl, tmp_path / "schema.ddl", tmp_path / "schema.json")):
+        done = variant("ingest", usgs_sample, tmp_path / f"out{number}", "--schema", given, "--json")
+        assert done.json["schema"] == ddl.strip()
+    (parquet,) = (tmp_path / "out0").glob("*.parquet")
+    done = variant("ingest", usgs_sample, tmp_path / "again", "--schema", parquet, "--json")
+    assert done.json["schema"] == ddl.strip()
+
+
+def test_infer_says_why(variant: Run, tmp_path: Path) -> None:
+    source = tmp_path / "a.json"
+    source.write_text("".join(f'{{"id": {n}, "rare{n}": {n}}}\n' for n in range(500)))
+    done = variant("infer", source, "--explain")
+    assert done.code == 0
+    assert "$['id']" in done.out
+    explained = variant("infer", source, "--explain", "--json").json
+    assert (explained["schema"], explained["rows"], explained["policy"]) == ("id bigint", 500, "auto")
+    decisions = {decision["path"]: decision for decision in explained["decisions"]}
+    assert decisions["$['id']"]["type"] == "bigint"
+    assert any(decision["type"] is None and decision["reason"] for decision in explained["decisions"])
+
+
+def test_infer_reads_parquet_too(variant: Run, earthquakes: Path, usgs_sample: Path) -> None:
+    assert variant("infer", earthquakes, "--ddl").out == variant("infer", usgs_sample, "--ddl").out
+
+
+def test_query_prints_a_grid(variant: Run, earthquakes: Path) -> None:
+    done = variant(
+        "query",
+        earthquakes,
+        "--select",
+        "mag=$.properties.mag:double",
+        "--select",
+        "$.id:string",
+        "--where",
+        "mag > 6.2",
+    )
+    assert done.out.splitlines() == ["mag  id", "---  ----------", "6.4  us1000chhc"]
+
+
+def test_query_prints_json(variant: Run, earthquakes: Path) -> None:
+    words = ["query", earthquakes, "-s", "m=$.properties.mag:decimal(4,2)", "-s", "at=$.geometry", "-w", "m > 6.2"]
+    done = variant(*words, "--json")
+    assert done.rows == [{"m": 6.4, "at": {"type": "Point", "coordinates": [121.653, 24.1737, 10.64]}}]
+    assert len(variant("query", earthquakes, "-s", "$.id:string", "--limit", 3, "--json").rows) == 3
+    assert variant("query", earthquakes, "-s", "$.id:string", "--limit", 0, "--json").rows == []
+
+
+def test_query_explains_that_it_reads_one_column(variant: Run, earthquakes: Path) -> None:
+    report = variant("query", earthquakes, "-s", "mag=$.properties.mag:double", "--explain", "--json").json
+    assert list(report["columns"]) == ["v.typed_value.properties.typed_value.mag.typed_value"]
+    assert report["bytes_read"] < report["bytes_total"] / 20
+
+
+def test_query_strict_refuses_what_cannot_be_cast(variant: Run, earthquakes: Path) -> None:
+    words = ["query", earthquakes, "-s", "n=$.properties.place:int", "--limit", 1]
+    assert variant(*words, "--json").rows == [{"n": None}]
+    done = variant(*words, "--strict")
+    assert (done.code, "cast" in done.error.lower()) == (1, True)
+
+
+def test_cat_prints_whole_rows_where_there_are_other_columns(variant: Run, tmp_path: Path) -> None:
+    table = {
+        "id": pa.array([1, None]),
+        "price": pa.array([Decimal("1.10"), None], pa.decimal128(20, 2)),
+        "v": pv.parse_json(['{"a": 1.10}', None]),
+    }
+    pv.parquet.write(tmp_path / "a.parquet", table)
+    assert variant("cat", tmp_path / "a.parquet").out.splitlines() == [
+        '{"id":1,"price":1.1,"v":{"a":1.1}}',
+        '{"id":null,"price":null,"v":null}',
+    ]
+    assert variant("cat", tmp_path / "a.parquet", "--column", "v").out == '{"a":1.1}\nnull\n'
+
+
+def test_cat_prints_variants_inside_of_structs_and_lists(variant: Run, tmp_path: Path) -> None:
+    inner = pv.parse_json(["1", '{"a": "x"}', "null"])
+    field = pa.field("element", inner.storage.type, metadata={"ARROW:extension:name": "arrow.parquet.variant"})
+    lists = pa.ListArray.from_arrays(pa.array([0, 2, 2, 3], pa.int32()), inner.storage, type=pa.list_(field))
+    pv.parquet.write(tmp_path / "a.parquet", pa.table({"id": [1, 2, 3], "many": lists}))
+    assert variant("cat", tmp_path / "a.parquet").rows == [
+        {"id": 1, "many": [1, {"a": "x"}]},
+        {"id": 2, "many": []},
+        {"id": 3, "many": [None]},
+    ]
+
+
+def test_inspect_shows_types_and_shares(variant: Run, earthquakes: Path) -> None:
+    done = variant("inspect", earthquakes)
+    assert done.out.startswith("1 file, 1,707 rows, 1 row group\n")
+    (line,) = (line for line in done.out.splitlines() if line.startswith("$['properties']['alert'] "))
+    assert line.split()[1:6] == ["BYTE_ARRAY", "STRING", "1707", "0.7%", "99.3%"]
+    report = variant("inspect", earthquakes, "--json").json
+    assert (report["files"], report["rows"], report["columns"][0]["name"]) == (1, 1707, "v")
+
+
+def test_validate_exits_with_1_on_a_violation(
+    variant: Run, earthquakes: Path, tmp_path: Path, parquet_test_data: Path
+) -> None:
+    assert variant("validate", earthquakes).code == 0
+    assert variant("validate", earthquakes, "--json").json["ok"] is True
+    cases = json.loads((parquet_test_data / "shredded_variant" / "cases.json").read_text())
+    invalid = next(case for case in cases if "INVALID" in case.get("notes", "") or case.get("error_message"))
+    done = variant("validate", parquet_test_data / "shredded_variant" / invalid["parquet_file"])
+    assert (done.code, "violation" in done.out) == (1, True)
+
+
+def test_rewrite_there_and_back(variant: Run, earthquakes: Path, tmp_path: Path, usgs_sample: Path) -> None:
+    chain = [earthquakes]
+    for layout in ("unshredded", "draft-paths", "draft-object", "final"):
+        chain.append(tmp_path / layout)
+        extra = ["--reinfer"] if layout != "unshredded" else []
+        done = variant("rewrite", chain[-2], chain[-1], "--layout", layout, *extra, "--json")
+        assert (done.code, done.json["rows"]) == (0, 1707)
+    assert exact(variant("cat", chain[-1]).out) == exact(usgs_sample.read_text())
+    plain = tmp_path / "plain"
+    assert variant("rewrite", earthquakes, plain, "--layout", "unshredded", "--no-annotation").code == 0
+    assert variant("inspect", plain, "--json").json["columns"][0]["annotated"] == 0
+
+
+def test_a_reader_that_leaves_is_no_failure(tmp_path: Path, earthquakes: Path) -> None:
+    source = tmp_path / "many.json"
+    source.write_text('{"a": "some text to fill the pipe"}\n' * 20_000)
+    pv.parquet.ingest(source, tmp_path / "out", schema="a string")
+    command = [sys.executable, "-m", "parquet_variant.cli", "cat", str(tmp_path / "out")]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        assert process.stdout.readline() == b'{"a":"some text to fill the pipe"}\n'
+        process.stdout.close()
+        assert process.wait(60) == 0
+        assert process.stderr.read() == b""
