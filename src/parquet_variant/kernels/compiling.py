@@ -1,7 +1,8 @@
 """How kernels are compiled: the one decorator, and where the compiled code is kept.
 
 Owns `njit` and the cache directory. Numba notices a change in a kernel's own file, but not in a function of another
-file that was compiled into it; so the directory is named by a hash of every kernel source and of the versions involved.
+file that was compiled into it; so a kernel's directory is named by a hash of its module, of the kernel modules that
+this imports, and of the versions involved.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import os
 import platform
+import re
 import sys
 from collections.abc import Callable
 from functools import cache
@@ -17,20 +19,40 @@ from typing import Any
 
 import numba
 
-__all__ = ["cache_directory", "njit"]
+__all__ = ["cache_directory", "cache_home", "njit"]
+
+_IMPORT = re.compile(r"^from parquet_variant\.kernels\.(\w+) import", re.MULTILINE)
+
+
+def cache_home() -> Path:
+    """Where the kernels of all versions are kept; ``PARQUET_VARIANT_CACHE`` names another place."""
+    named = os.environ.get("PARQUET_VARIANT_CACHE")
+    if named is not None:
+        return Path(named)
+    base = os.environ.get("XDG_CACHE_HOME")
+    return (Path(base) if base else Path.home() / ".cache") / "parquet-variant"
 
 
 @cache
-def cache_directory() -> str:
-    """Directory of the compiled kernels; ``PARQUET_VARIANT_CACHE`` names another parent directory."""
+def _sources(module: str) -> frozenset[Path]:
+    """The file of a kernel module, and those of all kernel modules that it imports."""
+    found: set[Path] = set()
+    left = [module]
+    while left:
+        path = Path(__file__).with_name(f"{left.pop()}.py")
+        if path not in found and path.exists():
+            found.add(path)
+            left.extend(_IMPORT.findall(path.read_text()))
+    return frozenset(found)
+
+
+@cache
+def cache_directory(module: str) -> str:
+    """Directory of the compiled kernels of one module, given by its name in this package."""
     digest = hashlib.sha256(f"{numba.__version__} {sys.version} {platform.machine()}".encode())
-    for source in sorted(Path(__file__).parent.glob("*.py")):
+    for source in sorted(_sources(module)):
         digest.update(source.read_bytes())
-    home = os.environ.get("PARQUET_VARIANT_CACHE")
-    if home is None:
-        base = os.environ.get("XDG_CACHE_HOME")
-        home = str((Path(base) if base else Path.home() / ".cache") / "parquet-variant")
-    return str(Path(home) / f"kernels-{digest.hexdigest()[:16]}")
+    return str(cache_home() / f"{module}-{digest.hexdigest()[:16]}")
 
 
 def njit(function: Callable[..., Any] | None = None, *, inline: bool = False) -> Any:
@@ -38,7 +60,8 @@ def njit(function: Callable[..., Any] | None = None, *, inline: bool = False) ->
     if function is None:
         return lambda wrapped: njit(wrapped, inline=inline)
     previous = numba.config.CACHE_DIR
-    numba.config.CACHE_DIR = cache_directory()  # read once, while the dispatcher is made
+    # Read once, while the dispatcher is made.
+    numba.config.CACHE_DIR = cache_directory(function.__module__.rpartition(".")[2])
     try:
         options: dict[str, Any] = {"inline": "always"} if inline else {}
         return numba.njit(nogil=True, cache=True, error_model="numpy", **options)(function)

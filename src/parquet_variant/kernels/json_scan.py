@@ -81,6 +81,20 @@ def utf8_length(pos, end):
 
 
 @njit
+def is_utf8(pos, end):
+    """Whether all of some text is well-formed UTF-8."""
+    while pos < end:
+        while pos + 8 <= end and load_u64(pos) & _HIGH == 0:
+            pos += 8
+        if pos < end:
+            length = utf8_length(pos, end)
+            if length == 0:
+                return False
+            pos += length
+    return True
+
+
+@njit
 def scan_string(pos, end):
     """Find the end of a string whose opening quote lies before ``pos``.
 

@@ -141,7 +141,8 @@ def name_table(dictionary: pa.BinaryArray) -> NameTable:
     base = data.address if data is not None else 0
     starts, state = np.zeros(count + 1, np.int64), np.zeros(count, np.uint8)
     _counts(base, offsets, starts, state)
-    address, length, rank, order = (np.empty(int(starts[-1]), np.int64) for _ in range(4))
+    # Zeros: what an unusable dictionary leaves out is an empty name, wherever it lies.
+    address, length, rank, order = (np.zeros(int(starts[-1]), np.int64) for _ in range(4))
     _locate(base, offsets, starts, address, length, rank, order, state)
     for d in np.flatnonzero(state == UNSORTED).tolist():
         first, last = int(starts[d]), int(starts[d + 1])

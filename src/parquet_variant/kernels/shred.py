@@ -11,6 +11,7 @@ import numpy as np
 from parquet_variant.kernels.cells import BINARY, STRING, UUID, exact_cell, store_cell
 from parquet_variant.kernels.compiling import njit
 from parquet_variant.kernels.containers import begin_object, object_size
+from parquet_variant.kernels.json_scan import is_utf8
 from parquet_variant.kernels.memory import copy, load_u8, load_uint, store_u8, store_u32, store_uint
 from parquet_variant.kernels.name_tables import UNUSABLE, resolve_names
 from parquet_variant.kernels.schema_table import (
@@ -168,6 +169,9 @@ def shred_rows(rows, row_valid, value_offsets, value_address, table, schema_name
                 fits, low, high = exact_cell(kind, a, b, scale, code, table[s, S_PRECISION], table[s, S_SCALE])
                 if fits:
                     if not filling:
+                        if code == STRING and not is_utf8(a, a + b):
+                            ok = False
+                            break
                         counts[s, C_TYPED_COUNT] += 1
                         if code == STRING or code == BINARY:
                             counts[s, C_TYPED_BYTES] += b

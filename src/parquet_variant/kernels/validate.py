@@ -1,0 +1,196 @@
+"""Which values have no structural fault; the fast twin of `encoding.validate`.
+
+Owns the yes: a row that is marked has no fault. Leaves all others to the reference, which says what is wrong: rows with
+faults, and rows whose dictionary has a name twice without being flagged as sorted, which is no fault by itself.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from parquet_variant.kernels.cells import BINARY, STRING, UUID
+from parquet_variant.kernels.compiling import njit
+from parquet_variant.kernels.int128 import digits_of
+from parquet_variant.kernels.json_scan import DECIMAL4, DECIMAL8, DECIMAL16
+from parquet_variant.kernels.memory import load_u8, load_u64, load_uint
+from parquet_variant.kernels.name_tables import SORTED, UNUSABLE
+from parquet_variant.kernels.tape import ARRAY, OBJECT
+from parquet_variant.kernels.values import MALFORMED, container, metadata_header, scalar, value_kind, value_size
+from parquet_variant.types import PrimitiveId
+
+__all__ = ["is_utf8", "mark_valid_dictionaries", "mark_valid_rows", "scalar_is_valid"]
+
+_TIME = int(PrimitiveId.TIME)
+_MICROS_PER_DAY = 86_400_000_000
+_MAX_SCALE = 38
+_HIGH_BITS = np.int64(np.uint64(0x8080808080808080).view(np.int64))
+# Columns of a frame: where the next id and offset are, their widths, where values begin and end, and what is left.
+_IDS, _ID_WIDTH, _OFFSETS, _OFFSET_WIDTH, _VALUES, _END, _LEFT = range(7)
+
+
+@njit
+def is_utf8(at, end):
+    """Whether the bytes are UTF-8: no surrogates, nothing overlong, nothing beyond U+10FFFF."""
+    while at < end:
+        if end - at >= 8 and load_u64(at) & _HIGH_BITS == 0:
+            at += 8
+            continue
+        lead = load_u8(at)
+        if lead < 0x80:
+            at += 1
+            continue
+        if lead < 0xC2 or lead > 0xF4:
+            return False
+        more = 1 if lead < 0xE0 else (2 if lead < 0xF0 else 3)
+        if end - at <= more:
+            return False
+        second = load_u8(at + 1)
+        low, high = 0x80, 0xBF
+        if lead == 0xE0:
+            low = 0xA0
+        elif lead == 0xED:
+            high = 0x9F
+        elif lead == 0xF0:
+            low = 0x90
+        elif lead == 0xF4:
+            high = 0x8F
+        if second < low or second > high:
+            return False
+        for i in range(2, more + 1):
+            if load_u8(at + i) & 0xC0 != 0x80:
+                return False
+        at += more + 1
+    return True
+
+
+@njit
+def scalar_is_valid(kind, a, b, scale, digits):
+    """Whether the payload of a scalar is one that its type allows; ``digits`` asks for those of decimals too."""
+    if kind == STRING:
+        return is_utf8(a, a + b)
+    if kind == _TIME:
+        return 0 <= a < _MICROS_PER_DAY
+    if DECIMAL4 <= kind <= DECIMAL16:
+        if scale > _MAX_SCALE:
+            return False
+        if digits:
+            most = 9 if kind == DECIMAL4 else (18 if kind == DECIMAL8 else 38)
+            return digits_of(b, a) <= most
+    return True
+
+
+@njit
+def mark_valid_dictionaries(base, offsets, starts, address, length, state, valid):
+    """Mark the metadata without fault. ``starts`` to ``state`` are those of a `NameTable`."""
+    for d in range(len(valid)):
+        valid[d] = 0
+        if state[d] == UNUSABLE:
+            continue
+        at, end = base + offsets[d], base + offsets[d + 1]
+        ok, _, places, width, _, size = metadata_header(at, end)
+        if not ok or size != end - at or load_uint(places, width) != 0:
+            continue
+        if load_u8(at) & 0x10 and state[d] != SORTED:
+            continue
+        valid[d] = 1
+        for i in range(starts[d], starts[d + 1]):
+            if not is_utf8(address[i], address[i] + length[i]):
+                valid[d] = 0
+                break
+
+
+@njit
+def _children_are_apart(at, end, count, offsets, width, values, scratch):
+    """Whether the values of a container lie one beside the other, in any order, without a gap."""
+    place = values
+    for i in range(count):
+        start = values + load_uint(offsets + i * width, width)
+        if start != place:
+            break
+        size = value_size(start, end)
+        if size == MALFORMED:
+            return False, scratch
+        place = start + size
+    else:
+        return place == end, scratch
+    # Not in order: look at them sorted.
+    if len(scratch) < count:
+        scratch = np.empty(count, np.int64)
+    for i in range(count):
+        scratch[i] = values + load_uint(offsets + i * width, width)
+    scratch[:count].sort()
+    place = values
+    for i in range(count):
+        if scratch[i] != place:
+            return False, scratch
+        size = value_size(scratch[i], end)
+        if size == MALFORMED:
+            return False, scratch
+        place += size
+    return place == end, scratch
+
+
+@njit
+def mark_valid_rows(rows, row_valid, value_offsets, value_address, dictionary_of, starts, rank, dictionary_valid, valid,
+                    max_depth):  # fmt: skip
+    """Mark the rows without fault, and SQL NULLs. ``starts`` and ``rank`` are those of a `NameTable`."""
+    stack = np.empty((32, 7), np.int64)
+    scratch = np.empty(64, np.int64)
+    for row in range(rows):
+        valid[row] = 1
+        if len(row_valid) > 0 and row_valid[row] == 0:
+            continue
+        valid[row] = 0
+        d = dictionary_of[row]
+        if d < 0 or dictionary_valid[d] == 0:
+            continue
+        first, names = starts[d], starts[d + 1] - starts[d]
+        at, end = value_address + value_offsets[row], value_address + value_offsets[row + 1]
+        if value_size(at, end) != end - at:
+            continue
+        depth = 0
+        ok = True
+        while True:
+            kind = value_kind(load_u8(at))
+            if kind >= ARRAY:
+                _, count, ids, id_width, offsets, width, values, data = container(at, end)
+                stop = values + data
+                apart, scratch = _children_are_apart(at, stop, count, offsets, width, values, scratch)
+                if depth == max_depth or not apart:
+                    ok = False
+                    break
+                if kind == OBJECT:
+                    last = -1
+                    for i in range(count):
+                        field_id = load_uint(ids + i * id_width, id_width)
+                        if field_id >= names or rank[first + field_id] <= last:
+                            ok = False
+                            break
+                        last = rank[first + field_id]
+                    if not ok:
+                        break
+                if depth == len(stack):
+                    bigger = np.empty((2 * depth, 7), np.int64)
+                    bigger[:depth] = stack
+                    stack = bigger
+                stack[depth, _OFFSETS] = offsets
+                stack[depth, _OFFSET_WIDTH] = width
+                stack[depth, _VALUES] = values
+                stack[depth, _END] = stop
+                stack[depth, _LEFT] = count
+                depth += 1
+            elif kind == STRING or kind == BINARY or kind == UUID or DECIMAL4 <= kind <= DECIMAL16 or kind == _TIME:
+                kind, a, b, scale = scalar(at, end)
+                if not scalar_is_valid(kind, a, b, scale, True):
+                    ok = False
+                    break
+            while depth > 0 and stack[depth - 1, _LEFT] == 0:
+                depth -= 1
+            if depth == 0:
+                break
+            top = depth - 1
+            stack[top, _LEFT] -= 1
+            at = stack[top, _VALUES] + load_uint(stack[top, _OFFSETS], stack[top, _OFFSET_WIDTH])
+            end = stack[top, _END]
+            stack[top, _OFFSETS] += stack[top, _OFFSET_WIDTH]
+        valid[row] = 1 if ok else 0

@@ -1,0 +1,169 @@
+"""The parser kernel means what the reference reader means: same bytes, same refusals."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import parquet_variant as pv
+from parquet_variant.encoding.json_reader import parse_json as parse_one
+from parquet_variant.errors import JsonError
+from parquet_variant.testing import json_texts
+
+OPTIONS = st.fixed_dictionaries(
+    {},
+    optional={
+        "floats": st.sampled_from(["decimal", "double"]),
+        "on_duplicate_key": st.sampled_from(["last", "error"]),
+        "on_lone_surrogate": st.sampled_from(["error", "replace"]),
+        "max_depth": st.integers(0, 6),
+        "max_size": st.integers(1, 40),
+    },
+)
+
+
+def outcome(parse: Any, text: bytes, options: dict[str, Any]) -> Any:
+    try:
+        return parse(text, options)
+    except JsonError as error:
+        return error.reason, error.offset, error.message
+
+
+def by_kernel(text: bytes, options: dict[str, Any]) -> bytes:
+    value = pv.parse_json(pa.array([text], pa.binary()), **options)[0]
+    assert value is not None
+    return value.to_bytes()
+
+
+def by_reference(text: bytes, options: dict[str, Any]) -> bytes:
+    return parse_one(text, **options).to_bytes()
+
+
+def assert_same(text: bytes, options: dict[str, Any]) -> None:
+    assert outcome(by_kernel, text, options) == outcome(by_reference, text, options)
+
+
+@given(json_texts(), OPTIONS)
+def test_generated_texts(text: str, options: dict[str, Any]) -> None:
+    assert_same(text.encode(), options)
+
+
+@given(json_texts(), st.data())
+def test_damaged_texts(text: str, data: st.DataObject) -> None:
+    damaged = bytearray(text.encode())
+    for _ in range(data.draw(st.integers(1, 3))):
+        at = data.draw(st.integers(0, len(damaged)))
+        if data.draw(st.booleans()) and at < len(damaged):
+            del damaged[at]
+        else:
+            damaged.insert(at, data.draw(st.sampled_from(b'{}[]",:\\u019eE+-. \n\x00\x1f\x7f\x80\xc3\xe2\xed\xf0\xff')))
+    assert_same(bytes(damaged), {})
+
+
+NUMBERS = [
+    "0", "-0", "127", "128", "-128", "-129", "32767", "32768", "2147483647", "2147483648", "9223372036854775807",
+    "9223372036854775808", "-9223372036854775808", "-9223372036854775809", "9" * 38, "-" + "9" * 38, "9" * 39,
+    "1.5", "1.50", "-0.0", "0.00", "123456.789", "0.1234567890123456789012345678901234567", "0." + "0" * 37 + "1",
+    "0." + "0" * 38 + "1", "1" + "0" * 37 + ".5", "999999999.9", "1e0", "1E+5", "-1.5e-3", "1e308", "1e400", "1e-400",
+    "4.9e-324", "2.2250738585072011e-308", "9007199254740993e0", "1.7976931348623158e308", "0e1", "1e00000000000000005",
+    "123456789012345678901234567890.12345678e10", "9" * 400, "0." + "3" * 400,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("text", NUMBERS, ids=lambda text: text[:24])
+def test_numbers(text: str) -> None:
+    for options in ({}, {"floats": "double"}):
+        assert_same(text.encode(), options)
+
+
+@given(st.floats(allow_nan=False, allow_infinity=False))
+def test_a_double_with_exponent_is_the_float_of_python(number: float) -> None:
+    text = f"{number:.17e}"
+    value = pv.parse_json([text])[0]
+    assert value is not None
+    assert value.to_python() == float(text)
+
+
+@given(st.lists(st.none() | json_texts(max_leaves=6), max_size=8))
+def test_rows_do_not_depend_on_their_neighbours(texts: list[str | None]) -> None:
+    together = pv.parse_json(pa.array(texts, pa.string()))
+    for text, value in zip(texts, together, strict=True):
+        assert (value is None) == (text is None)
+        if text is not None and value is not None:
+            assert value.to_bytes() == parse_one(text).to_bytes()
+
+
+@given(st.lists(json_texts(max_leaves=6), max_size=6))
+def test_one_dictionary_for_a_batch(texts: list[str]) -> None:
+    array = pv.parse_json(pa.array(texts, pa.string()), dictionary="batch")
+    assert len(array.storage.field("metadata").dictionary) == 1
+    assert list(array) == [parse_one(text) for text in texts]
+
+
+def test_rows_with_equal_keys_share_their_metadata() -> None:
+    array = pv.parse_json(['{"a": 1, "b": {"c": 2}}', '{"b": {"c": [1]}, "a": null}', '{"a": 1}'])
+    assert array.storage.field("metadata").indices.to_pylist() == [0, 0, 1]
+
+
+def test_any_form_of_text_is_read() -> None:
+    texts = ['{"a": 1}', None, "[2]", '"é"']
+    expected = pv.parse_json(texts)
+    plain = pa.array(texts)
+    for other in (
+        plain.cast(pa.large_string()),
+        plain.cast(pa.string_view()),
+        plain.cast(pa.binary()),
+        plain.dictionary_encode(),
+        pa.chunked_array([plain[:2], plain[2:]]),
+        pa.concat_arrays([pa.array(["x"]), plain]).slice(1),
+    ):
+        assert pv.parse_json(other) == expected
+
+
+def test_an_error_names_the_row() -> None:
+    with pytest.raises(JsonError, match=r"found '}', expected a value \(row 2, byte offset 5\)"):
+        pv.parse_json(["1", None, '{"a":}'])
+
+
+def test_try_parse_json_gives_null_for_bad_rows_only() -> None:
+    texts = ['{"a": 1, "a": 2}', '{"a": {"a": 1, "b": [', '{"a": {"a": 1}, "b": 2}', "nul", '{"a": {"a": 3}}']
+    assert pv.try_parse_json(texts).to_pylist() == [{"a": 2}, None, {"a": {"a": 1}, "b": 2}, None, {"a": {"a": 3}}]
+
+
+def test_duplicates_at_any_depth_keep_the_last_value() -> None:
+    text = '{"a": {"x": 1, "y": {"z": 1}, "x": [{"k": 1, "k": 2}]}, "b": 1, "a": {"y": 1, "x": 2, "y": 3}, "c": {}}'
+    assert pv.parse_json([text])[0] == parse_one(text)
+    assert by_kernel(text.encode(), {}) == by_reference(text.encode(), {})
+
+
+def test_many_keys_and_wide_ids() -> None:
+    wide = "{" + ",".join(f'"k{i}": {i}' for i in range(70_000)) + "}"
+    value = pv.parse_json(pa.array([wide, '{"k69999": 1}']))
+    assert value[0] is not None
+    assert value[0].to_bytes() == parse_one(wide).to_bytes()
+    assert value[1] is not None
+    assert value[1].to_python() == {"k69999": 1}
+
+
+def test_depth_up_to_the_limit() -> None:
+    assert_same(b"[" * 1000 + b"]" * 1000, {})
+    assert_same(b"[" * 1001 + b"]" * 1001, {})
+    assert_same(b'{"a":' * 100_000, {})
+
+
+@pytest.mark.parametrize("texts", [[], [None], [None, None]])
+def test_no_values_at_all(texts: list[None]) -> None:
+    array = pv.parse_json(pa.array(texts, pa.string()))
+    assert array.to_pylist() == texts
+    assert pv.to_json(array).to_pylist() == texts
+
+
+def test_other_values_are_refused() -> None:
+    with pytest.raises(pv.VariantError, match="parse_json takes text, not int64"):
+        pv.parse_json(pa.array([1]))
+    with pytest.raises(pv.VariantError, match="floats='exact' is unknown"):
+        pv.parse_json(["1"], floats="exact")

@@ -1,0 +1,88 @@
+"""The JSON writer kernel writes what the reference writes."""
+
+from __future__ import annotations
+
+import math
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from hypothesis import given
+from hypothesis import strategies as st
+
+import parquet_variant as pv
+from parquet_variant.kernels.int128 import digits_of, divide_by_power, multiply_power
+from parquet_variant.kernels.shortest import shortest_decimal
+from parquet_variant.testing import json_texts, mutated_variants, variants
+
+
+@given(st.lists(st.none() | variants(), max_size=4))
+def test_values_of_every_type(values: list[Any]) -> None:
+    array = pv.VariantArray.from_variants(values)
+    assert pv.to_json(array).to_pylist() == [None if value is None else value.to_json() for value in values]
+
+
+@given(mutated_variants())
+def test_malformed_values_raise_what_the_reference_raises(value: Any) -> None:
+    array = pv.VariantArray.from_variants([value])
+
+    def outcome(work: Any) -> Any:
+        try:
+            return work()
+        except pv.VariantError as error:
+            return type(error), error.reason
+
+    assert outcome(lambda: pv.to_json(array).to_pylist()) == outcome(lambda: [value.to_json()])
+
+
+@given(st.lists(json_texts(), max_size=4))
+def test_text_to_value_to_text_to_value(texts: list[str]) -> None:
+    once = pv.parse_json(pa.array(texts, pa.string()))
+    for value, again in zip(once, pv.parse_json(pv.to_json(once)), strict=True):
+        # What has no JSON number (1e400 is Infinity) is written as a string.
+        assert numbers_as_python(value) == numbers_as_python(again)
+
+
+def numbers_as_python(value: Any) -> Any:
+    """Decimals lose zeros at their end on the way, integral ones become integers, infinities strings."""
+
+    def plain(item: Any) -> Any:
+        if isinstance(item, dict):
+            return {key: plain(child) for key, child in item.items()}
+        if isinstance(item, list):
+            return [plain(child) for child in item]
+        if isinstance(item, float) and not math.isfinite(item):
+            return {math.inf: "Infinity", -math.inf: "-Infinity"}[item]
+        return item
+
+    return plain(value.to_python())
+
+
+@given(st.floats(min_value=0, exclude_min=True, allow_infinity=False, allow_nan=False))
+def test_shortest_digits_are_those_of_python(number: float) -> None:
+    digits, exponent = shortest_decimal(int(np.float64(number).view(np.int64)))
+    assert Decimal(digits).scaleb(exponent) == Decimal(repr(number))
+
+
+def halves(number: int) -> tuple[int, int]:
+    low = number & (1 << 64) - 1
+    return number >> 64, low - (1 << 64) if low >> 63 else low
+
+
+def whole(high: int, low: int) -> int:
+    return (high << 64) | (low & (1 << 64) - 1)
+
+
+@given(st.integers(-(10**38) + 1, 10**38 - 1), st.integers(0, 38))
+def test_128_bit_arithmetic(number: int, power: int) -> None:
+    high, low = halves(number)
+    assert digits_of(high, low) == len(str(abs(number)))
+    exact, *quotient = divide_by_power(high, low, power)
+    assert exact == (number % 10**power == 0)
+    if exact:
+        assert whole(*quotient) == number // 10**power
+    fits, *product = multiply_power(high, low, power)
+    assert fits == (abs(number) * 10**power < 10**38)
+    if fits:
+        assert whole(*product) == number * 10**power
