@@ -44,23 +44,31 @@ class EngineLimit:
 _MEASURED = "measured 2026-11-20"
 ENGINE_LIMITS = (
     EngineLimit(
-        "Spark before 4.1", "shredded", "knows no shredded Variant and no VARIANT annotation",
-        "Spark 4.1 release notes; rewrite with --layout unshredded --no-annotation",
+        "Spark before 4.1", "annotated", "does not know the VARIANT annotation (rewrite with --no-annotation)",
+        "SPARK-54410, github.com/apache/spark/pull/53120",
     ),
-    EngineLimit("Spark 4.3", "TIME", "has no TIME: the column cannot be read as VARIANT", f"{_MEASURED} with 4.3.0"),
     EngineLimit(
-        "Spark 4.3", "NANOS", "has no nanosecond timestamps: the column cannot be read as VARIANT",
-        f"{_MEASURED} with 4.3.0",
+        "Spark before 4.1", "shredded", "does not read shredded Variants by default (rewrite with --layout unshredded)",
+        "SPARK-54454, github.com/apache/spark/pull/53164",
     ),
-    EngineLimit("Spark 4.3", "UUID", "has no UUID: the column cannot be read as VARIANT", f"{_MEASURED} with 4.3.0"),
     EngineLimit(
-        "Spark 4.3", "utf16", "searches keys in UTF-16 order: keys beyond U+FFFF beside others may be found missing",
+        "Spark 4.3", "TIME", "has no TIME: reading the file fails with FAILED_READ_FILE", f"{_MEASURED} with 4.3.0"
+    ),
+    EngineLimit(
+        "Spark 4.3", "NANOS", "has no nanosecond timestamps: PARQUET_TYPE_ILLEGAL", f"{_MEASURED} with 4.3.0"
+    ),
+    EngineLimit("Spark 4.3", "UUID", "has no UUID columns: PARQUET_TYPE_ILLEGAL", f"{_MEASURED} with 4.3.0"),
+    EngineLimit(
+        "Spark 4.3", "utf16", "searches large objects in UTF-16 order: a key beyond U+FFFF may give NULL",
         f"{_MEASURED} with 4.3.0",
     ),
     EngineLimit("DuckDB 2.0", "no_value", "fails on a group without value", f"{_MEASURED} with 2.0.0"),
-    EngineLimit("polars 2.1", "annotated", "cannot open a file with the VARIANT annotation", f"{_MEASURED} with 2.1"),
+    EngineLimit("polars 2.1", "annotated", "cannot open a file with the VARIANT annotation", f"{_MEASURED} with 2.1.0"),
     EngineLimit("pyarrow 26", "annotated", "reads the column as a plain struct", f"{_MEASURED} with 26.0.1"),
-    EngineLimit("all engines", "draft", "the column has the layout of a draft that was never released", "the drafts"),
+    EngineLimit(
+        "every engine", "draft", "the column has the layout of a draft that no release reads",
+        "spark-shredding-draft-1-paths.md and spark-encoding-and-shredding-draft-2 (rewrite with --layout final)",
+    ),
 )  # fmt: skip
 
 

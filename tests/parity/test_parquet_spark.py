@@ -1,0 +1,98 @@
+"""Spark's own Parquet reader takes the files that we write, and we take the files that it shreds, with equal JSON."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import uuid
+from decimal import Decimal
+
+import pyarrow as pa
+import pytest
+
+import parquet_variant as pv
+
+pytest.importorskip("pyspark", reason="PySpark is not installed")
+
+ROWS = [
+    '{"a":1,"b":"x","c":[1,2,"z"],"d":{"e":1.5,"f":null}}',
+    '{"a":"n/a","g":true}',
+    "null",
+    '[1,{"a":2},[]]',
+    None,
+    '"s"',
+    "12345678901234567890",
+    "1.25",
+    '{"z":1,"a":2,"d":{"e":2.5,"zz":[]},"":"empty","é":1}',
+    "{}",
+    "[]",
+    "true",
+]
+SCHEMAS = [
+    None,
+    "a bigint, b string, c array<int>, d struct<e: decimal(9,2)>",
+    "a decimal(30,2), d struct<e: double, zz: array<string>>",
+    "a struct<q: int>, b date",
+    "array<struct<a: int>>",
+]
+
+
+def value(text):
+    return None if text is None else json.loads(text, parse_float=Decimal, parse_int=Decimal)
+
+
+def by_spark(spark, path):
+    frame = spark.read.parquet(str(path))
+    assert frame.schema["v"].dataType.typeName() == "variant"
+    return [value(row[0]) for row in frame.selectExpr("to_json(v)").collect()]
+
+
+@pytest.mark.parametrize("schema", SCHEMAS)
+def test_spark_reads_ours(spark, schema, tmp_path):
+    path = tmp_path / "a.parquet"
+    pv.parquet.write(path, pv.parse_json(pa.array(ROWS)), schema=schema)
+    assert by_spark(spark, path) == [value(row) for row in ROWS]
+
+
+def test_spark_reads_what_rewrite_makes(spark, tmp_path):
+    source, dest = tmp_path / "a.parquet", tmp_path / "b.parquet"
+    pv.parquet.write(source, pv.parse_json(ROWS), schema="a bigint, c array<int>", layout="draft-object")
+    for layout in ("final", "unshredded"):
+        pv.parquet.rewrite(source, dest, layout=layout, overwrite=True)
+        assert by_spark(spark, dest) == [value(row) for row in ROWS]
+
+
+def test_we_read_what_spark_shreds(spark, tmp_path):
+    forced = "a bigint, b string, d struct<e decimal(9,2)>, c array<int>"
+    settings = {
+        "spark.sql.variant.writeShredding.enabled": "true",
+        "spark.sql.variant.forceShreddingSchemaForTest": forced,
+    }
+    for key, setting in settings.items():
+        spark.conf.set(key, setting)
+    try:
+        frame = spark.createDataFrame(list(enumerate(ROWS)), "i int, j string").selectExpr("i", "parse_json(j) v")
+        frame.coalesce(1).write.parquet(str(tmp_path / "spark"))
+    finally:
+        for key in settings:
+            spark.conf.unset(key)
+    array = pv.parquet.read(tmp_path / "spark")
+    assert array.schema == pv.ShreddingSchema.from_ddl(forced)
+    assert [None if each is None else value(each.to_json()) for each in array] == [value(row) for row in ROWS]
+    assert pv.parquet.validate(tmp_path / "spark").ok
+    answer = pv.parquet.extract(tmp_path / "spark", {"i": "i", "a": "$.a:string", "e": "$.d.e:double"}, "i < 2")
+    assert answer.to_pydict() == {"i": [0, 1], "a": ["1", "n/a"], "e": [1.5, None]}
+
+
+@pytest.mark.parametrize(
+    ("trait", "data", "schema"),
+    [("TIME", [dt.time(1, 2, 3)], "time"), ("UUID", [uuid.UUID(int=5)], "uuid")],
+)
+def test_the_table_of_engines_is_true_of_spark(spark, trait, data, schema, tmp_path):
+    path = tmp_path / "a.parquet"
+    pv.parquet.write(path, pv.VariantArray.from_pylist(data), schema=schema)
+    report = pv.parquet.validate(path)
+    assert report.ok
+    assert any(note.engine == "Spark 4.3" and trait in note.why for note in report.engines)
+    with pytest.raises(Exception, match=r"FAILED_READ_FILE|PARQUET_TYPE_ILLEGAL"):
+        spark.read.parquet(str(path)).selectExpr("to_json(v)").collect()
