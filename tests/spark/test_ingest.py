@@ -1,0 +1,145 @@
+"""The pipeline on Spark: the same rows as in process, errors with file and line, all or nothing."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from decimal import Decimal
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import parquet_variant as pv
+from parquet_variant.errors import JsonError, VariantError, VariantFileError
+from parquet_variant.parquet.sources import open_chunks, split_lines
+
+
+def _exact(text: str) -> object:
+    """A JSON value with its numbers exact: 1, 1.0 and 1e0 are equal, 0.1 is not its nearest double."""
+    return json.loads(text, parse_float=Decimal, parse_int=Decimal)
+
+
+def _rows(dest: Path, column: str = "v") -> list[object]:
+    return [_exact(text) for text in pv.to_json(pv.parquet.read(dest, column)).to_pylist()]
+
+
+def _files(directory: Path) -> set[str]:
+    return {str(path.relative_to(directory)) for path in directory.rglob("*") if path.is_file()}
+
+
+def test_the_sample_comes_back_and_is_the_same_as_in_process(spark, tmp_path, usgs_sample):
+    told = []
+    result = pv.spark.ingest(spark, usgs_sample, tmp_path / "spark", progress=lambda *step: told.append(step))
+    local = pv.parquet.ingest(usgs_sample, tmp_path / "local")
+    assert (result.rows, result.bytes_read, result.schema) == (local.rows, local.bytes_read, local.schema)
+    assert _rows(tmp_path / "spark") == [_exact(line) for line in usgs_sample.read_text().splitlines()]
+    assert _files(tmp_path / "spark") == {*result.files, "_SUCCESS"}
+    assert {step for step, *_ in told} == {"infer the schema", "write"}
+
+
+def test_the_schema_does_not_depend_on_the_number_of_tasks(spark, tmp_path, usgs_sample):
+    one = pv.spark.ingest(spark, usgs_sample, tmp_path / "one")
+    many = pv.spark.ingest(spark, usgs_sample, tmp_path / "many", split_bytes=200_000)
+    assert len(many.files) == 7
+    assert one.schema == many.schema
+    assert _rows(tmp_path / "one") == _rows(tmp_path / "many")
+
+
+def test_all_kinds_of_sources_go_into_one_table(spark, tmp_path):
+    rows = [{"n": n, "s": "x" * (n % 7)} for n in range(40)]
+    lines = [json.dumps(row).encode() + b"\n" for row in rows]
+    source = tmp_path / "in"
+    source.mkdir()
+    (source / "a.ndjson").write_bytes(b"".join(lines[:10]))
+    (source / "b.json.gz").write_bytes(gzip.compress(b"".join(lines[10:20])))
+    with pa.CompressedOutputStream(str(source / "c.zst"), "zstd") as stream:
+        stream.write(b"".join(lines[20:30]))
+    (source / "d.json").write_text(json.dumps(rows[30:], indent=1))
+    result = pv.spark.ingest(spark, str(source / "*"), tmp_path / "out", compression="snappy", column="doc")
+    assert result.rows == 40
+    assert _rows(tmp_path / "out", "doc") == [_exact(line.decode()) for line in lines]
+
+
+BAD = b'{"a": 1}\n\n{"a": \n{"a": "\xff"}\n{"a": 2} x\n{"a": 3}\n'
+
+
+@pytest.mark.parametrize("split_bytes", [None, 12])
+def test_the_first_bad_line_is_named_whatever_the_splits(spark, tmp_path, split_bytes):
+    (tmp_path / "bad.json").write_bytes(BAD)
+    with pytest.raises(JsonError, match=r"line \d: ") as raised:
+        pv.spark.ingest(spark, tmp_path / "bad.json", tmp_path / "out", schema="a bigint", split_bytes=split_bytes)
+    assert raised.value.file == str(tmp_path / "bad.json")
+    line = int(raised.value.message.split(":")[0].removeprefix("line "))
+    assert line in (3, 4, 5)
+    assert raised.value.reason
+    assert _files(tmp_path) == {"bad.json"}
+
+
+@pytest.mark.parametrize("split_bytes", [None, 12])
+def test_bad_lines_are_quarantined_with_exact_line_numbers(spark, tmp_path, split_bytes):
+    (tmp_path / "bad.json").write_bytes(BAD)
+    result = pv.spark.ingest(
+        spark, tmp_path / "bad.json", tmp_path / "out", on_error="quarantine", split_bytes=split_bytes
+    )
+    assert (result.rows, result.bad_records) == (2, 3)
+    assert _rows(tmp_path / "out") == [{"a": 1}, {"a": 3}]
+    records = [
+        json.loads(line)
+        for file in sorted(Path(result.bad_records_path).iterdir())
+        for line in file.read_text().splitlines()
+    ]
+    assert [(record["line"], record["text"]) for record in records] == [
+        (3, '{"a": '),
+        (4, '{"a": "\ufffd"}'),
+        (5, '{"a": 2} x'),
+    ]
+    assert all(record["reason"] and record["message"] for record in records)
+    # Spark and our own scan read the table, not the bad records.
+    assert spark.read.parquet(str(tmp_path / "out")).count() == 2
+
+
+def test_what_cannot_be_read_or_written_is_refused_before_any_job(spark, tmp_path):
+    (tmp_path / "empty.json").write_text("")
+    (tmp_path / "a.json").write_text("1\n")
+    with pytest.raises(VariantFileError, match="does not exist"):
+        pv.spark.ingest(spark, tmp_path / "nothing.json", tmp_path / "out")
+    with pytest.raises(VariantFileError, match="no JSON value"):
+        pv.spark.ingest(spark, tmp_path / "empty.json", tmp_path / "out")
+    with pytest.raises(VariantError, match="sample is 0"):
+        pv.spark.ingest(spark, tmp_path / "a.json", tmp_path / "out", sample=0)
+    assert _files(tmp_path) == {"empty.json", "a.json"}
+    pv.spark.ingest(spark, tmp_path / "a.json", tmp_path / "out")
+    before = _files(tmp_path)
+    with pytest.raises(VariantFileError, match="already exists"):
+        pv.spark.ingest(spark, tmp_path / "a.json", tmp_path / "out")
+    assert pv.spark.ingest(spark, tmp_path / "a.json", tmp_path / "out", mode="ignore").rows == 0
+    assert _files(tmp_path) == before
+    assert pv.spark.ingest(spark, tmp_path / "a.json", tmp_path / "out", mode="append").rows == 1
+    assert _rows(tmp_path / "out") == [1, 1]
+
+
+def test_a_sample_reads_less_and_loses_nothing(spark, tmp_path, usgs_sample):
+    result = pv.spark.ingest(spark, usgs_sample, tmp_path / "out", sample=0.1)
+    assert result.rows == 1707
+    assert "mag" in result.schema.to_ddl()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "name", ["usgs_earthquakes.ndjson", "windows_events.ndjson.zst", "cve_v5.ndjson.zst", "gharchive.ndjson.zst"]
+)
+def test_the_shared_data_goes_in_and_comes_out_equal(spark, tmp_path, variant_test_data, name):
+    source = variant_test_data / "data" / name
+    result = pv.spark.ingest(spark, source, tmp_path / "out")
+    back = pv.to_json(pv.parquet.read(tmp_path / "out", "v"))
+    count = 0
+    for chunk in open_chunks(str(source)):
+        texts = split_lines(chunk).text
+        for expected, found in zip(texts, back.slice(count, len(texts)), strict=True):
+            assert _exact(found.as_py()) == _exact(expected.as_py()), f"row {count}"
+            count += 1
+    assert count == len(back) == result.rows
+    # Spark's own reader sees the same values.
+    native = spark.read.parquet(str(tmp_path / "out")).selectExpr("to_json(v) AS text").limit(200).collect()
+    assert [_exact(row.text) for row in native] == [_exact(text.as_py()) for text in back[:200]]
