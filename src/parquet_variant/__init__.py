@@ -38,6 +38,7 @@ _OWNERS = {
     "PathError": "errors",
     "SchemaError": "errors",
     "VariantFileError": "errors",
+    "validate": "functions.validate",
     "VariantPath": "path",
     "ShreddingSchema": "schema.shredding_schema",
     "infer_shredding_schema": "functions.infer_shredding_schema",
@@ -75,22 +76,23 @@ if TYPE_CHECKING:
     from parquet_variant.errors import SchemaError as SchemaError
     from parquet_variant.errors import VariantError as VariantError
     from parquet_variant.errors import VariantFileError as VariantFileError
+    from parquet_variant.functions.cast_to_variant import cast_to_variant as cast_to_variant
+    from parquet_variant.functions.get_variant_element import get_variant_element as get_variant_element
+    from parquet_variant.functions.get_variant_scalar import VariantScalar as VariantScalar
+    from parquet_variant.functions.get_variant_scalar import get_variant_scalar as get_variant_scalar
     from parquet_variant.functions.infer_shredding_schema import infer_shredding_schema as infer_shredding_schema
+    from parquet_variant.functions.is_variant_null import is_variant_null as is_variant_null
     from parquet_variant.functions.parse_json import parse_json as parse_json
+    from parquet_variant.functions.schema_of_variant import schema_of_variant as schema_of_variant
+    from parquet_variant.functions.schema_of_variant_agg import schema_of_variant_agg as schema_of_variant_agg
     from parquet_variant.functions.shred_variant import shred_variant as shred_variant
     from parquet_variant.functions.to_json import to_json as to_json
     from parquet_variant.functions.try_parse_json import try_parse_json as try_parse_json
     from parquet_variant.functions.try_variant_get import try_variant_get as try_variant_get
     from parquet_variant.functions.unshred_variant import unshred_variant as unshred_variant
+    from parquet_variant.functions.validate import validate as validate
     from parquet_variant.functions.variant_get import variant_get as variant_get
-    from parquet_variant.functions.schema_of_variant import schema_of_variant as schema_of_variant
-    from parquet_variant.functions.schema_of_variant_agg import schema_of_variant_agg as schema_of_variant_agg
     from parquet_variant.functions.variant_type import variant_type as variant_type
-    from parquet_variant.functions.is_variant_null import is_variant_null as is_variant_null
-    from parquet_variant.functions.get_variant_element import get_variant_element as get_variant_element
-    from parquet_variant.functions.get_variant_scalar import get_variant_scalar as get_variant_scalar
-    from parquet_variant.functions.get_variant_scalar import VariantScalar as VariantScalar
-    from parquet_variant.functions.cast_to_variant import cast_to_variant as cast_to_variant
     from parquet_variant.path import VariantPath as VariantPath
     from parquet_variant.schema.shredding_schema import ShreddingSchema as ShreddingSchema
     from parquet_variant.types import VariantType as VariantType

@@ -1,0 +1,350 @@
+"""Changes to one value: insert, set, delete, append, strip nulls; and its canonical bytes.
+
+Owns what a change means: the semantics of Spark 4.3's functions of the same names. Leaves bytes to `builder`; the twin
+for batches is `kernels.edit`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+from parquet_variant.encoding.builder import Node, encode_value
+from parquet_variant.encoding.scalars import encode_scalar
+from parquet_variant.encoding.variant import Variant
+from parquet_variant.encoding.walk import END, KEY, walk
+from parquet_variant.errors import PathError, VariantError
+from parquet_variant.path import Segment, VariantPath
+from parquet_variant.types import PrimitiveId, VariantType
+
+__all__ = ["MAX_SIZE", "Edit", "EditKind", "apply_edit", "canonical", "value_path"]
+
+MAX_SIZE = 128 << 20
+_NULL = bytes([PrimitiveId.NULL << 2])
+# A Variant null that pads an array takes a byte and, in an array of that size, an offset of four.
+_PADDING_BYTES = 5
+_ROOT = VariantPath()
+
+
+class EditKind(IntEnum):
+    """What is done."""
+
+    NORMALIZE = 0
+    INSERT = 1
+    SET = 2
+    REPLACE = 3
+    """Set, only where something is there."""
+    APPEND = 4
+    DELETE = 5
+    STRIP_NULLS = 6
+    STRIP_FIELDS = 7
+    """Strip nulls, but not from arrays."""
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """One change.
+
+    Parameters
+    ----------
+    kind
+        What is done.
+    path
+        Where, without wildcards.
+    max_size
+        The most bytes, metadata and value together, that a changed value may have.
+    """
+
+    kind: EditKind
+    path: VariantPath = _ROOT
+    max_size: int = MAX_SIZE
+
+    @property
+    def takes_value(self) -> bool:
+        """Whether there is something to insert, set or append."""
+        return EditKind.INSERT <= self.kind <= EditKind.APPEND
+
+    def mismatch(self, depth: int) -> PathError:
+        """The error for a value, ``depth`` segments down the path, that the next segment does not fit."""
+        at = VariantPath(self.path.segments[:depth])
+        wanted = self.path.segments[depth] if depth < len(self.path) else 0
+        return PathError(
+            f"path {self.path} needs {'an object' if isinstance(wanted, str) else 'an array'} at {at}; "
+            "the try_ function of the same name gives null instead",
+            reason="path-mismatch",
+            path=str(at),
+        )
+
+    def duplicate(self) -> PathError:
+        """The error for a key to insert that is there already."""
+        return PathError(
+            f"the key {self.path.segments[-1]!r} is there already: use variant_set to replace its value",
+            reason="duplicate-key",
+            path=str(self.path),
+        )
+
+    def too_large(self, size: int) -> VariantError:
+        """The error for a value that would outgrow ``max_size``."""
+        return VariantError(
+            f"the changed value would take {size} bytes, max_size allows {self.max_size}", reason="too-large"
+        )
+
+
+def value_path(path: str | VariantPath, *, root: bool = False) -> VariantPath:
+    """Parse the path of a change.
+
+    Parameters
+    ----------
+    path
+        The path.
+    root
+        Whether ``$`` itself may be changed.
+
+    Raises
+    ------
+    PathError
+        If it cannot be read, has a wildcard, or is ``$`` where that makes no sense.
+
+    Examples
+    --------
+    >>> value_path("$.a[0]")
+    VariantPath("$['a'][0]")
+    """
+    parsed = VariantPath.parse(path)
+    if parsed.has_wildcard:
+        raise PathError(f"path {parsed} has a wildcard: a change is made at one place", reason="wildcard")
+    if not root and not parsed.segments:
+        raise PathError("path $ is the whole value: name a field or an element to change", reason="root")
+    for segment in parsed.segments:
+        if isinstance(segment, str):
+            try:
+                segment.encode()
+            except UnicodeEncodeError:
+                raise PathError(
+                    f"key {segment!r} has a lone surrogate: it has no UTF-8", reason="lone-surrogate"
+                ) from None
+    return parsed
+
+
+def canonical(variant: Variant) -> Variant:
+    r"""The value in canonical bytes: sorted metadata of just its keys, sorted fields, narrowest widths.
+
+    The types of scalars stay: an int64 of 1 is not made an int8.
+
+    Raises
+    ------
+    MalformedVariantError
+        If the bytes are malformed.
+
+    Examples
+    --------
+    >>> canonical(Variant(bytes.fromhex("0101000178"), b"\x0c\x01")).metadata.hex()
+    '110000'
+    """
+    return Variant(*encode_value(_tree(variant)))
+
+
+def apply_edit(variant: Variant, edit: Edit, value: Variant | None = None) -> Variant:
+    """Change one value.
+
+    Parameters
+    ----------
+    variant
+        The value.
+    edit
+        The change.
+    value
+        What is inserted, set or appended.
+
+    Returns
+    -------
+    Variant
+        The value itself where nothing changes, else a new one in canonical bytes.
+
+    Raises
+    ------
+    PathError
+        With reason ``path-mismatch`` or ``duplicate-key``.
+    MalformedVariantError
+        If the bytes of either value are malformed.
+    VariantError
+        With reason ``too-large``.
+
+    Examples
+    --------
+    >>> edit = Edit(EditKind.INSERT, value_path("$.b[1]"))
+    >>> apply_edit(Variant.from_python({"a": 1}), edit, Variant.from_python(True)).to_json()
+    '{"a":1,"b":[null,true]}'
+    """
+    root = _tree(variant)
+    if edit.kind == EditKind.NORMALIZE:
+        changed = True
+    elif edit.kind in (EditKind.STRIP_NULLS, EditKind.STRIP_FIELDS):
+        changed = _strip(root, arrays=edit.kind == EditKind.STRIP_NULLS)
+    elif edit.kind == EditKind.DELETE:
+        changed = _delete(root, edit.path)
+    elif edit.kind == EditKind.APPEND:
+        changed = _append(root, edit, value)
+    else:
+        changed = _place(root, edit, value)
+    if not changed:
+        return variant
+    metadata, data = encode_value(root)
+    if edit.kind != EditKind.NORMALIZE and len(metadata) + len(data) > edit.max_size:
+        raise edit.too_large(len(metadata) + len(data))
+    return Variant(metadata, data)
+
+
+def _tree(variant: Variant) -> Node:
+    """The value as nodes; scalars keep their bytes, but strings get their shortest form."""
+    root: list[Node] = []
+    open_containers: list[Node] = [root]
+    key = ""
+    for kind, raw, start, stop in walk(variant.metadata, variant.value, 0, len(variant.value)):
+        if kind == END:
+            open_containers.pop()
+            continue
+        if kind == KEY:
+            key = raw
+            continue
+        node: Node
+        if kind == VariantType.OBJECT:
+            node = {}
+        elif kind == VariantType.ARRAY:
+            node = []
+        elif kind == VariantType.STRING:
+            node = encode_scalar(VariantType.STRING, raw)
+        else:
+            node = variant.value[start:stop]
+        parent = open_containers[-1]
+        if isinstance(parent, dict):
+            parent[key] = node
+        elif isinstance(parent, list):
+            parent.append(node)
+        if not isinstance(node, bytes):
+            open_containers.append(node)
+    return root[0]
+
+
+def _value_node(value: Variant | None) -> Node:
+    return _NULL if value is None else _tree(value)
+
+
+def _nested(edit: Edit, depth: int, value: Variant | None) -> Node:
+    """The value inside the containers that the segments from ``depth`` on name."""
+    node = _value_node(value)
+    for segment in reversed(edit.path.segments[depth:]):
+        if isinstance(segment, str):
+            node = {segment: node}
+        elif isinstance(segment, int):
+            node = [*_padding(edit, segment), node]
+    return node
+
+
+def _padding(edit: Edit, count: int) -> list[Node]:
+    if count * _PADDING_BYTES > edit.max_size:
+        raise edit.too_large(count * _PADDING_BYTES)
+    return [_NULL] * count
+
+
+def _place(node: Node, edit: Edit, value: Variant | None) -> bool:
+    """Insert, set or replace."""
+    last = len(edit.path) - 1
+    for depth, segment in enumerate(edit.path.segments):
+        if isinstance(segment, str):
+            if not isinstance(node, dict):
+                raise edit.mismatch(depth)
+            there = segment in node
+            if there and depth < last:
+                node = node[segment]
+                continue
+            if there and edit.kind == EditKind.INSERT:
+                raise edit.duplicate()
+            if not there and edit.kind == EditKind.REPLACE:
+                return False
+            node[segment] = _nested(edit, depth + 1, value)
+            return True
+        assert isinstance(segment, int)
+        if not isinstance(node, list):
+            raise edit.mismatch(depth)
+        there = segment < len(node)
+        if there and depth < last:
+            node = node[segment]
+            continue
+        if there and edit.kind == EditKind.INSERT:
+            node.insert(segment, _value_node(value))
+        elif there:
+            node[segment] = _value_node(value)
+        elif edit.kind == EditKind.REPLACE:
+            return False
+        else:
+            node.extend(_padding(edit, segment - len(node)))
+            node.append(_nested(edit, depth + 1, value))
+        return True
+    return False
+
+
+def _append(node: Node, edit: Edit, value: Variant | None) -> bool:
+    for depth, segment in enumerate(edit.path.segments):
+        if isinstance(segment, str):
+            if not isinstance(node, dict):
+                raise edit.mismatch(depth)
+            if segment not in node:
+                return False
+            node = node[segment]
+        else:
+            assert isinstance(segment, int)
+            if not isinstance(node, list):
+                raise edit.mismatch(depth)
+            if segment >= len(node):
+                return False
+            node = node[segment]
+    if not isinstance(node, list):
+        raise edit.mismatch(len(edit.path))
+    node.append(_value_node(value))
+    return True
+
+
+def _delete(node: Node, path: VariantPath) -> bool:
+    *way, last = path.segments
+    for segment in way:
+        child = _child(node, segment)
+        if child is None:
+            return False
+        node = child
+    if _child(node, last) is None:
+        return False
+    if isinstance(node, dict):
+        node.pop(str(last))
+    elif isinstance(node, list) and isinstance(last, int):
+        node.pop(last)
+    return True
+
+
+def _child(node: Node, segment: Segment) -> Node | None:
+    """The field or element of a node; None if it has none such."""
+    if isinstance(segment, str):
+        return node.get(segment) if isinstance(node, dict) else None
+    if isinstance(node, list) and isinstance(segment, int) and segment < len(node):
+        return node[segment]
+    return None
+
+
+def _strip(root: Node, *, arrays: bool) -> bool:
+    changed = False
+    pending = [root]
+    while pending:
+        node = pending.pop()
+        if isinstance(node, dict):
+            nulls = [key for key, child in node.items() if child == _NULL]
+            for key in nulls:
+                del node[key]
+            changed |= bool(nulls)
+            pending.extend(node.values())
+        elif isinstance(node, list):
+            kept = [child for child in node if child != _NULL] if arrays else node
+            if len(kept) < len(node):
+                node[:] = kept
+                changed = True
+            pending.extend(node)
+    return changed
