@@ -28,7 +28,7 @@ def detect_layout(storage: pa.DataType) -> Layout:
     Raises
     ------
     SchemaError
-        If it is none (``not-a-variant``).
+        If it is none (``not-a-variant``, ``not-a-group``).
 
     Examples
     --------
@@ -37,6 +37,16 @@ def detect_layout(storage: pa.DataType) -> Layout:
     >>> detect_layout(pa.struct({"untyped_value": pa.binary(), "typed_value": pa.int64()}))
     'draft-object'
     """
+    layout = _layout_of(storage)
+    if layout is None:
+        names = ", ".join(field.name for field in storage)
+        raise SchemaError(
+            f"a group of {names or 'nothing'} is not a Variant column in any layout", reason="not-a-variant"
+        )
+    return layout
+
+
+def _layout_of(storage: pa.DataType) -> Layout | None:
     names = {name for name in fields_of(storage, VariantPath()) if not name.startswith("_")}
     if "paths" in names:
         return "draft-paths"
@@ -44,10 +54,7 @@ def detect_layout(storage: pa.DataType) -> Layout:
         return "final" if "typed_value" in names else "unshredded"
     if names and names <= {"untyped_value", "object", "array", "typed_value"}:
         return "draft-object"
-    raise SchemaError(
-        f"a group of {', '.join(sorted(names)) or 'nothing'} is not a Variant column in any layout",
-        reason="not-a-variant",
-    )
+    return None
 
 
 def schema_of_layout(storage: pa.DataType) -> ShreddingSchema:
@@ -56,14 +63,14 @@ def schema_of_layout(storage: pa.DataType) -> ShreddingSchema:
     Raises
     ------
     SchemaError
-        If it is no layout's, or its layout does not allow it.
+        If its layout does not allow it; a struct of no layout is told what the final one lacks.
 
     Examples
     --------
     >>> schema_of_layout(pa.struct({"untyped_value": pa.binary(), "typed_value": pa.int64()})).to_ddl()
     'bigint'
     """
-    layout = detect_layout(storage)
+    layout = _layout_of(storage)
     if layout == "draft-paths":
         return schema_of_paths(storage)
     return schema_of_object(storage) if layout == "draft-object" else schema_of_final(storage)

@@ -229,16 +229,43 @@ class ShreddingSchema:
 
     @classmethod
     def from_storage(cls, storage: pa.DataType) -> ShreddingSchema:
-        """Read the schema out of a storage struct of the final layout; see `parquet_variant.schema.final_storage`.
+        """Read the schema out of a storage struct of any layout; see `parquet_variant.schema.layout`.
 
         Raises
         ------
         SchemaError
-            If the specification does not allow the struct.
-        """
-        from parquet_variant.schema.final_storage import schema_of_final
+            If the layout does not allow the struct.
 
-        return schema_of_final(storage)
+        Examples
+        --------
+        >>> ShreddingSchema.from_storage(pa.struct({"metadata": pa.binary(), "typed_value": pa.int64()})).to_ddl()
+        'bigint'
+        """
+        from parquet_variant.schema.layout import schema_of_layout
+
+        return schema_of_layout(storage)
+
+    @classmethod
+    def from_parquet(cls, file: Any, column: str | None = None, *, filesystem: Any = None) -> ShreddingSchema:
+        """Read the schema of a Variant column of a Parquet file; see `parquet_variant.schema.parquet_file`.
+
+        Parameters
+        ----------
+        file
+            A path, or an open file.
+        column
+            The column, with dots for one inside of structs; may be left out if there is only one.
+        filesystem
+            A pyarrow filesystem.
+
+        Raises
+        ------
+        SchemaError
+            If there is no such column, or none or several to choose from (``no-such-column``).
+        """
+        from parquet_variant.schema.parquet_file import schema_of_parquet
+
+        return schema_of_parquet(file, column, filesystem)
 
     def storage_type(self) -> pa.StructType:
         """Give the canonical storage struct of the final layout."""

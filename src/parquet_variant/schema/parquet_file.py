@@ -1,0 +1,61 @@
+"""The shredding schema of a Parquet file's Variant column.
+
+Owns finding the column by its shape in the file's Arrow schema. Leaves annotations, directories and validation to the
+`parquet` layer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from parquet_variant.errors import SchemaError
+from parquet_variant.schema.layout import schema_of_layout
+from parquet_variant.schema.shredding_schema import ShreddingSchema
+
+__all__ = ["schema_of_parquet"]
+
+
+def schema_of_parquet(file: Any, column: str | None = None, filesystem: Any = None) -> ShreddingSchema:
+    """Read the schema of a Variant column.
+
+    Raises
+    ------
+    SchemaError
+        If there is no such column, or none or several to choose from (``no-such-column``); for a named column also what
+        its layout does not allow.
+
+    Examples
+    --------
+    >>> sink = pa.BufferOutputStream()
+    >>> storage = ShreddingSchema.from_ddl("a bigint").storage_type()
+    >>> pq.write_table(pa.table({"id": pa.array([], pa.int64()), "v": pa.array([], storage)}), sink)
+    >>> schema_of_parquet(pa.BufferReader(sink.getvalue())).to_ddl()
+    'a bigint'
+    """
+    groups = dict(_groups("", pq.read_schema(file, filesystem=filesystem)))
+    if column is not None:
+        if column not in groups:
+            raise SchemaError(f"there is no group column {column!r}", reason="no-such-column")
+        return schema_of_layout(groups[column])
+    found: dict[str, ShreddingSchema] = {}
+    for name, group in groups.items():
+        if not any(name.startswith(f"{outer}.") for outer in found):
+            try:
+                found[name] = schema_of_layout(group)
+            except SchemaError:
+                continue
+    if len(found) != 1:
+        names = ", ".join(found) or "none"
+        raise SchemaError(f"the file has {len(found)} Variant columns ({names}); name one", reason="no-such-column")
+    return next(iter(found.values()))
+
+
+def _groups(prefix: str, fields: Any) -> Iterator[tuple[str, pa.StructType]]:
+    for field in fields:
+        if pa.types.is_struct(field.type):
+            yield prefix + field.name, field.type
+            yield from _groups(f"{prefix}{field.name}.", field.type)
