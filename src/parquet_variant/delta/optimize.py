@@ -19,8 +19,7 @@ from parquet_variant.delta.features import SHREDDING, check_writable, has_featur
 from parquet_variant.delta.file_rows import to_removes
 from parquet_variant.delta.properties import SHREDDING_PROPERTY, with_properties, without_feature
 from parquet_variant.delta.read import iter_files
-from parquet_variant.delta.snapshot import Snapshot, load_snapshot
-from parquet_variant.delta.storage import open_storage
+from parquet_variant.delta.snapshot import Snapshot, snapshot
 from parquet_variant.delta.write import Shredding, plan
 
 __all__ = ["OptimizeResult", "drop_shredding", "optimize"]
@@ -46,7 +45,7 @@ class OptimizeResult:
 
 
 def optimize(
-    table: str | os.PathLike[str],
+    table: str | os.PathLike[str] | Snapshot,
     *,
     file_bytes: int = DEFAULT_FILE_BYTES,
     reshred: bool = False,
@@ -59,7 +58,7 @@ def optimize(
     Parameters
     ----------
     table
-        Path or URL.
+        Path, URL or snapshot.
     file_bytes
         About how large a file may become; files of at least three quarters of it, without deleted rows, stay.
     reshred
@@ -81,14 +80,14 @@ def optimize(
         ``"conflict"`` if another writer removed one of the files meanwhile (appends do not matter);
         ``"unsupported-feature"``.
     """
-    current = load_snapshot(open_storage(table, storage_options))
+    current = snapshot(table, storage_options=storage_options)
     made = plan(current, shredding=shredding, file_bytes=file_bytes, **options)
     groups = _groups(current, file_bytes, everything=reshred or shredding is not None)
     return _rewrite(current, made, groups, "OPTIMIZE", {"reshred": reshred or shredding is not None})
 
 
 def drop_shredding(
-    table: str | os.PathLike[str],
+    table: str | os.PathLike[str] | Snapshot,
     *,
     file_bytes: int = DEFAULT_FILE_BYTES,
     storage_options: Mapping[str, str] | None = None,
@@ -112,7 +111,7 @@ def drop_shredding(
     DeltaError
         ``"conflict"`` if anything else was committed meanwhile; ``"unsupported-feature"``.
     """
-    current = load_snapshot(open_storage(table, storage_options))
+    current = snapshot(table, storage_options=storage_options)
     check_writable(current.protocol, current.metadata, current.storage.uri)
     if not has_feature(current.protocol.reader_features, SHREDDING):
         return OptimizeResult(current.version)

@@ -1,0 +1,271 @@
+"""Commits: put-if-absent, conflicts, exactly-once, and a crash or a lost answer at every step."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+import pickle
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import parquet_variant as pv
+from parquet_variant.delta.storage import LocalStorage
+from parquet_variant.errors import DeltaError
+from parquet_variant.parquet.writer import VariantWriter
+
+
+def rows(*numbers: int) -> dict[str, Any]:
+    return {"n": pa.array(numbers, pa.int64()), "v": pv.parse_json([json.dumps({"n": n}) for n in numbers])}
+
+
+def numbers(table: Path, **options: Any) -> list[int]:
+    return sorted(pv.delta.read_table(table, ["n"], **options)["n"].to_pylist())
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    pv.delta.write(tmp_path / "t", rows(0), shredding="n bigint")
+    return tmp_path / "t"
+
+
+def test_put_if_absent_never_replaces(tmp_path: Path) -> None:
+    storage = LocalStorage(str(tmp_path))
+    assert storage.put_if_absent("_delta_log/x", b"first")
+    assert not storage.put_if_absent("_delta_log/x", b"second")
+    assert storage.read("_delta_log/x") == b"first"
+    assert [file.path for file in storage.list("")] == ["_delta_log/x"]
+
+
+def test_creating_a_table_twice_is_refused(table: Path) -> None:
+    with pytest.raises(DeltaError) as caught:
+        pv.delta.create(table, pa.schema([("n", pa.int64())]))
+    assert caught.value.reason == "exists"
+    with pytest.raises(DeltaError):
+        pv.delta.write(table, rows(1))
+    assert not pv.delta.write(table, rows(1), mode="ignore").committed
+    assert numbers(table) == [0]
+
+
+def test_appends_planned_on_an_old_version_are_all_kept(table: Path) -> None:
+    old = pv.delta.snapshot(table)
+    for n in (1, 2, 3):
+        pv.delta.append(old, rows(n))
+    assert pv.delta.snapshot(table).version == 4
+    assert numbers(table) == [0, 1, 2, 3]
+
+
+def test_an_overwrite_replaces_what_others_appended_before_it(table: Path) -> None:
+    old = pv.delta.snapshot(table)
+    pv.delta.append(table, rows(1))
+    pv.delta.overwrite(old, rows(9))
+    assert numbers(table) == [9]
+    assert numbers(table, version=2) == [0, 1]
+
+
+class Racing(LocalStorage):
+    """A storage where another writer commits just before the first put of a commit."""
+
+    def __init__(self, uri: str, race: Callable[[], object]) -> None:
+        super().__init__(uri)
+        self.race: Callable[[], object] | None = race
+
+    def put_if_absent(self, path: str, data: bytes) -> bool:
+        race, self.race = self.race, None
+        if race is not None:
+            race()
+        return super().put_if_absent(path, data)
+
+
+def racing(table: Path, race: Callable[[], object]) -> pv.delta.Snapshot:
+    """A snapshot whose next commit loses the race against `race`."""
+    found = pv.delta.snapshot(table)
+    object.__setattr__(found, "storage", Racing(str(table), race))
+    return found
+
+
+def test_an_overwrite_that_loses_a_race_removes_the_winners_rows_too(table: Path) -> None:
+    raced = racing(table, lambda: pv.delta.append(table, rows(1)))
+    assert pv.delta.overwrite(raced, rows(9)).version >= 2
+    assert numbers(table) == [9]
+
+
+@pytest.mark.parametrize(
+    "race",
+    [
+        lambda t: pv.delta.set_properties(t, {"delta.appendOnly": "false"}),
+        pv.delta.drop_shredding,
+    ],
+)
+def test_an_append_conflicts_with_a_change_of_metadata_or_protocol(table: Path, race: Callable[[Path], object]) -> None:
+    raced = racing(table, lambda: race(table))
+    with pytest.raises(DeltaError) as caught:
+        pv.delta.append(raced, rows(5))
+    assert caught.value.reason == "conflict"
+    assert numbers(table) == [0]
+
+
+def test_optimize_survives_an_append_and_conflicts_with_an_overwrite(table: Path) -> None:
+    pv.delta.append(table, rows(1))
+    raced = racing(table, lambda: pv.delta.append(table, rows(2)))
+    assert pv.delta.optimize(raced).files_removed == 2
+    assert numbers(table) == [0, 1, 2]
+    raced = racing(table, lambda: pv.delta.overwrite(table, rows(7)))
+    with pytest.raises(DeltaError) as caught:
+        pv.delta.optimize(raced)
+    assert caught.value.reason == "conflict"
+    assert numbers(table) == [7]
+
+
+def test_a_put_whose_answer_got_lost_is_not_repeated(table: Path) -> None:
+    class Forgetful(LocalStorage):
+        def put_if_absent(self, path: str, data: bytes) -> bool:
+            super().put_if_absent(path, data)
+            return False
+
+    found = pv.delta.snapshot(table)
+    object.__setattr__(found, "storage", Forgetful(str(table)))
+    assert pv.delta.append(found, rows(1)).committed
+    assert numbers(table) == [0, 1]
+
+
+def test_an_application_version_is_committed_once(table: Path) -> None:
+    old = pv.delta.snapshot(table)
+    assert pv.delta.append(table, rows(1), txn=("app", 1)).committed
+    assert not pv.delta.append(table, rows(1), txn=("app", 1)).committed
+    assert not pv.delta.append(table, rows(1), txn=("app", 0)).committed
+    # Planned before the first one was committed, as by a retried driver.
+    assert not pv.delta.append(old, rows(1), txn=("app", 1)).committed
+    assert pv.delta.append(table, rows(1), txn=("other", 1)).committed
+    assert pv.delta.append(table, rows(2), txn=("app", 2)).committed
+    assert not pv.delta.overwrite(table, rows(3), txn=("app", 2)).committed
+    assert numbers(table) == [0, 1, 1, 2]
+    assert {k: t.version for k, t in pv.delta.snapshot(table).txns.items()} == {"app": 2, "other": 1}
+
+
+def test_an_application_version_that_loses_the_race_is_not_repeated(table: Path) -> None:
+    raced = racing(table, lambda: pv.delta.append(table, rows(1), txn=("app", 1)))
+    assert not pv.delta.append(raced, rows(1), txn=("app", 1)).committed
+    assert numbers(table) == [0, 1]
+
+
+def test_tasks_write_files_and_the_driver_commits_those_that_it_chose(table: Path) -> None:
+    plan = pickle.loads(pickle.dumps(pv.delta.plan(table)))
+    first, speculative = plan.write(rows(1, 2)), plan.write([rows(1), rows(2)])
+    assert pv.delta.commit_files(table, first, txn=("job", 1)).committed
+    assert not pv.delta.commit_files(table, first, txn=("job", 1)).committed
+    assert numbers(table) == [0, 1, 2]
+    gone = pv.delta.vacuum(table, retention=timedelta(0), force=True)
+    assert gone == [action["path"] for action in speculative]
+    assert numbers(table) == [0, 1, 2]
+
+
+class Crash(BaseException):
+    """A process that dies."""
+
+
+@pytest.fixture
+def crash_at(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[int], list[str]]]:
+    """Dies at the n-th call that changes the disk; gives the calls so far."""
+    calls: list[str] = []
+
+    def install(fatal: int) -> list[str]:
+        calls.clear()
+
+        def dying(name: str, real: Callable[..., Any]) -> Callable[..., Any]:
+            def call(*args: Any, **kwargs: Any) -> Any:
+                calls.append(name)
+                if len(calls) - 1 == fatal:
+                    raise Crash
+                return real(*args, **kwargs)
+
+            return call
+
+        monkeypatch.setattr(os, "link", dying("link", REAL["link"]))
+        monkeypatch.setattr(os, "fsync", dying("fsync", REAL["fsync"]))
+        monkeypatch.setattr(Path, "unlink", dying("unlink", REAL["unlink"]))
+        monkeypatch.setattr(Path, "replace", dying("replace", REAL["replace"]))
+        monkeypatch.setattr(Path, "mkdir", dying("mkdir", REAL["mkdir"]))
+        monkeypatch.setattr(VariantWriter, "write_batch", dying("write", REAL["write_batch"]))
+        monkeypatch.setattr(VariantWriter, "close", dying("close", REAL["close"]))
+        return calls
+
+    yield install
+
+
+REAL: dict[str, Any] = {
+    "write_batch": VariantWriter.write_batch,
+    "close": VariantWriter.close,
+    "link": os.link, "fsync": os.fsync, "unlink": Path.unlink, "replace": Path.replace, "mkdir": Path.mkdir,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("operation", ["append", "overwrite", "optimize", "set_properties", "checkpoint"])
+def test_a_crash_at_any_step_leaves_the_old_version_or_the_new_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, crash_at: Callable[[int], list[str]], operation: str
+) -> None:
+    new = rows(1, 2)
+    run: dict[str, Callable[[Path], Any]] = {
+        "append": lambda t: pv.delta.append(t, new),
+        "overwrite": lambda t: pv.delta.overwrite(t, new),
+        "optimize": pv.delta.optimize,
+        "set_properties": lambda t: pv.delta.set_properties(t, {"delta.appendOnly": "true"}),
+        "checkpoint": pv.delta.checkpoint,
+    }
+    after = {"append": [0, 0, 1, 2], "overwrite": [1, 2]}.get(operation, [0, 0])
+    fatal, finished = 0, False
+    while not finished:
+        table = tmp_path / f"{operation}-{fatal}"
+        pv.delta.write(table, rows(0))
+        pv.delta.append(table, rows(0))
+        before = pv.delta.snapshot(table).version
+        calls = crash_at(fatal)
+        try:
+            run[operation](table)
+            finished = True
+        except Crash:
+            pass
+        died = len(calls) - 1 == fatal
+        monkeypatch.undo()
+        found = pv.delta.snapshot(table)
+        committed = found.version > before
+        assert numbers(table) == (after if committed else [0, 0]), calls
+        assert not died or "link" not in calls[:-1] or committed, "what was linked is committed"
+        # The table works on, and vacuum clears away what the dead writer left.
+        pv.delta.append(table, rows(5))
+        pv.delta.vacuum(table, retention=timedelta(0), force=True)
+        kept = {f"{path}" for path in pv.delta.snapshot(table).files["path"].to_pylist()}
+        on_disk = {file.name for file in table.iterdir() if file.is_file()}
+        assert on_disk == kept
+        fatal += 1
+    assert fatal > 3
+
+
+def _append_many(table: str, writer: int, times: int, barrier: Any) -> None:
+    barrier.wait()
+    for n in range(times):
+        pv.delta.append(table, {"n": [writer * 1000 + n], "v": pv.parse_json(['{"w": 1}'])})
+
+
+def test_processes_that_append_at_once_lose_and_duplicate_nothing(table: Path) -> None:
+    writers, times = 4, 8
+    context = multiprocessing.get_context("spawn")
+    barrier = context.Barrier(writers)
+    processes = [
+        context.Process(target=_append_many, args=(str(table), writer, times, barrier)) for writer in range(writers)
+    ]
+    for process in processes:
+        process.start()
+    for process in processes:
+        process.join(240)
+    assert [process.exitcode for process in processes] == [0] * writers
+    expected = sorted([0, *(w * 1000 + n for w in range(writers) for n in range(times))])
+    assert numbers(table) == expected
+    assert pv.delta.snapshot(table).version == 1 + writers * times
+    operations = [entry["operation"] for entry in pv.delta.history(table)]
+    assert operations.count("WRITE") == 1 + writers * times
