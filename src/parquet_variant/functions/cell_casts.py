@@ -17,6 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.encoding.cast.arrow import array_of_raw
 from parquet_variant.encoding.cast.nested import cast_raw, no_cast
 from parquet_variant.encoding.cast.scalars import cast_scalar
@@ -27,7 +28,9 @@ from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import VariantError
 from parquet_variant.functions.column_casts import cast_column, gathered
 from parquet_variant.functions.located import Cells, Located
+from parquet_variant.functions.located_storage import located_storage
 from parquet_variant.functions.lossless import only_lossless
+from parquet_variant.functions.to_json import to_json
 from parquet_variant.kernels import get
 from parquet_variant.kernels.tape import ARRAY, OBJECT
 from parquet_variant.types import TYPE_OF_ID, PrimitiveId
@@ -192,6 +195,8 @@ def _nested_by_reference(
     cells: Cells, positions: Int64s, target: Target, options: CastOptions, base: pa.Array
 ) -> pa.Array:
     """Arrays and objects, and whatever stays a Variant."""
+    if target.family == "string" and cells.located is not None and len(positions):
+        base, positions = _json_texts(cells, cells.located, positions, target, options, base)
     raws = []
     for position in positions.tolist():
         try:
@@ -199,6 +204,24 @@ def _nested_by_reference(
         except VariantError as error:
             raise error.at(row=cells.row(position), path=options.path) from None
     return patched(base, positions, array_of_raw(raws, target)) if raws else base
+
+
+def _json_texts(
+    cells: Cells, located: Located, positions: Int64s, target: Target, options: CastOptions, base: pa.Array
+) -> tuple[pa.Array, Int64s]:
+    """The base with the JSON text of arrays and objects, and the positions where that was not possible."""
+    try:
+        texts = to_json(VariantArray(located_storage(located.take(positions))))
+    except VariantError as error:
+        if error.row is not None:
+            error.row = cells.row(int(positions[error.row]))
+        raise
+    if options.zone is not dt.UTC:
+        # Text that may hold an instant, which is in UTC here, is left to the reference.
+        has_instant = pc.match_substring(texts, '+00:00"').to_numpy(zero_copy_only=False)
+        base = patched(base, positions[~has_instant], texts.filter(pa.array(~has_instant)).cast(target.arrow))
+        return base, positions[has_instant]
+    return patched(base, positions, texts.cast(target.arrow)), positions[:0]
 
 
 def _packed(cells: Cells, positions: Int64s) -> pa.Array:

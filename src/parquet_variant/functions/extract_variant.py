@@ -6,19 +6,16 @@ of their row. Leaves the way there to `shredded_walk`.
 
 from __future__ import annotations
 
-import numpy as np
 import pyarrow as pa
 
 from parquet_variant.array.variant_array import VariantArray
-from parquet_variant.encoding.metadata import EMPTY_METADATA
-from parquet_variant.functions.column_casts import gathered
 from parquet_variant.functions.extract_path import final_storage
 from parquet_variant.functions.located import Located
+from parquet_variant.functions.located_storage import located_storage
 from parquet_variant.functions.shredded_walk import Group, follow
-from parquet_variant.kernels import get
 from parquet_variant.path import VariantPath
 
-__all__ = ["extract_variant", "located_storage"]
+__all__ = ["extract_variant"]
 
 
 def extract_variant(storage: pa.StructArray, path: str | VariantPath) -> VariantArray:
@@ -60,17 +57,3 @@ class _AsVariant:
 
     def of_located(self, located: Located) -> pa.Array:
         return located_storage(located)
-
-
-def located_storage(located: Located) -> pa.StructArray:
-    """An unshredded storage struct of some positions, null where there is no value."""
-    there = located.starts != get.ABSENT
-    value = gathered(located.spans(), np.arange(len(located)), as_text=False)
-    if value.nbytes < 2**31 - 1:
-        value = value.cast(pa.binary())
-    dictionary = located.dictionaries.array
-    if len(dictionary) == 0:
-        dictionary = pa.array([EMPTY_METADATA], pa.binary())
-    metadata = pa.DictionaryArray.from_arrays(pa.array(np.maximum(located.metas, 0)), dictionary)
-    fields = [pa.field("metadata", metadata.type, nullable=False), pa.field("value", value.type, nullable=False)]
-    return pa.StructArray.from_arrays([metadata, value], fields=fields, mask=pa.array(~there))
