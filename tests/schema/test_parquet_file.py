@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from parquet_variant.errors import SchemaError
+from parquet_variant.layouts.rows import array_of_rows
 from parquet_variant.layouts.storages import storage_type_of
 from parquet_variant.schema.shredding_schema import ShreddingSchema
 
@@ -18,7 +19,7 @@ SCHEMA = DDL("a bigint, t array<struct<u: uuid, n: timestamp_nanos>>, v variant"
 
 
 def write(path: Path, **columns: pa.DataType) -> Path:
-    pq.write_table(pa.schema(columns).empty_table(), path)
+    pq.write_table(pa.table({name: array_of_rows([], arrow) for name, arrow in columns.items()}), path)
     return path
 
 
