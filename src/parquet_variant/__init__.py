@@ -27,6 +27,7 @@ _OWNERS = {
     "get_variant_scalar": "functions.get_variant_scalar",
     "VariantScalar": "functions.get_variant_scalar",
     "cast_to_variant": "functions.cast_to_variant",
+    "warmup": "parquet.warmup",
     "Variant": "encoding.variant",
     "VariantType": "types",
     "VariantError": "errors",
@@ -93,6 +94,7 @@ if TYPE_CHECKING:
     from parquet_variant.functions.validate import validate as validate
     from parquet_variant.functions.variant_get import variant_get as variant_get
     from parquet_variant.functions.variant_type import variant_type as variant_type
+    from parquet_variant.parquet.warmup import warmup as warmup
     from parquet_variant.path import VariantPath as VariantPath
     from parquet_variant.schema.shredding_schema import ShreddingSchema as ShreddingSchema
     from parquet_variant.types import VariantType as VariantType

@@ -7,6 +7,7 @@ to the operation, which calls it.
 from __future__ import annotations
 
 import sys
+import threading
 import time
 from types import TracebackType
 from typing import Any
@@ -20,7 +21,8 @@ _LINE_SECONDS = 10.0
 class Progress:
     """Shows how far a command is, over one or more steps; call it with ``(step, done, total)``.
 
-    Nothing is shown for the first second, and at least the step's name after it.
+    A bar on a terminal, which goes when the command is done. Elsewhere a line after the first second and then every ten
+    seconds, whether or not anything has been called, so that a log shows that the command is alive.
 
     Examples
     --------
@@ -30,35 +32,39 @@ class Progress:
 
     def __init__(self) -> None:
         self._begun = time.monotonic()
-        self._shown = self._begun
-        self._terminal = sys.stderr.isatty()
+        self._state = ("", 0, 0)
+        self._done = threading.Event()
+        self._printer: threading.Thread | None = None
         self._bar: Any = None
         self._task: Any = None
-        self._step = ""
 
     def __enter__(self) -> Progress:
+        if not sys.stderr.isatty():
+            self._printer = threading.Thread(target=self._print_lines, daemon=True)
+            self._printer.start()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
+        self._done.set()
+        if self._printer is not None:
+            self._printer.join()
         if self._bar is not None:
             self._bar.stop()
 
     def __call__(self, step: str, done: int, total: int) -> None:
         """Say that `done` of `total` parts of a step are behind us."""
-        if self._terminal:
+        if self._printer is None:
             self._draw(step, done, total)
-        else:
-            self._print(step, done, total)
-        self._step = step
+        self._state = (step, done, total)
 
-    def _print(self, step: str, done: int, total: int) -> None:
-        now = time.monotonic()
-        waited = now - self._shown
-        if waited >= _LINE_SECONDS or (step != self._step and now - self._begun >= _FIRST_SECONDS):
-            self._shown = now
-            print(f"{step}: {done} of {total}, {now - self._begun:.0f} s", file=sys.stderr, flush=True)
+    def _print_lines(self) -> None:
+        pause = _FIRST_SECONDS
+        while not self._done.wait(pause):
+            pause = _LINE_SECONDS
+            step, done, total = self._state
+            print(f"{step}: {done} of {total}, {time.monotonic() - self._begun:.0f} s", file=sys.stderr, flush=True)
 
     def _draw(self, step: str, done: int, total: int) -> None:
         from rich.console import Console
@@ -69,7 +75,7 @@ class Progress:
             columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
             self._bar = Bar(*columns, TimeElapsedColumn(), console=Console(stderr=True), transient=True)
             self._bar.start()
-        if step != self._step or self._task is None:
+        if step != self._state[0] or self._task is None:
             if self._task is not None:
                 self._bar.remove_task(self._task)
             self._task = self._bar.add_task(step, total=total)

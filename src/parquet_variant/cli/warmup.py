@@ -1,6 +1,6 @@
 """``variant warmup``: compile every kernel now, so that no later command waits for it.
 
-Owns the report. Leaves what there is to compile to `kernels.warmup`.
+Owns the report. Leaves what there is to compile to `parquet.warmup`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ def command(as_json: AsJson = False) -> int:
     from parquet_variant.cli.output import print_json
     from parquet_variant.cli.progress import Progress
     from parquet_variant.kernels.compiling import cache_home
-    from parquet_variant.kernels.warmup import warmup
+    from parquet_variant.parquet.warmup import warmup
 
     begun = time.monotonic()
     with Progress() as progress:
