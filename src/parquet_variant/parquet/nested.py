@@ -43,7 +43,7 @@ def map_variants(table: pa.Table, convert: Convert, named: Set[Place] = frozense
             fields.append(field)
             columns.append(column)
             continue
-        chunks = column.chunks or [pa.array([], column.type)]
+        chunks = column.chunks or [pa.nulls(0, column.type)]
         done = [_mapped(field, chunk, (field.name,), convert, named) for chunk in chunks]
         fields.append(done[0][0])
         columns.append(pa.chunked_array([array for _, array in done]))

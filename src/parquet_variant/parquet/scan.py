@@ -169,7 +169,9 @@ class Scan:
     def to_table(self) -> pa.Table:
         """The whole answer."""
         parts = list(self.batches())
-        return pa.concat_tables(parts) if parts else self.schema.empty_table()
+        if parts:
+            return pa.concat_tables(parts)
+        return pa.table([pa.nulls(0, kind) for kind in self.schema.types], schema=self.schema)
 
     def _read(self, source: ParquetSource, only: frozenset[int] | None) -> Iterator[pa.Table]:
         with open_file(source) as file:

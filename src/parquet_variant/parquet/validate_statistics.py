@@ -51,7 +51,7 @@ def _check_leaf(file: OpenFile, leaf: SchemaNode, row_group: int, path: str, fou
 def _only_leaf(array: Any) -> pa.Array:
     """The one leaf of a nested column of which only that was read; lists flattened, absent parents null."""
     if isinstance(array, pa.ChunkedArray):
-        array = pa.array([], array.type) if not array.num_chunks else array.chunk(0)
+        array = pa.nulls(0, array.type) if not array.num_chunks else array.chunk(0)
     while pa.types.is_nested(array.type):
         if pa.types.is_struct(array.type):
             array = array.flatten()[0]

@@ -1,0 +1,142 @@
+"""Reading: which column, which files, which layouts together, and clear words when it cannot be."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import parquet_variant as pv
+from parquet_variant.errors import SchemaError, VariantError, VariantFileError
+
+
+def array(*values):
+    return pv.VariantArray.from_pylist(values)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    pv.parquet.write(tmp_path / "a.parquet", array({"a": 1}), schema="a bigint")
+    pv.parquet.write(tmp_path / "sub" / "b.parquet", array({"a": "x"}, None), schema="a string")
+    pv.parquet.write(tmp_path / "sub" / "c.parquet", array([1]), annotation=False)
+    (tmp_path / "_SUCCESS").write_text("")
+    (tmp_path / "notes.txt").write_text("no Parquet")
+    (tmp_path / ".hidden.parquet").write_text("no Parquet")
+    return tmp_path
+
+
+def test_files_of_any_schema_are_read_together(folder):
+    expected = [{"a": 1}, {"a": "x"}, None, [1]]
+    assert pv.parquet.read(folder).to_pylist() == expected
+    assert pv.parquet.read(f"{folder}/**/*.parquet").to_pylist() == expected
+    assert pv.parquet.read([folder / "sub", folder / "a.parquet"]).to_pylist() == [{"a": "x"}, None, [1], {"a": 1}]
+    assert pv.parquet.read(folder).layout == "unshredded"
+    assert pv.parquet.read(f"{folder}/a.p*").layout == "final"
+    tables = pv.parquet.read_table(folder)
+    assert pv.VariantArray(tables["v"]).to_pylist() == expected
+
+
+@pytest.mark.parametrize(
+    ("source", "words"),
+    [
+        ("nope.parquet", "does not exist"),
+        ("empty", "holds no Parquet files"),
+        ("nope*.parquet", "no file matches"),
+        ([], "list of files is empty"),
+        ("notes.txt", "not a Parquet file"),
+    ],
+)
+def test_what_is_not_there_is_said_in_one_line(folder, source, words):
+    (folder / "empty").mkdir()
+    source = source if isinstance(source, list) else folder / source
+    for action in (pv.parquet.read, pv.parquet.inspect, pv.parquet.validate):
+        with pytest.raises(VariantFileError, match=words) as caught:
+            action(source)
+        assert "\n" not in str(caught.value)
+    with pytest.raises(VariantFileError, match=words):
+        pv.parquet.extract(source, {"a": "$.a:int"})
+    with pytest.raises(VariantFileError, match=words):
+        pv.parquet.rewrite(source, folder / "dest.parquet")
+
+
+def test_a_column_must_be_named_if_there_are_several(tmp_path):
+    path = tmp_path / "a.parquet"
+    pv.parquet.write(path, {"v": array(1), "w": array(2), "id": pa.array([1])})
+    with pytest.raises(VariantFileError, match="choose one with column=, from v, w"):
+        pv.parquet.read(path)
+    assert pv.parquet.read(path, "w").to_pylist() == [2]
+    assert pv.parquet.extract(path, {"x": "$:int", "id": "id"}, column="v").to_pydict() == {"x": [1], "id": [1]}
+    with pytest.raises(VariantFileError, match="id is not a Variant column: choose from v, w"):
+        pv.parquet.read(path, "id")
+
+
+def test_a_file_without_a_variant_says_what_it_has(tmp_path):
+    pq.write_table(pa.table({"id": [1], "s": [{"x": 1}]}), tmp_path / "a.parquet")
+    for action in (pv.parquet.read, pv.parquet.inspect, pv.parquet.validate):
+        with pytest.raises(VariantFileError, match=r"no Variant column.*columns are id, s"):
+            action(tmp_path / "a.parquet")
+
+
+def test_a_delta_table_is_not_read_as_plain_files(folder):
+    (folder / "_delta_log").mkdir()
+    with pytest.raises(VariantFileError, match="Delta table"):
+        pv.parquet.read(folder)
+
+
+def test_columns_are_found_by_shape_without_an_annotation(tmp_path):
+    storage = pv.shred_variant(array({"a": 1}, "x"), "a bigint").storage
+    nested = pa.StructArray.from_arrays([storage, pa.array([1, 2])], ["event", "n"])
+    path = tmp_path / "a.parquet"
+    pq.write_table(pa.table({"s": nested, "plain": pa.array([{"value": b"1"}] * 2)}), path)
+    assert pv.parquet.read(path, "s.event").to_pylist() == [{"a": 1}, "x"]
+    assert pv.parquet.extract(path, {"a": "$.a:int"})["a"].to_pylist() == [1, None]
+    lists = pa.ListArray.from_arrays([0, 1, 2], storage)
+    pq.write_table(pa.table({"l": lists}), path)
+    with pytest.raises(VariantFileError, match="not one value a row"):
+        pv.parquet.read(path)
+    assert pv.parquet.inspect(path).columns[0].name == "l"
+
+
+def test_names_that_start_with_an_underscore_are_ignored(tmp_path):
+    kind = pa.struct({"metadata": pa.binary(), "_x": pa.int32(), "value": pa.binary(), "typed_value": pa.int64()})
+    rows = [{"metadata": b"\x01\x00\x00", "_x": 1, "value": None, "typed_value": 5}]
+    pq.write_table(pa.table({"v": pa.array(rows, kind)}), tmp_path / "a.parquet")
+    pv.parquet.annotate(tmp_path / "a.parquet", ["v"])
+    assert pv.parquet.read(tmp_path / "a.parquet").to_pylist() == [5]
+    other = pa.struct([field if field.name != "_x" else pa.field("x", pa.int32()) for field in kind])
+    pq.write_table(pa.table({"v": pa.array([{**rows[0], "x": 1}], other)}), tmp_path / "b.parquet")
+    pv.parquet.annotate(tmp_path / "b.parquet", ["v"])
+    with pytest.raises(SchemaError, match=r"'x' is unknown") as caught:
+        pv.parquet.read(tmp_path / "b.parquet")
+    assert caught.value.file == str(tmp_path / "b.parquet")
+
+
+def test_variants_in_lists_and_maps_go_round(tmp_path):
+    storage = pv.shred_variant(array({"a": 1}, "x", None), "a bigint").storage
+    table = pa.table({
+        "l": pa.ListArray.from_arrays([0, 2, 2, 3], storage),
+        "m": pa.MapArray.from_arrays([0, 1, 1, 3], ["p", "q", "r"], storage),
+        "id": [1, 2, 3],
+    })  # fmt: skip
+    pv.parquet.write(tmp_path / "a.parquet", table, variants=["l.list.element", "m.key_value.value"])
+    assert {column.name for column in pv.parquet.inspect(tmp_path / "a.parquet").columns} == {"l", "m.value"}
+    back = pv.parquet.read_table(tmp_path / "a.parquet")
+    for layout in ("unshredded", "draft-object", "final"):
+        pv.parquet.rewrite(tmp_path / "a.parquet", tmp_path / f"{layout}.parquet", layout=layout)
+        found = pv.parquet.read_table(tmp_path / f"{layout}.parquet")
+        values = found["l"].combine_chunks().values
+        assert pv.VariantArray(values).layout == layout
+        assert pv.VariantArray(values).to_pylist() == [{"a": 1}, "x", None]
+        assert pv.VariantArray(found["m"].combine_chunks().items).to_pylist() == [{"a": 1}, "x", None]
+        assert found["id"].to_pylist() == back["id"].to_pylist() == [1, 2, 3]
+
+
+def test_truncated_data_is_an_error_not_a_crash(tmp_path):
+    path = tmp_path / "a.parquet"
+    pv.parquet.write(path, array(*({"a": n, "b": "x" * n} for n in range(200))), schema="a bigint")
+    data = bytearray(path.read_bytes())
+    for place in range(10, 400, 13):
+        data[place] ^= 0x5A
+    path.write_bytes(bytes(data))
+    with pytest.raises(VariantError):
+        list(pv.parquet.read(path))

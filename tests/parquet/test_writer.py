@@ -1,0 +1,189 @@
+"""What is written: shapes, row groups, encodings, and nothing at all when it fails."""
+
+from __future__ import annotations
+
+import uuid
+from decimal import Decimal
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pyarrow import fs
+
+import parquet_variant as pv
+from parquet_variant import testing
+from parquet_variant.errors import SchemaError, VariantFileError
+from parquet_variant.parquet.statistics import NO_NAN_KEY
+
+
+def array(*values):
+    return pv.VariantArray.from_pylist(values)
+
+
+@given(
+    rows=st.lists(st.none() | testing.variants(max_leaves=8), max_size=6),
+    schema=testing.shredding_schemas(),
+    layout=st.sampled_from(["unshredded", "final", "draft-paths", "draft-object"]),
+)
+def test_what_is_written_is_read(rows, schema, layout, tmp_path_factory):
+    path = tmp_path_factory.mktemp("w") / "a.parquet"
+    given_array = pv.VariantArray.from_variants(rows)
+    info = pv.parquet.write(path, given_array, schema=schema, layout=layout, row_group_bytes=300)
+    found = pv.parquet.read(path)
+    assert list(found) == rows
+    assert found.layout == layout or schema.kind == "variant"
+    assert (info.rows, info.bytes) == (len(rows), path.stat().st_size)
+    if layout in ("unshredded", "final"):
+        report = pv.parquet.validate(path)
+        assert report.ok, str(report)
+
+
+def test_the_schema_is_the_specifications(tmp_path):
+    path = tmp_path / "a.parquet"
+    ddl = (
+        "a tinyint, b decimal(9,2), c decimal(18,0), d decimal(38,9), e uuid, f time, g timestamp_nanos, h array<date>"
+    )
+    pv.parquet.write(path, array(1), schema=ddl)
+    text = str(pq.ParquetFile(path).schema)
+    for line in (
+        "optional group field_id=-1 v (Variant(1)) {",
+        "required binary field_id=-1 metadata;",
+        "optional binary field_id=-1 value;",
+        "required group field_id=-1 a {",
+        "optional int32 field_id=-1 typed_value (Int(bitWidth=8, isSigned=true));",
+        "optional int32 field_id=-1 typed_value (Decimal(precision=9, scale=2));",
+        "optional int64 field_id=-1 typed_value (Decimal(precision=18, scale=0));",
+        "optional fixed_len_byte_array(16) field_id=-1 typed_value (Decimal(precision=38, scale=9));",
+        "optional fixed_len_byte_array(16) field_id=-1 typed_value (UUID);",
+        "timeUnit=nanoseconds",
+        "required group field_id=-1 element {",
+    ):
+        assert line in text, line
+    assert "isAdjustedToUTC=false, timeUnit=microseconds" in text
+    chunk = pq.ParquetFile(path).metadata.row_group(0).column(0)
+    assert (chunk.compression, chunk.has_offset_index, chunk.is_stats_set) == ("ZSTD", True, True)
+    assert "RLE_DICTIONARY" in chunk.encodings
+
+
+def test_row_groups_are_cut_by_bytes(tmp_path):
+    rows = array(*({"n": n, "text": "x" * 100} for n in range(1000)))
+    info = pv.parquet.write(tmp_path / "a.parquet", rows, row_group_bytes=20_000)
+    groups = pq.ParquetFile(tmp_path / "a.parquet").metadata
+    sizes = [groups.row_group(number).num_rows for number in range(groups.num_row_groups)]
+    assert info.row_groups == len(sizes) > 5
+    assert max(sizes[:-1]) - min(sizes[:-1]) <= 2
+    assert sum(sizes) == 1000
+
+
+def test_small_batches_make_large_row_groups(tmp_path):
+    with pv.parquet.VariantWriter(tmp_path / "a.parquet", row_group_bytes=1 << 20) as writer:
+        for number in range(50):
+            writer.write_batch({"v": array({"n": number}), "id": pa.array([number])})
+    assert writer.info is not None
+    assert (writer.info.rows, writer.info.row_groups) == (50, 1)
+    assert writer.info.statistics["id",].upper.as_py() == 49
+    assert pv.parquet.read(tmp_path / "a.parquet")[7].to_python() == {"n": 7}
+
+
+def test_nothing_is_left_of_a_failed_write(tmp_path):
+    path = tmp_path / "a.parquet"
+    with pytest.raises(ZeroDivisionError), pv.parquet.VariantWriter(path) as writer:
+        writer.write_batch({"v": array(1)})
+        raise ZeroDivisionError
+    with pytest.raises(SchemaError, match="same columns"), pv.parquet.VariantWriter(path) as writer:
+        writer.write_batch({"v": array(1)})
+        writer.write_batch({"w": array(1)})
+    with pytest.raises(VariantFileError, match="at least one batch"), pv.parquet.VariantWriter(path):
+        pass
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_file_is_replaced_only_on_request(tmp_path):
+    path = tmp_path / "deep" / "a.parquet"
+    pv.parquet.write(path, array(1))
+    with pytest.raises(VariantFileError, match="exists already") as caught:
+        pv.parquet.write(path, array(2))
+    assert caught.value.reason == "exists"
+    pv.parquet.write(path, array(2), overwrite=True)
+    assert pv.parquet.read(path).to_pylist() == [2]
+
+
+def test_other_filesystems_work(tmp_path):
+    system = fs.SubTreeFileSystem(str(tmp_path), fs.LocalFileSystem())
+    pv.parquet.write("x/a.parquet", array({"a": 1}), schema="a bigint", filesystem=system)
+    assert pv.parquet.read("x", filesystem=system).to_pylist() == [{"a": 1}]
+    assert pv.parquet.read((tmp_path / "x").as_uri()).to_pylist() == [{"a": 1}]
+    assert pv.parquet.extract("x/*.parquet", {"a": "$.a:int"}, filesystem=system)["a"].to_pylist() == [1]
+
+
+def test_columns_that_do_not_fit_are_refused(tmp_path):
+    path = tmp_path / "a.parquet"
+    with pytest.raises(VariantFileError, match="one length"):
+        pv.parquet.write(path, {"v": array(1), "id": pa.array([1, 2])})
+    with pytest.raises(VariantFileError, match="no columns"):
+        pv.parquet.write(path, {})
+    with pytest.raises(VariantFileError, match="nope is not a struct column"):
+        pv.parquet.write(path, {"v": array(1)}, variants=["nope"])
+    with pytest.raises(TypeError, match="VariantArray or an Arrow array"):
+        pv.parquet.write(path, {"v": [1]})
+    unsigned = pa.array([{"metadata": b"\x01\x00\x00", "value": None, "typed_value": 1}], pa.struct(
+        {"metadata": pa.binary(), "value": pa.binary(), "typed_value": pa.uint32()}))  # fmt: skip
+    with pytest.raises(SchemaError, match="uint32"):
+        pv.parquet.write(path, pv.VariantArray(unsigned))
+    assert not list(tmp_path.iterdir())
+
+
+def test_sloppy_storage_becomes_what_the_specification_asks_for(tmp_path):
+    """Optional groups, a missing value column, null metadata under a null row, run-end-encoded metadata."""
+    path = tmp_path / "a.parquet"
+    field = pa.struct({"typed_value": pa.int32()})
+    typed = pa.array([{"a": {"typed_value": 5}}, {"a": None}, None, None], pa.struct({"a": field}))
+    metadata = pa.array([pv.Variant.from_python({"a": 5}).metadata] * 3 + [None], pa.binary())
+    storage = pa.StructArray.from_arrays(
+        [typed, metadata], ["typed_value", "metadata"], mask=pa.array([False, False, False, True])
+    )
+    pv.parquet.write(path, pv.VariantArray(storage))
+    assert pv.parquet.validate(path).violations[0].reason == "missing"  # Row 2 has no value: read as Variant null.
+    assert [None if each is None else each.to_json() for each in pv.parquet.read(path)] == [
+        '{"a":5}',
+        "{}",
+        "null",
+        None,
+    ]
+    text = str(pq.ParquetFile(path).schema)
+    assert "required group field_id=-1 a" in text
+    assert text.count("optional binary field_id=-1 value;") == 2
+    encoded = pa.RunEndEncodedArray.from_arrays(pa.array([3], pa.int32()), pa.array([b"\x01\x00\x00"]))
+    plain = pa.StructArray.from_arrays(
+        [encoded, pa.array([b"\x00", b"\x04", None], pa.binary())], ["metadata", "value"]
+    )
+    pv.parquet.write(path, pv.VariantArray(plain), overwrite=True)
+    assert [each.to_json() for each in pv.parquet.read(path)] == ["null", "true", "null"]
+    assert pv.parquet.validate(path).ok
+
+
+def test_the_file_says_whether_a_nan_is_in_it(tmp_path):
+    for number, value in enumerate((1.5, float("nan"))):
+        pv.parquet.write(tmp_path / f"{number}.parquet", array({"a": value}), schema="a double")
+    known = [pq.ParquetFile(tmp_path / f"{number}.parquet").metadata.metadata for number in (0, 1)]
+    assert known[0][NO_NAN_KEY] == b"true"
+    assert NO_NAN_KEY not in known[1]
+
+
+def test_rows_are_sorted_only_on_request(tmp_path):
+    rows = array(*({"n": n} for n in (3, 1, 2)), {"n": None}, None)
+    pv.parquet.write(tmp_path / "a.parquet", rows, schema="n int")
+    pv.parquet.write(tmp_path / "b.parquet", {"v": rows, "id": pa.array(range(5))}, sort_by=["$.n:int"], schema="n int")
+    assert pv.parquet.read(tmp_path / "a.parquet")[0].to_python() == {"n": 3}
+    table = pv.parquet.read_table(tmp_path / "b.parquet")
+    assert table["id"].to_pylist() == [1, 2, 0, 3, 4]
+    pv.parquet.write(tmp_path / "c.parquet", {"v": rows, "id": pa.array([2, 1, 0, 4, 3])}, sort_by=["id"])
+    assert pv.parquet.read_table(tmp_path / "c.parquet")["id"].to_pylist() == [0, 1, 2, 3, 4]
+
+
+def test_values_of_every_type_survive(tmp_path):
+    values = [1, Decimal("1.50"), 2.5, True, "x", b"\x00", uuid.UUID(int=7), [1, [2]], {"a": {"b": []}}]
+    pv.parquet.write(tmp_path / "a.parquet", array(*values), schema="infer")
+    assert pv.parquet.read(tmp_path / "a.parquet").to_pylist() == values
