@@ -163,7 +163,7 @@ _ROWS = (
     ),
     TypeInfo(_V.BINARY, (_P.BINARY,), None, pa.binary(), "BYTE_ARRAY", "BINARY", "binary"),
     TypeInfo(_V.STRING, (_P.STRING,), None, pa.string(), "BYTE_ARRAY STRING", "STRING", "string"),
-    TypeInfo(_V.UUID, (_P.UUID,), 16, pa.uuid(), "FIXED_LEN_BYTE_ARRAY(16) UUID", None, None),
+    TypeInfo(_V.UUID, (_P.UUID,), 16, pa.uuid(), "FIXED_LEN_BYTE_ARRAY(16) UUID", "UUID", None),
     TypeInfo(_V.ARRAY, (), None, None, "GROUP LIST", "ARRAY", "array"),
     TypeInfo(_V.OBJECT, (), None, None, "GROUP", "OBJECT", "struct"),
 )  # fmt: skip

@@ -16,7 +16,7 @@ __all__ = ["shred_variant"]
 
 
 def shred_variant(array: VariantArray, schema: ShreddingSchema | str, *, layout: Layout = "final") -> VariantArray:
-    """Shred an array under a schema.
+    r"""Shred an array under a schema.
 
     A value goes to a typed column only if that holds exactly the same value: integers and decimals to any numeric
     column that holds them, everything else to its own type. What does not fit stays in the residual.
@@ -42,7 +42,7 @@ def shred_variant(array: VariantArray, schema: ShreddingSchema | str, *, layout:
     >>> import parquet_variant as pv
     >>> shredded = pv.shred_variant(pv.parse_json(['{"a": 1, "b": "x"}', '{"a": "n/a"}']), "a bigint")
     >>> shredded.storage.field("typed_value").field("a").to_pylist()
-    [{'value': None, 'typed_value': 1}, {'value': b'\\rn/a', 'typed_value': None}]
+    [{'value': None, 'typed_value': 1}, {'value': b'\rn/a', 'typed_value': None}]
     >>> shredded[0].to_json()
     '{"a":1,"b":"x"}'
     """

@@ -28,7 +28,7 @@ def to_json(source: Variant) -> str: ...
 @overload
 def to_json(source: VariantArray, *, on_conflict: Literal["error", "typed"] = "error") -> pa.Array: ...
 def to_json(source: Variant | VariantArray, *, on_conflict: Literal["error", "typed"] = "error") -> str | pa.Array:
-    """Write values as compact JSON text.
+    r"""Write values as compact JSON text.
 
     Doubles are the shortest text that reads back as the same double, decimals are exact, binary is base64, timestamps
     are ISO 8601; docs/json.md has the whole table.
@@ -50,7 +50,7 @@ def to_json(source: Variant | VariantArray, *, on_conflict: Literal["error", "ty
     Examples
     --------
     >>> import parquet_variant as pv
-    >>> pv.to_json(pv.parse_json(['{"b": [1.50, null], "a": "\\u00e9"}', None])).to_pylist()
+    >>> pv.to_json(pv.parse_json(['{"b": [1.50, null], "a": "\u00e9"}', None])).to_pylist()
     ['{"a":"é","b":[1.5,null]}', None]
     """
     if isinstance(source, Variant):

@@ -161,10 +161,10 @@ def _round_doubles(nodes: Int64s, which: Int64s, data: npt.NDArray[np.uint8]) ->
     """Replace text by the bits of the nearest double; Python's `float` is the definition."""
     if not len(which):
         return
-    view, base = memoryview(data), data.ctypes.data
+    text, base = data.tobytes(), data.ctypes.data
     texts = nodes[which, 1] - base
     lengths = nodes[which, 2]
-    values = [float(bytes(view[at : at + length])) for at, length in zip(texts.tolist(), lengths.tolist(), strict=True)]
+    values = [float(text[at : at + length]) for at, length in zip(texts.tolist(), lengths.tolist(), strict=True)]
     nodes[which, 1] = np.array(values, np.float64).view(np.int64)
     nodes[which, 2] = 0
 

@@ -13,7 +13,7 @@ from parquet_variant.kernels.compiling import njit
 from parquet_variant.kernels.containers import uint_width
 from parquet_variant.kernels.memory import copy, load_u8, load_uint, store_u8, store_uint
 from parquet_variant.kernels.tape import ARRAY, OBJECT
-from parquet_variant.kernels.unshred import _RAW as RAW
+from parquet_variant.kernels.unshred import RAW
 from parquet_variant.kernels.values import container, metadata_header, value_kind, value_size
 
 __all__ = ["copy_spans", "gather_values", "least_names", "metadata_sizes", "write_names"]

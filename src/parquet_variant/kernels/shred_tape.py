@@ -78,7 +78,10 @@ _TYPED = -1
 
 @njit
 def map_paths(paths, nodes_of_schema, name_keys, schema_of):
-    """Fill ``schema_of``: the schema node of each path, or -1. ``name_keys`` is each node's key id, -1 elements, -2 none."""
+    """Fill ``schema_of``: the schema node of each path, or -1.
+
+    ``name_keys`` is the key id of each schema node's name, -1 for elements, -2 for names that the batch lacks.
+    """
     schema_of[0] = 0
     for p in range(1, len(paths)):
         schema_of[p] = -1

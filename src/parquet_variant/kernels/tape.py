@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -128,7 +129,7 @@ class Tape:
     def key_list(self) -> list[bytes]:
         """The keys as bytes, by key id."""
         data, offsets = self.key_bytes.tobytes(), self.key_offsets.tolist()
-        return [data[start:stop] for start, stop in zip(offsets, offsets[1:], strict=False)]
+        return [data[start:stop] for start, stop in pairwise(offsets)]
 
     @cached_property
     def key_order(self) -> Int64s:

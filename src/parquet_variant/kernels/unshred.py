@@ -51,6 +51,7 @@ __all__ = [
     "I_VALUE_DATA",
     "I_VALUE_OFFSETS",
     "I_VALUE_VALID",
+    "RAW",
     "assemble",
     "measure_nodes",
     "write_nodes",
@@ -71,7 +72,7 @@ __all__ = [
 INPUT_COLUMNS = 8
 
 # An encoded value that is copied as it is: a = address, b = bytes.
-_RAW = 30
+RAW = 30
 # Columns of a frame of the stack in `assemble`.
 _SCHEMA, _AT, _STOP, _NODE, _LEFT, _IDS, _ID_WIDTH, _OFFSETS, _OFFSET_WIDTH, _VALUES, _VALUES_END, _RESIDUAL = range(12)
 
@@ -164,7 +165,7 @@ def assemble(rows, row_valid, table, inputs, schema_names, schema_lengths, dicti
                         if (shape == OBJECT_NODE and kind == OBJECT) or (shape == ARRAY_NODE and kind == ARRAY):
                             ok = False  # INVALID by the specification
                             break
-                        nodes[n, 0] = _RAW | (field << 16)
+                        nodes[n, 0] = RAW | (field << 16)
                         nodes[n, 1] = begin
                         nodes[n, 2] = size
                         nodes[n, 3] = n + 1
@@ -280,7 +281,7 @@ def assemble(rows, row_valid, table, inputs, schema_names, schema_lengths, dicti
                 if size < 0:
                     ok = False
                     break
-                nodes[n, 0] = _RAW | (residual_id << 16)
+                nodes[n, 0] = RAW | (residual_id << 16)
                 nodes[n, 1] = begin
                 nodes[n, 2] = size
                 nodes[n, 3] = n + 1
@@ -320,7 +321,7 @@ def measure_nodes(nodes, row_start, sizes, row_sizes):
         row_sizes[row] = 0
         for i in range(row_start[row + 1] - 1, row_start[row] - 1, -1):
             kind = nodes[i, 0] & 0xFF
-            if kind == _RAW:
+            if kind == RAW:
                 sizes[i] = nodes[i, 2]
                 continue
             if kind < ARRAY:
@@ -353,7 +354,7 @@ def write_nodes(nodes, row_start, sizes, places, target):
         for i in range(row_start[row], row_start[row + 1]):
             kind = nodes[i, 0] & 0xFF
             at = places[i]
-            if kind == _RAW:
+            if kind == RAW:
                 copy(at, nodes[i, 1], nodes[i, 2])
                 continue
             if kind < ARRAY:

@@ -134,7 +134,7 @@ def scalar(at, end):
 
 @njit
 def metadata_header(at, end):
-    """``(ok, count, offsets, width, names, size)`` of a metadata: addresses of offsets and names, bytes of all of it."""
+    """``(ok, count, offsets, width, names, size)`` of a metadata: addresses of offsets and names, all its bytes."""
     if end - at < 1:
         return False, 0, 0, 0, 0, 0
     header = load_u8(at)
