@@ -12,7 +12,7 @@ import pytest
 
 import parquet_variant as pv
 
-SCHEMA = "id bigint, name string, mag double, props struct<a: bigint>"
+SCHEMA = "id bigint, name string, mag decimal(12,1), props struct<a: bigint>"
 
 
 def event(number: int) -> dict[str, Any]:

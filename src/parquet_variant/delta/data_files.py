@@ -35,7 +35,13 @@ from parquet_variant.parquet.statistics import LeafStatistics, may_hide_nan
 from parquet_variant.parquet.writer import FileInfo, VariantWriter
 from parquet_variant.path import VariantPath
 from parquet_variant.schema.shredding_schema import ShreddingSchema
-from parquet_variant.shredding.statistics import Bounds, array_facts, residual_objects, shredded_bounds
+from parquet_variant.shredding.statistics import (
+    Bounds,
+    array_facts,
+    residual_objects,
+    shredded_bounds,
+    uniform_schema,
+)
 
 __all__ = ["DEFAULT_FILE_BYTES", "WritePlan", "plan_write"]
 
@@ -318,7 +324,7 @@ class _ColumnFacts:
             return
         if self._first:
             self._first = False
-            self.schema = _inferred(array)
+            self.schema = uniform_schema(array, _MAX_PATHS)
             self.seen = {}
         if self.schema is None or self.seen is None:
             return

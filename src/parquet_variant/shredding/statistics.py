@@ -24,7 +24,9 @@ from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import SchemaError
 from parquet_variant.path import VariantPath
 from parquet_variant.schema.shredding_schema import ShreddingSchema
-from parquet_variant.types import TYPES, BasicType, VariantType, decimal_type_for_precision
+from parquet_variant.shredding.profile import Profile
+from parquet_variant.shredding.profile_path import PathProfile
+from parquet_variant.types import DECIMAL_TYPES, INTEGERS, TYPES, BasicType, VariantType, decimal_type_for_precision
 
 __all__ = [
     "TEXT_LENGTH",
@@ -34,12 +36,15 @@ __all__ = [
     "lower_text",
     "residual_objects",
     "shredded_bounds",
+    "uniform_schema",
     "upper_text",
 ]
 
 # Characters that a bound of a text keeps.
 TEXT_LENGTH = 32
 
+_MAX_LEVELS = 32
+_MAX_DIGITS = 38
 _EMPTY_METADATA = Variant.from_python(None).metadata
 _LAST_CHARACTER = 0x10FFFF
 _FIRST_SURROGATE, _LAST_SURROGATE = 0xD800, 0xDFFF
@@ -195,6 +200,58 @@ def residual_objects(column: VariantArray) -> frozenset[VariantPath]:
         for path, node in column.schema.walk()
         if node.kind == "object" and not path.has_wildcard and _keeps_object(column.storage, path)
     )
+
+
+def uniform_schema(array: VariantArray, limit: int) -> ShreddingSchema | None:
+    """The schema of the paths of an unshredded array that may have bounds: under it, `array_facts` tells them.
+
+    Parameters
+    ----------
+    array
+        The values.
+    limit
+        How many leaves the schema has at most.
+
+    Returns
+    -------
+    ShreddingSchema or None
+        None if no path may have bounds.
+
+    Examples
+    --------
+    >>> uniform_schema(VariantArray.from_pylist([{"a": 1, "b": "x"}, {"a": 200, "b": 2}]), 10).to_ddl()
+    'a bigint'
+    """
+    root = Profile.of_array(array).root
+    return None if root is None else _uniform(root, [limit], _MAX_LEVELS)
+
+
+def _uniform(found: PathProfile, left: list[int], levels: int) -> ShreddingSchema | None:
+    fields = {}
+    for field in found.fields if levels and left[0] > 0 else ():
+        child = _uniform(field, left, levels - 1)
+        if child is not None:
+            fields[str(field.segment)] = child
+    if fields:
+        return ShreddingSchema.object(fields)
+    kind = _one_type(found)
+    if kind is None or left[0] <= 0:
+        return None
+    left[0] -= 1
+    return ShreddingSchema.primitive(kind)
+
+
+def _one_type(found: PathProfile) -> pa.DataType | None:
+    """The type of a path whose values are all of one; integers of any width are one, and decimals are."""
+    types = set(found.types)
+    if not types or types & {VariantType.NULL, VariantType.BINARY, VariantType.OBJECT, VariantType.ARRAY}:
+        return None
+    if types <= set(INTEGERS):
+        return pa.int64()
+    if types <= set(DECIMAL_TYPES):
+        digits = found.whole_digits + found.scale
+        return pa.decimal128(max(digits, 1), found.scale) if digits <= _MAX_DIGITS else None
+    return TYPES[types.pop()].arrow if len(types) == 1 else None
 
 
 def lower_text(text: str, length: int = TEXT_LENGTH) -> str:
