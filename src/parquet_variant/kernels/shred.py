@@ -94,8 +94,8 @@ def _put_object(addresses, s, at, fields, count, largest, data):
 
 
 @njit
-def shred_rows(rows, row_valid, value_offsets, value_address, table, schema_names, schema_lengths, dictionary_of, starts,
-               address, length, rank_of_id, order, state, refused, counts, levels, addresses, filling):  # fmt: skip
+def shred_rows(rows, row_valid, value_offsets, value_address, table, schema_names, schema_lengths, dictionary_of,
+               starts, address, length, rank_of_id, order, state, refused, counts, levels, addresses, filling):  # fmt: skip
     """Shred every row: count into ``counts`` and ``levels``, or, if ``filling``, write to ``addresses``.
 
     Counting marks the rows that it cannot walk in ``refused``; filling leaves them out.
