@@ -43,7 +43,7 @@ class OpenFile:
     source: ParquetSource
     reader: pq.ParquetFile
     schema: SchemaNode
-    footer_size: int
+    dictionaries: frozenset[int]
 
     @property
     def name(self) -> str:
@@ -55,21 +55,42 @@ class OpenFile:
         """Row groups and statistics."""
         return self.reader.metadata
 
-    def read_leaves(self, row_groups: list[int], leaves: list[int], *, threads: bool = True) -> pa.Table:
-        """The table of exactly these leaf columns (by number), for these row groups."""
+    def read_leaves(self, row_groups: list[int], leaves: list[int]) -> pa.Table:
+        """The table of exactly these leaf columns (by number), for these row groups.
+
+        Raises
+        ------
+        VariantFileError
+            If the data is damaged, or a row group holds more than Arrow's nested columns can.
+        """
         reader: Any = self.reader.reader
         try:
-            return reader.read_row_groups(row_groups, column_indices=leaves, use_threads=threads)
+            # A column that is read as a dictionary has one a row group, and pyarrow joins no nested columns of several.
+            if len(row_groups) > 1 and not self.dictionaries.isdisjoint(leaves):
+                return pa.concat_tables([self.read_leaves([group], leaves) for group in row_groups])
+            return reader.read_row_groups(row_groups, column_indices=leaves, use_threads=True)
         except pa.ArrowNotImplementedError:
-            # A nested column of more than 2 GiB comes in chunks, which pyarrow joins only for small batches.
-            batches = list(reader.iter_batches(1 << 14, row_groups, column_indices=leaves, use_threads=threads))
-            return pa.Table.from_batches(batches)
+            return self._read_plain(row_groups, leaves)
         except (pa.ArrowInvalid, OSError) as error:
-            raise VariantFileError(
-                f"the file's data cannot be read: {error}".split("\n", maxsplit=1)[0] + "; write the file again",
-                reason="bad-data",
-                file=self.name,
-            ) from None
+            raise self._damaged(error) from None
+
+    def _read_plain(self, row_groups: list[int], leaves: list[int]) -> pa.Table:
+        """Without dictionaries and in small batches: for row groups whose dictionary was given up half-way."""
+        try:
+            with self.source.filesystem.open_input_file(self.name) as stream:
+                plain: Any = pq.ParquetFile(stream, metadata=self.metadata).reader
+                batches = list(plain.iter_batches(1 << 14, row_groups, column_indices=leaves, use_threads=True))
+                return pa.Table.from_batches(batches, None if batches else self.reader.schema_arrow)
+        except (pa.ArrowNotImplementedError, pa.ArrowInvalid, OSError) as error:
+            raise self._damaged(error) from None
+
+    def _damaged(self, error: Exception) -> VariantFileError:
+        line = str(error).split("\n", maxsplit=1)[0]
+        return VariantFileError(
+            f"the file's data cannot be read: {line}; write the file again, with smaller row groups",
+            reason="bad-data",
+            file=self.name,
+        )
 
     def close(self) -> None:
         """Close the file."""
@@ -179,15 +200,8 @@ def _glob_match(names: list[str], patterns: list[str]) -> bool:
     return _glob_match(names[1:], patterns[1:])
 
 
-def open_file(source: ParquetSource, *, dictionaries: list[str] | None = None) -> OpenFile:
-    """Open one Parquet file.
-
-    Parameters
-    ----------
-    source
-        The file.
-    dictionaries
-        Dotted leaf paths to read as dictionaries; by default every binary leaf that is called ``metadata``.
+def open_file(source: ParquetSource) -> OpenFile:
+    """Open one Parquet file; binary leaves that are called ``metadata`` are read as dictionaries.
 
     Raises
     ------
@@ -199,13 +213,9 @@ def open_file(source: ParquetSource, *, dictionaries: list[str] | None = None) -
     except (OSError, pa.ArrowException) as error:
         raise VariantFileError(f"cannot open {source.path}: {error}", reason="cannot-open", file=source.path) from None
     try:
-        footer = footer_bytes(stream, source.path)
-        schema = parse_schema(footer, source.path)
-        if dictionaries is None:
-            dictionaries = [
-                leaf.dotted for leaf in schema.leaves() if leaf.name == "metadata" and leaf.physical == "BYTE_ARRAY"
-            ]
-        reader = pq.ParquetFile(stream, read_dictionary=dictionaries, pre_buffer=True)
+        schema = parse_schema(footer_bytes(stream, source.path), source.path)
+        found = [leaf for leaf in schema.leaves() if leaf.name == "metadata" and leaf.physical == "BYTE_ARRAY"]
+        reader = pq.ParquetFile(stream, read_dictionary=[leaf.dotted for leaf in found], pre_buffer=True)
     except VariantFileError:
         stream.close()
         raise
@@ -216,4 +226,4 @@ def open_file(source: ParquetSource, *, dictionaries: list[str] | None = None) -
             reason="bad-footer",
             file=source.path,
         ) from None
-    return OpenFile(source, reader, schema, len(footer))
+    return OpenFile(source, reader, schema, frozenset(leaf.leaf for leaf in found if leaf.leaf is not None))

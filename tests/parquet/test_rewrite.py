@@ -1,0 +1,101 @@
+"""Rewriting keeps every value, whatever chain of layouts it goes through."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import parquet_variant as pv
+from parquet_variant import testing
+from parquet_variant.errors import MalformedVariantError, VariantFileError
+
+LAYOUTS = ["unshredded", "final", "draft-paths", "draft-object"]
+
+
+@given(
+    rows=st.lists(st.none() | testing.variants(max_leaves=6), min_size=1, max_size=5),
+    schemas=st.lists(testing.shredding_schemas(), min_size=1, max_size=2),
+    chain=st.lists(st.sampled_from(LAYOUTS), min_size=1, max_size=4),
+)
+def test_chains_of_layouts_give_the_start(rows, schemas, chain, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("chain")
+    pv.parquet.write(folder / "0.parquet", pv.VariantArray.from_variants(rows), schema=schemas[0])
+    for number, layout in enumerate(chain):
+        schema = schemas[number % len(schemas)] if number % 2 else None
+        pv.parquet.rewrite(folder / f"{number}.parquet", folder / f"{number + 1}.parquet", layout=layout, schema=schema)
+    assert list(pv.parquet.read(folder / f"{len(chain)}.parquet")) == rows
+
+
+def test_a_directory_keeps_its_shape(tmp_path):
+    array = pv.VariantArray.from_pylist([{"a": 1}, None])
+    for name in ("x/a.parquet", "x/y/b.parquet"):
+        pv.parquet.write(tmp_path / name, array, schema="a int")
+    infos = pv.parquet.rewrite(tmp_path / "x", tmp_path / "out", layout="unshredded")
+    assert [info.rows for info in infos] == [2, 2]
+    assert sorted(str(path.relative_to(tmp_path / "out")) for path in (tmp_path / "out").rglob("*.parquet")) == [
+        "a.parquet",
+        "y/b.parquet",
+    ]
+    assert pv.parquet.read(tmp_path / "out").layout == "unshredded"
+    with pytest.raises(VariantFileError, match="exists already"):
+        pv.parquet.rewrite(tmp_path / "x", tmp_path / "out")
+
+
+def test_one_schema_is_inferred_of_all_files(tmp_path):
+    for number in range(2):
+        rows = [{"a": n, f"only{number}": f"x{n}"} for n in range(200)]
+        pv.parquet.write(tmp_path / "in" / f"{number}.parquet", pv.VariantArray.from_pylist(rows), row_group_bytes=500)
+    pv.parquet.rewrite(tmp_path / "in", tmp_path / "out", schema="infer")
+    found = pv.parquet.read(tmp_path / "out")
+    assert found.schema is not None
+    assert found.schema.to_ddl() == "a bigint, only0 string, only1 string"
+    assert found == pv.parquet.read(tmp_path / "in")
+
+
+def test_other_columns_and_variants_come_along(tmp_path):
+    columns = {
+        "v": pv.VariantArray.from_pylist([{"a": 1}, 2]),
+        "w": pv.VariantArray.from_pylist([{"a": 3}, 4]),
+        "id": pa.array([1, 2], pa.int8()),
+        "ts": pa.array([1, 2], pa.timestamp("ns", "Europe/Berlin")),
+    }
+    pv.parquet.write(tmp_path / "a.parquet", columns)
+    with pytest.raises(VariantFileError, match="choose one with column="):
+        pv.parquet.rewrite(tmp_path / "a.parquet", tmp_path / "b.parquet", schema="a int")
+    pv.parquet.rewrite(tmp_path / "a.parquet", tmp_path / "b.parquet", schema="a int", column="w")
+    table = pv.parquet.read_table(tmp_path / "b.parquet")
+    assert table.schema.field("ts").type == columns["ts"].type
+    assert table["id"].to_pylist() == [1, 2]
+    layouts = {name: pv.VariantArray(table[name]).layout for name in "vw"}
+    assert layouts == {"v": "unshredded", "w": "final"}
+
+
+def test_row_groups_bound_the_memory(tmp_path, monkeypatch):
+    rows = pv.VariantArray.from_pylist([{"a": n, "b": "x" * 100} for n in range(400)])
+    pv.parquet.write(tmp_path / "a.parquet", rows, schema="a int", row_group_bytes=5_000)
+    sizes = []
+    write_batch = pv.parquet.VariantWriter.write_batch
+
+    def spy(self, columns):
+        sizes.append(len(columns))
+        write_batch(self, columns)
+
+    monkeypatch.setattr(pv.parquet.VariantWriter, "write_batch", spy)
+    pv.parquet.rewrite(tmp_path / "a.parquet", tmp_path / "b.parquet", layout="unshredded", row_group_bytes=5_000)
+    assert len(sizes) > 5
+    assert max(sizes) < 100
+    assert sum(sizes) == 400
+
+
+def test_broken_values_are_told_with_their_row(tmp_path):
+    good, bad = pv.Variant.from_python({"a": 1}), b"\x02\x09"
+    rows = [{"metadata": good.metadata, "value": good.value}] * 7 + [{"metadata": good.metadata, "value": bad}]
+    kind = pa.struct([pa.field("metadata", pa.binary(), False), pa.field("value", pa.binary(), False)])
+    pq.write_table(pa.table({"v": pa.array(rows, kind)}), tmp_path / "a.parquet", row_group_size=4)
+    with pytest.raises(MalformedVariantError) as caught:
+        pv.parquet.rewrite(tmp_path / "a.parquet", tmp_path / "b.parquet", schema="a int")
+    assert (caught.value.row, caught.value.file) == (7, str(tmp_path / "a.parquet"))
+    assert not (tmp_path / "b.parquet").exists()

@@ -1,0 +1,215 @@
+"""What a scan reads: the leaf columns and row groups that it needs, counted in bytes, and nothing else."""
+
+from __future__ import annotations
+
+import pickle
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import parquet_variant as pv
+from parquet_variant.errors import CastError, PathError, VariantError, VariantFileError
+from parquet_variant.parquet.bloom import BloomFilters, xxh64
+from parquet_variant.parquet.files import locate, open_file
+from parquet_variant.parquet.predicate import PredicateError
+
+N = 2000
+SCHEMA = "id bigint, mag double, place string, tags array<string>, deep struct<x: int>"
+
+
+def rows():
+    for n in range(N):
+        yield {
+            "id": n,
+            "mag": n / 4,
+            "place": f"place {n % 50:03}",
+            "tags": ["a", str(n)],
+            "deep": {"x": n},
+            "rest": "r" * 50,
+        }
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory):
+    name = tmp_path_factory.mktemp("scan") / "a.parquet"
+    values = list(rows())
+    values[5] = {"id": 5, "mag": "n/a", "place": 17}  # one residual, in the first row group
+    pv.parquet.write(name, pv.VariantArray.from_pylist(values), schema=SCHEMA, row_group_bytes=40_000)
+    return name
+
+
+def chunks(path, *names):
+    """Compressed bytes of some leaf columns, by row group."""
+    metadata = pq.ParquetFile(path).metadata
+    return [
+        sum(
+            metadata.row_group(group).column(leaf).total_compressed_size
+            for leaf in range(metadata.num_columns)
+            if metadata.row_group(group).column(leaf).path_in_schema in names
+        )
+        for group in range(metadata.num_row_groups)
+    ]
+
+
+def test_only_the_needed_columns_are_read(path):
+    scan = pv.parquet.scan(path, {"mag": "$.mag:double"})
+    table = scan.to_table()
+    typed = chunks(path, "v.typed_value.mag.typed_value")
+    residual = chunks(path, "v.typed_value.mag.value", "v.metadata")
+    assert scan.bytes_read == scan.explain().bytes_read == sum(typed) + residual[0]
+    assert table["mag"].to_pylist()[4:7] == [1.0, None, 1.5]
+    assert scan.explain().residuals == {"v.typed_value.mag.value": 1}
+
+
+def test_a_point_predicate_reads_few_row_groups(path):
+    scan = pv.parquet.scan(path, {"id": "$.id:bigint", "rest": "$.rest:string"}, "id = 1234")
+    assert scan.to_table().to_pydict() == {"id": [1234], "rest": ["r" * 50]}
+    report = scan.explain()
+    assert report.row_groups_read == 1
+    assert scan.bytes_read <= report.bytes_read < report.bytes_total * 0.05
+    assert "row groups  1 of" in str(report)
+
+
+def test_what_no_row_group_can_hold_reads_nothing(path):
+    select = {"id": "$.id:bigint", "place": "$.place:string", "mag": "$.mag:double"}
+    for where in ("id < 0", "id is null", "id = 5 and id = 1500", "id not in (1, 2) and id > 1e6"):
+        scan = pv.parquet.scan(path, select, where)
+        assert scan.to_table().num_rows == scan.explain().row_groups_read == scan.bytes_read == 0, where
+    for where in ("place like 'z%'", "mag > 1e9"):  # A residual keeps the first row group.
+        scan = pv.parquet.scan(path, select, where)
+        assert (scan.to_table().num_rows, scan.explain().row_groups_read) == (0, 1), where
+    unshredded = pv.parquet.scan(path, select, '"$.nope:int" = 5').explain()
+    assert unshredded.row_groups_read == unshredded.row_groups_total
+
+
+def test_the_filter_is_read_before_the_rest(path):
+    """A row group whose statistics promise a match that is not there: the other columns stay unread."""
+    scan = pv.parquet.scan(path, {"x": "$.deep.x:int", "rest": "$.rest:string"}, '"$.id:double" = 1000.5')
+    assert scan.to_table().num_rows == 0
+    assert scan.bytes_read < scan.explain().bytes_read
+
+
+def test_a_residual_in_one_row_does_not_change_other_row_groups(path):
+    report = pv.parquet.scan(path, {"place": "$.place:string"}).explain()
+    assert report.columns["v.typed_value.place.typed_value"] == report.row_groups_total > 5
+    assert report.columns["v.typed_value.place.value"] == report.columns["v.metadata"] == 1
+
+
+def test_only_wrong_types_are_skipped(path):
+    scan = pv.parquet.scan(path, {"tags": "$.tags:bigint", "id": "$.id:date"}, "tags > 5")
+    assert scan.explain().row_groups_read == 0
+    assert pv.parquet.scan(path, {"tags": "$.tags:string"}, "tags > 'a'").explain().row_groups_read > 0
+
+
+def test_variant_nulls_need_no_residual(tmp_path):
+    values = [{"felt": None if n % 3 else n} for n in range(100)]
+    pv.parquet.write(tmp_path / "a.parquet", pv.VariantArray.from_pylist(values), schema="felt int")
+    scan = pv.parquet.scan(tmp_path, {"felt": "$.felt:int"}, "felt > 50")
+    assert scan.to_table()["felt"].to_pylist() == list(range(51, 100, 3))
+    assert scan.explain().residuals == {"v.typed_value.felt.value": 0}
+    assert pv.parquet.scan(tmp_path, {"felt": "$.felt:int"}, "felt > 99").explain().files_read == 0
+    whole = pv.parquet.extract(tmp_path, {"felt": "$.felt"})
+    assert pv.VariantArray(whole["felt"])[1].to_json() == "null"
+
+
+def test_nan_is_found_above_the_bounds(tmp_path):
+    values = [{"x": 1.0}, {"x": float("nan")}]
+    pv.parquet.write(tmp_path / "a.parquet", pv.VariantArray.from_pylist(values), schema="x double")
+    pv.parquet.write(tmp_path / "b.parquet", pv.VariantArray.from_pylist(values[:1]), schema="x double")
+    report = pv.parquet.scan(tmp_path, {"x": "$.x:double"}, "x > 5").explain()
+    assert (report.files_read, report.files_total) == (1, 2)
+    assert str(pv.parquet.extract(tmp_path, {"x": "$.x:double"}, "x > 5")["x"].to_pylist()) == "[nan]"
+
+
+def test_tasks_are_the_whole_answer(path):
+    scan = pv.parquet.scan(path, {"id": "$.id:bigint"}, "id >= 500 and id < 1500")
+    tasks = pickle.loads(pickle.dumps(scan.tasks(target_bytes=1)))
+    again = pickle.loads(pickle.dumps(scan))
+    assert len(tasks) == scan.explain().row_groups_read > 3
+    found = pa.concat_tables([table for task in tasks for table in again.read(task)])
+    assert found["id"].to_pylist() == list(range(500, 1500))
+    assert len(scan.tasks()) == 1
+    assert sum(task.bytes for task in tasks) == scan.explain().bytes_read
+
+
+def test_ordinary_columns_are_selected_and_skip(tmp_path):
+    values = pv.VariantArray.from_pylist([{"a": n} for n in range(1000)])
+    day = pa.array([n // 100 for n in range(1000)], pa.int32())
+    pv.parquet.write(tmp_path / "a.parquet", {"v": values, "day": day}, schema="a int", row_group_bytes=400)
+    scan = pv.parquet.scan(tmp_path, {"a": "$.a:int"}, "day = 7")
+    assert scan.to_table()["a"].to_pylist() == list(range(700, 800))
+    assert scan.explain().row_groups_read <= scan.explain().row_groups_total / 5
+    assert pv.parquet.extract(tmp_path, ["day"], "day > 8")["day"].to_pylist() == [9] * 100
+    with pytest.raises(VariantFileError, match="no column nope: choose from v, day"):
+        pv.parquet.scan(tmp_path, {"x": "nope"})
+
+
+def test_bloom_filters_rule_out(tmp_path):
+    values = [{"id": f"{n * 7919 % 100_003:x}", "n": n * 7919 % 100_003} for n in range(3000)]
+    array = pv.VariantArray.from_pylist(values)
+    options = {"schema": "id string, n int", "row_group_bytes": 30_000}
+    pv.parquet.write(tmp_path / "a.parquet", array, bloom_filters=["$.id", "$.n"], **options)
+    pv.parquet.write(tmp_path / "b.parquet", array, **options)
+    for where in (f"id = '{values[1500]['id']}'", f"n = {values[1500]['n']}", f"n in ({values[1500]['n']}, -5)"):
+        select = {"id": "$.id:string", "n": "$.n:bigint"}
+        with_filter = pv.parquet.scan(tmp_path / "a.parquet", select, where)
+        without = pv.parquet.scan(tmp_path / "b.parquet", select, where)
+        assert with_filter.to_table().to_pylist() == without.to_table().to_pylist() == [values[1500]]
+        assert with_filter.explain().row_groups_read <= 2 < without.explain().row_groups_read
+    with open_file(locate(tmp_path / "b.parquet")[0]) as file:
+        assert BloomFilters(file).of(0)(next(file.schema.leaves())) is None
+    with pytest.raises(VariantFileError, match="not shredded as a primitive"):
+        pv.parquet.write(tmp_path / "c.parquet", array, bloom_filters=["$.nope"], schema="id string")
+
+
+def test_xxh64_agrees_with_known_values():
+    assert xxh64(b"a") == 0xD24EC4F1A98C6E5B
+    assert xxh64(b"Nobody inspects the spammish repetition") == 0xFBCEA83C8A378BF1
+    assert xxh64(b"The quick brown fox jumps over the lazy dog") == 0x0B242D361FDA71BC
+
+
+def test_errors_can_be_asked_for(path):
+    with pytest.raises(CastError) as caught:
+        pv.parquet.extract(path, {"mag": "$.mag:double"}, on_error="raise")
+    assert (caught.value.row, caught.value.file) == (5, str(path))
+
+
+@pytest.mark.parametrize(
+    ("columns", "where", "error"),
+    [
+        ({"x": "$.["}, None, PathError),
+        ({"x": "$.mag:duoble"}, None, VariantError),
+        ({"x": ("$.mag", "duoble")}, None, VariantError),
+        ({"x": 5}, None, VariantError),
+        ({}, None, VariantFileError),
+        ({"x": "$.mag:double"}, "x >", PredicateError),
+        ({"x": "$.mag:double"}, "x = 'a'", PredicateError),
+        ({"x": "$.mag"}, "x = 1", PredicateError),
+        ({"x": "$.mag:double"}, [("x", "~", 1)], PredicateError),
+    ],
+)
+def test_bad_queries_are_refused(path, columns, where, error):
+    with pytest.raises(error) as caught:
+        pv.parquet.scan(path, columns, where)
+    assert "\n" not in str(caught.value)
+
+
+def test_time_zones_of_casts(tmp_path):
+    pv.parquet.write(tmp_path / "a.parquet", pv.VariantArray.from_pylist(["2024-06-01 12:00:00"]))
+    found = [pv.parquet.extract(tmp_path, {"t": "$:timestamp"}, zone=zone)["t"][0].value for zone in ("UTC", "+02:00")]
+    assert found[0] - found[1] == 2 * 3600 * 1_000_000
+
+
+def test_extraction_works_in_every_layout_with_wildcards(tmp_path):
+    values = [{"a": [{"b": 1}, {"b": "x"}, {}]}, {"a": []}, {"a": {"b": 2}}, None, [1]]
+    array = pv.VariantArray.from_pylist(values)
+    expected = [[1, None, None], [], None, None, None]
+    for number, (schema, layout) in enumerate(
+        [(None, "final"), ("a array<struct<b: int>>", "final"), ("a array<struct<b: int>>", "draft-paths"),
+         ("a array<struct<b: int>>", "draft-object"), ("a array<struct<c: int>>", "final")]
+    ):  # fmt: skip
+        pv.parquet.write(tmp_path / f"{number}.parquet", array, schema=schema, layout=layout)
+        found = pv.parquet.extract(tmp_path / f"{number}.parquet", {"b": "$.a[*].b:int", "c": "$.a[*].zzz:int"})
+        assert found["b"].to_pylist() == expected, (schema, layout)
+        assert found["c"].to_pylist() == [[None] * 3, [], None, None, None]

@@ -1,0 +1,213 @@
+"""Every rule of the specification that a file can break, by name."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import parquet_variant as pv
+from parquet_variant.encoding.metadata import encode_metadata
+
+METADATA = encode_metadata(["email", "event_ts", "event_type"])
+EMPTY = b"\x01\x00\x00"
+BINARY = pa.binary()
+
+
+def obj(**fields):
+    """A value over METADATA."""
+    ids = {"email": 0, "event_ts": 1, "event_type": 2}
+    parts = [pv.Variant.from_python(each).value for each in fields.values()]
+    offsets = [sum(map(len, parts[:n])) for n in range(len(parts) + 1)]
+    return bytes([0x02, len(parts), *(ids[name] for name in fields), *offsets]) + b"".join(parts)
+
+
+def pair(typed, **options):
+    return pa.struct([pa.field("value", BINARY), pa.field("typed_value", typed, **options)])
+
+
+EVENT = pa.struct([
+    pa.field("event_type", pair(pa.string()), nullable=False),
+    pa.field("event_ts", pair(pa.timestamp("us", "UTC")), nullable=False),
+])  # fmt: skip
+
+
+def write(path, rows, typed=None, metadata=METADATA, value_required=False, annotate=True):
+    fields = [pa.field("metadata", BINARY, nullable=False), pa.field("value", BINARY, nullable=not value_required)]
+    if typed is not None:
+        fields.append(pa.field("typed_value", typed))
+    kind = pa.struct(fields)
+    data = pa.array([row and {"metadata": metadata, **row} for row in rows], kind)
+    pq.write_table(pa.table({"v": data}), path)
+    if annotate:
+        pv.parquet.annotate(path, ["v"])
+    return pv.parquet.validate(path)
+
+
+def event(kind=(None, None), time=(None, None)):
+    names = ("value", "typed_value")
+    return {"event_type": dict(zip(names, kind, strict=True)), "event_ts": dict(zip(names, time, strict=True))}
+
+
+NOOP = (None, "noop")
+VALID_LINES = {
+    "fully shredded object": (None, event(NOOP, (None, 1729794114937000))),
+    "partially shredded object": (obj(email="user@example.com"), event(NOOP, (None, 1729794146402000))),
+    "object with all shredded fields missing": (obj(email="malformed"), event()),
+    "not an object": (pv.Variant.from_python("malformed: not an object").value, None),
+    "field event_type is missing": (None, event(time=(None, 1729794240241000))),
+    "field event_type is null": (None, event((b"\x00", None), (None, 1729794954163000))),
+    "field event_ts is not a timestamp": (None, event(NOOP, (pv.Variant.from_python("2024-10-24").value, None))),
+    "object is present but empty": (None, event()),
+    "value is null": (b"\x00", None),
+}
+INVALID_LINES = {
+    "shredded field is present in value": ((obj(event_type="login"), event(NOOP)), "field-in-both"),
+    "shredded field is present in value, typed_value is null": ((obj(event_type="login"), None), "object-not-typed"),
+    "typed_value is present and value is not an object": ((b"\x05a", event()), "conflict"),
+    "typed_value is null for object": ((b"\x02\x00\x00", None), "object-not-typed"),
+    "value is missing where one is required": ((None, None), "missing"),
+    "both columns of a field are set": ((None, event((b"\x05a", "a"))), "conflict"),
+}
+
+
+@pytest.mark.parametrize("line", VALID_LINES)
+def test_valid_lines_of_the_table_of_objects(line, tmp_path):
+    value, typed = VALID_LINES[line]
+    report = write(tmp_path / "a.parquet", [{"value": value, "typed_value": typed}, None], EVENT)
+    assert report.ok, str(report)
+
+
+@pytest.mark.parametrize("line", INVALID_LINES)
+def test_invalid_lines_of_the_table_of_objects(line, tmp_path):
+    (value, typed), reason = INVALID_LINES[line]
+    rows = [{"value": b"\x00", "typed_value": None}, None, {"value": value, "typed_value": typed}]
+    report = write(tmp_path / "a.parquet", rows, EVENT)
+    assert {violation.reason for violation in report.violations} >= {reason}
+    assert {violation.row for violation in report.violations} == {2}
+    assert {violation.row_group for violation in report.violations} == {0}
+    assert report.violations[0].path.startswith("$")
+    assert report.to_dict()["ok"] is False
+    assert str(tmp_path) in str(report)
+
+
+ELEMENT = pa.list_(pa.field("element", pair(pa.string()), nullable=False))
+
+
+@pytest.mark.parametrize(
+    ("value", "elements", "reason"),
+    [
+        (None, [(None, "comedy"), (b"\x00", None)], None),
+        (None, [(None, None)], "missing"),
+        (None, [(b"\x05a", "a")], "conflict"),
+        (b"\x03\x00\x00", None, "array-not-typed"),
+        (b"\x05a", [], "conflict"),
+    ],
+)
+def test_rules_on_arrays(value, elements, reason, tmp_path):
+    typed = None if elements is None else [dict(zip(("value", "typed_value"), each, strict=True)) for each in elements]
+    report = write(tmp_path / "a.parquet", [{"value": value, "typed_value": typed}], ELEMENT)
+    assert [violation.reason for violation in report.violations] == ([reason] if reason else [])
+
+
+@pytest.mark.parametrize(
+    ("data", "metadata", "reason"),
+    [
+        (b"\x0c", METADATA, "truncated"),
+        (b"\x09\xff\xff", METADATA, "bad-utf8"),
+        (bytes([0x02, 2, 1, 0, 0, 1, 2, 0, 0]), METADATA, "unsorted-keys"),
+        (b"\x00", b"\x02\x00\x00", "bad-version"),
+        (b"\x00\x00", METADATA, "trailing-bytes"),
+    ],
+)
+def test_bytes_that_are_no_variant(data, metadata, reason, tmp_path):
+    report = write(tmp_path / "a.parquet", [{"value": data}], metadata=metadata, value_required=True)
+    assert reason in [violation.reason for violation in report.violations]
+
+
+def test_names_must_be_in_the_dictionary(tmp_path):
+    report = write(tmp_path / "a.parquet", [{"value": None, "typed_value": event(NOOP)}], EVENT, metadata=EMPTY)
+    assert [violation.reason for violation in report.violations] == ["name-not-in-metadata"]
+
+
+def test_text_must_be_utf8(tmp_path):
+    path = tmp_path / "a.parquet"
+    good, bad = b"shredded text", b"shredded \xfftxt"
+    pv.parquet.write(path, pv.VariantArray.from_pylist([good.decode(), "b"]), schema="string", compression="none")
+    path.write_bytes(path.read_bytes().replace(good, bad))
+    reasons = [violation.reason for violation in pv.parquet.validate(path).violations]
+    assert "bad-utf8" in reasons
+
+
+def test_statistics_must_be_true(tmp_path):
+    path = tmp_path / "a.parquet"
+    pv.parquet.write(path, pv.VariantArray.from_pylist([{"a": 1000}, {"a": 5}]), schema="a bigint")
+    data = path.read_bytes()
+    footer = int.from_bytes(data[-8:-4], "little") + 8
+    bound = (1000).to_bytes(8, "little")
+    assert bound in data[-footer:]
+    path.write_bytes(data[:-footer] + data[-footer:].replace(bound, (900).to_bytes(8, "little")))
+    (violation,) = pv.parquet.validate(path).violations
+    assert (violation.reason, violation.path) == ("wrong-statistics", "$['a']")
+
+
+def schema_reasons(tmp_path, fields, rows=(), annotate=True):
+    path = tmp_path / "a.parquet"
+    pq.write_table(pa.table({"v": pa.array(list(rows), pa.struct(fields))}), path)
+    if annotate:
+        pv.parquet.annotate(path, ["v"])
+    return [violation.reason for violation in pv.parquet.validate(path).violations]
+
+
+META = pa.field("metadata", BINARY, nullable=False)
+VALUE = pa.field("value", BINARY)
+
+
+@pytest.mark.parametrize(
+    ("fields", "reasons"),
+    [
+        ([META, pa.field("value", BINARY, nullable=False)], []),
+        ([META, VALUE], ["value-not-required"]),
+        ([VALUE, pa.field("metadata", BINARY)], ["metadata-not-required", "value-not-required"]),
+        ([META, VALUE, pa.field("typed_value", pa.uint32())], ["unsupported-type"]),
+        ([META, VALUE, pa.field("typed_value", pa.time64("ns"))], ["unsupported-type"]),
+        ([META, VALUE, pa.field("typed_value", pa.timestamp("ms"))], ["unsupported-type"]),
+        ([META, VALUE, pa.field("typed_value", pa.int64(), nullable=False)], ["typed-value-not-optional"]),
+        ([META, VALUE, pa.field("typed_value", pa.int64()), pa.field("x", pa.int32())], ["unknown-field"]),
+        ([META, VALUE, pa.field("typed_value", pa.int64()), pa.field("_x", pa.int32())], []),
+        ([META, VALUE, pa.field("typed_value", pa.struct([("a", pa.int64())]))], ["not-a-group"]),
+        ([META, VALUE, pa.field("typed_value", pa.struct([("a", pair(pa.int64()))]))], ["field-not-required"]),
+        ([META, VALUE, pa.field("typed_value", pa.list_(pair(pa.int64())))], ["element-not-required"]),
+        ([META], ["no-value"]),
+        ([VALUE, pa.field("typed_value", pa.int64())], ["no-metadata"]),
+        ([pa.field("metadata", pa.string(), nullable=False), VALUE], ["not-binary", "value-not-required"]),
+    ],
+)
+def test_rules_on_the_schema(fields, reasons, tmp_path):
+    assert schema_reasons(tmp_path, fields) == reasons
+
+
+def test_the_annotation_is_asked_for(tmp_path):
+    fields = [META, pa.field("value", BINARY, nullable=False)]
+    assert schema_reasons(tmp_path, fields, annotate=False) == ["no-annotation"]
+    pv.parquet.write(tmp_path / "d.parquet", pv.VariantArray.from_pylist([1]), schema="int", layout="draft-object")
+    assert [each.reason for each in pv.parquet.validate(tmp_path / "d.parquet").violations] == ["draft-layout"]
+
+
+def test_violations_are_limited_and_counted(tmp_path):
+    path = tmp_path / "a.parquet"
+    write(path, [{"value": b"\x05a", "typed_value": event()}] * 50, EVENT)
+    report = pv.parquet.validate(path, limit=10)
+    assert (len(report.violations), report.omitted, report.ok) == (10, 40, False)
+
+
+def test_engines_that_will_not_read_it_are_told(tmp_path):
+    pv.parquet.write(
+        tmp_path / "a.parquet", pv.VariantArray.from_pylist([{"\uff5e": 1, "\U0001f600": 2}]), schema="uuid"
+    )
+    notes = {(note.engine, note.why.split(":")[0]) for note in pv.parquet.validate(tmp_path).engines}
+    assert ("Spark 4.3", "has no UUID columns") in notes
+    assert any(engine == "Spark 4.3" and "UTF-16" in why for engine, why in notes)
+    assert any(engine.startswith("polars") for engine, _ in notes)
+    pv.parquet.rewrite(tmp_path / "a.parquet", tmp_path / "b.parquet", layout="unshredded", annotation=False)
+    assert not [note for note in pv.parquet.validate(tmp_path / "b.parquet").engines if "UTF-16" not in note.why]
