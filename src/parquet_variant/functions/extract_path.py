@@ -142,8 +142,10 @@ def _needed(group: pa.StructType, segments: tuple[Segment, ...], prefix: tuple[s
     if not segments:
         return value + ([] if typed is None else _leaves(typed, (*prefix, "typed_value")))
     segment, rest = segments[0], segments[1:]
-    if typed is not None and pa.types.is_struct(typed) and typed.get_field_index(segment) >= 0:
-        return _needed(typed.field(segment).type, rest, (*prefix, "typed_value", str(segment)))
+    if typed is not None and pa.types.is_struct(typed) and isinstance(segment, str):
+        if typed.get_field_index(segment) >= 0:
+            return _needed(typed.field(segment).type, rest, (*prefix, "typed_value", segment))
+        return value
     if typed is not None and is_list(typed) and isinstance(segment, (int, Wildcard)):
         return _needed(typed.value_type, rest, (*prefix, "typed_value", typed.value_field.name))
     return value

@@ -1,0 +1,116 @@
+"""`extract_path` on storages of which only the needed columns were read."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import parquet_variant as pv
+from parquet_variant import testing
+from parquet_variant.functions.extract_path import extract_path, needed_columns
+
+PATHS = ["$", "$.a", "$.a.b", "$.b[0]", "$.b[*]", "$.c", "$[*].a", "$[0]"]
+
+
+def pruned(array: pa.Array, columns: list[tuple[str, ...]]) -> pa.Array:
+    """The array with just some of its leaf columns, as a Parquet reader gives it."""
+    if not pa.types.is_struct(array.type) and not pa.types.is_list(array.type):
+        return array
+    if pa.types.is_list(array.type):
+        below = [column[1:] for column in columns]
+        values = pruned(array.values, below)
+        return pa.ListArray.from_arrays(array.offsets, values, mask=array.is_null() if array.null_count else None)
+    kept = {}
+    for index, field in enumerate(array.type):
+        below = [column[1:] for column in columns if column[0] == field.name]
+        if below:
+            kept[field.name] = pruned(array.field(index), below)
+    return pa.StructArray.from_arrays(list(kept.values()), names=list(kept), mask=array.is_null())
+
+
+@given(
+    data=st.data(),
+    column=st.lists(st.none() | testing.variants(max_leaves=8), min_size=1, max_size=5),
+    path=st.sampled_from(PATHS),
+)
+def test_the_needed_columns_are_enough(data: st.DataObject, column: list[pv.Variant | None], path: str) -> None:
+    plain = pv.VariantArray.from_variants(column)
+    storage = pv.shred_variant(plain, data.draw(testing.shredding_schemas())).storage
+    columns = needed_columns(storage.type, path)
+    for target in (pa.string(), pa.float64(), pa.list_(pa.int64())):
+        whole = extract_path(storage, path, target, safe=False)
+        part = (
+            extract_path(pruned(storage, columns), path, target, safe=False)
+            if columns
+            else whole.take(pa.nulls(len(whole), pa.int64()))
+        )
+        assert str(part.to_pylist()) == str(whole.to_pylist())
+
+
+STORAGE = pv.ShreddingSchema.from_ddl("a struct<b: int>, c array<struct<d: string>>")
+
+
+@pytest.mark.parametrize(
+    ("path", "columns"),
+    [
+        ("$.a.b", ["metadata", "typed_value.a.typed_value.b.value", "typed_value.a.typed_value.b.typed_value"]),
+        ("$.a.x", ["metadata", "typed_value.a.value"]),
+        ("$.x.y", ["metadata", "value"]),
+        ("$.c[0].d", [
+            "metadata",
+            "typed_value.c.typed_value.element.typed_value.d.value",
+            "typed_value.c.typed_value.element.typed_value.d.typed_value",
+        ]),
+        ("$.c[*].x", ["metadata", "typed_value.c.typed_value.element.value"]),
+        ("$.c.x", ["metadata", "typed_value.c.value"]),
+        ("$.a[0]", ["metadata", "typed_value.a.value"]),
+    ],
+)  # fmt: skip
+def test_only_the_columns_at_the_path_are_needed(path: str, columns: list[str]) -> None:
+    storage = pv.shred_variant(pv.VariantArray.from_pylist([{}]), STORAGE).storage.type
+    assert [".".join(column) for column in needed_columns(storage, path)] == columns
+
+
+def test_a_shredded_leaf_is_given_back_without_a_copy() -> None:
+    array = pv.VariantArray.from_pylist([{"a": number} for number in range(100)])
+    storage = pv.shred_variant(array, pv.ShreddingSchema.from_ddl("a bigint")).storage
+    leaf = storage.field("typed_value").field("a").field("typed_value")
+    found = extract_path(storage, "$.a", pa.int64())
+    assert found.buffers()[1].address == leaf.buffers()[1].address
+
+
+def test_a_residual_costs_only_its_own_row(monkeypatch: pytest.MonkeyPatch) -> None:
+    from parquet_variant.functions import located
+
+    rows: list[Any] = [{"a": number} for number in range(1000)]
+    rows[500] = {"a": "500"}
+    storage = pv.shred_variant(pv.VariantArray.from_pylist(rows), pv.ShreddingSchema.from_ddl("a bigint")).storage
+    read: list[int] = []
+    read_cells = located.get.read_cells
+    monkeypatch.setattr(
+        located.get, "read_cells", lambda starts, *rest: read.append(len(starts)) or read_cells(starts, *rest)
+    )
+    assert extract_path(storage, "$.a", pa.int64()).to_pylist() == list(range(1000))
+    assert read == [1]
+
+
+def test_values_beside_typed_ones_are_ignored_where_the_specification_forbids_them() -> None:
+    metadata, null = b"\x11\x01\x00\x01a", None
+    group = pa.struct({"value": pa.binary(), "typed_value": pa.int64()})
+    storage = pa.array(
+        [
+            {"metadata": metadata, "value": b"\x02\x01\x00\x00\x02\x0c\x07", "typed_value": {"a": {"typed_value": 1}}},
+            {"metadata": metadata, "value": null, "typed_value": {"a": {"value": b"\x0c\x05", "typed_value": 2}}},
+        ],
+        pa.struct({"metadata": pa.binary(), "value": pa.binary(), "typed_value": pa.struct({"a": group})}),
+    )
+    assert extract_path(storage, "$.a", pa.int64()).to_pylist() == [1, 2]
+
+
+def test_what_is_no_variant_is_refused() -> None:
+    with pytest.raises(pv.VariantError):
+        extract_path(pa.array([{"x": 1}]), "$", pa.int64())
