@@ -6,18 +6,23 @@ Owns finding the policy. Leaves the choice to `policies` and profiling to `profi
 from __future__ import annotations
 
 from importlib import import_module
-from typing import Any, cast
+from typing import cast
 
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.errors import VariantError
-from parquet_variant.shredding.policies.decision import Decision, InferenceResult, Policy
+from parquet_variant.shredding.policies.decision import Decision, InferenceResult, Policy, RowsPolicy
 from parquet_variant.shredding.profile import Profile
 
-__all__ = ["POLICIES", "Decision", "InferenceResult", "Policy", "infer", "policy_named"]
+__all__ = ["POLICIES", "Decision", "InferenceResult", "Policy", "RowsPolicy", "infer", "policy_named"]
 
 # Policy name -> its class in the module of that name.
 POLICIES = {
     "auto": "AutoPolicy",
+    "spark": "SparkPolicy",
+    "explicit": "ExplicitPolicy",
+    "hints": "HintsPolicy",
+    "tiles": "TilesPolicy",
+    "workload": "WorkloadPolicy",
 }
 
 
@@ -51,7 +56,8 @@ def infer(data: Profile | VariantArray, policy: str | Policy | None = None) -> I
     Parameters
     ----------
     data
-        A profile, or an array to profile.
+        A profile, or an array to profile. Two policies look at rows where they get an array: ``spark`` at the first
+        ones only, ``tiles`` at which paths occur together.
     policy
         A policy, or the name of one with default constants; ``"auto"`` if None.
 
@@ -71,6 +77,9 @@ def infer(data: Profile | VariantArray, policy: str | Policy | None = None) -> I
     >>> result.decision("$.id").reason
     'all bigint'
     """
-    profile = data if isinstance(data, Profile) else Profile.of_array(data)
-    chosen: Any = policy_named(policy or "auto") if policy is None or isinstance(policy, str) else policy
-    return cast(InferenceResult, chosen.choose(profile))
+    chosen = policy_named(policy or "auto") if policy is None or isinstance(policy, str) else policy
+    if isinstance(data, Profile):
+        return chosen.choose(data)
+    if isinstance(chosen, RowsPolicy):
+        return chosen.choose_rows(data)
+    return chosen.choose(Profile.of_array(data))

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from parquet_variant.array.variant_array import VariantArray
     from parquet_variant.kernels.tape import Tape
 
-__all__ = ["MAX_PATHS", "Profile", "profile_array", "profile_tape"]
+__all__ = ["MAX_PATHS", "Profile", "array_tapes", "profile_array", "profile_tape"]
 
 MAX_PATHS = 1 << 17
 # Rows of an array that are unshredded at a time, and bytes that are decoded at a time: they bound the tape.
@@ -131,8 +131,7 @@ class Profile:
         """
         profile = cls(max_paths=max_paths)
         for start in range(0, len(array), _ROWS):
-            part = array[start : start + _ROWS].to_unshredded()
-            for tape in _tapes(part, start):
+            for tape in array_tapes(array[start : start + _ROWS], start):
                 profile = profile.merge(cls.of_tape(tape, max_paths=max_paths))
         return profile
 
@@ -292,14 +291,15 @@ def profile_array(array: VariantArray) -> Profile:
     return Profile.of_array(array)
 
 
-def _tapes(array: VariantArray, first_row: int) -> Iterator[Tape]:
-    """Decode an unshredded array, some megabytes at a time."""
+def array_tapes(array: VariantArray, first_row: int) -> Iterator[Tape]:
+    """Decode an array, some megabytes at a time; ``first_row`` is the number of its first row, for errors."""
     from parquet_variant.array.parts import binary_parts, metadata_parts, valid_bytes
     from parquet_variant.kernels.decode import decode_values
 
-    metadata = metadata_parts(array.storage.field("metadata"))
-    value = binary_parts(array.storage.field("value"))
-    valid = valid_bytes(array.storage)
+    storage = array.to_unshredded().storage
+    metadata = metadata_parts(storage.field("metadata"))
+    value = binary_parts(storage.field("value"))
+    valid = valid_bytes(storage)
     start = 0
     while start < len(array):
         stop = int(np.searchsorted(value.offsets, value.offsets[start] + _BYTES, "right")) - 1

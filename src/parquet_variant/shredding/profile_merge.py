@@ -43,6 +43,7 @@ __all__ = [
     "keys_kept",
     "merged_sketch",
     "merged_table",
+    "path_hashes",
     "table_of_tape",
 ]
 
@@ -109,8 +110,7 @@ def table_of_tape(tape: Tape) -> tuple[PathTable, int]:
     from parquet_variant.kernels import profile as kernel
 
     paths = len(tape.paths)
-    hashes, depths = np.empty(paths, np.int64), np.empty(paths, np.int64)
-    kernel.path_identities(tape.paths, tape.keys, hashes, depths)
+    hashes, depths = _identities(tape)
     kinds, counts = np.zeros((paths, KINDS), np.int64), kernel.new_counts(paths)
     sketches = np.zeros((paths, REGISTERS), np.uint8)
     digits_of_path = np.full(paths, -1, np.int64)
@@ -136,6 +136,19 @@ def table_of_tape(tape: Tape) -> tuple[PathTable, int]:
         digit_hashes=hashes[digit_order],
         digits=digits[digits_of_path[digit_order]],
     ), len(tape.nodes)
+
+
+def _identities(tape: Tape) -> tuple[Int64s, Int64s]:
+    from parquet_variant.kernels.profile import path_identities
+
+    hashes, depths = np.empty(len(tape.paths), np.int64), np.empty(len(tape.paths), np.int64)
+    path_identities(tape.paths, tape.keys, hashes, depths)
+    return hashes, depths
+
+
+def path_hashes(tape: Tape) -> Int64s:
+    """The hash of each of a tape's paths, as in a table's ``hashes``."""
+    return _identities(tape)[0]
 
 
 def merged_table(left: PathTable, right: PathTable) -> PathTable:

@@ -56,6 +56,11 @@ class PathProfile:
     def _count(self, column: int) -> int:
         return int(self._profile.table.counts[self._index, column])
 
+    @property
+    def hashed(self) -> int:
+        """The hash that stands for the path in tables; the same in every process."""
+        return int(self._profile.table.hashes[self._index])
+
     # -- where it is
 
     @property
@@ -217,6 +222,16 @@ class PathProfile:
         return (low, high) if low <= high else None
 
     @property
+    def key_count(self) -> int:
+        """Distinct keys of its objects; an estimate where the profile left some out."""
+        kept = self.fields
+        if self.field_count == sum(child.count for child in kept):
+            return len(kept)
+        # The keys that were kept are those with the smallest hashes: the largest of them tells how dense they are.
+        largest = max((int(self._profile.table.hashes[child._index]) for child in kept), default=0)
+        return max(len(kept) + 1, int((len(kept) - 1) * 2**63 / (largest + 1))) if kept else self.field_count
+
+    @property
     def element_count(self) -> int:
         """Elements of all arrays."""
         return self._count(columns.ELEMENTS)
@@ -233,15 +248,19 @@ class PathProfile:
         return int(kinds @ _WIDTHS) + self.string_bytes + 4 * self._count(columns.LONG_STRINGS)
 
     @property
+    def bytes_beside(self) -> int:
+        """Bytes that each value costs beside itself: the field id and offset, or the offset of an element."""
+        return _ELEMENT_BYTES if self.segment is WILDCARD else _FIELD_BYTES if self.segment is not None else 0
+
+    @property
     def encoded_bytes(self) -> int:
         """Bytes of its values as they stand in the object or array above, ids and offsets included; an estimate."""
-        beside = _ELEMENT_BYTES if self.segment is WILDCARD else _FIELD_BYTES
         total, stack = 0, [self]
         while stack:
             found = stack.pop()
             total += found.scalar_bytes + found.field_count * _FIELD_BYTES + found.element_count * _ELEMENT_BYTES
             stack.extend(found.children)
-        return total + self.count * beside
+        return total + self.count * self.bytes_beside
 
     # -- variety
 

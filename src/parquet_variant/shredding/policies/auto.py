@@ -1,20 +1,23 @@
-"""`AutoPolicy`: shred what pays.
+"""`AutoPolicy`: shred what is frequent, as the type of most values, within a budget of columns.
 
-Owns the default rules and their constants. Leaves the type of a column to `column_types`.
+Owns the default rules and their constants. Leaves the type of a column to `column_types` and maps to `maps`.
 
-Source: our own measurements (docs/inference.md). A path gets a column if what its values cost in the residual (their
-bytes, field id and offset) outweighs what a column costs (pages, statistics, levels). The column has the type of most
-values, whatever the rest; Variant nulls do not count against a type.
+Source: our own measurements (docs/inference.md). A rare path costs more as a column than in the residual, where the
+compressor sees its row's other values beside it; from about a tenth of the rows on, columns are smaller, and they are
+what queries read. One type in the minority does no harm, because it lies in a residual of its own.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from parquet_variant.path import WILDCARD, VariantPath
 from parquet_variant.schema.shredding_schema import ShreddingSchema
 from parquet_variant.shredding.policies.column_types import ColumnType, best_column
 from parquet_variant.shredding.policies.decision import Decision, InferenceResult
+from parquet_variant.shredding.policies.held import bytes_saved
+from parquet_variant.shredding.policies.maps import MapRules, map_reason
+from parquet_variant.shredding.policies.schema_tree import schema_of_leaves
 from parquet_variant.shredding.profile import Profile
 from parquet_variant.shredding.profile_path import PathProfile
 
@@ -23,42 +26,39 @@ __all__ = ["AutoPolicy"]
 
 @dataclass(frozen=True, slots=True)
 class AutoPolicy:
-    """Shred what pays.
+    """Shred what is frequent.
 
     Parameters
     ----------
-    min_share
-        A path that is in a smaller share of the objects above it is not shredded.
+    min_row_share
+        A path in a smaller share of the rows (SQL NULL aside) stays in the residual.
     min_type_share
-        A column needs this share of a path's values to be of its type; else the path is a column without a type.
-    column_bytes
-        What a column must save at least, in bytes.
+        A typed column holds at least this share of the path's values, Variant nulls aside; where no type has it, the
+        path is a column without a type.
     max_columns
-        Most typed columns; those that save most are kept.
+        Most leaves; those in most rows are kept, of the ones in as many rows those that save most bytes.
     max_depth
-        Deepest path.
-    map_keys
-        An object with at least so many distinct keys is a map if most of its fields have rare keys.
-    rare_key
-        A key in a smaller share of the objects is rare.
+        Most segments of a path; what is deeper stays in the residual.
+    maps
+        Which objects are maps; a map is a column without a type.
 
     Examples
     --------
     >>> import parquet_variant as pv
     >>> from parquet_variant.shredding.infer import infer
     >>> rows = ['{"task": %d}' % n for n in range(72)] + ['{"task": "none"}'] * 28
-    >>> result = infer(pv.parse_json(rows), AutoPolicy(column_bytes=0))
+    >>> result = infer(pv.parse_json(rows), AutoPolicy())
     >>> result.schema.to_ddl(), result.decision("$.task").typed_share
     ('task bigint', 0.72)
+    >>> result.decision("$.task").reason
+    '72.0% number, 28.0% string'
     """
 
-    min_share: float = 0.01
-    min_type_share: float = 0.5
-    column_bytes: int = 256
+    min_row_share: float = 0.1
+    min_type_share: float = 0.3
     max_columns: int = 300
     max_depth: int = 50
-    map_keys: int = 64
-    rare_key: float = 0.05
+    maps: MapRules = field(default_factory=MapRules)
 
     @property
     def name(self) -> str:
@@ -67,105 +67,110 @@ class AutoPolicy:
 
     def choose(self, profile: Profile) -> InferenceResult:
         """The schema for data of this profile, and why."""
-        return _Chooser(self, profile).result()
+        walk = _Walk(self, profile)
+        if profile.root is not None:
+            walk.node(profile.root, VariantPath())
+        walk.keep_the_best()
+        schema = schema_of_leaves(walk.leaves)
+        return InferenceResult(schema, tuple(walk.decisions), self, profile.rows)
 
 
-class _Chooser:
-    def __init__(self, policy: AutoPolicy, profile: Profile) -> None:
-        self.policy = policy
-        self.profile = profile
-        self.decisions: list[Decision] = []
+@dataclass(slots=True)
+class _Walk:
+    """The walk over the paths, from the root down; ``leaves`` are the columns so far."""
 
-    def result(self) -> InferenceResult:
-        root = self.profile.root
-        schema = self.node(root, VariantPath()) if root is not None else None
-        return InferenceResult(
-            schema or ShreddingSchema.variant(), tuple(self.decisions), self.policy, self.profile.rows
-        )
+    policy: AutoPolicy
+    profile: Profile
+    decisions: list[Decision] = field(default_factory=list)
+    leaves: dict[VariantPath, ShreddingSchema] = field(default_factory=dict)
 
-    def decide(
-        self, found: PathProfile, path: VariantPath, kind: str | None, share: float, saved: int, reason: str
-    ) -> int:
-        self.decisions.append(Decision(path, kind, found.count, found.row_share, share, saved, reason))
-        return len(self.decisions) - 1
-
-    def node(self, found: PathProfile, path: VariantPath) -> ShreddingSchema | None:
-        """The schema at a path that is to have a column, or None if it had better not."""
+    def node(self, found: PathProfile, path: VariantPath) -> bool:
+        """Decide on a path and those below it; whether it has a column or group."""
         column = best_column(found)
         if column is None:
-            self.decide(found, path, None, 0.0, 0, "only nulls")
-            return None
+            return self.leave(found, path, "only Variant nulls")
+        rows = self.profile.rows - self.profile.null_rows
+        if found.rows < self.policy.min_row_share * rows:
+            return self.leave(
+                found, path, f"in {found.rows / rows:.2%} of the rows, under {self.policy.min_row_share:.0%}"
+            )
+        if len(path) > self.policy.max_depth:
+            return self.leave(found, path, f"deeper than {self.policy.max_depth} segments")
         if column.share < self.policy.min_type_share:
-            return self.untyped(found, path, f"no type has {self.policy.min_type_share:.0%}: {_mix(column)}")
+            return self.untyped(found, path, f"no type has {self.policy.min_type_share:.0%}: {mix(column)}")
         if column.name == "object":
             return self.object(found, path, column)
         if column.name == "array":
             return self.array(found, path, column)
-        saved = round(found.encoded_bytes * column.share)
-        if saved < self.policy.column_bytes:
-            self.decide(found, path, None, 0.0, saved, f"would save {saved} bytes only")
-            return None
-        self.decide(found, path, column.name, column.share, saved, _typed_reason(column))
-        return ShreddingSchema.primitive(column.arrow)
+        assert column.arrow is not None
+        leaf = self.leaves[path] = ShreddingSchema.primitive(column.arrow)
+        self.note(found, path, column.name, column.share, bytes_saved(found, leaf), mix(column))
+        return True
 
-    def untyped(self, found: PathProfile, path: VariantPath, reason: str) -> ShreddingSchema | None:
-        saved = found.encoded_bytes
-        self.decide(found, path, "variant", 0.0, 0, reason)
-        return ShreddingSchema.variant() if saved >= self.policy.column_bytes else None
-
-    def object(self, found: PathProfile, path: VariantPath, column: ColumnType) -> ShreddingSchema | None:
-        fields = found.fields
-        reason = self.map_reason(found, fields)
+    def object(self, found: PathProfile, path: VariantPath, column: ColumnType) -> bool:
+        reason = map_reason(found, self.policy.maps)
         if reason is not None:
             return self.untyped(found, path, reason)
-        if len(path) >= self.policy.max_depth:
-            return self.untyped(found, path, f"deeper than {self.policy.max_depth}")
-        at = self.decide(found, path, "object", column.share, 0, _typed_reason(column))
-        shredded = {}
-        for child in fields:
-            here = path / str(child.segment)
-            if child.share < self.policy.min_share:
-                self.decide(
-                    child, here, None, 0.0, 0, f"in {child.share:.2%} of the objects, under {self.policy.min_share:.0%}"
-                )
-                continue
-            schema = self.node(child, here)
-            if schema is not None:
-                shredded[str(child.segment)] = schema
-        if not shredded:
-            del self.decisions[at:]
-            return self.untyped(found, path, "no field is worth a column")
-        return ShreddingSchema.object(shredded)
+        self.note(found, path, "object", column.share, 0, mix(column))
+        at = len(self.decisions)
+        shredded = [self.node(child, path / str(child.segment)) for child in found.fields]
+        if any(shredded):
+            return True
+        return self.untyped(found, path, self.below(at, "no field has a column"))
 
-    def map_reason(self, found: PathProfile, fields: list[PathProfile]) -> str | None:
-        if len(fields) < self.policy.map_keys or not found.field_count:
-            return None
-        common = sum(field.count for field in fields if field.share >= self.policy.rare_key)
-        if common >= found.field_count / 2:
-            return None
-        rare = 1 - common / found.field_count
-        return f"a map: {len(fields)} keys, {rare:.0%} of the fields have keys in under {self.policy.rare_key:.0%}"
-
-    def array(self, found: PathProfile, path: VariantPath, column: ColumnType) -> ShreddingSchema | None:
+    def array(self, found: PathProfile, path: VariantPath, column: ColumnType) -> bool:
+        self.note(found, path, "array", column.share, 0, mix(column))
+        at = len(self.decisions)
         element = found.element
-        if element is None:
-            self.decide(found, path, None, 0.0, 0, "only empty arrays")
-            return None
-        if len(path) >= self.policy.max_depth:
-            return self.untyped(found, path, f"deeper than {self.policy.max_depth}")
-        at = self.decide(found, path, "array", column.share, 0, _typed_reason(column))
-        schema = self.node(element, path / WILDCARD)
-        if schema is None:
-            del self.decisions[at:]
-            return self.untyped(found, path, "its elements are not worth a column")
-        return ShreddingSchema.array(schema)
+        if element is not None and self.node(element, path / WILDCARD):
+            return True
+        return self.untyped(found, path, self.below(at, "only empty arrays"))
+
+    def below(self, at: int, otherwise: str) -> str:
+        """Why a container has nothing below it: forget its own decision and those below."""
+        rare = [decision for decision in self.decisions[at:] if decision.count]
+        if rare and all(decision.row_share < self.policy.min_row_share for decision in rare):
+            otherwise = f"all that is below it is in under {self.policy.min_row_share:.0%} of the rows"
+        del self.decisions[at - 1 :]
+        return otherwise
+
+    def untyped(self, found: PathProfile, path: VariantPath, reason: str) -> bool:
+        self.leaves[path] = ShreddingSchema.variant()
+        self.note(found, path, "variant", 0.0, 0, reason)
+        return True
+
+    def leave(self, found: PathProfile, path: VariantPath, reason: str) -> bool:
+        self.note(found, path, None, 0.0, 0, reason)
+        return False
+
+    def note(
+        self, found: PathProfile, path: VariantPath, kind: str | None, share: float, saved: int, reason: str
+    ) -> None:
+        self.decisions.append(Decision(path, kind, found.count, found.row_share, share, saved, reason))
+
+    def keep_the_best(self) -> None:
+        """Drop the leaves over the budget, and the decisions for groups that then have none."""
+        if len(self.leaves) <= self.policy.max_columns:
+            return
+        of_path = {decision.path: decision for decision in self.decisions}
+        order = sorted(self.leaves, key=lambda p: (-of_path[p].row_share, -of_path[p].bytes_saved, str(p)))
+        for path in order[self.policy.max_columns :]:
+            del self.leaves[path]
+        needed = {VariantPath(path.segments[:size]) for path in self.leaves for size in range(len(path) + 1)}
+        reason = f"over the budget of {self.policy.max_columns} columns: others are in more rows, or save more"
+        self.decisions = [
+            decision
+            if decision.path in needed or not decision.shredded
+            else Decision(decision.path, None, decision.count, decision.row_share, 0.0, 0, reason)
+            for decision in self.decisions
+        ]
 
 
-def _mix(column: ColumnType) -> str:
+def mix(column: ColumnType) -> str:
+    """The types at a path and their shares, in words."""
+    if not column.others:
+        return f"all {column.name}"
     total = column.held + sum(column.others.values())
-    parts = [(column.name, column.held), *sorted(column.others.items(), key=lambda item: -item[1])]
+    first = "number" if column.name.startswith(("bigint", "decimal")) else column.name
+    parts = [(first, column.held), *sorted(column.others.items(), key=lambda item: (-item[1], item[0]))]
     return ", ".join(f"{count / total:.1%} {name}" for name, count in parts)
-
-
-def _typed_reason(column: ColumnType) -> str:
-    return f"all {column.name}" if not column.others else f"{_mix(column)}; the rest is residual"

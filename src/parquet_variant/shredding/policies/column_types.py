@@ -68,7 +68,7 @@ def best_column(found: PathProfile) -> ColumnType | None:
     if name == "number":
         arrow, kept = exact_numeric(found)
         if kept < held:
-            groups["number"] = held - kept
+            groups[f"number beyond {ddl_name(arrow)}"] = held - kept
         return ColumnType(ddl_name(arrow), arrow, kept, groups)
     if name in ("array", "object"):
         return ColumnType(name, None, held, groups)

@@ -6,13 +6,16 @@ Owns these two records and the protocol of policies. Leaves choosing to the poli
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from parquet_variant.path import VariantPath
 from parquet_variant.schema.shredding_schema import ShreddingSchema
 from parquet_variant.shredding.profile import Profile
 
-__all__ = ["Decision", "InferenceResult", "Policy"]
+if TYPE_CHECKING:
+    from parquet_variant.array.variant_array import VariantArray
+
+__all__ = ["Decision", "InferenceResult", "Policy", "RowsPolicy"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,3 +94,11 @@ class Policy(Protocol):
 
     def choose(self, profile: Profile) -> InferenceResult:
         """The schema for data of this profile, and why."""
+
+
+@runtime_checkable
+class RowsPolicy(Protocol):
+    """A policy that has a use for the rows themselves."""
+
+    def choose_rows(self, array: VariantArray) -> InferenceResult:
+        """The schema for an array, and why."""

@@ -1,0 +1,206 @@
+"""Drift: what of a table's shredding no longer fits new data, and whether shredding it again pays.
+
+Owns the comparison of an existing schema with a new profile. Leaves choosing the better schema to a policy, and the
+rewriting to `delta` and `spark`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from parquet_variant.path import WILDCARD, VariantPath
+from parquet_variant.schema.shredding_schema import ShreddingSchema
+from parquet_variant.schema.tree import node_name
+from parquet_variant.shredding.infer import infer
+from parquet_variant.shredding.policies.decision import Policy
+from parquet_variant.shredding.policies.held import bytes_saved, typed_share
+from parquet_variant.shredding.profile import Profile
+from parquet_variant.shredding.profile_path import PathProfile
+
+__all__ = ["Drift", "DriftReport", "find_drift"]
+
+Change = Literal["hot", "shifted", "dead"]
+
+# A column that typed less than this share of the values that it could type has shifted.
+_SHIFTED = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class Drift:
+    """One path at which the schema and the data have parted.
+
+    Parameters
+    ----------
+    path
+        The path.
+    change
+        ``"hot"``: frequent, and not shredded; ``"shifted"``: shredded as a type that the data has left; ``"dead"``:
+        shredded, and no longer in the data.
+    before, after
+        The nodes in the existing schema and in the one that fits, by DDL name; None if not shredded.
+    row_share
+        Share of the new rows that have the path.
+    typed_before, typed_after
+        Share of the path's values that are typed under either schema.
+    bytes_saved
+        Estimate of the bytes, in the profiled data, that the change would take off the residual; negative if it adds.
+    """
+
+    path: VariantPath
+    change: Change
+    before: str | None
+    after: str | None
+    row_share: float
+    typed_before: float
+    typed_after: float
+    bytes_saved: int
+
+    def __str__(self) -> str:
+        nodes = f"{self.before or 'not shredded'} -> {self.after or 'not shredded'}"
+        shares = f"typed {self.typed_before:.1%} -> {self.typed_after:.1%}"
+        return f"{self.change}  {self.path}: {nodes}, in {self.row_share:.1%} of rows, {shares}"
+
+
+@dataclass(frozen=True, slots=True)
+class DriftReport:
+    """What has drifted, and what to do.
+
+    Parameters
+    ----------
+    schema
+        The schema that fits the new data, by the policy.
+    merged
+        The existing schema with only the changes that pay: hot paths added, shifted types replaced. Dead columns stay,
+        since older rows may have them, unless ``drop_dead`` was asked for.
+    drifts
+        The differences, those that save most first.
+    pays
+        Whether shredding again under `merged` saves at least the share of bytes that was asked for.
+    saved_share
+        Estimate of the share of the encoded bytes that `merged` takes off the residual.
+    """
+
+    schema: ShreddingSchema
+    merged: ShreddingSchema
+    drifts: tuple[Drift, ...]
+    pays: bool
+    saved_share: float
+
+    def __str__(self) -> str:
+        if not self.drifts:
+            return "no drift: the schema fits the data"
+        verdict = "pays" if self.pays else "does not pay"
+        head = f"shredding again {verdict}: saves {self.saved_share:.1%} of the encoded bytes"
+        return "\n".join([head, *map(str, self.drifts)])
+
+
+def find_drift(
+    schema: ShreddingSchema,
+    profile: Profile,
+    policy: str | Policy | None = None,
+    *,
+    min_saving: float = 0.02,
+    drop_dead: bool = False,
+) -> DriftReport:
+    """Compare an existing schema with new data.
+
+    Parameters
+    ----------
+    schema
+        What the table shreds.
+    profile
+        The new data.
+    policy
+        Chooses the schema that fits it; ``"auto"`` if None.
+    min_saving
+        Share of the encoded bytes that shredding again must take off the residual to pay.
+    drop_dead
+        Whether `DriftReport.merged` leaves out columns that the new data lacks.
+
+    Examples
+    --------
+    >>> import parquet_variant as pv
+    >>> rows = ['{"id": "a-%d", "kind": "new kind", "seen": "2026-11-20"}' % n for n in range(50)]
+    >>> table = ShreddingSchema.from_ddl("id bigint, kind string, old double")
+    >>> report = find_drift(table, Profile.of_array(pv.parse_json(rows)))
+    >>> for drift in report.drifts:
+    ...     print(drift)
+    hot  $['seen']: not shredded -> string, in 100.0% of rows, typed 0.0% -> 100.0%
+    shifted  $['id']: bigint -> string, in 100.0% of rows, typed 0.0% -> 100.0%
+    dead  $['old']: double -> not shredded, in 0.0% of rows, typed 0.0% -> 0.0%
+    >>> report.pays, report.merged.to_ddl()
+    (True, 'id string, kind string, old double, seen string')
+    """
+    fitting = infer(profile, policy).schema
+    drifts: list[Drift] = []
+    merged = _merge(profile.root, schema, fitting, VariantPath(), drifts, drop_dead=drop_dead)
+    drifts.sort(key=lambda drift: (-drift.bytes_saved, -drift.row_share, str(drift.path)))
+    total = profile.root.encoded_bytes if profile.root is not None else 0
+    saved = sum(max(drift.bytes_saved, 0) for drift in drifts)
+    share = saved / total if total else 0.0
+    return DriftReport(fitting, merged or ShreddingSchema.variant(), tuple(drifts), share >= min_saving, share)
+
+
+def _merge(
+    found: PathProfile | None,
+    old: ShreddingSchema,
+    new: ShreddingSchema | None,
+    path: VariantPath,
+    drifts: list[Drift],
+    *,
+    drop_dead: bool,
+) -> ShreddingSchema | None:
+    """The old node with what pays of the new one; notes the differences."""
+    if found is None or found.count == 0:
+        drifts.append(Drift(path, "dead", node_name(old), None, 0.0, 0.0, 0.0, 0))
+        return None if drop_dead else old
+    if new is None:
+        return old  # rarer than the policy wants, but still there
+    if old.kind == new.kind == "object":
+        fields: dict[str, ShreddingSchema] = {}
+        before, after = dict(old.fields), dict(new.fields)
+        known = {str(child.segment): child for child in found.fields}
+        for name in sorted({*before, *after}):
+            here = path / name
+            if name in before:
+                kept = _merge(known.get(name), before[name], after.get(name), here, drifts, drop_dead=drop_dead)
+                if kept is not None:
+                    fields[name] = kept
+            else:
+                drifts.append(_drift(known[name], here, "hot", None, after[name]))
+                fields[name] = after[name]
+        return ShreddingSchema.object(fields) if fields else None
+    if old.element is not None and new.element is not None:
+        element = _merge(found.element, old.element, new.element, path / WILDCARD, drifts, drop_dead=drop_dead)
+        return ShreddingSchema.array(element) if element is not None else None
+    if typed_share(found, new) - typed_share(found, old) < _SHIFTED:
+        return old  # another type, but not a better one
+    drifts.append(_drift(found, path, "shifted", old, new))
+    return new
+
+
+def _drift(
+    found: PathProfile, path: VariantPath, change: Change, old: ShreddingSchema | None, new: ShreddingSchema
+) -> Drift:
+    return Drift(
+        path,
+        change,
+        node_name(old) if old is not None else None,
+        node_name(new),
+        found.row_share,
+        typed_share(found, old) if old is not None else 0.0,
+        typed_share(found, new),
+        _saved_below(found, new) - (_saved_below(found, old) if old is not None else 0),
+    )
+
+
+def _saved_below(found: PathProfile, node: ShreddingSchema) -> int:
+    """Bytes that a node and those below it take off the residual."""
+    if node.type is not None:
+        share = typed_share(found, node)
+        return max(bytes_saved(found, node), round(share * found.scalar_bytes))
+    children = [(found.field(name), child) for name, child in node.fields]
+    if node.element is not None:
+        children.append((found.element, node.element))
+    return sum(_saved_below(inner, child) for inner, child in children if inner is not None)

@@ -1,0 +1,70 @@
+"""`ExplicitPolicy`: shred what the user says.
+
+Owns taking a schema in any spelling and saying what it does to the data. Leaves the spellings to `ShreddingSchema`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from parquet_variant.schema.shredding_schema import ShreddingSchema
+from parquet_variant.shredding.policies.decision import InferenceResult
+from parquet_variant.shredding.policies.given import decisions_for
+from parquet_variant.shredding.profile import Profile
+
+__all__ = ["ExplicitPolicy"]
+
+
+@dataclass(frozen=True, slots=True)
+class ExplicitPolicy:
+    """Shred what the user says, whatever the data.
+
+    Parameters
+    ----------
+    schema
+        A `ShreddingSchema`, DDL, the JSON form, or an Arrow schema or type.
+
+    Examples
+    --------
+    >>> import parquet_variant as pv
+    >>> from parquet_variant.shredding.infer import infer
+    >>> result = infer(pv.parse_json(['{"a": 1, "c": 2}', '{"a": "x"}']), ExplicitPolicy("a bigint, b date"))
+    >>> for decision in result.decisions:
+    ...     print(decision.path, decision.type, decision.typed_share, decision.reason)
+    $ object 1.0 given
+    $['a'] bigint 0.5 given: 50.0% number, 50.0% string
+    $['b'] date 0.0 given, but not in the data
+    $['c'] None 0.0 not given
+    """
+
+    schema: ShreddingSchema | str | pa.Schema | pa.DataType
+
+    @property
+    def name(self) -> str:
+        """The name that `infer` takes."""
+        return "explicit"
+
+    def resolved(self) -> ShreddingSchema:
+        """The schema, read from whatever spelling it has.
+
+        Raises
+        ------
+        SchemaError
+            If it cannot be read.
+        """
+        given = self.schema
+        if isinstance(given, ShreddingSchema):
+            return given
+        if isinstance(given, (pa.Schema, pa.DataType)):
+            return ShreddingSchema.from_arrow(given)
+        if isinstance(given, Mapping) or given.lstrip().startswith("{"):
+            return ShreddingSchema.from_json(given)
+        return ShreddingSchema.from_ddl(given)
+
+    def choose(self, profile: Profile) -> InferenceResult:
+        """The given schema, and what it does to data of this profile."""
+        schema = self.resolved()
+        return InferenceResult(schema, decisions_for(profile, schema), self, profile.rows)

@@ -1,0 +1,116 @@
+"""What a schema node does for the values at a path: how many it holds, how many bytes that takes off the residual.
+
+Owns these two estimates, which policies, drift and the check of estimates share. Leaves the choice of a type to
+`column_types`.
+"""
+
+from __future__ import annotations
+
+from itertools import accumulate
+from math import log2
+
+import pyarrow as pa
+
+from parquet_variant.schema.shredding_schema import ShreddingSchema
+from parquet_variant.shredding.profile_path import PathProfile
+from parquet_variant.types import DECIMAL_TYPES, INTEGERS, TYPES, VariantType
+
+__all__ = ["bytes_saved", "held_values", "typed_share"]
+
+_OF_ARROW = {row.arrow: row.type for row in TYPES.values() if row.arrow is not None and row.precision is None}
+_INTEGER_DIGITS = {pa.int8(): 2, pa.int16(): 4, pa.int32(): 9, pa.int64(): 18}
+
+
+def held_values(found: PathProfile, node: ShreddingSchema) -> int:
+    """How many of a path's values the typed column or group of a schema node holds, at the least.
+
+    Exact but for decimals that fit in part, of which only the digits before and after the point are known, each on its
+    own; and for integers that fit in part, of which only the range is known.
+
+    Examples
+    --------
+    >>> import parquet_variant as pv
+    >>> from parquet_variant.shredding.profile import Profile
+    >>> root = Profile.of_array(pv.parse_json(["1", "2.5", "3.25", '"x"', "null"])).root
+    >>> [held_values(root, ShreddingSchema.from_ddl(ddl)) for ddl in ("bigint", "decimal(3,1)", "string", "variant")]
+    [1, 2, 1, 0]
+    """
+    types = found.types
+    if node.kind in ("array", "object"):
+        return types.get(VariantType(node.kind), 0)
+    if node.type is None:
+        return 0
+    if not (pa.types.is_integer(node.type) or pa.types.is_decimal(node.type)):
+        return types.get(_OF_ARROW[node.type], 0)
+    return _held_integers(found, node.type) + _held_decimals(found, node.type)
+
+
+def typed_share(found: PathProfile, node: ShreddingSchema) -> float:
+    """`held_values` as a share of the path's values without its Variant nulls.
+
+    Examples
+    --------
+    >>> import parquet_variant as pv
+    >>> from parquet_variant.shredding.profile import Profile
+    >>> root = Profile.of_array(pv.parse_json(["1", "2", "3", '"x"', "null"])).root
+    >>> typed_share(root, ShreddingSchema.from_ddl("bigint"))
+    0.75
+    """
+    total = found.count - found.null_count
+    return held_values(found, node) / total if total else 0.0
+
+
+def bytes_saved(found: PathProfile, node: ShreddingSchema) -> int:
+    """Estimate of the bytes, before compression, that a typed column takes fewer than the same values in the residual.
+
+    In the residual a value has its header, a field id and an offset. In the column it has its width, or, where values
+    repeat, a dictionary index. Groups save nothing by themselves.
+    """
+    held = held_values(found, node)
+    if node.type is None or not held:
+        return 0
+    share = held / found.count
+    distinct = max(min(found.distinct, held), 1)
+    if node.type in (pa.string(), pa.binary()):
+        width = 4 + found.string_bytes * share / held
+    else:
+        width = node.type.bit_width / 8
+    plain = held * width
+    indexed = distinct * width + held * log2(distinct + 1) / 8
+    return max(round(found.scalar_bytes * share + held * found.bytes_beside - min(plain, indexed)), 0)
+
+
+def _held_integers(found: PathProfile, arrow: pa.DataType) -> int:
+    count = sum(found.types.get(name, 0) for name in INTEGERS)
+    if not count or found.int_range is None:
+        return 0
+    low, high = found.int_range
+    if pa.types.is_decimal(arrow):
+        limit = 10 ** (arrow.precision - arrow.scale) - 1
+        lowest, highest = -limit, limit
+    else:
+        lowest, highest = -(2 ** (arrow.bit_width - 1)), 2 ** (arrow.bit_width - 1) - 1
+    if lowest <= low and high <= highest:
+        return count
+    # The narrower encodings of integers hold what their ids say.
+    return sum(found.types.get(name, 0) for name in INTEGERS if _fits(name, lowest, highest))
+
+
+def _fits(name: VariantType, lowest: int, highest: int) -> bool:
+    arrow = TYPES[name].arrow
+    assert arrow is not None
+    bits = arrow.bit_width - 1
+    return lowest <= -(2**bits) and 2**bits - 1 <= highest
+
+
+def _held_decimals(found: PathProfile, arrow: pa.DataType) -> int:
+    count = sum(found.types.get(name, 0) for name in DECIMAL_TYPES)
+    if not count:
+        return 0
+    if pa.types.is_decimal(arrow):
+        whole, scale = arrow.precision - arrow.scale, arrow.scale
+    else:
+        whole, scale = _INTEGER_DIGITS[arrow], 0
+    wholes, scales = list(accumulate(found.decimals_by_whole_digits)), list(accumulate(found.decimals_by_scale))
+    # The two counts say how many break either limit; at worst none breaks both.
+    return max(wholes[min(whole, len(wholes) - 1)] + scales[min(scale, len(scales) - 1)] - count, 0)

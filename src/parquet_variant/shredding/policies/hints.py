@@ -1,0 +1,148 @@
+"""`HintsPolicy`: the user's types where given, paths to skip, and the most frequent paths up to a number.
+
+Owns these rules. Leaves types that are not given to `column_types`.
+
+Source: ClickHouse's ``JSON(max_dynamic_paths=N, path Type, SKIP path, SKIP REGEXP 'pattern')``. There a skipped path is
+not stored; here it is only not shredded, since nothing may be lost.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from parquet_variant.errors import VariantError
+from parquet_variant.path import VariantPath
+from parquet_variant.schema.shredding_schema import ShreddingSchema
+from parquet_variant.shredding.policies.column_types import best_column
+from parquet_variant.shredding.policies.decision import InferenceResult
+from parquet_variant.shredding.policies.given import decisions_for
+from parquet_variant.shredding.policies.maps import MapRules, map_reason
+from parquet_variant.shredding.policies.schema_tree import schema_of_leaves
+from parquet_variant.shredding.profile import Profile
+from parquet_variant.shredding.profile_path import PathProfile
+
+__all__ = ["HintsPolicy"]
+
+
+@dataclass(frozen=True, slots=True)
+class HintsPolicy:
+    """The user's types where given, and the most frequent paths.
+
+    Parameters
+    ----------
+    types
+        A DDL or Arrow type for each path that is to have it.
+    max_columns
+        How many paths are shredded without being named, at most.
+    skip
+        Paths that are not shredded, with all that is below them.
+    skip_regexp
+        Regular expressions; a path is not shredded if one is found in its dotted form (``a.b``, ``a.[*].b``).
+    maps
+        Which objects are maps, and so not looked into unless named.
+
+    Raises
+    ------
+    VariantError
+        For a pattern that is no regular expression (``bad-policy``).
+    PathError, SchemaError
+        For a path or type that cannot be read.
+
+    Examples
+    --------
+    >>> import parquet_variant as pv
+    >>> from parquet_variant.shredding.infer import infer
+    >>> rows = pv.parse_json(['{"a": 1, "b": {"c": 2, "d": 3}, "x_1": 4}'])
+    >>> policy = HintsPolicy({"$.a": "decimal(9,2)"}, skip=["$.b.d"], skip_regexp=["^x_"])
+    >>> infer(rows, policy).schema.to_ddl()
+    'a decimal(9,2), b struct<c: bigint>'
+    """
+
+    types: Mapping[str, str | pa.DataType] | tuple[tuple[str, str | pa.DataType], ...] = ()
+    max_columns: int = 1024
+    skip: Iterable[str] = ()
+    skip_regexp: Iterable[str] = ()
+    maps: MapRules = field(default_factory=MapRules)
+    _typed: dict[VariantPath, ShreddingSchema] = field(init=False, repr=False, compare=False, default_factory=dict)
+    _skipped: tuple[VariantPath, ...] = field(init=False, repr=False, compare=False, default=())
+    _patterns: tuple[re.Pattern[str], ...] = field(init=False, repr=False, compare=False, default=())
+
+    def __post_init__(self) -> None:
+        types = tuple(dict(self.types).items())
+        object.__setattr__(self, "types", types)
+        object.__setattr__(self, "skip", tuple(self.skip))
+        object.__setattr__(self, "skip_regexp", tuple(self.skip_regexp))
+        typed = {
+            VariantPath.parse(path): ShreddingSchema.from_ddl(given)
+            if isinstance(given, str)
+            else ShreddingSchema.from_arrow(given)
+            for path, given in types
+        }
+        object.__setattr__(self, "_typed", typed)
+        object.__setattr__(self, "_skipped", tuple(map(VariantPath.parse, self.skip)))
+        try:
+            object.__setattr__(self, "_patterns", tuple(map(re.compile, self.skip_regexp)))
+        except re.error as error:
+            raise VariantError(f"{error.pattern!r} is no regular expression: {error}", reason="bad-policy") from None
+
+    @property
+    def name(self) -> str:
+        """The name that `infer` takes."""
+        return "hints"
+
+    def choose(self, profile: Profile) -> InferenceResult:
+        """The schema for data of this profile, and why."""
+        reasons: dict[VariantPath, str] = dict.fromkeys(self._typed, "hint")
+        leaves = dict(self._typed)
+        ranked = sorted(
+            self._candidates(profile.root, VariantPath(), reasons) if profile.root is not None else [],
+            key=lambda item: (-item[1].rows, -item[1].count, str(item[0])),
+        )
+        for place, (path, _, leaf) in enumerate(ranked):
+            if place < self.max_columns:
+                leaves[path] = leaf
+                reasons[path] = f"number {place + 1:,} by frequency"
+            else:
+                reasons[path] = f"number {place + 1:,} by frequency, over max_columns={self.max_columns:,}"
+        schema = schema_of_leaves(leaves)
+        decisions = decisions_for(
+            profile, schema, chosen="on the way", left="nothing below it is shredded", why=reasons.get
+        )
+        return InferenceResult(schema, decisions, self, profile.rows)
+
+    def _candidates(
+        self, found: PathProfile, path: VariantPath, reasons: dict[VariantPath, str]
+    ) -> list[tuple[VariantPath, PathProfile, ShreddingSchema]]:
+        if path in self._typed:
+            return []
+        skipped = self._skip_reason(path)
+        column = best_column(found)
+        if skipped is not None or column is None:
+            reasons[path] = skipped or "only Variant nulls"
+            return []
+        if column.arrow is not None:
+            return [(path, found, ShreddingSchema.primitive(column.arrow))]
+        is_map = map_reason(found, self.maps) if column.name == "object" else None
+        if is_map is not None:
+            reasons[path] = is_map
+            return []
+        inner = found.fields if column.name == "object" else [found.element] if found.element is not None else []
+        below = []
+        for child in inner:
+            assert child.segment is not None
+            below += self._candidates(child, path / child.segment, reasons)
+        return below
+
+    def _skip_reason(self, path: VariantPath) -> str | None:
+        for skipped in self._skipped:
+            if path.segments[: len(skipped)] == skipped.segments:
+                return f"SKIP {skipped}"
+        dotted = ".".join(segment if isinstance(segment, str) else "[*]" for segment in path.segments)
+        for pattern in self._patterns:
+            if dotted and pattern.search(dotted):
+                return f"SKIP REGEXP {pattern.pattern!r}"
+        return None

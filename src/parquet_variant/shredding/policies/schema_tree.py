@@ -1,0 +1,41 @@
+"""From chosen leaves to a `ShreddingSchema`.
+
+Owns putting the containers above the leaves. Leaves which leaves to the policies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from parquet_variant.path import WILDCARD, VariantPath
+from parquet_variant.schema.shredding_schema import ShreddingSchema
+
+__all__ = ["schema_of_leaves"]
+
+
+def schema_of_leaves(leaves: Mapping[VariantPath, ShreddingSchema]) -> ShreddingSchema:
+    """Put leaves together under the objects and arrays that their paths go through.
+
+    A path that goes further than another one wins over it. Where some paths go through an object and others through an
+    array, the larger side wins: a Parquet group is one or the other.
+
+    Examples
+    --------
+    >>> ddl = ShreddingSchema.from_ddl
+    >>> paths = {"$.a.b": ddl("int"), "$.a": ddl("variant"), "$.c[*].d": ddl("date")}
+    >>> schema_of_leaves({VariantPath.parse(path): leaf for path, leaf in paths.items()}).to_ddl()
+    'a struct<b: int>, c array<struct<d: date>>'
+    """
+    groups: dict[object, dict[VariantPath, ShreddingSchema]] = {}
+    here: ShreddingSchema | None = None
+    for path, leaf in leaves.items():
+        if path.segments:
+            groups.setdefault(path.segments[0], {})[VariantPath(path.segments[1:])] = leaf
+        else:
+            here = leaf
+    if not groups:
+        return here or ShreddingSchema.variant()
+    elements = groups.pop(WILDCARD, None)
+    if elements is not None and len(elements) >= sum(map(len, groups.values())):
+        return ShreddingSchema.array(schema_of_leaves(elements))
+    return ShreddingSchema.object({str(name): schema_of_leaves(below) for name, below in groups.items()})

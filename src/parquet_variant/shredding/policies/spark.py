@@ -1,0 +1,201 @@
+"""`SparkPolicy`: what Apache Spark would shred, to compare with.
+
+Owns Spark's rules and constants. Source: ``InferVariantShreddingSchema`` of Spark 4.2 and the settings
+``spark.sql.variant.shredding.maxSchemaWidth`` (300) and ``maxSchemaDepth`` (50); its Parquet writer gives it the first
+4,096 rows or 64 MB of a file.
+
+Spark's rules: a field needs a tenth of the rows; inside an array its occurrences are compared with a tenth of the
+*rows*. One value of another type makes the path a column without a type; only integers and decimals meet. Integers are
+``bigint``, decimals have 18 or 38 digits. The width counts every ``value`` and ``typed_value`` column, in the order of
+names.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from parquet_variant.path import WILDCARD, VariantPath
+from parquet_variant.schema.primitive_types import MAX_PRECISION, ddl_name, decimal
+from parquet_variant.schema.shredding_schema import ShreddingSchema
+from parquet_variant.shredding.policies.column_types import ColumnType, best_column
+from parquet_variant.shredding.policies.decision import Decision, InferenceResult
+from parquet_variant.shredding.policies.held import bytes_saved, typed_share
+from parquet_variant.shredding.profile import Profile
+from parquet_variant.shredding.profile_path import PathProfile
+
+if TYPE_CHECKING:
+    from parquet_variant.array.variant_array import VariantArray
+
+__all__ = ["SparkPolicy"]
+
+# Types that Spark 4.2 infers; it has none for the others.
+_TYPES = frozenset(
+    (
+        "boolean",
+        "bigint",
+        "double",
+        "float",
+        "string",
+        "binary",
+        "date",
+        "timestamp",
+        "timestamp_ntz",
+        "array",
+        "object",
+    )
+)
+_LONG_DIGITS = 18
+
+
+@dataclass(frozen=True, slots=True)
+class SparkPolicy:
+    """What Apache Spark would shred.
+
+    A profile says nothing of the order of rows: given one, the policy looks at all of it; given an array, at its first
+    rows, as Spark does.
+
+    Parameters
+    ----------
+    rows, sample_bytes
+        How much of an array it looks at, from the start.
+    min_share
+        A field is shredded from this share of the rows on.
+    max_width
+        Most columns of the file, ``value`` columns included.
+    max_depth
+        Deepest level.
+
+    Examples
+    --------
+    >>> import parquet_variant as pv
+    >>> from parquet_variant.shredding.infer import infer
+    >>> rows = ['{"task": %d, "id": 1}' % n for n in range(72)] + ['{"task": "none", "id": 2}'] * 28
+    >>> infer(pv.parse_json(rows), SparkPolicy()).schema.to_ddl()
+    'id bigint, task variant'
+    """
+
+    rows: int = 4096
+    sample_bytes: int = 64 << 20
+    min_share: float = 0.1
+    max_width: int = 300
+    max_depth: int = 50
+
+    @property
+    def name(self) -> str:
+        """The name that `infer` takes."""
+        return "spark"
+
+    def choose_rows(self, array: VariantArray) -> InferenceResult:
+        """The schema for the first rows of an array, and why."""
+        return self.choose(Profile.of_array(_first_bytes(array[: self.rows], self.sample_bytes)))
+
+    def choose(self, profile: Profile) -> InferenceResult:
+        """The schema for data of this profile, and why."""
+        walk = _Walk(self, profile, self.max_width)
+        schema = ShreddingSchema.variant()
+        if profile.root is not None:
+            schema = walk.node(profile.root, VariantPath())
+        return InferenceResult(schema, tuple(walk.decisions), self, profile.rows)
+
+
+def _first_bytes(array: VariantArray, size: int) -> VariantArray:
+    """The first rows, up to a size of their metadata and values."""
+    from parquet_variant.array.parts import binary_parts, metadata_parts
+
+    storage = array.to_unshredded().storage
+    values = np.diff(binary_parts(storage.field("value")).offsets)
+    metadata = metadata_parts(storage.field("metadata"))
+    lengths = np.array([len(each) for each in metadata.dictionary.to_pylist()] + [0], np.int64)
+    total = np.cumsum(values + lengths[metadata.indices])
+    return array[: max(int(np.searchsorted(total, size, "right")), 1)]
+
+
+@dataclass(slots=True)
+class _Walk:
+    policy: SparkPolicy
+    profile: Profile
+    left: int
+    decisions: list[Decision] = field(default_factory=list)
+
+    def node(self, found: PathProfile, path: VariantPath) -> ShreddingSchema:
+        self.left -= 1  # every node has a `value` column
+        column = best_column(found)
+        reason = self.obstacle(column, path)
+        if reason is not None or column is None:
+            return self.untyped(found, path, reason or "only Variant nulls")
+        if column.name == "object":
+            return self.object(found, path)
+        if column.name == "array":
+            return self.array(found, path)
+        self.left -= 1
+        leaf = _spark_type(found, column)
+        if leaf.type is None:
+            return self.untyped(found, path, "more than 38 digits")
+        self.note(
+            found, path, ddl_name(leaf.type), typed_share(found, leaf), bytes_saved(found, leaf), "all of one type"
+        )
+        return leaf
+
+    def obstacle(self, column: ColumnType | None, path: VariantPath) -> str | None:
+        if self.left <= 0:
+            return f"over the width of {self.policy.max_width} columns"
+        if len(path) >= self.policy.max_depth:
+            return f"at the depth of {self.policy.max_depth}"
+        if column is None:
+            return "only Variant nulls"
+        if any(not name.startswith("number beyond") for name in column.others):
+            return "types differ"
+        if column.name not in _TYPES and not column.name.startswith("decimal"):
+            return f"Spark infers no {column.name}"
+        return None
+
+    def object(self, found: PathProfile, path: VariantPath) -> ShreddingSchema:
+        at = len(self.decisions)
+        self.note(found, path, "object", 1.0, 0, "all objects")
+        shredded = {}
+        in_array = path.has_wildcard
+        least = self.policy.min_share * (self.profile.rows - self.profile.null_rows)
+        for child in found.fields:
+            name, times = str(child.segment), child.count if in_array else child.rows
+            if times < least:
+                self.note(child, path / name, None, 0.0, 0, f"{times:,} times, under {least:,.0f}")
+            elif self.left > 0:
+                shredded[name] = self.node(child, path / name)
+            else:
+                self.note(child, path / name, None, 0.0, 0, f"over the width of {self.policy.max_width} columns")
+        if shredded:
+            return ShreddingSchema.object(shredded)
+        del self.decisions[at]
+        return self.untyped(found, path, "no field is frequent enough")
+
+    def array(self, found: PathProfile, path: VariantPath) -> ShreddingSchema:
+        least = self.policy.min_share * (self.profile.rows - self.profile.null_rows)
+        if found.rows < least or found.element is None:
+            return self.untyped(found, path, "too few arrays, or only empty ones")
+        self.note(found, path, "array", 1.0, 0, "all arrays")
+        return ShreddingSchema.array(self.node(found.element, path / WILDCARD))
+
+    def untyped(self, found: PathProfile, path: VariantPath, reason: str) -> ShreddingSchema:
+        self.note(found, path, "variant", 0.0, 0, reason)
+        return ShreddingSchema.variant()
+
+    def note(
+        self, found: PathProfile, path: VariantPath, kind: str | None, share: float, saved: int, reason: str
+    ) -> None:
+        self.decisions.append(Decision(path, kind, found.count, found.row_share, share, saved, reason))
+
+
+def _spark_type(found: PathProfile, column: ColumnType) -> ShreddingSchema:
+    if column.name != "bigint" and not column.name.startswith("decimal"):
+        assert column.arrow is not None
+        return ShreddingSchema.primitive(column.arrow)
+    whole, scale = found.whole_digits, found.scale
+    if whole + scale > MAX_PRECISION:
+        return ShreddingSchema.variant()
+    if scale == 0 and (column.name == "bigint" or whole <= _LONG_DIGITS):
+        return ShreddingSchema.from_ddl("bigint")
+    precision = _LONG_DIGITS if whole + scale <= _LONG_DIGITS else MAX_PRECISION
+    return ShreddingSchema.primitive(decimal(precision, scale))
