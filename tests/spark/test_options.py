@@ -28,9 +28,10 @@ def test_a_schema_is_read_as_ddl_or_json():
 
 def test_projected_paths_may_have_a_type():
     paths = {"mag": ["$.mag", "double"], "place": "$.place"}
-    options = ReadOptions.of({"path": "/t", "paths": json.dumps(paths)})
-    assert options.paths == {"mag": ("$.mag", "double"), "place": ("$.place", None)}
-    assert options.sources == ("/t",)
+    for name in ("columns", "paths"):
+        options = ReadOptions.of({"path": "/t", name: json.dumps(paths)})
+        assert options.paths == {"mag": ("$.mag", "double"), "place": ("$.place", None)}
+        assert options.sources == ("/t",)
 
 
 def test_several_sources_come_as_spark_lists_them():
@@ -44,7 +45,7 @@ def test_several_sources_come_as_spark_lists_them():
         (WriteOptions, {"path": "/t", "rowGroupBytes": "many"}, "option rowgroupbytes is 'many'"),
         (WriteOptions, {"path": "/t", "layout": "round"}, "use final or unshredded"),
         (WriteOptions, {}, "no path"),
-        (ReadOptions, {"path": "/t", "paths": '{"a": 1}'}, "option paths"),
+        (ReadOptions, {"path": "/t", "paths": '{"a": 1}'}, "option columns"),
         (ReadOptions, {"path": "/t", "paths": "{"}, "give an object of column to path and type"),
         (ReadOptions, {"path": "/t", "partitionBytes": "0"}, "positive"),
     ],

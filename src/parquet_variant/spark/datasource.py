@@ -23,9 +23,10 @@ class VariantDataSource(DataSource):
     """Register it once a session: ``spark.dataSource.register(pv.spark.VariantDataSource)``.
 
     Reading (``spark.read.format("variant")``): the variant columns are VARIANT, other columns as they are. With the
-    option ``paths``, a JSON object of output column to path and type, the columns are typed and only what they need is
-    read; ``.schema("mag double")`` may give the types instead. Filters on such columns skip files and row groups where
-    ``spark.sql.python.filterPushdown.enabled`` is true.
+    option ``columns``, a JSON object of output column to path and type, the columns are typed and only what they need
+    is read; ``.schema("mag double")`` may give the types instead. (The option may be called ``paths``, where Spark
+    allows that: see `ReadOptions`.) Filters on such columns skip files and row groups where
+    ``spark.sql.python.filterPushdown.enabled`` is true. Options: ``column``, ``partitionBytes``.
 
     Writing (``df.write.format("variant").mode("append")``, or ``"overwrite"``): the VARIANT or JSON string column that
     the option ``column`` names is shredded, other columns are written as they are. Options: ``schema`` (DDL or JSON of

@@ -101,7 +101,9 @@ class ReadOptions:
     column
         The variant column that `paths` go into; by default the only one.
     paths
-        Output column to variant path and, where it is not left to the read's schema, type.
+        Output column to variant path and, where it is not left to the read's schema, type. The option is called
+        ``columns`` or ``paths``; the latter Spark refuses beside ``load(path)``, unless
+        ``spark.sql.legacy.pathOptionBehavior.enabled`` is true, as in `local_session`.
     partition_bytes
         Compressed bytes of the needed columns that one task reads.
     """
@@ -128,7 +130,9 @@ class ReadOptions:
             sources = tuple(_location(source) for source in _value("paths", text, json.loads))
         else:
             sources = (_path(given),)
-            paths = _value("paths", text, _projection) if text else None
+            given.setdefault("columns", text)
+        if given.get("columns"):
+            paths = _value("columns", given["columns"], _projection)
         size = _value("partitionBytes", given.get("partitionbytes", str(64 << 20)), int)
         if size < 1:
             raise _bad("partitionBytes", str(size), "give a positive number of bytes")
@@ -167,8 +171,8 @@ _FOR_WRITER = (
 )
 _OF_FILES = ("compression", "compressionLevel", "rowGroupBytes", "sortBy", "bloomFilters")
 _WRITE_OPTIONS = ("column", "schema", "layout", *_OF_FILES)
-_READ_OPTIONS = ("column", "paths", "partitionBytes")
-_EXPECTED = {"paths": """an object of column to path and type, as {"mag": ["$.properties.mag", "double"]}"""}
+_READ_OPTIONS = ("column", "columns", "paths", "partitionBytes")
+_EXPECTED = {"columns": """an object of column to path and type, as {"mag": ["$.properties.mag", "double"]}"""}
 
 
 def _given(options: Mapping[str, str], known: tuple[str, ...], what: str) -> dict[str, str]:

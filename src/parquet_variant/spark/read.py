@@ -53,7 +53,7 @@ def read(
     spark.dataSource.register(VariantDataSource)
     reader = spark.read.format("variant")
     if columns is not None:
-        reader = reader.option("paths", json.dumps(columns))
+        reader = reader.option("columns", json.dumps(columns))
     if column is not None:
         reader = reader.option("column", column)
     if partition_bytes is not None:

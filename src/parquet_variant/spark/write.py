@@ -115,7 +115,9 @@ def infer_schema(df: DataFrame, column: str | None = None, policy: Any = None) -
             profile = pickle.dumps(profile_array(pv.parse_json(values) if is_json else from_spark(values)))
         return pa.array([profile, *[None] * (len(values) - 1)], pa.binary())
 
-    profiles = df.select(profiled(df[column]).alias("profile")).where("profile IS NOT NULL")
+    # Non-deterministic, or Spark would run it again on just the rows that the filter leaves.
+    once = profiled.asNondeterministic()
+    profiles = df.select(once(df[column]).alias("profile")).where("profile IS NOT NULL")
     with from_spark_errors():
         parts = [pickle.loads(row.profile) for row in profiles.toLocalIterator()]
     if not parts:
