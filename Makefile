@@ -9,6 +9,11 @@ TESTS ?=
 FUZZ_TESTS ?= tests/properties
 say = @printf '\033[1m== %s\033[0m\n'
 
+define compile
+$(say) 'Compiling the kernels (the first time a minute or two; they are kept in ~/.cache/parquet-variant)'
+@$(BIN)/variant warmup
+endef
+
 # What is installed is told by stamp files: a second run starts at once, a changed pyproject.toml installs again.
 BASE_STAMP := $(VENV)/.installed-base
 DEV_STAMP := $(VENV)/.installed-dev
@@ -21,12 +26,12 @@ help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1\t\2/p' $(MAKEFILE_LIST)
 
 demo: $(BASE_STAMP) ## run the main job on the earthquakes in examples/, through a local Spark session
+	$(compile)
 	$(say) 'Demo: NDJSON in, shredded Parquet out, queried by path'
 	@$(BIN)/python examples/demo.py
 
 test: $(DEV_STAMP) ## run the tests; TESTS=tests/cli for a part of them
-	$(say) 'Compiling the kernels (once; kept in ~/.cache/parquet-variant)'
-	@$(BIN)/variant warmup
+	$(compile)
 	$(say) 'Running the tests with $(WORKERS) workers; the ones that use Spark share one session'
 	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup $(TESTS)
 

@@ -66,8 +66,9 @@ def say(title: str) -> None:
 
 
 def show_progress(step: str, done: int, total: int) -> None:
-    """Print how far a job is."""
-    print(f"  {step}: {done} of {total} tasks", end="\n" if done == total else "\r", flush=True)
+    """Print which job begins."""
+    if done == 0:
+        print(f"  {step}: {total} task{'' if total == 1 else 's'}", flush=True)
 
 
 def show_decisions(result: pv.parquet.IngestResult) -> None:
