@@ -16,6 +16,7 @@ from typing import Any
 import pyarrow as pa
 
 from parquet_variant.array.variant_array import EXTENSION_METADATA
+from parquet_variant.delta.columns import by_field_id, by_name
 from parquet_variant.delta.deletion_vector import relative_path
 from parquet_variant.delta.partitions import partition_array
 from parquet_variant.delta.pruning import Pruned, prune_files
@@ -32,6 +33,7 @@ from parquet_variant.parquet.predicate_text import parse_predicate
 from parquet_variant.parquet.scan import Scan
 from parquet_variant.parquet.scan_report import ScanReport
 from parquet_variant.parquet.selection import Selected, read_selection
+from parquet_variant.path import VariantPath
 
 __all__ = ["DeltaScan", "DeltaScanReport", "DeltaScanTask", "extract", "scan"]
 
@@ -209,62 +211,71 @@ class DeltaScan:
         path = relative_path(self.current.storage, row["path"])
         filesystem, full = self.current.storage.filesystem(path)
         source = ParquetSource(full, filesystem, row["size"])
-        inside, outside = self._split(source, row)
+        with open_file(source) as file:
+            arrow = file.reader.schema_arrow
+            variants = {name for found in find_variants(file.schema) for name in (found.name, found.node.dotted)}
+        place = self._place_in(arrow)
+        inside, outside = self._split(arrow, place if place in variants else None, row)
         names = {each.name for each in inside}
         # Deleted rows are counted by position, so that no row may be left out before they are.
         positions = row["deletionVector"] is not None
-        pushed, left = _split_predicate(self.predicate, names)
-        if positions:
-            pushed, left = None, self.predicate
+        pushed, left = (None, self.predicate) if positions else _split_predicate(self.predicate, names)
         scan = Scan(
             sources=(source,),
             selection=tuple(inside),
             predicate=pushed,
-            column=None if self.place is None else ".".join(self._physical_place()),
+            column=place,
             skipping=self.skipping and not positions,
             zone=self.zone,
         )
         return scan, left, outside
 
-    def _split(self, source: ParquetSource, row: Mapping[str, Any]) -> tuple[list[Selected], dict[str, Any]]:
+    def _split(
+        self, arrow: pa.Schema, place: str | None, row: Mapping[str, Any]
+    ) -> tuple[list[Selected], dict[str, Any]]:
         """The columns to read from the file, by their names there; and the others: a type and a partition text."""
         partitions = {name.lower() for name in self.current.partition_columns}
         inside: list[Selected] = []
         outside: dict[str, Any] = {}
-        present = _columns_of(source, self.current.column_mapping == "id")
         for each in self._all():
+            nothing = (_field(each).type, None, None)
             if each.path is not None:
-                if self._has_variant(source):
-                    inside.append(each)
+                if place is None:
+                    outside[each.name] = nothing
                 else:
-                    outside[each.name] = (_field(each).type, None, None)
+                    inside.append(each)
                 continue
             found = self.current.schema.get(each.column or each.name)
             assert found is not None
+            index = self._match(arrow, found)
             if found.name.lower() in partitions:
                 text = row["partitionValues"].get(found.physical_name)
                 outside[each.name] = (_field(each).type, found.type, text)
-                continue
-            name = present.get(_key(found, self.current.column_mapping))
-            if name is None:
-                outside[each.name] = (_field(each).type, None, None)
+            elif index < 0:
+                outside[each.name] = nothing
             else:
-                inside.append(replace(each, column=name))
+                inside.append(replace(each, column=arrow.field(index).name))
         return inside, outside
 
-    def _has_variant(self, source: ParquetSource) -> bool:
-        wanted = ".".join(self._physical_place())
-        with open_file(source) as file:
-            return any(wanted in (found.name, found.node.dotted) for found in find_variants(file.schema))
+    def _match(self, fields: pa.Schema | pa.DataType, wanted: Field) -> int:
+        match = by_field_id if self.current.column_mapping == "id" else by_name
+        return match(fields, wanted)
 
-    def _physical_place(self) -> tuple[str, ...]:
-        found: list[str] = []
-        struct: Any = self.current.schema
-        for name in self.place or ():
-            struct = struct.get(name)
-            found.append(struct.physical_name)
-            struct = struct.type
-        return tuple(found)
+    def _place_in(self, arrow: pa.Schema) -> str | None:
+        """The variant column's dotted name in a file; None if the file lacks it."""
+        if self.place is None:
+            return None
+        names = []
+        kind: Any = self.current.schema
+        fields: Any = arrow
+        for name in self.place:
+            wanted = kind.get(name)
+            index = self._match(fields, wanted)
+            if index < 0:
+                return None
+            names.append(fields.field(index).name)
+            kind, fields = wanted.type, fields.field(index).type
+        return ".".join(names)
 
     def _read(self, row: Mapping[str, Any]) -> Iterator[pa.Table]:
         scan, left, outside = self._inner(row)
@@ -354,7 +365,9 @@ def scan(
     names = {each.name for each in selection}
     wanted = sorted(columns_of(predicate) - names) if predicate is not None else []
     hidden = read_selection({name: name for name in wanted})
-    selection, hidden = _typed(current.schema, selection), _typed(current.schema, hidden)
+    if column is None:
+        column = _only_variant(current.schema, (*selection, *hidden))
+    selection, hidden = _typed(current.schema, selection, column), _typed(current.schema, hidden, column)
     both = (*selection, *hidden)
     place = _variant_place(current, column) if any(each.path is not None for each in both) else None
     if predicate is not None:
@@ -429,20 +442,28 @@ def _predicate(where: Any) -> Predicate | None:
     return all_of(where if isinstance(where, list) else [where])
 
 
-def _typed(schema: StructType, selection: tuple[Selected, ...]) -> tuple[Selected, ...]:
-    """The selection with the types that the table's schema gives ordinary columns."""
+def _typed(schema: StructType, selection: tuple[Selected, ...], column: str | None) -> tuple[Selected, ...]:
+    """The selection with the types that the table's schema gives ordinary columns; a variant column is a path."""
     found = []
     for each in selection:
         if each.path is None:
-            column = schema.get(each.column or each.name)
-            if column is None:
+            stored = schema.get(each.column or each.name)
+            if stored is None:
                 known = ", ".join(f.name for f in schema.fields)
                 raise DeltaError(
                     f"the table has no column {each.column or each.name!r}: its columns are {known}",
                     reason="unknown-column",
                 )
-            kind = None if column.type == VARIANT else arrow_type(column.type)
-            each = replace(each, type=kind, column=column.name)
+            if stored.type == VARIANT and column in (None, stored.name):
+                each = Selected(each.name, VariantPath())
+            elif any(True for _ in variant_paths(stored.type)):
+                raise DeltaError(
+                    f"column {stored.name!r} is or holds another variant than the one that paths are read from: "
+                    "name it with column=, or use read_table",
+                    reason="unknown-column",
+                )
+            else:
+                each = replace(each, type=arrow_type(stored.type), column=stored.name)
         found.append(each)
     return tuple(found)
 
@@ -470,6 +491,14 @@ def _reachable(schema: StructType, place: tuple[str, ...]) -> bool:
     return True
 
 
+def _only_variant(schema: StructType, selection: tuple[Selected, ...]) -> str | None:
+    """The variant column that is selected by name, if no path says which one is meant."""
+    stored = [schema.get(each.column or each.name) for each in selection if each.path is None]
+    names = {found.name for found in stored if found is not None and found.type == VARIANT}
+    several = len(list(variant_paths(schema))) > 1
+    return names.pop() if several and len(names) == 1 else None
+
+
 def _split_predicate(predicate: Predicate | None, inside: set[str]) -> tuple[Predicate | None, Predicate | None]:
     """The part of a filter that a file can answer alone, and the rest."""
     if predicate is None:
@@ -481,19 +510,6 @@ def _split_predicate(predicate: Predicate | None, inside: set[str]) -> tuple[Pre
     pushed = tuple(part for part in predicate.parts if columns_of(part) <= inside)
     left = tuple(part for part in predicate.parts if not columns_of(part) <= inside)
     return (And(pushed) if pushed else None), And(left)
-
-
-def _columns_of(source: ParquetSource, by_id: bool) -> dict[str, str]:
-    """The file's top-level columns: name in the file by name, or by field id."""
-    with open_file(source) as file:
-        arrow = file.reader.schema_arrow
-    if not by_id:
-        return {name: name for name in arrow.names}
-    return {(f.metadata or {}).get(b"PARQUET:field_id", b"").decode(): f.name for f in arrow}
-
-
-def _key(found: Field, mapping: str) -> str:
-    return str(found.field_id) if mapping == "id" else found.physical_name
 
 
 def _field(selected: Selected) -> pa.Field:

@@ -1,0 +1,150 @@
+"""Looking after a table: optimize, vacuum, history, restore, properties, dropping the feature."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+import parquet_variant as pv
+from parquet_variant.errors import DeltaError
+
+
+def ids(table: Path, **options: int) -> list[int]:
+    return sorted(row["id"] for row in pv.delta.read(table, **options).to_pylist())
+
+
+def commit_lines(table: Path, version: int) -> str:
+    return (table / "_delta_log" / f"{version:020}.json").read_text()
+
+
+def test_optimize_puts_files_together_and_changes_no_row(make_table: Callable[..., Path]) -> None:
+    table = make_table(5, 5, 5)
+    result = pv.delta.optimize(table)
+    assert (result.version, result.files_removed, result.files_added) == (4, 3, 1)
+    assert ids(table) == list(range(15))
+    text = commit_lines(table, 4)
+    assert text.count('"dataChange":false') == 4
+    assert '"dataChange":true' not in text
+    again = pv.delta.optimize(table)
+    assert (again.version, again.files_removed) == (4, 0)
+
+
+def test_optimize_keeps_partitions_apart(make_table: Callable[..., Path]) -> None:
+    table = make_table(5, 5, partition_by=["p"])
+    assert pv.delta.optimize(table).files_added == 2
+    found = pv.delta.read_table(table)
+    assert sorted(zip(found["k"].to_pylist(), found["p"].to_pylist(), strict=True)) == [
+        (n, f"p{n % 2}") for n in range(10)
+    ]
+
+
+def test_optimize_shreds_anew(make_table: Callable[..., Path]) -> None:
+    table = make_table(5)
+    pv.delta.optimize(table, shredding="name string")
+    (path,) = pv.delta.snapshot(table).files["path"].to_pylist()
+    schema = str(pq.ParquetFile(table / path).schema)
+    assert "group field_id=-1 name" in schema
+    assert "group field_id=-1 id" not in schema
+    assert ids(table) == list(range(5))
+
+
+def test_vacuum_keeps_what_is_needed_and_what_is_young(make_table: Callable[..., Path]) -> None:
+    table = make_table(5, 5)
+    pv.delta.overwrite(table, {"k": [1], "p": ["x"], "v": pv.parse_json(['{"id": 77}'])})
+    (table / "stray.parquet").write_bytes(b"x")
+    (table / "_hidden").mkdir()
+    (table / "_hidden" / "file.parquet").write_bytes(b"x")
+    assert pv.delta.vacuum(table) == []
+    with pytest.raises(DeltaError) as caught:
+        pv.delta.vacuum(table, retention=timedelta(hours=1))
+    assert caught.value.reason == "retention-too-short"
+    told = pv.delta.vacuum(table, retention=timedelta(0), force=True, dry_run=True)
+    assert len(told) == 3
+    assert (table / "stray.parquet").exists()
+    assert pv.delta.vacuum(table, retention=timedelta(0), force=True) == told
+    assert not (table / "stray.parquet").exists()
+    assert (table / "_hidden" / "file.parquet").exists()
+    assert ids(table) == [77]
+
+
+def test_vacuum_deletes_only_what_was_removed_long_enough_ago(make_table: Callable[..., Path]) -> None:
+    table = make_table(5)
+    (old,) = table.glob("*.parquet")
+    pv.delta.overwrite(table, {"k": [1]})
+    week_ago = 1_000_000
+    for file in table.glob("*.parquet"):
+        os.utime(file, (week_ago, week_ago))
+    # The file is old, but its removal is not.
+    assert pv.delta.vacuum(table) == []
+    assert old.exists()
+
+
+def test_history_tells_what_happened(make_table: Callable[..., Path]) -> None:
+    table = make_table(5)
+    pv.delta.set_properties(table, {"delta.appendOnly": True})
+    found = pv.delta.history(table)
+    assert [(entry["version"], entry["operation"]) for entry in found] == [
+        (2, "SET TBLPROPERTIES"), (1, "WRITE"), (0, "CREATE TABLE"),
+    ]  # fmt: skip
+    assert found[1]["operationMetrics"]["numOutputRows"] == "5"
+    assert found[0]["timestamp"] >= found[1]["timestamp"]
+    assert len(pv.delta.history(table, limit=1)) == 1
+
+
+def test_restore_brings_an_old_version_back(make_table: Callable[..., Path]) -> None:
+    table = make_table(3, 3)
+    pv.delta.overwrite(table, {"k": [1], "v": pv.parse_json(['{"id": 50}'])})
+    pv.delta.set_properties(table, {"delta.enableVariantShredding": "false"})
+    pv.delta.restore(table, version=2)
+    assert ids(table) == list(range(6))
+    assert pv.delta.snapshot(table).metadata.configuration["delta.enableVariantShredding"] == "true"
+    assert pv.delta.history(table)[0]["operation"] == "RESTORE"
+    assert ids(table, version=3) == [50]
+
+
+def test_restore_of_a_version_whose_files_are_gone_is_refused(make_table: Callable[..., Path]) -> None:
+    table = make_table(3)
+    pv.delta.overwrite(table, {"k": [1]})
+    pv.delta.vacuum(table, retention=timedelta(0), force=True)
+    version = pv.delta.snapshot(table).version
+    with pytest.raises(DeltaError) as caught:
+        pv.delta.restore(table, version=1)
+    assert caught.value.reason == "missing-file"
+    assert pv.delta.snapshot(table).version == version
+
+
+def test_enabling_shredding_adds_the_feature(make_table: Callable[..., Path]) -> None:
+    table = make_table(3, properties={"delta.enableVariantShredding": "false"})
+    pv.delta.set_properties(table, {"delta.enableVariantShredding": True}, preview=True)
+    found = pv.delta.snapshot(table)
+    assert found.protocol.reader_features == ("variantType", "variantShredding-preview")
+    assert found.shredding_enabled
+    pv.delta.set_properties(table, {"delta.enableVariantShredding": None})
+    assert "delta.enableVariantShredding" not in pv.delta.snapshot(table).metadata.configuration
+
+
+@pytest.mark.parametrize("name", ["delta.columnMapping.mode", "delta.enableRowTracking", "delta.constraints.c"])
+def test_properties_that_need_more_are_refused(make_table: Callable[..., Path], name: str) -> None:
+    table = make_table(1)
+    with pytest.raises(DeltaError, match=name):
+        pv.delta.set_properties(table, {name: "x"})
+    assert pv.delta.snapshot(table).version == 1
+
+
+def test_dropping_shredding_rewrites_every_file(make_table: Callable[..., Path]) -> None:
+    table = make_table(5, 5)
+    result = pv.delta.drop_shredding(table)
+    assert (result.files_removed, result.files_added) == (2, 1)
+    found = pv.delta.snapshot(table)
+    assert found.protocol.reader_features == ("variantType",)
+    assert not found.shredding_enabled
+    for path in found.files["path"].to_pylist():
+        assert "typed_value" not in str(pq.ParquetFile(table / path).schema)
+    assert ids(table) == list(range(10))
+    assert pv.delta.drop_shredding(table).files_removed == 0
+    assert ids(table, version=2) == list(range(10))

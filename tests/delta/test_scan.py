@@ -1,0 +1,253 @@
+"""Scans of tables: partitions, deleted rows, mapped columns, files that lack a column, other processes."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import shutil
+import struct
+import uuid
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import parquet_variant as pv
+from parquet_variant.delta import z85
+from parquet_variant.errors import DeltaError
+
+
+def test_typed_paths_ordinary_and_partition_columns(make_table: Callable[..., Path]) -> None:
+    table = make_table(6, partition_by=["p"])
+    found = pv.delta.extract(
+        table, {"id": ("$.id", "long"), "p": "p", "v": "v", "props": "$.props"}, "k >= 3 and p = 'p1'"
+    )
+    assert found["id"].to_pylist() == [3, 5]
+    assert found["p"].to_pylist() == ["p1", "p1"]
+    assert [row["name"] for row in pv.VariantArray(found["v"].combine_chunks()).to_pylist()] == ["n00003", "n00005"]
+    assert pv.VariantArray(found["props"].combine_chunks()).to_pylist() == [{"a": 3}, {"a": 0}]
+    assert found.schema.field("id").type == pa.int64()
+
+
+def test_a_scan_and_its_tasks_go_to_other_processes(make_table: Callable[..., Path]) -> None:
+    table = make_table(5, 5, 5)
+    query = pv.delta.scan(table, {"id": ("$.id", "long")}, "id >= 3")
+    tasks = query.tasks(target_bytes=1)
+    assert len(tasks) == 3
+    found = []
+    for task in tasks:
+        other, work = pickle.loads(pickle.dumps((query, task)))
+        assert other.schema == query.schema
+        found += [n for part in other.read(work) for n in part["id"].to_pylist()]
+    assert sorted(found) == list(range(3, 15))
+
+
+def test_files_older_than_a_column_give_nulls(tmp_path: Path) -> None:
+    table = tmp_path / "t"
+    pv.delta.write(table, {"a": pa.array([1, 2])})
+    first = pv.delta.snapshot(table)
+    second = tmp_path / "other"
+    pv.delta.write(second, {"a": pa.array([3]), "v": pv.parse_json(['{"x": 1}'])})
+    later = pv.delta.snapshot(second)
+    (file,) = second.glob("*.parquet")
+    shutil.copy(file, table / file.name)
+    actions = [{"protocol": later.protocol.to_dict()}, {"metaData": later.metadata.to_dict()}]
+    add = json.loads((second / "_delta_log" / f"{1:020}.json").read_text().splitlines()[-1])
+    (table / "_delta_log" / f"{first.version + 1:020}.json").write_text(
+        "".join(json.dumps(action) + "\n" for action in [*actions, add])
+    )
+    assert sorted(pv.delta.extract(table, {"x": "$.x:int", "a": "a"}).to_pylist(), key=lambda r: r["a"]) == [
+        {"x": None, "a": 1}, {"x": None, "a": 2}, {"x": 1, "a": 3},
+    ]  # fmt: skip
+    assert pv.delta.extract(table, {"a": "a"}, '"$.x:int" is null and a > 1').to_pylist() == [{"a": 2}]
+    assert sorted(pv.delta.read_table(table)["a"].to_pylist()) == [1, 2, 3]
+
+
+def bitmap(rows: list[int]) -> bytes:
+    """A 64-bit roaring bitmap of small numbers: one bucket, one array container."""
+    container = struct.pack("<IIHHI", 12346, 1, 0, len(rows) - 1, 16) + struct.pack(f"<{len(rows)}H", *rows)
+    return struct.pack("<iQI", 1681511377, 1, 0) + container
+
+
+def delete_rows(table: Path, rows: list[int], storage: str, damage: bool = False) -> None:
+    """Adds a deletion vector to the only file of the table, as another writer would."""
+    found = pv.delta.snapshot(table)
+    data = bitmap(rows)
+    vector: dict[str, Any] = {"sizeInBytes": len(data), "cardinality": len(rows) + damage}
+    if storage == "i":
+        vector |= {"storageType": "i", "pathOrInlineDv": z85.encode(data)}
+    else:
+        name = uuid.uuid4()
+        block = struct.pack(">I", len(data)) + data + struct.pack(">I", zlib.crc32(data))
+        (table / f"deletion_vector_{name}.bin").write_bytes(b"\x01" + block)
+        vector |= {"storageType": "u", "pathOrInlineDv": z85.encode(name.bytes), "offset": 1}
+    if storage == "p":
+        vector |= {"storageType": "p", "pathOrInlineDv": (table / f"deletion_vector_{name}.bin").as_uri()}
+    (row,) = found.files.select(["path", "size", "stats"]).to_pylist()
+    protocol = found.protocol.to_dict()
+    for key in ("readerFeatures", "writerFeatures"):
+        protocol[key] = [*protocol[key], "deletionVectors"]
+    common = {"path": row["path"], "dataChange": True, "partitionValues": {}, "size": row["size"]}
+    actions = [
+        {"protocol": protocol},
+        {"remove": common | {"deletionTimestamp": 1}},
+        {"add": common | {"modificationTime": 1, "stats": row["stats"], "deletionVector": vector}},
+    ]
+    commit = table / "_delta_log" / f"{found.version + 1:020}.json"
+    commit.write_text("".join(json.dumps(action) + "\n" for action in actions))
+
+
+@pytest.mark.parametrize("storage", ["i", "u", "p"])
+def test_deleted_rows_are_gone_everywhere(make_table: Callable[..., Path], storage: str) -> None:
+    table = make_table(10)
+    delete_rows(table, [0, 3, 9], storage)
+    left = [1, 2, 4, 5, 6, 7, 8]
+    assert [row["id"] for row in pv.delta.read(table).to_pylist()] == left
+    assert pv.delta.extract(table, {"id": "$.id:long"})["id"].to_pylist() == left
+    assert pv.delta.extract(table, {"id": "$.id:long"}, "id > 2 and k < 6")["id"].to_pylist() == [4, 5]
+    assert pv.delta.extract(table, {"id": "$.id:long"}, "id = 3").num_rows == 0
+    assert pv.delta.read_table(table, version=1).num_rows == 10
+    result = pv.delta.optimize(table)
+    assert (result.files_removed, result.files_added) == (1, 1)
+    assert pv.delta.snapshot(table).files["deletionVector"].null_count == 1
+    assert [row["id"] for row in pv.delta.read(table).to_pylist()] == left
+
+
+def test_a_deletion_vector_that_contradicts_the_log_is_an_error(make_table: Callable[..., Path]) -> None:
+    table = make_table(10)
+    delete_rows(table, [0, 3], "u", damage=True)
+    for call in (pv.delta.read, lambda t: pv.delta.extract(t, {"id": "$.id:long"})):
+        with pytest.raises(DeltaError) as caught:
+            call(table)
+        assert caught.value.reason == "bad-deletion-vector"
+
+
+def test_a_deletion_vector_file_that_is_damaged_is_an_error(make_table: Callable[..., Path]) -> None:
+    table = make_table(10)
+    delete_rows(table, [0, 3], "u")
+    (file,) = table.glob("deletion_vector_*.bin")
+    data = bytearray(file.read_bytes())
+    data[-6] ^= 1
+    file.write_bytes(data)
+    with pytest.raises(DeltaError, match="checksum"):
+        pv.delta.read(table)
+    file.unlink()
+    with pytest.raises(DeltaError, match="missing"):
+        pv.delta.read(table)
+
+
+@pytest.mark.parametrize("mode", ["name", "id"])
+def test_mapped_columns_are_found_by_physical_name_or_id(make_table: Callable[..., Path], mode: str) -> None:
+    table = make_table(4)
+    found = pv.delta.snapshot(table)
+    (row,) = found.files.select(["path", "size", "stats"]).to_pylist()
+    physical = {"k": "col-1", "p": "col-2", "v": "col-3"}
+    # What a writer with column mapping would have written: physical names, and field ids.
+    v = pv.delta.read(table).storage
+    plain = [v.field("metadata").cast(pa.binary()), v.field("value")]
+    arrays = [
+        pa.array([0, 1, 2, 3]),
+        pa.array(["a", "b", "c", "d"]),
+        pa.StructArray.from_arrays(plain, ["metadata", "value"]),
+    ]
+    fields = [
+        pa.field(name if mode == "name" else f"renamed-{n}", array.type, metadata={"PARQUET:field_id": str(n + 1)})
+        for n, (name, array) in enumerate(zip(physical.values(), arrays, strict=True))
+    ]
+    pq.write_table(pa.table(arrays, schema=pa.schema(fields)), table / "mapped.parquet")
+    schema = json.loads(found.metadata.schema_string)
+    for index, field in enumerate(schema["fields"]):
+        field["metadata"] = {
+            "delta.columnMapping.id": index + 1, "delta.columnMapping.physicalName": physical[field["name"]],
+        }  # fmt: skip
+        field["name"] = field["name"].upper() + " new"
+    stats = row["stats"]
+    for name, column in physical.items():
+        stats = stats.replace(f'"{name}":', f'"{column}":')
+    metadata = found.metadata.to_dict() | {"schemaString": json.dumps(schema)}
+    metadata["configuration"] = dict(metadata["configuration"]) | {"delta.columnMapping.mode": mode}
+    protocol = found.protocol.to_dict()
+    for key in ("readerFeatures", "writerFeatures"):
+        protocol[key] = [*protocol[key], "columnMapping"]
+    added = {
+        "path": "mapped.parquet",
+        "partitionValues": {},
+        "size": 1,
+        "modificationTime": 1,
+        "dataChange": True,
+        "stats": stats,
+    }
+    actions = [
+        {"protocol": protocol}, {"metaData": metadata}, {"add": added},
+        {"remove": {"path": row["path"], "dataChange": True}},
+    ]  # fmt: skip
+    (table / "_delta_log" / f"{2:020}.json").write_text("".join(json.dumps(a) + "\n" for a in actions))
+    whole = pv.delta.read_table(table)
+    assert whole.column_names == ["K new", "P new", "V new"]
+    assert whole["K new"].to_pylist() == [0, 1, 2, 3]
+    assert [r["id"] for r in pv.delta.read(table).to_pylist()] == [0, 1, 2, 3]
+    query = pv.delta.scan(table, {"id": "$.id:long", "k": "K new"}, "id >= 1 and k < 3")
+    assert query.to_table().to_pylist() == [{"id": 1, "k": 1}, {"id": 2, "k": 2}]
+    assert len(pv.delta.scan(table, {"id": "$.id:long"}, "id > 3").pruned.files) == 0
+    assert len(pv.delta.scan(table, {"k": "K new"}, "k > 3").pruned.files) == 0
+
+
+def test_the_variant_column_must_be_named_if_there_are_several(tmp_path: Path) -> None:
+    data = {"v": pv.parse_json(['{"x": 1}']), "w": pv.parse_json(['{"x": 2}'])}
+    pv.delta.write(tmp_path / "t", data)
+    with pytest.raises(DeltaError, match="v, w"):
+        pv.delta.scan(tmp_path / "t", {"x": "$.x:int"})
+    with pytest.raises(DeltaError, match="v, w"):
+        pv.delta.read(tmp_path / "t")
+    assert pv.delta.extract(tmp_path / "t", {"x": "$.x:int"}, column="w").to_pylist() == [{"x": 2}]
+    assert pv.delta.read(tmp_path / "t", "w").to_pylist() == [{"x": 2}]
+    found = pv.delta.extract(tmp_path / "t", {"w": "w"})
+    assert pv.VariantArray(found["w"].combine_chunks()).to_pylist() == [{"x": 2}]
+    with pytest.raises(DeltaError, match="'w'"):
+        pv.delta.scan(tmp_path / "t", {"x": "$.x:int", "w": "w"}, column="v")
+
+
+def test_nested_variants_are_scanned_and_pruned(tmp_path: Path) -> None:
+    for start in (0, 10):
+        v = pv.parse_json([json.dumps({"n": n}) for n in range(start, start + 10)])
+        nested = pa.StructArray.from_arrays([v.storage], fields=[v.arrow_field.with_name("v")])
+        data = pa.table({"s": nested})
+        pv.delta.write(tmp_path / "t", data, mode="append", shredding={"s.v": "n bigint"})
+    query = pv.delta.scan(tmp_path / "t", {"n": "$.n:long"}, "n >= 15")
+    assert query.explain().files_by_statistics == 1
+    assert query.to_table()["n"].to_pylist() == [15, 16, 17, 18, 19]
+
+
+@pytest.mark.parametrize("columns", [{"zz": "zz"}, {"id": "$.id:long", "b": "zz"}])
+def test_unknown_columns_are_refused(make_table: Callable[..., Path], columns: dict[str, str]) -> None:
+    with pytest.raises(DeltaError) as caught:
+        pv.delta.scan(make_table(1), columns)
+    assert caught.value.reason == "unknown-column"
+
+
+def test_a_missing_data_file_is_told(make_table: Callable[..., Path]) -> None:
+    table = make_table(2)
+    (file,) = table.glob("*.parquet")
+    file.unlink()
+    with pytest.raises(pv.VariantError, match=file.name):
+        pv.delta.read(table)
+    with pytest.raises(pv.VariantError, match=file.name):
+        pv.delta.extract(table, {"id": "$.id:long"})
+
+
+@pytest.mark.parametrize("feature", ["typeWidening", "catalogManaged", "futureThing-preview"])
+def test_reader_features_that_are_not_supported_are_refused_by_name(
+    make_table: Callable[..., Path], feature: str
+) -> None:
+    table = make_table(1)
+    protocol = pv.delta.snapshot(table).protocol.to_dict()
+    protocol["readerFeatures"] = [*protocol["readerFeatures"], feature]
+    (table / "_delta_log" / f"{2:020}.json").write_text(json.dumps({"protocol": protocol}) + "\n")
+    with pytest.raises(DeltaError, match=feature) as caught:
+        pv.delta.read(table)
+    assert caught.value.reason == "unsupported-feature"
+    assert pv.delta.read_table(table, version=1).num_rows == 1
