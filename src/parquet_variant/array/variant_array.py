@@ -223,9 +223,41 @@ class VariantArray:
         return self.arrow_field.__arrow_c_schema__()
 
     def __arrow_c_array__(self, requested_schema: Any = None) -> tuple[Any, Any]:
-        # The storage's own array capsule, and the schema capsule that names the extension.
-        _, array = self._storage.__arrow_c_array__()
-        return self.__arrow_c_schema__(), array
+        from parquet_variant.array.capsules import array_capsules
+
+        return array_capsules(self._storage, requested_schema)
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        from parquet_variant.array.capsules import stream_capsule
+
+        return stream_capsule([self._storage], self._storage.type, requested_schema)
+
+    @classmethod
+    def from_arrow(cls, obj: Any, column: str | None = None) -> VariantArray:
+        """The Variant column that an object of any Arrow library holds.
+
+        Parameters
+        ----------
+        obj
+            Anything with ``__arrow_c_array__`` or ``__arrow_c_stream__``: an array, a series, a stream of chunks, a
+            table. The storage may have any form that the constructor takes.
+        column
+            The column, if the object is a table. None: the object is the column, or a table with one Variant column.
+
+        Raises
+        ------
+        SchemaError
+            If it holds no Arrow data (``not-arrow``), no such column or not one Variant column (``not-a-variant``).
+
+        Examples
+        --------
+        >>> array = VariantArray.from_pylist([{"a": 1}, None])
+        >>> VariantArray.from_arrow(pa.table({"id": [1, 2], "v": array.storage})).equals(array)
+        True
+        """
+        from parquet_variant.array.capsules import import_variant
+
+        return cls.concat(cls(storage) for storage in import_variant(obj, column))
 
 
 def _unified(storages: list[pa.StructArray]) -> list[pa.StructArray]:

@@ -1,0 +1,353 @@
+"""Variant columns in and out through Arrow's PyCapsule interface.
+
+Owns the capsules (schema, array, stream) with the canonical extension's name, `ChunkedVariantArray`, and finding the
+Variant column in what another library exports. Leaves the storage's many Arrow forms to `parts`.
+
+pyarrow's capsule of a chunked array has no field, so no metadata. `_export_stream` therefore puts its own function in
+the place of the stream's ``get_schema``; the chunks, null rows included, and their release stay pyarrow's.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from parquet_variant.array.variant_array import EXTENSION_METADATA, EXTENSION_NAME, VariantArray
+from parquet_variant.errors import SchemaError
+from parquet_variant.schema.layout import detect_layout
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["ChunkedVariantArray", "array_capsules", "import_variant", "stream_capsule", "variant_table"]
+
+_NAME_KEY = b"ARROW:extension:name"
+_EINVAL = 22
+
+
+class _Stream(ctypes.Structure):
+    """``struct ArrowArrayStream`` of Arrow's C stream interface."""
+
+    _fields_ = (
+        ("get_schema", ctypes.c_void_p),
+        ("get_next", ctypes.c_void_p),
+        ("get_last_error", ctypes.c_void_p),
+        ("release", ctypes.c_void_p),
+        ("private_data", ctypes.c_void_p),
+    )
+
+
+_GET_SCHEMA = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)
+# One function a storage type, for the life of the process: a stream may outlive everything that it was made from.
+_getters: dict[pa.DataType, Any] = {}
+
+
+def _field(storage: pa.DataType) -> pa.Field:
+    return pa.field("", storage, metadata=EXTENSION_METADATA)
+
+
+def _schema_getter(storage: pa.DataType) -> Any:
+    getter = _getters.get(storage)
+    if getter is None:
+        field = _field(storage)
+
+        def get_schema(_stream: int, out: int) -> int:
+            try:
+                field._export_to_c(out)
+            except Exception:
+                return _EINVAL
+            return 0
+
+        getter = _getters[storage] = _GET_SCHEMA(get_schema)
+    return getter
+
+
+def stream_capsule(storages: list[pa.StructArray], storage_type: pa.DataType, requested_schema: Any = None) -> Any:
+    """The capsule of a stream of Variant storages, its schema with the extension's name.
+
+    Parameters
+    ----------
+    storages
+        The chunks, all of the type.
+    storage_type
+        Their type.
+    requested_schema
+        A capsule of the schema that the consumer would like; followed as far as it asks for the same children in
+        another encoding.
+    """
+    if requested_schema is not None:
+        wanted = _requested(requested_schema)
+        storages = [_as_requested(storage, wanted) for storage in storages or [pa.array([], storage_type)]]
+        storage_type = storages[0].type
+    storages = [_without_offsets(storage) for storage in storages]
+    capsule = pa.chunked_array(storages, storage_type).__arrow_c_stream__()
+    pointer = ctypes.pythonapi.PyCapsule_GetPointer
+    pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+    stream = _Stream.from_address(pointer(capsule, b"arrow_array_stream"))
+    stream.get_schema = ctypes.cast(_schema_getter(storage_type), ctypes.c_void_p).value
+    return capsule
+
+
+def array_capsules(storage: pa.StructArray, requested_schema: Any = None) -> tuple[Any, Any]:
+    """The schema capsule, with the extension's name, and the array capsule of a storage."""
+    if requested_schema is not None:
+        storage = _as_requested(storage, _requested(requested_schema))
+    _, array = _without_offsets(storage).__arrow_c_array__()
+    return _field(storage.type).__arrow_c_schema__(), array
+
+
+def _without_offsets(array: pa.Array) -> pa.Array:
+    """The array with the offset of a slice moved into its children: arro3 0.9 panics on nested structs with one."""
+    if not pa.types.is_struct(array.type) or (array.offset == 0 and len(array.field(0)) == len(array)):
+        return array
+    children = [_without_offsets(array.field(index)) for index in range(array.type.num_fields)]
+    return pa.StructArray.from_arrays(children, fields=list(array.type), mask=array.is_null())
+
+
+def _requested(capsule: Any) -> pa.DataType:
+    return _plain_type(pa.Field._import_from_c_capsule(capsule).type)
+
+
+def _as_requested(storage: pa.StructArray, wanted: pa.DataType) -> pa.StructArray:
+    """The storage with the encodings of a requested type; as it is where that asks for something else."""
+    if not pa.types.is_struct(wanted) or {f.name for f in wanted} != {f.name for f in storage.type}:
+        return storage
+    columns, fields = [], []
+    for field in wanted:
+        column = storage.field(field.name)
+        if column.type != field.type:
+            try:
+                column = _recoded(column, field.type)
+            except pa.ArrowException:
+                return storage
+        columns.append(column)
+        fields.append(storage.type.field(field.name).with_type(column.type))
+    return pa.StructArray.from_arrays(columns, fields=fields, mask=storage.is_null())
+
+
+def _recoded(column: pa.Array, wanted: pa.DataType) -> pa.Array:
+    if pa.types.is_run_end_encoded(column.type):
+        column = pc.run_end_decode(column)
+    if pa.types.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    if pa.types.is_dictionary(wanted):
+        return column.cast(wanted.value_type).dictionary_encode().cast(wanted)
+    return column.cast(wanted)
+
+
+def variant_table(columns: Mapping[str, Any], *, plain: bool = False) -> pa.Table:
+    """A pyarrow table whose Variant columns carry the extension's name: what DuckDB, daft and Vortex take.
+
+    Parameters
+    ----------
+    columns
+        Columns by name: `VariantArray`, `ChunkedVariantArray`, or anything that pyarrow's tables take.
+    plain
+        Whether metadata is plain binary instead of dictionary-encoded, for libraries that have no dictionaries of
+        binary (daft).
+
+    Raises
+    ------
+    SchemaError
+        As `ChunkedVariantArray`.
+
+    Examples
+    --------
+    >>> table = variant_table({"id": [1], "v": VariantArray.from_pylist([{"a": 1}])})
+    >>> table.schema.field("v").metadata[b"ARROW:extension:name"]
+    b'arrow.parquet.variant'
+    """
+    arrays, fields = [], []
+    for name, column in columns.items():
+        if isinstance(column, VariantArray):
+            column = ChunkedVariantArray([column])
+        if isinstance(column, ChunkedVariantArray):
+            storages = [chunk.storage for chunk in column.chunks]
+            if plain:
+                storages = [_plain_metadata(storage) for storage in storages]
+            arrays.append(pa.chunked_array(storages))
+            fields.append(_field(storages[0].type).with_name(name))
+        else:
+            array = column if isinstance(column, (pa.Array, pa.ChunkedArray)) else pa.array(column)
+            arrays.append(array)
+            fields.append(pa.field(name, array.type))
+    return pa.table(arrays, schema=pa.schema(fields))
+
+
+def _plain_metadata(storage: pa.StructArray) -> pa.StructArray:
+    fields = [field.with_type(pa.binary()) if field.name == "metadata" else field for field in storage.type]
+    return _as_requested(storage, pa.struct(fields))
+
+
+# -- in
+
+
+def import_variant(obj: Any, column: str | None = None) -> list[pa.StructArray]:
+    """The storages, one a chunk, of the Variant column that an object of any library holds.
+
+    Parameters
+    ----------
+    obj
+        A pyarrow array, chunked array, table or record batch, or anything with ``__arrow_c_array__`` or
+        ``__arrow_c_stream__``.
+    column
+        The column, if the object is a table. None: the object is the column, or a table with one Variant column.
+
+    Raises
+    ------
+    SchemaError
+        If it holds no Arrow data (``not-arrow``), no such column or no single Variant (``not-a-variant``).
+    """
+    chunks, kind = _chunks_of(obj)
+    if column is None and _is_storage(kind):
+        return [_storage_of(chunk) for chunk in chunks] or [pa.array([], _plain_type(kind))]
+    index = _column_index(kind, column)
+    return [_storage_of(_child(chunk, index)) for chunk in chunks] or [
+        pa.array([], _plain_type(kind.field(index).type))
+    ]
+
+
+def _chunks_of(obj: Any) -> tuple[list[pa.Array], pa.DataType]:
+    if isinstance(obj, pa.Array):
+        return [obj], obj.type
+    if isinstance(obj, (pa.Table, pa.RecordBatch)):
+        batches = obj.to_batches() if isinstance(obj, pa.Table) else [obj]
+        return [batch.to_struct_array() for batch in batches], pa.struct(list(obj.schema))
+    if not isinstance(obj, pa.ChunkedArray):
+        if hasattr(obj, "__arrow_c_array__"):
+            array = pa.array(obj)
+            return [array], array.type
+        if not hasattr(obj, "__arrow_c_stream__"):
+            raise SchemaError(
+                f"{type(obj).__name__} has neither __arrow_c_array__ nor __arrow_c_stream__: to make Variants of "
+                "Python objects use VariantArray.from_pylist",
+                reason="not-arrow",
+            )
+        obj = pa.chunked_array(obj)
+    return list(obj.chunks), obj.type
+
+
+def _plain_type(kind: pa.DataType) -> pa.DataType:
+    return kind.storage_type if isinstance(kind, pa.BaseExtensionType) else kind
+
+
+def _storage_of(chunk: pa.Array) -> pa.StructArray:
+    # A process may have registered an extension type of this name.
+    return chunk.storage if isinstance(chunk.type, pa.BaseExtensionType) else chunk
+
+
+def _is_storage(kind: pa.DataType) -> bool:
+    kind = _plain_type(kind)
+    if not pa.types.is_struct(kind):
+        return False
+    try:
+        detect_layout(kind)
+    except SchemaError:
+        return False
+    return True
+
+
+def _is_named(field: pa.Field) -> bool:
+    name = (field.metadata or {}).get(_NAME_KEY, b"").decode()
+    return EXTENSION_NAME in (name, getattr(field.type, "extension_name", None))
+
+
+def _column_index(kind: pa.DataType, column: str | None) -> int:
+    fields = list(kind) if pa.types.is_struct(kind) else []
+    if column is not None:
+        found = [number for number, field in enumerate(fields) if field.name == column]
+    else:
+        found = [number for number, field in enumerate(fields) if _is_named(field)]
+        found = found or [number for number, field in enumerate(fields) if _is_storage(field.type)]
+    if len(found) != 1:
+        what = f"no single column {column!r}" if column is not None else "not one Variant column"
+        raise SchemaError(
+            f"there is {what} in {str(kind)[:200]}: name one with column=, or make Variants with cast_to_variant",
+            reason="not-a-variant",
+        )
+    return found[0]
+
+
+def _child(chunk: pa.StructArray, index: int) -> pa.Array:
+    """A child, null where the struct is."""
+    child = chunk.field(index)
+    return child if chunk.null_count == 0 else child.take(pa.array(range(len(chunk)), mask=_mask(chunk)))
+
+
+def _mask(chunk: pa.StructArray) -> Any:
+    return chunk.is_null().to_numpy(zero_copy_only=False)
+
+
+# -- chunks
+
+
+class ChunkedVariantArray:
+    """Chunks of one Variant column, for libraries that take a stream.
+
+    Parameters
+    ----------
+    chunks
+        The arrays, all with the same storage type.
+
+    Raises
+    ------
+    SchemaError
+        If their storage types differ (``different-storage``), or there are none.
+
+    Examples
+    --------
+    >>> parts = [VariantArray.from_pylist([1, None]), VariantArray.from_pylist(["x"])]
+    >>> chunked = ChunkedVariantArray(parts)
+    >>> len(chunked), chunked.null_count, VariantArray.from_arrow(chunked).to_pylist()
+    (3, 1, [1, None, 'x'])
+    """
+
+    __slots__ = ("chunks",)
+
+    chunks: tuple[VariantArray, ...]
+    """The arrays."""
+
+    def __init__(self, chunks: Iterable[VariantArray]) -> None:
+        self.chunks = tuple(chunks)
+        kinds = {chunk.storage.type for chunk in self.chunks}
+        if len(kinds) != 1:
+            raise SchemaError(
+                f"chunks of a column have one storage type, not {len(kinds)}: unshred or shred them alike first",
+                reason="different-storage",
+            )
+
+    @classmethod
+    def from_arrow(cls, obj: Any, column: str | None = None) -> ChunkedVariantArray:
+        """The chunks of a stream, without copying them together; see `VariantArray.from_arrow`."""
+        return cls(VariantArray(storage) for storage in import_variant(obj, column))
+
+    def __len__(self) -> int:
+        return sum(map(len, self.chunks))
+
+    def __iter__(self) -> Iterator[Any]:
+        for chunk in self.chunks:
+            yield from chunk
+
+    @property
+    def null_count(self) -> int:
+        """Number of SQL NULL rows."""
+        return sum(chunk.null_count for chunk in self.chunks)
+
+    def map(self, operation: Callable[[VariantArray], VariantArray]) -> ChunkedVariantArray:
+        """The chunks after an operation on each."""
+        return ChunkedVariantArray(map(operation, self.chunks))
+
+    def combine(self) -> VariantArray:
+        """One array of all rows."""
+        return VariantArray.concat(self.chunks)
+
+    def __arrow_c_schema__(self) -> Any:
+        return self.chunks[0].__arrow_c_schema__()
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        storages = [chunk.storage for chunk in self.chunks]
+        return stream_capsule(storages, storages[0].type, requested_schema)
