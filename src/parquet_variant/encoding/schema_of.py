@@ -15,11 +15,24 @@ from functools import reduce
 
 from parquet_variant.encoding.scalars import MAX_DIGITS, read_scalar
 from parquet_variant.encoding.variant import Variant
+from parquet_variant.errors import VariantError
 from parquet_variant.types import DECIMAL_TYPES, TYPES, VariantType
 
-__all__ = ["VOID", "SparkType", "decimal_type", "merge_all", "merged", "object_type", "scalar_type", "schema_of"]
+__all__ = [
+    "MAX_DEPTH",
+    "VOID",
+    "SparkType",
+    "decimal_type",
+    "merge_all",
+    "merged",
+    "object_type",
+    "scalar_type",
+    "schema_of",
+]
 
 _PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+# A type is nested like its value, but compared and written by recursion.
+MAX_DEPTH = 200
 # A BIGINT among decimals counts as this many digits.
 _BIGINT_DIGITS = 20
 _OURS = {
@@ -105,6 +118,8 @@ def schema_of(variant: Variant) -> SparkType:
     ------
     MalformedVariantError
         If the bytes are malformed.
+    VariantError
+        With reason ``depth`` for a value deeper than 200.
 
     Examples
     --------
@@ -121,6 +136,8 @@ def schema_of(variant: Variant) -> SparkType:
             if kind in (VariantType.OBJECT, VariantType.ARRAY):
                 children = current.items() if kind == VariantType.OBJECT else [("", element) for element in current]
                 pending.append((current, children[::-1], {}))
+                if len(pending) > MAX_DEPTH:
+                    raise VariantError(f"the value is nested deeper than {MAX_DEPTH}", reason="depth")
                 done = None
             elif kind in DECIMAL_TYPES:
                 done = decimal_type(*read_scalar(current._data, current._start, current._stop).raw)

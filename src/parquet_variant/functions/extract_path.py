@@ -143,9 +143,8 @@ def _needed(group: pa.StructType, segments: tuple[Segment, ...], prefix: tuple[s
         return value + ([] if typed is None else _leaves(typed, (*prefix, "typed_value")))
     segment, rest = segments[0], segments[1:]
     if typed is not None and pa.types.is_struct(typed) and isinstance(segment, str):
-        if typed.get_field_index(segment) >= 0:
-            return _needed(typed.field(segment).type, rest, (*prefix, "typed_value", segment))
-        return value
+        child = next((field.type for field in typed if field.name == segment), None)
+        return value if child is None else _needed(child, rest, (*prefix, "typed_value", segment))
     if typed is not None and is_list(typed) and isinstance(segment, (int, Wildcard)):
         return _needed(typed.value_type, rest, (*prefix, "typed_value", typed.value_field.name))
     return value

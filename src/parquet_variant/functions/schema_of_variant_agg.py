@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from parquet_variant.encoding.schema_of import (
+    MAX_DEPTH,
     VOID,
     SparkType,
     decimal_type,
@@ -30,8 +31,6 @@ from parquet_variant.types import TYPE_OF_ID, PrimitiveId
 __all__ = ["schema_of_variant_agg"]
 
 _DECIMALS = (PrimitiveId.DECIMAL4, PrimitiveId.DECIMAL8, PrimitiveId.DECIMAL16)
-# Deeper than this, values are refused: a type is a nested thing, unlike a value.
-_MAX_DEPTH = 200
 
 
 def schema_of_variant_agg(array: Any) -> str:
@@ -64,8 +63,8 @@ def schema_of_variant_agg(array: Any) -> str:
 
 
 def _of_located(located: Located, depth: int) -> SparkType:
-    if depth > _MAX_DEPTH:
-        raise VariantError(f"values are nested deeper than {_MAX_DEPTH}", reason="depth")
+    if depth > MAX_DEPTH:
+        raise VariantError(f"values are nested deeper than {MAX_DEPTH}", reason="depth")
     cells = located.cells()
     found = merge_all(_scalars(cells))
     if (cells.kinds == ARRAY).any():

@@ -192,7 +192,7 @@ def field_of(struct: pa.StructArray, name: str) -> pa.Array | None:
     """
     if not pa.types.is_struct(struct.type):
         raise SchemaError(f"expected a group, found {struct.type}", reason="not-a-group")
-    index = struct.type.get_field_index(name)
+    index = next((index for index, field in enumerate(struct.type) if field.name == name), -1)
     return None if index < 0 else struct.field(index)
 
 

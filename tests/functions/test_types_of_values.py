@@ -1,0 +1,100 @@
+"""`variant_type`, `is_variant_null`, `schema_of_variant` and its aggregate, whatever the layout."""
+
+from __future__ import annotations
+
+import contextlib
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import parquet_variant as pv
+from parquet_variant import testing
+from parquet_variant.encoding.metadata import EMPTY_METADATA
+from parquet_variant.encoding.scalars import encode_scalar
+from parquet_variant.encoding.schema_of import merge_all, schema_of
+from parquet_variant.types import VariantType
+
+columns = st.lists(st.none() | testing.variants(max_leaves=8), min_size=1, max_size=6)
+
+
+@given(st.data(), columns)
+def test_types_are_those_of_the_values(data: st.DataObject, column: list[pv.Variant | None]) -> None:
+    array = pv.VariantArray.from_variants(column)
+    shredded = pv.shred_variant(array, data.draw(testing.shredding_schemas()))
+    assert pv.variant_type(array).to_pylist() == [value and str(value.type) for value in array]
+    assert pv.variant_type(shredded).to_pylist() == [value and str(value.type) for value in shredded]
+
+
+@given(st.data(), columns, st.sampled_from(["$", "$.a", "$.a.b", "$[0]", "$.a[1]"]))
+def test_variantnull_is_told_from_null_and_missing(
+    data: st.DataObject, column: list[pv.Variant | None], path: str
+) -> None:
+    array = pv.VariantArray.from_variants(column)
+    shredded = pv.shred_variant(array, data.draw(testing.shredding_schemas()))
+    found = [value is not None and value.get(path) is not None and value.get(path).type == "null" for value in column]
+    assert pv.is_variant_null(array, path).to_pylist() == found
+    assert pv.is_variant_null(shredded, path).to_pylist() == found
+
+
+@given(columns)
+def test_the_type_of_a_column_is_the_merge_of_its_rows(column: list[pv.Variant | None]) -> None:
+    array = pv.VariantArray.from_variants(column)
+    merged = merge_all(schema_of(value) for value in column if value is not None)
+    assert pv.schema_of_variant_agg(array) == str(merged)
+    assert pv.schema_of_variant(array).to_pylist() == [value and str(schema_of(value)) for value in column]
+
+
+@given(st.permutations([1, 2.5, None, "x", [1], [2.5], {"a": 1}, {"a": "y", "b": []}, True]))
+def test_merging_does_not_depend_on_the_order(values: list[object]) -> None:
+    whole = pv.VariantArray.from_pylist([values])
+    assert pv.schema_of_variant(whole).to_pylist() == ["ARRAY<VARIANT>"]
+    for kind in (list, dict):
+        part = [value for value in values if isinstance(value, kind)]
+        expected = {list: "ARRAY<ARRAY<DOUBLE>>", dict: "ARRAY<OBJECT<a: VARIANT, b: ARRAY<VOID>>>"}[kind]
+        assert pv.schema_of_variant(pv.Variant.from_python(part)) == expected
+
+
+@pytest.mark.parametrize(
+    ("kind", "raw", "text"),
+    [
+        (VariantType.TIME, 0, "TIME"),
+        (VariantType.UUID, bytes(16), "UUID"),
+        (VariantType.TIMESTAMP_NANOS, 0, "TIMESTAMP_NANOS"),
+        (VariantType.TIMESTAMP_NTZ_NANOS, 0, "TIMESTAMP_NTZ_NANOS"),
+    ],
+)
+def test_types_that_spark_lacks_have_names(kind: VariantType, raw: object, text: str) -> None:
+    variant = pv.Variant(EMPTY_METADATA, encode_scalar(kind, raw))
+    array = pv.VariantArray.from_variants([variant, variant])
+    assert (pv.schema_of_variant(variant), pv.schema_of_variant_agg(array)) == (text, text)
+    assert pv.variant_type(array).to_pylist() == [str(kind)] * 2
+
+
+def test_a_value_too_deep_for_a_schema_is_refused() -> None:
+    deep: object = 1
+    for _ in range(400):
+        deep = [deep]
+    array = pv.VariantArray.from_pylist([deep])
+    assert pv.variant_type(array).to_pylist() == ["array"]
+    for function in (pv.schema_of_variant, pv.schema_of_variant_agg):
+        with pytest.raises(pv.VariantError) as caught:
+            function(array)
+        assert caught.value.reason == "depth"
+
+
+@given(st.lists(testing.mutated_variants(), min_size=1, max_size=4))
+def test_malformed_bytes_never_crash(broken: list[object]) -> None:
+    parts = [one if isinstance(one, pv.Variant) else pv.Variant(*one) for one in broken]  # type: ignore[misc]
+    array = pv.VariantArray.from_variants(parts)
+    for function in (pv.variant_type, pv.is_variant_null, pv.schema_of_variant, pv.schema_of_variant_agg):
+        with contextlib.suppress(pv.VariantError):
+            function(array)
+
+
+def test_storages_of_any_form_are_taken() -> None:
+    storage = pv.VariantArray.from_pylist([1, None]).storage
+    assert pv.variant_type(pa.chunked_array([storage])).to_pylist() == ["int8", None]
+    with pytest.raises(pv.VariantError):
+        pv.variant_type([1])
