@@ -1,0 +1,1 @@
+"""Side-by-side measurements against peers: `python -m benchmarks.run [NAME …]`, or `make bench ONLY=NAME`."""

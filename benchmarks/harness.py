@@ -1,0 +1,117 @@
+"""How a comparison is run: interleaved rounds, medians, ratios, and results that are checked before time counts.
+
+Owns `Work` and `measure`. Leaves what is compared to the modules in `works`. Absolute times mean little on a shared
+machine; the ratio of two contenders in one round, side by side, does.
+"""
+
+from __future__ import annotations
+
+import gc
+import statistics
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+OURS = "parquet-variant"
+
+
+@dataclass(frozen=True)
+class Work:
+    """One comparison.
+
+    Parameters
+    ----------
+    name
+        What is done, and on what.
+    contenders
+        By name, what each does; `OURS` is one of them. A contender returns something that `check` understands.
+    goals
+        Wanted speed as a multiple of a contender's (2.0: twice as fast); 0.8 allows 1.25 times the time.
+    check
+        Given the results of our run and of another's, raises if they are not equal.
+    size
+        Bytes of input, for the throughput column.
+    note
+        What a reader must know to judge the numbers.
+    """
+
+    name: str
+    contenders: Mapping[str, Callable[[], Any]]
+    goals: Mapping[str, float] = field(default_factory=dict)
+    check: Callable[[Any, Any], None] | None = None
+    size: int = 0
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Row:
+    """What came out for one contender: seconds, and our speed as a multiple of its speed."""
+
+    contender: str
+    median: float
+    low: float
+    high: float
+    ratio: float
+    ratio_low: float
+    ratio_high: float
+    goal: float | None
+    size: int
+
+    @property
+    def verdict(self) -> str:
+        return "" if self.goal is None else "met" if self.ratio >= self.goal else "missed"
+
+
+def measure(work: Work, rounds: int = 5) -> list[Row]:
+    """Run every contender once to warm up and check, then `rounds` times in turn."""
+    results = {name: run() for name, run in work.contenders.items()}
+    if work.check:
+        for name, result in results.items():
+            if name != OURS:
+                work.check(results[OURS], result)
+    del results
+    times: dict[str, list[float]] = {name: [] for name in work.contenders}
+    for turn in range(rounds):
+        names = list(work.contenders)
+        for name in names[turn % len(names) :] + names[: turn % len(names)]:
+            gc.collect()
+            begun = time.perf_counter()
+            work.contenders[name]()
+            times[name].append(time.perf_counter() - begun)
+    rows = []
+    for name, spent in times.items():
+        ratios = [theirs / ours for theirs, ours in zip(spent, times[OURS], strict=True)]
+        rows.append(
+            Row(
+                name,
+                statistics.median(spent),
+                min(spent),
+                max(spent),
+                statistics.median(spent) / statistics.median(times[OURS]),
+                min(ratios),
+                max(ratios),
+                work.goals.get(name),
+                work.size,
+            )
+        )
+    return rows
+
+
+def as_markdown(work: Work, rows: list[Row]) -> str:
+    """One table."""
+    lines = [
+        f"### {work.name}",
+        "",
+        "| contender | median s (min–max) | MB/s | our speed ÷ its speed (min–max) | goal | |",
+        "|---|---|---|---|---|---|",
+    ]
+    for row in rows:
+        rate = f"{row.size / row.median / 1e6:.0f}" if row.size else ""
+        ratio = "" if row.contender == OURS else f"{row.ratio:.2f} ({row.ratio_low:.2f}–{row.ratio_high:.2f})"
+        goal = "" if row.goal is None else f"≥ {row.goal:g}"
+        lines.append(
+            f"| {row.contender} | {row.median:.3f} ({row.low:.3f}–{row.high:.3f}) | {rate} | {ratio} | {goal} "
+            f"| {row.verdict} |"
+        )
+    return "\n".join([*lines, *(["", work.note] if work.note else []), ""])

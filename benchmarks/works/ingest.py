@@ -1,0 +1,99 @@
+"""NDJSON files to shredded Parquet: through Spark on two cores, and in process on two threads."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import parquet_variant as pv
+from benchmarks.data import DataSet, data_sets, scratch
+from benchmarks.files import schema_of
+from benchmarks.harness import OURS, Work
+from benchmarks.peers import duckdb, spark
+
+
+def works() -> Iterator[Work]:
+    for data in data_sets():
+        yield Work(
+            f"ingest: NDJSON → shredded Parquet in process, 2 threads, schema given, {data.name}",
+            {OURS: partial(_local, data, schema_of(data)), "DuckDB, same schema": partial(_duckdb, data, True)},
+            {"DuckDB, same schema": 3},
+            _same_rows,
+            data.size,
+        )
+        yield Work(
+            f"ingest: NDJSON → shredded Parquet in process, 2 threads, schema inferred, {data.name}",
+            {OURS: partial(_local, data, None), "DuckDB, automatic": partial(_duckdb, data, False)},
+            {"DuckDB, automatic": 8},
+            _same_rows,
+            data.size,
+        )
+        yield Work(
+            f"ingest: NDJSON → shredded Parquet through Spark, local[2], schema inferred, {data.name}",
+            {OURS: partial(_spark_ours, data), "Spark, native": partial(_spark_native, data)},
+            {"Spark, native": 5},
+            _same_rows,
+            data.size,
+        )
+
+
+def _same_rows(ours: int, theirs: int) -> None:
+    assert ours == theirs, (ours, theirs)
+
+
+def _fresh(name: str) -> Path:
+    path = scratch() / "out" / name
+    shutil.rmtree(path, ignore_errors=True)
+    path.unlink(missing_ok=True) if path.is_file() else None
+    path.parent.mkdir(parents=True, exist_ok=True)
+    return path
+
+
+def _local(data: DataSet, schema: Any) -> int:
+    return int(pv.parquet.ingest([str(data.file)], str(_fresh("local")), schema=schema, threads=2).rows)
+
+
+def _spark_ours(data: DataSet) -> int:
+    return int(pv.spark.ingest(spark(), [str(data.file)], str(_fresh("spark-ours"))).rows)
+
+
+def _spark_native(data: DataSet) -> int:
+    out = str(_fresh("spark-native"))
+    spark().read.text(str(data.file)).selectExpr("parse_json(value) AS v").write.parquet(out)
+    return len(data.lines)
+
+
+def _duckdb(data: DataSet, same_schema: bool) -> int:
+    out = _fresh("duckdb.parquet")
+    out.unlink(missing_ok=True)
+    connection = duckdb(2)
+    connection.execute(f"SET variant_minimum_shredding_size = {-1 if same_schema else 0}")
+    shredding = f", SHREDDING {{v: '{duckdb_type(schema_of(data))}'}}" if same_schema else ""
+    source = f"read_csv('{data.file}', columns={{'j': 'VARCHAR'}}, delim='\\x01', quote='', escape='', header=false, "
+    source += "max_line_size=20000000, auto_detect=false)"
+    connection.execute(
+        f"COPY (SELECT j::JSON::VARIANT AS v FROM {source}) TO '{out}' (FORMAT parquet, COMPRESSION zstd{shredding})"
+    )
+    return int(connection.execute(f"SELECT count(*) FROM read_parquet('{out}')").fetchall()[0][0])
+
+
+def duckdb_type(schema: pv.ShreddingSchema) -> str:
+    """The schema as DuckDB writes types; an untyped node is VARIANT."""
+    if schema.kind == "object":
+        fields = ", ".join(f'"{_quoted(name)}" {duckdb_type(child)}' for name, child in schema.fields)
+        return f"STRUCT({fields})"
+    if schema.kind == "array":
+        assert schema.element is not None
+        return f"{duckdb_type(schema.element)}[]"
+    if schema.kind == "variant":
+        return "VARIANT"
+    names: dict[str, str] = {"string": "VARCHAR", "bigint": "BIGINT", "boolean": "BOOLEAN", "double": "DOUBLE"}
+    ddl = schema.to_ddl()
+    return names.get(ddl, ddl.upper())
+
+
+def _quoted(name: str) -> str:
+    return name.replace('"', '""').replace("'", "''")

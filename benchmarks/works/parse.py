@@ -1,0 +1,63 @@
+"""JSON strings to Variants, one thread."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+import pyarrow as pa
+
+import parquet_variant as pv
+from benchmarks.data import DataSet, data_sets
+from benchmarks.harness import OURS, Work
+from benchmarks.peers import duckdb, spark
+
+
+def works() -> Iterator[Work]:
+    for data in data_sets():
+        lines = data.lines
+        yield Work(
+            f"parse: JSON strings → Variant, 1 thread, {data.name}",
+            {
+                OURS: partial(pv.parse_json, lines, dictionary="batch"),
+                "DuckDB ::JSON::VARIANT": _duckdb(data),
+                "Spark parse_json": _spark(data),
+            },
+            {"DuckDB ::JSON::VARIANT": 3, "Spark parse_json": 3},
+            _same_rows,
+            data.size,
+        )
+
+
+def _same_rows(ours: Any, theirs: Any) -> None:
+    count = theirs if isinstance(theirs, int) else len(theirs)
+    assert len(ours) == count, (len(ours), count)
+
+
+def _duckdb(data: DataSet) -> Any:
+    connection = duckdb(1)
+    connection.register("lines", pa.table({"j": data.lines}))
+    connection.execute(f"CREATE OR REPLACE TABLE text_{data.name} AS SELECT j FROM lines")
+
+    def run() -> int:
+        connection.execute(f"CREATE OR REPLACE TEMP TABLE parsed AS SELECT j::JSON::VARIANT AS v FROM text_{data.name}")
+        return int(connection.execute("SELECT count(v) FROM parsed").fetchall()[0][0])
+
+    return run
+
+
+def _spark(data: DataSet) -> Any:
+    from pyspark.sql import functions as f
+
+    frame = spark().read.text(str(data.file)).repartition(1).cache()
+    count = frame.count()
+
+    def run() -> int:
+        parsed = frame.select(f.parse_json("value").alias("v"))
+        # An aggregate over the value itself, so that nothing is optimised away, and little is added.
+        rows = parsed.select(f.sum(f.when(f.col("v").isNotNull(), 1)).alias("n"), f.max(f.expr("is_variant_null(v)")))
+        assert rows.collect()[0].n == count
+        return int(count)
+
+    return run

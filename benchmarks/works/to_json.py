@@ -1,0 +1,42 @@
+"""Whole rows of a shredded file as JSON, one thread."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+import parquet_variant as pv
+from benchmarks.data import data_sets
+from benchmarks.files import our_file
+from benchmarks.harness import OURS, Work
+from benchmarks.peers import duckdb, spark
+
+
+def works() -> Iterator[Work]:
+    for data in data_sets():
+        path = our_file(data)
+
+        def ours(path: str = path) -> int:
+            return _size(pv.to_json(pv.parquet.read(path)))
+
+        def by_duckdb(path: str = path) -> int:
+            sql = f"SELECT sum(strlen(v::JSON::VARCHAR)) FROM read_parquet('{path}')"
+            return int(duckdb(1).execute(sql).fetchall()[0][0])
+
+        def by_spark(path: str = path) -> int:
+            frame = spark().read.parquet(path).coalesce(1)
+            return int(frame.selectExpr("sum(length(to_json(v))) AS n").collect()[0].n)
+
+        yield Work(
+            f"to_json: whole rows of a shredded file → JSON, 1 thread, {data.name}",
+            {OURS: ours, "DuckDB": by_duckdb, "Spark to_json": by_spark},
+            {"DuckDB": 3, "Spark to_json": 3},
+            size=data.size,
+            note="Spellings of numbers differ between engines, so the total length is not compared.",
+        )
+
+
+def _size(text: pa.Array) -> int:
+    return int(pc.sum(pc.binary_length(text)).as_py())
