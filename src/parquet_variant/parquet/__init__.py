@@ -13,6 +13,7 @@ from parquet_variant.parquet.ingest import ingest as ingest
 from parquet_variant.parquet.ingest_result import IngestResult as IngestResult
 from parquet_variant.parquet.inspect import inspect as inspect
 from parquet_variant.parquet.predicate_text import parse_predicate as parse_predicate
+from parquet_variant.parquet.profile import profile as profile
 from parquet_variant.parquet.read import read as read
 from parquet_variant.parquet.read_table import read_table as read_table
 from parquet_variant.parquet.rewrite import rewrite as rewrite
@@ -34,6 +35,7 @@ __all__ = [
     "ingest",
     "inspect",
     "parse_predicate",
+    "profile",
     "read",
     "read_table",
     "rewrite",

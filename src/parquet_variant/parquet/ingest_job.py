@@ -32,8 +32,9 @@ from parquet_variant.parquet.sources import Format, Split, expand_sources, plan_
 from parquet_variant.parquet.staging import BAD_RECORDS, Mode, Staging, open_staging
 from parquet_variant.schema.shredding_schema import ShreddingSchema
 from parquet_variant.shredding.infer import InferenceResult, infer
+from parquet_variant.shredding.profile import Profile
 
-__all__ = ["Engine", "Progress", "Sources", "run_infer", "run_ingest"]
+__all__ = ["Engine", "Progress", "Sources", "run_ingest", "run_profile"]
 
 Sources: TypeAlias = "str | os.PathLike[str] | Iterable[str | os.PathLike[str]]"
 # Called with the name of the step, the tasks done and the tasks in all.
@@ -95,7 +96,7 @@ def run_ingest(
     tasks = _plan(engine, files, split_bytes, input_format)
     inference = None
     if schema is None:
-        inference = _infer(engine, tasks, options, policy)
+        inference = infer(_profile_tasks(engine, tasks, options), policy)
         schema = inference.schema
     try:
         written = engine.run("write", partial(_write, schema, options, staging), tasks)
@@ -110,24 +111,23 @@ def run_ingest(
     return _result(staging, committed, written, schema, inference)
 
 
-def run_infer(
+def run_profile(
     engine: Engine,
     sources: Sources,
     *,
-    policy: Any = None,
     sample: float = 1.0,
     on_error: OnError = "fail",
     input_format: Format = "auto",
     split_bytes: int | None = None,
     parse: Mapping[str, Any] | None = None,
-) -> InferenceResult:
-    """Choose what to shred of JSON files, as `run_ingest` would (see `parquet.infer`)."""
+) -> Profile:
+    """Profile JSON files, as `run_ingest` would (see `parquet.profile`)."""
     options = _options("v", on_error, input_format, sample, parse, None)
     files = expand_sources(sources)
-    inference = _infer(engine, _plan(engine, files, split_bytes, input_format), options, policy)
-    if not inference.rows:
+    profile = _profile_tasks(engine, _plan(engine, files, split_bytes, input_format), options)
+    if not profile.rows:
         raise _no_value(files)
-    return inference
+    return profile
 
 
 def _options(
@@ -149,8 +149,8 @@ def _options(
     return IngestOptions(column, on_error, input_format, sample=sample, parse=parse or {}, write=write or {})
 
 
-def _infer(engine: Engine, tasks: list[list[Split]], options: IngestOptions, policy: Any) -> InferenceResult:
-    return infer(engine.reduce("infer the schema", partial(_profile, options), tasks, _merge).profile, policy)
+def _profile_tasks(engine: Engine, tasks: list[list[Split]], options: IngestOptions) -> Profile:
+    return engine.reduce("infer the schema", partial(_profile, options), tasks, _merge).profile
 
 
 def _no_value(files: list[str]) -> VariantFileError:
