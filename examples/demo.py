@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 
 import parquet_variant as pv
+from parquet_variant.shredding.explain import explain
 
 ROOT = Path(__file__).resolve().parent.parent
 SOURCE = ROOT / "examples" / "usgs_earthquakes.ndjson"
@@ -33,7 +34,7 @@ def main() -> None:
     print(f"{result.bytes_read:,} bytes of JSON -> {result.bytes_written:,} bytes of Parquet")
 
     say("What was shredded, and why")
-    show_decisions(result)
+    print(explain(result.inference))
 
     say("What the files say: how much of each path is typed")
     show_files()
@@ -69,14 +70,6 @@ def show_progress(step: str, done: int, total: int) -> None:
     """Print which job begins."""
     if done == 0:
         print(f"  {step}: {total} task{'' if total == 1 else 's'}", flush=True)
-
-
-def show_decisions(result: pv.parquet.IngestResult) -> None:
-    """Print the choice for every path, and its reason."""
-    print(f"{'path':<40} {'type':<14} {'in rows':>8}  why")
-    for decision in result.inference.decisions:
-        kind = decision.type or "(not shredded)"
-        print(f"{dotted(decision.path):<40} {kind:<14} {decision.row_share:>8.1%}  {decision.reason}")
 
 
 def show_files() -> None:

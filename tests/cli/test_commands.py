@@ -65,17 +65,60 @@ def test_ingest_takes_what_infer_prints(variant: Run, tmp_path: Path, usgs_sampl
     assert done.json["schema"] == ddl.strip()
 
 
-def test_infer_says_why(variant: Run, tmp_path: Path) -> None:
-    source = tmp_path / "a.json"
-    source.write_text("".join(f'{{"id": {n}, "rare{n}": {n}}}\n' for n in range(500)))
-    done = variant("infer", source, "--explain")
+@pytest.fixture
+def rare_paths(tmp_path: Path) -> Path:
+    source, rare = tmp_path / "rare.json", ', "rare": 7'
+    source.write_text("".join(f'{{"id": {n}{rare if n % 25 == 0 else ""}}}\n' for n in range(500)))
+    return source
+
+
+def test_infer_says_why(variant: Run, rare_paths: Path) -> None:
+    done = variant("infer", rare_paths, "--explain")
     assert done.code == 0
-    assert "$['id']" in done.out
-    explained = variant("infer", source, "--explain", "--json").json
-    assert (explained["schema"], explained["rows"], explained["policy"]) == ("id bigint", 500, "auto")
-    decisions = {decision["path"]: decision for decision in explained["decisions"]}
+    assert "├─ id  bigint  100.0% of rows" in done.out
+    explained = variant("infer", rare_paths, "--explain", "--json").json
+    assert (explained["ddl"], explained["rows"], explained["policy"]) == ("id bigint", 500, "auto")
+    decisions = {decision["path"]: decision for decision in explained["paths"]}
     assert decisions["$['id']"]["type"] == "bigint"
-    assert any(decision["type"] is None and decision["reason"] for decision in explained["decisions"])
+    assert any(decision["type"] is None and decision["reason"] for decision in explained["paths"])
+
+
+def test_infer_policies_are_steered(variant: Run, tmp_path: Path, rare_paths: Path) -> None:
+    def ddl(*words: object) -> str:
+        done = variant("infer", rare_paths, "--ddl", *words)
+        assert done.code == 0, done.err
+        return str(done.out.strip())
+
+    assert ddl("--policy", "spark") == "id bigint"
+    assert ddl("--policy", "hints", "--set", 'types={"$.id": "double"}', "--set", "max_columns=0") == "id double"
+    queries = tmp_path / "log.sql"
+    queries.write_text("SELECT variant_get(v, '$.rare', 'int') FROM t;\n")
+    assert ddl("--policy", "workload", "--queries", queries, "--set", "max_columns=1") == "rare bigint"
+    done = variant("infer", rare_paths, "--set", "min_row_share=0.01", "--set", "maps.keys=100", "--diff")
+    assert done.out == "+ $['rare']: bigint, 4.0% of rows (all bigint)\n"
+    assert variant("infer", rare_paths, "--diff").out == "no difference\n"
+    done = variant("infer", rare_paths, "--against", "id string, gone date")
+    assert "shifted  $['id']: string -> bigint" in done.out
+    assert "dead  $['gone']" in done.out
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        (["--set", "nope=1"], "the policy auto has no constant 'nope': use min_row_share"),
+        (["--set", "max_columns=many"], "max_columns is 'many': give a number, such as 300"),
+        (["--set", "max_columns"], "write it as 'constant=value'"),
+        (["--set", "maps.nope=1"], "nope"),
+        (["--queries", "q.sql"], "--queries is for --policy workload"),
+        (["--policy", "workload", "--queries", "q.sql"], "the queries in q.sql cannot be read"),
+        (["--policy", "workload"], "has no defaults"),
+        (["--policy", "hints", "--set", 'skip_regexp=["("]'], "("),
+    ],
+)
+def test_policies_that_do_not_fit_are_refused(variant: Run, rare_paths: Path, words: list[str], text: str) -> None:
+    done = variant("infer", rare_paths, *words)
+    assert done.code == 1
+    assert text in done.error
 
 
 def test_infer_reads_parquet_too(variant: Run, earthquakes: Path, usgs_sample: Path) -> None:

@@ -1,18 +1,26 @@
 """``variant infer``: what to shred of JSON or Parquet files, and why.
 
-Owns the options and how the decisions are shown. Leaves the choice to `parquet.infer`.
+Owns the options. Leaves reading to `parquet.profile`, the choice to `shredding.infer` and the wording to
+`shredding.explain`.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from parquet_variant.cli.options import Column, FormatOption, InputFormat, OnError, OnErrorOption, Policy, Sample
-
-if TYPE_CHECKING:
-    from parquet_variant.shredding.infer import InferenceResult
+from parquet_variant.cli.options import (
+    Column,
+    FormatOption,
+    InputFormat,
+    OnError,
+    OnErrorOption,
+    Policy,
+    Queries,
+    Sample,
+    Settings,
+)
 
 __all__ = ["command"]
 
@@ -20,33 +28,56 @@ __all__ = ["command"]
 def command(
     sources: Annotated[list[str], typer.Argument(metavar="SRC...", help="JSON or Parquet: files, directories, globs.")],
     policy: Policy = "auto",
+    settings: Settings = None,
+    queries: Queries = None,
     sample: Sample = 1.0,
     column: Column = None,
     on_error: OnErrorOption = OnError.FAIL,
     input_format: FormatOption = InputFormat.AUTO,
     explain: Annotated[bool, typer.Option("--explain", help="Say for every path why it is shredded, or not.")] = False,
-    ddl: Annotated[bool, typer.Option("--ddl", help="Print DDL, for --schema.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the schema as JSON, for --schema.")] = False,
+    diff: Annotated[bool, typer.Option("--diff", help="Show what differs from --policy auto as it is.")] = False,
+    against: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SCHEMA", help="An existing schema, or Parquet file: show how the data has drifted from it."
+        ),
+    ] = None,
+    ddl: Annotated[bool, typer.Option("--ddl", help="Print DDL, for ingest --schema.")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print JSON: the schema, for --schema, or all with --explain.")
+    ] = False,
 ) -> int:
-    """Choose what to shred; write nothing. What --ddl and --json print can be edited and given to ingest --schema."""
-    from parquet_variant.cli.output import print_json
-    from parquet_variant.cli.progress import Progress
-    from parquet_variant.parquet import infer
+    """Choose what to shred, and write nothing.
 
+    What --ddl and --json print can be edited and given to ingest --schema.
+    """
+    from parquet_variant.cli.policy_option import read_policy
+    from parquet_variant.cli.progress import Progress
+    from parquet_variant.cli.schema_option import read_schema
+    from parquet_variant.parquet import profile
+    from parquet_variant.shredding.drift import find_drift
+    from parquet_variant.shredding.explain import explain as explained
+    from parquet_variant.shredding.explain import explain_diff, explain_json
+    from parquet_variant.shredding.infer import infer
+
+    chosen = read_policy(policy, settings, queries)
+    existing = read_schema(against)
     with Progress() as progress:
-        result = infer(
+        found = profile(
             sources,
-            policy,
             sample=sample,
             column=column,
             on_error=on_error.value,
             input_format=input_format.value,
             progress=progress,
         )
-    if explain and as_json:
-        print_json(_explained(result))
+    result = infer(found, chosen)
+    if existing is not None:
+        print(find_drift(existing, found, chosen))
+    elif diff:
+        print(explain_diff(infer(found), result) or "no difference")
     elif explain:
-        print_decisions(result)
+        print(explain_json(result) if as_json else explained(result))
     elif as_json:
         print(result.schema.to_json())
     elif ddl:
@@ -54,37 +85,3 @@ def command(
     else:
         print(result.schema)
     return 0
-
-
-def _explained(result: InferenceResult) -> dict[str, object]:
-    decisions = [
-        {
-            "path": str(decision.path),
-            "type": decision.type,
-            "count": decision.count,
-            "row_share": decision.row_share,
-            "typed_share": decision.typed_share,
-            "bytes_saved": decision.bytes_saved,
-            "reason": decision.reason,
-        }
-        for decision in result.decisions
-    ]
-    return {"schema": result.schema.to_ddl(), "policy": result.policy.name, "rows": result.rows, "decisions": decisions}
-
-
-def print_decisions(result: InferenceResult) -> None:
-    """Print every path that was looked at, with the choice and the reason."""
-    from parquet_variant.cli.output import human_bytes, print_grid
-
-    rows = [
-        (
-            str(decision.path),
-            decision.type,
-            f"{decision.row_share:.1%}",
-            f"{1 - decision.typed_share:.1%}" if decision.shredded else None,
-            human_bytes(decision.bytes_saved) if decision.shredded else None,
-            decision.reason,
-        )
-        for decision in result.decisions
-    ]
-    print_grid(["path", "type", "rows", "residual", "saved", "reason"], rows, right=["rows", "residual", "saved"])

@@ -10,7 +10,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from parquet_variant.cli.options import AsJson, FormatOption, InputFormat, OnError, OnErrorOption, Policy, Sample
+from parquet_variant.cli.options import (
+    AsJson,
+    FormatOption,
+    InputFormat,
+    OnError,
+    OnErrorOption,
+    Policy,
+    Queries,
+    Sample,
+    Settings,
+)
 
 if TYPE_CHECKING:
     from parquet_variant.parquet.ingest_result import IngestResult
@@ -41,6 +51,8 @@ def command(
         str | None, typer.Option(help="What to shred: DDL, or a file of DDL or JSON. Default: inferred.")
     ] = None,
     policy: Policy = "auto",
+    settings: Settings = None,
+    queries: Queries = None,
     sample: Sample = 1.0,
     on_error: OnErrorOption = OnError.FAIL,
     engine: Annotated[Engine, typer.Option(help="Threads of this process, or a local Spark session.")] = Engine.LOCAL,
@@ -51,13 +63,14 @@ def command(
     as_json: AsJson = False,
 ) -> int:
     """Read JSON and write shredded Parquet: all of it, or nothing."""
+    from parquet_variant.cli.policy_option import read_policy
     from parquet_variant.cli.progress import Progress
     from parquet_variant.cli.schema_option import read_schema
 
     with Progress() as progress:
         options: dict[str, Any] = {
             "schema": read_schema(schema),
-            "policy": policy,
+            "policy": read_policy(policy, settings, queries),
             "sample": sample,
             "column": column,
             "on_error": on_error.value,

@@ -10,7 +10,19 @@ from typing import Annotated, TypeAlias
 
 import typer
 
-__all__ = ["AsJson", "Column", "FormatOption", "InputFormat", "OnError", "OnErrorOption", "Path", "Policy", "Sample"]
+__all__ = [
+    "AsJson",
+    "Column",
+    "FormatOption",
+    "InputFormat",
+    "OnError",
+    "OnErrorOption",
+    "Path",
+    "Policy",
+    "Queries",
+    "Sample",
+    "Settings",
+]
 
 
 class OnError(StrEnum):
@@ -33,7 +45,16 @@ Column: TypeAlias = Annotated[
     str | None, typer.Option(help="The variant column; not needed where there is just one.", show_default=False)
 ]
 Path: TypeAlias = Annotated[str, typer.Argument(metavar="PATH", help="A Parquet file, directory, glob or URI.")]
-Policy: TypeAlias = Annotated[str, typer.Option(help="How to choose what to shred: auto, spark, tiles.")]
+Policy: TypeAlias = Annotated[
+    str, typer.Option(help="How to choose what to shred: auto, spark, tiles, hints, workload, explicit.")
+]
+Queries: TypeAlias = Annotated[
+    str | None, typer.Option(metavar="FILE", help="SQL whose paths --policy workload shreds first.", show_default=False)
+]
+Settings: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="NAME=VALUE", help="A constant of the policy, such as min_row_share=0.05; repeat."),
+]
 Sample: TypeAlias = Annotated[float, typer.Option(help="Share of the JSON text to choose from.", min=0.0, max=1.0)]
 OnErrorOption: TypeAlias = Annotated[OnError, typer.Option(help="A bad line is an error, or put aside and counted.")]
 FormatOption: TypeAlias = Annotated[InputFormat, typer.Option("--format", help="A value a line, or one array a file.")]

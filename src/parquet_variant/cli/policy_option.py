@@ -1,0 +1,112 @@
+"""Which policy chooses what to shred, and its constants: ``--policy``, ``--set`` and ``--queries``.
+
+Owns reading the options. Leaves what the constants mean, and their names, to the policies.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import fields, is_dataclass, replace
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from parquet_variant.shredding.infer import Policy
+
+__all__ = ["read_policy"]
+
+
+def read_policy(name: str, settings: list[str] | None = None, queries: str | None = None) -> Policy:
+    """Make a policy.
+
+    Parameters
+    ----------
+    name
+        Its name.
+    settings
+        ``constant=value``; the value is JSON, or text as it stands. A constant of a constant is written with a dot:
+        ``maps.keys=100``.
+    queries
+        A file of SQL, a query a line or ended by ``;``, from which the workload policy takes its weights.
+
+    Raises
+    ------
+    VariantError
+        For a name, constant or value that does not fit, and a file that cannot be read.
+
+    Examples
+    --------
+    >>> read_policy("auto", ["min_row_share=0.05", "maps.keys=100"])
+    AutoPolicy(min_row_share=0.05, min_type_share=0.3, max_columns=300, max_depth=50, maps=MapRules(keys=100, ...))
+    >>> read_policy("hints", ['skip=["$.debug"]']).skip
+    ('$.debug',)
+    """
+    from parquet_variant.errors import VariantError
+    from parquet_variant.shredding.infer import POLICIES, policy_named
+
+    given = dict(_setting(text) for text in settings or [])
+    if name not in POLICIES or not (given or queries):
+        return policy_named(name)
+    kind: Any = getattr(import_module(f"parquet_variant.shredding.policies.{name}"), POLICIES[name])
+    known = [each.name for each in fields(kind) if each.init and not each.name.startswith("_")]
+    if unknown := sorted({key.partition(".")[0] for key in given} - set(known)):
+        raise VariantError(
+            f"the policy {name} has no constant {unknown[0]!r}: use {', '.join(known)}", reason="bad-policy"
+        )
+    plain = {key: value for key, value in given.items() if "." not in key}
+    try:
+        if queries is not None:
+            if not hasattr(kind, "of_queries"):
+                raise VariantError("--queries is for --policy workload", reason="bad-policy")
+            policy = kind.of_queries(_queries(queries), **plain)
+        else:
+            policy = kind(**plain)
+        for key, value in given.items():
+            outer, dot, inner = key.partition(".")
+            if dot:
+                policy = replace(policy, **{outer: _with(getattr(policy, outer), inner, value)})
+    except (TypeError, ValueError) as error:
+        if isinstance(error, VariantError):
+            raise
+        raise VariantError(f"the policy {name} does not take {given}: {error}", reason="bad-policy") from None
+    _check_numbers(policy)
+    return policy
+
+
+def _setting(text: str) -> tuple[str, Any]:
+    from parquet_variant.errors import VariantError
+
+    key, found, value = text.partition("=")
+    if not found:
+        raise VariantError(f"--set is {text!r}: write it as 'constant=value'", reason="bad-policy")
+    try:
+        return key.strip(), json.loads(value)
+    except ValueError:
+        return key.strip(), value
+
+
+def _with(outer: Any, name: str, value: Any) -> Any:
+    if not is_dataclass(outer) or isinstance(outer, type):
+        raise TypeError(f"there is no constant {name!r} in {outer!r}")
+    return replace(outer, **{name: value})
+
+
+def _check_numbers(policy: Any) -> None:
+    """A constant that is a number by default stays one."""
+    from parquet_variant.errors import VariantError
+
+    for each in fields(policy):
+        value = getattr(policy, each.name)
+        if isinstance(each.default, int | float) and (isinstance(value, bool) or not isinstance(value, int | float)):
+            raise VariantError(f"{each.name} is {value!r}: give a number, such as {each.default}", reason="bad-policy")
+
+
+def _queries(path: str) -> list[str]:
+    from parquet_variant.errors import VariantFileError
+
+    try:
+        text = Path(path).read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise VariantFileError(f"the queries in {path} cannot be read: {error}", file=path) from None
+    return [query for line in text.splitlines() for query in line.split(";") if query.strip()]
