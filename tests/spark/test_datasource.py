@@ -1,0 +1,345 @@
+"""The data source: DataFrames in and out, VARIANT and typed columns, skipping, and commits that are whole."""
+
+from __future__ import annotations
+
+import json
+from decimal import Decimal
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from pyspark.errors import PySparkException
+from pyspark.sql.datasource import EqualTo, GreaterThan, IsNotNull, StringContains
+from pyspark.sql.types import StructType
+
+import parquet_variant as pv
+from parquet_variant.errors import JsonError, VariantError, VariantFileError
+from parquet_variant.spark.batch_reader import BatchReader
+from parquet_variant.spark.batch_writer import BatchWriter, TaskFiles, choose_column
+from parquet_variant.spark.options import ReadOptions, WriteOptions
+
+
+def _exact(text: str | None) -> object:
+    return None if text is None else json.loads(text, parse_float=Decimal, parse_int=Decimal)
+
+
+def _visible(dest: Path) -> list[str]:
+    return sorted(path.name for path in dest.iterdir() if not path.name.startswith(("_", ".")))
+
+
+@pytest.fixture(scope="module")
+def source(spark):
+    spark.dataSource.register(pv.spark.VariantDataSource)
+    return spark
+
+
+@pytest.fixture(scope="module")
+def events(source, tmp_path_factory):
+    """A table of 1,000 rows in two files of several row groups each: n ascending, s sometimes of another type."""
+    dest = tmp_path_factory.mktemp("events") / "table"
+    frame = source.sql(
+        """SELECT id, concat('{"n": ', id, ', "s": ', IF(id % 100 = 7, '[1]', concat('"s', id, '"')), '}') AS v
+        FROM range(0, 1000, 1, 2)"""
+    )
+    pv.spark.write(frame, dest, column="v", schema="n bigint, s string", rowGroupBytes=4_000)
+    return dest
+
+
+# -- writing
+
+
+def test_a_json_column_is_shredded_and_the_others_pass_through(source, tmp_path):
+    frame = source.createDataFrame(
+        [(1, '{"a": 1.50}', "x"), (2, None, "y"), (3, '{"a": "n"}', None)], "id long, doc string, tag string"
+    )
+    writer = frame.write.format("variant").mode("append").option("column", "doc").option("schema", "a decimal(9,2)")
+    writer.save(str(tmp_path / "t"))
+    array = pv.parquet.read(tmp_path / "t", "doc")
+    assert array.schema == pv.ShreddingSchema.from_ddl("a decimal(9,2)")
+    assert array.to_pylist() == [{"a": Decimal("1.50")}, None, {"a": "n"}]
+    back = (
+        source.read.parquet(str(tmp_path / "t")).selectExpr("id", "to_json(doc) AS doc", "tag").orderBy("id").collect()
+    )
+    assert [(row.id, _exact(row.doc), row.tag) for row in back] == [
+        (1, {"a": Decimal("1.5")}, "x"),
+        (2, None, "y"),
+        (3, {"a": "n"}, None),
+    ]
+
+
+def test_variants_anywhere_come_back_to_spark(source, tmp_path):
+    frame = source.sql(
+        """SELECT id, parse_json(concat('{"a": ', id, '}')) AS v, parse_json('[true]') AS w,
+        named_struct('x', IF(id = 1, NULL, parse_json('"in"')), 'y', id) AS s,
+        array(parse_json('1'), NULL) AS l, map('k', parse_json('{"z": null}')) AS m FROM range(3)"""
+    )
+    frame.write.format("variant").mode("append").option("column", "v").save(str(tmp_path / "t"))
+    columns = [
+        "id",
+        "to_json(v)",
+        "to_json(w)",
+        "to_json(s.x)",
+        "s.y",
+        "to_json(l[0])",
+        "l[1] IS NULL",
+        "to_json(m['k'])",
+    ]
+    expected = sorted(frame.selectExpr(*columns).collect())
+    ours = source.read.format("variant").load(str(tmp_path / "t"))
+    assert ours.schema.simpleString() == frame.schema.simpleString()
+    assert sorted(ours.selectExpr(*columns).collect()) == expected
+    assert sorted(source.read.parquet(str(tmp_path / "t")).selectExpr(*columns).collect()) == expected
+
+
+def test_without_a_schema_one_is_inferred(source, tmp_path, usgs_sample):
+    frame = source.read.text(str(usgs_sample))
+    frame.write.format("variant").mode("append").save(str(tmp_path / "file"))
+    pv.spark.write(frame, tmp_path / "job")
+    schemas = [pv.parquet.read(tmp_path / name, "value").schema for name in ("file", "job")]
+    assert schemas[0] == schemas[1] == pv.spark.infer_schema(frame)
+    assert schemas[0].get(["properties", "mag"]) is not None
+
+
+@pytest.mark.parametrize("empty", ["range(0)", "range(3) WHERE id > 5"])
+def test_an_empty_frame_writes_its_columns(source, tmp_path, empty):
+    frame = source.sql(f"SELECT id, CAST(id AS STRING) AS v FROM {empty}")
+    frame.write.format("variant").mode("append").option("schema", "a int").save(str(tmp_path / "t"))
+    assert len(_visible(tmp_path / "t")) == 1
+    assert (
+        source.read.format("variant").load(str(tmp_path / "t")).schema.simpleString() == "struct<id:bigint,v:variant>"
+    )
+
+
+def test_modes_mean_what_spark_users_expect(source, tmp_path):
+    dest = str(tmp_path / "t")
+    one, two = (source.sql(f"SELECT '{n}' AS v") for n in (1, 2))
+
+    def values():
+        return sorted(pv.parquet.read(dest).to_pylist())
+
+    pv.spark.write(one, dest, schema="variant")
+    with pytest.raises(VariantFileError, match="already exists"):
+        pv.spark.write(two, dest, schema="variant")
+    pv.spark.write(two, dest, schema="variant", mode="ignore")
+    assert values() == [1]
+    pv.spark.write(two, dest, schema="variant", mode="append")
+    assert values() == [1, 2]
+    two.write.format("variant").mode("append").option("schema", "variant").save(dest)
+    assert values() == [1, 2, 2]
+    two.write.format("variant").mode("overwrite").option("schema", "variant").save(dest)
+    assert values() == [2]
+
+
+def test_a_row_that_is_no_json_fails_the_write_and_leaves_the_table_as_it_was(source, tmp_path):
+    dest = tmp_path / "t"
+    pv.spark.write(source.sql("SELECT '1' AS v"), dest, schema="variant")
+    before = sorted(str(path) for path in dest.rglob("*"))
+    bad = source.sql("SELECT IF(id = 3, '{', '2') AS v FROM range(0, 5, 1, 1)")
+    with pytest.raises(JsonError, match="column v, row 3 of partition 0"):
+        pv.spark.write(bad, dest, schema="variant", mode="overwrite")
+    assert sorted(str(path) for path in dest.rglob("*")) == before
+
+
+def test_what_cannot_be_written_is_named(source, tmp_path):
+    frame = source.sql("SELECT 1 AS n, 'x' AS s, 'y' AS t")
+    for column, message in (
+        (None, "must name the VARIANT or JSON string column; candidates: s, t"),
+        ("n", "choose from s, t"),
+    ):
+        with pytest.raises(VariantError, match=message):
+            choose_column(frame.schema, column)
+    with pytest.raises(PySparkException, match="unknown write option 'comumn': use column"):
+        frame.write.format("variant").mode("append").option("comumn", "s").save(str(tmp_path / "t"))
+    assert not (tmp_path / "t").exists()
+
+
+def _batches(texts):
+    return iter([pa.RecordBatch.from_pydict({"v": texts}, schema=pa.schema([pa.field("v", pa.string())]))])
+
+
+def test_repeated_and_failed_attempts_leave_no_duplicate(tmp_path):
+    schema = StructType.fromJson(
+        {"type": "struct", "fields": [{"name": "v", "type": "string", "nullable": True, "metadata": {}}]}
+    )
+    writer = BatchWriter(WriteOptions.of({"path": str(tmp_path / "t"), "schema": "a int"}), schema, False)
+    first = writer.write(_batches(['{"a": 1}', '{"a": 2}']))
+    second = writer.write(_batches(['{"a": 1}', '{"a": 2}']))  # the same task, run again or at the same time
+    with pytest.raises(JsonError):
+        writer.write(_batches(['{"a": 1}', "{"]))
+    assert first.files != second.files
+    assert _visible(tmp_path / "t") == []
+    writer.commit([second, None])
+    assert pv.parquet.read(tmp_path / "t").to_pylist() == [{"a": 1}, {"a": 2}]
+    assert not (tmp_path / "t" / "_temporary").exists()
+    third = BatchWriter(WriteOptions.of({"path": str(tmp_path / "t"), "schema": "a int"}), schema, True)
+    staged = third.write(_batches(["3"]))
+    third.abort([staged, None])
+    assert pv.parquet.read(tmp_path / "t").to_pylist() == [{"a": 1}, {"a": 2}]
+    assert isinstance(staged, TaskFiles)
+    assert not (tmp_path / "t" / "_temporary").exists()
+
+
+# -- reading
+
+
+def test_whole_rows_are_what_spark_itself_reads(source, events):
+    ours = source.read.format("variant").load(str(events))
+    native = source.read.parquet(str(events))
+    assert ours.schema == native.schema
+    query = ["id", "to_json(v) AS v"]
+    assert ours.selectExpr(*query).exceptAll(native.selectExpr(*query)).count() == 0
+    assert ours.count() == native.count() == 1000
+
+
+def test_typed_paths_by_option_by_schema_and_by_call_are_the_same(source, events):
+    paths = {"n": ["$.n", "bigint"], "s": ["$.s", "string"]}
+    by_option = source.read.format("variant").option("paths", json.dumps(paths)).load(str(events))
+    by_schema = (
+        source.read.format("variant")
+        .schema("n bigint, s string")
+        .option("paths", json.dumps({"n": "$.n", "s": "$.s"}))
+        .load(str(events))
+    )
+    by_call = pv.spark.read(source, events, {"n": ("$.n", "bigint"), "s": ("$.s", "string")})
+    native = source.read.parquet(str(events)).selectExpr(
+        "try_variant_get(v, '$.n', 'bigint') AS n", "try_variant_get(v, '$.s', 'string') AS s"
+    )
+    assert by_option.schema == by_schema.schema == by_call.schema
+    for frame in (by_option, by_schema, by_call):
+        assert frame.exceptAll(native).count() == 0
+        assert frame.count() == 1000
+
+
+def test_paths_variants_and_ordinary_columns_mix(source, events):
+    frame = (
+        source.read.format("variant")
+        .schema("id bigint, n double, s variant, v variant")
+        .option("paths", '{"n": "$.n", "s": "$.s"}')
+        .load(str(events))
+    )
+    row = frame.where("id = 107").selectExpr("n", "to_json(s)", "to_json(v)").collect()
+    assert [tuple(each) for each in row] == [(107.0, "[1]", '{"n":107,"s":[1]}')]
+
+
+@pytest.mark.parametrize("pushdown", ["true", "false"])
+@pytest.mark.parametrize(
+    "where",
+    [
+        "n > 900",
+        "n = 5 AND s LIKE 's%'",
+        "n IN (1, 2, 3) OR n IS NULL",
+        "s IS NULL",
+        "NOT (n < 990)",
+        "s = 's17'",
+        "n > 5000",
+    ],
+)
+def test_filters_give_the_same_rows_pushed_down_or_not(source, events, where, pushdown):
+    source.conf.set("spark.sql.python.filterPushdown.enabled", pushdown)
+    try:
+        frame = pv.spark.read(source, events, {"n": ("$.n", "bigint"), "s": ("$.s", "string")})
+        native = source.read.parquet(str(events)).selectExpr(
+            "try_variant_get(v, '$.n', 'bigint') AS n", "try_variant_get(v, '$.s', 'string') AS s"
+        )
+        assert sorted(frame.where(where).collect(), key=str) == sorted(native.where(where).collect(), key=str)
+    finally:
+        source.conf.set("spark.sql.python.filterPushdown.enabled", "true")
+
+
+def _reader(events, ddl, **options):
+    schema = StructType()
+    for name, kind in (column.split() for column in ddl.split(", ")):
+        schema = schema.add(name, kind)
+    return BatchReader(ReadOptions.of({"path": str(events), "partitionBytes": "1", **options}), schema)
+
+
+def test_pushed_filters_skip_row_groups(events):
+    paths = {"paths": '{"n": "$.n", "s": "$.s"}'}
+    everything = _reader(events, "n long, s string", **paths).partitions()
+    assert len(everything) > 8
+    skipping = _reader(events, "n long, s string", **paths)
+    filters = [IsNotNull(("n",)), GreaterThan(("n",), 990), StringContains(("s",), "9")]
+    assert list(skipping.pushFilters(filters)) == filters
+    left = skipping.partitions()
+    assert len(left) == 1
+    rows = [row for part in left for batch in skipping.read(part) for row in batch.column("n").to_pylist()]
+    assert rows == list(range(991, 1000))
+
+
+def test_filters_on_ordinary_columns_skip_whole_rows(events):
+    reader = _reader(events, "id long, v variant")
+    total = len(reader.partitions())
+    reader.pushFilters([EqualTo(("id",), 3)])
+    assert total > 8
+    assert len(reader.partitions()) == 1
+
+
+def test_nothing_matches_and_nothing_is_read(source, events):
+    reader = _reader(events, "n long", paths='{"n": "$.n"}')
+    reader.pushFilters([GreaterThan(("n",), 5000)])
+    assert reader.partitions() == []
+    assert pv.spark.read(source, events, {"n": ("$.n", "bigint")}).where("n > 5000").count() == 0
+
+
+def test_files_of_different_schemas_answer_together(source, tmp_path):
+    dest = str(tmp_path / "t")
+    for schema in ("a bigint", "a string", "variant"):
+        frame = source.sql("""SELECT '{"a": 1}' AS v UNION ALL SELECT '{"a": "one"}'""")
+        pv.spark.write(frame, dest, schema=schema, mode="append")
+    values = pv.spark.read(source, dest, {"a": ("$.a", "string")}).groupBy("a").count().orderBy("a").collect()
+    assert [(row.a, row["count"]) for row in values] == [("1", 3), ("one", 3)]
+    assert source.read.format("variant").load(dest).count() == 6
+
+
+def test_what_cannot_be_read_is_one_error(source, events, tmp_path):
+    (tmp_path / "x.parquet").write_text("no")
+    cases = [
+        (tmp_path / "nothing", None, VariantError, "does not exist"),
+        (tmp_path / "x.parquet", None, VariantError, "Parquet"),
+        (events, {"n": ("$.n", "biggint")}, VariantError, "biggint"),
+        (events, {"n": ("$[", "bigint")}, VariantError, r"\$\["),
+    ]
+    for path, columns, error, message in cases:
+        with pytest.raises(error, match=message):
+            frame = pv.spark.read(source, path, columns)
+            with pv.spark.task_errors.from_spark_errors():
+                frame.collect()
+
+
+# -- streams
+
+
+def test_a_stream_is_written_once_also_when_a_batch_is_repeated(source, tmp_path):
+    incoming, dest, checkpoint = tmp_path / "in", tmp_path / "t", tmp_path / "checkpoint"
+    incoming.mkdir()
+
+    def feed(name, *lines):
+        (incoming / name).write_text("".join(f"{line}\n" for line in lines))
+
+    def run():
+        query = (
+            source.readStream.option("maxFilesPerTrigger", 1)
+            .text(str(incoming))
+            .writeStream.format("variant")
+            .option("checkpointLocation", str(checkpoint))
+            .option("schema", "a int")
+            .trigger(availableNow=True)
+            .start(str(dest))
+        )
+        query.awaitTermination()
+
+    def values():
+        return sorted(row["a"] for row in pv.parquet.read(dest).to_pylist())
+
+    feed("0.txt", '{"a": 0}', '{"a": 1}')
+    feed("1.txt", '{"a": 2}')
+    run()
+    assert values() == [0, 1, 2]
+    # The query dies after the files were committed and before Spark wrote that down.
+    last = max(int(path.name) for path in (checkpoint / "commits").iterdir() if path.name.isdigit())
+    for path in (checkpoint / "commits").glob(f"*{last}*"):
+        path.unlink()
+    feed("2.txt", '{"a": 3}')
+    run()
+    assert values() == [0, 1, 2, 3]
+    assert not (dest / "_temporary").exists()
