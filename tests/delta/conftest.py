@@ -16,7 +16,7 @@ SCHEMA = "id bigint, name string, mag decimal(12,1), props struct<a: bigint>"
 
 
 def event(number: int) -> dict[str, Any]:
-    return {"id": number, "name": f"n{number:05}", "mag": number + 0.5, "props": {"a": number % 5}, "odd": [number]}
+    return {"id": number, "name": f"n{number:05}", "mag": number + 1.5, "props": {"a": number % 5}, "odd": [number]}
 
 
 def events(start: int, stop: int) -> dict[str, Any]:

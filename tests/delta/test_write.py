@@ -85,10 +85,10 @@ def test_statistics_count_and_bound(make_table: Callable[..., Path]) -> None:
     assert stats["nullCount"] == {"k": 0, "p": 0, "v": 0}
     assert (stats["minValues"]["k"], stats["maxValues"]["k"]) == (0, 6)
     assert readable(stats["minValues"]["v"]) == {
-        "$['id']": 0, "$['mag']": Decimal("0.5"), "$['name']": "n00000", "$['props']['a']": 0,
+        "$['id']": 0, "$['mag']": Decimal("1.5"), "$['name']": "n00000", "$['props']['a']": 0,
     }  # fmt: skip
     assert readable(stats["maxValues"]["v"]) == {
-        "$['id']": 6, "$['mag']": Decimal("6.5"), "$['name']": "n00006", "$['props']['a']": 4,
+        "$['id']": 6, "$['mag']": Decimal("7.5"), "$['name']": "n00006", "$['props']['a']": 4,
     }  # fmt: skip
 
 

@@ -8,6 +8,7 @@ conditional put (S3, GCS, Azure; also its in-memory store).
 
 from __future__ import annotations
 
+import io
 import os
 import tempfile
 import uuid
@@ -181,7 +182,7 @@ class ObjectStorage(Storage):
         for batch in _obstore().list(self._store, directory or None, offset=offset):
             for item in batch:
                 modified = int(item["last_modified"].timestamp() * 1000)
-                yield FileInfo(unquote(item["path"]), item["size"], modified)
+                yield FileInfo(item["path"], item["size"], modified)
 
     def read(self, path: str, offset: int = 0, length: int | None = None) -> bytes:
         """See `Storage.read`."""
@@ -225,6 +226,36 @@ class ObjectStorage(Storage):
         return pafs.PyFileSystem(_Handler(self._store)), path
 
 
+class _Ranges(io.RawIOBase):
+    """A file of an object store as Python's io sees one: every read is a range request."""
+
+    def __init__(self, store: Any, path: str) -> None:
+        self.store, self.path, self.at = store, path, 0
+        self.size: int = _obstore().head(store, path)["size"]
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self.at
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        self.at = offset + {os.SEEK_SET: 0, os.SEEK_CUR: self.at, os.SEEK_END: self.size}[whence]
+        return self.at
+
+    def read(self, size: int = -1) -> bytes:
+        left = max(self.size - self.at, 0)
+        length = left if size < 0 else min(size, left)
+        if not length:
+            return b""
+        data = bytes(_obstore().get_range(self.store, self.path, start=self.at, length=length))
+        self.at += len(data)
+        return data
+
+
 class _Handler(pafs.FileSystemHandler):
     """Opens files of an object store for pyarrow; everything else is done through `ObjectStorage`."""
 
@@ -235,7 +266,7 @@ class _Handler(pafs.FileSystemHandler):
         return "obstore"
 
     def open_input_file(self, path: str) -> pa.NativeFile:
-        return pa.PythonFile(_obstore().open_reader(self.store, path), mode="r")
+        return pa.PythonFile(_Ranges(self.store, path), mode="r")
 
     def open_input_stream(self, path: str) -> pa.NativeFile:
         return self.open_input_file(path)

@@ -1,0 +1,99 @@
+"""A table in an object store: an S3 server on loopback (moto), conditional puts through obstore."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+import parquet_variant as pv
+from parquet_variant.errors import DeltaError
+
+
+@pytest.fixture(scope="module")
+def store() -> Iterator[dict[str, str]]:
+    server_module = pytest.importorskip("moto.server", reason="moto (its server) is not installed")
+    pytest.importorskip("obstore", reason="obstore is not installed")
+    boto3 = pytest.importorskip("boto3", reason="boto3 is not installed")
+    server = server_module.ThreadedMotoServer("127.0.0.1", port=0)
+    server.start()
+    try:
+        endpoint = f"http://127.0.0.1:{server.get_host_and_port()[1]}"
+        keys = {"aws_access_key_id": "test", "aws_secret_access_key": "test"}
+        client = boto3.client("s3", endpoint_url=endpoint, region_name="us-east-1", **keys)
+        client.create_bucket(Bucket="tables")
+        yield {"endpoint": endpoint, "region": "us-east-1", "client_options": '{"allow_http": true}'} | keys
+    finally:
+        server.stop()
+
+
+@pytest.fixture
+def options(store: dict[str, str]) -> dict[str, Any]:
+    return {k: v for k, v in store.items() if k != "client_options"} | {"client_options": {"allow_http": True}}
+
+
+def rows(*numbers: int) -> dict[str, Any]:
+    return {"p": [f"a b/{n % 2}%" for n in numbers], "v": pv.parse_json([json.dumps({"n": n}) for n in numbers])}
+
+
+def ids(table: str, options: dict[str, Any], **more: Any) -> list[int]:
+    return sorted(row["n"] for row in pv.delta.read(table, storage_options=options, **more).to_pylist())
+
+
+def test_the_life_of_a_table(options: dict[str, Any]) -> None:
+    table = "s3://tables/life"
+    pv.delta.write(table, rows(0, 1), partition_by=["p"], shredding="n bigint", storage_options=options)
+    pv.delta.append(table, rows(2, 3), shredding="n bigint", storage_options=options)
+    assert ids(table, options) == [0, 1, 2, 3]
+    assert ids(table, options, version=1) == [0, 1]
+    query = pv.delta.scan(table, {"n": "$.n:long", "p": "p"}, "n >= 2", storage_options=options)
+    assert query.explain().files_by_statistics == 2
+    assert sorted(query.to_table()["n"].to_pylist()) == [2, 3]
+    pv.delta.checkpoint(table, storage_options=options)
+    assert pv.delta.optimize(table, shredding="n bigint", storage_options=options).files_removed == 4
+    assert ids(table, options) == [0, 1, 2, 3]
+    gone = pv.delta.vacuum(table, retention=timedelta(0), force=True, storage_options=options)
+    assert len(gone) == 4
+    left = pv.delta.vacuum(table, retention=timedelta(0), force=True, dry_run=True, storage_options=options)
+    assert left == []
+    assert ids(table, options) == [0, 1, 2, 3]
+    assert pv.delta.history(table, storage_options=options)[0]["operation"] == "VACUUM END"
+
+
+def test_threads_that_append_at_once_lose_and_duplicate_nothing(options: dict[str, Any]) -> None:
+    table = "s3://tables/race"
+    pv.delta.write(table, rows(0), shredding="n bigint", storage_options=options)
+    errors: list[BaseException] = []
+    barrier = threading.Barrier(4)
+
+    def work(writer: int) -> None:
+        try:
+            barrier.wait()
+            for n in range(4):
+                pv.delta.append(table, rows(writer * 100 + n), shredding="n bigint", storage_options=options)
+        except BaseException as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=work, args=(writer,)) for writer in range(1, 5)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not errors
+    assert ids(table, options) == [0, *(w * 100 + n for w in range(1, 5) for n in range(4))]
+    assert pv.delta.snapshot(table, storage_options=options).version == 17
+
+
+def test_creating_twice_is_refused(options: dict[str, Any]) -> None:
+    table = "s3://tables/twice"
+    pv.delta.write(table, rows(1), storage_options=options)
+    with pytest.raises(DeltaError) as caught:
+        pv.delta.create(table, pv.delta.snapshot(table, storage_options=options).schema, storage_options=options)
+    assert caught.value.reason == "exists"
+    with pytest.raises(DeltaError) as caught:
+        pv.delta.snapshot("s3://tables/nothing", storage_options=options)
+    assert caught.value.reason == "not-a-table"
