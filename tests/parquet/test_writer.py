@@ -62,9 +62,10 @@ def test_the_schema_is_the_specifications(tmp_path):
     ):
         assert line in text, line
     assert "isAdjustedToUTC=false, timeUnit=microseconds" in text
-    chunk = pq.ParquetFile(path).metadata.row_group(0).column(0)
-    assert (chunk.compression, chunk.has_offset_index, chunk.is_stats_set) == ("ZSTD", True, True)
-    assert "RLE_DICTIONARY" in chunk.encodings
+    metadata, value = (pq.ParquetFile(path).metadata.row_group(0).column(leaf) for leaf in (0, 1))
+    assert (metadata.compression, metadata.has_offset_index, metadata.is_stats_set) == ("ZSTD", True, False)
+    assert "RLE_DICTIONARY" in metadata.encodings
+    assert (value.is_stats_set, value.statistics.null_count, value.has_column_index) == (True, 0, True)
 
 
 def test_row_groups_are_cut_by_bytes(tmp_path):

@@ -213,6 +213,13 @@ class VariantWriter:
             table.schema,
             version="2.6",
             use_dictionary=True,
+            # The bounds of dictionaries of names are long and say nothing.
+            write_statistics=[
+                ".".join(leaf)
+                for field in table.schema
+                for leaf in _leaves(field, (field.name,))
+                if leaf not in {(*column, "metadata") for column in annotated}
+            ],
             store_decimal_as_integer=True,
             write_page_index=True,
             store_schema=False,
@@ -284,7 +291,9 @@ class VariantWriter:
         return self.info
 
     def _finish(self, writer: pq.ParquetWriter, sink: _Sink, schema: pa.Schema) -> int:
-        facts = {"ARROW:schema": base64.b64encode(_for_others(schema).serialize().to_pybytes()).decode()}
+        facts = {}
+        if not all(_is_recovered(each.type) for each in schema):
+            facts["ARROW:schema"] = base64.b64encode(_for_others(schema).serialize().to_pybytes()).decode()
         if not self._nan:
             facts[NO_NAN_KEY.decode()] = "true"
         writer.add_key_value_metadata(facts)
@@ -364,6 +373,41 @@ def _same_type(table: pa.Table, schema: pa.Schema, path: str) -> pa.Table:
                 ) from None
         columns.append(column)
     return pa.table(columns, schema=schema)
+
+
+def _leaves(field: pa.Field, path: tuple[str, ...]) -> list[tuple[str, ...]]:
+    """The leaf columns of a field, as the file names them."""
+    kind = field.type
+    if pa.types.is_struct(kind):
+        below = [(child, (*path, child.name)) for child in kind]
+    elif pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        below = [(kind.value_field, (*path, "list", "element"))]
+    elif pa.types.is_map(kind):
+        below = [(kind.key_field, (*path, "key_value", "key")), (kind.item_field, (*path, "key_value", "value"))]
+    else:
+        return [path]
+    return [leaf for child in below for leaf in _leaves(*child)]
+
+
+def _is_recovered(kind: pa.DataType) -> bool:
+    """Whether the Arrow type follows from the Parquet type, so that the file need not carry it along."""
+    if pa.types.is_struct(kind):
+        return all(_is_recovered(child.type) for child in kind)
+    if pa.types.is_list(kind):
+        return _is_recovered(kind.value_type)
+    if pa.types.is_timestamp(kind):
+        return kind.unit in ("us", "ns") and kind.tz in (None, "UTC")
+    plain = (
+        pa.string(),
+        pa.binary(),
+        pa.bool_(),
+        pa.date32(),
+        pa.time64("us"),
+        pa.uuid(),
+        pa.dictionary(pa.int32(), pa.binary()),
+    )
+    number = pa.types.is_integer(kind) or pa.types.is_decimal128(kind) or kind in (pa.float32(), pa.float64())
+    return bool(number) or kind in plain
 
 
 def _for_others(schema: pa.Schema) -> pa.Schema:
