@@ -25,7 +25,7 @@ from parquet_variant.encoding.cast.targets import Target
 from parquet_variant.encoding.metadata import EMPTY_METADATA
 from parquet_variant.encoding.scalars import encode_scalar
 from parquet_variant.encoding.variant import Variant
-from parquet_variant.errors import VariantError
+from parquet_variant.errors import CastError, VariantError
 from parquet_variant.functions.column_casts import cast_column, gathered
 from parquet_variant.functions.located import Cells, Located
 from parquet_variant.functions.located_storage import located_storage
@@ -105,9 +105,19 @@ def patched(base: pa.Array, positions: Int64s, replacement: pa.Array) -> pa.Arra
 
 
 def list_array(offsets: Int64s, elements: pa.Array, valid: npt.NDArray[np.bool_], arrow: pa.DataType) -> pa.Array:
-    """An array of a list type of any form from offsets, elements and which lists are there."""
-    lists = pa.LargeListArray.from_arrays(pa.array(offsets), elements, mask=pa.array(~valid))
-    return lists.cast(pa.large_list(arrow.value_field)).cast(arrow)
+    """An array of a list or large list type from offsets, elements and which lists are there.
+
+    Raises
+    ------
+    CastError
+        If a list type with 4-byte offsets has too many elements.
+    """
+    mask = None if valid.all() else pa.array(~valid)
+    if pa.types.is_large_list(arrow):
+        return pa.LargeListArray.from_arrays(pa.array(offsets), elements, type=arrow, mask=mask)
+    if offsets[-1] > np.iinfo(np.int32).max:
+        raise CastError(f"{offsets[-1]} elements are too many for {arrow}: ask for a large_list", reason="too-large")
+    return pa.ListArray.from_arrays(pa.array(offsets.astype(np.int32)), elements, type=arrow, mask=mask)
 
 
 def _lists(

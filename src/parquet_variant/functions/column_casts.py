@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from parquet_variant.encoding.cast.targets import Target
-from parquet_variant.errors import MalformedVariantError
+from parquet_variant.errors import CastError, MalformedVariantError
 from parquet_variant.functions.located import Cells
 from parquet_variant.kernels import cast_cells
 from parquet_variant.kernels.memory import address_of
@@ -83,6 +83,10 @@ def _refuse_text(cells: Cells, positions: Int64s, array: pa.Array) -> None:
 
 def _spread(cells: Cells, done: Bools, taken: pa.Array, arrow: pa.DataType) -> pa.Array:
     """The taken values at their places, null elsewhere."""
+    if taken.nbytes > np.iinfo(np.int32).max and (pa.types.is_string(arrow) or pa.types.is_binary(arrow)):
+        raise CastError(
+            f"{taken.nbytes} bytes may be too many for a {arrow} array: ask for large_{arrow}", reason="too-large"
+        )
     taken = taken.cast(arrow)
     if len(taken) == len(cells):
         return taken

@@ -171,7 +171,9 @@ class Located:
             null_at = address_of(_NULL_VALUE)
             starts = np.where(present, np.where(empty, null_at, starts), get.ABSENT)
             stops = np.where(empty, null_at + 1, stops)
-        return cls(starts, stops, metadata.indices, dictionaries, owner=parts.owner)
+        # Writable like all other metas: to Numba a read-only array is another type.
+        metas = np.require(metadata.indices, requirements="W")
+        return cls(starts, stops, metas, dictionaries, owner=parts.owner)
 
     @classmethod
     def of_storage(cls, storage: pa.StructArray) -> Located:
