@@ -27,6 +27,7 @@ __all__ = ["ChunkedVariantArray", "array_capsules", "import_variant", "stream_ca
 
 _NAME_KEY = b"ARROW:extension:name"
 _EINVAL = 22
+_INT32_MAX = 2**31 - 1
 
 
 class _Stream(ctypes.Structure):
@@ -102,6 +103,8 @@ def array_capsules(storage: pa.StructArray, requested_schema: Any = None) -> tup
 
 def _without_offsets(array: pa.Array) -> pa.Array:
     """The array with the offset of a slice moved into its children: arro3 0.9 panics on nested structs with one."""
+    if pa.types.is_struct(array.type) and not len(array):
+        return _empty(array.type)
     if not pa.types.is_struct(array.type) or (array.offset == 0 and len(array.field(0)) == len(array)):
         return array
     children = [_without_offsets(array.field(index)) for index in range(array.type.num_fields)]
@@ -203,12 +206,12 @@ def import_variant(obj: Any, column: str | None = None) -> list[pa.StructArray]:
         If it holds no Arrow data (``not-arrow``), no such column or no single Variant (``not-a-variant``).
     """
     chunks, kind = _chunks_of(obj)
+    # Empty chunks go: pyarrow 26 cannot put an imported one with an offset together with others.
+    chunks = [chunk for chunk in chunks if len(chunk)]
     if column is None and _is_storage(kind):
-        return [_storage_of(chunk) for chunk in chunks] or [pa.array([], _plain_type(kind))]
+        return [_storage_of(chunk) for chunk in chunks] or [_empty(kind)]
     index = _column_index(kind, column)
-    return [_storage_of(_child(chunk, index)) for chunk in chunks] or [
-        pa.array([], _plain_type(kind.field(index).type))
-    ]
+    return [_storage_of(_child(chunk, index)) for chunk in chunks] or [_empty(kind.field(index).type)]
 
 
 def _chunks_of(obj: Any) -> tuple[list[pa.Array], pa.DataType]:
@@ -231,13 +234,35 @@ def _chunks_of(obj: Any) -> tuple[list[pa.Array], pa.DataType]:
     return list(obj.chunks), obj.type
 
 
+def _empty(kind: pa.DataType) -> pa.StructArray:
+    return pa.array([], _plain_type(kind))
+
+
 def _plain_type(kind: pa.DataType) -> pa.DataType:
     return kind.storage_type if isinstance(kind, pa.BaseExtensionType) else kind
 
 
 def _storage_of(chunk: pa.Array) -> pa.StructArray:
     # A process may have registered an extension type of this name.
-    return chunk.storage if isinstance(chunk.type, pa.BaseExtensionType) else chunk
+    storage = chunk.storage if isinstance(chunk.type, pa.BaseExtensionType) else chunk
+    if not pa.types.is_struct(storage.type):
+        return storage  # the constructor says what is wrong
+    wanted = _without_views(storage.type, large=storage.nbytes > _INT32_MAX)
+    return storage if wanted == storage.type else storage.cast(wanted)
+
+
+def _without_views(kind: pa.DataType, *, large: bool) -> pa.DataType:
+    """The type with offsets in the place of views, which pyarrow 26 cannot take or filter."""
+    if pa.types.is_struct(kind):
+        return pa.struct([field.with_type(_without_views(field.type, large=large)) for field in kind])
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        element = kind.value_field.with_type(_without_views(kind.value_type, large=large))
+        return pa.large_list(element) if pa.types.is_large_list(kind) else pa.list_(element)
+    if pa.types.is_binary_view(kind):
+        return pa.large_binary() if large else pa.binary()
+    if pa.types.is_string_view(kind):
+        return pa.large_string() if large else pa.string()
+    return kind
 
 
 def _is_storage(kind: pa.DataType) -> bool:

@@ -20,9 +20,12 @@ Convert = Callable[[pa.StructArray, Place], pa.StructArray]
 
 
 def is_tagged(field: pa.Field) -> bool:
-    """Whether an Arrow field says that it is a Variant."""
+    """Whether an Arrow field says that it is a Variant: by metadata, or by an extension type that a process registered.
+
+    That type must not stay: pyarrow's Parquet writer crashes on it.
+    """
     name: bytes = (field.metadata or {}).get(b"ARROW:extension:name", b"")
-    return name.decode() == EXTENSION_NAME
+    return EXTENSION_NAME in (name.decode(), getattr(field.type, "extension_name", None))
 
 
 def map_variants(table: pa.Table, convert: Convert, named: Set[Place] = frozenset()) -> pa.Table:
@@ -63,6 +66,8 @@ def _below(field: pa.Field, place: Place) -> list[tuple[pa.Field, Place]]:
 
 
 def _is_variant(field: pa.Field, place: Place, named: Set[Place]) -> bool:
+    if isinstance(field.type, pa.BaseExtensionType):
+        return is_tagged(field)  # even if it is no struct: that is an error, and a crash where it is passed on
     return bool(pa.types.is_struct(field.type)) and (is_tagged(field) or place in named)
 
 
@@ -75,7 +80,7 @@ def _mapped(
     field: pa.Field, array: pa.Array, place: Place, convert: Convert, named: Set[Place]
 ) -> tuple[pa.Field, pa.Array]:
     if _is_variant(field, place, named):
-        array = convert(array, place)
+        array = convert(array.storage if isinstance(array.type, pa.BaseExtensionType) else array, place)
         return pa.field(field.name, array.type, field.nullable, EXTENSION_METADATA), array
     below = _below(field, place)
     if not any(_holds(*each, named) for each in below):
