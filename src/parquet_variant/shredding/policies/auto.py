@@ -40,7 +40,7 @@ class AutoPolicy:
     max_depth
         Most segments of a path; what is deeper stays in the residual.
     maps
-        Which objects are maps; a map is a column without a type.
+        Which objects are maps; but for its most common keys, a map is a residual of its own.
 
     Examples
     --------
@@ -108,15 +108,24 @@ class _Walk:
         return True
 
     def object(self, found: PathProfile, path: VariantPath, column: ColumnType) -> bool:
+        fields, words = found.fields, mix(column)
         reason = map_reason(found, self.policy.maps)
         if reason is not None:
-            return self.untyped(found, path, reason)
-        self.note(found, path, "object", column.share, 0, mix(column))
+            fields = [child for child in fields if self.common(child)]
+            words = f"{reason}; only keys in {self.policy.maps.common:.0%} of them have columns"
+        if not fields:
+            return self.untyped(found, path, reason or "only empty objects")
+        self.note(found, path, "object", column.share, 0, words)
         at = len(self.decisions)
-        shredded = [self.node(child, path / str(child.segment)) for child in found.fields]
+        shredded = [self.node(child, path / str(child.segment)) for child in fields]
         if any(shredded):
             return True
         return self.untyped(found, path, self.below(at, "no field has a column"))
+
+    def common(self, child: PathProfile) -> bool:
+        """Whether a key of a map is a field in all but name."""
+        column = best_column(child) if child.share >= self.policy.maps.common else None
+        return column is not None and column.arrow is not None
 
     def array(self, found: PathProfile, path: VariantPath, column: ColumnType) -> bool:
         self.note(found, path, "array", column.share, 0, mix(column))

@@ -34,6 +34,8 @@ class MapRules:
         At least this share of the values under the keys are of one type; and if they are objects, of the keys in these.
     surely
         With so many keys that look alike it is a map even if the objects share them (a single document, for one).
+    common
+        A key of a map in this share of its objects is treated as the field of a record if it leads to scalars.
 
     Examples
     --------
@@ -45,6 +47,7 @@ class MapRules:
     filled: float = 0.2
     alike: float = 0.9
     surely: int = 1000
+    common: float = 0.5
 
 
 def map_reason(found: PathProfile, rules: MapRules) -> str | None:
