@@ -7,6 +7,7 @@ pyarrow, and what a group *means* to `columns`.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -39,6 +40,7 @@ _CONVERTED = {
     12: "INT(16, false)", 13: "INT(32, false)", 14: "INT(64, false)", 15: "INT(8, true)", 16: "INT(16, true)",
     17: "INT(32, true)", 18: "INT(64, true)", 19: "JSON", 20: "BSON", 21: "INTERVAL",
 }  # fmt: skip
+_PARSED: deque[tuple[bytes, SchemaNode]] = deque(maxlen=4)
 
 
 @dataclass(slots=True)
@@ -183,18 +185,23 @@ def _logical(element: dict[int, Any]) -> str:
 
 
 def parse_schema(footer: bytes, file: str | None = None) -> SchemaNode:
-    """The schema tree of a footer.
+    """The schema tree of a footer; shared between callers, so not to be changed.
 
     Raises
     ------
     VariantFileError
         If the bytes are not a Parquet footer.
     """
+    for prefix, known in tuple(_PARSED):  # Files of one table have one schema: the same bytes at the start of the footer.
+        if footer.startswith(prefix):
+            return known
     try:
-        elements = [read_value(footer, start, STRUCT)[0] for start, _ in _schema_elements(footer)]
+        spans = list(_schema_elements(footer))
+        elements = [read_value(footer, start, STRUCT)[0] for start, _ in spans]
         root, used, _ = _build(elements, 0, (), 0)
         if used != len(elements):
             raise ThriftError(f"{len(elements) - used} schema elements belong to no group")
+        _PARSED.append((footer[: spans[-1][1]], root))
     except (ThriftError, ValueError, IndexError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise _refuse(error, file) from None
     return root

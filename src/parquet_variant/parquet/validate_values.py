@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from parquet_variant.encoding.metadata import decode_metadata
-from parquet_variant.encoding.validate import find_faults
+from parquet_variant.encoding.validate import Fault, find_faults
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import VariantError
 from parquet_variant.parquet.violations import Found
@@ -25,6 +25,7 @@ __all__ = ["check_values"]
 
 Rows = npt.NDArray[np.int64]
 _EMPTY_OBJECT_METADATA = b"\x01\x00\x00"
+_SMALL, _MOST_SMALL = 32, 100_000
 
 
 def check_values(storage: pa.StructArray, found: Found) -> None:
@@ -68,6 +69,7 @@ def _take(array: pa.Array, keep: npt.NDArray[Any], rows: int) -> pa.Array:
 class _Check:
     def __init__(self, found: Found, codes: Rows, metadata: list[bytes]) -> None:
         self.found, self.codes, self.metadata = found, codes, metadata
+        self.small: dict[tuple[int, bytes], list[Fault]] = {}
         self.names: list[frozenset[str] | None] = [self._names(each) for each in metadata]
         self.faulty = {
             code for code, each in enumerate(metadata) if find_faults(each, b"\x00")
@@ -123,7 +125,7 @@ class _Check:
             row, data = int(rows[place]), value[int(place)].as_py()
             code = int(self.codes[row])
             metadata = self.metadata[code] if code >= 0 else _EMPTY_OBJECT_METADATA
-            faults = [fault for fault in find_faults(metadata, data) if fault.part == "value"]
+            faults = self._faults(code, metadata, data)
             for fault in faults:
                 self.found.add(fault.reason, f"value, byte {fault.offset}: {fault.message}", path, row)
             basic = BasicType(data[0] & 3) if data else BasicType.PRIMITIVE
@@ -137,6 +139,15 @@ class _Check:
                 both = sorted(names.intersection(Variant(metadata, data).keys()))
                 for name in both:
                     self.found.add("field-in-both", f"the shredded field {name!r} is in value too", path, row)
+
+    def _faults(self, code: int, metadata: bytes, data: bytes) -> list[Fault]:
+        """The faults of a value's bytes; small values, which come again and again, are looked at once."""
+        known = self.small.get((code, data))
+        if known is None:
+            known = [fault for fault in find_faults(metadata, data) if fault.part == "value"]
+            if len(data) <= _SMALL and len(self.small) < _MOST_SMALL:
+                self.small[code, data] = known
+        return known
 
     def _typed(
         self, typed: pa.Array, rows: Rows, has_typed: npt.NDArray[np.bool_], path: VariantPath, kind: str

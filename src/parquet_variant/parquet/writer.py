@@ -14,7 +14,6 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyarrow import fs
 
@@ -25,6 +24,7 @@ from parquet_variant.parquet.files import filesystem_of
 from parquet_variant.parquet.footer import parse_schema, patch_tail
 from parquet_variant.parquet.incoming import incoming_columns
 from parquet_variant.parquet.statistics import NO_NAN_KEY, LeafStatistics, leaf_statistics, merged
+from parquet_variant.parquet.written import has_nan, is_recovered, leaf_paths, schema_for_others
 
 __all__ = ["DEFAULT_ROW_GROUP_BYTES", "Columns", "FileInfo", "VariantWriter"]
 
@@ -193,7 +193,7 @@ class VariantWriter:
             self._open(table, annotated)
         elif not table.schema.equals(self._schema):
             table = _same_type(table, self._schema, self.path)
-        self._nan = self._nan or any(_has_nan(chunk) for column in table.columns for chunk in column.chunks)
+        self._nan = self._nan or any(has_nan(chunk) for column in table.columns for chunk in column.chunks)
         self._pending.append(table)
         self._pending_bytes += table.nbytes
         if self._pending_bytes >= self._row_group_bytes:
@@ -217,7 +217,7 @@ class VariantWriter:
             write_statistics=[
                 ".".join(leaf)
                 for field in table.schema
-                for leaf in _leaves(field, (field.name,))
+                for leaf in leaf_paths(field, (field.name,))
                 if leaf not in {(*column, "metadata") for column in annotated}
             ],
             store_decimal_as_integer=True,
@@ -292,8 +292,8 @@ class VariantWriter:
 
     def _finish(self, writer: pq.ParquetWriter, sink: _Sink, schema: pa.Schema) -> int:
         facts = {}
-        if not all(_is_recovered(each.type) for each in schema):
-            facts["ARROW:schema"] = base64.b64encode(_for_others(schema).serialize().to_pybytes()).decode()
+        if not all(is_recovered(each.type) for each in schema):
+            facts["ARROW:schema"] = base64.b64encode(schema_for_others(schema).serialize().to_pybytes()).decode()
         if not self._nan:
             facts[NO_NAN_KEY.decode()] = "true"
         writer.add_key_value_metadata(facts)
@@ -373,67 +373,3 @@ def _same_type(table: pa.Table, schema: pa.Schema, path: str) -> pa.Table:
                 ) from None
         columns.append(column)
     return pa.table(columns, schema=schema)
-
-
-def _leaves(field: pa.Field, path: tuple[str, ...]) -> list[tuple[str, ...]]:
-    """The leaf columns of a field, as the file names them."""
-    kind = field.type
-    if pa.types.is_struct(kind):
-        below = [(child, (*path, child.name)) for child in kind]
-    elif pa.types.is_list(kind) or pa.types.is_large_list(kind):
-        below = [(kind.value_field, (*path, "list", "element"))]
-    elif pa.types.is_map(kind):
-        below = [(kind.key_field, (*path, "key_value", "key")), (kind.item_field, (*path, "key_value", "value"))]
-    else:
-        return [path]
-    return [leaf for child in below for leaf in _leaves(*child)]
-
-
-def _is_recovered(kind: pa.DataType) -> bool:
-    """Whether the Arrow type follows from the Parquet type, so that the file need not carry it along."""
-    if pa.types.is_struct(kind):
-        return all(_is_recovered(child.type) for child in kind)
-    if pa.types.is_list(kind):
-        return _is_recovered(kind.value_type)
-    if pa.types.is_timestamp(kind):
-        return kind.unit in ("us", "ns") and kind.tz in (None, "UTC")
-    plain = (
-        pa.string(),
-        pa.binary(),
-        pa.bool_(),
-        pa.date32(),
-        pa.time64("us"),
-        pa.uuid(),
-        pa.dictionary(pa.int32(), pa.binary()),
-    )
-    number = pa.types.is_integer(kind) or pa.types.is_decimal128(kind) or kind in (pa.float32(), pa.float64())
-    return bool(number) or kind in plain
-
-
-def _for_others(schema: pa.Schema) -> pa.Schema:
-    """The Arrow schema that the file carries along: without dictionaries, which other Variant readers do not expect."""
-    return pa.schema([_plain_field(each) for each in schema])
-
-
-def _plain_field(given: pa.Field) -> pa.Field:
-    kind = given.type
-    if pa.types.is_dictionary(kind) and pa.types.is_binary(kind.value_type):
-        kind = kind.value_type
-    elif pa.types.is_struct(kind):
-        kind = pa.struct([_plain_field(child) for child in kind])
-    elif pa.types.is_list(kind) or pa.types.is_large_list(kind):
-        make = pa.list_ if pa.types.is_list(kind) else pa.large_list
-        kind = make(_plain_field(kind.value_field))
-    elif pa.types.is_map(kind):
-        kind = pa.map_(_plain_field(kind.key_field), _plain_field(kind.item_field))
-    return pa.field(given.name, kind, given.nullable)
-
-
-def _has_nan(array: pa.Array) -> bool:
-    if pa.types.is_floating(array.type):
-        return bool(pc.any(pc.is_nan(array)).as_py())
-    if pa.types.is_struct(array.type):
-        return any(_has_nan(array.field(index)) for index in range(array.type.num_fields))
-    if pa.types.is_list(array.type) or pa.types.is_large_list(array.type) or pa.types.is_map(array.type):
-        return _has_nan(pc.list_flatten(array) if not pa.types.is_map(array.type) else array.items)
-    return False

@@ -1,0 +1,77 @@
+"""What Arrow data says of the file that is made of it.
+
+Owns the names of leaf columns, which Arrow types a reader gets back unaided, and whether a NaN is among the data.
+Leaves writing to `writer`.
+"""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+__all__ = ["has_nan", "is_recovered", "leaf_paths", "schema_for_others"]
+
+
+def leaf_paths(field: pa.Field, path: tuple[str, ...]) -> list[tuple[str, ...]]:
+    """The leaf columns of a field, as the file names them."""
+    kind = field.type
+    if pa.types.is_struct(kind):
+        below = [(child, (*path, child.name)) for child in kind]
+    elif pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        below = [(kind.value_field, (*path, "list", "element"))]
+    elif pa.types.is_map(kind):
+        below = [(kind.key_field, (*path, "key_value", "key")), (kind.item_field, (*path, "key_value", "value"))]
+    else:
+        return [path]
+    return [leaf for child in below for leaf in leaf_paths(*child)]
+
+
+def is_recovered(kind: pa.DataType) -> bool:
+    """Whether the Arrow type follows from the Parquet type, so that the file need not carry it along."""
+    if pa.types.is_struct(kind):
+        return all(is_recovered(child.type) for child in kind)
+    if pa.types.is_list(kind):
+        return is_recovered(kind.value_type)
+    if pa.types.is_timestamp(kind):
+        return kind.unit in ("us", "ns") and kind.tz in (None, "UTC")
+    plain = (
+        pa.string(),
+        pa.binary(),
+        pa.bool_(),
+        pa.date32(),
+        pa.time64("us"),
+        pa.uuid(),
+        pa.dictionary(pa.int32(), pa.binary()),
+    )
+    number = pa.types.is_integer(kind) or pa.types.is_decimal128(kind) or kind in (pa.float32(), pa.float64())
+    return bool(number) or kind in plain
+
+
+def schema_for_others(schema: pa.Schema) -> pa.Schema:
+    """The Arrow schema that the file carries along: without dictionaries, which other Variant readers do not expect."""
+    return pa.schema([_plain_field(each) for each in schema])
+
+
+def _plain_field(given: pa.Field) -> pa.Field:
+    kind = given.type
+    if pa.types.is_dictionary(kind) and pa.types.is_binary(kind.value_type):
+        kind = kind.value_type
+    elif pa.types.is_struct(kind):
+        kind = pa.struct([_plain_field(child) for child in kind])
+    elif pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        make = pa.list_ if pa.types.is_list(kind) else pa.large_list
+        kind = make(_plain_field(kind.value_field))
+    elif pa.types.is_map(kind):
+        kind = pa.map_(_plain_field(kind.key_field), _plain_field(kind.item_field))
+    return pa.field(given.name, kind, given.nullable)
+
+
+def has_nan(array: pa.Array) -> bool:
+    """Whether a NaN is in a column or below it."""
+    if pa.types.is_floating(array.type):
+        return bool(pc.any(pc.is_nan(array)).as_py())
+    if pa.types.is_struct(array.type):
+        return any(has_nan(array.field(index)) for index in range(array.type.num_fields))
+    if pa.types.is_list(array.type) or pa.types.is_large_list(array.type) or pa.types.is_map(array.type):
+        return has_nan(pc.list_flatten(array) if not pa.types.is_map(array.type) else array.items)
+    return False
