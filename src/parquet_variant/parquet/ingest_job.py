@@ -34,7 +34,7 @@ from parquet_variant.schema.shredding_schema import ShreddingSchema
 from parquet_variant.shredding.infer import InferenceResult, infer
 from parquet_variant.shredding.profile import Profile
 
-__all__ = ["Engine", "Progress", "Sources", "run_ingest", "run_profile"]
+__all__ = ["Destination", "Engine", "Progress", "Sources", "Work", "run_ingest", "run_profile"]
 
 Sources: TypeAlias = "str | os.PathLike[str] | Iterable[str | os.PathLike[str]]"
 # Called with the name of the step, the tasks done and the tasks in all.
@@ -68,10 +68,29 @@ class Engine(Protocol):
         """Run the same and merge the results, in any order."""
 
 
+# What a task does: number of the task, of the attempt, and its splits.
+Work: TypeAlias = Callable[[int, int, list[Split]], WrittenSplits]
+
+
+class Destination(Protocol):
+    """What the tasks write into, and what makes it visible."""
+
+    dest: str
+
+    def work(self, schema: ShreddingSchema, options: IngestOptions) -> Work:
+        """What every task does; can be pickled."""
+
+    def commit(self, written: Sequence[WrittenSplits]) -> list[str]:
+        """Make what the tasks wrote visible; the data files' paths below `dest`."""
+
+    def abort(self) -> None:
+        """Leave everything as it was."""
+
+
 def run_ingest(
     engine: Engine,
     sources: Sources,
-    dest: str | os.PathLike[str],
+    dest: str | os.PathLike[str] | Callable[[], Destination | None],
     *,
     schema: ShreddingSchema | str | None = None,
     policy: Any = None,
@@ -84,31 +103,31 @@ def run_ingest(
     parse: Mapping[str, Any] | None = None,
     write: Mapping[str, Any] | None = None,
 ) -> IngestResult:
-    """Read JSON files and write them as a directory of shredded Parquet files (see `parquet.ingest`)."""
+    """Read JSON files and write them into a directory (see `parquet.ingest`), or into what `dest` opens.
+
+    A destination that opens as None is left alone: the mode is ``"ignore"`` and there is data.
+    """
     options = _options(column, on_error, input_format, sample, parse, write)
     if isinstance(schema, str):
         schema = ShreddingSchema.from_ddl(schema)
     files = expand_sources(sources)
-    staging = open_staging(os.fspath(dest), mode)
-    if staging is None:
-        return IngestResult(os.fspath(dest), (), 0, 0, None, 0, 0, None)
-    made_here = not _exists(staging.dest)
+    destination = dest() if callable(dest) else _open_directory(os.fspath(dest), mode)
+    if destination is None:
+        return IngestResult("" if callable(dest) else os.fspath(dest), (), 0, 0, None, 0, 0, None)
     tasks = _plan(engine, files, split_bytes, input_format)
     inference = None
-    if schema is None:
-        inference = infer(_profile_tasks(engine, tasks, options), policy)
-        schema = inference.schema
     try:
-        written = engine.run("write", partial(_write, schema, options, staging), tasks)
+        if schema is None:
+            inference = infer(_profile_tasks(engine, tasks, options), policy)
+            schema = inference.schema
+        written = engine.run("write", destination.work(schema, options), tasks)
         if not any(part.rows or part.bad for part in written):
             raise _no_value(files)
-        committed = staging.commit(file for part in written for file in part.files)
+        committed = destination.commit(written)
     except BaseException:
-        staging.abort()
-        if made_here:
-            _remove_if_empty(staging.dest)
+        destination.abort()
         raise
-    return _result(staging, committed, written, schema, inference)
+    return _result(destination.dest, committed, written, schema, inference)
 
 
 def run_profile(
@@ -158,16 +177,35 @@ def _no_value(files: list[str]) -> VariantFileError:
     return VariantFileError(f"no JSON value in {named}: name files that hold some", reason="no-rows")
 
 
-def _exists(directory: str) -> bool:
-    filesystem, path = resolve(directory)
-    return bool(filesystem.get_file_info(path).type != pafs.FileType.NotFound)
+class _Directory:
+    """A directory of Parquet files."""
+
+    def __init__(self, staging: Staging) -> None:
+        self.dest = staging.dest
+        self._staging = staging
+        filesystem, path = resolve(self.dest)
+        self._made_here = filesystem.get_file_info(path).type == pafs.FileType.NotFound
+
+    def work(self, schema: ShreddingSchema, options: IngestOptions) -> Work:
+        return partial(_write, schema, options, self._staging)
+
+    def commit(self, written: Sequence[WrittenSplits]) -> list[str]:
+        root = self.dest.rstrip("/") + "/"
+        names = self._staging.commit(file for part in written for file in part.files)
+        return [name.removeprefix(root) for name in names if not name.startswith(f"{root}{BAD_RECORDS}/")]
+
+    def abort(self) -> None:
+        self._staging.abort()
+        if self._made_here:
+            filesystem, path = resolve(self.dest)
+            with suppress(OSError):
+                if not filesystem.get_file_info(pafs.FileSelector(path)):
+                    filesystem.delete_dir(path)
 
 
-def _remove_if_empty(directory: str) -> None:
-    filesystem, path = resolve(directory)
-    with suppress(OSError):
-        if not filesystem.get_file_info(pafs.FileSelector(path)):
-            filesystem.delete_dir(path)
+def _open_directory(dest: str, mode: Mode) -> _Directory | None:
+    staging = open_staging(dest, mode)
+    return None if staging is None else _Directory(staging)
 
 
 def _plan(engine: Engine, files: list[str], split_bytes: int | None, input_format: Format) -> list[list[Split]]:
@@ -178,21 +216,19 @@ def _plan(engine: Engine, files: list[str], split_bytes: int | None, input_forma
 
 
 def _result(
-    staging: Staging,
-    committed: list[str],
+    dest: str,
+    files: Sequence[str],
     written: Sequence[WrittenSplits],
     schema: ShreddingSchema,
     inference: InferenceResult | None,
 ) -> IngestResult:
-    root = staging.dest.rstrip("/") + "/"
-    names = (name.removeprefix(root) for name in committed)
     bad = sum(part.bad for part in written)
     return IngestResult(
-        dest=staging.dest,
-        files=tuple(name for name in names if not name.startswith(f"{BAD_RECORDS}/")),
+        dest=dest,
+        files=tuple(files),
         rows=sum(part.rows for part in written),
         bad_records=bad,
-        bad_records_path=f"{root}{BAD_RECORDS}" if bad else None,
+        bad_records_path=f"{dest.rstrip('/')}/{BAD_RECORDS}" if bad else None,
         bytes_read=sum(part.text_bytes for part in written),
         bytes_written=sum(part.file_bytes for part in written),
         schema=schema,

@@ -32,6 +32,7 @@ __all__ = [
     "IngestOptions",
     "OnError",
     "ProfiledSplits",
+    "SplitArrays",
     "WrittenSplits",
     "pack_splits",
     "profile_splits",
@@ -151,7 +152,9 @@ class WrittenSplits:
     rows, bad
         Rows written, lines quarantined.
     text_bytes, file_bytes
-        Size of the decompressed text that was read and of the data file.
+        Size of the decompressed text that was read and of the data files.
+    actions
+        What a table's log is to say of files that are in their place already.
     """
 
     files: tuple[StagedFile, ...]
@@ -159,6 +162,7 @@ class WrittenSplits:
     bad: int
     text_bytes: int
     file_bytes: int
+    actions: tuple[Mapping[str, Any], ...] = ()
 
 
 def profile_splits(splits: Sequence[Split], options: IngestOptions) -> ProfiledSplits:
@@ -205,28 +209,61 @@ def write_splits(
     JsonError, VariantFileError
         As `profile_splits`.
     """
-    directory = staging.attempt(task, attempt)
-    data = StagedFile(directory, staging.file_name(task))
-    quarantine = StagedFile(directory, f"{BAD_RECORDS}/{staging.file_name(task, extension='ndjson')}")
-
-    def encode(tape: Tape) -> VariantArray:
-        return VariantArray(storage_from_tape(tape, schema, per_batch=True))
-
-    bad = text_bytes = 0
-    writer = bad_stream = None
+    arrays = SplitArrays(splits, schema, options, staging, task, attempt)
+    data = StagedFile(arrays.directory, staging.file_name(task))
+    writer = None
     with ExitStack() as stack:
-        for batch in _batches(splits, options, encode):
-            text_bytes += batch.text_bytes
-            if len(batch.result):
-                writer = writer or stack.enter_context(VariantWriter(data.path, **options.write))
-                writer.write_batch({options.column: batch.result})
-            if batch.bad:
-                bad_stream = bad_stream or stack.enter_context(_open_output(quarantine.path))
-                bad_stream.write("".join(f"{record.to_json()}\n" for record in batch.bad).encode())
-                bad += len(batch.bad)
+        for array in arrays:
+            writer = writer or stack.enter_context(VariantWriter(data.path, **options.write))
+            writer.write_batch({options.column: array})
     info = writer.info if writer is not None else None
-    files = ((data,) if info else ()) + ((quarantine,) if bad else ())
-    return WrittenSplits(files, info.rows if info else 0, bad, text_bytes, info.bytes if info else 0)
+    files = ((data,) if info else ()) + arrays.bad_files
+    return WrittenSplits(files, info.rows if info else 0, arrays.bad, arrays.text_bytes, info.bytes if info else 0)
+
+
+class SplitArrays:
+    """The rows of a task's splits as shredded arrays; bad lines go to a staged file while they are met.
+
+    Parameters
+    ----------
+    splits, schema, options, staging, task, attempt
+        As for `write_splits`.
+    """
+
+    def __init__(
+        self,
+        splits: Sequence[Split],
+        schema: ShreddingSchema | None,
+        options: IngestOptions,
+        staging: Staging,
+        task: int,
+        attempt: int,
+    ) -> None:
+        self.splits, self.schema, self.options = splits, schema, options
+        self.directory = staging.attempt(task, attempt)
+        self._quarantine = StagedFile(self.directory, f"{BAD_RECORDS}/{staging.file_name(task, extension='ndjson')}")
+        self.bad = 0
+        self.text_bytes = 0
+
+    def __iter__(self) -> Iterator[VariantArray]:
+        bad_stream = None
+        with ExitStack() as stack:
+            for batch in _batches(self.splits, self.options, self._encode):
+                self.text_bytes += batch.text_bytes
+                if batch.bad:
+                    bad_stream = bad_stream or stack.enter_context(_open_output(self._quarantine.path))
+                    bad_stream.write("".join(f"{record.to_json()}\n" for record in batch.bad).encode())
+                    self.bad += len(batch.bad)
+                if len(batch.result):
+                    yield batch.result
+
+    @property
+    def bad_files(self) -> tuple[StagedFile, ...]:
+        """The file of bad lines, if there were any so far."""
+        return (self._quarantine,) if self.bad else ()
+
+    def _encode(self, tape: Tape) -> VariantArray:
+        return VariantArray(storage_from_tape(tape, self.schema, per_batch=True))
 
 
 def pack_splits(splits: Iterable[Split], task_bytes: int) -> list[list[Split]]:
