@@ -33,7 +33,7 @@ class Done:
     def error(self) -> str:
         """The one line that a failed command printed; where kernels had to be compiled, progress stands before it."""
         assert self.out == ""
-        (line,) = (line for line in self.err.splitlines() if not re.fullmatch(r".*: \d+ of \d+, \d+ s", line))
+        (line,) = (line for line in self.err.splitlines() if not re.fullmatch(r".*, \d+ s", line))
         assert line.startswith("variant: error: ")
         return line.removeprefix("variant: error: ")
 

@@ -32,7 +32,7 @@ class Progress:
 
     def __init__(self) -> None:
         self._begun = time.monotonic()
-        self._state = ("", 0, 0)
+        self._state = ("start", 0, 0)
         self._done = threading.Event()
         self._printer: threading.Thread | None = None
         self._bar: Any = None
@@ -64,7 +64,8 @@ class Progress:
         while not self._done.wait(pause):
             pause = _LINE_SECONDS
             step, done, total = self._state
-            print(f"{step}: {done} of {total}, {time.monotonic() - self._begun:.0f} s", file=sys.stderr, flush=True)
+            counts = f": {done} of {total}" if total > 1 else ""
+            print(f"{step}{counts}, {time.monotonic() - self._begun:.0f} s", file=sys.stderr, flush=True)
 
     def _draw(self, step: str, done: int, total: int) -> None:
         from rich.console import Console
