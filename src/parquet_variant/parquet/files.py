@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 from pyarrow import fs
 
 from parquet_variant.errors import VariantFileError
-from parquet_variant.parquet.footer import SchemaNode, footer_bytes, parse_schema
+from parquet_variant.parquet.footer import MAGIC, SchemaNode, footer_bytes, parse_schema
 
 __all__ = ["OpenFile", "ParquetSource", "Source", "filesystem_of", "locate", "open_file"]
 
@@ -213,9 +213,14 @@ def open_file(source: ParquetSource) -> OpenFile:
     except (OSError, pa.ArrowException) as error:
         raise VariantFileError(f"cannot open {source.path}: {error}", reason="cannot-open", file=source.path) from None
     try:
-        schema = parse_schema(footer_bytes(stream, source.path), source.path)
+        footer = footer_bytes(stream, source.path)
+        schema = parse_schema(footer, source.path)
+        # pyarrow would read the footer once more: give it a file that has nothing else.
+        alone = pa.BufferReader(MAGIC + footer + len(footer).to_bytes(4, "little") + MAGIC)
         found = [leaf for leaf in schema.leaves() if leaf.name == "metadata" and leaf.physical == "BYTE_ARRAY"]
-        reader = pq.ParquetFile(stream, read_dictionary=[leaf.dotted for leaf in found], pre_buffer=True)
+        reader = pq.ParquetFile(
+            stream, metadata=pq.read_metadata(alone), read_dictionary=[leaf.dotted for leaf in found], pre_buffer=True
+        )
     except VariantFileError:
         stream.close()
         raise

@@ -19,6 +19,7 @@ __all__ = ["MAGIC", "TAIL", "SchemaNode", "annotate_footer", "footer_bytes", "pa
 
 MAGIC = b"PAR1"
 TAIL = 8  # Footer length and magic.
+_GUESS = 64 << 10
 _SCHEMA = 2  # FileMetaData.schema
 _LOGICAL_TYPE = 10  # SchemaElement.logicalType
 _VARIANT = 16  # LogicalType.VARIANT
@@ -132,8 +133,8 @@ def footer_bytes(source: Any, file: str | None = None) -> bytes:
     size = source.seek(0, 2)
     if size is None:  # pyarrow's files return nothing.
         size = source.tell()
-    source.seek(max(0, size - TAIL))
-    tail = source.read(TAIL)
+    source.seek(max(0, size - _GUESS))  # One request is enough for most files.
+    tail = bytes(source.read(_GUESS))
     if tail[-4:] == b"PARE":
         raise VariantFileError(
             "the file has an encrypted footer, which parquet-variant does not read", reason="encrypted", file=file
@@ -145,9 +146,11 @@ def footer_bytes(source: Any, file: str | None = None) -> bytes:
             reason="not-parquet",
             file=file,
         )
-    length = int.from_bytes(tail[:4], "little")
+    length = int.from_bytes(tail[-TAIL:-4], "little")
     if length + TAIL + 4 > size:
         raise _refuse(ValueError(f"it claims {length} bytes of a file of {size}"), file)
+    if length + TAIL <= len(tail):
+        return tail[-TAIL - length : -TAIL]
     source.seek(size - TAIL - length)
     return bytes(source.read(length))
 
@@ -192,7 +195,9 @@ def parse_schema(footer: bytes, file: str | None = None) -> SchemaNode:
     VariantFileError
         If the bytes are not a Parquet footer.
     """
-    for prefix, known in tuple(_PARSED):  # Files of one table have one schema: the same bytes at the start of the footer.
+    for prefix, known in tuple(
+        _PARSED
+    ):  # Files of one table have one schema: the same bytes at the start of the footer.
         if footer.startswith(prefix):
             return known
     try:
