@@ -86,8 +86,8 @@ class Staging:
         """The name of a task's file: unique over jobs, tasks and a task's files; it sorts in the order of the input."""
         return f"part-{task:05d}-{index:04d}-{self.job}.{extension}"
 
-    def commit(self, files: Iterable[StagedFile]) -> list[str]:
-        """Make the files visible, remove the old ones if so asked, and write ``_SUCCESS``.
+    def commit(self, files: Iterable[StagedFile], *, marker: bool = True) -> list[str]:
+        """Make the files visible, remove the old ones if so asked, and write ``_SUCCESS`` if `marker` says so.
 
         Returns
         -------
@@ -125,8 +125,9 @@ class Staging:
                 reason="overwrite-failed",
             ) from error
         self.abort()
-        with filesystem.open_output_stream(f"{root}/{_SUCCESS}"):
-            pass
+        if marker:
+            with filesystem.open_output_stream(f"{root}/{_SUCCESS}"):
+                pass
         return [f"{self.dest.rstrip('/')}/{name}" for name in moved]
 
     def commit_once(self, files: Iterable[StagedFile], stream: str, batch: int) -> None:

@@ -1,4 +1,4 @@
-"""The pipeline on Spark: JSON files in, a directory of shredded Parquet out, as two jobs.
+"""The pipeline on Spark: JSON files in, shredded Parquet files or a Delta table out, as two jobs.
 
 Owns the engine that lays the tasks over Spark; one job profiles all splits and merges the profiles, one writes and the
 driver commits. The text is read in the Python workers and never passes through the JVM. Leaves the steps to
@@ -10,8 +10,9 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
+from parquet_variant.errors import VariantError
 from parquet_variant.parquet.ingest_job import Progress, Sources, run_ingest
 from parquet_variant.parquet.ingest_result import IngestResult
 from parquet_variant.parquet.ingest_task import OnError
@@ -40,13 +41,14 @@ def ingest(
     column: str = "v",
     on_error: OnError = "fail",
     mode: Mode = "error",
+    format: Literal["parquet", "delta"] = "parquet",
     input_format: Format = "auto",
     split_bytes: int | None = None,
     parse: Mapping[str, Any] | None = None,
     progress: Progress | None = None,
     **write: Any,
 ) -> IngestResult:
-    """Read JSON files and write them as a directory of shredded Parquet files, on Spark.
+    """Read JSON files and write them as a directory of shredded Parquet files or as a Delta table, on Spark.
 
     Parameters
     ----------
@@ -69,6 +71,8 @@ def ingest(
         ``_bad_records`` below `dest`, with file, line number and reason, and are counted.
     mode
         If `dest` holds data: ``"error"``, ``"append"``, ``"overwrite"`` or ``"ignore"``.
+    format
+        ``"parquet"``: a directory of files; ``"delta"``: a Delta table, made if it is not there, in one commit.
     input_format
         ``"ndjson"``, ``"array"`` or ``"auto"``.
     split_bytes
@@ -90,13 +94,22 @@ def ingest(
     ------
     VariantFileError
         For a source that is missing or cannot be read, sources without a value, or a destination that holds data.
+    DeltaError
+        For a table that is there already, or that this package may not write.
     JsonError
         For a bad line, if `on_error` is ``"fail"``, with file and line.
     """
+    if format not in ("parquet", "delta"):
+        raise VariantError(f"format is {format!r}: use parquet or delta", reason="bad-option")
+    target: Any = dest
+    if format == "delta":
+        from parquet_variant.delta.ingest import delta_destination
+
+        target = delta_destination(dest, mode)
     return run_ingest(
         _Spark(spark, progress),
         sources,
-        dest,
+        target,
         schema=schema,
         policy=policy,
         sample=sample,
