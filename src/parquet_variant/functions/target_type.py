@@ -88,7 +88,8 @@ class _Parser:
         self.depth += 1
         if self.depth > _MAX_DEPTH:
             raise self.error(f"a target type may be {_MAX_DEPTH} levels deep")
-        found = self.nested(name) or self.primitive(name)
+        nested = self.nested(name)
+        found = self.primitive(name) if nested is None else nested  # a struct without fields is false
         self.depth -= 1
         return found
 
