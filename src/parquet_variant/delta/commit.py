@@ -23,7 +23,7 @@ from typing import Any, TypeAlias
 from urllib.parse import unquote
 
 from parquet_variant.delta.actions import Action, Add, CommitInfo, Metadata, Protocol, Remove, Txn, to_lines
-from parquet_variant.delta.file_actions import parse_commits
+from parquet_variant.delta.file_actions import split_commits
 from parquet_variant.delta.log import commit_path
 from parquet_variant.delta.snapshot import Snapshot, load_snapshot
 from parquet_variant.delta.storage import Storage
@@ -162,8 +162,8 @@ class _Seen:
     """What a commit of somebody else did."""
 
     def __init__(self, data: bytes) -> None:
-        others, files = parse_commits(data, [])
-        assert files is not None
+        lines = split_commits(data)
+        others, files = lines.others, lines.table([])
         self.protocol = any("protocol" in action for action in others)
         self.metadata = any("metaData" in action for action in others)
         self.txns = {a["txn"]["appId"]: Txn.from_dict(a["txn"]) for a in others if "txn" in a}

@@ -9,9 +9,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.json as pj
@@ -19,7 +21,7 @@ import pyarrow.parquet as pq
 
 from parquet_variant.errors import DeltaError
 
-__all__ = ["FILE_SCHEMA", "parse_commits", "read_checkpoint_part", "rows_to_files"]
+__all__ = ["FILE_SCHEMA", "CommitLines", "read_checkpoint_part", "rows_to_files", "split_commits"]
 
 _STRINGS = pa.map_(pa.string(), pa.string())
 _DV = pa.struct(
@@ -50,52 +52,88 @@ FILE_SCHEMA = pa.schema(
 )
 _NAMES = tuple(name for name in FILE_SCHEMA.names if name != "isAdd")
 _OTHERS = ("protocol", "metaData", "txn", "domainMetadata", "checkpointMetadata", "sidecar")
-_HEAD = re.compile(rb'^[ \t]*\{[ \t\r]*"(\w+)"', re.MULTILINE)
+_HEAD = re.compile(rb'[ \t]*\{[ \t\r]*"(\w+)"')
+_FILE_KEYS = (b"add", b"remove", b"cdc")
+_HEAD_BYTES = 8
+_NEWLINE = 0x0A
 _BLOCK = 16 << 20
 
 
-def parse_commits(data: bytes, partition_names: Sequence[str] | None) -> tuple[list[dict[str, Any]], pa.Table | None]:
-    """The actions of concatenated commit files, in order.
+@dataclass(frozen=True)
+class CommitLines:
+    """The lines of concatenated commit files.
+
+    Parameters
+    ----------
+    others
+        All actions but adds, removes and change data files, parsed, in order.
+    files
+        The text of the lines that are left, in order.
+    """
+
+    others: list[dict[str, Any]]
+    files: bytes
+
+    def table(self, partition_names: Sequence[str]) -> pa.Table:
+        """Adds and removes, as `FILE_SCHEMA`.
+
+        Parameters
+        ----------
+        partition_names
+            Keys of `partitionValues` to keep: the physical names of the partition columns.
+
+        Raises
+        ------
+        DeltaError
+            Reason ``"broken-log"`` for a line that is no file action.
+        """
+        return _file_lines(self.files, partition_names)
+
+
+def split_commits(data: bytes) -> CommitLines:
+    r"""Part the file actions, of which there may be a million, from the others.
 
     Parameters
     ----------
     data
         JSON lines.
-    partition_names
-        Keys of `partitionValues` to keep, that is the physical names of the partition columns; None to leave the file
-        actions out (they cost most).
-
-    Returns
-    -------
-    list of dict
-        All other actions, as they are.
-    pyarrow.Table or None
-        Adds and removes, as `FILE_SCHEMA`.
 
     Raises
     ------
     DeltaError
         Reason ``"broken-log"`` for a line that is not a JSON object.
+
+    Examples
+    --------
+    >>> lines = split_commits(b'{"txn":{"appId":"a","version":1}}\n{"add":{"path":"x"}}\n')
+    >>> lines.others, lines.table([])["path"].to_pylist()
+    ([{'txn': {'appId': 'a', 'version': 1}}], ['x'])
     """
+    characters = np.frombuffer(data, dtype=np.uint8)
+    starts = np.concatenate([[0], np.flatnonzero(characters == _NEWLINE) + 1])
+    heads = characters[np.minimum(starts[:, None] + np.arange(_HEAD_BYTES), len(data) - 1)] if len(data) else None
     others: list[dict[str, Any]] = []
-    kept: list[bytes | memoryview] = []
-    view = memoryview(data)
-    start = 0
-    end = len(data)
-    for match in _HEAD.finditer(data):
-        if match[1] in (b"add", b"remove", b"cdc"):
-            continue
-        begin = match.start()
-        stop = data.find(b"\n", begin)
-        stop = end if stop < 0 else stop + 1
-        others.append(_load(data[begin:stop]))
-        kept.append(view[start:begin])
-        start = stop
-    if partition_names is None:
-        return others, None
-    kept.append(view[start:])
-    text = b"".join(kept) if len(kept) > 1 else data
-    return others, _file_lines(text, partition_names)
+    kept: list[bytes] = []
+    position = 0
+    for index in np.flatnonzero(~_are_files(heads)).tolist() if heads is not None else ():
+        begin = int(starts[index])
+        end = int(starts[index + 1]) if index + 1 < len(starts) else len(data)
+        match = _HEAD.match(data, begin, end)
+        if match is not None and match[1] in _FILE_KEYS:
+            continue  # A writer that puts blanks between the tokens.
+        kept.append(data[position:begin])
+        position = end
+        if line := data[begin:end].strip():
+            others.append(_load(line))
+    kept.append(data[position:])
+    return CommitLines(others, b"".join(kept))
+
+
+def _are_files(heads: npt.NDArray[np.uint8]) -> npt.NDArray[np.bool_]:
+    found = np.zeros(len(heads), dtype=bool)
+    for head in (b'{"add":{', b'{"remove'):
+        found |= (heads == np.frombuffer(head, dtype=np.uint8)).all(axis=1)
+    return found
 
 
 def rows_to_files(rows: Sequence[Mapping[str, Any]]) -> pa.Table:
@@ -168,7 +206,7 @@ def _load(line: bytes) -> dict[str, Any]:
 
 
 def _file_lines(text: bytes, partition_names: Sequence[str]) -> pa.Table:
-    if not text.strip():
+    if b"{" not in text:
         return FILE_SCHEMA.empty_table()
     if b'"tags":{"' not in text:
         try:

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from parquet_variant.delta.actions import DomainMetadata, Metadata, Protocol, Txn
-from parquet_variant.delta.file_actions import FILE_SCHEMA, parse_commits, read_checkpoint_part
+from parquet_variant.delta.file_actions import FILE_SCHEMA, read_checkpoint_part, split_commits
 from parquet_variant.delta.log import LOG, Segment
 from parquet_variant.delta.schema import partition_names
 from parquet_variant.delta.storage import LocalStorage, Storage
@@ -72,15 +72,14 @@ def replay(storage: Storage, segment: Segment, *, files: bool = True) -> State:
     texts = _read_all(storage, [commit.path for commit in segment.commits])
     data = b"\n".join(texts)
     del texts
-    others, _ = parse_commits(data, None)
-    apply_actions(state, others)
+    lines = split_commits(data)
+    del data
+    apply_actions(state, lines.others)
     if state.protocol is None or state.metadata is None:
         missing = "protocol" if state.protocol is None else "metaData"
         raise DeltaError(f"the log of {storage.uri} has no {missing} action", reason="broken-log", file=storage.uri)
     if files:
-        _, table = parse_commits(data, partition_names(state.metadata))
-        if table is not None:
-            tables.append(table)
+        tables.append(lines.table(partition_names(state.metadata)))
         _reconcile(state, tables)
     return state
 
@@ -155,12 +154,11 @@ def _with_vector(keys: Any, vector: pa.ChunkedArray) -> pa.ChunkedArray:
 def _checkpoint(storage: Storage, path: str, state: State, files: bool) -> list[pa.Table]:
     tables: list[pa.Table] = []
     if path.endswith(".json"):
-        data = storage.read(path)
-        others, _ = parse_commits(data, None)
+        lines = split_commits(storage.read(path))
+        others = lines.others
         apply_actions(state, others)
         if files and state.metadata is not None:
-            _, table = parse_commits(data, partition_names(state.metadata))
-            tables.append(table)
+            tables.append(lines.table(partition_names(state.metadata)))
     else:
         others, table = read_checkpoint_part(storage.open(path), files=files)
         apply_actions(state, others)
