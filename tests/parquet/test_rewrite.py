@@ -99,3 +99,18 @@ def test_broken_values_are_told_with_their_row(tmp_path):
         pv.parquet.rewrite(tmp_path / "a.parquet", tmp_path / "b.parquet", schema="a int")
     assert (caught.value.row, caught.value.file) == (7, str(tmp_path / "a.parquet"))
     assert not (tmp_path / "b.parquet").exists()
+
+
+def test_rows_can_be_sorted_and_filters_added(tmp_path):
+    rows = pv.VariantArray.from_pylist([{"id": f"{n * 7919 % 1000:03}"} for n in range(1000)])
+    pv.parquet.write(tmp_path / "a.parquet", rows)
+    options = {"schema": "id string", "sort_by": ["$.id:string"], "bloom_filters": ["$.id"]}
+    pv.parquet.rewrite(tmp_path / "a.parquet", tmp_path / "b.parquet", **options)
+    found = [value["id"] for value in pv.parquet.read(tmp_path / "b.parquet").to_pylist()]
+    assert found == sorted(found) == sorted(value["id"] for value in rows.to_pylist())
+    (leaf,) = (
+        column
+        for column in map(pq.ParquetFile(tmp_path / "b.parquet").metadata.row_group(0).column, range(4))
+        if column.path_in_schema == "v.typed_value.id.typed_value"
+    )
+    assert leaf.bloom_filter_offset is not None

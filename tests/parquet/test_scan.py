@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import parquet_variant as pv
-from parquet_variant.errors import CastError, PathError, VariantError, VariantFileError
+from parquet_variant.errors import CastError, PathError, SchemaError, VariantError, VariantFileError
 from parquet_variant.parquet.bloom import BloomFilters, xxh64
 from parquet_variant.parquet.files import locate, open_file
 from parquet_variant.parquet.predicate import PredicateError
@@ -213,3 +213,14 @@ def test_extraction_works_in_every_layout_with_wildcards(tmp_path):
         found = pv.parquet.extract(tmp_path / f"{number}.parquet", {"b": "$.a[*].b:int", "c": "$.a[*].zzz:int"})
         assert found["b"].to_pylist() == expected, (schema, layout)
         assert found["c"].to_pylist() == [[None] * 3, [], None, None, None]
+
+
+def test_files_whose_ordinary_columns_differ(tmp_path):
+    values = pv.VariantArray.from_pylist([1])
+    for number, other in enumerate((pa.array([1], pa.int32()), pa.array([2], pa.int64()), pa.array(["x"]))):
+        pv.parquet.write(tmp_path / f"{number}.parquet", {"v": values, "n": other})
+    found = pv.parquet.extract([tmp_path / "0.parquet", tmp_path / "1.parquet"], {"n": "n"}, "n > 1")
+    assert found["n"].to_pylist() == [2]
+    with pytest.raises(SchemaError, match="column n is string here") as caught:
+        pv.parquet.extract(tmp_path, {"n": "n"})
+    assert caught.value.file == str(tmp_path / "2.parquet")

@@ -7,6 +7,7 @@ Leaves shredding to the functions, and many files at once to `spark`.
 from __future__ import annotations
 
 import posixpath
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -38,6 +39,8 @@ def rewrite(
     compression: str = "zstd",
     compression_level: int | None = None,
     row_group_bytes: int = DEFAULT_ROW_GROUP_BYTES,
+    sort_by: Sequence[str] = (),
+    bloom_filters: Collection[str] = (),
     on_conflict: OnConflict = "error",
     filesystem: fs.FileSystem | None = None,
     overwrite: bool = False,
@@ -63,6 +66,8 @@ def rewrite(
         Put the VARIANT annotation on; without, readers that know no Variant see a struct.
     compression, compression_level, row_group_bytes
         As for `write`.
+    sort_by, bloom_filters
+        As for `VariantWriter`: rows are sorted within each row group.
     on_conflict
         As for `read`.
     filesystem
@@ -99,6 +104,8 @@ def rewrite(
         "compression": compression,
         "compression_level": compression_level,
         "row_group_bytes": row_group_bytes,
+        "sort_by": sort_by,
+        "bloom_filters": bloom_filters,
         "filesystem": filesystem,
         "overwrite": overwrite,
     }

@@ -16,7 +16,7 @@ from pyarrow import fs
 
 from parquet_variant.array.variant_array import EXTENSION_METADATA
 from parquet_variant.encoding.cast.targets import VARIANT_STORAGE
-from parquet_variant.errors import VariantError, VariantFileError
+from parquet_variant.errors import SchemaError, VariantError, VariantFileError
 from parquet_variant.parquet.files import OpenFile, ParquetSource, Source, locate, open_file
 from parquet_variant.parquet.predicate import Predicate, all_of, bind, columns_of, evaluate
 from parquet_variant.parquet.predicate_text import parse_predicate
@@ -230,14 +230,24 @@ class Scan:
             if table is None or part[0].leaves[number] is None:
                 found[number] = pa.nulls(rows, _field(each).type)
             elif each.path is None:
-                column = nested_array(table, [each.column or each.name])
-                found[number] = column if each.type is None or column.type == each.type else column.cast(each.type)
+                found[number] = self._ordinary(nested_array(table, [each.column or each.name]), each)
             else:
                 assert plan.column is not None
                 if storage is None:
                     storage = nested_array(table, plan.column.path)
                 found[number] = self._answer(storage, each)
         return found
+
+    def _ordinary(self, column: pa.Array, each: Selected) -> pa.Array:
+        if each.type is None or column.type == each.type:
+            return column
+        try:
+            return column.cast(each.type)
+        except pa.ArrowException:
+            raise SchemaError(
+                f"column {each.column or each.name} is {column.type} here, not {each.type} as in the first file",
+                reason="files-differ",
+            ) from None
 
     def _answer(self, storage: pa.StructArray, each: Selected) -> pa.Array:
         from parquet_variant.functions.extract_path import extract_path
