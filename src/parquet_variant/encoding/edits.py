@@ -14,7 +14,7 @@ from parquet_variant.encoding.scalars import encode_scalar
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.encoding.walk import END, KEY, walk
 from parquet_variant.errors import PathError, VariantError
-from parquet_variant.path import Segment, VariantPath
+from parquet_variant.path import VariantPath, Wildcard
 from parquet_variant.types import PrimitiveId, VariantType
 
 __all__ = ["MAX_SIZE", "Edit", "EditKind", "apply_edit", "canonical", "value_path"]
@@ -64,10 +64,15 @@ class Edit:
         """Whether there is something to insert, set or append."""
         return EditKind.INSERT <= self.kind <= EditKind.APPEND
 
+    @property
+    def segments(self) -> list[str | int]:
+        """The keys and indexes of the path."""
+        return [segment for segment in self.path.segments if not isinstance(segment, Wildcard)]
+
     def mismatch(self, depth: int) -> PathError:
         """The error for a value, ``depth`` segments down the path, that the next segment does not fit."""
         at = VariantPath(self.path.segments[:depth])
-        wanted = self.path.segments[depth] if depth < len(self.path) else 0
+        wanted = self.segments[depth] if depth < len(self.path) else 0
         return PathError(
             f"path {self.path} needs {'an object' if isinstance(wanted, str) else 'an array'} at {at}; "
             "the try_ function of the same name gives null instead",
@@ -78,7 +83,7 @@ class Edit:
     def duplicate(self) -> PathError:
         """The error for a key to insert that is there already."""
         return PathError(
-            f"the key {self.path.segments[-1]!r} is there already: use variant_set to replace its value",
+            f"the key {self.segments[-1]!r} is there already: use variant_set to replace its value",
             reason="duplicate-key",
             path=str(self.path),
         )
@@ -182,7 +187,7 @@ def apply_edit(variant: Variant, edit: Edit, value: Variant | None = None) -> Va
     elif edit.kind in (EditKind.STRIP_NULLS, EditKind.STRIP_FIELDS):
         changed = _strip(root, arrays=edit.kind == EditKind.STRIP_NULLS)
     elif edit.kind == EditKind.DELETE:
-        changed = _delete(root, edit.path)
+        changed = _delete(root, edit)
     elif edit.kind == EditKind.APPEND:
         changed = _append(root, edit, value)
     else:
@@ -233,11 +238,8 @@ def _value_node(value: Variant | None) -> Node:
 def _nested(edit: Edit, depth: int, value: Variant | None) -> Node:
     """The value inside the containers that the segments from ``depth`` on name."""
     node = _value_node(value)
-    for segment in reversed(edit.path.segments[depth:]):
-        if isinstance(segment, str):
-            node = {segment: node}
-        elif isinstance(segment, int):
-            node = [*_padding(edit, segment), node]
+    for segment in reversed(edit.segments[depth:]):
+        node = {segment: node} if isinstance(segment, str) else [*_padding(edit, segment), node]
     return node
 
 
@@ -249,8 +251,8 @@ def _padding(edit: Edit, count: int) -> list[Node]:
 
 def _place(node: Node, edit: Edit, value: Variant | None) -> bool:
     """Insert, set or replace."""
-    last = len(edit.path) - 1
-    for depth, segment in enumerate(edit.path.segments):
+    last = len(edit.segments) - 1
+    for depth, segment in enumerate(edit.segments):
         if isinstance(segment, str):
             if not isinstance(node, dict):
                 raise edit.mismatch(depth)
@@ -264,7 +266,6 @@ def _place(node: Node, edit: Edit, value: Variant | None) -> bool:
                 return False
             node[segment] = _nested(edit, depth + 1, value)
             return True
-        assert isinstance(segment, int)
         if not isinstance(node, list):
             raise edit.mismatch(depth)
         there = segment < len(node)
@@ -285,7 +286,7 @@ def _place(node: Node, edit: Edit, value: Variant | None) -> bool:
 
 
 def _append(node: Node, edit: Edit, value: Variant | None) -> bool:
-    for depth, segment in enumerate(edit.path.segments):
+    for depth, segment in enumerate(edit.segments):
         if isinstance(segment, str):
             if not isinstance(node, dict):
                 raise edit.mismatch(depth)
@@ -293,7 +294,6 @@ def _append(node: Node, edit: Edit, value: Variant | None) -> bool:
                 return False
             node = node[segment]
         else:
-            assert isinstance(segment, int)
             if not isinstance(node, list):
                 raise edit.mismatch(depth)
             if segment >= len(node):
@@ -305,8 +305,8 @@ def _append(node: Node, edit: Edit, value: Variant | None) -> bool:
     return True
 
 
-def _delete(node: Node, path: VariantPath) -> bool:
-    *way, last = path.segments
+def _delete(node: Node, edit: Edit) -> bool:
+    *way, last = edit.segments
     for segment in way:
         child = _child(node, segment)
         if child is None:
@@ -321,11 +321,11 @@ def _delete(node: Node, path: VariantPath) -> bool:
     return True
 
 
-def _child(node: Node, segment: Segment) -> Node | None:
+def _child(node: Node, segment: str | int) -> Node | None:
     """The field or element of a node; None if it has none such."""
     if isinstance(segment, str):
         return node.get(segment) if isinstance(node, dict) else None
-    if isinstance(node, list) and isinstance(segment, int) and segment < len(node):
+    if isinstance(node, list) and segment < len(node):
         return node[segment]
     return None
 

@@ -1,0 +1,356 @@
+"""What the functions that change values share: one change over a column, a value or an array to put in.
+
+Owns calling `kernels.edit`, putting in the rows that only the reference decides, and leaving rows that do not change as
+they are. Leaves what a change means to `encoding.edits`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import reduce
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from parquet_variant.array.parts import MetadataParts, binary_parts, metadata_parts, valid_bytes
+from parquet_variant.array.reference_rows import with_reference_rows
+from parquet_variant.array.variant_array import VariantArray
+from parquet_variant.encoding.edits import Edit, EditKind, apply_edit
+from parquet_variant.encoding.metadata import decode_metadata
+from parquet_variant.encoding.variant import Variant
+from parquet_variant.errors import MalformedVariantError, SchemaError, VariantError
+from parquet_variant.functions.variant_input import as_variant_array
+from parquet_variant.kernels.memory import address_of
+
+__all__ = ["NO_VALUE", "edited"]
+
+Int64s = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
+
+NO_VALUE = object()
+# Values of one kernel call: bounds the tables of nodes.
+_CHUNK_BYTES = 64 << 20
+
+
+def edited(source: Any, edits: Sequence[Edit], value: Any = NO_VALUE, *, keep_going: bool = False) -> Any:
+    """Make some changes, one after the other, to a value or to every value of a column.
+
+    Parameters
+    ----------
+    source
+        A `Variant`, or a column of them.
+    edits
+        The changes; more than one only without a value.
+    value
+        What is put in: a Variant, a column of as many rows, or any other Python object, which is one value.
+    keep_going
+        Whether rows that would raise become SQL NULL.
+
+    Returns
+    -------
+    Variant, VariantArray or None
+        None for one value that is SQL NULL.
+    """
+    if isinstance(source, Variant):
+        given = None if value is NO_VALUE else _operand(value, None)
+        if isinstance(given, VariantArray) or (value is not NO_VALUE and given is None):
+            return None
+        try:
+            return _by_reference(source, edits, given)
+        except VariantError:
+            if keep_going:
+                return None
+            raise
+    storage = as_variant_array(source).to_unshredded().storage
+    operand = None if value is NO_VALUE else _operand(value, len(storage))
+    if value is not NO_VALUE and operand is None:
+        return VariantArray.from_variants([None] * len(storage))
+    pieces = []
+    for start, stop in _chunks(storage):
+        rows = operand[start:stop] if isinstance(operand, VariantArray) else operand
+        try:
+            pieces.append(_chunk(storage.slice(start, stop - start), edits, rows, keep_going))
+        except VariantError as error:
+            error.row = None if error.row is None else error.row + start
+            raise
+    if any(pa.types.is_large_binary(piece.field("value").type) for piece in pieces) or len(pieces) > 16:
+        pieces = [piece.cast(_wide(piece.type)) for piece in pieces]
+    return VariantArray(pa.concat_arrays(pieces))
+
+
+def _operand(value: Any, rows: int | None) -> Variant | VariantArray | None:
+    """What is put in: one value, or one for each row; None for SQL NULL."""
+    if isinstance(value, pa.Scalar):
+        if not value.is_valid:
+            return None
+        value = pa.array([value.as_py()], value.type)
+        return _column(value)[0]
+    if isinstance(value, (VariantArray, pa.Array, pa.ChunkedArray)) or (
+        hasattr(value, "__arrow_c_array__") or hasattr(value, "__arrow_c_stream__")
+    ):
+        if rows is None:
+            raise SchemaError("one value was given to change, and a column to put in", reason="length")
+        column = _column(value)
+        if len(column) != rows:
+            raise SchemaError(f"{rows} values are to be changed, {len(column)} were given to put in", reason="length")
+        return column.to_unshredded()
+    return value if isinstance(value, Variant) else Variant.from_python(value)
+
+
+def _column(value: Any) -> VariantArray:
+    from parquet_variant.functions.cast_to_variant import cast_to_variant
+
+    return cast_to_variant(value)
+
+
+def _by_reference(variant: Variant, edits: Sequence[Edit], value: Variant | None) -> Variant:
+    return reduce(lambda changed, edit: apply_edit(changed, edit, value), edits, variant)
+
+
+def _chunks(storage: pa.StructArray) -> list[tuple[int, int]]:
+    offsets = binary_parts(storage.field("value")).offsets
+    chunks, start = [], 0
+    while start < len(storage):
+        stop = int(np.searchsorted(offsets, offsets[start] + _CHUNK_BYTES, side="right")) - 1
+        stop = min(max(stop, start + 1), len(storage))
+        chunks.append((start, stop))
+        start = stop
+    return chunks or [(0, 0)]
+
+
+def _chunk(
+    storage: pa.StructArray, edits: Sequence[Edit], operand: Variant | VariantArray | None, keep_going: bool
+) -> pa.StructArray:
+    """The changed rows of a batch."""
+    from parquet_variant.kernels.edit import CHANGED, LEFT
+
+    present = _present(storage)
+    if isinstance(operand, VariantArray):
+        present &= _present(operand.storage)
+    changed, state = _by_kernel(_Batch.of(storage, present), edits, operand)
+
+    def by_reference(row: int) -> pa.StructArray:
+        variant = _variant(storage, row)
+        value = _variant(operand.storage, row) if isinstance(operand, VariantArray) else operand
+        try:
+            return VariantArray.from_variants([_by_reference(variant, edits, value)]).storage
+        except VariantError:
+            if keep_going:
+                return VariantArray.from_variants([None]).storage
+            raise
+
+    if np.any(present & (state != CHANGED) & (state != LEFT)):
+        changed = _merged(changed, storage, state != CHANGED, present)
+    return with_reference_rows(changed, present & (state == LEFT), by_reference)
+
+
+def _present(storage: pa.StructArray) -> Bools:
+    valid = valid_bytes(storage)
+    return valid != 0 if len(valid) else np.ones(len(storage), np.bool_)
+
+
+def _variant(storage: pa.StructArray, row: int) -> Variant:
+    metadata, value = storage.field("metadata")[row].as_py(), storage.field("value")[row].as_py()
+    return Variant(metadata or b"", value or b"")
+
+
+class _Batch(NamedTuple):
+    """Values as the kernel takes them: where each begins (-1: none) and ends, and its dictionary."""
+
+    starts: Int64s
+    stops: Int64s
+    dictionary_of: npt.NDArray[np.int32]
+    dictionary: pa.BinaryArray
+    owner: Any
+
+    @classmethod
+    def of(cls, storage: pa.StructArray, present: Bools) -> _Batch:
+        metadata, value = metadata_parts(storage.field("metadata")), binary_parts(storage.field("value"))
+        starts = np.where(present, value.offsets[:-1] + value.address, -1)
+        return cls(starts, value.offsets[1:] + value.address, metadata.indices, metadata.dictionary, value.owner)
+
+    def names(self) -> list[list[str]]:
+        """The names of each dictionary; none of a malformed one, so that rows that use it are left."""
+        found = []
+        for metadata in self.dictionary.to_pylist():
+            try:
+                found.append(decode_metadata(metadata))
+            except MalformedVariantError:
+                found.append([])
+        return found
+
+
+class _Names:
+    """All names of a batch, numbered by their order in bytes.
+
+    Parameters
+    ----------
+    names
+        In any order.
+    """
+
+    def __init__(self, names: set[str]) -> None:
+        encoded = sorted((name.encode(), name) for name in names)
+        self.rank = {name: rank for rank, (_, name) in enumerate(encoded)}
+        self.data = np.frombuffer(b"".join(raw for raw, _ in encoded) or b"\0", np.uint8)
+        self.length = np.array([len(raw) for raw, _ in encoded], np.int64)
+        self.address = address_of(self.data) + np.cumsum(self.length) - self.length
+        self.starts = np.array([0, len(encoded)], np.int64)
+        self.order = np.arange(len(encoded))
+
+    def ranks(self, names: list[list[str]]) -> tuple[Int64s, Int64s]:
+        """Where each dictionary's names start, and the number of each name."""
+        starts = np.zeros(len(names) + 1, np.int64)
+        np.cumsum([len(one) for one in names], out=starts[1:])
+        return starts, np.array([self.rank[name] for one in names for name in one], np.int64)
+
+
+def _gathered(batch: _Batch, names: list[list[str]], table: _Names) -> tuple[Int64s, Int64s, npt.NDArray[np.uint8]]:
+    from parquet_variant.kernels.edit import gather_canonical
+
+    rows = len(batch.starts)
+    row_start, refused = np.empty(rows + 1, np.int64), np.zeros(rows, np.uint8)
+    nodes = np.empty((max(64, 4 * rows), 4), np.int64)
+    starts, ranks = table.ranks(names)
+    nodes, count = gather_canonical(
+        batch.starts, batch.stops, batch.dictionary_of, starts, ranks, nodes, row_start, refused
+    )
+    return nodes[:count], row_start, refused
+
+
+def _by_kernel(
+    batch: _Batch, edits: Sequence[Edit], operand: Variant | VariantArray | None
+) -> tuple[pa.StructArray, npt.NDArray[np.uint8]]:
+    """The rows that the kernel changes (null elsewhere), and what became of each."""
+    from parquet_variant.kernels.edit import CHANGED, LEFT, UNCHANGED
+
+    rows = len(batch.starts)
+    names, keys = batch.names(), {key for edit in edits for key in edit.segments if isinstance(key, str)}
+    value_names: list[list[str]] = []
+    value_batch = None
+    if operand is not None:
+        column = operand if isinstance(operand, VariantArray) else VariantArray.from_variants([operand])
+        value_batch = _Batch.of(column.storage, _present(column.storage))
+        value_names = value_batch.names()
+    table = _Names({name for one in (*names, *value_names) for name in one} | keys)
+    nodes, row_start, refused = _gathered(batch, names, table)
+    state = np.where(refused, LEFT, UNCHANGED).astype(np.uint8)
+    values, value_start = np.empty((0, 4), np.int64), np.zeros(2, np.int64)
+    if value_batch is not None:
+        values, value_start, value_refused = _gathered(value_batch, value_names, table)
+        if isinstance(operand, VariantArray):
+            state[value_refused != 0] = LEFT
+        elif value_refused[0]:
+            state[:] = LEFT
+    for number, edit in enumerate(edits):
+        nodes, row_start = _edited(
+            nodes, row_start, edit, table, values, value_start, state,
+            one_value=not isinstance(operand, VariantArray), keep=number < len(edits) - 1,
+        )  # fmt: skip
+    sizes, row_sizes = np.empty(len(nodes), np.int64), np.empty(rows, np.int64)
+    return _written(nodes, row_start, table, sizes, row_sizes, edits[0], state), _left_nulls(state, CHANGED, batch)
+
+
+def _left_nulls(state: npt.NDArray[np.uint8], changed: int, batch: _Batch) -> npt.NDArray[np.uint8]:
+    """Rows that are SQL NULL count as changed: they have nothing to keep."""
+    state[batch.starts < 0] = changed
+    return state
+
+
+def _edited(
+    nodes: Int64s,
+    row_start: Int64s,
+    edit: Edit,
+    table: _Names,
+    values: Int64s,
+    value_start: Int64s,
+    state: npt.NDArray[np.uint8],
+    *,
+    one_value: bool,
+    keep: bool,
+) -> tuple[Int64s, Int64s]:
+    from parquet_variant.kernels.edit import CHANGED, LEFT, edit_rows, strip_rows
+
+    if edit.kind == EditKind.NORMALIZE:
+        state[state != LEFT] = CHANGED
+        return nodes, row_start
+    out_start = np.empty_like(row_start)
+    if edit.kind in (EditKind.STRIP_NULLS, EditKind.STRIP_FIELDS):
+        out = np.empty_like(nodes)
+        count = strip_rows(nodes, row_start, edit.kind == EditKind.STRIP_NULLS, out, out_start, state)
+        return out[:count], out_start
+    segments = np.array([table.rank[key] if isinstance(key, str) else -1 - key for key in edit.segments], np.int64)
+    out = np.empty((len(nodes) + len(row_start) * 2, 4), np.int64)
+    out, count = edit_rows(
+        nodes, row_start, int(edit.kind), segments, values, value_start, one_value, edit.max_size, keep, out,
+        out_start, state,
+    )  # fmt: skip
+    return out[:count], out_start
+
+
+def _written(
+    nodes: Int64s,
+    row_start: Int64s,
+    table: _Names,
+    sizes: Int64s,
+    row_sizes: Int64s,
+    edit: Edit,
+    state: npt.NDArray[np.uint8],
+) -> pa.StructArray:
+    """The values of a table of nodes, each with metadata of just its names."""
+    from parquet_variant.kernels.edit import CHANGED, LEFT
+    from parquet_variant.kernels.remap import least_names, write_names
+    from parquet_variant.kernels.unshred import measure_nodes, write_nodes
+
+    rows = len(row_sizes)
+    one = np.zeros(rows, np.int64)
+    name_starts, name_sizes = np.empty(rows + 1, np.int64), np.empty(rows, np.int64)
+    used = least_names(nodes, row_start, one, table.starts, table.order, table.length, name_starts, name_sizes)
+    measure_nodes(nodes, row_start, sizes, row_sizes)
+    if edit.kind != EditKind.NORMALIZE:
+        state[(state == CHANGED) & (row_sizes + name_sizes > edit.max_size)] = LEFT
+    metadata = _binary(
+        name_sizes,
+        lambda target: write_names(
+            used, name_starts, name_sizes, one, table.starts, table.order, table.address, table.length, target
+        ),
+    )
+    value = _binary(
+        row_sizes, lambda target: write_nodes(nodes, row_start, sizes, np.empty(len(nodes), np.int64), target)
+    )
+    dictionary = metadata.dictionary_encode()
+    column = MetadataParts(dictionary.indices.to_numpy(), dictionary.dictionary.cast(pa.binary())).column
+    fields = [pa.field("metadata", column.type, nullable=False), pa.field("value", value.type, nullable=False)]
+    written = (state == CHANGED) & (row_sizes > 0)
+    return pa.StructArray.from_arrays([column, value], fields=fields, mask=pa.array(~written))
+
+
+def _binary(sizes: Int64s, fill: Callable[[int], None]) -> pa.Array:
+    total = int(sizes.sum())
+    data = np.empty(max(total, 1), np.uint8)
+    fill(address_of(data))
+    wide = total > np.iinfo(np.int32).max
+    offsets = np.zeros(len(sizes) + 1, np.int64 if wide else np.int32)
+    np.cumsum(sizes, out=offsets[1:])
+    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(data[:total])]
+    return pa.Array.from_buffers(pa.large_binary() if wide else pa.binary(), len(sizes), buffers)
+
+
+def _merged(changed: pa.StructArray, storage: pa.StructArray, kept: Bools, present: Bools) -> pa.StructArray:
+    """The changed rows, and those that are kept as they were; null where nothing is present."""
+    value = storage.field("value")
+    if not (pa.types.is_binary(value.type) or pa.types.is_large_binary(value.type)):
+        value = value.cast(pa.large_binary())
+    if pa.types.is_large_binary(value.type) or pa.types.is_large_binary(changed.field("value").type):
+        value, changed = value.cast(pa.large_binary()), changed.cast(_wide(changed.type))
+    column = metadata_parts(storage.field("metadata")).column
+    old = pa.StructArray.from_arrays([column, value], fields=list(changed.type), mask=pa.array(~present))
+    where = np.arange(len(changed)) + np.where(kept, len(changed), 0)
+    return pa.concat_arrays([changed, old]).take(pa.array(where))
+
+
+def _wide(storage: pa.StructType) -> pa.StructType:
+    """The storage type with 64-bit offsets of values."""
+    return pa.struct([field.with_type(pa.large_binary()) if field.name == "value" else field for field in storage])

@@ -1,0 +1,113 @@
+"""`equals`: which values mean the same.
+
+Owns the public operation and the quick yes for equal bytes. Leaves canonical bytes to `editing`, and what is left to
+`Variant`, whose equality decides.
+"""
+
+from __future__ import annotations
+
+from typing import Any, overload
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from parquet_variant.array.parts import metadata_parts
+from parquet_variant.array.variant_array import VariantArray
+from parquet_variant.encoding.edits import Edit, EditKind
+from parquet_variant.encoding.variant import Variant
+from parquet_variant.errors import SchemaError, VariantError
+from parquet_variant.functions.editing import edited
+from parquet_variant.functions.variant_input import as_variant_array
+
+__all__ = ["compared", "equals"]
+
+
+@overload
+def equals(left: Variant, right: Variant) -> bool: ...
+@overload
+def equals(left: Any, right: Any) -> pa.BooleanArray: ...
+def equals(left: Any, right: Any) -> bool | pa.BooleanArray:
+    """Compare values by meaning, row by row, whatever their bytes and layouts.
+
+    Integers and decimals are one class of numbers (``1`` equals ``1.00``), timestamps of both units are; float and
+    double are classes of their own, NaN equals NaN. The order of fields does not matter, that of elements does.
+
+    Parameters
+    ----------
+    left, right
+        Columns of the same length, or a `Variant` to compare all rows with. Two of them give a bool.
+
+    Returns
+    -------
+    pyarrow.BooleanArray or bool
+        Null where either is SQL NULL.
+
+    Raises
+    ------
+    SchemaError
+        If the lengths differ.
+    MalformedVariantError
+        If the bytes of a value are malformed, with the row; equal bytes are equal unread.
+
+    Examples
+    --------
+    >>> import parquet_variant as pv
+    >>> left, right = pv.parse_json(['{"a": 1, "b": 2}', "1", None]), pv.parse_json(['{"b": 2, "a": 1.0}', "2", "3"])
+    >>> pv.equals(left, right).to_pylist()
+    [True, False, None]
+    """
+    if isinstance(left, Variant) and isinstance(right, Variant):
+        return left == right
+    return compared(left, right, keep_going=False)
+
+
+def compared(left: Any, right: Any, *, keep_going: bool) -> pa.BooleanArray:
+    """Compare two columns; with ``keep_going`` null for rows that would raise."""
+    if isinstance(left, Variant):
+        left, right = right, left
+    first = as_variant_array(left).to_unshredded()
+    if isinstance(right, Variant):
+        second = VariantArray(
+            VariantArray.from_variants([right]).storage.take(pa.array(np.zeros(len(first), np.int64)))
+        )
+    else:
+        second = as_variant_array(right).to_unshredded()
+    if len(first) != len(second):
+        raise SchemaError(f"{len(first)} values cannot be compared with {len(second)}", reason="length")
+    valid = _valid(first) & _valid(second)
+    result = valid & _same_bytes(first.storage, second.storage)
+    rest = np.flatnonzero(valid & ~result)
+    if len(rest):
+        # Another layout of the same values is what most differences are.
+        normalize = [Edit(EditKind.NORMALIZE)]
+        some = [edited(side.take(rest), normalize, keep_going=True).storage for side in (first, second)]
+        same = _same_bytes(*some) & np.asarray(some[0].is_valid()) & np.asarray(some[1].is_valid())
+        result[rest[same]] = True
+        for row in rest[~same].tolist():
+            try:
+                result[row] = first[row] == second[row]
+            except VariantError as error:
+                if not keep_going:
+                    raise error.at(row=row) from None
+                valid[row] = False
+    return pa.array(result, mask=~valid)
+
+
+def _valid(array: VariantArray) -> npt.NDArray[np.bool_]:
+    return np.asarray(array.storage.is_valid())
+
+
+def _same_bytes(left: pa.StructArray, right: pa.StructArray) -> npt.NDArray[np.bool_]:
+    """Which rows have the same metadata and the same value; anything for SQL NULL."""
+    ours, theirs = metadata_parts(left.field("metadata")), metadata_parts(right.field("metadata"))
+    if not len(ours.dictionary) or not len(theirs.dictionary):
+        return np.zeros(len(left), np.bool_)
+    # The first place of equal bytes stands for all of them.
+    first = np.asarray(pc.index_in(ours.dictionary, ours.dictionary))
+    other = np.asarray(pc.index_in(theirs.dictionary, ours.dictionary).fill_null(-1))
+    values = [storage.field("value").cast(pa.large_binary()) for storage in (left, right)]
+    same = np.asarray(pc.equal(*values).fill_null(False))
+    found: npt.NDArray[np.bool_] = (first[ours.indices] == other[theirs.indices]) & same
+    return found

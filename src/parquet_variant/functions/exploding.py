@@ -1,0 +1,75 @@
+"""What `variant_explode` and its kin share: a row for each field and element.
+
+Owns the table. Leaves finding the children to `located`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from parquet_variant.array.variant_array import EXTENSION_METADATA, VariantArray
+from parquet_variant.encoding.variant import Variant
+from parquet_variant.errors import VariantError
+from parquet_variant.functions.located import Located
+from parquet_variant.functions.located_storage import located_storage
+from parquet_variant.functions.validate import sound_rows
+from parquet_variant.functions.variant_input import as_variant_array
+
+__all__ = ["exploded"]
+
+
+def exploded(array: Any, *, outer: bool, keep_going: bool = False) -> pa.Table:
+    """Explode a column.
+
+    Parameters
+    ----------
+    array
+        A column, or one `Variant`.
+    outer
+        Whether rows without children get a row of nulls.
+    keep_going
+        Whether rows that would raise count as having no children.
+    """
+    column = VariantArray.from_variants([array]) if isinstance(array, Variant) else as_variant_array(array)
+    storage = column.to_unshredded().storage
+    located = Located.of_storage(_readable(storage) if keep_going else storage)
+    offsets, _, elements = located.elements()
+    field_offsets, _, ids, fields = located.fields()
+    rows = np.concatenate([_rows(elements), _rows(fields)])
+    starts = np.where(np.diff(offsets) > 0, offsets[:-1], field_offsets[:-1])
+    positions = np.concatenate([np.arange(len(elements)), np.arange(len(fields))]) - starts[rows]
+    keys = pa.concat_arrays([pa.nulls(len(elements), pa.string()), fields.dictionaries.keys(fields.metas, ids)])
+    values = pa.concat_arrays([located_storage(elements), located_storage(fields)])
+    places = np.argsort(rows, kind="stable")
+    if outer:
+        childless = np.flatnonzero((np.diff(offsets) == 0) & (np.diff(field_offsets) == 0))
+        rows = np.concatenate([rows, childless])
+        places = np.argsort(rows, kind="stable")
+    order = pa.array(places, mask=places >= len(positions))
+    field = pa.field("value", values.type, metadata=EXTENSION_METADATA)
+    schema = pa.schema([pa.field("row", pa.int64(), nullable=False), ("pos", pa.int32()), ("key", pa.string()), field])
+    pos = pa.array(positions.astype(np.int32))
+    columns = [pa.array(rows[places]), pos.take(order), keys.take(order), values.take(order)]
+    return pa.Table.from_arrays(columns, schema=schema)
+
+
+def _rows(located: Located) -> np.ndarray[Any, np.dtype[np.int64]]:
+    return np.arange(len(located)) if located.rows is None else located.rows.astype(np.int64)
+
+
+def _readable(storage: pa.StructArray) -> pa.StructArray:
+    """The storage with SQL NULL for the rows that cannot be exploded."""
+    mask = np.zeros(len(storage), np.bool_)
+    for row in np.flatnonzero(~sound_rows(storage)).tolist():
+        try:
+            exploded(storage.slice(row, 1), outer=False)
+        except VariantError:
+            mask[row] = True
+    if not mask.any():
+        return storage
+    children = [storage.field(name) for name in ("metadata", "value")]
+    fields = [storage.type.field(name) for name in ("metadata", "value")]
+    return pa.StructArray.from_arrays(children, fields=fields, mask=pa.array(mask | np.asarray(storage.is_null())))

@@ -1,0 +1,60 @@
+"""`from_python`: Python objects to Variants.
+
+Owns the public operation. Leaves which type gives which to `encoding.python_values`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from parquet_variant.array.variant_array import VariantArray
+from parquet_variant.encoding.python_values import MAX_DEPTH
+from parquet_variant.encoding.variant import Variant
+from parquet_variant.errors import VariantError
+
+__all__ = ["from_python", "variants_of"]
+
+
+def from_python(values: Iterable[Any], *, max_depth: int = MAX_DEPTH) -> VariantArray:
+    """Make a column of Python objects.
+
+    For Arrow data `cast_to_variant` is faster; for one object there is `Variant.from_python`.
+
+    Parameters
+    ----------
+    values
+        The objects; None is SQL NULL, ``Variant.from_python(None)`` a Variant null.
+    max_depth
+        The most containers inside each other.
+
+    Raises
+    ------
+    CastError
+        For an object that has no Variant type, with the row.
+
+    Examples
+    --------
+    >>> import parquet_variant as pv
+    >>> pv.from_python([{"a": [True]}, None, 1.5])
+    <VariantArray unshredded, 3 rows: [{"a":[true]}, NULL, 1.5]>
+    >>> pv.from_python([1, {2}])
+    Traceback (most recent call last):
+    ...
+    parquet_variant.errors.CastError: builtins.set has no Variant type: convert {2} first (row 1)
+    """
+    return VariantArray.from_variants(variants_of(values, max_depth, keep_going=False))
+
+
+def variants_of(values: Iterable[Any], max_depth: int, *, keep_going: bool) -> list[Variant | None]:
+    """The value of each object; with ``keep_going`` None for those that would raise."""
+    found: list[Variant | None] = []
+    for row, value in enumerate(values):
+        try:
+            ready = value is None or isinstance(value, Variant)
+            found.append(value if ready else Variant.from_python(value, max_depth=max_depth))
+        except VariantError as error:
+            if not keep_going:
+                raise error.at(row=row) from None
+            found.append(None)
+    return found

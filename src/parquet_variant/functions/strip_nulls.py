@@ -1,0 +1,53 @@
+"""`strip_nulls`: values without Variant nulls.
+
+Owns the public operation. Leaves the work to `editing`, and what it means to `encoding.edits`.
+"""
+
+from __future__ import annotations
+
+from typing import Any, overload
+
+from parquet_variant.array.variant_array import VariantArray
+from parquet_variant.encoding.edits import Edit, EditKind
+from parquet_variant.encoding.variant import Variant
+from parquet_variant.functions.editing import edited
+
+__all__ = ["strip_nulls"]
+
+
+@overload
+def strip_nulls(array: Variant, include_arrays: bool = ...) -> Variant: ...
+@overload
+def strip_nulls(array: Any, include_arrays: bool = ...) -> VariantArray: ...
+def strip_nulls(array: Any, include_arrays: bool = True) -> Variant | VariantArray:
+    """Remove fields and elements that are Variant null, at every depth, as Spark 4.3's ``variant_strip_nulls`` does.
+
+    Containers that become empty stay, and so does a value that is itself null.
+
+    Parameters
+    ----------
+    array
+        A `VariantArray` of any layout, or a single `Variant`.
+    include_arrays
+        Whether nulls are removed from arrays too.
+
+    Returns
+    -------
+    VariantArray or Variant
+        Unshredded. Rows that change are canonical, the others keep their bytes. SQL NULL stays SQL NULL.
+
+    Raises
+    ------
+    MalformedVariantError
+        If the bytes of a value are malformed.
+
+    Examples
+    --------
+    >>> import parquet_variant as pv
+    >>> rows = pv.parse_json(['{"a": null, "b": [1, null, {"c": null}]}', "null"])
+    >>> pv.to_json(pv.strip_nulls(rows)).to_pylist()
+    ['{"b":[1,{}]}', 'null']
+    >>> pv.to_json(pv.strip_nulls(rows, include_arrays=False)).to_pylist()
+    ['{"b":[1,null,{}]}', 'null']
+    """
+    return edited(array, [Edit(EditKind.STRIP_NULLS if include_arrays else EditKind.STRIP_FIELDS)])
