@@ -83,7 +83,9 @@ def _duckdb(data: DataSet, same_schema: bool) -> int:
 def duckdb_type(schema: pv.ShreddingSchema) -> str:
     """The schema as DuckDB writes types; an untyped node is VARIANT."""
     if schema.kind == "object":
-        fields = ", ".join(f'"{_quoted(name)}" {duckdb_type(child)}' for name, child in schema.fields)
+        # DuckDB's names are blind to case: of two that differ by case only, it gets one.
+        unique = {name.lower(): (name, child) for name, child in schema.fields}
+        fields = ", ".join(f'"{_quoted(name)}" {duckdb_type(child)}' for name, child in unique.values())
         return f"STRUCT({fields})"
     if schema.kind == "array":
         assert schema.element is not None
