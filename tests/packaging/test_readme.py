@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from parquet_variant.cli.app import COMMANDS
+from parquet_variant.cli.app import COMMANDS, GROUPS
 
 ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text("utf-8")
@@ -27,7 +27,7 @@ def test_the_make_targets_exist() -> None:
 
 def test_every_command_is_shown_and_is_one() -> None:
     shown = re.findall(r"^variant ([a-z]+)", "\n".join(blocks("")), re.MULTILINE)
-    assert set(shown) == set(COMMANDS)
+    assert set(shown) == {*COMMANDS, *GROUPS}
 
 
 def test_the_python_tour_runs(tmp_path: Path) -> None:

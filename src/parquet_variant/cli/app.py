@@ -15,8 +15,13 @@ from parquet_variant.cli.failure import DATA_PROBLEM, USAGE_PROBLEM, report_fail
 
 __all__ = ["main"]
 
-# In the order of the help: the way in, the way out, then care.
-COMMANDS = ("ingest", "query", "cat", "infer", "inspect", "validate", "rewrite", "warmup")
+# In the order of the help: the way in, the way out, care of files, care of Delta tables.
+COMMANDS = (
+    *("ingest", "query", "cat", "infer", "inspect", "validate", "rewrite"),
+    *("optimize", "vacuum", "history", "restore", "warmup"),
+)
+# `variant table set`: group -> commands, each the module that is named by both.
+GROUPS = {"table": ("set",)}
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -102,6 +107,12 @@ def build() -> Any:
     for name in COMMANDS:
         module = import_module(f"parquet_variant.cli.{name}")
         app.command(name=name)(module.command)
+    for group, names in GROUPS.items():
+        inner = typer.Typer(name=group, help="Change a Delta table.", no_args_is_help=True)
+        inner.callback()(lambda: None)  # or a group of one command is that command
+        for name in names:
+            inner.command(name=name)(import_module(f"parquet_variant.cli.{group}_{name}").command)
+        app.add_typer(inner)
     return typer.main.get_command(app)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
-from parquet_variant.cli.options import Column, Path
+from parquet_variant.cli.options import At, Column, Path, Version
 
 if TYPE_CHECKING:
     from parquet_variant.parquet.files import OpenFile
@@ -16,17 +16,38 @@ if TYPE_CHECKING:
 __all__ = ["command"]
 
 
-def command(path: Path, column: Column = None) -> int:
-    """Print Parquet rows as JSON, one a line.
+def command(path: Path, column: Column = None, version: Version = None, at: At = None) -> int:
+    """Print rows as JSON, one a line.
 
     The Variant column alone where there is no other column, or one is named; else whole rows as objects.
     """
+    from parquet_variant.cli.tables import is_delta
     from parquet_variant.parquet.files import locate, open_file
 
+    if is_delta(path) or version is not None or at is not None:
+        _print_table(path, column, version, at)
+        return 0
     for source in locate(path):
         with open_file(source) as file:
             _print_file(file, column)
     return 0
+
+
+def _print_table(path: str, column: str | None, version: int | None, at: str | None) -> None:
+    """File by file of a Delta table."""
+    from parquet_variant.cli.output import is_variant, json_texts, print_json_rows
+    from parquet_variant.cli.tables import plan_query
+    from parquet_variant.delta import snapshot
+
+    names = [field.name for field in snapshot(path, version=version, timestamp=at).schema.fields]
+    query = plan_query(path, names if column is None else [column], None, None, version=version, at=at)
+    alone = len(query.schema) == 1 and is_variant(query.schema.field(0))
+    for part in query.batches():
+        if not alone:
+            print_json_rows(part)
+            continue
+        for chunk in part.column(0).chunks:
+            sys.stdout.writelines(f"{text}\n" for text in json_texts(chunk, query.schema.field(0)))
 
 
 def _print_file(file: OpenFile, name: str | None) -> None:

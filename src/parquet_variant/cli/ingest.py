@@ -35,6 +35,13 @@ class Engine(StrEnum):
     SPARK = "spark"
 
 
+class Format(StrEnum):
+    """What is written."""
+
+    PARQUET = "parquet"
+    DELTA = "delta"
+
+
 class Mode(StrEnum):
     """What to do with a destination that holds data."""
 
@@ -56,6 +63,9 @@ def command(
     sample: Sample = 1.0,
     on_error: OnErrorOption = OnError.FAIL,
     engine: Annotated[Engine, typer.Option(help="Threads of this process, or a local Spark session.")] = Engine.LOCAL,
+    into: Annotated[
+        Format, typer.Option("--format", help="A directory of Parquet files, or a Delta table.")
+    ] = Format.PARQUET,
     mode: Annotated[Mode, typer.Option(help="If DEST holds data.")] = Mode.ERROR,
     column: Annotated[str, typer.Option(help="Name of the variant column.")] = "v",
     compression: Annotated[str, typer.Option(help="Codec of the Parquet files.")] = "zstd",
@@ -79,25 +89,34 @@ def command(
             "compression": compression,
             "progress": progress,
         }
-        result = _on_spark(sources, dest, options) if engine is Engine.SPARK else _in_process(sources, dest, options)
+        run = _on_spark if engine is Engine.SPARK else _in_process
+        result = run(sources, dest, into.value, options)
     _report(result, as_json)
     return 0
 
 
-def _in_process(sources: list[str], dest: str, options: dict[str, Any]) -> IngestResult:
-    from parquet_variant.parquet.ingest import ingest
+def _in_process(sources: list[str], dest: str, into: str, options: dict[str, Any]) -> IngestResult:
+    from parquet_variant.parquet import ingest
 
-    return ingest(sources, dest, **options)
+    if into == Format.PARQUET:
+        return ingest(sources, dest, **options)
+    from parquet_variant.delta.ingest import delta_destination
+    from parquet_variant.parquet.ingest_job import run_ingest
+    from parquet_variant.parquet.threads import ThreadEngine
+
+    progress, mode = options.pop("progress"), options.pop("mode")
+    options["write"] = {"compression": options.pop("compression")}
+    return run_ingest(ThreadEngine(None, progress), sources, delta_destination(dest, mode), **options)
 
 
-def _on_spark(sources: list[str], dest: str, options: dict[str, Any]) -> IngestResult:
+def _on_spark(sources: list[str], dest: str, into: Any, options: dict[str, Any]) -> IngestResult:
     from parquet_variant.spark.ingest import ingest
     from parquet_variant.spark.session import local_session
 
     options["progress"]("start Spark", 0, 1)
     session = local_session()
     try:
-        return ingest(session, sources, dest, **options)
+        return ingest(session, sources, dest, format=into, **options)
     finally:
         session.stop()
 

@@ -44,7 +44,14 @@ AsJson: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON, for
 Column: TypeAlias = Annotated[
     str | None, typer.Option(help="The variant column; not needed where there is just one.", show_default=False)
 ]
-Path: TypeAlias = Annotated[str, typer.Argument(metavar="PATH", help="A Parquet file, directory, glob or URI.")]
+Path: TypeAlias = Annotated[
+    str, typer.Argument(metavar="PATH", help="A Parquet file, directory or glob, or a Delta table; a URI works too.")
+]
+Table: TypeAlias = Annotated[str, typer.Argument(metavar="TABLE", help="A Delta table: path or URI.")]
+Version: TypeAlias = Annotated[int | None, typer.Option(help="Of a Delta table: this version.", show_default=False)]
+At: TypeAlias = Annotated[
+    str | None, typer.Option(metavar="TIME", help="Of a Delta table: as it was then (ISO 8601).", show_default=False)
+]
 Policy: TypeAlias = Annotated[
     str, typer.Option(help="How to choose what to shred: auto, spark, tiles, hints, workload, explicit.")
 ]
@@ -57,4 +64,4 @@ Settings: TypeAlias = Annotated[
 ]
 Sample: TypeAlias = Annotated[float, typer.Option(help="Share of the JSON text to choose from.", min=0.0, max=1.0)]
 OnErrorOption: TypeAlias = Annotated[OnError, typer.Option(help="A bad line is an error, or put aside and counted.")]
-FormatOption: TypeAlias = Annotated[InputFormat, typer.Option("--format", help="A value a line, or one array a file.")]
+FormatOption: TypeAlias = Annotated[InputFormat, typer.Option(help="A value a line, or one array a file.")]

@@ -15,7 +15,16 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["counted", "human_bytes", "json_texts", "print_grid", "print_json", "print_json_rows", "python_values"]
+__all__ = [
+    "counted",
+    "human_bytes",
+    "is_variant",
+    "json_texts",
+    "print_grid",
+    "print_json",
+    "print_json_rows",
+    "python_values",
+]
 
 _UNITS = ("bytes", "kB", "MB", "GB", "TB")
 _GRID_ROWS = 1000  # that are looked at to find the widths
@@ -40,7 +49,7 @@ def json_texts(column: pa.Array, field: pa.Field) -> list[str]:
     """The values of a column as JSON; SQL NULL is ``null``."""
     import parquet_variant as pv
 
-    if _is_variant(field):
+    if is_variant(field):
         return ["null" if text is None else text for text in pv.to_json(pv.VariantArray(column)).to_pylist()]
     return [pv.Variant.from_python(value).to_json() for value in python_values(column, field)]
 
@@ -51,7 +60,7 @@ def python_values(column: pa.Array, field: pa.Field) -> list[Any]:
 
     from parquet_variant import VariantArray
 
-    if _is_variant(field):
+    if is_variant(field):
         return list(VariantArray(column))
     if not _holds_variant(field.type):
         return list(column.to_pylist())
@@ -124,13 +133,14 @@ def human_bytes(size: int) -> str:
     return f"{size} bytes" if unit == "bytes" else f"{value:.1f} {unit}"
 
 
-def _is_variant(field: pa.Field) -> bool:
+def is_variant(field: pa.Field) -> bool:
+    """Whether a field is a Variant, by its extension name."""
     return bool((field.metadata or {}).get(b"ARROW:extension:name") == b"arrow.parquet.variant")
 
 
 def _holds_variant(kind: pa.DataType) -> bool:
     children = [kind.field(index) for index in range(kind.num_fields)]
-    return any(_is_variant(child) or _holds_variant(child.type) for child in children)
+    return any(is_variant(child) or _holds_variant(child.type) for child in children)
 
 
 def _cell(value: Any) -> str:

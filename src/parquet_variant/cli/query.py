@@ -1,6 +1,6 @@
 """``variant query``: typed columns out of a Variant column, by path.
 
-Owns the options and how the answer is shown. Leaves the query to `parquet.scan`.
+Owns the options and how the answer is shown. Leaves the query to `parquet.scan` and `delta.scan`.
 """
 
 from __future__ import annotations
@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from parquet_variant.cli.options import AsJson, Column, Path
+from parquet_variant.cli.options import AsJson, At, Column, Path, Version
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from parquet_variant.parquet.scan import Scan
+    from parquet_variant.delta import DeltaScan
+    from parquet_variant.parquet import Scan
 
 __all__ = ["command"]
 
@@ -27,6 +28,8 @@ def command(
     ],
     where: Annotated[str | None, typer.Option("--where", "-w", help="Such as \"mag > 5 and place like 'x%'\".")] = None,
     column: Column = None,
+    version: Version = None,
+    at: At = None,
     limit: Annotated[int | None, typer.Option(help="Stop after so many rows.", min=0)] = None,
     explain: Annotated[
         bool, typer.Option("--explain", help="Say what would be read, of how much; read nothing.")
@@ -39,9 +42,9 @@ def command(
     """Query a Variant column by path; only the columns and row groups that the answer needs are read."""
     from parquet_variant.cli.output import print_json, print_json_rows
     from parquet_variant.cli.select_option import read_selects
-    from parquet_variant.parquet.scan import scan
+    from parquet_variant.cli.tables import plan_query
 
-    query = scan(path, read_selects(select), where, column=column, on_error="raise" if strict else "null")
+    query = plan_query(path, read_selects(select), where, column, version=version, at=at, strict=strict)
     if explain:
         report = query.explain()
         if as_json:
@@ -56,7 +59,7 @@ def command(
     return 0
 
 
-def _parts(query: Scan, limit: int | None) -> Iterator[pa.Table]:
+def _parts(query: Scan | DeltaScan, limit: int | None) -> Iterator[pa.Table]:
     """The answer as it is read, cut off at the limit."""
     left = limit
     if left == 0:
@@ -69,7 +72,7 @@ def _parts(query: Scan, limit: int | None) -> Iterator[pa.Table]:
                 return
 
 
-def _print_table(query: Scan, limit: int | None) -> None:
+def _print_table(query: Scan | DeltaScan, limit: int | None) -> None:
     import pyarrow as pa
 
     from parquet_variant.cli.output import json_texts, print_grid

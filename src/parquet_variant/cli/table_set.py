@@ -1,0 +1,40 @@
+"""``variant table set``: properties of a Delta table.
+
+Owns reading ``name=value`` and the report. Leaves what a property does to `delta.set_properties`.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from parquet_variant.cli.options import AsJson, Table
+
+__all__ = ["command"]
+
+
+def command(
+    table: Table,
+    properties: Annotated[
+        list[str],
+        typer.Argument(metavar="NAME=VALUE...", help="Such as delta.enableVariantShredding=true; NAME= removes."),
+    ],
+    as_json: AsJson = False,
+) -> int:
+    """Set properties of a Delta table, or remove them."""
+    from parquet_variant.cli.output import print_json
+    from parquet_variant.delta import set_properties
+
+    wanted: dict[str, str | bool | int | None] = {}
+    for text in properties:
+        name, found, value = text.partition("=")
+        if not found:
+            raise typer.BadParameter(f"{text!r} has no value: write NAME=VALUE, or NAME= to remove it")
+        wanted[name] = value or None
+    result = set_properties(table, wanted)
+    if as_json:
+        print_json({"version": result.version})
+    else:
+        print(f"set, in version {result.version}")
+    return 0

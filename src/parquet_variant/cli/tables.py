@@ -1,0 +1,58 @@
+"""Delta table or Parquet files: which of the two a path names, and the query over either.
+
+Owns telling them apart, for the commands that take both. Leaves the rest to `delta` and `parquet`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+__all__ = ["is_delta", "plan_query"]
+
+
+def is_delta(path: str) -> bool:
+    """Whether a path is that of a Delta table: a directory with a log.
+
+    Examples
+    --------
+    >>> is_delta("examples")
+    False
+    """
+    import pyarrow.fs as pafs
+
+    from parquet_variant.parquet.files import filesystem_of
+
+    filesystem, root = filesystem_of(path, None)
+    return bool(filesystem.get_file_info(f"{root.rstrip('/')}/_delta_log").type == pafs.FileType.Directory)
+
+
+def plan_query(
+    path: str,
+    columns: Any,
+    where: Any,
+    column: str | None,
+    *,
+    version: int | None,
+    at: str | None,
+    strict: bool = False,
+) -> Any:
+    """Plan a query over a Delta table (of a version) or over Parquet files; both answers have the same methods.
+
+    Raises
+    ------
+    VariantError
+        As `delta.scan` and `parquet.scan`, and for a version of what is no Delta table.
+    """
+    from parquet_variant.errors import VariantFileError
+
+    if is_delta(path):
+        from parquet_variant.delta import scan as scan_table
+
+        if strict:
+            raise VariantFileError("--strict is for Parquet files, not for Delta tables", reason="bad-option")
+        return scan_table(path, columns, where, column=column, version=version, timestamp=at)
+    if version is not None or at is not None:
+        raise VariantFileError(f"{path} is no Delta table, so it has no versions", reason="not-a-table", file=path)
+    from parquet_variant.parquet import scan as scan_files
+
+    return scan_files(path, columns, where, column=column, on_error="raise" if strict else "null")

@@ -1,0 +1,100 @@
+"""Delta tables at the command line: in, out, back in time, and care."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import parquet_variant as pv
+
+pytest.importorskip("deltalake", reason="deltalake is not installed")
+
+Run = Callable[..., Any]
+
+
+@pytest.fixture
+def table(variant: Run, tmp_path: Path) -> Path:
+    """A table of two versions with rows: 100, then 50 more."""
+    source, dest = tmp_path / "a.json", tmp_path / "table"
+    for start, stop, mode in ((0, 100, "error"), (100, 150, "append")):
+        source.write_text("".join(f'{{"n": {n}, "s": "row {n}"}}\n' for n in range(start, stop)))
+        done = variant("ingest", source, dest, "--format", "delta", "--mode", mode, "--json")
+        assert (done.code, done.json["rows"]) == (0, stop - start), done.err
+    return dest
+
+
+def numbers(done: Any) -> list[int]:
+    assert done.code == 0, done.err
+    return sorted(row["n"] for row in done.rows)
+
+
+def test_cat_reads_any_version(variant: Run, table: Path) -> None:
+    assert numbers(variant("cat", table)) == list(range(150))
+    newest = variant("history", table, "--json").rows[0]["version"]
+    assert numbers(variant("cat", table, "--version", newest - 1)) == list(range(100))
+    assert numbers(variant("cat", table, "--column", "v")) == list(range(150))
+
+
+def test_query_prunes_files(variant: Run, table: Path) -> None:
+    words = ["query", table, "-s", "n=$.n:bigint", "-w", "n >= 148"]
+    assert variant(*words, "--json").rows == [{"n": 148}, {"n": 149}]
+    report = variant(*words, "--explain", "--json").json
+    assert json.dumps(report)
+    assert variant(*words, "--explain").code == 0
+
+
+def test_a_table_that_is_there_is_not_written_over(variant: Run, table: Path, tmp_path: Path) -> None:
+    done = variant("ingest", tmp_path / "a.json", table, "--format", "delta")
+    assert (done.code, "is a Delta table already" in done.error) == (1, True)
+    done = variant("ingest", tmp_path / "a.json", table, "--mode", "append")
+    assert (done.code, "Delta table" in done.error) == (1, True)
+
+
+def test_optimize_vacuum_history_restore(variant: Run, table: Path) -> None:
+    done = variant("optimize", table)
+    assert done.code == 0
+    assert "2 files" in done.out
+    assert "became 1 file" in done.out
+    assert variant("optimize", table).out.startswith("nothing to do")
+    assert numbers(variant("cat", table)) == list(range(150))
+
+    done = variant("vacuum", table, "--hours", 0)
+    assert (done.code, "retention" in done.error) == (1, True)
+    assert "2 files would go" in variant("vacuum", table, "--hours", 0, "--force", "--dry-run").out
+
+    versions = [row["version"] for row in variant("history", table, "--json").rows]
+    assert versions == sorted(versions, reverse=True)
+    assert variant("history", table).out.splitlines()[0].split() == ["version", "timestamp", "operation", "engineInfo"]
+    done = variant("restore", table, "--version", versions[-2])
+    assert done.code == 0, done.err
+    assert numbers(variant("cat", table)) == list(range(100))
+    assert variant("restore", table).code == 2
+
+
+def test_shredding_is_switched_off_and_dropped(variant: Run, table: Path) -> None:
+    assert variant("table", "set", table, "delta.enableVariantShredding=false").code == 0
+    assert pv.delta.snapshot(table).shredding_enabled is False
+    done = variant("optimize", table, "--drop-shredding")
+    assert done.code == 0, done.err
+    assert numbers(variant("cat", table)) == list(range(150))
+    (files,) = {column["layouts"].get("unshredded") for column in _live_files(variant, table)}
+    assert files
+    assert variant("table", "set", table, "delta.enableVariantShredding").code == 2
+
+
+def test_what_is_no_table_is_named(variant: Run, tmp_path: Path, earthquakes: Path) -> None:
+    for command in (["history"], ["vacuum"], ["optimize"], ["restore", "--version", 0]):
+        done = variant(command[0], earthquakes, *command[1:])
+        assert (done.code, str(earthquakes) in done.error) == (1, True), command
+    done = variant("query", earthquakes, "-s", "$.id", "--version", 0)
+    assert (done.code, "no Delta table" in done.error) == (1, True)
+
+
+def _live_files(variant: Run, table: Path) -> list[dict[str, Any]]:
+    (newest,) = sorted(table.glob("*.parquet"), key=lambda file: file.stat().st_mtime)[-1:]
+    columns: list[dict[str, Any]] = variant("inspect", newest, "--json").json["columns"]
+    return columns
