@@ -211,3 +211,23 @@ def test_engines_that_will_not_read_it_are_told(tmp_path):
     assert any(engine.startswith("polars") for engine, _ in notes)
     pv.parquet.rewrite(tmp_path / "a.parquet", tmp_path / "b.parquet", layout="unshredded", annotation=False)
     assert not [note for note in pv.parquet.validate(tmp_path / "b.parquet").engines if "UTF-16" not in note.why]
+
+
+def test_variants_in_lists_maps_and_structs_are_validated(tmp_path):
+    good = pv.shred_variant(pv.VariantArray.from_pylist([{"a": 1}, "x", None, 5]), "a bigint").storage
+    table = {
+        "l": pa.ListArray.from_arrays([0, 2, 4], good),
+        "m": pa.MapArray.from_arrays([0, 1, 4], pa.array(list("pqrs")), good),
+        "s": pa.StructArray.from_arrays([good.slice(0, 2)], ["inner"]),
+    }
+    path = tmp_path / "a.parquet"
+    pv.parquet.write(path, table, variants=["l.list.element", "m.key_value.value", "s.inner"])
+    assert pv.parquet.validate(path).ok
+    bad = pa.array(
+        [{"metadata": METADATA, "value": b"\x05a", "typed_value": 1}],
+        pa.struct([META, VALUE, pa.field("typed_value", pa.int64())]),
+    )
+    pq.write_table(pa.table({"l": pa.ListArray.from_arrays([0, 0, 1], bad)}), path)
+    pv.parquet.annotate(path, ["l.list.element"])
+    (violation,) = pv.parquet.validate(path).violations
+    assert (violation.column, violation.reason) == ("l", "conflict")

@@ -188,3 +188,36 @@ def test_values_of_every_type_survive(tmp_path):
     values = [1, Decimal("1.50"), 2.5, True, "x", b"\x00", uuid.UUID(int=7), [1, [2]], {"a": {"b": []}}]
     pv.parquet.write(tmp_path / "a.parquet", array(*values), schema="infer")
     assert pv.parquet.read(tmp_path / "a.parquet").to_pylist() == values
+
+
+def test_batches_may_come_in_any_arrow_form(tmp_path):
+    storage = array({"a": 1}, "x").storage
+    plain = {name: storage.field(name).cast(pa.binary()) for name in ("metadata", "value")}
+    large = [plain["value"].cast(pa.large_binary()), plain["metadata"].cast(pa.large_binary())]
+    views = [plain["metadata"].cast(pa.binary_view()), plain["value"].cast(pa.binary_view())]
+    forms = [
+        storage,
+        pa.StructArray.from_arrays(list(plain.values()), list(plain)),
+        pa.StructArray.from_arrays(large, ["value", "metadata"]),
+        pa.StructArray.from_arrays(views, ["metadata", "value"]),
+    ]
+    with pv.parquet.VariantWriter(tmp_path / "a.parquet") as writer:
+        for form in forms:
+            writer.write_batch({"v": pv.VariantArray(form)})
+    assert pv.parquet.read(tmp_path / "a.parquet").to_pylist() == [{"a": 1}, "x"] * 4
+
+
+@pytest.mark.parametrize(
+    "options", [{"compression": "zip"}, {"compression": "snappy", "compression_level": 3}, {"row_group_bytes": 0}]
+)
+def test_options_are_checked_before_anything_is_made(options, tmp_path):
+    with pytest.raises(VariantFileError) as caught:
+        pv.parquet.write(tmp_path / "deep" / "a.parquet", array(1), **options)
+    assert caught.value.reason == "bad-option"
+    assert not list(tmp_path.iterdir())
+
+
+def test_every_codec_is_read_back(tmp_path):
+    for codec in ("zstd", "snappy", "gzip", "lz4", "brotli", "none"):
+        pv.parquet.write(tmp_path / f"{codec}.parquet", array({"a": 1}), compression=codec)
+    assert pv.parquet.read(tmp_path).to_pylist() == [{"a": 1}] * 6

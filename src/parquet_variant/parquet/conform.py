@@ -34,8 +34,8 @@ def conform(storage: pa.StructArray, layout: str) -> pa.StructArray:
         return storage
     names = [field.name for field in storage.type]
     children = dict(zip(names, storage.flatten(), strict=True))
-    metadata = _filled(_plain(children["metadata"]), _EMPTY_METADATA)
-    value = _plain(children["value"]) if "value" in children else pa.nulls(len(storage), pa.binary())
+    metadata = _dictionary(_filled(_plain(children["metadata"]), _EMPTY_METADATA))
+    value = _binary(children["value"]) if "value" in children else pa.nulls(len(storage), pa.binary())
     shredded = "typed_value" in children
     if not shredded:
         value = _filled(value, _VARIANT_NULL)
@@ -53,6 +53,27 @@ def _plain(array: pa.Array) -> pa.Array:
     return pc.run_end_decode(array) if pa.types.is_run_end_encoded(array.type) else array
 
 
+def _binary(value: pa.Array) -> pa.Array:
+    """A residual as plain binary, large only if it must be."""
+    value = _plain(value)
+    if pa.types.is_dictionary(value.type):
+        value = value.dictionary_decode()
+    if value.type == pa.binary() or (pa.types.is_large_binary(value.type) and value.nbytes >= 2**31 - 1):
+        return value
+    return value.cast(pa.binary())
+
+
+def _dictionary(metadata: pa.Array) -> pa.Array:
+    """Metadata in the one form that lets batches of any origin share a file."""
+    kind = pa.dictionary(pa.int32(), pa.binary())
+    if metadata.type == kind:
+        return metadata
+    if pa.types.is_dictionary(metadata.type):
+        dictionary, indices = metadata.dictionary.cast(pa.binary()), metadata.indices.cast(pa.int32())
+        return pa.DictionaryArray.from_arrays(indices, dictionary)
+    return metadata.cast(pa.binary()).dictionary_encode()
+
+
 def _filled(array: pa.Array, filler: bytes) -> pa.Array:
     """No nulls: also where the whole row is null, since a required column under an absent group must not have any."""
     if not array.null_count:
@@ -68,7 +89,7 @@ def _pair(group: pa.StructArray) -> pa.StructArray:
     # Flattening hands a null group's absence down to both columns: missing, as the specification writes it.
     arrays = group.flatten() if group.null_count else _children(group)
     found = dict(zip((field.name for field in group.type), arrays, strict=True))
-    value = _plain(found["value"]) if "value" in found else pa.nulls(len(group), pa.binary())
+    value = _binary(found["value"]) if "value" in found else pa.nulls(len(group), pa.binary())
     pair = {"value": value}
     if "typed_value" in found:
         pair["typed_value"] = _typed(found["typed_value"])

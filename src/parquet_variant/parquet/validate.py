@@ -136,7 +136,10 @@ def validate(
 def _check(file: OpenFile, variant: VariantColumn, found: Found, traits: FileTraits) -> None:
     if not check_schema(variant, found):
         return
-    leaves = [leaf.leaf for leaf in variant.node.leaves() if leaf.leaf is not None]
+    # A map is one only if its keys are read too.
+    top = file.schema.child(variant.path[0]) if variant.repeated else variant.node
+    assert top is not None
+    leaves = [leaf.leaf for leaf in top.leaves() if leaf.leaf is not None]
     for number in range(file.metadata.num_row_groups):
         found.row_group = number
         try:
@@ -163,5 +166,5 @@ def _storage(table: pa.Table, variant: VariantColumn) -> pa.StructArray:
         elif pa.types.is_map(array.type):
             array, names = array.items, names[2:]
         else:
-            array, names = array.flatten(), names[2:] if len(names) > 1 else []
+            array, names = array.flatten(), names[2:]
     return array

@@ -122,7 +122,7 @@ class VariantWriter:
     Raises
     ------
     VariantFileError
-        If the file exists and may not be replaced, or cannot be created.
+        If the file exists and may not be replaced, cannot be created, or an option has no such value.
 
     Examples
     --------
@@ -150,7 +150,8 @@ class VariantWriter:
         overwrite: bool = False,
     ) -> None:
         if row_group_bytes < 1:
-            raise ValueError(f"row_group_bytes is {row_group_bytes}: it must be positive")
+            raise VariantFileError(f"row_group_bytes is {row_group_bytes}: it must be positive", reason="bad-option")
+        _check_codec(compression, compression_level)
         self.filesystem, self.path = filesystem_of(path, filesystem)
         self.info: FileInfo | None = None
         self.rows = 0
@@ -346,6 +347,18 @@ class VariantWriter:
             self.close()
         else:
             self.abort()
+
+
+def _check_codec(compression: str, level: int | None) -> None:
+    if compression.lower() in ("none", "uncompressed"):
+        return
+    try:
+        pa.Codec(compression.lower(), level)
+    except (ValueError, OSError, TypeError, pa.ArrowException) as error:
+        raise VariantFileError(
+            f"cannot compress with {compression!r}: {error}; zstd, snappy, gzip, lz4, brotli and none are known",
+            reason="bad-option",
+        ) from None
 
 
 def _same_type(table: pa.Table, schema: pa.Schema, path: str) -> pa.Table:
