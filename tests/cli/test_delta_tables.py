@@ -47,6 +47,14 @@ def test_query_prunes_files(variant: Run, table: Path) -> None:
     assert variant(*words, "--explain").code == 0
 
 
+def test_inspect_and_validate_take_the_live_files(variant: Run, table: Path) -> None:
+    assert variant("inspect", table, "--json").json["files"] == 2
+    assert variant("optimize", table).code == 0
+    assert variant("inspect", table, "--json").json["files"] == 1
+    report = variant("validate", table, "--json").json
+    assert (report["ok"], report["files"], report["rows"]) == (True, 1, 150)
+
+
 def test_a_table_that_is_there_is_not_written_over(variant: Run, table: Path, tmp_path: Path) -> None:
     done = variant("ingest", tmp_path / "a.json", table, "--format", "delta")
     assert (done.code, "is a Delta table already" in done.error) == (1, True)

@@ -54,6 +54,7 @@ def command(
     from parquet_variant.cli.policy_option import read_policy
     from parquet_variant.cli.progress import Progress
     from parquet_variant.cli.schema_option import read_schema
+    from parquet_variant.cli.tables import data_files
     from parquet_variant.parquet import profile
     from parquet_variant.shredding.drift import find_drift
     from parquet_variant.shredding.explain import explain as explained
@@ -64,7 +65,7 @@ def command(
     existing = read_schema(against)
     with Progress() as progress:
         found = profile(
-            sources,
+            [file for source in sources for file in data_files(source)],
             sample=sample,
             column=column,
             on_error=on_error.value,

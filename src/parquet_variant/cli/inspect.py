@@ -18,9 +18,10 @@ __all__ = ["command"]
 def command(path: Path, column: Column = None, as_json: AsJson = False) -> int:
     """Show what is shredded, as which type, how much of it is typed, and what it weighs; reads footers only."""
     from parquet_variant.cli.output import counted, human_bytes, print_json
+    from parquet_variant.cli.tables import data_files
     from parquet_variant.parquet import inspect
 
-    report = inspect(path, column=column)
+    report = inspect(data_files(path), column=column)
     if as_json:
         print_json(report.to_dict())
         return 0

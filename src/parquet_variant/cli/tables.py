@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["is_delta", "plan_query"]
+__all__ = ["data_files", "is_delta", "plan_query"]
 
 
 def is_delta(path: str) -> bool:
@@ -24,6 +24,28 @@ def is_delta(path: str) -> bool:
 
     filesystem, root = filesystem_of(path, None)
     return bool(filesystem.get_file_info(f"{root.rstrip('/')}/_delta_log").type == pafs.FileType.Directory)
+
+
+def data_files(path: str) -> list[str]:
+    """The files that the newest version of a Delta table holds; any other path as it is.
+
+    Raises
+    ------
+    VariantFileError
+        For a table without files.
+    """
+    from urllib.parse import unquote
+
+    from parquet_variant.errors import VariantFileError
+
+    if not is_delta(path):
+        return [path]
+    from parquet_variant.delta import snapshot
+
+    names = [unquote(name) for name in snapshot(path).files["path"].to_pylist()]
+    if not names:
+        raise VariantFileError(f"the Delta table {path} has no rows", reason="no-files", file=path)
+    return [name if "://" in name or name.startswith("/") else f"{path.rstrip('/')}/{name}" for name in names]
 
 
 def plan_query(

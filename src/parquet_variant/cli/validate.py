@@ -16,7 +16,9 @@ __all__ = ["command"]
 
 
 def command(
-    paths: Annotated[list[str], typer.Argument(metavar="PATH...", help="Parquet files, directories, globs or URIs.")],
+    paths: Annotated[
+        list[str], typer.Argument(metavar="PATH...", help="Parquet files, directories, globs or URIs, or Delta tables.")
+    ],
     column: Column = None,
     limit: Annotated[int, typer.Option(help="Violations to list for each column of a file.", min=1)] = 1000,
     as_json: AsJson = False,
@@ -27,11 +29,13 @@ def command(
     """
     from parquet_variant.cli.output import print_json
     from parquet_variant.cli.progress import Progress
+    from parquet_variant.cli.tables import data_files
     from parquet_variant.parquet import validate
 
     with Progress() as progress:
         progress("validate", 0, 1)
-        report = validate(paths, column=column, limit=limit)
+        files = [file for path in paths for file in data_files(path)]
+        report = validate(files, column=column, limit=limit)
     if as_json:
         print_json(report.to_dict())
     else:
