@@ -18,10 +18,10 @@ from parquet_variant.encoding.metadata import encode_metadata
 from parquet_variant.errors import CastError
 from parquet_variant.functions.arrow_input import as_arrow
 from parquet_variant.functions.column_cells import cells_of_column
+from parquet_variant.functions.encoded_cells import encoded_cells
 from parquet_variant.functions.located import Cells
 from parquet_variant.functions.parse_json import parse_json
-from parquet_variant.kernels.encode_cells import measure_cells, narrow, write_cells
-from parquet_variant.kernels.memory import address_of
+from parquet_variant.kernels.encode_cells import narrow
 from parquet_variant.schema.primitive_types import lenient_primitive
 from parquet_variant.schema.storage_shape import is_binary, is_list
 from parquet_variant.types import PrimitiveId
@@ -158,13 +158,7 @@ def _encoded(array: pa.Array) -> pa.Array:
         return pa.repeat(_NULL_VALUE, len(array))
     cells = _cells(array)
     narrow(cells.kinds, cells.a, cells.b, cells.scales)
-    offsets = np.empty(len(cells) + 1, np.int64)
-    measure_cells(cells.kinds, cells.b, offsets)
-    data = np.empty(int(offsets[-1]), np.uint8)
-    write_cells(cells.kinds, cells.a, cells.b, cells.scales, offsets, address_of(data))
-    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(data)]
-    values = pa.LargeBinaryArray.from_buffers(pa.large_binary(), len(cells), buffers)
-    return values.cast(pa.binary()) if len(data) < 2**31 - 1 else values
+    return encoded_cells(cells)
 
 
 def _cells(array: pa.Array) -> Cells:

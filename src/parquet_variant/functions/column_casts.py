@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 
 from parquet_variant.encoding.cast.targets import Target
 from parquet_variant.errors import CastError, MalformedVariantError
+from parquet_variant.functions.encoded_cells import json_of_scalars
 from parquet_variant.functions.located import Cells
 from parquet_variant.kernels import cast_cells
 from parquet_variant.kernels.memory import address_of
@@ -35,6 +36,10 @@ _LOCALS = {_P.TIMESTAMP_NTZ: 1000, _P.TIMESTAMP_NTZ_NANOS: 1}
 # Powers of ten that a double holds exactly: dividing by them rounds once.
 _POWERS = 10.0 ** np.arange(23)
 _EXACT_IN_DOUBLE = 2**53
+_INTEGER_POWERS = 10 ** np.arange(16)
+# Texts that Arrow reads as Spark does.
+_INTEGER_TEXT = r"^-?[0-9]{1,18}$"
+_FLOAT_TEXT = r"^-?[0-9]{1,17}(\.[0-9]{1,17})?([eE][+-]?[0-9]{1,2})?$"
 
 
 def cast_column(cells: Cells, target: Target, zone: dt.tzinfo) -> Column:
@@ -132,6 +137,16 @@ def _integer(cells: Cells, target: Target, zone: dt.tzinfo) -> Column:
         safe = is_double & (np.abs(doubles) < 2.0**62)
         values = np.where(safe, np.trunc(np.where(safe, doubles, 0.0)).astype(np.int64), values)
         done = done | safe
+    if (is_decimal := _decimals(cells)).any():
+        # Up to 15 digits a double tells every decimal from a whole number: Spark's detour makes no difference.
+        short = is_decimal & (cells.scales <= 15) & (np.abs(cells.a) < 10**15) & (cells.b == cells.a >> 63)
+        wholes = np.abs(cells.a) // _INTEGER_POWERS[np.where(short, cells.scales, 0)] * np.sign(cells.a)
+        values, done = np.where(short, wholes, values), done | short
+    texts = _numbers_in_text(cells, _INTEGER_TEXT, pa.int64())
+    if texts is not None:
+        positions, numbers = texts
+        values, done = values.copy(), done.copy()
+        values[positions], done[positions] = numbers, True
     if target.high < 2**63 - 1:
         done = done & (values >= target.low) & (values <= target.high)
         values = np.where(done, values, 0)
@@ -169,9 +184,30 @@ def _doubles(cells: Cells) -> tuple[npt.NDArray[np.float64], Bools]:
     return values, done
 
 
+def _numbers_in_text(cells: Cells, pattern: str, arrow: pa.DataType) -> tuple[Int64s, npt.NDArray[np.generic]] | None:
+    """Positions of strings of a plain form, and the numbers that they stand for."""
+    positions = np.flatnonzero(cells.kinds == _P.STRING)
+    if not len(positions):
+        return None
+    texts = gathered(cells, positions, as_text=True)
+    plain = pc.match_substring_regex(texts, pattern)
+    found = texts.filter(plain).cast(arrow).to_numpy()
+    return positions[plain.to_numpy(zero_copy_only=False)], found
+
+
+def _with_texts(cells: Cells, values: npt.NDArray[np.generic], done: Bools, arrow: pa.DataType) -> Column:
+    """Floats with those that stand in plain texts, each rounded once."""
+    texts = _numbers_in_text(cells, _FLOAT_TEXT, arrow)
+    if texts is not None:
+        positions, numbers = texts
+        values, done = values.copy(), done.copy()
+        values[positions], done[positions] = numbers, True
+    return _numbers(values, done, arrow)
+
+
 def _float64(cells: Cells, target: Target, zone: dt.tzinfo) -> Column:
     values, done = _doubles(cells)
-    return _numbers(values, done, target.arrow)
+    return _with_texts(cells, values, done, target.arrow)
 
 
 def _float32(cells: Cells, target: Target, zone: dt.tzinfo) -> Column:
@@ -183,7 +219,7 @@ def _float32(cells: Cells, target: Target, zone: dt.tzinfo) -> Column:
     done = done & (is_double | ~(tie | subnormal))
     with np.errstate(over="ignore", under="ignore"):
         singles = values.astype(np.float32)
-    return _numbers(singles, done, target.arrow)
+    return _with_texts(cells, singles, done, target.arrow)
 
 
 def _decimal(cells: Cells, target: Target, zone: dt.tzinfo) -> Column:
@@ -214,12 +250,20 @@ def _bytes(cells: Cells, target: Target, zone: dt.tzinfo) -> Column:
 
 
 def _string(cells: Cells, target: Target, zone: dt.tzinfo) -> Column:
-    is_int = _integers(cells)
-    if not is_int.any():
+    is_text, is_int = cells.kinds == _P.STRING, _integers(cells)
+    if is_text.all():
         return _bytes(cells, target, zone)
     array, done = _bytes(cells, target._replace(arrow=pa.large_string()), zone)
-    texts = pa.array(cells.a, mask=~is_int).cast(pa.large_string())
-    return pc.coalesce(array, texts).cast(target.arrow), done | is_int
+    if is_int.any():
+        array = pc.coalesce(array, pa.array(cells.a, mask=~is_int).cast(pa.large_string()))
+        done = done | is_int
+    # JSON spells these as a cast to string does, some in quotes.
+    same = _decimals(cells) | _are(cells, _P.TRUE, _P.FALSE, _P.DOUBLE, _P.DATE, _P.TIME, _P.UUID, *_LOCALS)
+    if same.any():
+        positions = np.flatnonzero(same)
+        texts = pc.utf8_trim(json_of_scalars(cells, positions).cast(pa.large_string()), '"')
+        array, done = pc.replace_with_mask(array, pa.array(same), texts), done | same
+    return array.cast(target.arrow), done
 
 
 def _ticks(values: Int64s, done: Bools, target: Target) -> Column:
