@@ -224,3 +224,15 @@ def test_files_whose_ordinary_columns_differ(tmp_path):
     with pytest.raises(SchemaError, match="column n is string here") as caught:
         pv.parquet.extract(tmp_path, {"n": "n"})
     assert caught.value.file == str(tmp_path / "2.parquet")
+
+
+def test_a_struct_reads_only_the_fields_that_are_asked_for(path):
+    names = ["v.typed_value.mag.typed_value", "v.typed_value.deep.typed_value.x.typed_value"]
+    report = pv.parquet.scan(path, {"s": "$:struct<mag: double, deep: struct<x: int>>"}).explain()
+    assert sorted(name for name in report.columns if name.endswith("typed_value")) == sorted(names)
+    found = pv.parquet.extract(path, {"s": "$:struct<mag: double, deep: struct<x: int>, rest: string>"})["s"]
+    assert found[7].as_py() == {"mag": 1.75, "deep": {"x": 7}, "rest": "r" * 50}
+    assert found[5].as_py() == {"mag": None, "deep": None, "rest": None}
+    only = pv.parquet.scan(path, {"s": "$.deep:struct<nope: int>"})
+    assert only.to_table()["s"][0].as_py() == {"nope": None}
+    assert "v.typed_value.deep.typed_value.x.typed_value" in only.explain().columns

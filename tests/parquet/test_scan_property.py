@@ -57,6 +57,15 @@ TARGETS = {
     "timestamp_ntz": st.just(dt.datetime(1999, 1, 1)),
     "binary": st.just(b"\x00\xff"),
 }
+NESTED_TARGETS = [
+    "array<int>",
+    "array<string>",
+    "struct<c: int>",
+    "struct<`d.e`: string, c: double>",
+    "struct<zzz: int>",
+    "struct<n: struct<c: variant>, a: string>",
+    "array<struct<c: int>>",
+]
 PATHS = ["$", "$.a", "$.b", "$.n.c", "$.n['d.e']", "$.n[0]", "$.b[1]", "$.zzz", "$[0].c"]
 
 
@@ -86,7 +95,11 @@ def cases(draw):
         "schema": draw(st.sampled_from(SCHEMAS)),
         "layout": draw(st.sampled_from(LAYOUTS)),
         "group_bytes": draw(st.sampled_from([1, 200, 1 << 20])),
-        "selection": {**selection, "z": ("$.a", draw(st.sampled_from(["string", "variant", "bigint"])))},
+        "selection": {
+            **selection,
+            "z": ("$.a", draw(st.sampled_from(["string", "variant", "bigint"]))),
+            "w": (draw(st.sampled_from(["$", "$.n", "$.b", "$.n[*]"])), draw(st.sampled_from(NESTED_TARGETS))),
+        },
         "where": draw(predicate),
     }
 
@@ -112,7 +125,7 @@ def test_skipping_changes_nothing(case):
     bound = bind(case["where"], {name: wanted[name].type for name in names})
     mask = evaluate(bound, wanted)
     expected = pa.table(wanted).filter(mask)
-    assert comparable(skipping.select(["x", "y"])) == comparable(expected)
+    assert comparable(skipping.select(["x", "y", "w"])) == comparable(expected)
 
 
 @given(st.lists(cases(), min_size=2, max_size=3))

@@ -117,7 +117,7 @@ def _keeps_order(stored: pa.DataType, target: pa.DataType) -> bool:
         return True
     if _is_exact(stored) and _is_exact(target):
         return _scale(stored) <= _scale(target)
-    if pa.types.is_floating(target):
+    if pa.types.is_float32(target) or pa.types.is_float64(target):
         return _is_exact(stored) or (pa.types.is_floating(stored) and stored.bit_width <= target.bit_width)
     return False
 

@@ -9,6 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+import pyarrow as pa
+
+from parquet_variant.encoding.cast.targets import VARIANT_STORAGE
 from parquet_variant.parquet.columns import VariantColumn
 from parquet_variant.parquet.footer import SchemaNode
 from parquet_variant.parquet.statistics import LeafStatistics
@@ -31,6 +34,8 @@ class PathColumns:
         Whether the path ends at `group`; otherwise its rest lies inside the residual there.
     repeated
         Whether the path goes through a list.
+    shaped
+        Whether the answer is a list or struct of parts: then some leaf must be read to tell how many there are.
     residuals
         The ``value`` leaves in which an answer may be.
     typed
@@ -48,6 +53,7 @@ class PathColumns:
     typed: list[SchemaNode] = field(default_factory=list)
     metadata: SchemaNode | None = None
     whole: bool = False
+    shaped: bool = False
 
     @property
     def primitive(self) -> SchemaNode | None:
@@ -70,7 +76,7 @@ class PathColumns:
             return [*self.residuals, *self.typed, *([self.metadata] if self.metadata else [])]
         residuals = [leaf for leaf in self.residuals if not only_nulls(statistics(leaf), variant_nulls=scalar)]
         typed = self.typed
-        if self.repeated:  # Some leaf must stay, to tell how many elements there are.
+        if self.repeated or self.shaped:
             residuals = residuals if typed else self.residuals
         elif self.primitive is not None and statistics(self.primitive).all_null:
             typed = []
@@ -94,8 +100,8 @@ def is_list(node: SchemaNode) -> bool:
     return node.logical == "LIST" or (len(node.children) == 1 and node.children[0].repetition == "repeated")
 
 
-def columns_of_path(column: VariantColumn, path: VariantPath) -> PathColumns:
-    """The leaf columns that can hold an answer to `path`.
+def columns_of_path(column: VariantColumn, path: VariantPath, target: pa.DataType | None) -> PathColumns:
+    """The leaf columns that can hold an answer to `path`, asked for as an Arrow type (None for a Variant).
 
     Notes
     -----
@@ -125,17 +131,38 @@ def columns_of_path(column: VariantColumn, path: VariantPath) -> PathColumns:
                 residuals.append(value)
             return PathColumns(group, False, repeated, residuals, [], metadata)
         group = below
-    typed_leaves: list[SchemaNode] = []
-    value = group.child("value")
+    found = PathColumns(group, True, repeated, residuals, [], metadata)
+    _add_end(group, target, found)
+    return found
+
+
+def _add_end(group: SchemaNode, target: pa.DataType | None, found: PathColumns) -> None:
+    """Add the columns at the end of a path: of a struct or list that is asked for, those of its parts."""
+    value, typed = group.child("value"), group.child("typed_value")
     if value is not None:
-        residuals.append(value)
-    typed = group.child("typed_value")
-    for leaf in typed.leaves() if typed is not None else ():
-        # Below a typed object or list, `value` leaves are residuals of the parts.
-        target = residuals if leaf.name == "value" and leaf.path[-2] != "typed_value" else typed_leaves
-        target.append(leaf)
-    whole = typed is not None and typed.leaf is None
-    return PathColumns(group, True, repeated, residuals, typed_leaves, metadata, whole)
+        found.residuals.append(value)
+    if typed is None:
+        return
+    if typed.leaf is not None:
+        found.typed.append(typed)
+    elif is_list(typed) and target is not None and pa.types.is_list(target):
+        found.shaped = True
+        _add_end(list_element(typed), target.value_type, found)
+    elif not is_list(typed) and target is not None and pa.types.is_struct(target) and target != VARIANT_STORAGE:
+        found.shaped = True
+        before = len(found.residuals) + len(found.typed)
+        for part in target:
+            below = typed.child(part.name)
+            if below is not None and below.leaf is None:
+                _add_end(below, part.type, found)
+        if before == len(found.residuals) + len(found.typed):  # Nothing else tells objects from other values.
+            found.typed.append(next(typed.leaves()))
+    else:
+        found.whole = True
+        for leaf in typed.leaves():
+            # Below a typed object or list, `value` leaves are residuals of the parts.
+            is_residual = leaf.name == "value" and leaf.path[-2] != "typed_value"
+            (found.residuals if is_residual else found.typed).append(leaf)
 
 
 def list_element(typed: SchemaNode) -> SchemaNode:

@@ -166,7 +166,7 @@ def plan_file(
 def _output(file: OpenFile, selected: Selected, variant: VariantColumn | None) -> _Output:
     if selected.path is not None:
         assert variant is not None
-        return _Output(selected, columns_of_path(variant, selected.path), None)
+        return _Output(selected, columns_of_path(variant, selected.path, selected.type), None)
     node = file.schema.child(selected.column or selected.name)
     if node is None:
         names = ", ".join(child.name for child in file.schema.children)
