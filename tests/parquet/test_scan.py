@@ -235,4 +235,4 @@ def test_a_struct_reads_only_the_fields_that_are_asked_for(path):
     assert found[5].as_py() == {"mag": None, "deep": None, "rest": None}
     only = pv.parquet.scan(path, {"s": "$.deep:struct<nope: int>"})
     assert only.to_table()["s"][0].as_py() == {"nope": None}
-    assert "v.typed_value.deep.typed_value.x.typed_value" in only.explain().columns
+    assert any(name.startswith("v.typed_value.deep.typed_value.x.") for name in only.explain().columns)
