@@ -15,7 +15,8 @@ from pyspark.sql.types import StructType
 import parquet_variant as pv
 from parquet_variant.errors import JsonError, VariantError, VariantFileError
 from parquet_variant.spark.batch_reader import BatchReader
-from parquet_variant.spark.batch_writer import BatchWriter, TaskFiles, choose_column
+from parquet_variant.spark.batch_writer import BatchWriter, TaskFiles
+from parquet_variant.spark.frames import choose_column
 from parquet_variant.spark.options import ReadOptions, WriteOptions
 
 

@@ -27,7 +27,7 @@ from parquet_variant.spark.arrow_variant import as_spark, row_bytes, slices_by_b
 from parquet_variant.spark.filters import predicates_of
 from parquet_variant.spark.options import ReadOptions
 
-__all__ = ["BatchReader", "ScanPartition", "read_schema"]
+__all__ = ["BatchReader", "ScanPartition", "read_schema", "spark_batches"]
 
 # What Spark gets at a time: every row of a VARIANT carries its own dictionary there, so rows say little of bytes.
 _BATCH_BYTES = 16 << 20
@@ -96,7 +96,7 @@ class BatchReader(DataSourceReader):
         """Take what a filter says about rows to skip; Spark applies every filter again."""
         return _PushFilters(self)
 
-    def partitions(self) -> list[ScanPartition]:
+    def partitions(self) -> list[InputPartition]:
         """Row groups that may match, by bytes."""
         size = self.options.partition_bytes
         tasks = self._whole_tasks(size) if self.options.paths is None else self._scan().tasks(size)
@@ -109,12 +109,16 @@ class BatchReader(DataSourceReader):
         target = to_arrow_schema(self.schema, timezone="UTC")
         whole = self.options.paths is None
         for table in self._whole(partition.task) if whole else self._scan().read(partition.task):
-            yield from _batches(table, target)
+            yield from spark_batches(table, target)
 
     # -- typed paths
 
     def _scan(self) -> Scan:
-        """The scan for the columns of the schema: those in `paths`, whole Variants and ordinary columns."""
+        columns, column = self._selection()
+        return scan(self.options.sources, columns, self._fitting() or None, column=column)
+
+    def _selection(self) -> tuple[dict[str, Any], str | None]:
+        """What a scan is to select: paths, whole Variants, ordinary columns; and the Variant column."""
         paths = self.options.paths or {}
         columns: dict[str, Any] = {}
         column = self.options.column
@@ -125,7 +129,7 @@ class BatchReader(DataSourceReader):
                 columns[name], column = ("$", None), column or name
             else:
                 columns[name] = name
-        return scan(self.options.sources, columns, self._fitting() or None, column=column)
+        return columns, column
 
     def _types(self) -> dict[str, pa.DataType | None]:
         """The columns' Arrow types; None for a Variant."""
@@ -204,7 +208,7 @@ class _PushFilters:
         return filters
 
 
-def _batches(table: pa.Table, target: pa.Schema) -> Iterator[pa.RecordBatch]:
+def spark_batches(table: pa.Table, target: pa.Schema) -> Iterator[pa.RecordBatch]:
     """The table in Spark's types, in batches of bounded size."""
     arrays = []
     for field in target:

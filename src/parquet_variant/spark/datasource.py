@@ -32,7 +32,12 @@ class VariantDataSource(DataSource):
     the option ``column`` names is shredded, other columns are written as they are. Options: ``schema`` (DDL or JSON of
     a `ShreddingSchema`; by default each file's is inferred from its first rows), ``layout``, ``compression``,
     ``compressionLevel``, ``rowGroupBytes``, ``sortBy``, ``bloomFilters``. Spark lets no Python data source be written
-    with other modes; `pv.spark.write` has them.
+    with other modes; `pv.spark.write` has them. Streams (``df.writeStream.format("variant")``) need the option
+    ``checkpointLocation``; a micro-batch that is run again is not written again.
+
+    Delta tables: with the option ``format`` as ``"delta"``, or where a table is already, all of this reads and writes
+    the table; one that is not there is made, with the option ``partitionBy`` partitioned. Reads take ``versionAsOf`` or
+    ``timestampAsOf``, streams ``txnAppId``.
     """
 
     @classmethod
@@ -44,18 +49,38 @@ class VariantDataSource(DataSource):
         """The columns of a read for which the user gave no schema."""
         from parquet_variant.spark.batch_reader import read_schema
 
-        return read_schema(ReadOptions.of(self.options))
+        options = ReadOptions.of(self.options)
+        if options.delta and options.paths is None:
+            from parquet_variant.spark.delta_reader import table_schema
+
+            return table_schema(options)
+        return read_schema(options)
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """Plan a read."""
+        options = ReadOptions.of(self.options)
+        if options.delta:
+            from parquet_variant.spark.delta_reader import DeltaReader
+
+            return DeltaReader(options, schema)
         from parquet_variant.spark.batch_reader import BatchReader
 
-        return BatchReader(ReadOptions.of(self.options), schema)
+        return BatchReader(options, schema)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         """Begin a write."""
-        return BatchWriter(WriteOptions.of(self.options), schema, overwrite)
+        options = WriteOptions.of(self.options)
+        if options.delta:
+            from parquet_variant.spark.delta_writer import DeltaBatchWriter
+
+            return DeltaBatchWriter(options, schema, overwrite)
+        return BatchWriter(options, schema, overwrite)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: N802 - Spark's name
         """Begin to write a stream."""
-        return StreamWriter(WriteOptions.of(self.options), schema, overwrite)
+        options = WriteOptions.of(self.options)
+        if options.delta:
+            from parquet_variant.spark.delta_writer import DeltaStreamWriter
+
+            return DeltaStreamWriter(options, schema, overwrite)
+        return StreamWriter(options, schema, overwrite)

@@ -14,6 +14,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
+import pyarrow.fs as pafs
+
 from parquet_variant.errors import VariantError
 from parquet_variant.parquet.files import filesystem_of
 from parquet_variant.schema.shredding_schema import ShreddingSchema
@@ -40,6 +42,12 @@ class WriteOptions:
         Arguments of `VariantWriter`.
     checkpoint
         A stream's checkpoint directory, as the user named it.
+    delta
+        Whether the target is a Delta table.
+    partition_by
+        Partition columns of a Delta table that is to be made.
+    application
+        The id under which a Delta table remembers a stream's batches; by default it is the query's own.
     """
 
     path: str
@@ -47,6 +55,9 @@ class WriteOptions:
     schema: ShreddingSchema | None
     write: Mapping[str, Any] = field(default_factory=dict)
     checkpoint: str | None = None
+    delta: bool = False
+    partition_by: tuple[str, ...] = ()
+    application: str | None = None
 
     def stream_id(self) -> str:
         """A name for the stream: the same when it is started again, another one for another checkpoint.
@@ -87,7 +98,17 @@ class WriteOptions:
         schema = ShreddingSchema.variant() if layout == "unshredded" else None
         if schema is None and "schema" in given:
             schema = _schema(given["schema"])
-        return cls(_path(given), given.get("column"), schema, write, given.get("checkpointlocation"))
+        path = _path(given)
+        return cls(
+            path,
+            given.get("column"),
+            schema,
+            write,
+            given.get("checkpointlocation"),
+            _is_delta(given, path),
+            tuple(_value("partitionBy", given["partitionby"], _names)) if "partitionby" in given else (),
+            given.get("txnappid"),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,12 +127,19 @@ class ReadOptions:
         ``spark.sql.legacy.pathOptionBehavior.enabled`` is true, as in `local_session`.
     partition_bytes
         Compressed bytes of the needed columns that one task reads.
+    delta
+        Whether the source is a Delta table.
+    version, timestamp
+        Which version of it; by default the newest.
     """
 
     sources: tuple[str, ...]
     column: str | None
     paths: Mapping[str, tuple[str, str | None]] | None
     partition_bytes: int = 64 << 20
+    delta: bool = False
+    version: int | None = None
+    timestamp: str | None = None
 
     @classmethod
     def of(cls, options: Mapping[str, str]) -> ReadOptions:
@@ -136,7 +164,20 @@ class ReadOptions:
         size = _value("partitionBytes", given.get("partitionbytes", str(64 << 20)), int)
         if size < 1:
             raise _bad("partitionBytes", str(size), "give a positive number of bytes")
-        return cls(sources, given.get("column"), paths, size)
+        version = _value("versionAsOf", given["versionasof"], int) if "versionasof" in given else None
+        delta = len(sources) == 1 and _is_delta(given, sources[0])
+        return cls(sources, given.get("column"), paths, size, delta, version, given.get("timestampasof"))
+
+
+def _is_delta(given: Mapping[str, str], path: str) -> bool:
+    """Whether the option `format` says so, or the log is there."""
+    kind = given.get("format")
+    if kind not in (None, "parquet", "delta"):
+        raise _bad("format", str(kind), "use parquet or delta")
+    if kind is not None or any(character in path for character in "*?["):
+        return kind == "delta"
+    filesystem, root = filesystem_of(path, None)
+    return bool(filesystem.get_file_info(f"{root}/_delta_log").type == pafs.FileType.Directory)
 
 
 def _names(text: str) -> list[str]:
@@ -170,8 +211,8 @@ _FOR_WRITER = (
     ("bloomfilters", "bloom_filters", _names),
 )
 _OF_FILES = ("compression", "compressionLevel", "rowGroupBytes", "sortBy", "bloomFilters")
-_WRITE_OPTIONS = ("column", "schema", "layout", *_OF_FILES)
-_READ_OPTIONS = ("column", "columns", "paths", "partitionBytes")
+_WRITE_OPTIONS = ("column", "schema", "layout", *_OF_FILES, "format", "partitionBy", "txnAppId")
+_READ_OPTIONS = ("column", "columns", "paths", "partitionBytes", "format", "versionAsOf", "timestampAsOf")
 _EXPECTED = {"columns": """an object of column to path and type, as {"mag": ["$.properties.mag", "double"]}"""}
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import pickle
 from functools import reduce
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
 
@@ -34,9 +34,10 @@ def write(
     schema: ShreddingSchema | str | None = None,
     policy: Any = None,
     mode: Mode = "error",
+    format: Literal["parquet", "delta"] = "parquet",
     **options: Any,
 ) -> None:
-    """Write a DataFrame as a directory of shredded Parquet files.
+    """Write a DataFrame as a directory of shredded Parquet files, or as a Delta table.
 
     Parameters
     ----------
@@ -52,22 +53,26 @@ def write(
         How to infer it; see `infer_shredding_schema`.
     mode
         If `dest` holds data: ``"error"``, ``"append"``, ``"overwrite"`` or ``"ignore"``.
+    format
+        ``"parquet"`` or ``"delta"``; a Delta table is made if it is not there.
     **options
         Options of the data source, such as ``compression="zstd"`` or ``rowGroupBytes=64 << 20``.
 
     Raises
     ------
-    VariantFileError
+    VariantFileError, DeltaError
         If `dest` holds data and the mode is ``"error"``.
     VariantError
         For a column that is not there, or an option that nobody knows.
     JsonError
         For a row that is no JSON.
     """
-    from parquet_variant.spark.batch_writer import choose_column
     from parquet_variant.spark.datasource import VariantDataSource
+    from parquet_variant.spark.frames import choose_column
 
-    if open_staging(os.fspath(dest), mode) is None:
+    if format not in ("parquet", "delta"):
+        raise VariantError(f"format is {format!r}: use parquet or delta", reason="bad-option")
+    if _opened(os.fspath(dest), mode, format) is None:
         return
     column, _ = choose_column(df.schema, column)
     if isinstance(schema, str):
@@ -76,9 +81,18 @@ def write(
         schema = infer_schema(df, column, policy)
     df.sparkSession.dataSource.register(VariantDataSource)
     settings = {name: str(value) for name, value in options.items()}
-    writer = df.write.format("variant").options(**settings, column=column, schema=schema.to_json())
+    writer = df.write.format("variant").options(**settings, format=format, column=column, schema=schema.to_json())
     with from_spark_errors():
         writer.mode("overwrite" if mode == "overwrite" else "append").save(os.fspath(dest))
+
+
+def _opened(dest: str, mode: Mode, format: str) -> object | None:
+    """Look at the destination as the mode asks; None if it is to be left alone."""
+    if format == "parquet":
+        return open_staging(dest, mode)
+    from parquet_variant.delta.ingest import delta_destination
+
+    return delta_destination(dest, mode)()
 
 
 def infer_schema(df: DataFrame, column: str | None = None, policy: Any = None) -> ShreddingSchema:
@@ -104,7 +118,7 @@ def infer_schema(df: DataFrame, column: str | None = None, policy: Any = None) -
 
     from parquet_variant.shredding.infer import infer
     from parquet_variant.shredding.profile import Profile, profile_array
-    from parquet_variant.spark.batch_writer import choose_column
+    from parquet_variant.spark.frames import choose_column
 
     column, is_json = choose_column(df.schema, column)
 

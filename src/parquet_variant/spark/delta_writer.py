@@ -1,0 +1,118 @@
+"""Delta tables as the target of the data source: tasks write data files, the driver commits one version.
+
+Owns making the table, the commit of batches, and exactly-once streams. Leaves rows to `frames` and all that a table is
+to `delta`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import unquote
+
+import pyarrow as pa
+from pyspark import TaskContext
+from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
+from pyspark.sql.types import StructField, StructType, VariantType
+
+from parquet_variant.delta.snapshot import Snapshot, load_snapshot
+from parquet_variant.delta.storage import open_storage
+from parquet_variant.delta.write import commit_files, create, plan
+from parquet_variant.errors import DeltaError
+from parquet_variant.spark.frames import Frame
+from parquet_variant.spark.options import WriteOptions
+
+__all__ = ["DeltaBatchWriter", "DeltaStreamWriter", "TaskActions"]
+
+
+@dataclass
+class TaskActions(WriterCommitMessage):
+    """What a task attempt wrote: the add actions of its files."""
+
+    adds: list[dict[str, Any]]
+
+
+class _DeltaTasks:
+    """What batch and stream writers share. Pickled into every task."""
+
+    def __init__(self, options: WriteOptions, schema: StructType, overwrite: bool) -> None:
+        self.path = options.path
+        self.overwrite = overwrite
+        self.frame = Frame(schema, options.column, options.schema)
+        current = self._table(options)
+        shredding = None if options.schema is None else {self.frame.column: options.schema}
+        self.plan = plan(current, shredding=shredding, **options.write)
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> TaskActions:
+        """Write a partition into files of the table that no version names yet."""
+        context = TaskContext.get()
+        task = context.partitionId() if context else 0
+        return TaskActions(self.plan.write(self.frame.columns(iterator, task)))
+
+    def _table(self, options: WriteOptions) -> Snapshot:
+        """The table, made if it is not there."""
+        try:
+            return load_snapshot(open_storage(self.path))
+        except DeltaError as error:
+            if error.reason != "not-a-table":
+                raise
+        fields = [
+            StructField(field.name, VariantType() if field.name == self.frame.column else field.dataType)
+            for field in self.frame.schema.fields
+        ]
+        # Spark's and Delta's JSON forms of a schema are the same.
+        return create(self.path, StructType(fields).json(), partition_by=options.partition_by)
+
+    def _commit(self, messages: list[WriterCommitMessage | None], txn: tuple[str, int] | None) -> None:
+        adds = _adds(messages)
+        newest = load_snapshot(open_storage(self.path))
+        if newest.metadata.schema_string != self.plan.schema_string:
+            raise DeltaError("the table's schema changed while its files were written: run it again", reason="conflict")
+        result = commit_files(newest, adds, mode="overwrite" if self.overwrite else "append", txn=txn)
+        if not result.committed:
+            self._remove(messages)
+
+    def _remove(self, messages: list[WriterCommitMessage | None]) -> None:
+        """Remove files that no version will name; what is missed here, vacuum removes."""
+        storage = open_storage(self.path)
+        for add in _adds(messages):
+            with suppress(OSError):
+                storage.delete(unquote(add["path"]))
+
+
+def _adds(messages: list[WriterCommitMessage | None]) -> list[dict[str, Any]]:
+    return [add for message in messages if isinstance(message, TaskActions) for add in message.adds]
+
+
+class DeltaBatchWriter(_DeltaTasks, DataSourceArrowWriter):
+    """``df.write.format("variant").option("format", "delta")``."""
+
+    def commit(self, messages: list[WriterCommitMessage | None]) -> None:
+        """Commit the files of all tasks as one version."""
+        self._commit(messages, None)
+
+    def abort(self, messages: list[WriterCommitMessage | None]) -> None:
+        """Remove the files of the tasks that ended well; the others have removed their own."""
+        self._remove(messages)
+
+
+class DeltaStreamWriter(_DeltaTasks, DataSourceStreamArrowWriter):
+    """``df.writeStream.format("variant").option("format", "delta")``: every micro-batch is committed once.
+
+    The log remembers the stream's id and the number of its last batch: a batch that is run again, because the query
+    died before Spark knew of the commit, changes nothing.
+    """
+
+    def __init__(self, options: WriteOptions, schema: StructType, overwrite: bool) -> None:
+        super().__init__(options, schema, overwrite)
+        self.application = options.application or options.stream_id()
+
+    def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark's name
+        """Commit a micro-batch as one version, unless it already is."""
+        self._commit(messages, (self.application, batchId))
+
+    def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark's name
+        """Remove what was written."""
+        self._remove(messages)

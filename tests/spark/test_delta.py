@@ -1,0 +1,187 @@
+"""Delta tables through Spark: one commit a job, streams exactly once, reads of any version with pruning."""
+
+from __future__ import annotations
+
+import json
+from decimal import Decimal
+
+import pytest
+from pyspark.sql.datasource import GreaterThan
+from pyspark.sql.types import StringType, StructType
+
+import parquet_variant as pv
+from parquet_variant.errors import DeltaError, JsonError
+from parquet_variant.spark.delta_reader import DeltaReader
+from parquet_variant.spark.delta_writer import DeltaBatchWriter, DeltaStreamWriter
+from parquet_variant.spark.options import ReadOptions, WriteOptions
+
+
+def _exact(text: str) -> object:
+    return json.loads(text, parse_float=Decimal, parse_int=Decimal)
+
+
+def _data_files(table):
+    return {path.name for path in table.rglob("*.parquet") if "_delta_log" not in path.parts}
+
+
+def _live_files(table):
+    return set(pv.delta.snapshot(table).files["path"].to_pylist())
+
+
+@pytest.fixture(scope="module")
+def source(spark):
+    spark.dataSource.register(pv.spark.VariantDataSource)
+    return spark
+
+
+def test_ingest_makes_and_grows_a_table_in_one_commit_each(source, tmp_path, usgs_sample):
+    table = tmp_path / "t"
+    lines = usgs_sample.read_text().splitlines()
+    result = pv.spark.ingest(source, usgs_sample, table, format="delta", split_bytes=400_000)
+    assert (result.rows, len(result.files)) == (len(lines), 4)
+    back = pv.to_json(pv.delta.read(table)).to_pylist()
+    assert [_exact(text) for text in back] == [_exact(line) for line in lines]
+    with pytest.raises(DeltaError, match="already"):
+        pv.spark.ingest(source, usgs_sample, table, format="delta")
+    assert pv.spark.ingest(source, usgs_sample, table, format="delta", mode="ignore").rows == 0
+    pv.spark.ingest(source, usgs_sample, table, format="delta", mode="append")
+    assert pv.delta.snapshot(table).version == 2
+    assert len(pv.delta.read(table)) == 2 * len(lines)
+
+
+def test_a_failed_ingest_leaves_no_table_and_quarantine_counts(source, tmp_path):
+    (tmp_path / "bad.json").write_text('{"a": 1}\n{\n')
+    with pytest.raises(JsonError, match="line 2"):
+        pv.spark.ingest(source, tmp_path / "bad.json", tmp_path / "t", format="delta", schema="a int")
+    assert not (tmp_path / "t").exists()
+    result = pv.spark.ingest(source, tmp_path / "bad.json", tmp_path / "t", format="delta", on_error="quarantine")
+    assert (result.rows, result.bad_records) == (1, 1)
+    assert pv.delta.read(tmp_path / "t").to_pylist() == [{"a": 1}]
+
+
+def test_frames_go_in_and_come_out(source, tmp_path):
+    table = str(tmp_path / "t")
+    frame = source.sql(
+        """SELECT id, concat('p', id % 2) AS part, concat('{"n": ', id, '}') AS v, current_timestamp() AS ts,
+        named_struct('x', parse_json('[1]')) AS s FROM range(10)"""
+    )
+    writer = frame.write.format("variant").option("format", "delta").option("column", "v").option("partitionBy", "part")
+    writer.mode("append").save(table)
+    current = pv.delta.snapshot(table)
+    assert current.partition_columns == ("part",)
+    ours = source.read.format("variant").load(table)
+    assert ours.schema.simpleString() == ("struct<id:bigint,part:string,v:variant,ts:timestamp,s:struct<x:variant>>")
+    rows = ours.selectExpr("id", "part", "to_json(v) AS v", "to_json(s.x) AS x", "ts").orderBy("id").collect()
+    expected = frame.selectExpr("id", "part").orderBy("id").collect()
+    assert [(row.id, row.part) for row in rows] == [tuple(row) for row in expected]
+    assert [row.v for row in rows] == [f'{{"n":{n}}}' for n in range(10)]
+    assert {row.x for row in rows} == {"[1]"}
+    typed = source.read.format("variant").schema("n bigint, part string").option("columns", '{"n": "$.n"}')
+    values = typed.option("column", "v").load(table).where("n > 6 AND part = 'p1'").collect()
+    assert sorted(tuple(row) for row in values) == [(7, "p1"), (9, "p1")]
+
+
+def test_modes_and_versions(source, tmp_path):
+    table = tmp_path / "t"
+    one, two = (source.sql(f"SELECT '{{\"a\": {n}}}' AS v") for n in (1, 2))
+    pv.spark.write(one, table, schema="a int", format="delta")
+    with pytest.raises(DeltaError, match="already"):
+        pv.spark.write(two, table, schema="a int", format="delta")
+    pv.spark.write(two, table, schema="a int", format="delta", mode="append")
+    pv.spark.write(two, table, schema="a int", format="delta", mode="overwrite")
+    newest = pv.delta.snapshot(table).version
+
+    def values(**options):
+        frame = source.read.format("variant").options(**options).load(str(table))
+        return sorted(row[0] for row in frame.selectExpr("variant_get(v, '$.a', 'int')").collect())
+
+    assert values() == [2]
+    assert values(versionAsOf=newest - 1) == [1, 2]
+    assert values(versionAsOf=newest - 2) == [1]
+
+
+def test_a_filter_opens_only_the_files_that_may_match(source, tmp_path):
+    table = tmp_path / "t"
+    for start in (0, 100, 200):
+        frame = source.sql(f"SELECT concat('{{\"n\": ', id + {start}, '}}') AS v FROM range(100)")
+        pv.spark.write(frame, table, schema="n bigint", format="delta", mode="append")
+    reader = DeltaReader(
+        ReadOptions.of({"path": str(table), "columns": '{"n": "$.n"}', "partitionBytes": "1"}),
+        StructType().add("n", "long"),
+    )
+    assert len(reader.partitions()) == 3
+    reader.pushFilters([GreaterThan(("n",), 250)])
+    assert len(reader.partitions()) == 1
+    frame = pv.spark.read(source, table, {"n": ("$.n", "bigint")}).where("n > 250")
+    assert sorted(row.n for row in frame.collect()) == list(range(251, 300))
+
+
+def test_a_failed_write_leaves_the_version_and_no_files(source, tmp_path):
+    table = tmp_path / "t"
+    pv.spark.write(source.sql("SELECT '1' AS v"), table, schema="variant", format="delta")
+    before = (pv.delta.snapshot(table).version, _data_files(table))
+    bad = source.sql("SELECT IF(id = 3, '{', '2') AS v FROM range(0, 5, 1, 1)")
+    with pytest.raises(JsonError, match="row 3"):
+        pv.spark.write(bad, table, schema="variant", format="delta", mode="append")
+    assert (pv.delta.snapshot(table).version, _data_files(table)) == before
+
+
+def _batch(*texts):
+    import pyarrow as pa
+
+    return iter([pa.RecordBatch.from_pydict({"v": list(texts)}, schema=pa.schema([pa.field("v", pa.string())]))])
+
+
+def test_attempts_that_no_message_names_are_not_in_the_table(tmp_path):
+    schema = StructType().add("v", StringType())
+    options = WriteOptions.of({"path": str(tmp_path / "t"), "format": "delta", "schema": "a int"})
+    writer = DeltaBatchWriter(options, schema, False)
+    lost, kept = writer.write(_batch('{"a": 1}')), writer.write(_batch('{"a": 1}'))
+    writer.commit([kept, None])
+    assert _live_files(tmp_path / "t") == {kept.adds[0]["path"]}
+    assert pv.delta.read(tmp_path / "t").to_pylist() == [{"a": 1}]
+    writer.abort([lost])
+    assert _data_files(tmp_path / "t") == _live_files(tmp_path / "t")
+
+
+def test_a_repeated_stream_batch_is_committed_once_and_its_files_go(tmp_path):
+    schema = StructType().add("v", StringType())
+    given = {"path": str(tmp_path / "t"), "format": "delta", "schema": "a int", "txnAppId": "app"}
+    for number, text in ((0, '{"a": 0}'), (1, '{"a": 1}'), (1, '{"a": 1}')):
+        writer = DeltaStreamWriter(WriteOptions.of(given), schema, False)
+        writer.commit([writer.write(_batch(text))], number)
+    assert sorted(row["a"] for row in pv.delta.read(tmp_path / "t").to_pylist()) == [0, 1]
+    assert _data_files(tmp_path / "t") == _live_files(tmp_path / "t")
+    assert pv.delta.snapshot(tmp_path / "t").txns["app"].version == 1
+
+
+def test_a_killed_query_goes_on_exactly_once(source, tmp_path):
+    incoming, table, checkpoint = tmp_path / "in", tmp_path / "t", tmp_path / "checkpoint"
+    incoming.mkdir()
+
+    def feed(name, *numbers):
+        (incoming / name).write_text("".join(f'{{"a": {number}}}\n' for number in numbers))
+
+    def run():
+        query = (
+            source.readStream.option("maxFilesPerTrigger", 1)
+            .text(str(incoming))
+            .writeStream.format("variant")
+            .option("format", "delta")
+            .option("checkpointLocation", str(checkpoint))
+            .option("schema", "a int")
+            .trigger(availableNow=True)
+            .start(str(table))
+        )
+        query.awaitTermination()
+
+    feed("0.txt", 0, 1)
+    feed("1.txt", 2)
+    run()
+    last = max(int(path.name) for path in (checkpoint / "commits").iterdir() if path.name.isdigit())
+    for path in (checkpoint / "commits").glob(f"*{last}*"):
+        path.unlink()
+    feed("2.txt", 3)
+    run()
+    assert sorted(row["a"] for row in pv.delta.read(table).to_pylist()) == [0, 1, 2, 3]
+    assert _data_files(table) == _live_files(table)
