@@ -199,6 +199,9 @@ def test_time_zones_of_casts(tmp_path):
     pv.parquet.write(tmp_path / "a.parquet", pv.VariantArray.from_pylist(["2024-06-01 12:00:00"]))
     found = [pv.parquet.extract(tmp_path, {"t": "$:timestamp"}, zone=zone)["t"][0].value for zone in ("UTC", "+02:00")]
     assert found[0] - found[1] == 2 * 3600 * 1_000_000
+    for zone in ("UTC", "+02:00", "Europe/Berlin"):
+        where = "t = timestamp '2024-06-01 12:00:00'"
+        assert len(pv.parquet.extract(tmp_path, {"t": "$:timestamp"}, where, zone=zone)) == 1
 
 
 def test_extraction_works_in_every_layout_with_wildcards(tmp_path):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Collection, Sequence
+from functools import cache
 from typing import Any
 
 import pyarrow as pa
@@ -109,21 +110,20 @@ class BloomFilters:
         return lambda leaf: self._excludes(row_group, leaf)
 
     def _excludes(self, row_group: int, leaf: SchemaNode) -> Callable[[pa.Scalar], bool] | None:
-        bitset = self._bitset(row_group, leaf)
-        if bitset is None:
+        if self.file.metadata.row_group(row_group).column(leaf.leaf).bloom_filter_offset is None:
             return None
+        # Read when the first literal is asked about: a range needs no filter.
+        bitset = cache(lambda: self._bitset(row_group, leaf))
 
         def excludes(literal: pa.Scalar) -> bool:
-            plain = _plain(literal, leaf)
-            return plain is not None and not _may_contain(bitset, xxh64(plain))
+            plain, bits = _plain(literal, leaf), bitset()
+            return plain is not None and bits is not None and not _may_contain(bits, xxh64(plain))
 
         return excludes
 
     def _bitset(self, row_group: int, leaf: SchemaNode) -> bytes | None:
         chunk: Any = self.file.metadata.row_group(row_group).column(leaf.leaf)
         offset, length = chunk.bloom_filter_offset, chunk.bloom_filter_length
-        if offset is None:
-            return None
         with self.file.source.filesystem.open_input_file(self.file.name) as stream:
             head = stream.read_at(min(length or 256, _LARGEST), offset)
             try:

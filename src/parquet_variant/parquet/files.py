@@ -94,7 +94,7 @@ class OpenFile:
 
     def close(self) -> None:
         """Close the file."""
-        self.reader.close()
+        self.reader.close(force=True)
 
     def __enter__(self) -> OpenFile:
         return self

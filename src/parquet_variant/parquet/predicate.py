@@ -18,6 +18,7 @@ from typing import Any, Literal
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from parquet_variant.encoding.cast.datetimes import zone_of
 from parquet_variant.errors import VariantError
 
 __all__ = [
@@ -179,7 +180,7 @@ def columns_of(predicate: Predicate) -> set[str]:
 # ---- binding
 
 
-def bind(predicate: Predicate, types: Mapping[str, pa.DataType | None]) -> Predicate:
+def bind(predicate: Predicate, types: Mapping[str, pa.DataType | None], zone: str = "UTC") -> Predicate:
     """The same predicate with every literal a scalar of its column's type.
 
     A literal between two values of an exact column moves to the next one that means the same (``n > 5.5`` is
@@ -191,6 +192,8 @@ def bind(predicate: Predicate, types: Mapping[str, pa.DataType | None]) -> Predi
         A predicate with Python literals: bool, int, float, Decimal, str, bytes, date, datetime, time, UUID, None.
     types
         The Arrow type of each column; None for a Variant, of which only IS NULL can be asked.
+    zone
+        The session time zone, in which a literal without one is meant if it is compared with instants.
 
     Raises
     ------
@@ -198,11 +201,11 @@ def bind(predicate: Predicate, types: Mapping[str, pa.DataType | None]) -> Predi
         For an unknown column, or a literal that cannot be compared with the column.
     """
     if isinstance(predicate, And):
-        return And(tuple(bind(part, types) for part in predicate.parts))
+        return And(tuple(bind(part, types, zone) for part in predicate.parts))
     if isinstance(predicate, Or):
-        return Or(tuple(bind(part, types) for part in predicate.parts))
+        return Or(tuple(bind(part, types, zone) for part in predicate.parts))
     if isinstance(predicate, Not):
-        return Not(bind(predicate.part, types))
+        return Not(bind(predicate.part, types, zone))
     if predicate.column not in types:
         raise PredicateError(f"no column {predicate.column!r} is selected: choose from {', '.join(types) or 'none'}")
     kind = types[predicate.column]
@@ -216,10 +219,10 @@ def bind(predicate: Predicate, types: Mapping[str, pa.DataType | None]) -> Predi
         return predicate
     if predicate.literal is None:  # A comparison with NULL is neither true nor false.
         return Constant(predicate.column, None)
-    return _bind_compare(predicate, kind)
+    return _bind_compare(predicate, kind, zone)
 
 
-def _bind_compare(compare: Compare, kind: pa.DataType) -> Predicate:
+def _bind_compare(compare: Compare, kind: pa.DataType, zone: str) -> Predicate:
     literal = compare.literal
     number = isinstance(literal, (int, float, Decimal)) and not isinstance(literal, bool)
     if pa.types.is_floating(kind) and number:
@@ -227,7 +230,7 @@ def _bind_compare(compare: Compare, kind: pa.DataType) -> Predicate:
     if (pa.types.is_integer(kind) or pa.types.is_decimal(kind)) and number:
         return _bind_exact(compare, kind)
     try:
-        return Compare(compare.column, compare.op, _scalar(literal, kind))
+        return Compare(compare.column, compare.op, _scalar(literal, kind, zone))
     except (pa.ArrowException, TypeError, ValueError):
         raise PredicateError(
             f"{compare.column} is {kind}, which {literal!r} cannot be compared with: write a literal of that type"
@@ -278,7 +281,7 @@ def _unit_range(kind: pa.DataType) -> tuple[int, int]:
     return (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) if pa.types.is_signed_integer(kind) else (0, 2**bits - 1)
 
 
-def _scalar(literal: Any, kind: pa.DataType) -> pa.Scalar:
+def _scalar(literal: Any, kind: pa.DataType, zone: str) -> pa.Scalar:
     if pa.types.is_boolean(kind) and isinstance(literal, bool):
         return pa.scalar(literal, kind)
     if (pa.types.is_string(kind) or pa.types.is_large_string(kind)) and isinstance(literal, str):
@@ -292,12 +295,12 @@ def _scalar(literal: Any, kind: pa.DataType) -> pa.Scalar:
     if pa.types.is_time(kind) and isinstance(literal, (str, dt.time)):
         return pa.scalar(dt.time.fromisoformat(literal) if isinstance(literal, str) else literal, kind)
     if pa.types.is_timestamp(kind) and isinstance(literal, (str, dt.date)):
-        return _timestamp(literal, kind)
+        return _timestamp(literal, kind, zone)
     raise TypeError
 
 
-def _timestamp(literal: str | dt.date, kind: pa.DataType) -> pa.Scalar:
-    """A timestamp literal; without a zone it is UTC for a column with one, and a zone is refused for one without."""
+def _timestamp(literal: str | dt.date, kind: pa.DataType, zone: str) -> pa.Scalar:
+    """A timestamp literal; one without a zone is in the session's, and a zone is refused for a column without."""
     if isinstance(literal, str):
         literal = dt.datetime.fromisoformat(literal)
     if not isinstance(literal, dt.datetime):
@@ -305,7 +308,7 @@ def _timestamp(literal: str | dt.date, kind: pa.DataType) -> pa.Scalar:
     if kind.tz is None and literal.tzinfo is not None:
         raise ValueError
     if literal.tzinfo is None:
-        literal = literal.replace(tzinfo=dt.UTC)
+        literal = literal.replace(tzinfo=dt.UTC if kind.tz is None else zone_of(zone))
     micros = (literal - dt.datetime(1970, 1, 1, tzinfo=dt.UTC)) // dt.timedelta(microseconds=1)
     return pa.scalar(micros * 1000 if kind.unit == "ns" else micros, pa.int64()).cast(kind)
 

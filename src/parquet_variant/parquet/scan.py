@@ -329,7 +329,7 @@ def scan(
     if any(each.path is None for each in (*selection, *hidden)):
         selection, hidden = _with_types(sources[0], selection), _with_types(sources[0], hidden)
     if predicate is not None:
-        predicate = bind(predicate, {each.name: each.output for each in (*selection, *hidden)})
+        predicate = bind(predicate, {each.name: each.output for each in (*selection, *hidden)}, zone)
     return Scan(sources, selection, hidden, predicate, column, skipping, on_error, zone)
 
 
