@@ -1,1 +1,41 @@
-"""TODO"""
+"""Vortex's RFC for a Variant type as a working system, and real Vortex files.
+
+Owns the public names of the layer. They are imported here, not on first use, so that a function is never hidden by the
+module of the same name; the `vortex` library itself is loaded when a file is read or written.
+"""
+
+from __future__ import annotations
+
+from parquet_variant.array.capsules import ChunkedVariantArray as ChunkedVariantArray
+from parquet_variant.array.capsules import variant_table as variant_table
+from parquet_variant.functions.get_variant_scalar import VariantScalar as VariantScalar
+from parquet_variant.vortex.columnar import ColumnarVariant as ColumnarVariant
+from parquet_variant.vortex.encodings import ENCODINGS as ENCODINGS
+from parquet_variant.vortex.encodings import Encoding as Encoding
+from parquet_variant.vortex.encodings import VariantDType as VariantDType
+from parquet_variant.vortex.encodings import answers as answers
+from parquet_variant.vortex.encodings import dtype_of as dtype_of
+from parquet_variant.vortex.encodings import encode as encode
+from parquet_variant.vortex.encodings import encoding_of as encoding_of
+from parquet_variant.vortex.get_element import get_variant_element as get_variant_element
+from parquet_variant.vortex.get_element import get_variant_scalar as get_variant_scalar
+from parquet_variant.vortex.json_columns import compress_json as compress_json
+from parquet_variant.vortex.json_columns import decompress_json as decompress_json
+
+__all__ = [
+    "ENCODINGS",
+    "ChunkedVariantArray",
+    "ColumnarVariant",
+    "Encoding",
+    "VariantDType",
+    "VariantScalar",
+    "answers",
+    "compress_json",
+    "decompress_json",
+    "dtype_of",
+    "encode",
+    "encoding_of",
+    "get_variant_element",
+    "get_variant_scalar",
+    "variant_table",
+]

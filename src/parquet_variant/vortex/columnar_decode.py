@@ -1,0 +1,135 @@
+"""The columnar encoding to Variants: nodes in document order, then bytes.
+
+Owns placing every value of every path among the nodes of its row. Leaves writing the bytes to `kernels.unshred`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from parquet_variant.array.variant_array import VariantArray
+from parquet_variant.encoding.metadata import encode_metadata
+from parquet_variant.functions.column_cells import cells_of_column
+from parquet_variant.kernels.tape import OBJECT
+from parquet_variant.kernels.unshred import measure_nodes, write_nodes
+from parquet_variant.types import PrimitiveId
+from parquet_variant.vortex.columnar import BOOLEAN, Column, ColumnarVariant
+
+__all__ = ["decode_columnar"]
+
+Int64s = npt.NDArray[np.int64]
+
+_INT32_MAX = int(np.iinfo(np.int32).max)
+
+
+def decode_columnar(array: ColumnarVariant) -> VariantArray:
+    """The values as an unshredded array; its rows share one dictionary."""
+    columns = _columns(array.column)
+    names = sorted({name for column in columns for child in column.children for name in child.fields})
+    ids = {name: number for number, name in enumerate(names)}
+    sizes = _sizes(columns)
+    lengths = np.zeros(len(array), np.int64)
+    lengths[array.present] = sizes[id(array.column)]
+    row_start = np.zeros(len(array) + 1, np.int64)
+    np.cumsum(lengths, out=row_start[1:])
+    nodes = np.zeros((int(row_start[-1]), 4), np.int64)
+    starts = {id(array.column): row_start[:-1][array.present]}
+    keys = {id(array.column): 0}
+    kept = []
+    for column in columns:
+        at = starts.pop(id(column))
+        kept.append(_place(column, at, keys.pop(id(column)), sizes, starts, keys, ids, nodes))
+    value = _encoded(nodes, row_start)
+    metadata = pa.DictionaryArray.from_arrays(
+        pa.array(np.zeros(len(array), np.int32)), pa.array([encode_metadata(names)], pa.binary())
+    )
+    fields = [pa.field("metadata", metadata.type, nullable=False), pa.field("value", value.type, nullable=False)]
+    mask = None if array.rows is None else pa.array(lengths == 0)
+    return VariantArray(pa.StructArray.from_arrays([metadata, value], fields=fields, mask=mask))
+
+
+def _columns(root: Column) -> list[Column]:
+    """All columns, parents first."""
+    found = [root]
+    for column in found:  # the list grows while it is read
+        for child in column.children:
+            if child.elements is not None:
+                found.append(child.elements)
+            found.extend(each.column for each in child.fields.values())
+    return found
+
+
+def _sizes(columns: list[Column]) -> dict[int, Int64s]:
+    """For each column (by identity) the number of nodes of each value."""
+    sizes: dict[int, Int64s] = {}
+    for column in reversed(columns):
+        size = np.ones(column.size, np.int64)
+        for index, child in enumerate(column.children):
+            if child.elements is not None and child.offsets is not None:
+                ends = np.zeros(child.elements.size + 1, np.int64)
+                np.cumsum(sizes[id(child.elements)], out=ends[1:])
+                size[column.positions(index)] += np.diff(ends[child.offsets])
+            elif child.kind == OBJECT:
+                own = np.zeros(child.size, np.int64)
+                for each in child.fields.values():
+                    own[each.places(child.size)] += sizes[id(each.column)]
+                size[column.positions(index)] += own
+        sizes[id(column)] = size
+    return sizes
+
+
+def _place(
+    column: Column,
+    at: Int64s,
+    key: int,
+    sizes: dict[int, Int64s],
+    starts: dict[int, Int64s],
+    keys: dict[int, int],
+    ids: dict[str, int],
+    nodes: Int64s,
+) -> list[pa.Array]:
+    """Write the nodes of a column and say where those of the columns below begin."""
+    kept = []
+    nodes[at, 3] = at + sizes[id(column)]
+    for index, child in enumerate(column.children):
+        own = at[column.positions(index)]
+        nodes[own, 0] = child.kind | child.code >> 8 << 8 | key << 16
+        if child.values is not None:
+            cells = cells_of_column(child.values)
+            kept.append(cells.owner)
+            nodes[own, 1], nodes[own, 2] = cells.a, cells.b
+            if child.code == BOOLEAN:
+                nodes[own, 0] = cells.kinds.astype(np.int64) | key << 16
+        elif child.elements is not None and child.offsets is not None:
+            lengths = np.diff(child.offsets)
+            nodes[own, 1] = lengths
+            ends = np.zeros(child.elements.size + 1, np.int64)
+            np.cumsum(sizes[id(child.elements)], out=ends[1:])
+            starts[id(child.elements)] = ends[:-1] + np.repeat(own + 1 - ends[child.offsets[:-1]], lengths)
+            keys[id(child.elements)] = 0
+        elif child.kind == OBJECT:
+            cursor = own + 1
+            for name, each in child.fields.items():
+                places = each.places(child.size)
+                nodes[own[places], 1] += 1
+                starts[id(each.column)] = cursor[places]
+                cursor[places] += sizes[id(each.column)]
+                keys[id(each.column)] = ids[name]
+        else:
+            assert child.kind == PrimitiveId.NULL
+    return kept
+
+
+def _encoded(nodes: Int64s, row_start: Int64s) -> pa.Array:
+    rows, count = len(row_start) - 1, len(nodes)
+    sizes, row_sizes = np.empty(count, np.int64), np.empty(rows, np.int64)
+    total = measure_nodes(nodes, row_start, sizes, row_sizes)
+    data = np.empty(max(total, 1), np.uint8)
+    write_nodes(nodes, row_start, sizes, np.empty(count, np.int64), data.ctypes.data)
+    wide = total > _INT32_MAX
+    offsets = np.zeros(rows + 1, np.int64 if wide else np.int32)
+    np.cumsum(row_sizes, out=offsets[1:])
+    kind = pa.large_binary() if wide else pa.binary()
+    return pa.Array.from_buffers(kind, rows, [None, pa.py_buffer(offsets), pa.py_buffer(data[:total])])

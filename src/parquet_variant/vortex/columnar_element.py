@@ -1,0 +1,155 @@
+"""Typed extraction from the columnar encoding: only the columns on the path are read, and no Variant bytes are.
+
+Owns the walk down a path and putting the children of one column together. Leaves what counts as the same value to
+`functions.lossless`, and the few targets that are no column here (maps, fixed-size lists, Variants) to `extract_path`
+over the decoded values at the end of the path.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from parquet_variant.encoding.cast.forms import in_form, plain_form
+from parquet_variant.encoding.cast.targets import Target, target_of
+from parquet_variant.functions.cell_casts import CastOptions, array_of_cells, list_array
+from parquet_variant.functions.column_cells import cells_of_column
+from parquet_variant.functions.extract_path import extract_path
+from parquet_variant.functions.shredded_walk import spread
+from parquet_variant.kernels.tape import ARRAY, OBJECT
+from parquet_variant.path import Segment, VariantPath, Wildcard
+from parquet_variant.vortex.columnar import Child, Column, ColumnarVariant
+
+__all__ = ["columnar_element", "is_by_columns"]
+
+Int64s = npt.NDArray[np.int64]
+
+
+def is_by_columns(target: pa.DataType) -> bool:
+    """Whether a target type is put together from columns; if not, the values at the path are decoded first."""
+    return _by_columns(target_of(plain_form(target)))
+
+
+def _by_columns(target: Target) -> bool:
+    if target.family in ("map", "variant") or (target.family == "list" and target.size >= 0):
+        return False
+    if target.family == "struct" and not target.names:
+        return False
+    return all(map(_by_columns, target.children))
+
+
+def columnar_element(array: ColumnarVariant, path: str | VariantPath, target: pa.DataType) -> pa.Array:
+    """The values at a path that are of a type; null for everything else (see `get_variant_element`).
+
+    Raises
+    ------
+    CastError
+        For a type that no Variant can be given as.
+
+    Examples
+    --------
+    >>> import parquet_variant as pv
+    >>> rows = ['{"a": [1, 2.50]}', '{"a": ["x"]}', None]
+    >>> array = ColumnarVariant.from_variant(pv.parse_json(rows))
+    >>> columnar_element(array, "$.a[*]", pa.decimal128(4, 2)).to_pylist()
+    [[Decimal('1.00'), Decimal('2.50')], [None], None]
+    """
+    parsed = VariantPath.parse(path)
+    target_of(target)  # refuses the type itself, not its plain form
+    plain = target_of(plain_form(target))
+    options = CastOptions(dt.UTC, safe=False, path=str(parsed), lossless=True)
+    found = spread(_follow(array.column, parsed.segments, plain, options), array.present, len(array))
+    for segment in parsed.segments:
+        if isinstance(segment, Wildcard):
+            target = pa.list_(pa.field("element", target))
+    return in_form(found, target)
+
+
+def _follow(column: Column, segments: tuple[Segment, ...], target: Target, options: CastOptions) -> pa.Array:
+    """One entry a value of the column."""
+    if not segments:
+        return _typed(column, target, options)
+    segment, rest = segments[0], segments[1:]
+    if isinstance(segment, str):
+        objects = column.child(OBJECT)
+        field = objects[0].fields.get(segment) if objects is not None else None
+        if objects is None or field is None:
+            return _nulls(_follow(Column(0), rest, target, options), column.size)
+        places = objects[1][field.places(objects[0].size)]
+        return spread(_follow(field.column, rest, target, options), places, column.size)
+    arrays = column.child(ARRAY)
+    child, positions = (Child(ARRAY, 0), np.empty(0, np.int64)) if arrays is None else arrays
+    offsets = np.zeros(1, np.int64) if child.offsets is None else child.offsets
+    elements = Column(0) if child.elements is None else child.elements
+    if isinstance(segment, int):
+        there = np.flatnonzero(np.diff(offsets) > segment)
+        found = _follow(elements.take(offsets[there] + segment), rest, target, options)
+        return _spread(found, positions[there], column.size)
+    found = _follow(elements, rest, target, options)
+    kind = pa.list_(pa.field("element", found.type))
+    return _spread(list_array(offsets, found, np.ones(child.size, np.bool_), kind), positions, column.size)
+
+
+def _nulls(like: pa.Array, size: int) -> pa.Array:
+    return like.take(pa.nulls(size, pa.int64()))
+
+
+def _spread(found: pa.Array, positions: Int64s, size: int) -> pa.Array:
+    return spread(found, positions, size) if len(positions) else _nulls(found, size)
+
+
+def _typed(column: Column, target: Target, options: CastOptions) -> pa.Array:
+    """A column's values as a type: each child by itself, then all in their places."""
+    if not _by_columns(target) and target.family not in ("list", "struct"):
+        return _decoded(column, target)
+    pieces, places = [], np.full(column.size, -1, np.int64)
+    filled = 0
+    for index, child in enumerate(column.children):
+        piece = _of_child(child, target, options)
+        if piece is None:
+            continue
+        if len(piece) == column.size:
+            return piece
+        places[column.positions(index)] = np.arange(filled, filled + len(piece))
+        filled += len(piece)
+        pieces.append(piece)
+    if not pieces:
+        return pa.nulls(column.size, target.arrow)
+    together = pieces[0] if len(pieces) == 1 else pa.concat_arrays(pieces)
+    return together.take(pa.array(places, mask=places < 0))
+
+
+def _of_child(child: Child, target: Target, options: CastOptions) -> pa.Array | None:
+    """A child's values as a type; None if none of them can be of it."""
+    if child.values is not None:
+        if target.family in ("list", "struct"):
+            return None
+        return array_of_cells(cells_of_column(child.values), target, options)
+    if child.elements is not None and child.offsets is not None:
+        if target.family != "list":
+            return None
+        if target.size >= 0:
+            return _decoded(Column(child.size, (child,)), target)
+        elements = _typed(child.elements, target.children[0], options)
+        return list_array(child.offsets, elements, np.ones(child.size, np.bool_), target.arrow)
+    if child.kind != OBJECT or target.family != "struct":
+        return None
+    if not target.names:
+        return _decoded(Column(child.size, (child,)), target)
+    columns = []
+    for name, inner in zip(target.names, target.children, strict=True):
+        field = child.fields.get(name)
+        if field is None:
+            columns.append(pa.nulls(child.size, inner.arrow))
+        else:
+            columns.append(spread(_typed(field.column, inner, options), field.places(child.size), child.size))
+    fields = [target.arrow.field(index) for index in range(len(columns))]
+    return pa.StructArray.from_arrays(columns, fields=fields)
+
+
+def _decoded(column: Column, target: Target) -> pa.Array:
+    storage = ColumnarVariant(column.size, column).to_variant().storage
+    return extract_path(storage, "$", target.arrow, safe=False, lossless=True)

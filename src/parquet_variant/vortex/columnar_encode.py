@@ -1,0 +1,134 @@
+"""Variants to the columnar encoding, a path of the tape at a time.
+
+Owns gathering the nodes of each path into dense children. Leaves decoding the bytes to `kernels.decode`, and typed
+arrays of scalars to `functions`.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from parquet_variant.array.variant_array import VariantArray
+from parquet_variant.encoding.cast.targets import target_of
+from parquet_variant.errors import MalformedVariantError
+from parquet_variant.functions.cell_casts import CastOptions, array_of_cells
+from parquet_variant.functions.located import Cells
+from parquet_variant.kernels.tape import ARRAY, OBJECT, PATH_KEY, PATH_PARENT, Tape
+from parquet_variant.shredding.profile import array_tapes
+from parquet_variant.types import TYPE_OF_ID, TYPES, PrimitiveId
+from parquet_variant.vortex.columnar import BOOLEAN, Child, Column, ColumnarVariant, Field, code_of
+
+__all__ = ["encode_columnar", "scalar_type"]
+
+_P = PrimitiveId
+_MAX_SCALE = 38
+_ROWS = 1 << 16
+# Nothing is cast: every cell is of the type that is asked for.
+_OPTIONS = CastOptions(dt.UTC, safe=False, path="$", lossless=True)
+_LARGE = {pa.string(): pa.large_string(), pa.binary(): pa.large_binary()}
+
+Int64s = npt.NDArray[np.int64]
+
+
+def encode_columnar(array: VariantArray) -> ColumnarVariant:
+    """Encode an array of any layout.
+
+    Raises
+    ------
+    MalformedVariantError
+        For values that are no Variants, with the row.
+    """
+    parts = []
+    for start in range(0, len(array), _ROWS):
+        at = start
+        for tape in array_tapes(array[start : start + _ROWS], start):
+            parts.append(_of_tape(tape, at))
+            at += tape.rows
+    return parts[0] if len(parts) == 1 else ColumnarVariant.concat(parts)
+
+
+def _of_tape(tape: Tape, first_row: int) -> ColumnarVariant:
+    tags = tape.nodes[:, 0]
+    path_of = (tags >> 16) & 0xFFFFFFFF
+    order = np.argsort(path_of, kind="stable")
+    bounds = np.searchsorted(path_of[order], np.arange(len(tape.paths) + 1))
+    nodes_at = [order[bounds[path] : bounds[path + 1]] for path in range(len(tape.paths))]
+    below: list[list[int]] = [[] for _ in nodes_at]
+    for path in range(1, len(tape.paths)):
+        below[tape.paths[path, PATH_PARENT]].append(path)
+    columns: list[Column] = [Column(0)] * len(nodes_at)
+    for path in range(len(nodes_at) - 1, -1, -1):  # a path is after its parent
+        columns[path] = _column(tape, nodes_at[path], below[path], nodes_at, columns, first_row)
+    present = np.flatnonzero(tape.row_start[1:] > tape.row_start[:-1])
+    return ColumnarVariant(tape.rows, columns[0], None if len(present) == tape.rows else present)
+
+
+def _column(
+    tape: Tape, nodes: Int64s, below: list[int], nodes_at: list[Int64s], columns: list[Column], first_row: int
+) -> Column:
+    tags = tape.nodes[nodes, 0]
+    kinds = tags & 0xFF
+    kinds[kinds == _P.FALSE] = BOOLEAN
+    scales = np.where((kinds >= _P.DECIMAL4) & (kinds <= _P.DECIMAL16), (tags >> 8) & 0xFF, 0)
+    codes, types = np.unique(code_of(kinds, scales), return_inverse=True)
+    children = []
+    for index, code in enumerate(codes.tolist()):
+        chosen = nodes if len(codes) == 1 else nodes[types == index]
+        if code == OBJECT:
+            fields = {}
+            for path in below:
+                key = int(tape.paths[path, PATH_KEY])
+                if key >= 0 and len(nodes_at[path]):
+                    # The object of a field is the last one at the path that begins before it.
+                    places = np.searchsorted(chosen, nodes_at[path], "right") - 1
+                    positions = None if len(places) == len(chosen) else places
+                    fields[tape.key_list[key]] = Field(positions, columns[path])
+            named = {_text(name): fields[name] for name in sorted(fields)}
+            children.append(Child(code, len(chosen), fields=named))
+        elif code == ARRAY:
+            offsets = np.zeros(len(chosen) + 1, np.int64)
+            np.cumsum(tape.nodes[chosen, 1], out=offsets[1:])
+            elements = next((columns[path] for path in below if tape.paths[path, PATH_KEY] < 0), Column(0))
+            children.append(Child(code, len(chosen), offsets=offsets, elements=elements))
+        elif code == _P.NULL:
+            children.append(Child(code, len(chosen)))
+        else:
+            children.append(Child(code, len(chosen), _values(tape, chosen, code, first_row)))
+    return Column(len(nodes), tuple(children), types.astype(np.uint8) if len(codes) > 1 else None)
+
+
+def _text(key: bytes) -> str:
+    try:
+        return key.decode()
+    except UnicodeDecodeError as error:
+        raise MalformedVariantError(f"the key {key[:40]!r} is not UTF-8: {error.reason}", reason="bad-utf8") from None
+
+
+def scalar_type(code: int) -> pa.DataType:
+    """The Arrow type of a scalar child."""
+    kind, scale = PrimitiveId(code & 0xFF), code >> 8
+    if _P.DECIMAL4 <= kind <= _P.DECIMAL16:
+        return pa.decimal128(38, scale)
+    arrow = TYPES[TYPE_OF_ID[kind].type].arrow
+    return _LARGE.get(arrow, arrow)
+
+
+def _values(tape: Tape, chosen: Int64s, code: int, first_row: int) -> pa.Array:
+    nodes = tape.nodes[chosen]
+    kinds, scales = (nodes[:, 0] & 0xFF).astype(np.uint8), ((nodes[:, 0] >> 8) & 0xFF).astype(np.uint8)
+    rows = np.searchsorted(tape.row_start, chosen, "right") - 1 + first_row
+    if code >> 8 > _MAX_SCALE:
+        raise MalformedVariantError(
+            f"a decimal of scale {code >> 8}: the most is {_MAX_SCALE}", reason="bad-decimal", row=int(rows[0])
+        )
+    cells = Cells(kinds, nodes[:, 1].copy(), nodes[:, 2].copy(), scales, rows=rows, owner=tape)
+    values = array_of_cells(cells, target_of(scalar_type(code)), _OPTIONS)
+    if values.null_count:
+        row = int(rows[int(np.argmax(values.is_null().to_numpy(zero_copy_only=False)))])
+        kind = TYPE_OF_ID[PrimitiveId(code & 0xFF)].type
+        raise MalformedVariantError(f"a {kind} is outside the range of its type", reason="malformed", row=row)
+    return values

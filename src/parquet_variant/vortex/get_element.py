@@ -1,0 +1,98 @@
+"""`get_variant_element` and `get_variant_scalar` of the RFC, over any encoding.
+
+Owns the dispatch. Leaves what each encoding does to `encodings`, and the result of a scalar to
+`functions.get_variant_scalar`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from parquet_variant.array.variant_array import VariantArray
+from parquet_variant.functions.get_variant_scalar import VariantScalar
+from parquet_variant.functions.get_variant_scalar import get_variant_scalar as scalar_of_storage
+from parquet_variant.functions.target_type import as_target
+from parquet_variant.path import VariantPath
+from parquet_variant.vortex.encodings import encoding_of
+
+__all__ = ["get_variant_element", "get_variant_scalar"]
+
+
+def get_variant_element(array: Any, path: str | VariantPath, dtype: str | pa.DataType) -> pa.Array:
+    """Get the values at a path that are of a type; null for everything else: missing, another type, a Variant null.
+
+    Parameters
+    ----------
+    array
+        A column in any encoding: a `VariantArray` of any layout, or a `ColumnarVariant`.
+    path
+        Where the values are; every ``[*]`` gives a list.
+    dtype
+        The type, by name or as a pyarrow type. Nothing is cast to it; see `parquet_variant.get_variant_element`.
+
+    Returns
+    -------
+    pyarrow.Array
+        Always nullable, whether the column is or not.
+
+    Raises
+    ------
+    CastError
+        For a type that no Variant can be given as.
+    MalformedVariantError
+        If bytes that are read are malformed.
+
+    Examples
+    --------
+    >>> import parquet_variant as pv
+    >>> array = pv.parse_json(['{"a": 1}', '{"a": "1"}', '{"a": null}', "{}", None])
+    >>> for encoding in pv.vortex.ENCODINGS:
+    ...     encoded = pv.vortex.encode(array, encoding, "a bigint")
+    ...     assert get_variant_element(encoded, "$.a", "bigint").to_pylist() == [1, None, None, None, None]
+    """
+    encoding, column = encoding_of(array)
+    return encoding.get_variant_element(column, VariantPath.parse(path), as_target(dtype))
+
+
+def get_variant_scalar(
+    array: Any, index: int, path: str | VariantPath = "$", dtype: str | pa.DataType = "variant"
+) -> VariantScalar:
+    """Get one row's value at a path as a type, with every kind of null told apart.
+
+    Parameters
+    ----------
+    array
+        A column in any encoding.
+    index
+        The row; negative ones count from the end.
+    path
+        Where the value is, without wildcards.
+    dtype
+        The type, by name or as a pyarrow type; ``"variant"`` for whatever is there.
+
+    Raises
+    ------
+    IndexError
+        If there is no such row.
+    CastError
+        For a type that no Variant can be given as.
+    MalformedVariantError
+        If bytes that are read are malformed.
+
+    Examples
+    --------
+    >>> import parquet_variant as pv
+    >>> array = pv.vortex.ColumnarVariant.from_variant(pv.parse_json(['{"a": 1}', '{"a": null}', "{}", None]))
+    >>> [get_variant_scalar(array, row, "$.a", "string").state for row in range(4)]
+    ['other-type', 'variantnull', 'missing', 'null']
+    """
+    _, column = encoding_of(array)
+    if isinstance(column, VariantArray):
+        return scalar_of_storage(column, index, path, dtype)
+    row = index + len(column) if index < 0 else index
+    if not 0 <= row < len(column):
+        raise IndexError(f"row {index} of {len(column)}")
+    return scalar_of_storage(column.take(np.array([row])).to_variant(), 0, path, dtype)
