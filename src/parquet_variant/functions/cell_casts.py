@@ -149,7 +149,8 @@ def _structs(
 
 def _maps(located: Located, target: Target, options: CastOptions) -> tuple[pa.Array, npt.NDArray[np.bool_]]:
     offsets, is_object, ids, values = located.fields()
-    keys = located.dictionaries.keys(values.metas, ids).cast(target.arrow.key_type)
+    names = located.dictionaries.distinct_names.cast(target.arrow.key_type)
+    keys = names.take(pa.array(located.dictionaries.name_numbers(values.metas, ids)))
     items = array_of_cells(values.cells(), target.children[0], options)
     maps = pa.MapArray.from_arrays(
         pa.array(offsets.astype(np.int32)), keys, items, type=target.arrow, mask=pa.array(~is_object)

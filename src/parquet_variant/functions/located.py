@@ -63,12 +63,23 @@ class Dictionaries:
         """The number of names of each metadata."""
         return np.array([len(names) for names in self.names], np.int64)
 
-    def keys(self, metas: npt.NDArray[np.int32], ids: Int64s) -> pa.Array:
-        """The names of some ids."""
+    @cached_property
+    def distinct_names(self) -> pa.Array:
+        """Every name once, whatever the metadata."""
+        return pa.array(list(self._numbers[0]), pa.string())
+
+    def name_numbers(self, metas: npt.NDArray[np.int32], ids: Int64s) -> Int64s:
+        """Which of the distinct names some ids stand for."""
+        _, table, bases = self._numbers
+        return table[bases[metas] + ids]
+
+    @cached_property
+    def _numbers(self) -> tuple[dict[str, int], Int64s, Int64s]:
+        numbers: dict[str, int] = {}
+        table = [numbers.setdefault(name, len(numbers)) for names in self.names for name in names]
         bases = np.zeros(len(self.sizes) + 1, np.int64)
         np.cumsum(self.sizes, out=bases[1:])
-        table = pa.array([name for names in self.names for name in names], pa.string())
-        return table.take(pa.array(bases[metas] + ids))
+        return numbers, np.array(table, np.int64), bases
 
     def metadata(self, index: int) -> bytes:
         """The bytes of one metadata; empty for the index of a null."""

@@ -95,18 +95,13 @@ def _objects(located: Located, depth: int) -> SparkType:
     _, _, ids, values = located.fields()
     if not len(ids):
         return object_type({})
-    # One number for each name, whatever the metadata: fields of one name are looked at together.
-    numbers: dict[str, int] = {}
-    names = located.dictionaries.names
-    tables = [np.array([numbers.setdefault(name, len(numbers)) for name in of_one], np.int64) for of_one in names]
-    bases = np.cumsum([0, *map(len, tables)])
-    keys = np.concatenate(tables)[bases[values.metas] + ids]
+    keys = located.dictionaries.name_numbers(values.metas, ids)
     order = np.argsort(keys, kind="stable")
     bounds = np.flatnonzero(np.diff(keys[order], prepend=-1))
-    by_number = list(numbers)
+    names = located.dictionaries.distinct_names
     return object_type(
         {
-            by_number[keys[positions[0]]]: _of_located(values.take(positions), depth + 1)
+            names[keys[positions[0]]].as_py(): _of_located(values.take(positions), depth + 1)
             for positions in np.split(order, bounds[1:])
         }
     )
