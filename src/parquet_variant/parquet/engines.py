@@ -15,6 +15,7 @@ from parquet_variant.errors import VariantError
 from parquet_variant.parquet.columns import VariantColumn
 from parquet_variant.parquet.files import OpenFile
 from parquet_variant.parquet.groups import shredded_groups
+from parquet_variant.parquet.wording import counted
 
 __all__ = ["ENGINE_LIMITS", "EngineLimit", "EngineNote", "FileTraits", "engine_notes"]
 
@@ -87,7 +88,7 @@ class EngineNote:
         return asdict(self)
 
     def __str__(self) -> str:
-        return f"{self.engine}: {self.why} ({self.files:,} files, such as {self.example}; {self.source})"
+        return f"{self.engine}: {self.why} ({counted(self.files, 'file')}, such as {self.example}; {self.source})"
 
 
 @dataclass(slots=True)

@@ -18,6 +18,7 @@ from parquet_variant.parquet.files import OpenFile, Source, locate, open_file
 from parquet_variant.parquet.footer import SchemaNode
 from parquet_variant.parquet.groups import ShreddedGroup, shredded_groups
 from parquet_variant.parquet.statistics import LeafStatistics, leaf_statistics, merged
+from parquet_variant.parquet.wording import counted
 
 __all__ = ["ColumnReport", "FilesReport", "PathReport", "inspect"]
 
@@ -96,9 +97,10 @@ class FilesReport:
         return result
 
     def __str__(self) -> str:
-        lines = [f"{self.files:,} files, {self.rows:,} rows, {self.row_groups:,} row groups, {self.bytes:,} bytes"]
+        totals = ((self.files, "file"), (self.rows, "row"), (self.row_groups, "row group"), (self.bytes, "byte"))
+        lines = [", ".join(counted(*total) for total in totals)]
         for column in self.columns:
-            layouts = ", ".join(f"{layout} in {count:,} files" for layout, count in column.layouts.items())
+            layouts = ", ".join(f"{layout} in {counted(count, 'file')}" for layout, count in column.layouts.items())
             lines += ["", f"{column.name}: {layouts}; annotated in {column.annotated:,}", column.tree()]
         return "\n".join(lines)
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from parquet_variant.parquet.files import OpenFile
 from parquet_variant.parquet.scan_plan import FilePlan
+from parquet_variant.parquet.wording import counted
 
 __all__ = ["ScanReport"]
 
@@ -85,8 +86,9 @@ class ScanReport:
             f"rows        {self.rows_read:,} of {self.rows_total:,}",
             f"bytes       {self.bytes_read:,} of {self.bytes_total:,}{share}",
             f"columns     {len(self.columns):,} of {self.columns_total:,}",
-            *(f"  {name} in {count:,} row groups" for name, count in sorted(self.columns.items())),
+            *(f"  {name} in {counted(count, 'row group')}" for name, count in sorted(self.columns.items())),
         ]
         for name, count in sorted(self.residuals.items()):
-            lines.append(f"residual    {name}: {f'needed in {count:,} row groups' if count else 'ruled out'}")
+            need = f"needed in {counted(count, 'row group')}" if count else "ruled out"
+            lines.append(f"residual    {name}: {need}")
         return "\n".join(lines)

@@ -10,18 +10,30 @@ from collections.abc import Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from parquet_variant.errors import VariantFileError
+
 __all__ = ["nested_array"]
 
 
 def nested_array(table: pa.Table, path: Sequence[str]) -> pa.Array:
-    """The array at a path of struct fields, null wherever one of the structs is."""
+    """The array at a path of struct fields, null wherever one of the structs is.
+
+    Raises
+    ------
+    VariantFileError
+        If the column is too large for one Arrow array.
+    """
     column = table.column(path[0])
     if column.num_chunks == 1:  # Joining chunks copies them, even if there is only one.
         array = column.chunk(0)
     else:
-        array = pa.nulls(0, column.type) if not column.num_chunks else column.combine_chunks()
-    if isinstance(array, pa.ChunkedArray):  # More than 2 GiB of text do not fit into one array.
-        raise NotImplementedError(f"column {path[0]} is too large for one array: read fewer row groups at a time")
+        try:
+            array = pa.nulls(0, column.type) if not column.num_chunks else pa.concat_arrays(column.chunks)
+        except pa.ArrowInvalid as error:
+            raise VariantFileError(
+                f"column {path[0]} has more than 2 GiB in a row group ({error}): rewrite it with smaller row groups",
+                reason="too-large",
+            ) from None
     for name in path[1:]:
         array = pc.struct_field(array, [name])
     return array

@@ -21,6 +21,7 @@ from parquet_variant.parquet.validate_schema import check_schema
 from parquet_variant.parquet.validate_statistics import check_statistics
 from parquet_variant.parquet.validate_values import check_values
 from parquet_variant.parquet.violations import Found, Violation
+from parquet_variant.parquet.wording import counted
 
 __all__ = ["ValidationReport", "validate"]
 
@@ -65,7 +66,8 @@ class ValidationReport:
 
     def __str__(self) -> str:
         count = len(self.violations) + self.omitted
-        lines = [f"{self.files:,} files, {self.rows:,} rows: {f'{count:,} violations' if count else 'valid'}"]
+        verdict = counted(count, "violation") if count else "valid"
+        lines = [f"{counted(self.files, 'file')}, {counted(self.rows, 'row')}: {verdict}"]
         lines += [str(violation) for violation in self.violations]
         lines += [f"… and {self.omitted:,} more"] if self.omitted else []
         return "\n".join([*lines, *(str(note) for note in self.engines)])
