@@ -11,10 +11,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import reduce
+from functools import cache, reduce
 
-from parquet_variant.encoding.scalars import MAX_DIGITS, read_scalar
+from parquet_variant.encoding.scalars import MAX_DIGITS
 from parquet_variant.encoding.variant import Variant
+from parquet_variant.encoding.walk import END, KEY
 from parquet_variant.errors import VariantError
 from parquet_variant.types import DECIMAL_TYPES, TYPES, VariantType
 
@@ -106,6 +107,7 @@ def decimal_type(unscaled: int, scale: int) -> SparkType:
     return SparkType("DECIMAL", whole=digits - scale, scale=scale)
 
 
+@cache
 def scalar_type(kind: VariantType) -> SparkType:
     """The type of a scalar that is not a decimal."""
     return SparkType(_OURS.get(kind) or TYPES[kind].spark or "VARIANT")
@@ -126,39 +128,31 @@ def schema_of(variant: Variant) -> SparkType:
     >>> str(schema_of(Variant.from_python({"a": [1, 2.5], "b c": None})))
     'OBJECT<a: ARRAY<DOUBLE>, `b c`: VOID>'
     """
-    # An open container: the types of its children, by key for an object. Iterative, as values may be deep.
-    pending: list[tuple[Variant, list[tuple[str, Variant]], dict[str, SparkType]]] = []
-    done: SparkType | None = None
-    current: Variant | None = variant
-    while True:
-        if current is not None:
-            kind = current.type
-            if kind in (VariantType.OBJECT, VariantType.ARRAY):
-                children = current.items() if kind == VariantType.OBJECT else [("", element) for element in current]
-                pending.append((current, children[::-1], {}))
-                if len(pending) > MAX_DEPTH:
-                    raise VariantError(f"the value is nested deeper than {MAX_DEPTH}", reason="depth")
-                done = None
-            elif kind in DECIMAL_TYPES:
-                done = decimal_type(*read_scalar(current._data, current._start, current._stop).raw)
-            else:
-                done = scalar_type(kind)
-        if not pending:
-            assert done is not None
-            return done
-        container, rest, found = pending[-1]
-        if done is not None:
-            key = rest.pop()[0]
-            found[key] = merged(found[key], done) if key in found else done
-        if rest:
-            current, done = rest[-1][1], None
+    # The open containers: what each is, the types of its children by key, and the key that comes next.
+    opened: list[tuple[VariantType | str, dict[str, SparkType]]] = []
+    keys: list[str] = []
+    for kind, raw, _, _ in variant._walk():
+        if kind == KEY:
+            keys[-1] = raw
             continue
-        pending.pop()
-        current = None
-        if container.type == VariantType.OBJECT:
-            done = object_type(found)
+        if kind in (VariantType.OBJECT, VariantType.ARRAY):
+            opened.append((kind, {}))
+            keys.append("")
+            if len(opened) > MAX_DEPTH:
+                raise VariantError(f"the value is nested deeper than {MAX_DEPTH}", reason="depth")
+            continue
+        if kind == END:
+            container, fields = opened.pop()
+            keys.pop()
+            is_object = container == VariantType.OBJECT
+            found = object_type(fields) if is_object else SparkType("ARRAY", element=fields.get("", VOID))
         else:
-            done = SparkType("ARRAY", element=found.get("", VOID))
+            found = decimal_type(*raw) if kind in DECIMAL_TYPES else scalar_type(VariantType(kind))
+        if not opened:
+            return found
+        key, children = keys[-1], opened[-1][1]
+        children[key] = merged(children[key], found) if key in children else found
+    raise AssertionError("a walk ends with the end of its value")
 
 
 def merge_all(types: Iterable[SparkType]) -> SparkType:
