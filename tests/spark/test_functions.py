@@ -1,0 +1,66 @@
+"""SQL functions: callable from SQL text, equal to Spark's own where it has the same."""
+
+from __future__ import annotations
+
+import pytest
+
+import parquet_variant as pv
+
+
+@pytest.fixture(scope="module")
+def sql(spark):
+    names = pv.spark.register_functions(spark)
+    assert {"pv_variant_get", "pv_variant_get_double", "pv_try_variant_get_date", "pv_to_json"} <= set(names)
+    spark.sql(
+        """SELECT * FROM VALUES
+        (1, '{"a": {"b": 1.50}, "s": "x", "t": "2024-02-03"}', '$.a.b'),
+        (2, '{"a": [1, 2], "s": "7"}', '$.a[1]'),
+        (3, NULL, '$.s'),
+        (4, 'null', '$'),
+        (5, '{"a": {"b": true}}', NULL) AS rows(id, text, path)"""
+    ).createOrReplaceTempView("pv_rows")
+    yield spark.sql
+    spark.catalog.dropTempView("pv_rows")
+
+
+def _column(frame):
+    return [row[0] for row in frame.collect()]
+
+
+def test_parse_and_print(sql):
+    text = _column(sql("SELECT pv_to_json(pv_parse_json(text)) FROM pv_rows ORDER BY id"))
+    assert text == [
+        '{"a":{"b":1.5},"s":"x","t":"2024-02-03"}', '{"a":[1,2],"s":"7"}', None, "null", '{"a":{"b":true}}',
+    ]  # fmt: skip
+    assert _column(sql("SELECT pv_to_json(pv_try_parse_json('{'))")) == [None]
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs"),
+    [
+        ("pv_try_variant_get_double(v, '$.a.b')", "try_variant_get(v, '$.a.b', 'double')"),
+        ("pv_try_variant_get_string(v, '$.a')", "try_variant_get(v, '$.a', 'string')"),
+        ("pv_try_variant_get_bigint(v, '$.s')", "try_variant_get(v, '$.s', 'bigint')"),
+        ("pv_try_variant_get_date(v, '$.t')", "try_variant_get(v, '$.t', 'date')"),
+        ("pv_try_variant_get_decimal(v, '$.a.b')", "try_variant_get(v, '$.a.b', 'decimal(38,9)')"),
+        ("to_json(pv_variant_get(v, '$.a'))", "to_json(variant_get(v, '$.a', 'variant'))"),
+        ("pv_variant_get_string(v, '$.s')", "variant_get(v, '$.s', 'string')"),
+    ],
+)
+def test_getters_give_what_spark_gives(sql, ours, theirs):
+    values = sql(f"SELECT {ours}, {theirs} FROM (SELECT id, parse_json(text) AS v FROM pv_rows) ORDER BY id").collect()
+    assert [row[0] for row in values] == [row[1] for row in values]
+    assert any(row[0] is not None for row in values)
+
+
+def test_every_row_may_have_its_own_path(sql):
+    rows = sql("SELECT pv_try_variant_get_string(parse_json(text), path) FROM pv_rows ORDER BY id")
+    assert _column(rows) == ["1.5", "2", None, None, None]
+    variants = sql("SELECT pv_to_json(pv_variant_get(parse_json(text), path)) FROM pv_rows ORDER BY id")
+    assert _column(variants) == ["1.5", "2", None, "null", None]
+
+
+def test_a_cast_that_cannot_be_is_an_error_or_null(sql):
+    assert _column(sql("SELECT pv_try_variant_get_int(parse_json('\"x\"'), '$')")) == [None]
+    with pytest.raises(Exception, match="CastError"):
+        sql("SELECT pv_variant_get_int(parse_json('\"x\"'), '$')").collect()
