@@ -53,6 +53,22 @@ def test_getters_give_what_spark_gives(sql, ours, theirs):
     assert any(row[0] is not None for row in values)
 
 
+def test_casts_use_the_time_zone_of_the_session(spark, tmp_path):
+    before = spark.conf.get("spark.sql.session.timeZone")
+    spark.conf.set("spark.sql.session.timeZone", "Asia/Tokyo")
+    try:
+        pv.spark.register_functions(spark, "tokyo_")
+        pv.spark.write(spark.sql("""SELECT '"2024-01-01 12:00:00"' AS v"""), tmp_path / "t", schema="variant")
+        frame = pv.spark.read(spark, tmp_path / "t", {"at": ("$", "timestamp")})
+        native = spark.read.parquet(str(tmp_path / "t"))
+        ours = native.selectExpr("tokyo_variant_get_timestamp(v, '$') AS at")
+        theirs = native.selectExpr("variant_get(v, '$', 'timestamp') AS at")
+        seconds = [frame.selectExpr("unix_timestamp(at)").head()[0] for frame in (frame, ours, theirs)]
+        assert seconds == [1704078000] * 3
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", before)
+
+
 def test_every_row_may_have_its_own_path(sql):
     rows = sql("SELECT pv_try_variant_get_string(parse_json(text), path) FROM pv_rows ORDER BY id")
     assert _column(rows) == ["1.5", "2", None, None, None]

@@ -115,7 +115,7 @@ class BatchReader(DataSourceReader):
 
     def _scan(self) -> Scan:
         columns, column = self._selection()
-        return scan(self.options.sources, columns, self._fitting() or None, column=column)
+        return scan(self.options.sources, columns, self._fitting() or None, column=column, zone=self.options.zone)
 
     def _selection(self) -> tuple[dict[str, Any], str | None]:
         """What a scan is to select: paths, whole Variants, ordinary columns; and the Variant column."""

@@ -26,7 +26,8 @@ class VariantDataSource(DataSource):
     option ``columns``, a JSON object of output column to path and type, the columns are typed and only what they need
     is read; ``.schema("mag double")`` may give the types instead. (The option may be called ``paths``, where Spark
     allows that: see `ReadOptions`.) Filters on such columns skip files and row groups where
-    ``spark.sql.python.filterPushdown.enabled`` is true. Options: ``column``, ``partitionBytes``.
+    ``spark.sql.python.filterPushdown.enabled`` is true. Options: ``column``, ``partitionBytes``, ``timeZone``
+    (of casts; UTC by default).
 
     Writing (``df.write.format("variant").mode("append")``, or ``"overwrite"``): the VARIANT or JSON string column that
     the option ``column`` names is shredded, other columns are written as they are. Options: ``schema`` (DDL or JSON of

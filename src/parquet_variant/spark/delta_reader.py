@@ -54,7 +54,7 @@ class DeltaReader(BatchReader):
             columns, column = {name: name for name in plain}, None
             if not columns:
                 columns, column = {"v": ("$", None)}, next(iter(types))
-        query = scan(current, columns, self._fitting() or None, column=column)
+        query = scan(current, columns, self._fitting() or None, column=column, zone=self.options.zone)
         return [DeltaPartition(query, task) for task in query.tasks(self.options.partition_bytes)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:

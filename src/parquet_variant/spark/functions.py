@@ -43,7 +43,7 @@ def register_functions(spark: SparkSession, prefix: str = "pv_") -> list[str]:
     Parameters
     ----------
     spark
-        The session.
+        The session. Casts use the time zone that it has now.
     prefix
         Put before every name, so that Spark's own functions stay what they are.
 
@@ -61,16 +61,17 @@ def register_functions(spark: SparkSession, prefix: str = "pv_") -> list[str]:
     def udf(work: Callable[..., pa.Array], returns: DataType) -> Any:
         return arrow_udf(work, returns)
 
+    zone = str(spark.conf.get("spark.sql.session.timeZone"))
     functions: dict[str, Any] = {
         "parse_json": udf(_parse_json, VariantType()),
         "try_parse_json": udf(_try_parse_json, VariantType()),
         "to_json": udf(_to_json, StringType()),
-        "variant_get": udf(_getter(None, strict=True), VariantType()),
+        "variant_get": udf(_getter(None, zone, strict=True), VariantType()),
     }
     for suffix, arrow_type in FUNCTION_TYPES.items():
         returns = from_arrow_type(arrow_type)
-        functions[f"variant_get_{suffix}"] = udf(_getter(arrow_type, strict=True), returns)
-        functions[f"try_variant_get_{suffix}"] = udf(_getter(arrow_type, strict=False), returns)
+        functions[f"variant_get_{suffix}"] = udf(_getter(arrow_type, zone, strict=True), returns)
+        functions[f"try_variant_get_{suffix}"] = udf(_getter(arrow_type, zone, strict=False), returns)
     for name, function in functions.items():
         spark.udf.register(f"{prefix}{name}", function)
     return [f"{prefix}{name}" for name in functions]
@@ -90,26 +91,26 @@ def _to_json(values: pa.Array) -> pa.Array:
     return pv.to_json(from_spark(values))
 
 
-def _getter(arrow_type: pa.DataType | None, *, strict: bool) -> Callable[[pa.Array, pa.Array], pa.Array]:
+def _getter(arrow_type: pa.DataType | None, zone: str, *, strict: bool) -> Callable[[pa.Array, pa.Array], pa.Array]:
     """A function ``(variants, paths) -> values``; a path is nearly always the same for all rows."""
 
     def get(values: pa.Array, paths: pa.Array) -> pa.Array:
         variants = from_spark(values)
         distinct = paths.unique()
         if len(distinct) == 1 and distinct[0].is_valid:
-            return _get(variants, distinct[0].as_py(), arrow_type, strict)
+            return _get(variants, distinct[0].as_py(), arrow_type, zone, strict)
         order, parts = [np.flatnonzero(paths.is_null().to_numpy(zero_copy_only=False))], []
         spark_type = to_spark(VariantArray.from_pylist([])).type if arrow_type is None else arrow_type
         parts.append(pa.nulls(len(order[0]), spark_type))
         for path in distinct.drop_null().to_pylist():
             rows = np.flatnonzero(pa.compute.equal(paths, path).fill_null(False).to_numpy(zero_copy_only=False))
             order.append(rows)
-            parts.append(_get(variants.take(rows), path, arrow_type, strict))
+            parts.append(_get(variants.take(rows), path, arrow_type, zone, strict))
         return pa.concat_arrays(parts).take(pa.array(np.argsort(np.concatenate(order))))
 
     return get
 
 
-def _get(variants: VariantArray, path: str, arrow_type: pa.DataType | None, strict: bool) -> pa.Array:
-    found = (pv.variant_get if strict else pv.try_variant_get)(variants, path, arrow_type or "variant")
+def _get(variants: VariantArray, path: str, arrow_type: pa.DataType | None, zone: str, strict: bool) -> pa.Array:
+    found = (pv.variant_get if strict else pv.try_variant_get)(variants, path, arrow_type or "variant", zone=zone)
     return to_spark(found) if arrow_type is None else found

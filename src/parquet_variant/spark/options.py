@@ -131,6 +131,9 @@ class ReadOptions:
         Whether the source is a Delta table.
     version, timestamp
         Which version of it; by default the newest.
+    zone
+        The time zone of casts between instants and local times. A data source is not told the session's, so
+        `pv.spark.read` gives it as an option.
     """
 
     sources: tuple[str, ...]
@@ -140,6 +143,7 @@ class ReadOptions:
     delta: bool = False
     version: int | None = None
     timestamp: str | None = None
+    zone: str = "UTC"
 
     @classmethod
     def of(cls, options: Mapping[str, str]) -> ReadOptions:
@@ -166,7 +170,8 @@ class ReadOptions:
             raise _bad("partitionBytes", str(size), "give a positive number of bytes")
         version = _value("versionAsOf", given["versionasof"], int) if "versionasof" in given else None
         delta = len(sources) == 1 and _is_delta(given, sources[0])
-        return cls(sources, given.get("column"), paths, size, delta, version, given.get("timestampasof"))
+        zone = given.get("timezone", "UTC")
+        return cls(sources, given.get("column"), paths, size, delta, version, given.get("timestampasof"), zone)
 
 
 def _is_delta(given: Mapping[str, str], path: str) -> bool:
@@ -212,7 +217,7 @@ _FOR_WRITER = (
 )
 _OF_FILES = ("compression", "compressionLevel", "rowGroupBytes", "sortBy", "bloomFilters")
 _WRITE_OPTIONS = ("column", "schema", "layout", *_OF_FILES, "format", "partitionBy", "txnAppId")
-_READ_OPTIONS = ("column", "columns", "paths", "partitionBytes", "format", "versionAsOf", "timestampAsOf")
+_READ_OPTIONS = ("column", "columns", "paths", "partitionBytes", "timeZone", "format", "versionAsOf", "timestampAsOf")
 _EXPECTED = {"columns": """an object of column to path and type, as {"mag": ["$.properties.mag", "double"]}"""}
 
 

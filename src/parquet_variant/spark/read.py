@@ -51,7 +51,7 @@ def read(
     from parquet_variant.spark.datasource import VariantDataSource
 
     spark.dataSource.register(VariantDataSource)
-    reader = spark.read.format("variant")
+    reader = spark.read.format("variant").option("timeZone", spark.conf.get("spark.sql.session.timeZone"))
     if columns is not None:
         reader = reader.option("columns", json.dumps(columns))
     if column is not None:
