@@ -172,10 +172,10 @@ class _Walk:
         return self.untyped(found, path, "no field is frequent enough")
 
     def array(self, found: PathProfile, path: VariantPath) -> ShreddingSchema:
-        least = self.policy.min_share * (self.profile.rows - self.profile.null_rows)
-        if found.rows < least or found.element is None:
-            return self.untyped(found, path, "too few arrays, or only empty ones")
         self.note(found, path, "array", 1.0, 0, "all arrays")
+        if found.element is None or found.rows < self.policy.min_share * (self.profile.rows - self.profile.null_rows):
+            self.left -= 1
+            return ShreddingSchema.array(ShreddingSchema.variant())
         return ShreddingSchema.array(self.node(found.element, path / WILDCARD))
 
     def untyped(self, found: PathProfile, path: VariantPath, reason: str) -> ShreddingSchema:

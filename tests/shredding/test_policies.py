@@ -1,0 +1,374 @@
+"""Policies: what each chooses, and that it says why."""
+
+from __future__ import annotations
+
+import json
+import random
+
+import pyarrow as pa
+import pytest
+
+import parquet_variant as pv
+from parquet_variant.errors import PathError, SchemaError, VariantError
+from parquet_variant.path import VariantPath
+from parquet_variant.shredding.infer import POLICIES, InferenceResult, infer, policy_named
+from parquet_variant.shredding.policies.auto import AutoPolicy
+from parquet_variant.shredding.policies.column_types import best_column
+from parquet_variant.shredding.policies.explicit import ExplicitPolicy
+from parquet_variant.shredding.policies.held import held_values, typed_share
+from parquet_variant.shredding.policies.hints import HintsPolicy
+from parquet_variant.shredding.policies.maps import MapRules, map_reason
+from parquet_variant.shredding.policies.schema_tree import schema_of_leaves
+from parquet_variant.shredding.policies.spark import SparkPolicy
+from parquet_variant.shredding.policies.tiles import TilesPolicy
+from parquet_variant.shredding.policies.workload import WorkloadPolicy
+from parquet_variant.shredding.profile import Profile
+
+
+def rows(*values: object) -> pv.VariantArray:
+    return pv.parse_json([json.dumps(value) for value in values])
+
+
+def ddl(values: pv.VariantArray, policy: object = None) -> str:
+    return infer(values, policy).schema.to_ddl()
+
+
+def reason(result: InferenceResult, path: str) -> str:
+    decision = result.decision(path)
+    assert decision is not None and str(decision.path) == str(VariantPath.parse(path))
+    return decision.reason
+
+
+class TestColumnType:
+    @pytest.mark.parametrize(
+        ("texts", "expected"),
+        [
+            (["1", "300"], "bigint"),
+            (["1.5", "20"], "decimal(3,1)"),
+            (["1.25", "99999999999999999999"], "decimal(22,2)"),
+            (["99999999999999999999"], "decimal(20,0)"),
+            (["-9223372036854775808", "0.5"], "decimal(20,1)"),
+            (["0.001"], "decimal(4,3)"),
+            (["1e300", "2e10", "1"], "double"),
+            (['"2024-01-01"', '"2024-01-02T00:00:00Z"'], "string"),
+            (['"1"', '"2"'], "string"),
+            (["true", "false", "null"], "boolean"),
+        ],
+    )
+    def test_the_type_holds_the_data_exactly(self, texts: list[str], expected: str) -> None:
+        array = pv.parse_json(texts)
+        assert ddl(array) == expected
+        assert pv.shred_variant(array, expected).to_unshredded().to_pylist() == array.to_pylist()
+
+    def test_a_few_wide_decimals_do_not_widen_the_column(self) -> None:
+        texts = ["12.25"] * 500 + ["0." + "1" * 30]
+        column = best_column(Profile.of_array(pv.parse_json(texts)).root)
+        assert column.name == "decimal(18,16)" or column.arrow.precision <= 18
+        assert column.held == 500 and list(column.others.values()) == [1]
+
+    def test_decimals_over_38_digits_leave_the_least_behind(self) -> None:
+        texts = ["1" * 30 + ".5"] * 5 + ["0." + "1" * 30] * 3
+        column = best_column(Profile.of_array(pv.parse_json(texts)).root)
+        assert column.held == 5 and column.arrow.precision <= 38
+
+    def test_what_is_said_to_be_held_is_held(self) -> None:
+        generator = random.Random(3)
+        for _ in range(40):
+            texts = [
+                generator.choice(
+                    [
+                        str(generator.randint(-(10 ** generator.randint(1, 18)), 10**9)),
+                        f"{generator.randint(0, 10**6)}.{generator.randint(0, 10**5)}",
+                        '"s"',
+                        "null",
+                        "1.5e9",
+                    ]
+                )
+                for _ in range(30)
+            ]
+            array = pv.parse_json(texts)
+            root = Profile.of_array(array).root
+            for name in ("bigint", "int", "smallint", "decimal(9,2)", "decimal(38,10)", "string", "double"):
+                shredded = pv.shred_variant(array, name)
+                typed = len(array) - shredded.storage.field("typed_value").null_count
+                held = held_values(root, pv.ShreddingSchema.from_ddl(name))
+                assert held == typed if name in ("string", "double") else held <= typed
+            chosen = infer(array).schema
+            if chosen.type is not None:
+                shredded = pv.shred_variant(array, chosen)
+                typed = len(array) - shredded.storage.field("typed_value").null_count
+                assert typed_share(root, chosen) * (len(array) - texts.count("null")) <= typed + 1e-6
+
+
+class TestAuto:
+    def test_majority_type_with_the_rest_in_the_residual(self) -> None:
+        result = infer(rows(*[{"Task": n} for n in range(72)], *[{"Task": "x"}] * 28))
+        assert result.schema.to_ddl() == "Task bigint"
+        assert result.decision("$.Task").typed_share == 0.72
+        assert reason(result, "$.Task") == "72.0% number, 28.0% string"
+
+    def test_no_majority_is_a_column_without_a_type(self) -> None:
+        result = infer(rows(*[{"a": v, "b": 1} for v in (1, "x", True, [1], {"k": 1})]))
+        assert result.schema.to_ddl() == "a variant, b bigint"
+        assert reason(result, "$.a").startswith("no type has 30%: ")
+
+    def test_rare_paths_stay_in_the_residual(self) -> None:
+        result = infer(rows(*[{"a": 1}] * 19, {"a": 1, "rare": 1}))
+        assert result.schema.to_ddl() == "a bigint"
+        assert reason(result, "$.rare") == "in 5.00% of the rows, under 10%"
+
+    def test_sql_nulls_do_not_make_a_path_rare(self) -> None:
+        array = pv.parse_json(['{"a": 1}', *[None] * 99])
+        assert ddl(array) == "a bigint"
+
+    def test_nulls_do_not_count_against_a_type(self) -> None:
+        result = infer(rows(*[{"a": None, "b": None}] * 9, {"a": 1, "b": None}))
+        assert result.schema.to_ddl() == "a bigint"
+        assert reason(result, "$.b") == "only Variant nulls"
+
+    def test_arrays_of_objects_are_shredded(self) -> None:
+        array = rows(*[{"tags": [{"k": "a", "v": 1}, {"k": "b"}], "empty": []}] * 3)
+        result = infer(array)
+        assert result.schema.to_ddl() == "empty variant, tags array<struct<k: string, v: bigint>>"
+        assert reason(result, "$.empty") == "only empty arrays"
+
+    def test_object_and_array_conflict_keeps_the_majority(self) -> None:
+        support = [{"version_added": "1"}] * 8 + [[{"version_added": "1"}, {"version_added": "2"}]] * 2
+        result = infer(rows(*[{"support": each} for each in support]))
+        assert result.schema.to_ddl() == "support struct<version_added: string>"
+        assert reason(result, "$.support") == "80.0% object, 20.0% array"
+
+    def test_maps_are_residual_but_for_their_common_keys(self) -> None:
+        documents = [
+            {
+                "name": f"p{n}",
+                "versions": {f"{n % 7}.{n}.{k}": {"main": "x", "size": k, "dist": {"sha": "y"}} for k in range(5)},
+                "time": {"created": "2020", **{f"{n % 7}.{n}.{k}": "2021" for k in range(5)}},
+            }
+            for n in range(60)
+        ]
+        result = infer(rows(*documents))
+        assert result.schema.to_ddl() == "name string, time struct<created: string>, versions variant"
+        assert reason(result, "$.versions") == "a map: 300 keys, 1.7% of them in an object, 100% alike"
+
+    def test_a_union_of_event_types_is_no_map(self) -> None:
+        # Many rare keys, but of all kinds.
+        events = [
+            {"type": n % 40, f"text{n % 40}": "x", f"count{n % 40}": n, f"nested{n % 40}": {f"own{n % 40}": True}}
+            for n in range(400)
+        ]
+        root = Profile.of_array(rows(*events)).root
+        assert root.key_count == 121 and map_reason(root, MapRules()) is None
+
+    def test_a_single_document_with_thousands_of_keys_is_a_map(self) -> None:
+        result = infer(rows({"by_id": {f"id{n}": {"n": n} for n in range(2000)}}))
+        assert result.schema.to_ddl() == "by_id variant"
+
+    def test_the_budget_keeps_what_most_rows_have(self) -> None:
+        wide = [{f"k{n}": n for n in range(50)} | ({"often": 1} if row % 2 else {}) for row in range(10)]
+        result = infer(rows(*wide), AutoPolicy(max_columns=50))
+        assert len(list(result.schema.leaves())) == 50
+        assert result.schema.get("$.often") is None
+        assert reason(result, "$.often") == "over the budget of 50 columns: others are in more rows, or save more"
+
+    def test_depth_is_limited(self) -> None:
+        nested: object = 1
+        for _ in range(80):
+            nested = {"d": nested}
+        assert infer(rows(nested)).schema.depth <= 52
+
+    def test_scalars_and_empty_input(self) -> None:
+        assert ddl(rows(1, 2)) == "bigint"
+        assert ddl(rows({}, {})) == "variant"
+        assert infer(Profile()).schema.kind == "variant" and infer(Profile()).decisions == ()
+        assert ddl(pv.parse_json([None, None])) == "variant"
+
+    def test_every_path_outside_has_a_reason(self) -> None:
+        result = infer(rows(*[{"a": 1, "b": [], "c": {"d": None}}] * 20, {"x": 1, "y": {"z": 1}}))
+        assert {str(d.path) for d in result.decisions} >= {"$['a']", "$['b']", "$['c']", "$['x']", "$['y']"}
+        assert all(decision.reason for decision in result.decisions)
+
+
+class TestSpark:
+    def test_one_other_type_makes_a_column_without_a_type(self) -> None:
+        result = infer(rows(*[{"a": 1, "b": "x"}] * 99, {"a": "no", "b": None}), "spark")
+        assert result.schema.to_ddl() == "a variant, b string"
+        assert reason(result, "$.a") == "types differ"
+
+    def test_numbers_are_bigint_or_decimals_of_18_or_38_digits(self) -> None:
+        array = pv.parse_json(['{"i": 1, "d": 1.5, "w": 12345678901234567.125, "m": 1}', '{"i": 2, "d": 2.25}'])
+        assert ddl(array, "spark") == "d decimal(18,2), i bigint, m bigint, w decimal(38,3)"
+
+    def test_only_the_first_rows_count(self) -> None:
+        array = rows(*[{"a": 1}] * 10, *[{"b": 1}] * 10)
+        assert ddl(array, SparkPolicy(rows=10)) == "a bigint"
+        assert ddl(array, SparkPolicy()) == "a bigint, b bigint"
+        assert ddl(array, SparkPolicy(sample_bytes=1)) == "a bigint"
+
+    def test_the_width_counts_all_columns(self) -> None:
+        result = infer(rows({f"k{n:03}": n for n in range(400)}), "spark")
+        columns = sum(1 + (node.type is not None) for _, node in result.schema.walk())
+        assert columns <= 300 < columns + 2
+        assert reason(result, "$.k399") == "over the width of 300 columns"
+
+    def test_the_choice_is_that_of_spark(self, spark: object, tmp_path: object) -> None:
+        texts = [
+            json.dumps({"id": n, "s": "x", "mixed": n if n % 50 else "y", "o": {"p": n / 8}, "l": [{"q": n}], "e": []})
+            for n in range(200)
+        ]
+        frame = spark.createDataFrame([(text,) for text in texts], "j string").coalesce(1)
+        path = f"{tmp_path}/spark"
+        names = ("spark.sql.variant.writeShredding.enabled", "spark.sql.variant.inferShreddingSchema")
+        before = {name: spark.conf.get(name, None) for name in names}
+        try:
+            for name in names:
+                spark.conf.set(name, "true")
+            frame.selectExpr("parse_json(j) AS v").write.parquet(path)
+        finally:
+            for name, value in before.items():
+                spark.conf.unset(name) if value is None else spark.conf.set(name, value)
+        found = pv.parquet.inspect(path).columns[0].paths
+        ours = infer(pv.parse_json(texts), "spark").schema
+        assert {each.path for each in found} == {str(place) for place, _ in ours.walk()}
+        untyped = {str(place) for place, node in ours.walk() if node.kind == "variant"}
+        assert {each.path for each in found if set(each.types) == {"variant"}} == untyped
+
+
+class TestExplicit:
+    @pytest.mark.parametrize(
+        "spelling",
+        [
+            "a bigint",
+            '{"object": {"a": "bigint"}}',
+            pa.schema([("a", pa.int64())]),
+            pv.ShreddingSchema.from_ddl("a bigint"),
+        ],
+    )
+    def test_every_spelling_is_read(self, spelling: object) -> None:
+        assert ddl(rows({"a": "not a number"}), ExplicitPolicy(spelling)) == "a bigint"
+
+    def test_it_says_what_the_schema_does_to_the_data(self) -> None:
+        result = infer(rows({"a": 1, "b": {"c": 1}}, {"a": "x"}), ExplicitPolicy("a bigint, z date"))
+        assert result.decision("$.a").typed_share == 0.5
+        assert reason(result, "$.z") == "given, but not in the data"
+        assert reason(result, "$.b") == "not given"
+
+    def test_a_bad_schema_is_refused(self) -> None:
+        with pytest.raises(SchemaError):
+            infer(rows(1), ExplicitPolicy("a nonsense"))
+
+
+class TestHints:
+    def test_types_skips_and_frequency(self) -> None:
+        array = rows(*[{"a": 1, "b": {"c": 2, "secret": "x"}, "tmp_1": 3, "l": [{"q": 1}]}] * 3, {"b": {"c": 4}})
+        policy = HintsPolicy({"$.a": "decimal(9,2)"}, 2, skip=["$.b.secret"], skip_regexp=["^tmp_"])
+        result = infer(array, policy)
+        assert result.schema.to_ddl() == "a decimal(9,2), b struct<c: bigint>, l array<struct<q: bigint>>"
+        assert reason(result, "$.a") == "hint"
+        assert reason(result, "$.b.c") == "number 1 by frequency"
+        assert reason(result, "$.b.secret") == "SKIP $['b']['secret']"
+        assert reason(result, "$.tmp_1") == "SKIP REGEXP '^tmp_'"
+
+    def test_a_skipped_path_is_kept_as_a_value(self) -> None:
+        array = rows({"a": 1, "b": 2})
+        schema = infer(array, HintsPolicy(skip=["$.b"])).schema
+        assert pv.shred_variant(array, schema).to_pylist() == [{"a": 1, "b": 2}]
+
+    def test_max_columns(self) -> None:
+        result = infer(rows({"a": 1, "b": 2}, {"a": 1}), HintsPolicy(max_columns=1))
+        assert result.schema.to_ddl() == "a bigint"
+        assert reason(result, "$.b") == "number 2 by frequency, over max_columns=1"
+
+    def test_bad_hints_are_refused(self) -> None:
+        with pytest.raises(VariantError, match="no regular expression"):
+            HintsPolicy(skip_regexp=["("])
+        with pytest.raises(PathError):
+            HintsPolicy(skip=["b"])
+        with pytest.raises(SchemaError):
+            HintsPolicy({"$.a": "nonsense"})
+
+
+class TestTiles:
+    def test_each_tile_reports_its_choice_and_its_itemsets(self) -> None:
+        array = rows(*[{"i": n, "push": "x"} for n in range(10)], *[{"i": n, "fork": {"at": 1.5}} for n in range(10)])
+        result = TilesPolicy(tile_rows=10).choose_rows(array)
+        assert [tile.schema.to_ddl() for tile in result.tiles] == [
+            "i bigint, push string",
+            "fork struct<at: decimal(2,1)>, i bigint",
+        ]
+        assert result.schema.to_ddl() == "fork struct<at: decimal(2,1)>, i bigint, push string"
+        first = result.tiles[0].itemsets[0]
+        assert {str(path) for path in first.paths} == {"$['i']", "$['push']"} and first.share == 1.0
+        assert reason(result, "$.i") == "frequent in 2 of 2 tiles"
+
+    def test_an_itemset_holds_together_in_enough_rows(self) -> None:
+        # a and b are in 70 % each, together in 40 %.
+        array = rows(*[{"a": 1, "b": 1}] * 4, *[{"a": 1}] * 3, *[{"b": 1}] * 3)
+        tile = TilesPolicy().choose_rows(array).tiles[0]
+        assert [(tuple(map(str, each.paths)), each.share) for each in tile.itemsets] == [
+            (("$['a']",), 0.7),
+            (("$['b']",), 0.7),
+        ]
+
+    def test_the_share_is_that_of_the_type(self) -> None:
+        array = rows(*[{"a": 1}] * 5, *[{"a": "x"}] * 5)
+        assert ddl(array, TilesPolicy()) == "variant"
+        assert ddl(array, TilesPolicy(min_share=0.5)) == "a string"
+
+    def test_a_profile_is_one_tile(self) -> None:
+        profile = Profile.of_array(rows({"a": 1}, {"a": 2}))
+        assert infer(profile, "tiles").schema.to_ddl() == "a bigint"
+
+
+class TestWorkload:
+    def test_queried_paths_come_first(self) -> None:
+        array = rows(*[{"often": 1, "rare": None} for _ in range(99)], {"often": 1, "rare": {"deep": [1, 2]}})
+        queries = ["SELECT variant_get(v, '$.rare.deep[0]', 'int') FROM t", "SELECT 'cost: $5', '$bad' FROM t"]
+        result = infer(array, WorkloadPolicy.of_queries(queries, max_columns=1))
+        assert result.schema.to_ddl() == "rare struct<deep: array<bigint>>"
+        assert reason(result, "$.rare.deep[*]") == "queried, weight 1"
+        assert reason(result, "$.often") == "room left: auto, over the budget of 1 columns"
+        roomy = infer(array, WorkloadPolicy.of_queries(queries, max_columns=9)).schema
+        assert roomy.to_ddl() == "often bigint, rare struct<deep: array<bigint>>"
+
+    def test_weights_decide_the_order(self) -> None:
+        array = rows({"a": 1, "b": 2, "c": 3})
+        assert ddl(array, WorkloadPolicy({"$.b": 1, "$.c": 5}, 1, rest=None)) == "c bigint"
+
+    def test_a_path_to_an_object_takes_its_leaves(self) -> None:
+        array = rows({"o": {"x": 1, "y": "s"}, "z": 1})
+        assert ddl(array, WorkloadPolicy({"$.o": 1}, rest=None)) == "o struct<x: bigint, y: string>"
+
+    def test_an_earlier_schema_keeps_its_paths(self) -> None:
+        array = rows(*[{"a": 1}] * 99, {"a": 1, "b": "x"})
+        earlier = pv.ShreddingSchema.from_ddl("b string, gone date")
+        assert ddl(array, WorkloadPolicy.of_schema(earlier)) == "a bigint, b string"
+
+
+class TestNames:
+    def test_all_policies_have_their_name(self) -> None:
+        given = {
+            "explicit": ExplicitPolicy("a int"),
+            "workload": WorkloadPolicy({"$.a": 1}),
+        }
+        for name in POLICIES:
+            policy = given.get(name) or policy_named(name)
+            assert policy.name == name
+            assert isinstance(infer(rows({"a": 1}), policy), InferenceResult)
+            assert hash(policy) == hash(policy)
+
+    def test_unknown_and_incomplete_names_are_refused(self) -> None:
+        for name in ("nonsense", "explicit", "workload"):
+            with pytest.raises(VariantError) as caught:
+                infer(rows(1), name)
+            assert caught.value.reason == "bad-policy"
+
+
+class TestSchemaTree:
+    def test_arrays_and_objects_at_one_path(self) -> None:
+        leaf = pv.ShreddingSchema.from_ddl("int")
+        parse = VariantPath.parse
+        both = {parse("$.a[*].x"): leaf, parse("$.a[*].y"): leaf, parse("$.a.z"): leaf}
+        assert schema_of_leaves(both).to_ddl() == "a array<struct<x: int, y: int>>"
+        assert schema_of_leaves({}).kind == "variant"
+        assert schema_of_leaves({parse("$"): leaf}).to_ddl() == "int"
