@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -109,6 +110,37 @@ def test_values_beside_typed_ones_are_ignored_where_the_specification_forbids_th
         pa.struct({"metadata": pa.binary(), "value": pa.binary(), "typed_value": pa.struct({"a": group})}),
     )
     assert extract_path(storage, "$.a", pa.int64()).to_pylist() == [1, 2]
+
+
+def test_columns_of_every_arrow_form_are_read() -> None:
+    array = pv.shred_variant(
+        pv.VariantArray.from_pylist([{"a": "x"}, {"a": 1}, {}, {"a": "x"}]), pv.ShreddingSchema.from_ddl("a string")
+    ).storage
+    group = array.field("typed_value").field("a")
+    value, typed = group.field("value"), group.field("typed_value")
+    forms = [
+        (value.cast(pa.large_binary()), typed.cast(pa.large_string())),
+        (value.cast(pa.binary_view()), typed.cast(pa.string_view())),
+        (value.dictionary_encode(), typed.dictionary_encode()),
+        (pc.run_end_encode(value), pc.run_end_encode(typed)),
+    ]
+    for columns in forms:
+        child = pa.StructArray.from_arrays(list(columns), names=["value", "typed_value"])
+        storage = pa.StructArray.from_arrays(
+            [
+                pc.run_end_encode(array.field("metadata").dictionary_decode()),
+                pa.StructArray.from_arrays([child], ["a"]),
+            ],
+            names=["metadata", "typed_value"],
+        )
+        assert extract_path(storage, "$.a", pa.string()).to_pylist() == ["x", "1", None, "x"]
+        assert extract_path(storage, "$.a", pa.int8(), safe=False).to_pylist() == [None, 1, None, None]
+
+
+def test_a_column_that_is_null_throughout_may_have_no_type() -> None:
+    storage = pa.array([{"metadata": b"\x11\0\0", "value": None, "typed_value": 1}])
+    assert storage.type.field("value").type == pa.null()
+    assert extract_path(storage, "$", pa.string()).to_pylist() == ["1"]
 
 
 def test_what_is_no_variant_is_refused() -> None:

@@ -8,7 +8,7 @@ step to it reads no bytes. Leaves the bytes to `located` and what is done with t
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Protocol
 
 import numpy as np
@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from parquet_variant.array.parts import MetadataParts, metadata_parts, valid_bytes
+from parquet_variant.encoding.cast.forms import in_form, plain_form
 from parquet_variant.errors import SchemaError
 from parquet_variant.functions.cell_casts import list_array
 from parquet_variant.functions.located import Dictionaries, Int64s, Located
@@ -91,8 +92,8 @@ class Group:
         """The whole values of a storage struct of the final layout, shredded or not, with or without metadata."""
         metadata = Metadata(field_of(storage, "metadata"), len(storage))
         return cls(
-            field_of(storage, "value"),
-            field_of(storage, "typed_value"),
+            _takeable(field_of(storage, "value")),
+            _takeable(field_of(storage, "typed_value")),
             _valid(storage),
             None,
             metadata,
@@ -193,7 +194,26 @@ def field_of(struct: pa.StructArray, name: str) -> pa.Array | None:
     if not pa.types.is_struct(struct.type):
         raise SchemaError(f"expected a group, found {struct.type}", reason="not-a-group")
     index = next((index for index, field in enumerate(struct.type) if field.name == name), -1)
-    return None if index < 0 else struct.field(index)
+    if index < 0:
+        return None
+    child = struct.field(index)
+    return None if pa.types.is_null(child.type) else child  # a column that never has a value is as good as none
+
+
+def _takeable(array: pa.Array | None) -> pa.Array | None:
+    """The column without views and run ends, which pyarrow cannot take from and whose nulls it does not count."""
+    if array is None or not _has_views(array.type):
+        return array
+    return in_form(array, plain_form(array.type))
+
+
+@lru_cache(maxsize=256)
+def _has_views(arrow: pa.DataType) -> bool:
+    types = pa.types
+    if types.is_struct(arrow) or is_list(arrow):
+        is_view = types.is_list_view(arrow) or types.is_large_list_view(arrow)
+        return is_view or any(_has_views(arrow.field(index).type) for index in range(arrow.num_fields))
+    return types.is_string_view(arrow) or types.is_binary_view(arrow) or types.is_run_end_encoded(arrow)
 
 
 def _valid(array: pa.Array) -> Bools | None:

@@ -1,7 +1,7 @@
 """Arrow types that say how values are stored, not what they are: views, dictionaries, run ends, narrow decimals.
 
-Owns the plain form of each type, which every pyarrow function takes, and the way from there to the type that was asked
-for. Leaves the values themselves to its callers.
+Owns the plain form of each type, which every pyarrow function takes, and the way there and back. Leaves the values
+themselves to its callers.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def _element(arrow: pa.DataType) -> pa.Field:
 
 
 def in_form(array: pa.Array, arrow: pa.DataType) -> pa.Array:
-    """An array of a type's plain form as an array of the type.
+    """An array of one form of a type in another: from the plain form, or to it.
 
     Examples
     --------
@@ -58,6 +58,8 @@ def in_form(array: pa.Array, arrow: pa.DataType) -> pa.Array:
     types = pa.types
     if array.type == arrow:
         return array
+    if types.is_run_end_encoded(array.type):
+        return in_form(pc.run_end_decode(array), arrow)
     if types.is_dictionary(arrow):
         return in_form(array, arrow.value_type).dictionary_encode().cast(arrow)
     if types.is_run_end_encoded(arrow):
