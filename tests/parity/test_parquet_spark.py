@@ -96,3 +96,39 @@ def test_the_table_of_engines_is_true_of_spark(spark, trait, data, schema, tmp_p
     assert any(note.engine == "Spark 4.3" and trait in note.why for note in report.engines)
     with pytest.raises(Exception, match=r"FAILED_READ_FILE|PARQUET_TYPE_ILLEGAL"):
         spark.read.parquet(str(path)).selectExpr("to_json(v)").collect()
+
+
+def test_typed_columns_of_every_type_read_as_the_values_do(spark, tmp_path):
+    """What Spark makes of a typed column is what it makes of the same value in bytes."""
+    columns = {
+        "boolean": [True, False],
+        "tinyint": [1, -128],
+        "smallint": [300],
+        "int": [70_000],
+        "bigint": [2**60],
+        "double": [-0.0, 1e300],
+        "decimal(9,2)": [Decimal("1.50")],
+        "decimal(18,4)": [Decimal("-12345678901.2345")],
+        "decimal(38,9)": [Decimal("12345678901234567890123456789.123456789")],
+        "date": [dt.date(2024, 2, 29), dt.date(1900, 1, 1)],
+        "timestamp": [dt.datetime(2024, 1, 31, 12, 0, 0, 1, tzinfo=dt.UTC)],
+        "timestamp_ntz": [dt.datetime(1999, 12, 31, 23, 59, 59, 999999)],
+        "binary": [b"\x00\xff"],
+        "string": ["", "\U0001f600", "x" * 100],
+    }
+    rows = []
+    for number, (kind, values) in enumerate(columns.items()):
+        array = pv.VariantArray.from_pylist([{"a": each, "b": [each]} for each in values])
+        for schema in (None, f"a {kind}, b array<{kind}>"):
+            path = tmp_path / f"{number}-{'shredded' if schema else 'plain'}.parquet"
+            info = pv.parquet.write(path, array, schema=schema)
+            if schema:
+                assert info.statistics["v", "typed_value", "a", "value"].all_null, kind
+        rows += [(kind, each) for each in values]
+
+    def texts(which):
+        frame = spark.read.parquet(str(tmp_path / f"*-{which}.parquet"))
+        return sorted(row[0] for row in frame.selectExpr("to_json(v)").collect())
+
+    assert texts("plain") == texts("shredded")
+    assert len(texts("plain")) == len(rows)

@@ -8,6 +8,7 @@ import pytest
 
 import parquet_variant as pv
 from parquet_variant.errors import SchemaError, VariantError, VariantFileError
+from parquet_variant.parquet.files import locate, open_file
 
 
 def array(*values):
@@ -140,3 +141,15 @@ def test_truncated_data_is_an_error_not_a_crash(tmp_path):
     path.write_bytes(bytes(data))
     with pytest.raises(VariantError):
         list(pv.parquet.read(path))
+
+
+def test_reading_without_dictionaries_gives_the_same(tmp_path):
+    """The way taken for row groups of which pyarrow cannot join the dictionaries."""
+    rows = array(*({f"k{n}": n, "a": "x"} for n in range(50)))
+    pv.parquet.write(tmp_path / "a.parquet", rows, schema="a string", row_group_bytes=500)
+    with open_file(locate(tmp_path / "a.parquet")[0]) as file:
+        groups = list(range(file.metadata.num_row_groups))
+        leaves = [leaf.leaf for leaf in file.schema.leaves()]
+        plain, joined = file._read_plain(groups, leaves), file.read_leaves(groups, leaves)
+    assert len(groups) > 2
+    assert list(pv.VariantArray(plain["v"])) == list(pv.VariantArray(joined["v"])) == list(rows)
