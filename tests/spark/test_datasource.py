@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 from decimal import Decimal
 from pathlib import Path
@@ -245,6 +246,64 @@ def test_filters_give_the_same_rows_pushed_down_or_not(source, events, where, pu
         assert sorted(frame.where(where).collect(), key=str) == sorted(native.where(where).collect(), key=str)
     finally:
         source.conf.set("spark.sql.python.filterPushdown.enabled", "true")
+
+
+@pytest.fixture(scope="module")
+def typed(source, tmp_path_factory):
+    """A row group a few rows, each path of another type, with values that are hard on bounds."""
+    dest = tmp_path_factory.mktemp("typed") / "table"
+    frame = source.sql(
+        """SELECT to_variant_object(named_struct(
+            'd', IF(id % 50 = 3, double('NaN'), IF(id % 50 = 4, double('-0.0'), id / 7)),
+            'f', float(id) / 3, 'm', CAST(id AS DECIMAL(12, 3)) / 8, 'b', id % 2 = 0,
+            't', timestamp_seconds(1700000000 + id * 3600),
+            'n', timestamp_ntz '2024-01-01 00:00:00' + make_dt_interval(id), 'a', date_add(date '2024-01-01', int(id)),
+            's', concat('k', lpad(id, 4, '0')), 'x', CAST(concat(id) AS BINARY)
+        )) AS v FROM range(0, 200, 1, 1)"""
+    )
+    schema = "d double, f float, m decimal(20,5), b boolean, t timestamp, n timestamp_ntz, a date, s string, x binary"
+    pv.spark.write(frame, dest, schema=schema, rowGroupBytes=3_000)
+    return dest
+
+
+@pytest.mark.parametrize(
+    "where",
+    [
+        "d > 27", "d = double('NaN')", "d < 1", "d = 0", "d <> 0 AND d < 0.5", "f >= 66", "m > 24.5", "m = 1.125", "b",
+        "NOT b AND d > 28", "t > timestamp '2023-11-22 00:00:00Z'", "t <= timestamp '2023-11-14 23:13:20Z'",
+        "n >= timestamp_ntz '2024-07-10 00:00:00'", "n = timestamp_ntz '2024-02-01 00:00:00'", "a < date '2024-01-05'",
+        "a IN (date '2024-03-01', date '2030-01-01')", "s LIKE 'k019%'", "s >= 'k0190' AND s < 'k0193'", "s = 'k9'",
+        "x = X'313939'", "d IS NOT NULL AND a IS NULL", "d <=> 0 OR s <=> NULL",
+    ],
+)  # fmt: skip
+def test_no_type_loses_a_row_to_skipping(source, typed, where):
+    types = {
+        "d": "double", "f": "float", "m": "decimal(20,5)", "b": "boolean", "t": "timestamp", "n": "timestamp_ntz",
+        "a": "date", "s": "string", "x": "binary",
+    }  # fmt: skip
+    frame = pv.spark.read(source, typed, {name: (f"$.{name}", kind) for name, kind in types.items()})
+    native = source.read.parquet(str(typed)).selectExpr(
+        *(f"variant_get(v, '$.{name}', '{kind}') AS {name}" for name, kind in types.items())
+    )
+    assert sorted(map(str, frame.where(where).collect())) == sorted(map(str, native.where(where).collect()))
+
+
+def test_filters_of_every_type_reach_the_scan(typed):
+    frame = pv.parquet.scan(typed, {"t": ("$.t", "timestamp"), "a": ("$.a", "date"), "s": ("$.s", "string")})
+    assert len(frame.tasks(1)) > 5
+    kinds = {"t": "timestamp", "a": "date", "s": "string"}
+    schema = StructType()
+    for name, kind in kinds.items():
+        schema = schema.add(name, kind)
+    paths = json.dumps({name: f"$.{name}" for name in kinds})
+    for given in (
+        GreaterThan(("t",), dt.datetime(2023, 11, 22, 20, tzinfo=dt.UTC)),
+        GreaterThan(("a",), dt.date(2024, 7, 15)),
+        GreaterThan(("s",), "k0195"),
+    ):
+        reader = BatchReader(ReadOptions.of({"path": str(typed), "columns": paths, "partitionBytes": "1"}), schema)
+        reader.pushFilters([given])
+        assert 1 <= len(reader.partitions()) <= 2
 
 
 def _reader(events, ddl, **options):
