@@ -134,6 +134,19 @@ def test_a_put_whose_answer_got_lost_is_not_repeated(table: Path) -> None:
     assert numbers(table) == [0, 1]
 
 
+def test_a_version_that_was_cleaned_up_is_not_taken_again(table: Path) -> None:
+    old = pv.delta.snapshot(table)
+    for n in (1, 2):
+        pv.delta.append(table, rows(n))
+    pv.delta.checkpoint(table)
+    for version in (0, 1, 2):
+        (table / "_delta_log" / f"{version:020}.json").unlink()
+    with pytest.raises(DeltaError) as caught:
+        pv.delta.append(old, rows(9))
+    assert caught.value.reason == "conflict"
+    assert numbers(table) == [0, 1, 2]
+
+
 def test_an_application_version_is_committed_once(table: Path) -> None:
     old = pv.delta.snapshot(table)
     assert pv.delta.append(table, rows(1), txn=("app", 1)).committed

@@ -195,6 +195,14 @@ def test_explain_tells_what_was_pruned_and_why(make_table: Callable[..., Path]) 
     assert report.to_dict()["files_pruned"] == 5
 
 
+def test_many_files_are_pruned_in_parts(make_table: Callable[..., Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    table = make_table(4, 4, 4, 4, partition_by=["p"])
+    monkeypatch.setattr("parquet_variant.delta.pruning._FILES_AT_ONCE", 3)
+    query = pv.delta.scan(table, {"id": "$.id:long"}, "(p = 'p1' or id = 2) and id < 10 and id >= 2")
+    assert len(query.pruned.files) == 4
+    assert sorted(query.to_table()["id"].to_pylist()) == [2, 3, 5, 7, 9]
+
+
 def test_files_without_statistics_are_kept(make_table: Callable[..., Path]) -> None:
     table = make_table(10, 10)
     commit = table / "_delta_log" / f"{2:020}.json"

@@ -24,7 +24,7 @@ from urllib.parse import unquote
 
 from parquet_variant.delta.actions import Action, Add, CommitInfo, Metadata, Protocol, Remove, Txn, to_lines
 from parquet_variant.delta.file_actions import split_commits
-from parquet_variant.delta.log import commit_path
+from parquet_variant.delta.log import commit_path, later_versions
 from parquet_variant.delta.snapshot import Snapshot, load_snapshot
 from parquet_variant.delta.storage import Storage
 from parquet_variant.errors import DeltaError
@@ -129,6 +129,13 @@ def commit(
         done = load_snapshot(storage, files=False)
         if _already(transaction.txn, done.txns.get(transaction.txn.app_id)):
             return CommitResult(done.version, committed=False)
+    if transaction.read_version is not None:
+        later = later_versions(storage, transaction.read_version)
+        if later and later[0] != version:
+            # Cleaned up by somebody: the name is free, but the version was taken long ago.
+            raise DeltaError(
+                f"the log no longer holds version {version}: read the table again", reason="conflict", file=storage.uri
+            )
     for attempt in range(retries):
         body = to_lines(_actions(transaction, identity))
         if storage.put_if_absent(commit_path(version), body):

@@ -20,7 +20,7 @@ __all__ = [
     "Checkpoint",
     "Segment",
     "commit_path",
-    "latest_version",
+    "later_versions",
     "list_segment",
     "version_at",
 ]
@@ -130,10 +130,10 @@ def list_segment(storage: Storage, version: int | None = None) -> Segment:
     return Segment(wanted, checkpoint, used, last.modified if last is not None else 0)
 
 
-def latest_version(storage: Storage, known: int) -> int:
-    """The newest version, given one that is known to exist."""
+def later_versions(storage: Storage, known: int) -> list[int]:
+    """The versions after one that is known to exist, ascending, as far as their commit files are there."""
     commits, _ = _classify(_list(storage, f"{known:020}"))
-    return max(commits, default=known)
+    return sorted(version for version in commits if version > known)
 
 
 def version_at(storage: Storage, timestamp: int) -> int:

@@ -34,6 +34,8 @@ from parquet_variant.types import TYPE_OF_ID, BasicType, VariantType
 __all__ = ["FileFacts", "Pruned", "may_match_files", "prune_files"]
 
 Mask = npt.NDArray[np.bool_]
+# Statistics of so many files are in memory as columns at a time.
+_FILES_AT_ONCE = 1 << 16
 # Writers may cut timestamps to milliseconds; then the true maximum is up to this much later.
 _CUT = timedelta(microseconds=999)
 _EXACT = {
@@ -115,9 +117,16 @@ def prune_files(
     others = names - partitions
     if not others or not len(files):
         return Pruned(files, total, by_partition)
-    more = _Statistics(current, files, place, {n: selection[n] for n in others}).facts()
+    wanted = {name: selection[name] for name in others}
     left = {name: _subset(known, kept) for name, known in facts.items()}
-    mask = may_match_files(predicate, left | more, len(files))
+    masks = []
+    for start in range(0, len(files), _FILES_AT_ONCE):
+        part = files.slice(start, _FILES_AT_ONCE)
+        at = slice(start, start + len(part))
+        known = {name: _sliced(each, at) for name, each in left.items()}
+        known |= _Statistics(current, part, place, wanted).facts()
+        masks.append(may_match_files(predicate, known, len(part)))
+    mask = np.concatenate(masks)
     return Pruned(files.filter(pa.array(mask)), total, by_partition, int(len(files) - mask.sum()))
 
 
@@ -363,6 +372,18 @@ def _subset(known: FileFacts, kept: Mask) -> FileFacts:
         None if known.upper is None else known.upper.filter(mask),
         None if known.may_be_null is None else known.may_be_null[kept],
         None if known.may_be_value is None else known.may_be_value[kept],
+        known.may_be_nan,
+    )
+
+
+def _sliced(known: FileFacts, at: slice) -> FileFacts:
+    length = at.stop - at.start
+    return FileFacts(
+        length,
+        None if known.lower is None else known.lower.slice(at.start, length),
+        None if known.upper is None else known.upper.slice(at.start, length),
+        None if known.may_be_null is None else known.may_be_null[at],
+        None if known.may_be_value is None else known.may_be_value[at],
         known.may_be_nan,
     )
 

@@ -5,7 +5,7 @@ Owns which action wins. Leaves what the winners mean for reading to `snapshot`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
@@ -19,12 +19,13 @@ from parquet_variant.delta.actions import DomainMetadata, Metadata, Protocol, Tx
 from parquet_variant.delta.file_actions import FILE_SCHEMA, read_checkpoint_part, split_commits
 from parquet_variant.delta.log import LOG, Segment
 from parquet_variant.delta.schema import partition_names
-from parquet_variant.delta.storage import LocalStorage, Storage
+from parquet_variant.delta.storage import FileInfo, LocalStorage, Storage
 from parquet_variant.errors import DeltaError
 
 __all__ = ["State", "apply_actions", "last_file_actions", "replay"]
 
 _READERS = 16
+_PART_BYTES = 32 << 20
 
 
 @dataclass
@@ -69,17 +70,17 @@ def replay(storage: Storage, segment: Segment, *, files: bool = True) -> State:
     if segment.checkpoint is not None:
         for path in segment.checkpoint.files:
             tables.extend(_checkpoint(storage, path, state, files))
-    texts = _read_all(storage, [commit.path for commit in segment.commits])
-    data = b"\n".join(texts)
-    del texts
-    lines = split_commits(data)
-    del data
-    apply_actions(state, lines.others)
+    parts = [split_commits(data) for data in _commit_texts(storage, segment.commits)]
+    for lines in parts:
+        apply_actions(state, lines.others)
     if state.protocol is None or state.metadata is None:
         missing = "protocol" if state.protocol is None else "metaData"
         raise DeltaError(f"the log of {storage.uri} has no {missing} action", reason="broken-log", file=storage.uri)
     if files:
-        tables.append(lines.table(partition_names(state.metadata)))
+        names = partition_names(state.metadata)
+        # The text of a part goes as its table comes, so that a large log is not in memory twice.
+        while parts:
+            tables.append(parts.pop(0).table(names))
         _reconcile(state, tables)
     return state
 
@@ -173,8 +174,23 @@ def _checkpoint(storage: Storage, path: str, state: State, files: bool) -> list[
     return tables
 
 
-def _read_all(storage: Storage, paths: Sequence[str]) -> list[bytes]:
+def _commit_texts(storage: Storage, commits: Sequence[FileInfo]) -> Iterator[bytes]:
+    """The text of the commits, in order, joined to parts that are worth a parser's start."""
+    part: list[bytes] = []
+    size = 0
+    for text in _read_all(storage, [commit.path for commit in commits]):
+        part.append(text)
+        size += len(text)
+        if size >= _PART_BYTES:
+            yield b"\n".join(part)
+            part, size = [], 0
+    if part:
+        yield b"\n".join(part)
+
+
+def _read_all(storage: Storage, paths: Sequence[str]) -> Iterator[bytes]:
     if isinstance(storage, LocalStorage) or len(paths) < 2:
-        return [storage.read(path) for path in paths]
+        yield from map(storage.read, paths)
+        return
     with ThreadPoolExecutor(_READERS) as pool:
-        return list(pool.map(storage.read, paths))
+        yield from pool.map(storage.read, paths)
