@@ -8,19 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import reduce
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from parquet_variant.array.parts import MetadataParts, binary_parts, metadata_parts, valid_bytes
+from parquet_variant.array.parts import MetadataParts, binary_parts, metadata_parts
 from parquet_variant.array.reference_rows import with_reference_rows
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.encoding.edits import Edit, EditKind, apply_edit
-from parquet_variant.encoding.metadata import decode_metadata
 from parquet_variant.encoding.variant import Variant
-from parquet_variant.errors import MalformedVariantError, SchemaError, VariantError
+from parquet_variant.errors import SchemaError, VariantError
+from parquet_variant.functions.gathering import Batch, Names, gathered, present_rows
 from parquet_variant.functions.variant_input import as_variant_array
 from parquet_variant.kernels.memory import address_of
 
@@ -126,10 +126,10 @@ def _chunk(
     """The changed rows of a batch."""
     from parquet_variant.kernels.edit import CHANGED, LEFT
 
-    present = _present(storage)
+    present = present_rows(storage)
     if isinstance(operand, VariantArray):
-        present &= _present(operand.storage)
-    changed, state = _by_kernel(_Batch.of(storage, present), edits, operand)
+        present &= present_rows(operand.storage)
+    changed, state = _by_kernel(Batch.of(storage, present), edits, operand)
 
     def by_reference(row: int) -> pa.StructArray:
         variant = _variant(storage, row)
@@ -146,82 +146,13 @@ def _chunk(
     return with_reference_rows(changed, present & (state == LEFT), by_reference)
 
 
-def _present(storage: pa.StructArray) -> Bools:
-    valid = valid_bytes(storage)
-    return valid != 0 if len(valid) else np.ones(len(storage), np.bool_)
-
-
 def _variant(storage: pa.StructArray, row: int) -> Variant:
     metadata, value = storage.field("metadata")[row].as_py(), storage.field("value")[row].as_py()
     return Variant(metadata or b"", value or b"")
 
 
-class _Batch(NamedTuple):
-    """Values as the kernel takes them: where each begins (-1: none) and ends, and its dictionary."""
-
-    starts: Int64s
-    stops: Int64s
-    dictionary_of: npt.NDArray[np.int32]
-    dictionary: pa.BinaryArray
-    owner: Any
-
-    @classmethod
-    def of(cls, storage: pa.StructArray, present: Bools) -> _Batch:
-        metadata, value = metadata_parts(storage.field("metadata")), binary_parts(storage.field("value"))
-        starts = np.where(present, value.offsets[:-1] + value.address, -1)
-        return cls(starts, value.offsets[1:] + value.address, metadata.indices, metadata.dictionary, value.owner)
-
-    def names(self) -> list[list[str]]:
-        """The names of each dictionary; none of a malformed one, so that rows that use it are left."""
-        found = []
-        for metadata in self.dictionary.to_pylist():
-            try:
-                found.append(decode_metadata(metadata))
-            except MalformedVariantError:
-                found.append([])
-        return found
-
-
-class _Names:
-    """All names of a batch, numbered by their order in bytes.
-
-    Parameters
-    ----------
-    names
-        In any order.
-    """
-
-    def __init__(self, names: set[str]) -> None:
-        encoded = sorted((name.encode(), name) for name in names)
-        self.rank = {name: rank for rank, (_, name) in enumerate(encoded)}
-        self.data = np.frombuffer(b"".join(raw for raw, _ in encoded) or b"\0", np.uint8)
-        self.length = np.array([len(raw) for raw, _ in encoded], np.int64)
-        self.address = address_of(self.data) + np.cumsum(self.length) - self.length
-        self.starts = np.array([0, len(encoded)], np.int64)
-        self.order = np.arange(len(encoded))
-
-    def ranks(self, names: list[list[str]]) -> tuple[Int64s, Int64s]:
-        """Where each dictionary's names start, and the number of each name."""
-        starts = np.zeros(len(names) + 1, np.int64)
-        np.cumsum([len(one) for one in names], out=starts[1:])
-        return starts, np.array([self.rank[name] for one in names for name in one], np.int64)
-
-
-def _gathered(batch: _Batch, names: list[list[str]], table: _Names) -> tuple[Int64s, Int64s, npt.NDArray[np.uint8]]:
-    from parquet_variant.kernels.edit import gather_canonical
-
-    rows = len(batch.starts)
-    row_start, refused = np.empty(rows + 1, np.int64), np.zeros(rows, np.uint8)
-    nodes = np.empty((max(64, 4 * rows), 4), np.int64)
-    starts, ranks = table.ranks(names)
-    nodes, count = gather_canonical(
-        batch.starts, batch.stops, batch.dictionary_of, starts, ranks, nodes, row_start, refused
-    )
-    return nodes[:count], row_start, refused
-
-
 def _by_kernel(
-    batch: _Batch, edits: Sequence[Edit], operand: Variant | VariantArray | None
+    batch: Batch, edits: Sequence[Edit], operand: Variant | VariantArray | None
 ) -> tuple[pa.StructArray, npt.NDArray[np.uint8]]:
     """The rows that the kernel changes (null elsewhere), and what became of each."""
     from parquet_variant.kernels.edit import CHANGED, LEFT, UNCHANGED
@@ -232,14 +163,14 @@ def _by_kernel(
     value_batch = None
     if operand is not None:
         column = operand if isinstance(operand, VariantArray) else VariantArray.from_variants([operand])
-        value_batch = _Batch.of(column.storage, _present(column.storage))
+        value_batch = Batch.of(column.storage, present_rows(column.storage))
         value_names = value_batch.names()
-    table = _Names({name for one in (*names, *value_names) for name in one} | keys)
-    nodes, row_start, refused = _gathered(batch, names, table)
+    table = Names({name for one in (*names, *value_names) for name in one} | keys)
+    nodes, row_start, refused = gathered(batch, names, table)
     state = np.where(refused, LEFT, UNCHANGED).astype(np.uint8)
     values, value_start = np.empty((0, 4), np.int64), np.zeros(2, np.int64)
     if value_batch is not None:
-        values, value_start, value_refused = _gathered(value_batch, value_names, table)
+        values, value_start, value_refused = gathered(value_batch, value_names, table)
         if isinstance(operand, VariantArray):
             state[value_refused != 0] = LEFT
         elif value_refused[0]:
@@ -253,7 +184,7 @@ def _by_kernel(
     return _written(nodes, row_start, table, sizes, row_sizes, edits[0], state), _left_nulls(state, CHANGED, batch)
 
 
-def _left_nulls(state: npt.NDArray[np.uint8], changed: int, batch: _Batch) -> npt.NDArray[np.uint8]:
+def _left_nulls(state: npt.NDArray[np.uint8], changed: int, batch: Batch) -> npt.NDArray[np.uint8]:
     """Rows that are SQL NULL count as changed: they have nothing to keep."""
     state[batch.starts < 0] = changed
     return state
@@ -263,7 +194,7 @@ def _edited(
     nodes: Int64s,
     row_start: Int64s,
     edit: Edit,
-    table: _Names,
+    table: Names,
     values: Int64s,
     value_start: Int64s,
     state: npt.NDArray[np.uint8],
@@ -293,7 +224,7 @@ def _edited(
 def _written(
     nodes: Int64s,
     row_start: Int64s,
-    table: _Names,
+    table: Names,
     sizes: Int64s,
     row_sizes: Int64s,
     edit: Edit,

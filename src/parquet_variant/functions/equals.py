@@ -1,7 +1,7 @@
 """`equals`: which values mean the same.
 
-Owns the public operation and the quick yes for equal bytes. Leaves canonical bytes to `editing`, and what is left to
-`Variant`, whose equality decides.
+Owns the public operation and the quick yes for equal bytes. Leaves different bytes to `kernels.equals`, and
+malformed values to `Variant`, whose equality decides.
 """
 
 from __future__ import annotations
@@ -15,10 +15,9 @@ import pyarrow.compute as pc
 
 from parquet_variant.array.parts import metadata_parts
 from parquet_variant.array.variant_array import VariantArray
-from parquet_variant.encoding.edits import Edit, EditKind
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import SchemaError, VariantError
-from parquet_variant.functions.editing import edited
+from parquet_variant.functions.gathering import Batch, Names, gathered, present_rows
 from parquet_variant.functions.variant_input import as_variant_array
 
 __all__ = ["compared", "equals"]
@@ -76,16 +75,14 @@ def compared(left: Any, right: Any, *, keep_going: bool) -> pa.BooleanArray:
         second = as_variant_array(right).to_unshredded()
     if len(first) != len(second):
         raise SchemaError(f"{len(first)} values cannot be compared with {len(second)}", reason="length")
-    valid = _valid(first) & _valid(second)
+    valid = present_rows(first.storage) & present_rows(second.storage)
     result = valid & _same_bytes(first.storage, second.storage)
     rest = np.flatnonzero(valid & ~result)
     if len(rest):
-        # Another layout of the same values is what most differences are.
-        normalize = [Edit(EditKind.NORMALIZE)]
-        some = [edited(side.take(rest), normalize, keep_going=True).storage for side in (first, second)]
-        same = _same_bytes(*some) & np.asarray(some[0].is_valid()) & np.asarray(some[1].is_valid())
+        some = [side.take(rest) for side in (first, second)]
+        same, decided = _same_meaning(some[0].storage, some[1].storage)
         result[rest[same]] = True
-        for row in rest[~same].tolist():
+        for row in rest[~decided].tolist():
             try:
                 result[row] = first[row] == second[row]
             except VariantError as error:
@@ -93,10 +90,6 @@ def compared(left: Any, right: Any, *, keep_going: bool) -> pa.BooleanArray:
                     raise error.at(row=row) from None
                 valid[row] = False
     return pa.array(result, mask=~valid)
-
-
-def _valid(array: VariantArray) -> npt.NDArray[np.bool_]:
-    return np.asarray(array.storage.is_valid())
 
 
 def _same_bytes(left: pa.StructArray, right: pa.StructArray) -> npt.NDArray[np.bool_]:
@@ -111,3 +104,19 @@ def _same_bytes(left: pa.StructArray, right: pa.StructArray) -> npt.NDArray[np.b
     same = np.asarray(pc.equal(*values).fill_null(False))
     found: npt.NDArray[np.bool_] = (first[ours.indices] == other[theirs.indices]) & same
     return found
+
+
+def _same_meaning(left: pa.StructArray, right: pa.StructArray) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
+    """Which rows mean the same, and which the kernel decided."""
+    from parquet_variant.kernels.equals import compare_rows
+
+    batches = [Batch.of(side, present_rows(side)) for side in (left, right)]
+    names = [batch.names() for batch in batches]
+    table = Names({name for side in names for one in side for name in one})
+    (nodes, row_start, refused), (other, other_start, other_refused) = (
+        gathered(batch, side, table) for batch, side in zip(batches, names, strict=True)
+    )
+    same = np.zeros(len(left), np.uint8)
+    compare_rows(nodes, row_start, other, other_start, same)
+    decided = (refused == 0) & (other_refused == 0)
+    return (same != 0) & decided, decided

@@ -41,7 +41,8 @@ def exploded(array: Any, *, outer: bool, keep_going: bool = False) -> pa.Table:
     rows = np.concatenate([_rows(elements), _rows(fields)])
     starts = np.where(np.diff(offsets) > 0, offsets[:-1], field_offsets[:-1])
     positions = np.concatenate([np.arange(len(elements)), np.arange(len(fields))]) - starts[rows]
-    keys = pa.concat_arrays([pa.nulls(len(elements), pa.string()), fields.dictionaries.keys(fields.metas, ids)])
+    names = fields.dictionaries.distinct_names.take(pa.array(fields.dictionaries.name_numbers(fields.metas, ids)))
+    keys = pa.concat_arrays([pa.nulls(len(elements), pa.string()), names])
     values = pa.concat_arrays([located_storage(elements), located_storage(fields)])
     places = np.argsort(rows, kind="stable")
     if outer:

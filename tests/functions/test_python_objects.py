@@ -1,0 +1,43 @@
+"""`to_python` and `from_python` over columns."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import parquet_variant as pv
+from parquet_variant.testing import python_values
+
+
+@given(st.lists(python_values(max_leaves=6), max_size=4))
+def test_objects_come_back(values: list[Any]) -> None:
+    found = pv.to_python(pv.from_python(values))
+    assert (
+        found == [pv.Variant.from_python(value).to_python() for value in values]
+        or found != found
+        or any("nan" in repr(value) for value in values)
+    )
+    assert pv.from_python(found) == pv.from_python(values)
+
+
+def test_null_and_errors_with_rows() -> None:
+    array = pv.from_python([None, pv.Variant.from_python(None), 1])
+    assert array.null_count == 1 and pv.to_python(array) == [None, None, 1]
+    assert pv.to_python(array[2]) == 1
+    with pytest.raises(pv.CastError) as caught:
+        pv.from_python(["a", object()])
+    assert caught.value.row == 1
+    assert pv.try_from_python(["a", object(), [[1]]]).to_pylist() == ["a", None, [[1]]]
+    assert pv.try_from_python([[[1]]], max_depth=1).to_pylist() == [None]
+    not_a_time = pv.Variant(b"\x11\x00\x00", bytes([12 << 2]) + (-(2**63)).to_bytes(8, "little", signed=True))
+    assert np.isnat(np.datetime64(-(2**63), "us"))
+    rows = pv.VariantArray.from_variants([array[2], not_a_time, pv.Variant(b"\x11\x00\x00", b"\x0c")])
+    with pytest.raises(pv.VariantError) as refused:
+        pv.to_python(rows)
+    assert refused.value.row == 1
+    assert pv.try_to_python(rows) == [1, None, None]
+    assert pv.try_to_python(not_a_time) is None
