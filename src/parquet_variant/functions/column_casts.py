@@ -257,11 +257,12 @@ def _string(cells: Cells, target: Target, zone: dt.tzinfo) -> Column:
     if is_int.any():
         array = pc.coalesce(array, pa.array(cells.a, mask=~is_int).cast(pa.large_string()))
         done = done | is_int
-    # JSON spells these as a cast to string does, some in quotes.
-    same = _decimals(cells) | _are(cells, _P.TRUE, _P.FALSE, _P.DOUBLE, _P.DATE, _P.TIME, _P.UUID, *_LOCALS)
+    # JSON spells these as a cast to string does, some in quotes, and instants with their offset.
+    instants = _INSTANTS if zone is dt.UTC else ()
+    same = _decimals(cells) | _are(cells, _P.TRUE, _P.FALSE, _P.DOUBLE, _P.DATE, _P.TIME, _P.UUID, *_LOCALS, *instants)
     if same.any():
-        positions = np.flatnonzero(same)
-        texts = pc.utf8_trim(json_of_scalars(cells, positions).cast(pa.large_string()), '"')
+        texts = json_of_scalars(cells, np.flatnonzero(same)).cast(pa.large_string())
+        texts = pc.utf8_trim(pc.replace_substring(texts, '+00:00"', '"'), '"')
         array, done = pc.replace_with_mask(array, pa.array(same), texts), done | same
     return array.cast(target.arrow), done
 
