@@ -221,3 +221,37 @@ def test_every_codec_is_read_back(tmp_path):
     for codec in ("zstd", "snappy", "gzip", "lz4", "brotli", "none"):
         pv.parquet.write(tmp_path / f"{codec}.parquet", array({"a": 1}), compression=codec)
     assert pv.parquet.read(tmp_path).to_pylist() == [{"a": 1}] * 6
+
+
+class _Unregistered(pa.ExtensionType):
+    def __init__(self, storage):
+        super().__init__(storage, "arrow.parquet.variant")
+
+    def __arrow_ext_serialize__(self):
+        return b""
+
+
+def test_an_extension_type_does_not_crash_the_writer(tmp_path):
+    storage = array({"a": 1}, "x").storage
+    typed = pa.ExtensionArray.from_storage(_Unregistered(storage.type), storage)
+    inside = pa.StructArray.from_arrays([typed], ["inner"])
+    lists = pa.ListArray.from_arrays([0, 1, 2], typed)
+    info = pv.parquet.write(tmp_path / "a.parquet", {"v": typed, "s": inside, "l": lists})
+    assert set(info.variants) == {("v",), ("s", "inner"), ("l", "list", "element")}
+    assert pv.parquet.read(tmp_path / "a.parquet", "v").to_pylist() == [{"a": 1}, "x"]
+    assert pv.parquet.read(tmp_path / "a.parquet", "s.inner").to_pylist() == [{"a": 1}, "x"]
+    shredded = pv.parquet.write(tmp_path / "b.parquet", pa.table({"v": typed}), schema="a int")
+    assert ("v", "typed_value", "a", "typed_value") in shredded.statistics
+
+
+def test_field_ids_stay(tmp_path):
+    storage = array({"a": 1}).storage
+    ids = [{b"PARQUET:field_id": str(number).encode()} for number in (7, 8)]
+    schema = pa.schema([
+        pa.field("v", storage.type, metadata={**ids[0], b"ARROW:extension:name": b"arrow.parquet.variant"}),
+        pa.field("id", pa.int32(), metadata=ids[1]),
+    ])  # fmt: skip
+    pv.parquet.write(tmp_path / "a.parquet", pa.table([storage, pa.array([1], pa.int32())], schema=schema))
+    pv.parquet.rewrite(tmp_path / "a.parquet", tmp_path / "b.parquet", schema="a int")
+    fields = pq.read_schema(tmp_path / "b.parquet")
+    assert [field.metadata for field in fields] == ids

@@ -16,7 +16,7 @@ from parquet_variant.errors import VariantFileError
 from parquet_variant.parquet.conform import conform
 from parquet_variant.parquet.nested import Place, map_variants
 
-__all__ = ["incoming_columns"]
+__all__ = ["as_table", "incoming_columns"]
 
 
 def incoming_columns(columns: Any, variants: Collection[str]) -> tuple[pa.Table, tuple[Place, ...]]:
@@ -45,7 +45,7 @@ def incoming_columns(columns: Any, variants: Collection[str]) -> tuple[pa.Table,
         seen[place] = variant.layout in ("unshredded", "final")
         return conform(storage, variant.layout)
 
-    table = map_variants(_as_table(columns), conformed, named)
+    table = map_variants(as_table(columns), conformed, named)
     for missing in sorted(named - seen.keys()):
         raise VariantFileError(
             f"{'.'.join(missing)} is not a struct column of the data, so it cannot be written as a Variant",
@@ -54,7 +54,14 @@ def incoming_columns(columns: Any, variants: Collection[str]) -> tuple[pa.Table,
     return table, tuple(place for place, annotated in seen.items() if annotated)
 
 
-def _as_table(columns: Any) -> pa.Table:
+def as_table(columns: Any) -> pa.Table:
+    """Columns in any of the forms that a writer takes, as a table whose Variants are marked.
+
+    Raises
+    ------
+    VariantFileError
+        If there are no columns, or they differ in length.
+    """
     if isinstance(columns, pa.RecordBatch):
         columns = pa.Table.from_batches([columns])
     if isinstance(columns, Mapping):

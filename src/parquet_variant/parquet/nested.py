@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from parquet_variant.array.variant_array import EXTENSION_METADATA, EXTENSION_NAME
 
-__all__ = ["Convert", "Place", "is_tagged", "map_variants"]
+__all__ = ["Convert", "Place", "is_tagged", "map_variants", "tagged"]
 
 # A Variant's place in a file: names of the schema path, list and map levels included.
 Place = tuple[str, ...]
@@ -26,6 +26,11 @@ def is_tagged(field: pa.Field) -> bool:
     """
     name: bytes = (field.metadata or {}).get(b"ARROW:extension:name", b"")
     return EXTENSION_NAME in (name.decode(), getattr(field.type, "extension_name", None))
+
+
+def tagged(field: pa.Field, kind: pa.DataType) -> pa.Field:
+    """The field with another type, marked as a Variant; what else its metadata says (a field id) stays."""
+    return field.with_type(kind).with_metadata({**(field.metadata or {}), **EXTENSION_METADATA})
 
 
 def map_variants(table: pa.Table, convert: Convert, named: Set[Place] = frozenset()) -> pa.Table:
@@ -81,7 +86,7 @@ def _mapped(
 ) -> tuple[pa.Field, pa.Array]:
     if _is_variant(field, place, named):
         array = convert(array.storage if isinstance(array.type, pa.BaseExtensionType) else array, place)
-        return pa.field(field.name, array.type, field.nullable, EXTENSION_METADATA), array
+        return tagged(field, array.type), array
     below = _below(field, place)
     if not any(_holds(*each, named) for each in below):
         return field, array

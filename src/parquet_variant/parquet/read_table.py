@@ -11,10 +11,11 @@ from collections.abc import Sequence
 import pyarrow as pa
 from pyarrow import fs
 
-from parquet_variant.array.variant_array import EXTENSION_METADATA, VariantArray
+from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.errors import SchemaError
 from parquet_variant.parquet.columns import find_variants
 from parquet_variant.parquet.files import OpenFile, Source, locate, open_file
+from parquet_variant.parquet.nested import is_tagged, tagged
 
 __all__ = ["read_table", "tagged_table"]
 
@@ -87,7 +88,7 @@ def tagged_table(file: OpenFile, row_groups: list[int], columns: Sequence[str] |
 
 def _tagged(field: pa.Field, path: tuple[str, ...], variants: set[tuple[str, ...]]) -> pa.Field:
     if path in variants:
-        return field.with_metadata(EXTENSION_METADATA)
+        return tagged(field, field.type)
     kind = field.type
     if pa.types.is_struct(kind):
         kind = pa.struct([_tagged(child, (*path, child.name), variants) for child in kind])
@@ -96,7 +97,7 @@ def _tagged(field: pa.Field, path: tuple[str, ...], variants: set[tuple[str, ...
         kind = make(_tagged(kind.value_field, _below(path, kind.value_field.name, variants), variants))
     elif pa.types.is_map(kind):
         kind = pa.map_(kind.key_field, _tagged(kind.item_field, _below(path, "value", variants), variants))
-    return pa.field(field.name, kind, field.nullable)
+    return field.with_type(kind)
 
 
 def _below(path: tuple[str, ...], name: str, variants: set[tuple[str, ...]]) -> tuple[str, ...]:
@@ -120,12 +121,11 @@ def _united(tables: list[pa.Table]) -> pa.Table:
     parts = []
     for name in names:
         columns = [table.column(name) for table in tables]
-        if len({column.type for column in columns}) > 1 and _is_variant(tables[0].schema.field(name)):
+        if len({column.type for column in columns}) > 1 and is_tagged(tables[0].schema.field(name)):
             columns = [pa.chunked_array([_unshredded(column)]) for column in columns]
         parts.append(columns)
     fields = [
-        pa.field(name, columns[0].type, metadata=tables[0].schema.field(name).metadata)
-        for name, columns in zip(names, parts, strict=True)
+        tables[0].schema.field(name).with_type(columns[0].type) for name, columns in zip(names, parts, strict=True)
     ]
     try:
         joined = [
@@ -137,10 +137,6 @@ def _united(tables: list[pa.Table]) -> pa.Table:
     except pa.ArrowException as error:
         raise SchemaError(f"files have columns of different types: {error}", reason="files-differ") from None
     return pa.table(joined, schema=pa.schema(fields))
-
-
-def _is_variant(field: pa.Field) -> bool:
-    return b"ARROW:extension:name" in (field.metadata or {})
 
 
 def _unshredded(column: pa.ChunkedArray) -> pa.StructArray:

@@ -22,15 +22,7 @@ __all__ = ["sorted_columns", "sorted_rows"]
 def sorted_columns(columns: Any, sort_by: Sequence[str], variants: Collection[str]) -> pa.Table:
     """The columns that a writer is given, as a table that is sorted."""
     table, found = incoming_columns(columns, variants)
-    return sorted_rows(_tagged(table, found), found, sort_by)
-
-
-def _tagged(table: pa.Table, found: Sequence[tuple[str, ...]]) -> pa.Table:
-    from parquet_variant.array.variant_array import EXTENSION_METADATA
-
-    top = {path[0] for path in found if len(path) == 1}
-    fields = [field.with_metadata(EXTENSION_METADATA) if field.name in top else field for field in table.schema]
-    return table.cast(pa.schema(fields))
+    return sorted_rows(table, found, sort_by)
 
 
 def sorted_rows(table: pa.Table, variants: Sequence[tuple[str, ...]], sort_by: Sequence[str]) -> pa.Table:

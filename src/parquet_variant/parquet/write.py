@@ -12,7 +12,8 @@ import pyarrow as pa
 from pyarrow import fs
 
 from parquet_variant.array.variant_array import VariantArray
-from parquet_variant.parquet.nested import is_tagged
+from parquet_variant.parquet.incoming import as_table
+from parquet_variant.parquet.nested import Place, map_variants
 from parquet_variant.parquet.writer import DEFAULT_ROW_GROUP_BYTES, FileInfo, VariantWriter
 from parquet_variant.schema.layout import Layout
 from parquet_variant.schema.shredding_schema import ShreddingSchema
@@ -115,26 +116,16 @@ def write(
     return writer.info
 
 
-def _shredded(data: Any, schema: Any, layout: Layout, variants: frozenset[str]) -> Any:
+def _shredded(data: Any, schema: Any, layout: Layout, variants: frozenset[str]) -> pa.Table:
     """The columns with the top-level Variants shredded as asked."""
-    if isinstance(data, (pa.Table, pa.RecordBatch)):
-        named: dict[str, Any] = {}
-        for field, column in zip(data.schema, data.columns, strict=True):
-            is_variant = is_tagged(field) or field.name in variants
-            named[field.name] = VariantArray(column) if is_variant else column
-        data = named
-    if not isinstance(data, Mapping):
-        return data  # The writer says what is wrong with it.
-    return {
-        name: shredded_as(
-            VariantArray(column) if name in variants and not isinstance(column, VariantArray) else column,
-            schema.get(name) if isinstance(schema, Mapping) else schema,
-            layout,
-        )
-        if isinstance(column, VariantArray) or name in variants
-        else column
-        for name, column in data.items()
-    }
+
+    def shredded(storage: pa.StructArray, place: Place) -> pa.StructArray:
+        if len(place) > 1:
+            return storage
+        wanted = schema.get(place[0]) if isinstance(schema, Mapping) else schema
+        return shredded_as(VariantArray(storage), wanted, layout).storage
+
+    return map_variants(as_table(data), shredded, {(name,) for name in variants})
 
 
 def shredded_as(array: VariantArray, schema: SchemaLike, layout: Layout) -> VariantArray:
