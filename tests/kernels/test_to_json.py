@@ -45,7 +45,7 @@ def test_text_to_value_to_text_to_value(texts: list[str]) -> None:
 
 
 def numbers_as_python(value: Any) -> Any:
-    """Decimals lose zeros at their end on the way, integral ones become integers, infinities strings."""
+    """Decimals lose zeros at their end on the way, doubles become decimals, integral ones integers, infinities strings."""
 
     def plain(item: Any) -> Any:
         if isinstance(item, dict):
@@ -54,6 +54,8 @@ def numbers_as_python(value: Any) -> Any:
             return [plain(child) for child in item]
         if isinstance(item, float) and not math.isfinite(item):
             return {math.inf: "Infinity", -math.inf: "-Infinity"}[item]
+        if isinstance(item, float | Decimal):
+            return int(item) if item == int(item) else float(item)
         return item
 
     return plain(value.to_python())

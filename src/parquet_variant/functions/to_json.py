@@ -57,18 +57,18 @@ def to_json(source: Variant | VariantArray, *, on_conflict: Literal["error", "ty
         return source.to_json()
     from parquet_variant.kernels.columns import bitmap
     from parquet_variant.kernels.name_tables import name_table
-    from parquet_variant.kernels.to_json import plain_names, write_json_rows
+    from parquet_variant.kernels.to_json import quote_names, write_json_rows
 
     storage = unshredded_storage(source.storage, source.layout, on_conflict)
     metadata, value = metadata_parts(storage.field("metadata")), binary_parts(storage.field("value"))
     names = name_table(metadata.dictionary)
-    plain = np.empty(len(names.address), np.uint8)
-    plain_names(names.address, names.length, plain)
+    name_starts = np.empty(len(names.address) + 1, np.int64)
+    quoted = quote_names(names.address, names.length, name_starts, np.empty(1024, np.uint8))
     rows, valid = len(storage), valid_bytes(storage)
     offsets, refused = np.empty(rows + 1, np.int64), np.zeros(rows, np.uint8)
     out = write_json_rows(
-        rows, valid, value.offsets, value.address, metadata.indices, names.starts, names.address, names.length, plain,
-        names.state, offsets, refused, _MAX_DEPTH,
+        rows, valid, value.offsets, value.address, metadata.indices, names.starts, names.state, name_starts,
+        quoted.ctypes.data, offsets, refused, _MAX_DEPTH,
     )  # fmt: skip
     wide = offsets[-1] > np.iinfo(np.int32).max
     text = pa.Array.from_buffers(

@@ -94,6 +94,14 @@ def is_utf8(pos, end):
     return True
 
 
+@njit(inline=True)
+def stops_in(word):
+    """A set high bit in each of eight bytes that `scan_string` stops at; nonzero bits above the first may be wrong."""
+    quote = word ^ _QUOTES
+    slash = word ^ _BACKSLASHES
+    return (((quote - _ONES) & ~quote) | ((slash - _ONES) & ~slash) | ((word - _SPACES) & ~word) | word) & _HIGH
+
+
 @njit
 def scan_string(pos, end):
     """Find the end of a string whose opening quote lies before ``pos``.
@@ -103,10 +111,7 @@ def scan_string(pos, end):
     """
     while True:
         while pos + 8 <= end:
-            word = load_u64(pos)
-            quote = word ^ _QUOTES
-            slash = word ^ _BACKSLASHES
-            hits = (((quote - _ONES) & ~quote) | ((slash - _ONES) & ~slash) | ((word - _SPACES) & ~word) | word) & _HIGH
+            hits = stops_in(load_u64(pos))
             if hits != 0:
                 pos += trailing_zeros(hits) >> 3
                 break

@@ -20,6 +20,7 @@ from parquet_variant.kernels.json_scan import (
     INT64,
     OK,
     scan_string,
+    stops_in,
 )
 from parquet_variant.kernels.json_text import (
     SCALAR_ROOM,
@@ -33,13 +34,12 @@ from parquet_variant.kernels.json_text import (
     uuid_text,
     word,
 )
-from parquet_variant.kernels.memory import copy, load_u8, load_uint, store_u8
+from parquet_variant.kernels.memory import copy, load_u8, load_u64, load_uint, store_u8, store_u64
 from parquet_variant.kernels.name_tables import UNUSABLE
-from parquet_variant.kernels.tape import ARRAY, OBJECT
-from parquet_variant.kernels.values import MALFORMED, container, scalar, value_kind, value_size
+from parquet_variant.kernels.values import MALFORMED, container, scalar
 from parquet_variant.types import PrimitiveId
 
-__all__ = ["plain_names", "write_json_rows"]
+__all__ = ["quote_names", "write_json_rows"]
 
 _TIME = int(PrimitiveId.TIME)
 _TIMESTAMP, _TIMESTAMP_NTZ = int(PrimitiveId.TIMESTAMP), int(PrimitiveId.TIMESTAMP_NTZ)
@@ -56,22 +56,25 @@ _LEFT, _IDS, _ID_WIDTH, _OFFSETS, _OFFSET_WIDTH, _VALUES, _END = range(7)
 
 
 @njit
-def plain_names(address, length, plain):
-    """Mark the names that need no escapes: 1; 0 where they do; 2 where they are not UTF-8."""
-    for i in range(len(plain)):
-        status, _, _ = scan_string(address[i], address[i] + length[i])
-        if status == E_TRUNCATED:
-            plain[i] = 1
-        else:
-            plain[i] = 0
-            pos, end = address[i], address[i] + length[i]
-            while pos < end:  # find out whether escapes are all that it needs
-                status, pos, _ = scan_string(pos, end)
-                if status != OK and status != E_CONTROL:
-                    if status != E_TRUNCATED:
-                        plain[i] = 2
-                    break
-                pos += 1
+def quote_names(address, length, starts, out):
+    """Write every name as it stands in JSON, quotes and colon included; returns ``out``, grown as needed.
+
+    Fills ``starts``: name i is ``out[starts[i]:starts[i + 1]]``; it is empty where the name is not UTF-8. Eight bytes
+    after the end may be read.
+    """
+    used = 0
+    for i in range(len(address)):
+        starts[i] = used
+        out = _room(out, used, 6 * length[i] + SCALAR_ROOM)
+        at = out.ctypes.data + used
+        store_u8(at, 0x22)
+        stop = _escaped(at + 1, address[i], address[i] + length[i])
+        if stop >= 0:
+            store_u8(stop, 0x22)
+            store_u8(stop + 1, 0x3A)
+            used += stop + 2 - at
+    starts[len(address)] = used
+    return _room(out, used, 8)
 
 
 @njit
@@ -86,8 +89,18 @@ def _room(out, used, need):
 
 @njit
 def _escaped(at, pos, end):
-    """Write text with its escapes; returns the address after it, or -1 if the text is not UTF-8."""
+    """Write text with its escapes; returns the address after it, or -1 if the text is not UTF-8.
+
+    Eight bytes more than the text may be written.
+    """
     while True:
+        while pos + 8 <= end:
+            chunk = load_u64(pos)
+            store_u64(at, chunk)
+            if stops_in(chunk) != 0:
+                break
+            at += 8
+            pos += 8
         status, stop, _ = scan_string(pos, end)
         copy(at, pos, stop - pos)
         at += stop - pos
@@ -143,11 +156,11 @@ def _scalar_text(at, kind, a, b, scale):
 
 
 @njit
-def write_json_rows(rows, row_valid, value_offsets, value_address, dictionary_of, starts, address, length, plain, state,
-                    offsets, refused, max_depth):  # fmt: skip
+def write_json_rows(rows, row_valid, value_offsets, value_address, dictionary_of, starts, state, name_starts,
+                    name_address, offsets, refused, max_depth):  # fmt: skip
     """Write the text of every row; returns the buffer, of which ``offsets`` says what is used.
 
-    ``starts`` to ``state`` are those of a `NameTable`, ``plain`` as `plain_names` gives it.
+    ``starts`` and ``state`` are those of a `NameTable`, ``name_starts`` and ``name_address`` come from `quote_names`.
     """
     out = np.empty(max(1024, 2 * (value_offsets[rows] - value_offsets[0])), np.uint8)
     used = 0
@@ -166,19 +179,17 @@ def write_json_rows(rows, row_valid, value_offsets, value_address, dictionary_of
         ok = True
         while True:
             # One value from `begin`.
-            size = value_size(begin, end)
-            if size == MALFORMED:
+            if begin >= end:
                 ok = False
                 break
-            kind = value_kind(load_u8(begin))
-            if kind >= ARRAY:
-                out = _room(out, used, SCALAR_ROOM)
-                _, count, ids, id_width, places, width, values, data = container(begin, end)
-                out[used] = 0x7B if kind == OBJECT else 0x5B
-                used += 1
-                if depth == max_depth:
+            if load_u8(begin) & 2:
+                ok, count, ids, id_width, places, width, values, data = container(begin, end)
+                if not ok or depth == max_depth:
                     ok = False
                     break
+                out = _room(out, used, SCALAR_ROOM)
+                out[used] = 0x7B if id_width > 0 else 0x5B
+                used += 1
                 stack[depth, _LEFT] = count
                 stack[depth, _IDS] = ids
                 stack[depth, _ID_WIDTH] = id_width
@@ -200,7 +211,7 @@ def write_json_rows(rows, row_valid, value_offsets, value_address, dictionary_of
                         break
                     store_u8(stop, 0x22)
                     used += stop + 1 - at
-                elif kind == FLOAT or scale > _MAX_SCALE:
+                elif kind == MALFORMED or kind == FLOAT or scale > _MAX_SCALE:
                     ok = False
                     break
                 else:
@@ -226,21 +237,18 @@ def write_json_rows(rows, row_valid, value_offsets, value_address, dictionary_of
             if stack[top, _ID_WIDTH] > 0:
                 field_id = load_uint(stack[top, _IDS], stack[top, _ID_WIDTH])
                 stack[top, _IDS] += stack[top, _ID_WIDTH]
-                if field_id >= names or plain[base + field_id] == 2:
+                if field_id >= names:
                     ok = False
                     break
-                name, size = address[base + field_id], length[base + field_id]
-                out = _room(out, used, 6 * size + SCALAR_ROOM)
-                at = out.ctypes.data + used
-                store_u8(at, 0x22)
-                if plain[base + field_id] == 1:
-                    copy(at + 1, name, size)
-                    stop = at + 1 + size
-                else:
-                    stop = _escaped(at + 1, name, name + size)
-                store_u8(stop, 0x22)
-                store_u8(stop + 1, 0x3A)
-                used += stop + 2 - at
+                name = name_starts[base + field_id]
+                size = name_starts[base + field_id + 1] - name
+                if size == 0:
+                    ok = False
+                    break
+                out = _room(out, used, size + SCALAR_ROOM)
+                for chunk in range(0, size, 8):
+                    store_u64(out.ctypes.data + used + chunk, load_u64(name_address + name + chunk))
+                used += size
             begin = stack[top, _VALUES] + load_uint(stack[top, _OFFSETS], stack[top, _OFFSET_WIDTH])
             stack[top, _OFFSETS] += stack[top, _OFFSET_WIDTH]
             end = stack[top, _END]
