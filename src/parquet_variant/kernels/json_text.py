@@ -25,6 +25,7 @@ _PAIRS = np.frombuffer(b"".join(b"%02d" % n for n in range(100)), np.uint8).copy
 _NULL, _TRUE = int.from_bytes(b"null", "little"), int.from_bytes(b"true", "little")
 _FALS = int.from_bytes(b"fals", "little")
 _SECONDS_PER_DAY = 86_400
+_POWERS = np.array([10**k for k in range(19)], np.int64)
 
 
 @njit
@@ -82,6 +83,16 @@ def decimal_text(at, high, low, scale):
         store_u8(at, 0x2D)
         at += 1
         high, low = negate(high, low)
+    if high == 0 and low >= 0 and scale <= 18:
+        while scale > 0 and low % 10 == 0:
+            low //= 10
+            scale -= 1
+        if scale == 0:
+            return _digits(at, low, 1)
+        power = _POWERS[scale]
+        at = _digits(at, low // power, 1)
+        store_u8(at, 0x2E)
+        return _digits(at + 1, low % power, scale)
     # Up to 39 digits in chunks of nine, the least significant first.
     chunks = np.empty(5, np.int64)
     for i in range(5):
