@@ -65,6 +65,13 @@ _OWNERS = {
     "VariantPath": "path",
     "ShreddingSchema": "schema.shredding_schema",
     "infer_shredding_schema": "functions.infer_shredding_schema",
+    "Profile": "shredding.profile",
+    "AutoPolicy": "shredding.policies.auto",
+    "SparkPolicy": "shredding.policies.spark",
+    "ExplicitPolicy": "shredding.policies.explicit",
+    "HintsPolicy": "shredding.policies.hints",
+    "TilesPolicy": "shredding.policies.tiles",
+    "WorkloadPolicy": "shredding.policies.workload",
 }
 _PACKAGES = ("parquet", "delta", "vortex", "spark", "testing")
 
@@ -143,4 +150,11 @@ if TYPE_CHECKING:
     from parquet_variant.parquet.warmup import warmup as warmup
     from parquet_variant.path import VariantPath as VariantPath
     from parquet_variant.schema.shredding_schema import ShreddingSchema as ShreddingSchema
+    from parquet_variant.shredding.policies.auto import AutoPolicy as AutoPolicy
+    from parquet_variant.shredding.policies.explicit import ExplicitPolicy as ExplicitPolicy
+    from parquet_variant.shredding.policies.hints import HintsPolicy as HintsPolicy
+    from parquet_variant.shredding.policies.spark import SparkPolicy as SparkPolicy
+    from parquet_variant.shredding.policies.tiles import TilesPolicy as TilesPolicy
+    from parquet_variant.shredding.policies.workload import WorkloadPolicy as WorkloadPolicy
+    from parquet_variant.shredding.profile import Profile as Profile
     from parquet_variant.types import VariantType as VariantType

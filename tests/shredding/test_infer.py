@@ -14,7 +14,7 @@ import pytest
 
 import parquet_variant as pv
 from parquet_variant.shredding.drift import find_drift
-from parquet_variant.shredding.estimate import compare, predict
+from parquet_variant.shredding.estimate import compare, predict, predictions_from_json, predictions_to_json
 from parquet_variant.shredding.explain import explain, explain_diff, explain_json
 from parquet_variant.shredding.infer import infer
 from parquet_variant.shredding.policies.auto import AutoPolicy
@@ -53,9 +53,11 @@ class TestOnData:
     ) -> None:
         array = pv.parse_json(lines(variant_test_data, name, 1500))
         profile = Profile.of_array(array)
-        schema = infer(profile).schema
-        pv.parquet.write(tmp_path / "a.parquet", array, schema=schema)
-        compared = compare(predict(profile, schema), pv.parquet.inspect(tmp_path).columns[0].paths)
+        result = infer(profile)
+        pv.parquet.write(tmp_path / "a.parquet", array, schema=result.schema)
+        kept = predictions_from_json(predictions_to_json(result.predictions))
+        assert kept == result.predictions == predict(profile, result.schema)
+        compared = compare(kept, pv.parquet.inspect(tmp_path).columns[0].paths)
         known = [each for each in compared if each.difference is not None]
         assert len(known) > 10
         for each in known:
@@ -72,6 +74,12 @@ class TestOnData:
             for name, result in (("auto", auto), ("spark", spark))
         }
         assert typed["auto"] > typed["spark"]
+
+
+def test_other_text_is_no_prediction() -> None:
+    for text in ("", "[1]", '{"a": 1}', '{"$.a": [1]}'):
+        with pytest.raises(pv.VariantError):
+            predictions_from_json(text)
 
 
 class TestExplain:

@@ -171,6 +171,13 @@ class TestAuto:
         assert result.schema.get("$.often") is None
         assert reason(result, "$.often") == "over the budget of 50 columns: others are in more rows, or save more"
 
+    def test_names_that_differ_only_in_case(self) -> None:
+        array = rows({"id": 1, "ID": 2, "Id": 3}, {"ID": 4, "o": {"k": 1, "K": 2}})
+        result = infer(array)
+        assert result.schema.to_ddl() == "ID bigint, o struct<K: bigint>"
+        assert reason(result, "$.id") == "differs from 'ID' only in case, which not every reader can tell apart"
+        assert pv.shred_variant(array, result.schema).to_pylist() == array.to_pylist()
+
     def test_depth_is_limited(self) -> None:
         nested: object = 1
         for _ in range(80):

@@ -1,22 +1,24 @@
 """What a schema will do to data, said before it is written, and compared with what a file then holds.
 
-Owns predictions by path and the comparison. Leaves the figures to `policies.held`, and what a file holds to
-`parquet.inspect`.
+Owns predictions by path, how they are kept beside the data, and the comparison. Leaves the figures to `policies.held`,
+and what a file holds to `parquet.inspect`.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Protocol
 
+from parquet_variant.errors import VariantError
 from parquet_variant.path import WILDCARD, VariantPath
 from parquet_variant.schema.shredding_schema import ShreddingSchema
 from parquet_variant.shredding.policies.held import held_values
 from parquet_variant.shredding.profile import Profile
 from parquet_variant.shredding.profile_path import PathProfile
 
-__all__ = ["Actual", "Comparison", "Prediction", "compare", "predict"]
+__all__ = ["Actual", "Comparison", "Prediction", "compare", "predict", "predictions_from_json", "predictions_to_json"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,3 +134,31 @@ def compare(predictions: Iterable[Prediction], found: Iterable[Actual]) -> tuple
             share = actual.typed / values if values else None
         comparisons.append(Comparison(prediction.path, prediction.typed_share, share))
     return tuple(comparisons)
+
+
+def predictions_to_json(predictions: Iterable[Prediction]) -> str:
+    r"""Text that can be kept in a file's metadata until `inspect` asks for it.
+
+    Examples
+    --------
+    >>> predictions_to_json([Prediction(VariantPath(("a",)), 4, 3)])
+    '{"$[\'a\']": [4, 3]}'
+    """
+    return json.dumps({str(each.path): [each.values, each.typed] for each in predictions}, ensure_ascii=False)
+
+
+def predictions_from_json(text: str) -> tuple[Prediction, ...]:
+    """Predictions that `predictions_to_json` wrote.
+
+    Raises
+    ------
+    VariantError
+        For other text (``bad-predictions``).
+    """
+    try:
+        return tuple(
+            Prediction(VariantPath.parse(path), int(values), int(typed))
+            for path, (values, typed) in json.loads(text).items()
+        )
+    except (ValueError, TypeError, AttributeError) as error:
+        raise VariantError(f"these are no predictions: {error}", reason="bad-predictions") from None

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 
 from parquet_variant.path import WILDCARD, VariantPath
 from parquet_variant.schema.shredding_schema import ShreddingSchema
+from parquet_variant.shredding.estimate import predict
 from parquet_variant.shredding.policies.column_types import ColumnType, best_column
 from parquet_variant.shredding.policies.decision import Decision, InferenceResult
 from parquet_variant.shredding.policies.held import bytes_saved
@@ -72,7 +73,7 @@ class AutoPolicy:
             walk.node(profile.root, VariantPath())
         walk.keep_the_best()
         schema = schema_of_leaves(walk.leaves)
-        return InferenceResult(schema, tuple(walk.decisions), self, profile.rows)
+        return InferenceResult(schema, tuple(walk.decisions), self, profile.rows, predict(profile, schema))
 
 
 @dataclass(slots=True)
@@ -117,10 +118,21 @@ class _Walk:
             return self.untyped(found, path, reason or "only empty objects")
         self.note(found, path, "object", column.share, 0, words)
         at = len(self.decisions)
-        shredded = [self.node(child, path / str(child.segment)) for child in fields]
+        first = first_by_case(fields)
+        shredded = [self.field(child, path / str(child.segment), first) for child in fields]
         if any(shredded):
             return True
         return self.untyped(found, path, self.below(at, "no field has a column"))
+
+    def field(self, child: PathProfile, path: VariantPath, first: dict[str, PathProfile]) -> bool:
+        name = str(child.segment)
+        other = str(first[name.casefold()].segment)
+        if other != name:
+            # DuckDB 2.0 reads the second of two such columns under another name.
+            return self.leave(
+                child, path, f"differs from {other!r} only in case, which not every reader can tell apart"
+            )
+        return self.node(child, path)
 
     def common(self, child: PathProfile) -> bool:
         """Whether a key of a map is a field in all but name."""
@@ -173,6 +185,16 @@ class _Walk:
             else Decision(decision.path, None, decision.count, decision.row_share, 0.0, 0, reason)
             for decision in self.decisions
         ]
+
+
+def first_by_case(fields: list[PathProfile]) -> dict[str, PathProfile]:
+    """Of the fields whose names differ only in case, the most frequent one, by its case-folded name."""
+    first: dict[str, PathProfile] = {}
+    for child in fields:
+        name = str(child.segment).casefold()
+        if name not in first or child.count > first[name].count:
+            first[name] = child
+    return first
 
 
 def mix(column: ColumnType) -> str:

@@ -14,6 +14,7 @@ from parquet_variant.shredding.profile import Profile
 
 if TYPE_CHECKING:
     from parquet_variant.array.variant_array import VariantArray
+    from parquet_variant.shredding.estimate import Prediction
 
 __all__ = ["Decision", "InferenceResult", "Policy", "RowsPolicy"]
 
@@ -69,12 +70,15 @@ class InferenceResult:
         The policy that chose.
     rows
         Rows of the profile.
+    predictions
+        How many values each leaf of the schema is expected to hold; `shredding.estimate` sets them beside a file.
     """
 
     schema: ShreddingSchema
     decisions: tuple[Decision, ...]
     policy: Policy
     rows: int
+    predictions: tuple[Prediction, ...] = ()
 
     def decision(self, path: str | VariantPath) -> Decision | None:
         """The decision for a path; that of the nearest path above it where it was not looked at on its own."""

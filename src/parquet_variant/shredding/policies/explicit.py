@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from parquet_variant.schema.shredding_schema import ShreddingSchema
+from parquet_variant.shredding.estimate import predict
 from parquet_variant.shredding.policies.decision import InferenceResult
 from parquet_variant.shredding.policies.given import decisions_for
 from parquet_variant.shredding.profile import Profile
@@ -67,4 +68,4 @@ class ExplicitPolicy:
     def choose(self, profile: Profile) -> InferenceResult:
         """The given schema, and what it does to data of this profile."""
         schema = self.resolved()
-        return InferenceResult(schema, decisions_for(profile, schema), self, profile.rows)
+        return InferenceResult(schema, decisions_for(profile, schema), self, profile.rows, predict(profile, schema))

@@ -17,6 +17,7 @@ import pyarrow as pa
 from parquet_variant.errors import VariantError
 from parquet_variant.path import VariantPath
 from parquet_variant.schema.shredding_schema import ShreddingSchema
+from parquet_variant.shredding.estimate import predict
 from parquet_variant.shredding.policies.column_types import best_column
 from parquet_variant.shredding.policies.decision import InferenceResult
 from parquet_variant.shredding.policies.given import decisions_for
@@ -112,7 +113,7 @@ class HintsPolicy:
         decisions = decisions_for(
             profile, schema, chosen="on the way", left="nothing below it is shredded", why=reasons.get
         )
-        return InferenceResult(schema, decisions, self, profile.rows)
+        return InferenceResult(schema, decisions, self, profile.rows, predict(profile, schema))
 
     def _candidates(
         self, found: PathProfile, path: VariantPath, reasons: dict[VariantPath, str]

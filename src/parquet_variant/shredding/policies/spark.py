@@ -20,6 +20,7 @@ import numpy as np
 from parquet_variant.path import WILDCARD, VariantPath
 from parquet_variant.schema.primitive_types import MAX_PRECISION, ddl_name, decimal
 from parquet_variant.schema.shredding_schema import ShreddingSchema
+from parquet_variant.shredding.estimate import predict
 from parquet_variant.shredding.policies.column_types import ColumnType, best_column
 from parquet_variant.shredding.policies.decision import Decision, InferenceResult
 from parquet_variant.shredding.policies.held import bytes_saved, typed_share
@@ -98,7 +99,7 @@ class SparkPolicy:
         schema = ShreddingSchema.variant()
         if profile.root is not None:
             schema = walk.node(profile.root, VariantPath())
-        return InferenceResult(schema, tuple(walk.decisions), self, profile.rows)
+        return InferenceResult(schema, tuple(walk.decisions), self, profile.rows, predict(profile, schema))
 
 
 def _first_bytes(array: VariantArray, size: int) -> VariantArray:

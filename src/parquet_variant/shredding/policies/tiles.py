@@ -19,6 +19,7 @@ import numpy.typing as npt
 
 from parquet_variant.path import VariantPath
 from parquet_variant.schema.shredding_schema import ShreddingSchema
+from parquet_variant.shredding.estimate import predict
 from parquet_variant.shredding.policies.column_types import best_column
 from parquet_variant.shredding.policies.decision import InferenceResult
 from parquet_variant.shredding.policies.given import decisions_for
@@ -178,7 +179,7 @@ class TilesPolicy:
 
         schema = schema_of_leaves(union)
         decisions = decisions_for(profile, schema, chosen="on the way", left="frequent in no tile", why=why)
-        return TilesResult(schema, decisions, self, profile.rows, tuple(tiles))
+        return TilesResult(schema, decisions, self, profile.rows, predict(profile, schema), tuple(tiles))
 
 
 def _itemsets(tapes: list[Tape], paths: list[VariantPath], profile: Profile, min_share: float) -> tuple[Itemset, ...]:

@@ -17,6 +17,7 @@ from typing import Any
 from parquet_variant.errors import PathError
 from parquet_variant.path import WILDCARD, VariantPath
 from parquet_variant.schema.shredding_schema import ShreddingSchema
+from parquet_variant.shredding.estimate import predict
 from parquet_variant.shredding.policies.auto import AutoPolicy
 from parquet_variant.shredding.policies.column_types import best_column
 from parquet_variant.shredding.policies.decision import InferenceResult, Policy
@@ -122,7 +123,7 @@ class WorkloadPolicy:
         decisions = decisions_for(
             profile, schema, chosen="on the way", left="neither queried nor chosen for the room left", why=reasons.get
         )
-        return InferenceResult(schema, decisions, self, profile.rows)
+        return InferenceResult(schema, decisions, self, profile.rows, predict(profile, schema))
 
     def _add(
         self,
