@@ -1,1 +1,1 @@
-"""TODO"""
+"""The Arrow column of Variants: `VariantArray`, and what kernels need of its storage."""

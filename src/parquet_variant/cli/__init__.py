@@ -1,1 +1,1 @@
-"""TODO"""
+"""The command `variant`: one module a command."""

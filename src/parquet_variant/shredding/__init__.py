@@ -1,1 +1,1 @@
-"""TODO"""
+"""What to shred: profiles of paths, policies that choose columns, drift, and statistics by path."""
