@@ -185,3 +185,42 @@ def test_a_killed_query_goes_on_exactly_once(source, tmp_path):
     run()
     assert sorted(row["a"] for row in pv.delta.read(table).to_pylist()) == [0, 1, 2, 3]
     assert _data_files(table) == _live_files(table)
+
+
+def test_a_table_streams_what_is_there_and_then_what_is_appended(source, tmp_path):
+    table, copy, checkpoint = str(tmp_path / "t"), str(tmp_path / "copy"), str(tmp_path / "checkpoint")
+
+    def append(*numbers):
+        frame = source.createDataFrame([(f'{{"a": {number}}}', number) for number in numbers], "v string, id int")
+        pv.spark.write(frame, table, column="v", schema="a int", format="delta", mode="append")
+
+    def run(**options):
+        stream = source.readStream.format("variant").options(**options).load(table)
+        writer = stream.writeStream.format("variant").option("format", "delta").option("schema", "a int")
+        query = writer.option("checkpointLocation", checkpoint).trigger(availableNow=True).start(copy)
+        query.awaitTermination()
+
+    def values():
+        rows = pv.delta.read_table(copy)
+        return sorted(zip(rows["id"].to_pylist(), [row["a"] for row in pv.delta.read(copy).to_pylist()], strict=True))
+
+    append(1, 2)
+    append(3)
+    run()
+    assert values() == [(1, 1), (2, 2), (3, 3)]
+    append(4)
+    append(5)
+    pv.delta.optimize(table)
+    run()
+    assert values() == [(n, n) for n in (1, 2, 3, 4, 5)]
+    pv.spark.write(source.sql("SELECT '1' AS v, 1 AS id"), table, column="v", format="delta", mode="overwrite")
+    with pytest.raises(Exception, match="removes rows"):
+        run()
+
+
+def test_only_tables_are_read_as_streams(source, tmp_path, usgs_sample):
+    pv.spark.ingest(source, usgs_sample, tmp_path / "files", schema="id string")
+    with pytest.raises(Exception, match="is no Delta table"):
+        stream = source.readStream.format("variant").load(str(tmp_path / "files"))
+        query = stream.writeStream.format("noop").option("checkpointLocation", str(tmp_path / "c"))
+        query.trigger(availableNow=True).start().awaitTermination()

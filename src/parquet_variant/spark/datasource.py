@@ -8,11 +8,13 @@ from __future__ import annotations
 from pyspark.sql.datasource import (
     DataSource,
     DataSourceReader,
+    DataSourceStreamReader,
     DataSourceStreamWriter,
     DataSourceWriter,
 )
 from pyspark.sql.types import StructType
 
+from parquet_variant.errors import VariantError
 from parquet_variant.spark.batch_writer import BatchWriter, StreamWriter
 from parquet_variant.spark.options import ReadOptions, WriteOptions
 
@@ -38,7 +40,7 @@ class VariantDataSource(DataSource):
 
     Delta tables: with the option ``format`` as ``"delta"``, or where a table is already, all of this reads and writes
     the table; one that is not there is made, with the option ``partitionBy`` partitioned. Reads take ``versionAsOf`` or
-    ``timestampAsOf``, streams ``txnAppId``.
+    ``timestampAsOf``; streams are written with ``txnAppId`` and read, with ``startingVersion``, version by version.
     """
 
     @classmethod
@@ -67,6 +69,18 @@ class VariantDataSource(DataSource):
         from parquet_variant.spark.batch_reader import BatchReader
 
         return BatchReader(options, schema)
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
+        """Begin to read a stream."""
+        options = ReadOptions.of(self.options)
+        if not options.delta:
+            raise VariantError(
+                f"{options.sources[0]} is no Delta table: only tables, whose log orders the files, are read as streams",
+                reason="not-a-table",
+            )
+        from parquet_variant.spark.delta_stream import DeltaStreamReader
+
+        return DeltaStreamReader(options, schema)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         """Begin a write."""

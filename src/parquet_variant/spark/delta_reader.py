@@ -7,8 +7,9 @@ Owns the partitions and rows of a table's read. Leaves pruning and deletion vect
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import pyarrow as pa
 from pyspark.sql.datasource import InputPartition
@@ -44,8 +45,14 @@ class DeltaReader(BatchReader):
 
     def partitions(self) -> list[InputPartition]:
         """Files that may match."""
-        current = _snapshot(self.options)
+        return self.partitions_of(_snapshot(self.options))
+
+    def partitions_of(
+        self, current: Snapshot, files: Sequence[Mapping[str, Any]] | None = None
+    ) -> list[InputPartition]:
+        """Files of a version: those that may match, or the given ones."""
         types = self._types()
+        columns: dict[str, Any]
         if self.options.paths is not None:
             columns, column = self._selection()
         else:
@@ -55,7 +62,10 @@ class DeltaReader(BatchReader):
             if not columns:
                 columns, column = {"v": ("$", None)}, next(iter(types))
         query = scan(current, columns, self._fitting() or None, column=column, zone=self.options.zone)
-        return [DeltaPartition(query, task) for task in query.tasks(self.options.partition_bytes)]
+        size = self.options.partition_bytes
+        if files is None:
+            return [DeltaPartition(query, task) for task in query.tasks(size)]
+        return [DeltaPartition(query, DeltaScanTask((file,), file["size"])) for file in files]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The rows of a partition; runs in a task."""

@@ -134,6 +134,8 @@ class ReadOptions:
     zone
         The time zone of casts between instants and local times. A data source is not told the session's, so
         `pv.spark.read` gives it as an option.
+    starting_version
+        The first version that a stream reads; by default all that is there is its first batch.
     """
 
     sources: tuple[str, ...]
@@ -144,6 +146,7 @@ class ReadOptions:
     version: int | None = None
     timestamp: str | None = None
     zone: str = "UTC"
+    starting_version: int | None = None
 
     @classmethod
     def of(cls, options: Mapping[str, str]) -> ReadOptions:
@@ -168,10 +171,10 @@ class ReadOptions:
         size = _value("partitionBytes", given.get("partitionbytes", str(64 << 20)), int)
         if size < 1:
             raise _bad("partitionBytes", str(size), "give a positive number of bytes")
-        version = _value("versionAsOf", given["versionasof"], int) if "versionasof" in given else None
+        version, first = (_value(name, given[name], int) if name in given else None for name in _VERSIONS)
         delta = len(sources) == 1 and _is_delta(given, sources[0])
         zone = given.get("timezone", "UTC")
-        return cls(sources, given.get("column"), paths, size, delta, version, given.get("timestampasof"), zone)
+        return cls(sources, given.get("column"), paths, size, delta, version, given.get("timestampasof"), zone, first)
 
 
 def _is_delta(given: Mapping[str, str], path: str) -> bool:
@@ -217,7 +220,9 @@ _FOR_WRITER = (
 )
 _OF_FILES = ("compression", "compressionLevel", "rowGroupBytes", "sortBy", "bloomFilters")
 _WRITE_OPTIONS = ("column", "schema", "layout", *_OF_FILES, "format", "partitionBy", "txnAppId")
-_READ_OPTIONS = ("column", "columns", "paths", "partitionBytes", "timeZone", "format", "versionAsOf", "timestampAsOf")
+_OF_TABLES = ("format", "versionAsOf", "timestampAsOf", "startingVersion")
+_READ_OPTIONS = ("column", "columns", "paths", "partitionBytes", "timeZone", *_OF_TABLES)
+_VERSIONS = ("versionasof", "startingversion")
 _EXPECTED = {"columns": """an object of column to path and type, as {"mag": ["$.properties.mag", "double"]}"""}
 
 
