@@ -255,3 +255,15 @@ def test_field_ids_stay(tmp_path):
     pv.parquet.rewrite(tmp_path / "a.parquet", tmp_path / "b.parquet", schema="a int")
     fields = pq.read_schema(tmp_path / "b.parquet")
     assert [field.metadata for field in fields] == ids
+
+
+def test_null_rows_are_counted(tmp_path):
+    storage = array(None, 1, None).storage
+    struct = pa.StructArray.from_arrays([storage], ["list"], mask=pa.array([False, True, False]))
+    with pv.parquet.VariantWriter(tmp_path / "a.parquet", variants=["s.list"]) as writer:
+        for _ in range(2):
+            writer.write_batch({"v": pv.VariantArray(storage), "s": struct})
+    assert writer.info is not None
+    for place, nulls in {("v",): 4, ("s", "list"): 6}.items():
+        known = writer.info.statistics[*place, "metadata"]
+        assert (known.values, known.nulls) == (6, nulls)

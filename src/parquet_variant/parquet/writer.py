@@ -24,7 +24,7 @@ from parquet_variant.parquet.files import filesystem_of
 from parquet_variant.parquet.footer import parse_schema, patch_tail
 from parquet_variant.parquet.incoming import incoming_columns
 from parquet_variant.parquet.statistics import NO_NAN_KEY, LeafStatistics, leaf_statistics, merged
-from parquet_variant.parquet.written import has_nan, is_recovered, leaf_paths, schema_for_others
+from parquet_variant.parquet.written import has_nan, is_recovered, leaf_paths, null_rows, schema_for_others
 
 __all__ = ["DEFAULT_ROW_GROUP_BYTES", "Columns", "FileInfo", "VariantWriter"]
 
@@ -167,6 +167,7 @@ class VariantWriter:
         self._annotated: tuple[tuple[str, ...], ...] = ()
         self._collected: list[pq.FileMetaData] = []
         self._nan = False
+        self._nulls: dict[tuple[str, ...], int] = {}
         self._done = False
         if not overwrite and self.filesystem.get_file_info(self.path).type != fs.FileType.NotFound:
             raise VariantFileError(
@@ -195,6 +196,10 @@ class VariantWriter:
         elif not table.schema.equals(self._schema):
             table = _same_type(table, self._schema, self.path)
         self._nan = self._nan or any(has_nan(chunk) for column in table.columns for chunk in column.chunks)
+        for place in self._annotated:
+            nulls = null_rows(table, place)
+            if nulls is not None:
+                self._nulls[place] = self._nulls.get(place, 0) + nulls
         self._pending.append(table)
         self._pending_bytes += table.nbytes
         if self._pending_bytes >= self._row_group_bytes:
@@ -313,16 +318,20 @@ class VariantWriter:
         raw = buffer.getvalue().to_pybytes()
         root = parse_schema(raw[4:-8], self.path)
         groups = [metadata.row_group(index) for index in range(metadata.num_row_groups)]
+        statistics = {
+            leaf.path: merged(leaf_statistics(group.column(leaf.leaf), leaf) for group in groups)
+            for leaf in root.leaves()
+        }
+        # The file has no statistics of its dictionaries; which rows are null is known all the same.
+        for place, nulls in self._nulls.items():
+            statistics[*place, "metadata"] = LeafStatistics(metadata.num_rows, nulls)
         return FileInfo(
             path=self.path,
             rows=metadata.num_rows,
             bytes=size,
             row_groups=len(groups),
             variants=self._annotated or tuple(column.path for column in find_variants(root)),
-            statistics={
-                leaf.path: merged(leaf_statistics(group.column(leaf.leaf), leaf) for group in groups)
-                for leaf in root.leaves()
-            },
+            statistics=statistics,
         )
 
     def abort(self) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pyarrow.compute as pc
 
-__all__ = ["has_nan", "is_recovered", "leaf_paths", "schema_for_others"]
+__all__ = ["has_nan", "is_recovered", "leaf_paths", "null_rows", "schema_for_others"]
 
 
 def leaf_paths(field: pa.Field, path: tuple[str, ...]) -> list[tuple[str, ...]]:
@@ -64,6 +64,16 @@ def _plain_field(given: pa.Field) -> pa.Field:
     elif pa.types.is_map(kind):
         kind = pa.map_(_plain_field(kind.key_field), _plain_field(kind.item_field))
     return pa.field(given.name, kind, given.nullable)
+
+
+def null_rows(table: pa.Table, place: tuple[str, ...]) -> int | None:
+    """Rows in which the struct at a place, or one that encloses it, is null; None for what lies in a list or map."""
+    column = table.column(place[0])
+    for name in place[1:]:
+        if not pa.types.is_struct(column.type):
+            return None
+        column = pc.struct_field(column, [name])
+    return int(column.null_count)
 
 
 def has_nan(array: pa.Array) -> bool:
