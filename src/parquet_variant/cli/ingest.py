@@ -12,6 +12,8 @@ import typer
 
 from parquet_variant.cli.options import (
     AsJson,
+    Engine,
+    EngineOption,
     FormatOption,
     InputFormat,
     OnError,
@@ -26,13 +28,6 @@ if TYPE_CHECKING:
     from parquet_variant.parquet.ingest_result import IngestResult
 
 __all__ = ["command"]
-
-
-class Engine(StrEnum):
-    """Where the work runs."""
-
-    LOCAL = "local"
-    SPARK = "spark"
 
 
 class Format(StrEnum):
@@ -62,7 +57,7 @@ def command(
     queries: Queries = None,
     sample: Sample = 1.0,
     on_error: OnErrorOption = OnError.FAIL,
-    engine: Annotated[Engine, typer.Option(help="Threads of this process, or a local Spark session.")] = Engine.LOCAL,
+    engine: EngineOption = Engine.LOCAL,
     into: Annotated[
         Format, typer.Option("--format", help="A directory of Parquet files, or a Delta table.")
     ] = Format.PARQUET,

@@ -13,6 +13,8 @@ import typer
 __all__ = [
     "AsJson",
     "Column",
+    "Engine",
+    "EngineOption",
     "FormatOption",
     "InputFormat",
     "OnError",
@@ -23,6 +25,13 @@ __all__ = [
     "Sample",
     "Settings",
 ]
+
+
+class Engine(StrEnum):
+    """Where the work runs."""
+
+    LOCAL = "local"
+    SPARK = "spark"
 
 
 class OnError(StrEnum):
@@ -64,4 +73,5 @@ Settings: TypeAlias = Annotated[
 ]
 Sample: TypeAlias = Annotated[float, typer.Option(help="Share of the JSON text to choose from.", min=0.0, max=1.0)]
 OnErrorOption: TypeAlias = Annotated[OnError, typer.Option(help="A bad line is an error, or put aside and counted.")]
+EngineOption: TypeAlias = Annotated[Engine, typer.Option(help="In this process, or in a local Spark session.")]
 FormatOption: TypeAlias = Annotated[InputFormat, typer.Option(help="A value a line, or one array a file.")]

@@ -1,31 +1,34 @@
-"""``variant query``: typed columns out of a Variant column, by path.
+"""``variant query``: typed columns out of a Variant column by path, or SQL over them.
 
-Owns the options and how the answer is shown. Leaves the query to `parquet.scan` and `delta.scan`.
+Owns the options and how the answer is shown. Leaves the query to `parquet.scan` and `delta.scan`, and SQL to `sql`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from parquet_variant.cli.options import AsJson, At, Column, Path, Version
+from parquet_variant.cli.options import AsJson, At, Column, Engine, EngineOption, Path, Version
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from parquet_variant.delta import DeltaScan
-    from parquet_variant.parquet import Scan
+    from parquet_variant.cli.sql import SqlQuery
 
 __all__ = ["command"]
 
 
 def command(
     path: Path,
+    sql: Annotated[
+        str | None, typer.Argument(metavar="[SQL]", help='Such as "SELECT v:id::int FROM t WHERE v:mag::double > 5".')
+    ] = None,
     select: Annotated[
-        list[str], typer.Option("--select", "-s", help="'name=$.path:type', or an ordinary column; repeat for more.")
-    ],
+        list[str] | None,
+        typer.Option("--select", "-s", help="'name=$.path:type', or an ordinary column; repeat for more."),
+    ] = None,
     where: Annotated[str | None, typer.Option("--where", "-w", help="Such as \"mag > 5 and place like 'x%'\".")] = None,
     column: Column = None,
     version: Version = None,
@@ -37,34 +40,95 @@ def command(
     strict: Annotated[
         bool, typer.Option("--strict", help="A value that cannot be cast is an error, not null.")
     ] = False,
+    engine: EngineOption = Engine.LOCAL,
     as_json: AsJson = False,
 ) -> int:
-    """Query a Variant column by path; only the columns and row groups that the answer needs are read."""
-    from parquet_variant.cli.output import print_json, print_json_rows
+    """Query by path, with --select and --where or in SQL over the table t.
+
+    Only the columns, row groups and files that the answer needs are read.
+    """
+    from parquet_variant.cli.output import print_json
     from parquet_variant.cli.select_option import read_selects
     from parquet_variant.cli.tables import plan_query
 
-    query = plan_query(path, read_selects(select), where, column, version=version, at=at, strict=strict)
+    if sql is None and not select:
+        raise typer.BadParameter("nothing is asked for: give --select 'name=$.path:type', or SQL")
+    if sql is not None and where is not None:
+        raise typer.BadParameter("--where does not go with SQL: write it into the SQL")
+    if sql is None and engine is Engine.SPARK:
+        raise typer.BadParameter("--engine spark is for SQL")
+    columns: Any = read_selects(select or [])
+    asked = None
+    if sql is not None:
+        asked = _read_sql(path, sql, columns, version, at)
+        columns, where = asked.columns, " AND ".join(f"({part})" for part in asked.filters) or None
+    query = plan_query(path, columns, where, column, version=version, at=at, strict=strict)
     if explain:
         report = query.explain()
         if as_json:
-            print_json(report.to_dict())
+            print_json(report.to_dict() | ({"filters": list(asked.filters)} if asked else {}))
         else:
             print(report)
-    elif as_json:
-        for part in _parts(query, limit):
-            print_json_rows(part)
+            if asked is not None:
+                print(f"filters     {' and '.join(asked.filters) or 'none'}, of the columns {asked.columns}")
+        return 0
+    if asked is None:
+        schema, parts = query.schema, query.batches()
     else:
-        _print_table(query, limit)
+        answer = _in_spark(path, asked) if engine is Engine.SPARK else _in_duckdb(query, asked)
+        schema, parts = answer.schema, [answer]
+    _print(schema, _limited(parts, limit), as_json)
     return 0
 
 
-def _parts(query: Scan | DeltaScan, limit: int | None) -> Iterator[pa.Table]:
-    """The answer as it is read, cut off at the limit."""
+def _read_sql(path: str, sql: str, selects: dict[str, str], version: int | None, at: str | None) -> SqlQuery:
+    from dataclasses import replace
+
+    from parquet_variant.cli.sql import read_sql
+    from parquet_variant.cli.tables import column_names
+
+    asked = read_sql(sql, *column_names(path, version=version, at=at), selects)
+    # A query that names no column, such as SELECT count(*), still has to know of the rows.
+    return asked if asked.columns else replace(asked, columns={"_0": "$._:boolean"})
+
+
+def _in_duckdb(query: Any, asked: SqlQuery) -> pa.Table:
+    import pyarrow as pa
+
+    from parquet_variant.cli.output import is_variant, json_texts
+    from parquet_variant.cli.sql import run_in_duckdb
+
+    table = query.to_table()
+    for index, field in enumerate(query.schema):
+        if is_variant(field):  # the engine knows none: it gets the JSON
+            column = table.column(index).combine_chunks()
+            texts = pa.array(json_texts(column, field), pa.string()) if len(column) else pa.array([], pa.string())
+            table = table.set_column(index, field.name, texts)
+    return run_in_duckdb(asked, table)
+
+
+def _in_spark(path: str, asked: SqlQuery) -> pa.Table:
+    from parquet_variant.cli.progress import Progress
+    from parquet_variant.cli.sql import TABLE
+    from parquet_variant.spark.read import read
+    from parquet_variant.spark.session import local_session
+
+    with Progress() as progress:
+        progress("Spark", 0, 1)
+        session = local_session()
+        try:
+            read(session, path, asked.columns).createOrReplaceTempView(TABLE)
+            return session.sql(asked.text).toArrow()
+        finally:
+            session.stop()
+
+
+def _limited(parts: Iterable[pa.Table], limit: int | None) -> Iterator[pa.Table]:
+    """The answer as it comes, cut off at the limit."""
     left = limit
     if left == 0:
         return
-    for part in query.batches():
+    for part in parts:
         yield part if left is None else part.slice(0, left)
         if left is not None:
             left -= part.num_rows
@@ -72,21 +136,24 @@ def _parts(query: Scan | DeltaScan, limit: int | None) -> Iterator[pa.Table]:
                 return
 
 
-def _print_table(query: Scan | DeltaScan, limit: int | None) -> None:
+def _print(schema: pa.Schema, parts: Iterable[pa.Table], as_json: bool) -> None:
     import pyarrow as pa
 
-    from parquet_variant.cli.output import json_texts, print_grid
+    from parquet_variant.cli.output import json_texts, print_grid, print_json_rows
+
+    if as_json:
+        for part in parts:
+            print_json_rows(part)
+        return
 
     def rows() -> Iterator[tuple[Any, ...]]:
-        for part in _parts(query, limit):
+        for part in parts:
             for batch in part.to_batches(max_chunksize=4096):
                 columns = [
                     json_texts(values, field) if pa.types.is_nested(field.type) else values.to_pylist()
-                    for values, field in zip(batch.columns, query.schema, strict=True)
+                    for values, field in zip(batch.columns, schema, strict=True)
                 ]
                 yield from zip(*columns, strict=True)
 
-    numbers = [
-        field.name for field in query.schema if pa.types.is_integer(field.type) or pa.types.is_decimal(field.type)
-    ]
-    print_grid(query.schema.names, rows(), right=numbers)
+    numbers = [field.name for field in schema if pa.types.is_integer(field.type) or pa.types.is_decimal(field.type)]
+    print_grid(schema.names, rows(), right=numbers)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["data_files", "is_delta", "plan_query"]
+__all__ = ["column_names", "data_files", "is_delta", "plan_query"]
 
 
 def is_delta(path: str) -> bool:
@@ -46,6 +46,25 @@ def data_files(path: str) -> list[str]:
     if not names:
         raise VariantFileError(f"the Delta table {path} has no rows", reason="no-files", file=path)
     return [name if "://" in name or name.startswith("/") else f"{path.rstrip('/')}/{name}" for name in names]
+
+
+def column_names(path: str, *, version: int | None, at: str | None) -> tuple[list[str], list[str]]:
+    """The names of the Variant columns at the top of a table, and of its other columns."""
+    from parquet_variant.cli.output import is_variant
+
+    if is_delta(path):
+        from parquet_variant.delta import snapshot
+
+        names = [field.name for field in snapshot(path, version=version, timestamp=at).schema.fields]
+        fields = plan_query(path, names, None, None, version=version, at=at).schema
+        return [f.name for f in fields if is_variant(f)], [f.name for f in fields if not is_variant(f)]
+    from parquet_variant.parquet.columns import find_variants
+    from parquet_variant.parquet.files import locate, open_file
+
+    with open_file(locate(path)[0]) as file:
+        variants = [found.name for found in find_variants(file.schema) if not found.repeated]
+        tops = {name.split(".")[0] for name in variants}
+        return variants, [node.name for node in file.schema.children if node.name not in tops]
 
 
 def plan_query(
