@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import os
-from pathlib import Path
-
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -17,19 +13,6 @@ from parquet_variant.errors import CastError, MalformedVariantError, SchemaError
 from parquet_variant.testing import mutated_variants, shredding_schemas, variants
 from parquet_variant.vortex import ENCODINGS, ColumnarVariant, answers, encode, get_variant_element, get_variant_scalar
 
-CORPUS = (
-    Path(os.environ.get("PARQUET_TEST_DATA") or Path(__file__).parents[2] / ".." / "shared" / "parquet-testing")
-    / "shredded_variant"
-)
-CASES = (
-    [
-        case
-        for case in json.loads((CORPUS / "cases.json").read_text())
-        if "parquet_file" in case and "error_message" not in case
-    ]
-    if (CORPUS / "cases.json").is_file()
-    else []
-)
 TARGETS = [
     "boolean", "tinyint", "bigint", "decimal(38,2)", "float", "double", "string", "binary", "date", "timestamp",
     "timestamp_ntz", "array<bigint>", "array<string>", "struct<a: bigint, b: string>", "map<string,bigint>", "variant",
@@ -120,9 +103,8 @@ def test_scalars_are_equal_over_all_encodings(data):
     assert element.is_valid == (found[0].state == "value" or (target == "variant" and found[0].is_variant_null))
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: Path(case["parquet_file"]).stem)
-def test_corpus_through_every_encoding(case):
-    array = pv.parquet.read(CORPUS / case["parquet_file"])
+def test_corpus_through_every_encoding(corpus_file):
+    array = pv.parquet.read(corpus_file)
     values = list(array)
     schema = array.schema if array.schema is not None else pv.ShreddingSchema.variant()
     every = in_every_encoding(array, schema)
@@ -257,16 +239,10 @@ def test_columnar_refuses_or_keeps_malformed_bytes(variant):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["gharchive", "cve_v5", "windows_events", "usgs_earthquakes"])
-def test_data_sets_through_every_encoding(name, variant_test_data):
-    array = pv.parse_json(lines(variant_test_data, name))
+def test_data_sets_through_every_encoding(data_set):
+    lines, paths = data_set
+    array = pv.parse_json(lines)
     texts = pv.to_json(array)
-    paths = {
-        "gharchive": ["$.id", "$.actor.login", "$.payload.commits[*].sha", "$.payload.size"],
-        "cve_v5": ["$.cveMetadata.cveId", "$.containers.cna.affected[*].vendor", "$.dataVersion"],
-        "windows_events": ["$.EventID", "$.Hostname", "$['@timestamp']"],
-        "usgs_earthquakes": ["$.properties.mag", "$.geometry.coordinates[*]", "$.id"],
-    }[name]
     for encoding in ENCODINGS:
         encoded = encode(array, encoding)
         back = encoded.to_variant() if isinstance(encoded, ColumnarVariant) else encoded
@@ -275,12 +251,3 @@ def test_data_sets_through_every_encoding(name, variant_test_data):
             for target in ("string", "bigint", "double"):
                 found = get_variant_element(encoded, path, target)
                 assert found.equals(get_variant_element(array, path, target)), (encoding, path, target)
-
-
-def lines(directory, name):
-    plain = directory / "data" / f"{name}.ndjson"
-    if plain.is_file():
-        return plain.read_text().splitlines()
-    zstandard = pytest.importorskip("zstandard", reason="zstandard is not installed")
-    with (directory / "data" / f"{name}.ndjson.zst").open("rb") as file:
-        return zstandard.ZstdDecompressor().stream_reader(file).read().decode().splitlines()

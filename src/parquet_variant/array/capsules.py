@@ -23,7 +23,17 @@ from parquet_variant.schema.layout import detect_layout
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["ChunkedVariantArray", "array_capsules", "import_variant", "stream_capsule", "variant_table"]
+__all__ = [
+    "ChunkedVariantArray",
+    "array_capsules",
+    "import_variant",
+    "is_named",
+    "is_storage",
+    "named_variants",
+    "stream_capsule",
+    "variant_table",
+    "without_views",
+]
 
 _NAME_KEY = b"ARROW:extension:name"
 _EINVAL = 22
@@ -208,7 +218,7 @@ def import_variant(obj: Any, column: str | None = None) -> list[pa.StructArray]:
     chunks, kind = _chunks_of(obj)
     # Empty chunks go: pyarrow 26 cannot put an imported one with an offset together with others.
     chunks = [chunk for chunk in chunks if len(chunk)]
-    if column is None and _is_storage(kind):
+    if column is None and is_storage(kind):
         return [_storage_of(chunk) for chunk in chunks] or [_empty(kind)]
     index = _column_index(kind, column)
     return [_storage_of(_child(chunk, index)) for chunk in chunks] or [_empty(kind.field(index).type)]
@@ -247,16 +257,16 @@ def _storage_of(chunk: pa.Array) -> pa.StructArray:
     storage = chunk.storage if isinstance(chunk.type, pa.BaseExtensionType) else chunk
     if not pa.types.is_struct(storage.type):
         return storage  # the constructor says what is wrong
-    wanted = _without_views(storage.type, large=storage.nbytes > _INT32_MAX)
+    wanted = without_views(storage.type, large=storage.nbytes > _INT32_MAX)
     return storage if wanted == storage.type else storage.cast(wanted)
 
 
-def _without_views(kind: pa.DataType, *, large: bool) -> pa.DataType:
+def without_views(kind: pa.DataType, *, large: bool) -> pa.DataType:
     """The type with offsets in the place of views, which pyarrow 26 cannot take or filter."""
     if pa.types.is_struct(kind):
-        return pa.struct([field.with_type(_without_views(field.type, large=large)) for field in kind])
+        return pa.struct([field.with_type(without_views(field.type, large=large)) for field in kind])
     if pa.types.is_list(kind) or pa.types.is_large_list(kind):
-        element = kind.value_field.with_type(_without_views(kind.value_type, large=large))
+        element = kind.value_field.with_type(without_views(kind.value_type, large=large))
         return pa.large_list(element) if pa.types.is_large_list(kind) else pa.list_(element)
     if pa.types.is_binary_view(kind):
         return pa.large_binary() if large else pa.binary()
@@ -265,7 +275,8 @@ def _without_views(kind: pa.DataType, *, large: bool) -> pa.DataType:
     return kind
 
 
-def _is_storage(kind: pa.DataType) -> bool:
+def is_storage(kind: pa.DataType) -> bool:
+    """Whether a type has the fields of a Variant storage in any layout."""
     kind = _plain_type(kind)
     if not pa.types.is_struct(kind):
         return False
@@ -276,7 +287,15 @@ def _is_storage(kind: pa.DataType) -> bool:
     return True
 
 
-def _is_named(field: pa.Field) -> bool:
+def named_variants(fields: Iterable[pa.Field]) -> list[str]:
+    """The names of the fields that say that they are Variants, or, if none does, of those that look like one."""
+    every = list(fields)
+    found = [field.name for field in every if is_named(field)]
+    return found or [field.name for field in every if is_storage(field.type)]
+
+
+def is_named(field: pa.Field) -> bool:
+    """Whether a field says that it is a Variant."""
     name = (field.metadata or {}).get(_NAME_KEY, b"").decode()
     return EXTENSION_NAME in (name, getattr(field.type, "extension_name", None))
 
@@ -286,8 +305,8 @@ def _column_index(kind: pa.DataType, column: str | None) -> int:
     if column is not None:
         found = [number for number, field in enumerate(fields) if field.name == column]
     else:
-        found = [number for number, field in enumerate(fields) if _is_named(field)]
-        found = found or [number for number, field in enumerate(fields) if _is_storage(field.type)]
+        names = named_variants(fields)
+        found = [number for number, field in enumerate(fields) if field.name in names]
     if len(found) != 1:
         what = f"no single column {column!r}" if column is not None else "not one Variant column"
         raise SchemaError(

@@ -21,6 +21,13 @@ from parquet_variant.vortex.get_element import get_variant_element as get_varian
 from parquet_variant.vortex.get_element import get_variant_scalar as get_variant_scalar
 from parquet_variant.vortex.json_columns import compress_json as compress_json
 from parquet_variant.vortex.json_columns import decompress_json as decompress_json
+from parquet_variant.vortex.read import iter_tables as iter_tables
+from parquet_variant.vortex.read import read as read
+from parquet_variant.vortex.read import read_table as read_table
+from parquet_variant.vortex.scan import VortexScan as VortexScan
+from parquet_variant.vortex.scan import scan as scan
+from parquet_variant.vortex.write import VortexFileInfo as VortexFileInfo
+from parquet_variant.vortex.write import write as write
 
 __all__ = [
     "ENCODINGS",
@@ -29,6 +36,8 @@ __all__ = [
     "Encoding",
     "VariantDType",
     "VariantScalar",
+    "VortexFileInfo",
+    "VortexScan",
     "answers",
     "compress_json",
     "decompress_json",
@@ -37,5 +46,10 @@ __all__ = [
     "encoding_of",
     "get_variant_element",
     "get_variant_scalar",
+    "iter_tables",
+    "read",
+    "read_table",
+    "scan",
     "variant_table",
+    "write",
 ]

@@ -1,0 +1,184 @@
+"""`write`: Variant columns into a Vortex file, read back before it is there.
+
+Owns the public operation, the choice of each column's layout, and that a file that lost something never gets its name.
+Leaves the layouts to `storing`.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+import pyarrow as pa
+
+from parquet_variant.array.capsules import ChunkedVariantArray, is_named
+from parquet_variant.array.variant_array import VariantArray
+from parquet_variant.errors import VariantError, VariantFileError
+from parquet_variant.functions.arrow_input import as_arrow
+from parquet_variant.parquet.write import shredded_as
+from parquet_variant.schema.shredding_schema import ShreddingSchema
+from parquet_variant.vortex.library import vortex, vortex_errors
+from parquet_variant.vortex.storing import StoredLayout, first_difference, stored_column
+
+__all__ = ["VortexFileInfo", "write"]
+
+
+@dataclass(frozen=True, slots=True)
+class VortexFileInfo:
+    """What was written.
+
+    Parameters
+    ----------
+    path, rows, bytes
+        The file.
+    layouts
+        How each Variant column lies in it.
+    fallbacks
+        Why a column that should have typed columns has none.
+    """
+
+    path: str
+    rows: int
+    bytes: int
+    layouts: dict[str, StoredLayout]
+    fallbacks: dict[str, str] = field(default_factory=dict)
+
+
+def write(
+    path: Any,
+    data: Any,
+    *,
+    column: str = "v",
+    schema: ShreddingSchema | str | Mapping[str, ShreddingSchema | str] | None = None,
+    layout: Literal["auto", "variant", "typed"] = "auto",
+    compact: bool = True,
+    overwrite: bool = False,
+) -> VortexFileInfo:
+    """Write a Vortex file with Variant columns. All of it is read back and compared before the file gets its name.
+
+    Parameters
+    ----------
+    path
+        The file to make; its directory is created.
+    data
+        A `VariantArray`; a mapping of column names to `VariantArray`, `ChunkedVariantArray` or Arrow arrays; or a
+        pyarrow table whose Variant columns carry the extension name.
+    column
+        The column's name, if `data` is one array.
+    schema
+        What to shred, as in `parquet_variant.parquet.write`: a schema, its DDL, ``"infer"``, or several by column name.
+    layout
+        ``"variant"``: Vortex's Variant type, unshredded. ``"typed"``: typed columns beside the residual. ``"auto"``:
+        typed columns for what is shredded, the Variant type for the rest and for what the library does not hold.
+    compact
+        Whether Vortex may use its slower, smaller encodings.
+    overwrite
+        Replace a file that is there.
+
+    Raises
+    ------
+    VariantFileError
+        If the file exists already, the library fails, or the file does not hold every row (``lost-in-file``).
+    VariantError
+        If vortex-data is not installed.
+
+    Examples
+    --------
+    >>> import tempfile, parquet_variant as pv
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     info = write(f"{folder}/a.vortex", pv.parse_json(['{"a": 1}', "null", None]), schema="a bigint")
+    ...     pv.vortex.read(f"{folder}/a.vortex")
+    <VariantArray final, 3 rows: [{"a":1}, null, NULL]>
+    >>> info.rows, info.layouts
+    (3, {'v': 'typed'})
+    """
+    library = vortex()
+    if layout not in ("auto", "variant", "typed"):
+        raise VariantError(f"layout={layout!r} is unknown: use auto, variant or typed", reason="bad-option")
+    target = Path(os.fspath(path))
+    if target.exists() and not overwrite:
+        raise VariantFileError(f"{target} exists: pass overwrite=True to replace it", reason="file-exists")
+    columns = _columns(data, column)
+    wanted: dict[str, StoredLayout] = {}
+    for name, each in columns.items():
+        if isinstance(each, VariantArray):
+            own = schema.get(name) if isinstance(schema, Mapping) else schema
+            columns[name] = each = shredded_as(each, own, "unshredded" if layout == "variant" else "final")
+            wanted[name] = "typed" if each.is_shredded else "variant"
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=target.parent, prefix=f".{target.name}.") as folder:
+        staged = Path(folder) / "staged.vortex"
+        fallbacks: dict[str, str] = {}
+        try:
+            rows = _write(library, staged, columns, wanted, compact)
+        except VariantFileError as error:
+            typed = [name for name, stored in wanted.items() if stored == "typed"]
+            if layout != "auto" or not typed:
+                raise error.at(file=str(target)) from None
+            fallbacks = dict.fromkeys(typed, error.message)
+            wanted = dict.fromkeys(wanted, "variant")
+            rows = _write(library, staged, columns, wanted, compact)
+        size = staged.stat().st_size
+        staged.replace(target)
+    return VortexFileInfo(str(target), rows, size, wanted, fallbacks)
+
+
+def _columns(data: Any, column: str) -> dict[str, Any]:
+    if isinstance(data, (VariantArray, ChunkedVariantArray)):
+        data = {column: data}
+    if isinstance(data, (pa.Table, pa.RecordBatch)):
+        fields = list(data.schema)
+        data = {
+            each.name: VariantArray.from_arrow(array) if is_named(each) else array
+            for each, array in zip(fields, data.columns, strict=True)
+        }
+    if not isinstance(data, Mapping) or not data:
+        raise VariantFileError(
+            f"cannot write a {type(data).__name__}: give a VariantArray, columns by name, or a pyarrow table",
+            reason="no-columns",
+        )
+    columns = {name: each.combine() if isinstance(each, ChunkedVariantArray) else each for name, each in data.items()}
+    columns = {name: each if isinstance(each, VariantArray) else as_arrow(each) for name, each in columns.items()}
+    sizes = {name: len(each) for name, each in columns.items()}
+    if len(set(sizes.values())) > 1:
+        raise VariantFileError(f"columns must have one length, these differ: {sizes}", reason="lengths-differ")
+    return columns
+
+
+def _write(library: Any, path: Path, columns: dict[str, Any], layouts: dict[str, StoredLayout], compact: bool) -> int:
+    fields, arrays = [], []
+    for name, each in columns.items():
+        if name in layouts:
+            stored, array = stored_column(each, layouts[name])
+        else:
+            stored, array = pa.field("", each.type), each
+        fields.append(stored.with_name(name))
+        arrays.append(array)
+    table = pa.table(arrays, schema=pa.schema(fields))
+    with vortex_errors(path):
+        options = library.io.VortexWriteOptions
+        (options.compact() if compact else options.default()).write(table, str(path))
+    _verify(library, path, dict(zip(columns, arrays, strict=True)), layouts)
+    return int(table.num_rows)
+
+
+def _verify(library: Any, path: Path, arrays: dict[str, pa.Array], layouts: dict[str, StoredLayout]) -> None:
+    start = 0
+    with vortex_errors(path):
+        for batch in library.open(str(path)).to_arrow():
+            for name, given in arrays.items():
+                part = given.slice(start, batch.num_rows)
+                row = first_difference(part, batch.column(name), is_variant=name in layouts)
+                if row is not None:
+                    raise VariantFileError(
+                        f"Vortex did not keep column {name!r}: the file is not made", reason="lost-in-file",
+                        row=start + row,
+                    )  # fmt: skip
+            start += batch.num_rows
+    rows = len(next(iter(arrays.values())))
+    if start != rows:
+        raise VariantFileError(f"Vortex kept {start} of {rows} rows: the file is not made", reason="lost-in-file")

@@ -1,0 +1,44 @@
+"""What the tests of this layer share: the corpus, and the lines of the data sets."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+CORPUS = (
+    Path(os.environ.get("PARQUET_TEST_DATA") or Path(__file__).parents[2] / ".." / "shared" / "parquet-testing")
+    / "shredded_variant"
+)
+DATA_SETS = {
+    "gharchive": ["$.id", "$.actor.login", "$.payload.commits[*].sha", "$.payload.size"],
+    "cve_v5": ["$.cveMetadata.cveId", "$.containers.cna.affected[*].vendor", "$.dataVersion"],
+    "windows_events": ["$.EventID", "$.Hostname", "$['@timestamp']"],
+    "usgs_earthquakes": ["$.properties.mag", "$.geometry.coordinates[*]", "$.id"],
+}
+
+
+def pytest_generate_tests(metafunc):
+    if "corpus_file" in metafunc.fixturenames:
+        names = []
+        if (CORPUS / "cases.json").is_file():
+            cases = json.loads((CORPUS / "cases.json").read_text())
+            names = [case["parquet_file"] for case in cases if "parquet_file" in case and "error_message" not in case]
+        metafunc.parametrize("corpus_file", [CORPUS / name for name in names], ids=lambda path: path.stem)
+    if "data_set" in metafunc.fixturenames:
+        metafunc.parametrize("data_set", sorted(DATA_SETS), indirect=True)
+
+
+@pytest.fixture
+def data_set(request, variant_test_data):
+    """JSON lines of a data set, and paths to ask for."""
+    directory = variant_test_data / "data"
+    plain = directory / f"{request.param}.ndjson"
+    if plain.is_file():
+        return plain.read_text().splitlines(), DATA_SETS[request.param]
+    zstandard = pytest.importorskip("zstandard", reason="zstandard is not installed")
+    with (directory / f"{request.param}.ndjson.zst").open("rb") as file:
+        text = zstandard.ZstdDecompressor().stream_reader(file).read().decode()
+    return text.splitlines(), DATA_SETS[request.param]

@@ -1,0 +1,290 @@
+"""Vortex files lose nothing, and queries over them answer as those over Parquet files."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import uuid
+from decimal import Decimal
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import parquet_variant as pv
+from parquet_variant.errors import VariantError, VariantFileError
+from parquet_variant.testing import shredding_schemas, variants
+
+pytest.importorskip("vortex", reason="vortex-data is not installed")
+
+LAYOUTS = ["auto", "variant", "typed"]
+
+
+def rows_of(table):
+    return [repr(row) for row in table.to_pylist()]
+
+
+# ---- lossless
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_corpus_through_files(corpus_file, layout, tmp_path):
+    array = pv.parquet.read(corpus_file)
+    info = pv.vortex.write(tmp_path / "a.vortex", array, layout=layout)
+    assert info.fallbacks == {}
+    assert info.layouts == {"v": "typed" if layout != "variant" and array.is_shredded else "variant"}
+    found = pv.vortex.read(tmp_path / "a.vortex")
+    assert list(found) == list(array)
+    assert found.null_count == array.null_count
+
+
+@settings(max_examples=25)
+@given(st.data())
+def test_any_values_under_any_schema(tmp_path_factory, data):
+    values = data.draw(st.lists(st.none() | variants(max_leaves=8), min_size=1, max_size=6))
+    schema = data.draw(st.none() | shredding_schemas(values))
+    path = tmp_path_factory.mktemp("v") / "a.vortex"
+    pv.vortex.write(path, pv.VariantArray.from_variants(values), schema=schema, compact=data.draw(st.booleans()))
+    assert list(pv.vortex.read(path)) == values
+
+
+def test_every_type_has_a_typed_column(tmp_path):
+    values = [True, 2**40, Decimal("1.25"), 2.5, np.float32(1.5), "x", b"\0\xff", uuid.UUID(int=7)]
+    values += [np.datetime64(1, "ns"), np.datetime64(1, "us"), np.datetime64(1, "D")]
+    kinds = ["boolean", "bigint", "decimal(9,2)", "double", "float", "string", "binary", "uuid"]
+    kinds += ["timestamp_ntz_nanos", "timestamp_ntz", "date"]
+    for value, kind in zip(values, kinds, strict=True):
+        array = pv.VariantArray.from_pylist([value, None, "other", {"a": value}])
+        path = tmp_path / "a.vortex"
+        info = pv.vortex.write(path, array, schema=f"struct<a: {kind}>", overwrite=True)
+        assert info.layouts == {"v": "typed"}, info
+        found = pv.vortex.read(path)
+        assert found.schema.to_ddl() == pv.ShreddingSchema.from_ddl(f"struct<a: {kind}>").to_ddl()
+        assert found.equals(array), kind
+
+
+def test_tables_keep_other_columns_and_several_variants(tmp_path):
+    one, two = pv.parse_json(['{"a": 1}', None, "[1]"]), pv.parse_json(["1", "null", '{"b": 2}'])
+    columns = {
+        "id": pa.array([1, 2, None]), "one": one, "name": pa.array(["x", None, "y"]),
+        "two": pv.shred_variant(two, pv.ShreddingSchema.from_ddl("struct<b: bigint>")), "f": pa.array([float("nan"), None, 1.5]),
+    }  # fmt: skip
+    for data in (columns, pv.vortex.variant_table(columns)):
+        info = pv.vortex.write(tmp_path / "t.vortex", data, overwrite=True)
+        assert info.layouts == {"one": "variant", "two": "typed"}
+        table = pv.vortex.read_table(tmp_path / "t.vortex")
+        assert table.column_names == list(columns)
+        assert table["id"].to_pylist() == [1, 2, None]
+        assert table["name"].to_pylist() == ["x", None, "y"]
+        assert pv.VariantArray.from_arrow(table, "one").equals(one)
+        assert pv.vortex.read(tmp_path / "t.vortex", "two").equals(two)
+        assert sum(part.num_rows for part in pv.vortex.iter_tables(tmp_path / "t.vortex")) == 3
+        with pytest.raises(VariantFileError, match="one Variant column"):
+            pv.vortex.read(tmp_path / "t.vortex")
+
+
+def test_empty_and_all_null_columns(tmp_path):
+    for rows in ([], [None, None]):
+        for schema in (None, "a bigint"):
+            array = pv.parse_json(pa.array(rows, pa.string()))
+            pv.vortex.write(tmp_path / "e.vortex", array, schema=schema, overwrite=True)
+            assert list(pv.vortex.read(tmp_path / "e.vortex")) == rows
+
+
+# ---- what goes wrong
+
+
+def test_a_file_that_lost_something_is_not_made(tmp_path, monkeypatch):
+    import parquet_variant.vortex.write as module
+
+    written = module.stored_column
+
+    def losing(array, layout):
+        kept, storage = written(array, layout)
+        return (kept, storage) if layout == "variant" else (kept, storage.take(pa.array([0, 0])))
+
+    array = pv.parse_json(['{"a": 1}', '{"a": 2}'])
+    monkeypatch.setattr(module, "first_difference", lambda given, found, is_variant: 1)
+    with pytest.raises(VariantFileError) as refused:
+        pv.vortex.write(tmp_path / "a.vortex", array)
+    assert refused.value.reason == "lost-in-file"
+    assert refused.value.row == 1
+    assert list(tmp_path.iterdir()) == []
+    monkeypatch.undo()
+    monkeypatch.setattr(module, "stored_column", losing)
+    # What is compared is what was meant to be written: the storage that lost a row is not it.
+    pv.vortex.write(tmp_path / "a.vortex", array, schema="a bigint")
+    assert pv.vortex.read(tmp_path / "a.vortex").to_pylist() == [{"a": 1}, {"a": 2}]
+
+
+def test_falls_back_to_the_variant_type(tmp_path, monkeypatch):
+    import parquet_variant.vortex.write as module
+
+    compare = module.first_difference
+
+    def no_typed(given, found, is_variant):
+        has_typed = is_variant and given.type.get_field_index("typed_value") >= 0
+        return 0 if has_typed else compare(given, found, is_variant=is_variant)
+
+    monkeypatch.setattr(module, "first_difference", no_typed)
+    array = pv.parse_json(['{"a": 1}', None])
+    info = pv.vortex.write(tmp_path / "a.vortex", array, schema="a bigint")
+    assert info.layouts == {"v": "variant"}
+    assert "did not keep" in info.fallbacks["v"]
+    assert pv.vortex.read(tmp_path / "a.vortex").equals(array)
+    with pytest.raises(VariantFileError):
+        pv.vortex.write(tmp_path / "b.vortex", array, schema="a bigint", layout="typed")
+
+
+def test_what_is_refused(tmp_path):
+    array = pv.parse_json(["1"])
+    pv.vortex.write(tmp_path / "a.vortex", array)
+    with pytest.raises(VariantFileError, match="exists"):
+        pv.vortex.write(tmp_path / "a.vortex", array)
+    with pytest.raises(VariantFileError, match="no file"):
+        pv.vortex.read(tmp_path / "none.vortex")
+    (tmp_path / "bad.vortex").write_bytes(b"not a vortex file at all")
+    with pytest.raises(VariantFileError, match="Vortex says"):
+        pv.vortex.read(tmp_path / "bad.vortex")
+    with pytest.raises(VariantFileError, match="no column 'x'"):
+        pv.vortex.scan(tmp_path / "a.vortex", ["x"])
+    with pytest.raises(VariantFileError, match="length"):
+        pv.vortex.write(tmp_path / "c.vortex", {"v": array, "n": pa.array([1, 2])})
+    with pytest.raises(VariantError, match="unknown"):
+        pv.vortex.write(tmp_path / "c.vortex", array, layout="shredded")
+
+
+def test_without_the_library_the_error_names_the_extra():
+    script = (
+        "import sys; sys.modules['vortex'] = None\n"
+        "import parquet_variant as pv\n"
+        "pv.vortex.encode(pv.parse_json(['1']), 'columnar')\n"
+        "try:\n    pv.vortex.read('a.vortex')\n"
+        "except pv.VariantError as error:\n    assert 'parquet-variant[vortex]' in str(error)\n"
+        "else:\n    raise SystemExit('no error')\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+# ---- queries
+
+ROWS = [
+    '{"n": 1, "s": "a", "o": {"x": 1.5, "deep": {"y": [1, 2]}}, "l": [1, "two", {"z": 3}]}',
+    '{"n": "text", "s": 5, "o": [1], "l": {"z": 1}, "extra": {"k": true}}',
+    None, "null", "{}", "17",
+    '{"n": null, "s": null, "o": {"x": "wide", "more": 1}, "l": []}',
+    '{"n": 300, "s": "b", "o": {"x": 2, "deep": {"y": null}}, "l": [[1], null]}',
+    '{"n": 12345678901, "s": "ab", "o": {}, "extra": 1}',
+]  # fmt: skip
+SCHEMA = "n bigint, s string, o struct<x: double, deep: struct<y: array<bigint>>>, l array<variant>"
+QUERIES = [
+    ({"n": "$.n:bigint"}, None),
+    ({"n": "$.n:bigint"}, "n > 1"),
+    ({"n": "$.n:bigint", "s": "$.s:string"}, "n <= 300 and s <> 'a'"),
+    ({"n": "$.n:int"}, "n = 300 or n is null"),
+    ({"s": "$.s:string"}, "s >= 'ab'"),
+    ({"s": "$.s:string"}, "s like 'a%'"),
+    ({"x": "$.o.x:double"}, "x <= 2"),
+    ({"x": "$.o.x:double"}, "x > 1"),
+    ({"x": "$.o.x:string", "more": "$.o.more:bigint"}, None),
+    ({"y": "$.o.deep.y[*]:bigint", "first": "$.o.deep.y[0]:bigint"}, None),
+    ({"o": "$.o"}, None),
+    ({"all": "$", "deep": "$.o.deep"}, None),
+    ({"l": "$.l[*]:string", "z": "$.l[2].z:bigint"}, None),
+    ({"k": "$.extra.k:boolean", "none": "$.no.such.path:bigint"}, None),
+    ({"row": "$:struct<n: bigint, s: string>"}, None),
+    ({"n": "$.n:decimal(20,2)"}, "n > 1.5"),
+    ({"extra": "$.extra"}, "\"$.n:bigint\" = 12345678901"),
+    ({"n": "$.n:bigint"}, "not n = 1"),
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    """The same rows as Parquet, and as Vortex in both layouts; long enough for several zones."""
+    folder = tmp_path_factory.mktemp("files")
+    array = pv.parse_json([*ROWS, *(f'{{"n": {n}, "s": "row {n}"}}' for n in range(1000, 30_000))])
+    pv.parquet.write(folder / "a.parquet", array, schema=SCHEMA)
+    pv.vortex.write(folder / "variant.vortex", array)
+    info = pv.vortex.write(folder / "typed.vortex", array, schema=SCHEMA)
+    assert info.layouts == {"v": "typed"}
+    return folder
+
+
+@pytest.mark.parametrize("layout", ["variant", "typed"])
+@pytest.mark.parametrize(("columns", "where"), QUERIES, ids=str)
+def test_scans_answer_as_over_parquet(files, layout, columns, where):
+    wanted = pv.parquet.scan(files / "a.parquet", columns, where).to_table()
+    for pushdown in (True, False):
+        found = pv.vortex.scan(files / f"{layout}.vortex", columns, where, pushdown=pushdown).to_table()
+        assert found.schema.equals(wanted.schema, check_metadata=False)
+        assert found.num_rows == wanted.num_rows
+        for name in columns:
+            assert decoded(found[name]) == decoded(wanted[name])
+
+
+def decoded(column):
+    kind = column.type
+    if pa.types.is_struct(kind) and kind.get_field_index("metadata") >= 0:
+        return list(pv.VariantArray(column))
+    return column.to_pylist()
+
+
+def test_filters_on_typed_columns_are_left_to_vortex(files):
+    asked = {
+        "n > 5": True, "n > 5 and s like 'a%'": True, "n > 5 or s = 'x'": True, "n > 5 or s like 'a%'": False,
+        "n is null": False, "x < 5": True, "x > 5": False, "w = 1": False,
+    }  # fmt: skip
+    columns = {"n": "$.n:bigint", "s": "$.s:string", "x": "$.o.x:double", "w": "$.n:double"}
+    for where, pushed in asked.items():
+        assert pv.vortex.scan(files / "typed.vortex", columns, where).filters_in_file is pushed, where
+        assert pv.vortex.scan(files / "variant.vortex", columns, where).filters_in_file is False
+
+
+def test_only_the_columns_on_the_path_are_asked_for(files):
+    scan = pv.vortex.scan(files / "typed.vortex", {"n": "$.n:bigint", "x": "$.o.x:double", "k": "$.extra.k:boolean"})
+    parts = list(scan.parts.values())
+    assert [part.levels for part in parts] == [("n",), ("o", "x"), ()]
+    assert [part.only_value for part in parts] == [False, False, True]
+
+
+@settings(max_examples=25)
+@given(st.data())
+def test_extraction_through_files_equals_ours(tmp_path_factory, data):
+    values = data.draw(st.lists(st.none() | variants(max_leaves=8), min_size=1, max_size=5))
+    schema = data.draw(shredding_schemas(values))
+    array = pv.VariantArray.from_variants(values)
+    keys = sorted({key for value in values if value is not None and value.type == "object" for key in value.keys()})
+    path = pv.VariantPath()
+    if keys and data.draw(st.booleans()):
+        path = path / data.draw(st.sampled_from(keys))
+    if data.draw(st.booleans()):
+        path = path / data.draw(st.sampled_from([0, 1]))
+    target = data.draw(st.sampled_from(["bigint", "string", "double", "decimal(38,3)", "boolean", "binary"]))
+    file = tmp_path_factory.mktemp("v") / "a.vortex"
+    pv.vortex.write(file, array, schema=schema)
+    found = pv.vortex.scan(file, {"x": (str(path), target)}).to_table()["x"]
+    wanted = pv.try_variant_get(array, str(path), target)
+    assert repr(found.to_pylist()) == repr(wanted.to_pylist())
+
+
+# ---- real data
+
+
+@pytest.mark.slow
+def test_data_sets_through_files(data_set, tmp_path):
+    lines, paths = data_set
+    array = pv.parse_json(lines)
+    texts = pv.to_json(array)
+    for schema in (None, "infer"):
+        info = pv.vortex.write(tmp_path / "a.vortex", array, schema=schema, overwrite=True)
+        assert info.fallbacks == {}
+        assert info.rows == len(lines)
+        assert pv.to_json(pv.vortex.read(tmp_path / "a.vortex")).cast(texts.type).equals(texts)
+        for path in paths:
+            for target in ("string", "double"):
+                found = pv.vortex.scan(tmp_path / "a.vortex", {"x": (path, target)}).to_table()["x"].combine_chunks()
+                assert found.equals(pv.try_variant_get(array, path, target)), (schema, path, target)
