@@ -270,7 +270,7 @@ def test_statistics_are_used_from_a_checkpoint_without_json(make_table: Callable
 
 
 def test_a_checkpoint_is_written_when_it_is_due(make_table: Callable[..., Path]) -> None:
-    table = make_table(2, 2, 2, 2, properties={"delta.checkpointInterval": "2"})
+    table = make_table(2, 2, 2, 2, 2, properties={"delta.checkpointInterval": "2"})
     found = sorted(file.name for file in (table / "_delta_log").glob("*.checkpoint.parquet"))
     assert found == [f"{2:020}.checkpoint.parquet", f"{4:020}.checkpoint.parquet"]
     assert json.loads((table / "_delta_log" / "_last_checkpoint").read_text())["version"] == 4

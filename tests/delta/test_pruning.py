@@ -205,7 +205,7 @@ def test_many_files_are_pruned_in_parts(make_table: Callable[..., Path], monkeyp
 
 def test_files_without_statistics_are_kept(make_table: Callable[..., Path]) -> None:
     table = make_table(10, 10)
-    commit = table / "_delta_log" / f"{2:020}.json"
+    commit = table / "_delta_log" / f"{1:020}.json"
     lines = [json.loads(line) for line in commit.read_text().splitlines()]
     for stats in (
         None,
@@ -225,7 +225,7 @@ def test_files_without_statistics_are_kept(make_table: Callable[..., Path]) -> N
 
 def test_statistics_in_the_byte_order_of_the_rfcs_examples_prune_too(make_table: Callable[..., Path]) -> None:
     table = make_table(10)
-    commit = table / "_delta_log" / f"{1:020}.json"
+    commit = table / "_delta_log" / f"{0:020}.json"
     lines = [json.loads(line) for line in commit.read_text().splitlines()]
     low = "0S&u501fk+ze0(tB98CpzF6vU0rJl95HpNdvjbtatpi(cu0wW^cTu"
     high = "0S&u500&]LC42A9vqZe}wb#-i1}-a+cT!xdbWhT9cTx}7v<+K"

@@ -56,7 +56,7 @@ def test_files_older_than_a_column_give_nulls(tmp_path: Path) -> None:
     (file,) = second.glob("*.parquet")
     shutil.copy(file, table / file.name)
     actions = [{"protocol": later.protocol.to_dict()}, {"metaData": later.metadata.to_dict()}]
-    add = json.loads((second / "_delta_log" / f"{1:020}.json").read_text().splitlines()[-1])
+    add = json.loads((second / "_delta_log" / f"{0:020}.json").read_text().splitlines()[-1])
     (table / "_delta_log" / f"{first.version + 1:020}.json").write_text(
         "".join(json.dumps(action) + "\n" for action in [*actions, add])
     )
@@ -110,7 +110,7 @@ def test_deleted_rows_are_gone_everywhere(make_table: Callable[..., Path], stora
     assert pv.delta.extract(table, {"id": "$.id:long"})["id"].to_pylist() == left
     assert pv.delta.extract(table, {"id": "$.id:long"}, "id > 2 and k < 6")["id"].to_pylist() == [4, 5]
     assert pv.delta.extract(table, {"id": "$.id:long"}, "id = 3").num_rows == 0
-    assert pv.delta.read_table(table, version=1).num_rows == 10
+    assert pv.delta.read_table(table, version=0).num_rows == 10
     result = pv.delta.optimize(table)
     assert (result.files_removed, result.files_added) == (1, 1)
     assert pv.delta.snapshot(table).files["deletionVector"].null_count == 1
@@ -185,7 +185,7 @@ def test_mapped_columns_are_found_by_physical_name_or_id(make_table: Callable[..
         {"protocol": protocol}, {"metaData": metadata}, {"add": added},
         {"remove": {"path": row["path"], "dataChange": True}},
     ]  # fmt: skip
-    (table / "_delta_log" / f"{2:020}.json").write_text("".join(json.dumps(a) + "\n" for a in actions))
+    (table / "_delta_log" / f"{1:020}.json").write_text("".join(json.dumps(a) + "\n" for a in actions))
     whole = pv.delta.read_table(table)
     assert whole.column_names == ["K new", "P new", "V new"]
     assert whole["K new"].to_pylist() == [0, 1, 2, 3]
@@ -246,8 +246,8 @@ def test_reader_features_that_are_not_supported_are_refused_by_name(
     table = make_table(1)
     protocol = pv.delta.snapshot(table).protocol.to_dict()
     protocol["readerFeatures"] = [*protocol["readerFeatures"], feature]
-    (table / "_delta_log" / f"{2:020}.json").write_text(json.dumps({"protocol": protocol}) + "\n")
+    (table / "_delta_log" / f"{1:020}.json").write_text(json.dumps({"protocol": protocol}) + "\n")
     with pytest.raises(DeltaError, match=feature) as caught:
         pv.delta.read(table)
     assert caught.value.reason == "unsupported-feature"
-    assert pv.delta.read_table(table, version=1).num_rows == 1
+    assert pv.delta.read_table(table, version=0).num_rows == 1

@@ -242,7 +242,7 @@ def test_data_that_does_not_fit_is_refused_and_leaves_nothing(
         pv.delta.append(table, [data] if isinstance(data, str) else data)
     assert caught.value.reason == reason
     assert data_files(table) == before
-    assert pv.delta.snapshot(table).version == 1
+    assert pv.delta.snapshot(table).version == 0
 
 
 def test_columns_that_must_not_be_null(tmp_path: Path) -> None:
@@ -286,7 +286,7 @@ def test_tables_that_need_more_of_a_writer_are_refused_by_name(
     protocol = found.protocol.to_dict()
     protocol["writerFeatures"] = [*protocol["writerFeatures"], *features]
     metadata = found.metadata.to_dict() | {"configuration": configuration}
-    (log / f"{2:020}.json").write_text(json.dumps({"protocol": protocol}) + "\n" + json.dumps({"metaData": metadata}))
+    (log / f"{1:020}.json").write_text(json.dumps({"protocol": protocol}) + "\n" + json.dumps({"metaData": metadata}))
     named = next(iter(configuration), features[0])
     with pytest.raises(DeltaError, match=named) as caught:
         pv.delta.append(table, {"k": [1]})

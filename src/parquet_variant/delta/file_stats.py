@@ -44,7 +44,7 @@ def indexed_leaves(schema: StructType, partition_columns: tuple[str, ...], confi
 
 @dataclass
 class FileStats:
-    """Collects what the footer does not tell (nulls of lists and maps) and builds the JSON.
+    """Collects what the footer does not tell (nulls of variants, lists and maps) and builds the JSON.
 
     Parameters
     ----------
@@ -59,9 +59,9 @@ class FileStats:
     _nulls: dict[tuple[str, ...], int] = field(default_factory=dict)
 
     def see(self, table: pa.Table) -> None:
-        """Count the nulls of lists and maps in rows that are going to be written."""
+        """Count the nulls of variants, lists and maps in rows that are going to be written."""
         for place, kind in self._indexed():
-            if isinstance(kind, (ArrayType, MapType)):
+            if kind == VARIANT or isinstance(kind, (ArrayType, MapType)):
                 column = table[place[0]]
                 for name in place[1:]:
                     column = pc.struct_field(column, name)
@@ -92,19 +92,18 @@ class FileStats:
         low: dict[str, Any] = {}
         high: dict[str, Any] = {}
         for place, kind in self._indexed():
-            if isinstance(kind, (ArrayType, MapType)):
+            if kind == VARIANT or isinstance(kind, (ArrayType, MapType)):
                 _set(nulls, place, self._nulls.get(place, 0))
+                bounds = variants.get(place, {})
+                _set_variant(low, place, {p: b.lower for p, b in bounds.items()})
+                _set_variant(high, place, {p: b.upper for p, b in bounds.items()})
                 continue
-            known = leaf((*place, "metadata") if kind == VARIANT else place)
+            known = leaf(place)
             if known is None:
                 continue
             if known.nulls is not None:
                 _set(nulls, place, known.nulls)
-            if kind == VARIANT:
-                bounds = variants.get(place, {})
-                _set_variant(low, place, {p: b.lower for p, b in bounds.items()})
-                _set_variant(high, place, {p: b.upper for p, b in bounds.items()})
-            elif isinstance(kind, PrimitiveType) and known.lower is not None and known.upper is not None:
+            if isinstance(kind, PrimitiveType) and known.lower is not None and known.upper is not None:
                 if hidden_nan and kind.name in ("float", "double"):
                     continue
                 _set(low, place, _spelled(known.lower.as_py(), kind, up=False))

@@ -131,9 +131,9 @@ def list_segment(storage: Storage, version: int | None = None) -> Segment:
 
 
 def later_versions(storage: Storage, known: int) -> list[int]:
-    """The versions after one that is known to exist, ascending, as far as their commit files are there."""
-    commits, _ = _classify(_list(storage, f"{known:020}"))
-    return sorted(version for version in commits if version > known)
+    """The versions after one that is known to exist, ascending, as far as commit files or checkpoints tell of them."""
+    commits, checkpoints = _classify(_list(storage, f"{known:020}"))
+    return sorted(version for version in {*commits, *(c.version for c in checkpoints)} if version > known)
 
 
 def version_at(storage: Storage, timestamp: int) -> int:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Literal, TypeAlias
 
 import pyarrow as pa
@@ -18,8 +19,11 @@ from parquet_variant.delta.checkpoint import checkpoint_if_due
 from parquet_variant.delta.columns import as_table
 from parquet_variant.delta.commit import CommitResult, Transaction, commit, now_millis
 from parquet_variant.delta.data_files import DEFAULT_FILE_BYTES, WritePlan, plan_write
+from parquet_variant.delta.deletion_vector import relative_path
 from parquet_variant.delta.features import check_writable, table_protocol
+from parquet_variant.delta.file_actions import FILE_SCHEMA
 from parquet_variant.delta.file_rows import to_removes
+from parquet_variant.delta.properties import SHREDDING_PROPERTY
 from parquet_variant.delta.schema import StructType, from_arrow_schema, parse_schema, variant_paths
 from parquet_variant.delta.snapshot import Snapshot, load_snapshot
 from parquet_variant.delta.storage import Storage, open_storage
@@ -30,7 +34,6 @@ __all__ = ["append", "commit_files", "create", "overwrite", "plan", "write"]
 
 Mode: TypeAlias = Literal["error", "append", "overwrite", "ignore"]
 Shredding: TypeAlias = "Mapping[str, ShreddingSchema | str] | ShreddingSchema | str | None"
-_SHREDDING_PROPERTY = "delta.enableVariantShredding"
 
 
 def create(
@@ -78,30 +81,10 @@ def create(
         ``"exists"`` if a table is there; ``"bad-schema"``, ``"unsupported-type"`` for columns that cannot be.
     """
     storage = open_storage(table, storage_options)
-    columns = _schema(schema)
-    configuration = {str(k): str(v) for k, v in (properties or {}).items()}
-    has_variants = any(True for _ in variant_paths(columns))
-    if shredding and has_variants:
-        configuration.setdefault(_SHREDDING_PROPERTY, "true")
-    _check_schema(columns, partition_by)
-    metadata = Metadata(
-        id=str(uuid.uuid4()),
-        schema_string=columns.to_json(),
-        partition_columns=tuple(partition_by),
-        configuration=configuration,
-        created_time=now_millis(),
-        name=name,
-        description=description,
+    bare = _planned(
+        storage, _schema(schema), partition_by, properties, shredding, preview, name=name, description=description
     )
-    protocol = table_protocol(
-        columns,
-        shredding=configuration.get(_SHREDDING_PROPERTY, "false").lower() == "true",
-        preview=preview,
-        extra=("appendOnly",) if "delta.appendOnly" in configuration else (),
-    )
-    check_writable(protocol, metadata, storage.uri)
-    parameters = {"partitionBy": list(partition_by), "properties": configuration}
-    commit(storage, Transaction("CREATE TABLE", parameters, protocol=protocol, metadata=metadata))
+    commit(storage, _creation(bare, "CREATE TABLE"))
     return load_snapshot(storage, 0)
 
 
@@ -221,14 +204,8 @@ def write(
         return CommitResult(current.version, committed=False)
     if current is None:
         first, data = _peek(data)
-        current = create(
-            table,
-            first.schema,
-            partition_by=partition_by,
-            properties=properties,
-            preview=preview,
-            storage_options=storage_options,
-        )
+        planned = _planned(storage, from_arrow_schema(first.schema), partition_by, properties, True, preview)
+        return _create_with_rows(planned, data, mode, options)
     run = overwrite if mode == "overwrite" else append
     return run(current, data, **options)
 
@@ -324,6 +301,69 @@ def commit_files(
 
     newest = load_snapshot(current.storage)
     return _checkpointed(current, commit(current.storage, rebase(newest), rebase=rebase))
+
+
+def _planned(
+    storage: Storage,
+    columns: StructType,
+    partition_by: Sequence[str],
+    properties: Mapping[str, str] | None,
+    shredding: bool,
+    preview: bool,
+    **names: Any,
+) -> Snapshot:
+    """A table that is not there yet, at version -1."""
+    configuration = {str(k): str(v) for k, v in (properties or {}).items()}
+    if shredding and any(True for _ in variant_paths(columns)):
+        configuration.setdefault(SHREDDING_PROPERTY, "true")
+    _check_schema(columns, partition_by)
+    metadata = Metadata(
+        id=str(uuid.uuid4()),
+        schema_string=columns.to_json(),
+        partition_columns=tuple(partition_by),
+        configuration=configuration,
+        created_time=now_millis(),
+        **names,
+    )
+    protocol = table_protocol(
+        columns,
+        shredding=configuration.get(SHREDDING_PROPERTY, "false").lower() == "true",
+        preview=preview,
+        extra=("appendOnly",) if "delta.appendOnly" in configuration else (),
+    )
+    check_writable(protocol, metadata, storage.uri)
+    nothing = FILE_SCHEMA.empty_table()
+    return Snapshot(storage, -1, 0, protocol, metadata, {}, {}, nothing, nothing)
+
+
+def _creation(planned: Snapshot, operation: str) -> Transaction:
+    metadata = planned.metadata
+    parameters = {"partitionBy": list(metadata.partition_columns), "properties": dict(metadata.configuration)}
+    return Transaction(operation, parameters, protocol=planned.protocol, metadata=metadata)
+
+
+def _create_with_rows(planned: Snapshot, data: Any, mode: Mode, options: dict[str, Any]) -> CommitResult:
+    """Make a table and its first rows in one commit, so that nobody ever sees it without them."""
+    txn = options.pop("txn", None)
+    adds = plan(planned, **options).write_files(data)
+    application = None if txn is None else Txn(txn[0], txn[1], now_millis())
+    transaction = replace(_creation(planned, "CREATE TABLE AS SELECT"), adds=adds, txn=application)
+    try:
+        return commit(planned.storage, transaction)
+    except DeltaError as error:
+        other = _existing(planned.storage) if error.reason == "exists" and mode in ("append", "overwrite") else None
+        if other is None or not _alike(other.metadata, planned.metadata):
+            for add in adds:
+                planned.storage.delete(relative_path(planned.storage, add.path))
+            raise
+        # Somebody else made the same table meanwhile: the rows go there.
+        return commit_files(other, adds, mode="overwrite" if mode == "overwrite" else "append", txn=txn)
+
+
+def _alike(left: Metadata, right: Metadata) -> bool:
+    return (left.schema_string, left.partition_columns, left.configuration) == (
+        right.schema_string, right.partition_columns, right.configuration,
+    )  # fmt: skip
 
 
 def _checkpointed(current: Snapshot, result: CommitResult) -> CommitResult:
