@@ -7,11 +7,9 @@ byte is read. Leaves columns and rows to `functions.located`, and what a cell be
 
 from __future__ import annotations
 
-from parquet_variant.kernels.cells import BINARY, DATE, FALSE, FLOAT, NULL, STRING, TRUE, UUID
 from parquet_variant.kernels.compiling import njit
-from parquet_variant.kernels.json_scan import DECIMAL4, DECIMAL8, DECIMAL16, INT8, INT16, INT32
-from parquet_variant.kernels.memory import equal, load_s8, load_s16, load_s32, load_u8, load_u32, load_u64, load_uint
-from parquet_variant.kernels.tape import ARRAY, OBJECT
+from parquet_variant.kernels.memory import equal, load_u8, load_uint
+from parquet_variant.kernels.values import container, scalar_of_size, value_kind, value_size
 from parquet_variant.types import PrimitiveId
 
 __all__ = [
@@ -98,28 +96,10 @@ def _container(at, stop, wanted):
 
     The count is -1 if the value is something else, -2 if it is malformed.
     """
-    none = (0, 0, 0, 0, 0, 0)
-    if at >= stop:
-        return (-2, *none)
-    header = load_u8(at)
-    if (header & 3) != wanted:
-        return (-1, *none)
-    bits = header >> 2
-    offset_size = (bits & 3) + 1
-    id_size = ((bits >> 2) & 3) + 1 if wanted == 2 else 0
-    count_size = 4 if (bits >> (4 if wanted == 2 else 2)) & 1 else 1
-    if at + 1 + count_size > stop:
-        return (-2, *none)
-    count = load_uint(at + 1, count_size)
-    ids_at = at + 1 + count_size
-    offsets_at = ids_at + count * id_size
-    values_at = offsets_at + (count + 1) * offset_size
-    if values_at > stop:
-        return (-2, *none)
-    end = values_at + load_uint(values_at - offset_size, offset_size)
-    if end > stop:
-        return (-2, *none)
-    return count, ids_at, id_size, offsets_at, offset_size, values_at, end
+    if at < stop and load_u8(at) & 3 != wanted:
+        return -1, 0, 0, 0, 0, 0, 0
+    ok, count, ids_at, id_size, offsets_at, offset_size, values_at, size = container(at, stop)
+    return (count if ok else -2), ids_at, id_size, offsets_at, offset_size, values_at, values_at + size
 
 
 @njit(inline=True)
@@ -301,52 +281,10 @@ def find_fields(starts, stops, metas, offsets, sizes, out_starts, out_stops, out
 
 
 @njit
-def _width(kind):
-    """Bytes after the header of a primitive of fixed width."""
-    if kind <= FALSE:
-        return 0
-    if kind == INT8:
-        return 1
-    if kind == INT16:
-        return 2
-    if kind == INT32 or kind == DATE or kind == FLOAT:
-        return 4
-    if kind == DECIMAL4:
-        return 5
-    if kind == DECIMAL8:
-        return 9
-    if kind == DECIMAL16:
-        return 17
-    if kind == UUID:
-        return 16
-    return 8
-
-
-@njit
 def value_end(at, stop):
     """Where the value at an address ends; -1 if it is malformed or ends after ``stop``."""
-    if at >= stop:
-        return -1
-    header = load_u8(at)
-    basic = header & 3
-    kind = header >> 2
-    if basic == 1:
-        end = at + 1 + kind
-    elif basic == 0:
-        if kind > UUID:
-            return -1
-        if kind == STRING or kind == BINARY:
-            if at + 5 > stop:
-                return -1
-            end = at + 5 + load_u32(at + 1)
-        else:
-            end = at + 1 + _width(kind)
-    else:
-        container = _container(at, stop, basic)
-        if container[0] < 0:
-            return -1
-        end = container[6]
-    return end if end <= stop else -1
+    size = value_size(at, stop)
+    return -1 if size < 0 else at + size
 
 
 @njit
@@ -377,56 +315,16 @@ def read_cells(starts, stops, kinds, a, b, scales):
         scales[i] = 0
         if at == ABSENT:
             continue
-        end = value_end(at, stops[i]) if at > 0 else -1
-        if end < 0:
+        size = value_size(at, stops[i]) if at > 0 else -1
+        if size < 0:
             kinds[i] = MALFORMED
-            if broken < 0:
-                broken = i
-            continue
-        header = load_u8(at)
-        basic = header & 3
-        kind = header >> 2
-        if basic == 1:
-            kinds[i] = STRING
-            a[i] = at + 1
-            b[i] = end - at - 1
-            continue
-        if basic != 0:
-            kinds[i] = OBJECT if basic == 2 else ARRAY
+        elif load_u8(at) & 2:
+            kinds[i] = value_kind(load_u8(at))
             a[i] = at
-            b[i] = end - at
-            continue
-        kinds[i] = kind
-        if kind == NULL or kind == TRUE or kind == FALSE:
-            continue
-        if kind == STRING or kind == BINARY:
-            a[i] = at + 5
-            b[i] = end - at - 5
-        elif kind == UUID:
-            a[i] = at + 1
-            b[i] = 16
-        elif kind == INT8:
-            a[i] = load_s8(at + 1)
-        elif kind == INT16:
-            a[i] = load_s16(at + 1)
-        elif kind == INT32 or kind == DATE:
-            a[i] = load_s32(at + 1)
-        elif kind == FLOAT:
-            a[i] = load_u32(at + 1)
-        elif DECIMAL4 <= kind <= DECIMAL16:
-            scale = load_u8(at + 1)
-            scales[i] = scale
-            if kind == DECIMAL4:
-                a[i] = load_s32(at + 2)
-                b[i] = -1 if a[i] < 0 else 0
-            else:
-                a[i] = load_u64(at + 2)
-                b[i] = load_u64(at + 10) if kind == DECIMAL16 else (-1 if a[i] < 0 else 0)
-            if scale > _MAX_SCALE:
-                kinds[i] = MALFORMED
+            b[i] = size
         else:
-            a[i] = load_u64(at + 1)
-            if kind == TIME and not 0 <= a[i] < _MICROS_PER_DAY:
+            kinds[i], a[i], b[i], scales[i] = scalar_of_size(at, size)
+            if scales[i] > _MAX_SCALE or (kinds[i] == TIME and not 0 <= a[i] < _MICROS_PER_DAY):
                 kinds[i] = MALFORMED
         if kinds[i] == MALFORMED and broken < 0:
             broken = i

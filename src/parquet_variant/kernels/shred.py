@@ -45,7 +45,7 @@ from parquet_variant.kernels.values import MALFORMED, container, scalar, value_k
 __all__ = ["shred_rows"]
 
 # Columns of an entry of the work stack: a value to visit, or a list whose next element is to be visited (COUNT > 0).
-_SCHEMA, _AT, _BEGIN, _END, _LEFT, _OFFSETS, _WIDTH = range(7)
+_SCHEMA, _AT, _BEGIN, _END, _LEFT, _OFFSETS, _WIDTH, _ROOM = range(8)
 
 
 @njit
@@ -95,7 +95,8 @@ def _put_object(addresses, s, at, fields, count, largest, data):
 
 @njit
 def shred_rows(rows, row_valid, value_offsets, value_address, table, schema_names, schema_lengths, dictionary_of,
-               starts, address, length, rank_of_id, order, state, refused, counts, levels, addresses, filling):  # fmt: skip
+               starts, address, length, rank_of_id, order, state, refused, counts, levels, addresses,
+               filling):  # fmt: skip
     """Shred every row: count into ``counts`` and ``levels``, or, if ``filling``, write to ``addresses``.
 
     Counting marks the rows that it cannot walk in ``refused``; filling leaves them out.
@@ -108,7 +109,7 @@ def shred_rows(rows, row_valid, value_offsets, value_address, table, schema_name
     slot, slot_serial = np.empty(widest, np.int64), np.zeros(widest, np.int64)
     serial = 0
     fields = np.empty((64, 4), np.int64)  # of a residual: rank, id, address, size
-    stack = np.empty((64, 7), np.int64)
+    stack = np.empty((64, 8), np.int64)
     entry = np.zeros(len(levels), np.int64)
     saved_counts, saved_entry = counts.copy(), entry.copy()
     current = -1
@@ -143,9 +144,12 @@ def shred_rows(rows, row_valid, value_offsets, value_address, table, schema_name
                 place = load_uint(stack[top, _OFFSETS], stack[top, _WIDTH])
                 stack[top, _OFFSETS] += stack[top, _WIDTH]
                 begin += place
-                if begin > end:
+                size = value_size(begin, end)
+                # Elements that share bytes could stand for any number of values.
+                if size == MALFORMED or size > stack[top, _ROOM]:
                     ok = False
                     break
+                stack[top, _ROOM] -= size
                 if stack[top, _LEFT] > 0:
                     depth += 1
                     if depth > len(stack):
@@ -207,6 +211,7 @@ def shred_rows(rows, row_valid, value_offsets, value_address, table, schema_name
                     stack[depth - 1, _LEFT] = count
                     stack[depth - 1, _OFFSETS] = offsets
                     stack[depth - 1, _WIDTH] = width
+                    stack[depth - 1, _ROOM] = data
                     entry[level] += count
                 continue
             elif shape == OBJECT_NODE and kind == OBJECT:
@@ -219,14 +224,17 @@ def shred_rows(rows, row_valid, value_offsets, value_address, table, schema_name
                         slot_serial[ids[child]] = serial
                     child = table[child, S_END]
                 kept = kept_bytes = largest = 0
+                room = data
                 previous = -1
                 sorted_fields = True
                 for j in range(count):
                     field_id = load_uint(field_ids + j * id_width, id_width)
                     place = load_uint(offsets + j * width, width)
-                    if field_id >= names or place > data:
+                    field_size = value_size(values + place, values + data)
+                    if field_id >= names or field_size == MALFORMED or field_size > room:
                         ok = False
                         break
+                    room -= field_size
                     if slot_serial[field_id] == serial:
                         child = slot[field_id]
                         if child < 0:  # a second field of this name
@@ -246,10 +254,6 @@ def shred_rows(rows, row_valid, value_offsets, value_address, table, schema_name
                     if rank <= previous:
                         sorted_fields = False
                     previous = rank
-                    field_size = value_size(values + place, values + data)
-                    if field_size == MALFORMED:
-                        ok = False
-                        break
                     if kept == len(fields):
                         fields = _taller(fields)
                     fields[kept, 0] = rank

@@ -36,7 +36,7 @@ from parquet_variant.kernels.json_text import (
 )
 from parquet_variant.kernels.memory import copy, load_u8, load_u64, load_uint, store_u8, store_u64
 from parquet_variant.kernels.name_tables import UNUSABLE
-from parquet_variant.kernels.values import MALFORMED, container, scalar
+from parquet_variant.kernels.values import MALFORMED, container, scalar_of_size, value_size
 from parquet_variant.types import PrimitiveId
 
 __all__ = ["quote_names", "write_json_rows"]
@@ -52,7 +52,7 @@ _SHORT = np.zeros(32, np.uint8)
 _SHORT[8], _SHORT[9], _SHORT[10], _SHORT[12], _SHORT[13] = b"btnfr"
 
 # Columns of a frame: an open container.
-_LEFT, _IDS, _ID_WIDTH, _OFFSETS, _OFFSET_WIDTH, _VALUES, _END = range(7)
+_LEFT, _IDS, _ID_WIDTH, _OFFSETS, _OFFSET_WIDTH, _VALUES, _END, _ROOM = range(8)
 
 
 @njit
@@ -164,7 +164,7 @@ def write_json_rows(rows, row_valid, value_offsets, value_address, dictionary_of
     """
     out = np.empty(max(1024, 2 * (value_offsets[rows] - value_offsets[0])), np.uint8)
     used = 0
-    stack = np.empty((max_depth + 1, 7), np.int64)
+    stack = np.empty((max_depth + 1, 8), np.int64)
     for row in range(rows):
         offsets[row] = used
         if len(row_valid) > 0 and row_valid[row] == 0:
@@ -179,12 +179,19 @@ def write_json_rows(rows, row_valid, value_offsets, value_address, dictionary_of
         ok = True
         while True:
             # One value from `begin`.
-            if begin >= end:
+            size = value_size(begin, end)
+            if size == MALFORMED:
                 ok = False
                 break
+            if depth > 0:
+                # Values that share bytes could stand for any number of values.
+                stack[depth - 1, _ROOM] -= size
+                if stack[depth - 1, _ROOM] < 0:
+                    ok = False
+                    break
             if load_u8(begin) & 2:
-                ok, count, ids, id_width, places, width, values, data = container(begin, end)
-                if not ok or depth == max_depth:
+                _, count, ids, id_width, places, width, values, data = container(begin, end)
+                if depth == max_depth:
                     ok = False
                     break
                 out = _room(out, used, SCALAR_ROOM)
@@ -197,10 +204,11 @@ def write_json_rows(rows, row_valid, value_offsets, value_address, dictionary_of
                 stack[depth, _OFFSET_WIDTH] = width
                 stack[depth, _VALUES] = values
                 stack[depth, _END] = values + data
+                stack[depth, _ROOM] = data
                 depth += 1
                 first = True
             else:
-                kind, a, b, scale = scalar(begin, end)
+                kind, a, b, scale = scalar_of_size(begin, size)
                 if kind == STRING:
                     out = _room(out, used, 6 * b + SCALAR_ROOM)
                     at = out.ctypes.data + used
@@ -211,7 +219,7 @@ def write_json_rows(rows, row_valid, value_offsets, value_address, dictionary_of
                         break
                     store_u8(stop, 0x22)
                     used += stop + 1 - at
-                elif kind == MALFORMED or kind == FLOAT or scale > _MAX_SCALE:
+                elif kind == FLOAT or scale > _MAX_SCALE:
                     ok = False
                     break
                 else:

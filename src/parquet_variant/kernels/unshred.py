@@ -74,7 +74,9 @@ INPUT_COLUMNS = 8
 # An encoded value that is copied as it is: a = address, b = bytes.
 RAW = 30
 # Columns of a frame of the stack in `assemble`.
-_SCHEMA, _AT, _STOP, _NODE, _LEFT, _IDS, _ID_WIDTH, _OFFSETS, _OFFSET_WIDTH, _VALUES, _VALUES_END, _RESIDUAL = range(12)
+_SCHEMA, _AT, _STOP, _NODE, _LEFT, _IDS, _ID_WIDTH, _OFFSETS, _OFFSET_WIDTH, _VALUES, _VALUES_END, _RESIDUAL, _ROOM = (
+    range(13)
+)
 
 
 @njit(inline=True)
@@ -120,7 +122,7 @@ def assemble(rows, row_valid, table, inputs, schema_names, schema_lengths, dicti
     get no nodes and a 1 in ``refused``.
     """
     ids, ranks = np.empty(len(table), np.int64), np.empty(len(table), np.int64)
-    stack = np.empty((max_depth + 2, 12), np.int64)
+    stack = np.empty((max_depth + 2, 13), np.int64)
     current = -1
     n = 0
     for row in range(rows):
@@ -222,6 +224,7 @@ def assemble(rows, row_valid, table, inputs, schema_names, schema_lengths, dicti
                         stack[depth, _OFFSET_WIDTH] = width
                         stack[depth, _VALUES] = values
                         stack[depth, _VALUES_END] = values + data
+                        stack[depth, _ROOM] = data
                         # Fields of the residual must come sorted, each once, to be merged.
                         previous = -1
                         for j in range(count):
@@ -278,9 +281,10 @@ def assemble(rows, row_valid, table, inputs, schema_names, schema_lengths, dicti
                     nodes = bigger
                 begin = stack[top, _VALUES] + load_uint(stack[top, _OFFSETS], stack[top, _OFFSET_WIDTH])
                 size = value_size(begin, stack[top, _VALUES_END])
-                if size < 0:
+                if size < 0 or size > stack[top, _ROOM]:
                     ok = False
                     break
+                stack[top, _ROOM] -= size
                 nodes[n, 0] = RAW | (residual_id << 16)
                 nodes[n, 1] = begin
                 nodes[n, 2] = size

@@ -11,56 +11,20 @@ import numpy as np
 from parquet_variant.kernels.cells import BINARY, STRING, UUID
 from parquet_variant.kernels.compiling import njit
 from parquet_variant.kernels.int128 import digits_of
-from parquet_variant.kernels.json_scan import DECIMAL4, DECIMAL8, DECIMAL16
-from parquet_variant.kernels.memory import load_u8, load_u64, load_uint
+from parquet_variant.kernels.json_scan import DECIMAL4, DECIMAL8, DECIMAL16, is_utf8
+from parquet_variant.kernels.memory import load_u8, load_uint
 from parquet_variant.kernels.name_tables import SORTED, UNUSABLE
 from parquet_variant.kernels.tape import ARRAY, OBJECT
 from parquet_variant.kernels.values import MALFORMED, container, metadata_header, scalar, value_kind, value_size
 from parquet_variant.types import PrimitiveId
 
-__all__ = ["is_utf8", "mark_valid_dictionaries", "mark_valid_rows", "scalar_is_valid"]
+__all__ = ["mark_valid_dictionaries", "mark_valid_rows", "scalar_is_valid"]
 
 _TIME = int(PrimitiveId.TIME)
 _MICROS_PER_DAY = 86_400_000_000
 _MAX_SCALE = 38
-_HIGH_BITS = np.int64(np.uint64(0x8080808080808080).view(np.int64))
 # Columns of a frame: where the next id and offset are, their widths, where values begin and end, and what is left.
 _IDS, _ID_WIDTH, _OFFSETS, _OFFSET_WIDTH, _VALUES, _END, _LEFT = range(7)
-
-
-@njit
-def is_utf8(at, end):
-    """Whether the bytes are UTF-8: no surrogates, nothing overlong, nothing beyond U+10FFFF."""
-    while at < end:
-        if end - at >= 8 and load_u64(at) & _HIGH_BITS == 0:
-            at += 8
-            continue
-        lead = load_u8(at)
-        if lead < 0x80:
-            at += 1
-            continue
-        if lead < 0xC2 or lead > 0xF4:
-            return False
-        more = 1 if lead < 0xE0 else (2 if lead < 0xF0 else 3)
-        if end - at <= more:
-            return False
-        second = load_u8(at + 1)
-        low, high = 0x80, 0xBF
-        if lead == 0xE0:
-            low = 0xA0
-        elif lead == 0xED:
-            high = 0x9F
-        elif lead == 0xF0:
-            low = 0x90
-        elif lead == 0xF4:
-            high = 0x8F
-        if second < low or second > high:
-            return False
-        for i in range(2, more + 1):
-            if load_u8(at + i) & 0xC0 != 0x80:
-                return False
-        at += more + 1
-    return True
 
 
 @njit

@@ -23,7 +23,7 @@ from parquet_variant.kernels.memory import (
 )
 from parquet_variant.kernels.tape import ARRAY, OBJECT
 
-__all__ = ["MALFORMED", "container", "metadata_header", "scalar", "value_kind", "value_size"]
+__all__ = ["MALFORMED", "container", "metadata_header", "scalar", "scalar_of_size", "value_kind", "value_size"]
 
 MALFORMED = -1
 
@@ -102,12 +102,16 @@ def value_size(at, end):
 def scalar(at, end):
     """``(kind, a, b, scale)`` of the scalar at an address, as in a tape node; kind is MALFORMED where it is none."""
     size = value_size(at, end)
-    if size == MALFORMED:
+    if size == MALFORMED or load_u8(at) & 2:
         return MALFORMED, 0, 0, 0
+    return scalar_of_size(at, size)
+
+
+@njit
+def scalar_of_size(at, size):
+    """As `scalar`, of a value that is a scalar of a size that `value_size` gave."""
     header = load_u8(at)
     kind = value_kind(header)
-    if kind >= ARRAY:
-        return MALFORMED, 0, 0, 0
     if header & 3 == 1:
         return kind, at + 1, size - 1, 0
     if kind == STRING or kind == BINARY:
