@@ -36,6 +36,7 @@ def exploded(array: Any, *, outer: bool, keep_going: bool = False) -> pa.Table:
     column = VariantArray.from_variants([array]) if isinstance(array, Variant) else as_variant_array(array)
     storage = column.to_unshredded().storage
     located = Located.of_storage(_readable(storage) if keep_going else storage)
+    located.spans()  # raises for values that have no end, which below would count as scalars
     offsets, _, elements = located.elements()
     field_offsets, _, ids, fields = located.fields()
     rows = np.concatenate([_rows(elements), _rows(fields)])
