@@ -89,26 +89,29 @@ def exact_numeric(found: PathProfile) -> tuple[pa.DataType, int]:
     whole, scale = max(found.whole_digits, 1), found.scale
     if whole + scale <= _NARROW:
         return decimal(whole + scale, scale), ints + decimals
-    narrow = _most_held(wholes, scales, found.int_digits, ints, _NARROW)
-    if narrow[2] >= (1 - _OUTLIERS) * (ints + decimals) or whole + scale > MAX_PRECISION:
-        wide = narrow if whole + scale <= MAX_PRECISION else None
-        whole, scale, held = wide or _most_held(wholes, scales, found.int_digits, ints, MAX_PRECISION)
-        return decimal(whole + scale, scale), held
-    return decimal(whole + scale, scale), ints + decimals
+    narrow = _best([(pa.int64(), ints), _most_held(wholes, scales, found.int_digits, ints, _NARROW)])
+    if narrow[1] >= (1 - _OUTLIERS) * (ints + decimals):
+        return narrow
+    if whole + scale <= MAX_PRECISION:
+        return decimal(whole + scale, scale), ints + decimals
+    return _best([(pa.int64(), ints), _most_held(wholes, scales, found.int_digits, ints, MAX_PRECISION)])
+
+
+def _best(columns: list[tuple[pa.DataType, int]]) -> tuple[pa.DataType, int]:
+    return max(columns, key=lambda column: column[1])
 
 
 def _most_held(
     wholes: list[int], scales: list[int], int_digits: int, ints: int, precision: int
-) -> tuple[int, int, int]:
-    """``(digits before the point, scale, values held)`` of the decimal type of a precision that surely holds most."""
+) -> tuple[pa.DataType, int]:
+    """The decimal type of a precision that surely holds most, and how many."""
     below_whole, below_scale = list(accumulate(wholes)), list(accumulate(scales))
     decimals = below_scale[-1]
-    best = (precision, 0, 0)
+    best = (0, 0)
     for scale in range(min(precision, len(scales) - 1) + 1):
         whole = precision - scale
         # The two counts say how many values break either limit; at worst none breaks both.
         held = below_whole[min(whole, len(wholes) - 1)] + below_scale[scale] - decimals
         held = max(held, 0) + (ints if int_digits <= whole else 0)
-        if held > best[2]:
-            best = (whole, scale, held)
-    return best
+        best = max(best, (held, -scale))
+    return decimal(precision, -best[1]), best[0]
