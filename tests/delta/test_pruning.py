@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -221,6 +223,41 @@ def test_files_without_statistics_are_kept(make_table: Callable[..., Path]) -> N
         query = pv.delta.scan(table, {"id": "$.id:long"}, "id >= 5 and id < 9")
         assert len(query.pruned.files) == 2
         assert sorted(query.to_table()["id"].to_pylist()) == [5, 6, 7, 8]
+
+
+def shredded_bounds(storage: pa.StructArray) -> pa.Array:
+    return pv.shred_variant(pv.VariantArray(storage), "`$['id']` bigint, `$['name']` string").storage
+
+
+def test_shredded_statistics_of_a_checkpoint_prune_too(make_table: Callable[..., Path]) -> None:
+    table = make_table(10, 10, properties={"delta.checkpoint.writeStatsAsJson": "false"})
+    name = table / pv.delta.checkpoint(table, stats_parsed=True)
+    for file in (table / "_delta_log").glob("*.json"):
+        file.unlink()
+    rows = pq.ParquetFile(name).read()
+    add = rows["add"].combine_chunks()
+    stats = pc.struct_field(add, "stats_parsed")
+    for kind in ("minValues", "maxValues"):
+        bounds = pc.struct_field(stats, kind)
+        changed = shredded_bounds(pc.struct_field(bounds, "v"))
+        bounds = pa.StructArray.from_arrays([pc.struct_field(bounds, "k"), changed], ["k", "v"])
+        names = [f.name for f in stats.type]
+        children = [bounds if n == kind else pc.struct_field(stats, n) for n in names]
+        stats = pa.StructArray.from_arrays(children, names, mask=add.is_null())
+    names = [f.name for f in add.type]
+    children = [stats if n == "stats_parsed" else pc.struct_field(add, n) for n in names]
+    add = pa.StructArray.from_arrays(children, names, mask=add.is_null())
+    pq.write_table(rows.set_column(rows.column_names.index("add"), "add", add), name)
+    assert "typed_value" in str(pq.ParquetFile(name).schema)
+    for where, left in (("id >= 12", 1), ("id = 3", 1), ("name < 'n00010'", 1), ("id > 99", 0)):
+        query = pv.delta.scan(table, {"id": "$.id:long", "name": "$.name:string"}, where)
+        assert len(query.pruned.files) == left, where
+        assert (
+            query.to_table().num_rows
+            == pv.delta.scan(table, {"id": "$.id:long", "name": "$.name:string"}, where, skipping=False)
+            .to_table()
+            .num_rows
+        )
 
 
 def test_statistics_in_the_byte_order_of_the_rfcs_examples_prune_too(make_table: Callable[..., Path]) -> None:

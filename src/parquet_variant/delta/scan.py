@@ -46,8 +46,6 @@ class DeltaScanTask:
     ----------
     files
         Their rows in `Snapshot.files`: path, partition values, deletion vector, size.
-    rows
-        Their rows by the log, deleted ones included; 0 where it does not tell.
     bytes
         Their size.
     """
