@@ -30,27 +30,21 @@ def test_ingest_and_cat_give_the_sample_back(variant: Run, tmp_path: Path, usgs_
     assert exact(variant("cat", tmp_path / "out").out) == exact(usgs_sample.read_text())
 
 
-@pytest.mark.spark
-def test_ingest_through_spark_gives_the_same(tmp_path: Path, usgs_sample: Path) -> None:
-    # In a process of its own: the command stops the session that it started.
-    command = [
-        sys.executable,
-        "-m",
-        "parquet_variant.cli",
-        "ingest",
-        usgs_sample,
-        tmp_path / "out",
-        "--engine",
-        "spark",
-    ]
-    done = subprocess.run([*command, "--json"], capture_output=True, text=True, check=False)
-    if "Java" in done.stderr and done.returncode:
-        pytest.skip(done.stderr.strip())
-    assert done.returncode == 0, done.stderr
-    result = json.loads(done.stdout)
-    assert result["rows"] == 1707
-    rows = pv.to_json(pv.parquet.read(tmp_path / "out")).to_pylist()
-    assert exact("\n".join(rows)) == exact(usgs_sample.read_text())
+@pytest.mark.usefixtures("spark")
+def test_ingest_through_spark_gives_the_same(variant: Run, tmp_path: Path, usgs_sample: Path) -> None:
+    done = variant("ingest", usgs_sample, tmp_path / "out", "--engine", "spark", "--json")
+    assert (done.code, done.json["rows"]) == (0, 1707)
+    assert exact(variant("cat", tmp_path / "out").out) == exact(usgs_sample.read_text())
+
+
+@pytest.mark.usefixtures("spark")
+def test_errors_of_spark_tasks_are_one_line_too(variant: Run, tmp_path: Path) -> None:
+    source = tmp_path / "cut.json"
+    source.write_text('{"a": 1}\n{"a": [1, 2')
+    done = variant("ingest", source, tmp_path / "out", "--engine", "spark")
+    assert done.code == 1
+    assert "line 2: " in done.error
+    assert str(source) in done.error
 
 
 def test_ingest_takes_what_infer_prints(variant: Run, tmp_path: Path, usgs_sample: Path) -> None:

@@ -81,6 +81,15 @@ def test_answers(variant: Run, earthquakes: Path) -> None:
     assert '"type":"Point"' in done.rows[0]["g"]
 
 
+@pytest.mark.usefixtures("spark")
+def test_spark_gives_the_same_answer(variant: Run, earthquakes: Path) -> None:
+    text = "SELECT v:properties.type::string AS kind, count(*) AS n FROM t WHERE mag > 2 GROUP BY kind ORDER BY n DESC"
+    words = ["query", earthquakes, text, "-s", "mag=$.properties.mag:double", "--json"]
+    rows = variant(*words).rows
+    assert rows[0] == {"kind": "earthquake", "n": 425}
+    assert variant(*words, "--engine", "spark").rows == rows
+
+
 def test_ordinary_columns_stand_beside_paths(variant: Run, tmp_path: Path) -> None:
     table = {"day": pa.array([1, 2, 2]), "v": pv.parse_json(['{"a": 1}', '{"a": "x"}', '{"a": 3}'])}
     pv.parquet.write(tmp_path / "a.parquet", table, schema="a bigint")

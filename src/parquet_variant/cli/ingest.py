@@ -105,15 +105,11 @@ def _in_process(sources: list[str], dest: str, into: str, options: dict[str, Any
 
 
 def _on_spark(sources: list[str], dest: str, into: Any, options: dict[str, Any]) -> IngestResult:
+    from parquet_variant.cli.spark_session import spark_session
     from parquet_variant.spark.ingest import ingest
-    from parquet_variant.spark.session import local_session
 
-    options["progress"]("start Spark", 0, 1)
-    session = local_session()
-    try:
+    with spark_session(options["progress"]) as session:
         return ingest(session, sources, dest, format=into, **options)
-    finally:
-        session.stop()
 
 
 def _report(result: IngestResult, as_json: bool) -> None:

@@ -109,18 +109,27 @@ def _in_duckdb(query: Any, asked: SqlQuery) -> pa.Table:
 
 def _in_spark(path: str, asked: SqlQuery) -> pa.Table:
     from parquet_variant.cli.progress import Progress
+    from parquet_variant.cli.spark_session import spark_session
     from parquet_variant.cli.sql import TABLE
     from parquet_variant.spark.read import read
-    from parquet_variant.spark.session import local_session
 
-    with Progress() as progress:
-        progress("Spark", 0, 1)
-        session = local_session()
-        try:
-            read(session, path, asked.columns).createOrReplaceTempView(TABLE)
-            return session.sql(asked.text).toArrow()
-        finally:
-            session.stop()
+    with Progress() as progress, spark_session(progress) as session:
+        progress("query", 0, 1)
+        read(session, path, _for_spark(asked.columns)).createOrReplaceTempView(TABLE)
+        return session.sql(asked.text).toArrow()
+
+
+def _for_spark(columns: dict[str, str]) -> dict[str, tuple[str, str] | str]:
+    """The columns as the data source takes them: path and type apart."""
+    from parquet_variant.parquet.selection import read_selection
+    from parquet_variant.schema.shredding_schema import ShreddingSchema
+
+    return {
+        each.name: each.column or each.name
+        if each.path is None
+        else (str(each.path), "variant" if each.type is None else ShreddingSchema.from_arrow(each.type).to_ddl())
+        for each in read_selection(columns)
+    }
 
 
 def _limited(parts: Iterable[pa.Table], limit: int | None) -> Iterator[pa.Table]:

@@ -1,0 +1,40 @@
+"""The Spark session of a command: the one that is there, or one that lasts as long as the command.
+
+Owns its life. Leaves its settings to `spark.session`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from parquet_variant.cli.progress import Progress
+
+__all__ = ["spark_session"]
+
+
+@contextmanager
+def spark_session(progress: Progress) -> Iterator[SparkSession]:
+    """A local session; stopped at the end unless it was there before."""
+    from parquet_variant.spark.session import local_session
+
+    progress("start Spark", 0, 1)
+    there_before = _active() is not None
+    session = local_session("variant")
+    try:
+        yield session
+    finally:
+        if not there_before:
+            session.stop()
+
+
+def _active() -> SparkSession | None:
+    try:
+        from pyspark.sql import SparkSession
+    except ImportError:
+        return None  # `local_session` says what to install
+    return SparkSession.getActiveSession()
