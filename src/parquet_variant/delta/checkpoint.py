@@ -95,6 +95,14 @@ def checkpoint(
     ------
     DeltaError
         As `snapshot`.
+
+    Examples
+    --------
+    >>> import tempfile, parquet_variant as pv
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = pv.delta.write(folder, {"v": pv.parse_json(['{"n": 1}'])})
+    ...     pv.delta.checkpoint(folder)
+    '_delta_log/00000000000000000000.checkpoint.parquet'
     """
     current = snapshot(table, storage_options=storage_options)
     configuration = current.metadata.configuration

@@ -45,6 +45,14 @@ def history(
     ------
     DeltaError
         Reason ``"not-a-table"`` if there is no log.
+
+    Examples
+    --------
+    >>> import tempfile, parquet_variant as pv
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = pv.delta.write(folder, {"v": pv.parse_json(['{"n": 1}'])})
+    ...     [entry["operation"] for entry in pv.delta.history(folder)]
+    ['CREATE TABLE AS SELECT']
     """
     storage = open_storage(table, storage_options)
     commits = {}

@@ -79,6 +79,16 @@ def optimize(
     DeltaError
         ``"conflict"`` if another writer removed one of the files meanwhile (appends do not matter);
         ``"unsupported-feature"``.
+
+    Examples
+    --------
+    >>> import tempfile, parquet_variant as pv
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = pv.delta.write(folder, {"v": pv.parse_json(['{"n": 1}'])})
+    ...     _ = pv.delta.append(folder, {"v": pv.parse_json(["2"])})
+    ...     result = pv.delta.optimize(folder)
+    ...     result.files_removed, result.files_added
+    (2, 1)
     """
     current = snapshot(table, storage_options=storage_options)
     made = plan(current, shredding=shredding, file_bytes=file_bytes, **options)
@@ -110,6 +120,15 @@ def drop_shredding(
     ------
     DeltaError
         ``"conflict"`` if anything else was committed meanwhile; ``"unsupported-feature"``.
+
+    Examples
+    --------
+    >>> import tempfile, parquet_variant as pv
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = pv.delta.write(folder, {"v": pv.parse_json(['{"n": 1}'])})
+    ...     _ = pv.delta.drop_shredding(folder)
+    ...     pv.delta.snapshot(folder).protocol.reader_features
+    ('variantType',)
     """
     current = snapshot(table, storage_options=storage_options)
     check_writable(current.protocol, current.metadata, current.storage.uri)

@@ -69,6 +69,15 @@ def set_properties(
     ------
     DeltaError
         ``"unsupported-feature"`` for a property that needs a feature which is not supported; ``"conflict"``.
+
+    Examples
+    --------
+    >>> import tempfile, parquet_variant as pv
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = pv.delta.write(folder, {"v": pv.parse_json(['{"n": 1}'])})
+    ...     _ = pv.delta.set_properties(folder, {"delta.enableVariantShredding": False})
+    ...     pv.delta.snapshot(folder).shredding_enabled
+    False
     """
     current = snapshot(table, storage_options=storage_options)
     changes = {name: _text(value) for name, value in properties.items()}

@@ -59,6 +59,14 @@ def read_table(
     ------
     DeltaError
         As `snapshot`; ``"unknown-column"``; ``"missing-file"`` if a data file is gone; ``"bad-deletion-vector"``.
+
+    Examples
+    --------
+    >>> import tempfile, parquet_variant as pv
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = pv.delta.write(folder, {"v": pv.parse_json(['{"n": 1}'])})
+    ...     pv.delta.read_table(folder).num_rows
+    1
     """
     current = snapshot(table, version=version, timestamp=timestamp, storage_options=storage_options)
     schema = selected_schema(current, columns)
@@ -94,6 +102,14 @@ def read(
     ------
     DeltaError
         ``"unknown-column"`` if there is no such variant column, or several and none was named; and as `read_table`.
+
+    Examples
+    --------
+    >>> import tempfile, parquet_variant as pv
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = pv.delta.write(folder, {"v": pv.parse_json(['{"n": 1}'])})
+    ...     pv.delta.read(folder).to_pylist()
+    [{'n': 1}]
     """
     current = snapshot(table, version=version, timestamp=timestamp, storage_options=storage_options)
     names = [f.name for f in current.schema.fields if f.type == VARIANT]

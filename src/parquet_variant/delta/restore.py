@@ -53,6 +53,16 @@ def restore(
     DeltaError
         ``"missing-file"`` if vacuum has deleted a file of that version; ``"no-such-version"``; ``"append-only"``;
         ``"conflict"``.
+
+    Examples
+    --------
+    >>> import tempfile, parquet_variant as pv
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = pv.delta.write(folder, {"v": pv.parse_json(['{"n": 1}'])})
+    ...     _ = pv.delta.overwrite(folder, {"v": pv.parse_json(["2"])})
+    ...     _ = pv.delta.restore(folder, version=0)
+    ...     pv.delta.read(folder).to_pylist()
+    [{'n': 1}]
     """
     if version is None and timestamp is None:
         raise DeltaError("restore needs a version or a timestamp", reason="bad-argument")

@@ -354,6 +354,15 @@ def scan(
         As `snapshot`; ``"unknown-column"``.
     PathError, PredicateError, SchemaError
         If a path, the filter or a type cannot be read.
+
+    Examples
+    --------
+    >>> import tempfile, parquet_variant as pv
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = pv.delta.write(folder, {"v": pv.parse_json(['{"n": 1}'])})
+    ...     query = pv.delta.scan(folder, {"n": ("$.n", "long")}, "n > 1")
+    ...     query.explain().files_pruned, query.to_table().num_rows
+    (1, 0)
     """
     current = snapshot(table, version=version, timestamp=timestamp, storage_options=storage_options)
     selection = read_selection(columns)

@@ -111,6 +111,15 @@ def snapshot(
     DeltaError
         ``"not-a-table"``, ``"no-such-version"``, ``"unsupported-feature"`` (the reader feature is named),
         ``"broken-log"``.
+
+    Examples
+    --------
+    >>> import tempfile, parquet_variant as pv
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = pv.delta.write(folder, {"v": pv.parse_json(['{"n": 1}'])})
+    ...     found = pv.delta.snapshot(folder)
+    ...     found.version, found.num_files, found.protocol.reader_features
+    (0, 1, ('variantType', 'variantShredding'))
     """
     if isinstance(table, Snapshot):
         return table

@@ -61,6 +61,14 @@ def vacuum(
     ------
     DeltaError
         Reason ``"retention-too-short"`` without `force`; ``"unsupported-feature"``.
+
+    Examples
+    --------
+    >>> import tempfile, parquet_variant as pv
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = pv.delta.write(folder, {"v": pv.parse_json(['{"n": 1}'])})
+    ...     pv.delta.vacuum(folder)
+    []
     """
     current = load_snapshot(open_storage(table, storage_options))
     check_writable(current.protocol, current.metadata, current.storage.uri)

@@ -79,6 +79,13 @@ def create(
     ------
     DeltaError
         ``"exists"`` if a table is there; ``"bad-schema"``, ``"unsupported-type"`` for columns that cannot be.
+
+    Examples
+    --------
+    >>> import tempfile, parquet_variant as pv
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     pv.delta.create(folder, pa.schema([("n", pa.int64())])).version
+    0
     """
     storage = open_storage(table, storage_options)
     bare = _planned(
@@ -129,6 +136,16 @@ def append(
     ------
     DeltaError
         ``"unsupported-feature"``, ``"unknown-column"``, ``"type-mismatch"``, ``"conflict"``.
+
+    Examples
+    --------
+    >>> import tempfile, parquet_variant as pv
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = pv.delta.write(folder, {"v": pv.parse_json(['{"n": 1}'])})
+    ...     pv.delta.append(folder, {"v": pv.parse_json(["2"])}, txn=("loader", 1)).committed
+    ...     pv.delta.append(folder, {"v": pv.parse_json(["2"])}, txn=("loader", 1)).committed
+    True
+    False
     """
     current = _current(table, storage_options)
     if txn is not None and _seen(current, txn):
@@ -148,7 +165,17 @@ def overwrite(
     storage_options: Mapping[str, str] | None = None,
     **options: Any,
 ) -> CommitResult:
-    """Replace all rows, in one commit; the schema stays. Parameters, result and errors as `append`."""
+    """Replace all rows, in one commit; the schema stays. Parameters, result and errors as `append`.
+
+    Examples
+    --------
+    >>> import tempfile, parquet_variant as pv
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = pv.delta.write(folder, {"v": pv.parse_json(['{"n": 1}'])})
+    ...     _ = pv.delta.overwrite(folder, {"v": pv.parse_json(["2"])})
+    ...     pv.delta.read(folder).to_pylist()
+    [2]
+    """
     current = _current(table, storage_options)
     if txn is not None and _seen(current, txn):
         return CommitResult(current.version, committed=False)
@@ -193,6 +220,14 @@ def write(
     ------
     DeltaError
         ``"exists"`` if `mode` is ``"error"`` and the table is there; and as `append`.
+
+    Examples
+    --------
+    >>> import tempfile, parquet_variant as pv
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = pv.delta.write(folder, {"v": pv.parse_json(['{"n": 1}'])})
+    ...     pv.delta.write(folder, {"v": pv.parse_json(["2"])}, mode="append").version
+    1
     """
     if mode not in ("error", "append", "overwrite", "ignore"):
         raise DeltaError(f"mode {mode!r} is none of error, append, overwrite, ignore", reason="bad-argument")
@@ -231,6 +266,15 @@ def plan(
     ------
     DeltaError
         ``"unsupported-feature"`` if this writer may not write the table.
+
+    Examples
+    --------
+    >>> import tempfile, parquet_variant as pv
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = pv.delta.write(folder, {"v": pv.parse_json(['{"n": 1}'])})
+    ...     adds = pv.delta.plan(folder).write({"v": pv.parse_json(["2", "3"])})
+    ...     pv.delta.commit_files(folder, adds).version, len(pv.delta.read(folder))
+    (1, 3)
     """
     current = _current(table, storage_options)
     check_writable(current.protocol, current.metadata, current.storage.uri)
