@@ -38,6 +38,8 @@ def chunks(array):
 def assert_same(found: pv.VariantArray, wanted) -> None:
     assert list(found) == list(wanted)
     assert found.null_count == wanted.null_count
+    parts = pv.get_variant_element(found, "$.b", "variant")
+    assert list(pv.VariantArray(parts)) == [None if value is None else value.get("$.b") for value in wanted]
 
 
 # ---- pyarrow, and the protocol itself

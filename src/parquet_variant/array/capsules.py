@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from parquet_variant.array.variant_array import EXTENSION_METADATA, EXTENSION_NAME, VariantArray
+from parquet_variant.encoding.metadata import EMPTY_METADATA
 from parquet_variant.errors import SchemaError
 from parquet_variant.schema.layout import detect_layout
 
@@ -32,6 +33,7 @@ __all__ = [
     "named_variants",
     "stream_capsule",
     "variant_table",
+    "with_metadata",
     "without_views",
 ]
 
@@ -258,7 +260,21 @@ def _storage_of(chunk: pa.Array) -> pa.StructArray:
     if not pa.types.is_struct(storage.type):
         return storage  # the constructor says what is wrong
     wanted = without_views(storage.type, large=storage.nbytes > _INT32_MAX)
-    return storage if wanted == storage.type else storage.cast(wanted)
+    return with_metadata(storage if wanted == storage.type else storage.cast(wanted))
+
+
+def with_metadata(storage: pa.StructArray) -> pa.StructArray:
+    """The storage with metadata in every row: many libraries make the children of a null struct null, too."""
+    index = storage.type.get_field_index("metadata")
+    column = storage.field(index) if index >= 0 else None
+    if column is None or column.null_count == 0 or pa.types.is_run_end_encoded(column.type):
+        return storage
+    if pa.types.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    columns = [storage.field(number) for number in range(storage.type.num_fields)]
+    columns[index] = column.fill_null(pa.scalar(EMPTY_METADATA, column.type))
+    names = [field.name for field in storage.type]
+    return pa.StructArray.from_arrays(columns, names=names, mask=storage.is_null())
 
 
 def without_views(kind: pa.DataType, *, large: bool) -> pa.DataType:

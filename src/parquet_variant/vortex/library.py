@@ -14,7 +14,7 @@ from typing import Any
 
 from parquet_variant.errors import VariantError, VariantFileError
 
-__all__ = ["open_file", "vortex", "vortex_errors"]
+__all__ = ["batches_of", "open_file", "vortex", "vortex_errors"]
 
 
 def vortex() -> ModuleType:
@@ -61,3 +61,13 @@ def open_file(path: Any) -> Any:
         raise VariantFileError(f"there is no file {name}", file=name, reason="no-such-file")
     with vortex_errors(name):
         return library.open(name)
+
+
+def batches_of(reader: Any, file: Any) -> Iterator[Any]:
+    """The record batches of a reader; only what the library raises is given as a `VariantFileError`."""
+    while True:
+        with vortex_errors(file):
+            batch = next(reader, None)
+        if batch is None:
+            return
+        yield batch

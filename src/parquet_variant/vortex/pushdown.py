@@ -12,7 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from parquet_variant.array.capsules import import_variant, without_views
+from parquet_variant.array.capsules import import_variant, with_metadata, without_views
 from parquet_variant.functions.extract_path import needed_columns
 from parquet_variant.parquet.predicate import And, Compare, Or, Predicate
 from parquet_variant.parquet.selection import Selected
@@ -137,7 +137,7 @@ def storage_of_part(part: Part, found: pa.StructArray) -> pa.StructArray:
         group = {"metadata": read["metadata"], **group}
     storage = pa.StructArray.from_arrays(list(group.values()), names=list(group))
     wanted = without_views(storage.type, large=False)
-    return storage if wanted == storage.type else storage.cast(wanted)
+    return with_metadata(storage if wanted == storage.type else storage.cast(wanted))
 
 
 # -- filters

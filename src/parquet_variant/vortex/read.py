@@ -10,10 +10,11 @@ from typing import Any
 
 import pyarrow as pa
 
-from parquet_variant.array.capsules import import_variant, named_variants, variant_table, without_views
+from parquet_variant.array.capsules import import_variant, variant_table, without_views
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.errors import VariantFileError
-from parquet_variant.vortex.library import open_file, vortex_errors
+from parquet_variant.vortex.library import batches_of, open_file, vortex_errors
+from parquet_variant.vortex.storing import variant_names
 
 __all__ = ["choose_variant", "iter_tables", "read", "read_table"]
 
@@ -70,7 +71,7 @@ def read_table(path: Any, columns: Sequence[str] | None = None) -> pa.Table:
         if missing:
             raise VariantFileError(f"there is no column {missing[0]!r} in {schema.names}", file=str(path))
         table = file.to_arrow(projection=None if columns is None else list(columns)).read_all()
-    return _tagged(table, named_variants(schema))
+    return _tagged(table, variant_names(schema))
 
 
 def iter_tables(path: Any) -> Iterator[pa.Table]:
@@ -78,9 +79,9 @@ def iter_tables(path: Any) -> Iterator[pa.Table]:
     file = open_file(path)
     with vortex_errors(path):
         reader = file.to_arrow()
-        variants = named_variants(reader.schema)
-        for batch in reader:
-            yield _tagged(pa.Table.from_batches([batch]), variants)
+    variants = variant_names(reader.schema)
+    for batch in batches_of(reader, path):
+        yield _tagged(pa.Table.from_batches([batch]), variants)
 
 
 def _tagged(table: pa.Table, variants: list[str]) -> pa.Table:
@@ -101,7 +102,7 @@ def choose_variant(schema: pa.Schema, column: str | None, path: Any) -> str:
     VariantFileError
         If there is no such column, or none or several to choose from (``no-such-column``).
     """
-    found = [column] if column is not None and column in schema.names else named_variants(schema)
+    found = [column] if column is not None and column in schema.names else variant_names(schema)
     if len(found) != 1 or (column is not None and found != [column]):
         wanted = "one Variant column" if column is None else f"column {column!r}"
         raise VariantFileError(

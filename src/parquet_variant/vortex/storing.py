@@ -3,9 +3,9 @@
 Owns the two layouts, the way of a column into one of them, and the comparison of what was read back. Leaves the file to
 `write` and `read`.
 
-``"variant"``: unshredded, with Vortex's own Variant type: every Vortex reader sees a Variant. ``"typed"``: a struct of
-typed columns beside the residual, as Arrow has them; to a foreign reader it is that struct. (vortex-data 0.90 keeps a
-shredded column under its Variant type only in part: it fails on shredded lists and loses values of corpus case 38.)
+``"variant"``: unshredded, with Vortex's own Variant type: every Vortex reader sees a Variant. ``"struct"``: the storage
+struct as Arrow has it, typed columns beside the residual; to a foreign reader it is that struct. Under its Variant type
+vortex-data 0.90 keeps a shredded column only in part: it fails on shredded lists and loses values of corpus case 38.
 """
 
 from __future__ import annotations
@@ -16,13 +16,18 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from parquet_variant.array.capsules import import_variant, variant_table
+from parquet_variant.array.capsules import import_variant, is_named, is_storage, variant_table
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.schema.storage_shape import is_list
 
-__all__ = ["StoredLayout", "first_difference", "stored_column"]
+__all__ = ["StoredLayout", "first_difference", "stored_column", "variant_names"]
 
-StoredLayout = Literal["variant", "typed"]
+StoredLayout = Literal["variant", "struct"]
+
+
+def variant_names(schema: pa.Schema) -> list[str]:
+    """The names of the Variant columns of a file: those of Vortex's type, and structs with a storage's fields."""
+    return [field.name for field in schema if is_named(field) or is_storage(field.type)]
 
 
 def stored_column(array: VariantArray, layout: StoredLayout) -> tuple[pa.Field, pa.StructArray]:

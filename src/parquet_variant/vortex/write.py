@@ -21,7 +21,7 @@ from parquet_variant.errors import VariantError, VariantFileError
 from parquet_variant.functions.arrow_input import as_arrow
 from parquet_variant.parquet.write import shredded_as
 from parquet_variant.schema.shredding_schema import ShreddingSchema
-from parquet_variant.vortex.library import vortex, vortex_errors
+from parquet_variant.vortex.library import batches_of, vortex, vortex_errors
 from parquet_variant.vortex.storing import StoredLayout, first_difference, stored_column
 
 __all__ = ["VortexFileInfo", "write"]
@@ -38,7 +38,7 @@ class VortexFileInfo:
     layouts
         How each Variant column lies in it.
     fallbacks
-        Why a column that should have typed columns has none.
+        Why a column does not lie as it was meant to.
     """
 
     path: str
@@ -54,7 +54,7 @@ def write(
     *,
     column: str = "v",
     schema: ShreddingSchema | str | Mapping[str, ShreddingSchema | str] | None = None,
-    layout: Literal["auto", "variant", "typed"] = "auto",
+    layout: Literal["auto", "variant", "struct"] = "auto",
     compact: bool = True,
     overwrite: bool = False,
 ) -> VortexFileInfo:
@@ -72,8 +72,9 @@ def write(
     schema
         What to shred, as in `parquet_variant.parquet.write`: a schema, its DDL, ``"infer"``, or several by column name.
     layout
-        ``"variant"``: Vortex's Variant type, unshredded. ``"typed"``: typed columns beside the residual. ``"auto"``:
-        typed columns for what is shredded, the Variant type for the rest and for what the library does not hold.
+        ``"variant"``: Vortex's Variant type, unshredded. ``"struct"``: the storage struct, typed columns beside the
+        residual. ``"auto"``: the struct for what is shredded and the Variant type for the rest, or the other one where
+        the library does not hold a column so.
     compact
         Whether Vortex may use its slower, smaller encodings.
     overwrite
@@ -94,11 +95,11 @@ def write(
     ...     pv.vortex.read(f"{folder}/a.vortex")
     <VariantArray final, 3 rows: [{"a":1}, null, NULL]>
     >>> info.rows, info.layouts
-    (3, {'v': 'typed'})
+    (3, {'v': 'struct'})
     """
     library = vortex()
-    if layout not in ("auto", "variant", "typed"):
-        raise VariantError(f"layout={layout!r} is unknown: use auto, variant or typed", reason="bad-option")
+    if layout not in ("auto", "variant", "struct"):
+        raise VariantError(f"layout={layout!r} is unknown: use auto, variant or struct", reason="bad-option")
     target = Path(os.fspath(path))
     if target.exists() and not overwrite:
         raise VariantFileError(f"{target} exists: pass overwrite=True to replace it", reason="file-exists")
@@ -108,23 +109,32 @@ def write(
         if isinstance(each, VariantArray):
             own = schema.get(name) if isinstance(schema, Mapping) else schema
             columns[name] = each = shredded_as(each, own, "unshredded" if layout == "variant" else "final")
-            wanted[name] = "typed" if each.is_shredded else "variant"
+            wanted[name] = layout if layout != "auto" else "struct" if each.is_shredded else "variant"
+    tries = [wanted] if layout != "auto" else _tries(wanted)
     target.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=target.parent, prefix=f".{target.name}.") as folder:
         staged = Path(folder) / "staged.vortex"
-        fallbacks: dict[str, str] = {}
-        try:
-            rows = _write(library, staged, columns, wanted, compact)
-        except VariantFileError as error:
-            typed = [name for name, stored in wanted.items() if stored == "typed"]
-            if layout != "auto" or not typed:
-                raise error.at(file=str(target)) from None
-            fallbacks = dict.fromkeys(typed, error.message)
-            wanted = dict.fromkeys(wanted, "variant")
-            rows = _write(library, staged, columns, wanted, compact)
+        failed: VariantFileError | None = None
+        for layouts in tries:
+            try:
+                rows = _write(library, staged, columns, layouts, compact)
+                break
+            except VariantFileError as error:
+                failed = failed or error
+        else:
+            assert failed is not None
+            raise failed.at(file=str(target))
         size = staged.stat().st_size
         staged.replace(target)
-    return VortexFileInfo(str(target), rows, size, wanted, fallbacks)
+    changed = [name for name in wanted if layouts[name] != wanted[name]]
+    reasons = dict.fromkeys(changed, failed.message) if failed is not None else {}
+    return VortexFileInfo(str(target), rows, size, layouts, reasons)
+
+
+def _tries(wanted: dict[str, StoredLayout]) -> list[dict[str, StoredLayout]]:
+    """What is wanted, then all columns in one layout; the library does not tell which column it cannot hold."""
+    every: list[dict[str, StoredLayout]] = [wanted, dict.fromkeys(wanted, "struct"), dict.fromkeys(wanted, "variant")]
+    return [each for number, each in enumerate(every) if each not in every[:number]]
 
 
 def _columns(data: Any, column: str) -> dict[str, Any]:
@@ -159,26 +169,27 @@ def _write(library: Any, path: Path, columns: dict[str, Any], layouts: dict[str,
         fields.append(stored.with_name(name))
         arrays.append(array)
     table = pa.table(arrays, schema=pa.schema(fields))
+    path.unlink(missing_ok=True)
     with vortex_errors(path):
         options = library.io.VortexWriteOptions
         (options.compact() if compact else options.default()).write(table, str(path))
-    _verify(library, path, dict(zip(columns, arrays, strict=True)), layouts)
+    _verify(library, path, columns, layouts)
     return int(table.num_rows)
 
 
-def _verify(library: Any, path: Path, arrays: dict[str, pa.Array], layouts: dict[str, StoredLayout]) -> None:
+def _verify(library: Any, path: Path, columns: dict[str, Any], layouts: dict[str, StoredLayout]) -> None:
     start = 0
     with vortex_errors(path):
-        for batch in library.open(str(path)).to_arrow():
-            for name, given in arrays.items():
-                part = given.slice(start, batch.num_rows)
-                row = first_difference(part, batch.column(name), is_variant=name in layouts)
-                if row is not None:
-                    raise VariantFileError(
-                        f"Vortex did not keep column {name!r}: the file is not made", reason="lost-in-file",
-                        row=start + row,
-                    )  # fmt: skip
-            start += batch.num_rows
-    rows = len(next(iter(arrays.values())))
+        reader = library.open(str(path)).to_arrow()
+    for batch in batches_of(reader, path):
+        for name, given in columns.items():
+            part = (given.storage if name in layouts else given).slice(start, batch.num_rows)
+            row = first_difference(part, batch.column(name), is_variant=name in layouts)
+            if row is not None:
+                raise VariantFileError(
+                    f"Vortex did not keep column {name!r}: the file is not made", reason="lost-in-file", row=start + row
+                )
+        start += batch.num_rows
+    rows = len(next(iter(columns.values())))
     if start != rows:
         raise VariantFileError(f"Vortex kept {start} of {rows} rows: the file is not made", reason="lost-in-file")
