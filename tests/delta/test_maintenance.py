@@ -53,6 +53,19 @@ def test_optimize_shreds_anew(make_table: Callable[..., Path]) -> None:
     assert ids(table) == list(range(5))
 
 
+def test_optimize_infers_one_schema_from_all_rows(tmp_path: Path) -> None:
+    table = tmp_path / "t"
+    for key in ("a", "b"):
+        rows = [f'{{"{key}": {n}, "both": "x{n}"}}' for n in range(200)]
+        pv.delta.write(table, {"p": [key] * 200, "v": pv.parse_json(rows)}, mode="append", partition_by=["p"])
+    pv.delta.optimize(table, reshred=True)
+    paths = pv.delta.snapshot(table).files["path"].to_pylist()
+    schemas = [pv.parquet.read(table / path).schema for path in paths]
+    assert len(schemas) == 2
+    assert schemas[0] == schemas[1]
+    assert {str(path) for path, _ in schemas[0].leaves()} == {"$['a']", "$['b']", "$['both']"}
+
+
 def test_vacuum_keeps_what_is_needed_and_what_is_young(make_table: Callable[..., Path]) -> None:
     table = make_table(5, 5)
     pv.delta.overwrite(table, {"k": [1], "p": ["x"], "v": pv.parse_json(['{"id": 77}'])})

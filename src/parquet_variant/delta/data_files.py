@@ -232,7 +232,7 @@ class _Task:
     def _choose(self, place: Place, array: VariantArray) -> ShreddingSchema | None:
         named = (self.plan.shredding or {}).get(".".join(place))
         if named is not None:
-            return named
+            return None if named.kind == "variant" else named
         if array.layout == "final":
             return array.schema
         return _inferred(array.to_unshredded())

@@ -13,6 +13,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from parquet_variant.array.variant_array import VariantArray
+from parquet_variant.delta.columns import by_name, conform_table
 from parquet_variant.delta.commit import Transaction, commit
 from parquet_variant.delta.data_files import DEFAULT_FILE_BYTES, WritePlan, plan_write
 from parquet_variant.delta.features import SHREDDING, check_writable, has_feature
@@ -21,6 +23,9 @@ from parquet_variant.delta.properties import SHREDDING_PROPERTY, with_properties
 from parquet_variant.delta.read import iter_files
 from parquet_variant.delta.snapshot import Snapshot, snapshot
 from parquet_variant.delta.write import Shredding, plan
+from parquet_variant.functions.infer_shredding_schema import infer_shredding_schema
+from parquet_variant.schema.shredding_schema import ShreddingSchema
+from parquet_variant.shredding.profile import Profile
 
 __all__ = ["OptimizeResult", "drop_shredding", "optimize"]
 
@@ -62,9 +67,9 @@ def optimize(
     file_bytes
         About how large a file may become; files of at least three quarters of it, without deleted rows, stay.
     reshred
-        Rewrite every file, so that all have shredding schemas of the whole partition; implied by `shredding`.
+        Rewrite every file, not only small ones; implied by `shredding`.
     shredding
-        What to shred, as for `append`; by default it is inferred.
+        What to shred, as for `append`; by default it is inferred from all rows that are rewritten.
     storage_options
         Configuration of the object store.
     **options
@@ -91,9 +96,12 @@ def optimize(
     (2, 1)
     """
     current = snapshot(table, storage_options=storage_options)
-    made = plan(current, shredding=shredding, file_bytes=file_bytes, **options)
+    check_writable(current.protocol, current.metadata, current.storage.uri)
     groups = _groups(current, file_bytes, everything=reshred or shredding is not None)
-    return _rewrite(current, made, groups, "OPTIMIZE", {"reshred": reshred or shredding is not None})
+    if shredding is None and current.shredding_enabled and groups:
+        shredding = _inferred(current, groups)
+    made = plan(current, shredding=shredding, file_bytes=file_bytes, **options)
+    return _rewrite(current, made, groups, "OPTIMIZE", {"reshred": reshred})
 
 
 def drop_shredding(
@@ -157,6 +165,21 @@ def _groups(current: Snapshot, file_bytes: int, *, everything: bool) -> list[pa.
         at for at in partitions.values() if everything or len(at) > 1 or rows[at[0]]["deletionVector"] is not None
     ]
     return [files.take(pa.array(at)) for at in chosen]
+
+
+def _inferred(current: Snapshot, groups: list[pa.Table]) -> dict[str, ShreddingSchema]:
+    """One schema for each variant column, from all rows of the files to rewrite."""
+    profiles: dict[str, Profile] = {}
+
+    def see(place: tuple[str, ...], array: VariantArray) -> VariantArray:
+        name = ".".join(place)
+        profiles[name] = profiles.get(name, Profile()).merge(Profile.of_array(array))
+        return array
+
+    for group in groups:
+        for rows in _rows(current, group):
+            conform_table(rows, current.schema, by_name, see)
+    return {name: infer_shredding_schema(profile) for name, profile in profiles.items()}
 
 
 def _rewrite(
