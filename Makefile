@@ -6,7 +6,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 WORKERS ?= 2
 TESTS ?=
-FUZZ_TESTS ?= tests/properties
+EXAMPLES ?= 1000
 say = @printf '\033[1m== %s\033[0m\n'
 
 define compile
@@ -49,13 +49,15 @@ bench: $(BENCH_STAMP) ## run the benchmarks; ONLY=name for some of them
 	$(say) 'Benchmarks, side by side with the peers'
 	@$(BIN)/python -m benchmarks.run $(ONLY)
 
-fuzz: $(DEV_STAMP) ## run the property tests with many more examples
-	$(say) 'Property tests, 5,000 examples each'
-	@HYPOTHESIS_PROFILE=fuzz $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup $(FUZZ_TESTS)
+fuzz: $(DEV_STAMP) ## run every property test with EXAMPLES=1000 fresh examples; TESTS=tests/fuzz for a part of them
+	$(compile)
+	$(say) 'Property tests, $(EXAMPLES) examples each, different in every run'
+	@HYPOTHESIS_PROFILE=fuzz FUZZ_EXAMPLES=$(EXAMPLES) $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup -m hypothesis $(TESTS)
 
 clean: ## remove .venv and everything that the targets made
 	$(say) 'Removing .venv, caches and output'
-	@rm -rf $(VENV) dist demo-output .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache spark-warehouse
+	@rm -rf $(VENV) dist demo-output .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache \
+		spark-warehouse
 	@find src tests examples -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(BASE_STAMP): pyproject.toml
