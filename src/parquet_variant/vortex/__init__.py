@@ -21,6 +21,9 @@ from parquet_variant.vortex.get_element import get_variant_element as get_varian
 from parquet_variant.vortex.get_element import get_variant_scalar as get_variant_scalar
 from parquet_variant.vortex.json_columns import compress_json as compress_json
 from parquet_variant.vortex.json_columns import decompress_json as decompress_json
+from parquet_variant.vortex.range_statistics import RangeStatistics as RangeStatistics
+from parquet_variant.vortex.range_statistics import collect_statistics as collect_statistics
+from parquet_variant.vortex.range_statistics import matching_rows as matching_rows
 from parquet_variant.vortex.read import iter_tables as iter_tables
 from parquet_variant.vortex.read import read as read
 from parquet_variant.vortex.read import read_table as read_table
@@ -34,11 +37,13 @@ __all__ = [
     "ChunkedVariantArray",
     "ColumnarVariant",
     "Encoding",
+    "RangeStatistics",
     "VariantDType",
     "VariantScalar",
     "VortexFileInfo",
     "VortexScan",
     "answers",
+    "collect_statistics",
     "compress_json",
     "decompress_json",
     "dtype_of",
@@ -47,6 +52,7 @@ __all__ = [
     "get_variant_element",
     "get_variant_scalar",
     "iter_tables",
+    "matching_rows",
     "read",
     "read_table",
     "scan",

@@ -1,0 +1,91 @@
+"""Statistics of shredded children leave out ranges of rows, and never one that holds an answer."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import parquet_variant as pv
+from parquet_variant.testing import variants
+from parquet_variant.vortex import ENCODINGS, collect_statistics, encode, get_variant_element, matching_rows
+
+ROWS = [
+    *(f'{{"id": {n}, "o": {{"f": {n}.5}}}}' for n in range(10)),
+    *(f'{{"id": "text {n}"}}' for n in range(10)),
+    *(['{"other": 1}'] * 10),
+    *(f'{{"id": {n}}}' for n in range(100, 110)),
+    *(['{"id": null}'] * 5),
+    *([None] * 5),
+]
+SCHEMA = "id bigint, o struct<f: decimal(4,1)>"
+
+
+def statistics(encoding):
+    return collect_statistics(encode(pv.parse_json(ROWS), encoding, SCHEMA), range_rows=10)
+
+
+def test_columnar_skips_ranges_with_another_type_only():
+    found = statistics("columnar")
+    assert found.ranges("$.id", "bigint") == [(0, 10), (30, 40)]
+    assert found.ranges("$.id", "string") == [(10, 20)]
+    assert found.ranges("$.id", "date") == []
+    assert found.ranges("$.id", "bigint", ">", 50) == [(30, 40)]
+    assert found.ranges("$.id", "string", "=", "x") == []
+    assert found.ranges("$.o.f", "decimal(10,2)", "<", 3) == [(0, 10)]
+    assert found.ranges("$.nowhere", "bigint") == []
+
+
+def test_final_layout_skips_what_no_residual_can_hold():
+    found = statistics("final")
+    # In the second range texts are in the residual, which has no statistics.
+    assert found.ranges("$.id", "bigint") == [(0, 10), (10, 20), (30, 40)]
+    assert found.ranges("$.id", "bigint", ">", 50) == [(10, 20), (30, 40)]
+    # A range that has the path as bigint only, and is asked for another type.
+    assert found.ranges("$.id", "string") == [(10, 20)]
+    assert found.ranges("$.o.f", "bigint", ">", 10) == []
+    # Not shredded: nothing is known.
+    assert len(found.ranges("$.other", "bigint")) == 5
+
+
+@pytest.mark.parametrize("encoding", ["unshredded", "draft-paths", "draft-object"])
+def test_only_shredded_children_have_statistics(encoding):
+    assert statistics(encoding).children == {}
+    assert len(statistics(encoding).ranges("$.id", "bigint", ">", 50)) == 5
+
+
+@pytest.mark.parametrize("encoding", ENCODINGS)
+def test_matching_rows_are_the_same_with_and_without(encoding):
+    array = encode(pv.parse_json(ROWS), encoding, SCHEMA)
+    found = collect_statistics(array, range_rows=10)
+    for op in ("=", "<>", "<", "<=", ">", ">="):
+        for literal in (-1, 5, 5.5, 104, 10**12):
+            skipped = matching_rows(array, "$.id", "bigint", op, literal, found).to_pylist()
+            assert skipped == matching_rows(array, "$.id", "bigint", op, literal).to_pylist()
+    assert matching_rows(array, "$.id", "bigint", ">=", 108, found).to_pylist() == [38, 39]
+
+
+@given(st.data())
+def test_a_skipped_range_holds_no_answer(data):
+    values = data.draw(st.lists(st.none() | variants(max_leaves=5), min_size=1, max_size=9))
+    array = pv.VariantArray.from_variants(values)
+    keys = sorted({key for value in values if value is not None and value.type == "object" for key in value})
+    path = pv.VariantPath(tuple(data.draw(st.lists(st.sampled_from(keys), max_size=1))) if keys else ())
+    target = data.draw(
+        st.sampled_from(["bigint", "decimal(38,3)", "double", "float", "string", "date", "uuid", "binary"])
+    )
+    for encoding in ("final", "columnar"):
+        encoded = encode(array, encoding, None)
+        found = collect_statistics(encoded, range_rows=2)
+        kept = np.zeros(len(values), np.bool_)
+        for start, stop in found.ranges(path, target):
+            kept[start:stop] = True
+        valid = get_variant_element(encoded, path, target).is_valid().to_numpy(zero_copy_only=False)
+        assert not (valid & ~kept).any()
+        model = get_variant_element(encoded, path, target).drop_null()
+        if len(model) and target in ("bigint", "decimal(38,3)", "double", "string"):
+            literal = data.draw(st.sampled_from(model.to_pylist()))
+            op = data.draw(st.sampled_from(["=", "<>", "<", "<=", ">", ">="]))
+            rows = matching_rows(encoded, path, target, op, literal, found)
+            assert rows.equals(matching_rows(array, path, target, op, literal))
