@@ -120,7 +120,7 @@ class TestAuto:
     def test_rare_paths_stay_in_the_residual(self) -> None:
         result = infer(rows(*[{"a": 1}] * 19, {"a": 1, "rare": 1}))
         assert result.schema.to_ddl() == "a bigint"
-        assert reason(result, "$.rare") == "in 5.00% of the rows, under 10%"
+        assert reason(result, "$.rare") == "in 5.00% of the rows, under 15%"
 
     def test_sql_nulls_do_not_make_a_path_rare(self) -> None:
         array = pv.parse_json(['{"a": 1}', *[None] * 99])

@@ -20,6 +20,7 @@ from pyarrow import fs
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.errors import VariantFileError
 from parquet_variant.parquet.columns import find_variants
+from parquet_variant.parquet.encodings import choose_encodings
 from parquet_variant.parquet.files import filesystem_of
 from parquet_variant.parquet.footer import parse_schema, patch_tail
 from parquet_variant.parquet.incoming import incoming_columns
@@ -29,6 +30,10 @@ from parquet_variant.parquet.written import has_nan, is_recovered, leaf_paths, n
 __all__ = ["DEFAULT_ROW_GROUP_BYTES", "Columns", "FileInfo", "VariantWriter"]
 
 DEFAULT_ROW_GROUP_BYTES = 128 << 20
+# Pages are compressed one by one: larger ones are smaller in all.
+_PAGE_BYTES = 4 << 20
+# As zstd itself and Spark have it; pyarrow's own default is 1.
+_ZSTD_LEVEL = 3
 Columns: TypeAlias = Mapping[str, "pa.Array | pa.ChunkedArray | VariantArray"] | pa.RecordBatch | pa.Table
 
 
@@ -152,6 +157,8 @@ class VariantWriter:
         if row_group_bytes < 1:
             raise VariantFileError(f"row_group_bytes is {row_group_bytes}: it must be positive", reason="bad-option")
         _check_codec(compression, compression_level)
+        if compression_level is None and compression == "zstd":
+            compression_level = _ZSTD_LEVEL
         self.filesystem, self.path = filesystem_of(path, filesystem)
         self.info: FileInfo | None = None
         self.rows = 0
@@ -218,7 +225,7 @@ class VariantWriter:
             self._sink,
             table.schema,
             version="2.6",
-            use_dictionary=True,
+            data_page_size=_PAGE_BYTES,
             # The bounds of dictionaries of names are long and say nothing.
             write_statistics=[
                 ".".join(leaf)
@@ -231,6 +238,7 @@ class VariantWriter:
             store_schema=False,
             metadata_collector=self._collected,
             bloom_filter_options=self._bloom_options(table),
+            **choose_encodings(table, self._codec),
             **self._codec,
         )
 

@@ -3,7 +3,7 @@
 Owns the default rules and their constants. Leaves the type of a column to `column_types` and maps to `maps`.
 
 Source: our own measurements (docs/inference.md). A rare path costs more as a column than in the residual, where the
-compressor sees its row's other values beside it; from about a tenth of the rows on, columns are smaller, and they are
+compressor sees its row's other values beside it; from about a seventh of the rows on, columns are smaller, and they are
 what queries read. One type in the minority does no harm, because it lies in a residual of its own.
 """
 
@@ -55,7 +55,7 @@ class AutoPolicy:
     '72.0% number, 28.0% string'
     """
 
-    min_row_share: float = 0.1
+    min_row_share: float = 0.15
     min_type_share: float = 0.3
     max_columns: int = 300
     max_depth: int = 50
