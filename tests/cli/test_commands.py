@@ -189,6 +189,15 @@ def test_inspect_shows_types_and_shares(variant: Run, earthquakes: Path) -> None
     assert (report["files"], report["rows"], report["columns"][0]["name"]) == (1, 1707, "v")
 
 
+def test_inspect_compares_with_what_was_predicted(variant: Run, earthquakes: Path, usgs_sample: Path) -> None:
+    report = variant("inspect", earthquakes, "--predict-from", usgs_sample, "--json").json
+    shares = {each["path"]: each for each in report["predictions"]}
+    assert len(shares) == 30
+    assert all(each["predicted"] == pytest.approx(each["actual"]) for each in shares.values())
+    assert shares["$['properties']['alert']"]["actual"] == pytest.approx(12 / 1707)
+    assert "$['properties']['mag']" in variant("inspect", earthquakes, "--predict-from", usgs_sample).out
+
+
 def test_validate_exits_with_1_on_a_violation(
     variant: Run, earthquakes: Path, tmp_path: Path, parquet_test_data: Path
 ) -> None:

@@ -39,7 +39,7 @@ def read_schema(given: str | None) -> ShreddingSchema | None:
     if os.path.isfile(given):  # noqa: PTH113 - unlike Path.is_file it takes a text too long for a file name
         raw = Path(given).read_bytes()
         if raw.startswith(b"PAR1"):
-            return _of_parquet(given)
+            return ShreddingSchema.from_parquet(given)
         try:
             text = raw.decode("utf-8")
         except UnicodeDecodeError:
@@ -48,18 +48,3 @@ def read_schema(given: str | None) -> ShreddingSchema | None:
         raise SchemaError(f"there is no schema file {given}: check the path, or give DDL such as 'mag double'")
     text = text.strip()
     return ShreddingSchema.from_json(text) if text.startswith("{") else ShreddingSchema.from_ddl(text)
-
-
-def _of_parquet(path: str) -> ShreddingSchema:
-    """The schema of a Parquet file's only Variant column."""
-    from parquet_variant.parquet.columns import choose_column
-    from parquet_variant.parquet.files import locate, open_file
-    from parquet_variant.schema.shredding_schema import ShreddingSchema
-
-    (source,) = locate(path)
-    with open_file(source) as file:
-        first, *inner = choose_column(file.schema, None, file.name).path
-        storage = file.reader.schema_arrow.field(first).type
-        for name in inner:
-            storage = storage.field(name).type
-    return ShreddingSchema.from_storage(storage)
