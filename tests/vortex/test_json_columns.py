@@ -1,0 +1,81 @@
+"""JSON text to shredded Variants and back, one call each way: the same JSON by meaning."""
+
+from __future__ import annotations
+
+import json
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import parquet_variant as pv
+from parquet_variant.errors import JsonError, SchemaError
+from parquet_variant.testing import json_texts
+from parquet_variant.vortex import ENCODINGS, compress_json, decompress_json, encoding_of
+
+TEXTS = [f'{{"id": {n}, "tags": ["a", {n}], "price": {n}.50}}' for n in range(200)] + [None, "null", "[]"]
+
+
+def forms():
+    plain = pa.array(TEXTS, pa.string())
+    return {
+        "list": TEXTS,
+        "string": plain,
+        "large": plain.cast(pa.large_string()),
+        "view": plain.cast(pa.string_view()),
+        "dictionary": plain.dictionary_encode(),
+        "json": pa.ExtensionArray.from_storage(pa.json_(), plain),
+        "chunked": pa.chunked_array([plain[:100], plain[100:]]),
+    }
+
+
+@pytest.mark.parametrize("form", forms())
+def test_every_form_of_text(form):
+    column = compress_json(forms()[form])
+    assert column.layout == "final"
+    assert column.schema.to_ddl().startswith("id bigint")
+    assert meaning(decompress_json(column)) == meaning(pa.array(TEXTS))
+    assert decompress_json(column).type.extension_name == "arrow.json"
+    assert decompress_json(column, extension=False).type == pa.string()
+
+
+@pytest.mark.parametrize("encoding", ENCODINGS)
+def test_every_encoding(encoding):
+    column = compress_json(TEXTS, encoding=encoding)
+    assert encoding_of(column)[0].name == encoding
+    assert meaning(decompress_json(column)) == meaning(pa.array(TEXTS))
+
+
+def test_a_schema_or_a_policy_decides():
+    schema = pv.ShreddingSchema.from_ddl("price double")
+    assert compress_json(TEXTS, schema).schema == schema
+    from parquet_variant.shredding.policies.auto import AutoPolicy
+
+    assert compress_json(TEXTS, AutoPolicy(max_columns=1)).schema.to_ddl() == "id bigint"
+
+
+def test_what_is_refused():
+    with pytest.raises(JsonError) as refused:
+        compress_json(["{}", '{"a": '])
+    assert refused.value.row == 1
+    with pytest.raises(SchemaError, match="no JSON text"):
+        compress_json(pa.array([1, 2]))
+
+
+@given(st.lists(st.none() | json_texts(), max_size=6))
+def test_any_json_comes_back(texts):
+    found = decompress_json(compress_json(pa.array(texts, pa.string())), extension=False)
+    assert found.equals(pv.to_json(pv.parse_json(pa.array(texts, pa.string()))))
+
+
+def meaning(texts):
+    texts = texts.storage if isinstance(texts, pa.ExtensionArray) else texts
+    return [None if text is None else json.loads(text) for text in texts.to_pylist()]
+
+
+@pytest.mark.slow
+def test_data_sets(data_set):
+    lines, _ = data_set
+    found = decompress_json(compress_json(pa.array(lines, pa.large_string())), extension=False)
+    assert all(json.loads(a) == json.loads(b) for a, b in zip(found.to_pylist(), lines, strict=True))
