@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
@@ -283,6 +284,41 @@ def test_blanks_do_not_matter(tmp_path: Path, blank: str) -> None:
     (tmp_path / "_delta_log" / f"{1:020}.json").write_text(text)
     assert paths(tmp_path) == ["a", "b"]
     assert pv.delta.snapshot(tmp_path).txns["x"].version == 1
+
+
+@given(data=st.data())
+def test_a_damaged_log_is_an_error_or_read_but_never_a_crash(
+    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
+) -> None:
+    table = tmp_path_factory.mktemp("t")
+    log = write_log(
+        table, [PROTOCOL, METADATA, add("a", stats='{"numRecords":1}'), {"txn": {"appId": "x", "version": 1}}]
+    )
+    if data.draw(st.booleans()):
+        pv.delta.checkpoint(table)
+        (log / f"{0:020}.json").unlink()
+    (target,) = [file for file in log.iterdir() if file.name.startswith("0")]
+    content = bytearray(target.read_bytes())
+    for _ in range(data.draw(st.integers(1, 3))):
+        at = data.draw(st.integers(0, len(content) - 1))
+        if data.draw(st.booleans()):
+            content[at] = data.draw(st.integers(0, 255))
+        else:
+            del content[at : at + data.draw(st.integers(1, 40))]
+        if not content:
+            content = bytearray(b"{")
+    target.write_bytes(content)
+    with contextlib.suppress(pv.VariantError):
+        found = pv.delta.snapshot(table)
+        pv.delta.scan(found, {"a": "a"}, "a > 1").pruned.files.to_pylist()
+
+
+def test_a_missing_sidecar_is_told(expired: Path) -> None:
+    rows = ({"checkpointMetadata": {"version": 2}}, *ROWS[:3], {"sidecar": {"path": "gone.parquet", "sizeInBytes": 1}})
+    pq.write_table(typed(rows), expired / f"{2:020}.checkpoint.80a083e8-7026-4e79-81be-64bd76c43a11.parquet")
+    expire(expired, 0, 1, 2)
+    with pytest.raises(DeltaError, match=r"gone\.parquet"):
+        pv.delta.snapshot(expired.parent)
 
 
 PATHS = st.sampled_from(["a", "b", "c%20d", "c d", "e%25"])

@@ -20,7 +20,7 @@ from parquet_variant.delta.file_actions import FILE_SCHEMA, read_checkpoint_part
 from parquet_variant.delta.log import LOG, Segment
 from parquet_variant.delta.schema import partition_names
 from parquet_variant.delta.storage import FileInfo, LocalStorage, Storage
-from parquet_variant.errors import DeltaError
+from parquet_variant.errors import DeltaError, VariantError
 
 __all__ = ["State", "apply_actions", "last_file_actions", "replay"]
 
@@ -161,7 +161,7 @@ def _checkpoint(storage: Storage, path: str, state: State, files: bool) -> list[
         if files and state.metadata is not None:
             tables.append(lines.table(partition_names(state.metadata)))
     else:
-        others, table = read_checkpoint_part(storage.open(path), files=files)
+        others, table = _read_part(storage, path, files=files)
         apply_actions(state, others)
         if table is not None:
             tables.append(table)
@@ -170,8 +170,19 @@ def _checkpoint(storage: Storage, path: str, state: State, files: bool) -> list[
         for sidecar in sidecars:
             name = unquote(sidecar)
             where = name if name.startswith(LOG) else f"{LOG}/_sidecars/{name.rpartition('/')[2]}"
-            tables.append(read_checkpoint_part(storage.open(where), files=True)[1])
+            tables.append(_read_part(storage, where, files=True)[1])
     return tables
+
+
+def _read_part(storage: Storage, path: str, *, files: bool) -> tuple[list[dict[str, Any]], pa.Table | None]:
+    try:
+        return read_checkpoint_part(storage.open(path), files=files)
+    except VariantError:
+        raise
+    except (OSError, pa.ArrowException, ValueError, KeyError, TypeError) as error:
+        # Damage shows in many ways: also as text that is not UTF-8, or as maps without keys.
+        text = str(error).split("\n", maxsplit=1)[0]
+        raise DeltaError(f"checkpoint file {path} cannot be read: {text}", reason="broken-log", file=path) from error
 
 
 def _commit_texts(storage: Storage, commits: Sequence[FileInfo]) -> Iterator[bytes]:
