@@ -31,6 +31,12 @@ def test_the_sample_comes_back_row_by_row(tmp_path: Path, usgs_sample: Path) -> 
     assert rows_of(tmp_path / "out") == [json.loads(line) for line in lines]
 
 
+def test_the_shredded_sample_is_smaller_than_the_unshredded_one(tmp_path: Path, usgs_sample: Path) -> None:
+    shredded = pv.parquet.ingest(usgs_sample, tmp_path / "shredded")
+    (unshredded,) = pv.parquet.rewrite(tmp_path / "shredded", tmp_path / "plain", layout="unshredded")
+    assert shredded.bytes_written < 0.95 * unshredded.bytes
+
+
 def test_many_splits_and_codecs_keep_every_row_in_order(tmp_path: Path) -> None:
     lines = [json.dumps({"n": n, "s": "x" * (n % 50)}) + "\n" for n in range(2_000)]
     (tmp_path / "a.json").write_text("".join(lines[:1500]))
