@@ -32,6 +32,7 @@ def test_a_read_past_the_end_is_seen() -> None:
     assert done.returncode in (-signal.SIGSEGV, -signal.SIGBUS)
 
 
+@pytest.mark.slow
 def test_the_malformed_corpus() -> None:
     files = sorted(MALFORMED.glob("*.value"))
     found = _run("values", files)
@@ -52,6 +53,7 @@ def test_the_malformed_corpus() -> None:
             assert outcomes["to_json"] == "ok"
 
 
+@pytest.mark.slow
 def test_the_parquet_corpora(parquet_test_data: Path) -> None:
     files = sorted((parquet_test_data / "variant").glob("*.value"))
     files += sorted((parquet_test_data / "shredded_variant").glob("*.bin"))

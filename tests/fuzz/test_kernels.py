@@ -100,8 +100,14 @@ def test_to_json(value: pv.Variant) -> None:
 def test_shred(value: pv.Variant, ddl: str) -> None:
     schema = pv.ShreddingSchema.from_ddl(ddl)
     values = [BEFORE, value, None, AFTER]
-    found = outcome(lambda: rows_of_array(pv.shred_variant(surrounded(value), schema).storage))
-    assert found == outcome(lambda: rows_of_array(reference.shredded_storage(values, schema, "final")))
+    found = outcome(lambda: pv.shred_variant(surrounded(value), schema).storage)
+    expected = outcome(lambda: reference.shredded_storage(values, schema, "final"))
+    if isinstance(found, tuple) or isinstance(expected, tuple):
+        assert found == expected
+    elif "trailing-bytes" in {fault.reason for fault in find_faults(b"\x11\0\0", value.value)}:  # which it may drop
+        assert _values(found) == _values(expected)
+    else:
+        assert rows_of_array(found) == rows_of_array(expected)
 
 
 @given(hostile(), hostile(), st.sampled_from(["error", "typed"]))
@@ -131,6 +137,10 @@ def test_unshred(value: pv.Variant, residual: pv.Variant, on_conflict: Any) -> N
             assert find_faults(value.metadata, value.value) or find_faults(value.metadata, residual.value)
         else:
             assert _read(found) == _read(expected)
+
+
+def _values(storage: pa.StructArray) -> Any:
+    return outcome(lambda: _read(reference.variants_of_storage(storage)))
 
 
 def _read(values: Any) -> Any:
@@ -166,8 +176,9 @@ def test_variant_get(value: pv.Variant, path: str, kind: str) -> None:
 def test_profile(value: pv.Variant) -> None:
     found = outcome(lambda: Profile.of_array(surrounded(value)).rows)
     assert found == 4 or found[0] is pv.MalformedVariantError
-    if found == 4:
-        assert _is_readable(value)
+    if found == 4:  # it counts the bytes of strings and looks at none of them
+        reasons = {fault.reason for fault in find_faults(value.metadata, value.value)}
+        assert _is_readable(value) or reasons & {"bad-utf8", "bad-time", "bad-decimal"}
     else:
         assert find_faults(value.metadata, value.value)
 
