@@ -211,6 +211,27 @@ def test_the_variant_column_must_be_named_if_there_are_several(tmp_path: Path) -
         pv.delta.scan(tmp_path / "t", {"x": "$.x:int", "w": "w"}, column="v")
 
 
+def test_what_was_added_since_a_version(make_table: Callable[..., Path]) -> None:
+    table = make_table(3, 2, 2)
+    assert pv.delta.added(table, since=-1).num_files == 3
+    assert sorted(pv.delta.read_table(pv.delta.added(table, since=0))["k"].to_pylist()) == [3, 4, 5, 6]
+    assert sorted(pv.delta.read_table(pv.delta.added(table, since=0, until=1))["k"].to_pylist()) == [3, 4]
+    assert pv.delta.added(table, since=2).num_files == 0
+    pv.delta.optimize(table)
+    assert pv.delta.added(table, since=2).num_files == 0
+    assert pv.delta.extract(pv.delta.added(table, since=1), {"id": "$.id:long"}, "id > 5")["id"].to_pylist() == [6]
+    pv.delta.overwrite(table, {"k": [9]})
+    with pytest.raises(DeltaError) as caught:
+        pv.delta.added(table, since=2)
+    assert caught.value.reason == "rows-removed"
+    assert pv.delta.read_table(pv.delta.added(table, since=2, ignore_changes=True))["k"].to_pylist() == [9]
+    pv.delta.checkpoint(table)
+    (table / "_delta_log" / f"{2:020}.json").unlink()
+    with pytest.raises(DeltaError) as caught:
+        pv.delta.added(table, since=1)
+    assert caught.value.reason == "no-such-version"
+
+
 def test_nested_variants_are_scanned_and_pruned(tmp_path: Path) -> None:
     for start in (0, 10):
         v = pv.parse_json([json.dumps({"n": n}) for n in range(start, start + 10)])

@@ -6,6 +6,7 @@ module of the same name.
 
 from __future__ import annotations
 
+from parquet_variant.delta.added import added as added
 from parquet_variant.delta.checkpoint import checkpoint as checkpoint
 from parquet_variant.delta.commit import CommitResult as CommitResult
 from parquet_variant.delta.data_files import WritePlan as WritePlan
@@ -36,6 +37,7 @@ __all__ = [
     "OptimizeResult",
     "Snapshot",
     "WritePlan",
+    "added",
     "append",
     "checkpoint",
     "commit_files",
