@@ -10,6 +10,8 @@ import pytest
 
 import parquet_variant as pv
 from parquet_variant.errors import JsonError, VariantFileError
+from parquet_variant.parquet.ingest_task import IngestOptions, profile_splits
+from parquet_variant.parquet.sources import Split, plan_splits
 
 
 def rows_of(dest: Path, column: str = "v") -> list[object]:
@@ -132,3 +134,15 @@ def test_progress_is_told_for_every_step(tmp_path: Path, usgs_sample: Path) -> N
     seen: list[tuple[str, int, int]] = []
     pv.parquet.ingest(usgs_sample, tmp_path / "out", progress=lambda *step: seen.append(step))
     assert seen == [("infer the schema", 0, 1), ("infer the schema", 1, 1), ("write", 0, 1), ("write", 1, 1)]
+
+
+def test_a_sample_is_the_same_however_the_file_is_cut(tmp_path: Path) -> None:
+    file = tmp_path / "a.json"
+    file.write_text("".join(f'{{"n": {n}, "k{n % 50}": "{"x" * (n % 7)}"}}\n' for n in range(3_000)))
+    profiles = []
+    for splits in ([Split(str(file))], plan_splits([str(file)], 5_000), plan_splits([str(file)], 777)):
+        for chunk_bytes in (1_000, 1 << 20):
+            options = IngestOptions(sample=0.2, chunk_bytes=chunk_bytes)
+            profiles.append(profile_splits(splits, options).profile)
+    assert 400 < profiles[0].rows < 800
+    assert all(profile == profiles[0] for profile in profiles)

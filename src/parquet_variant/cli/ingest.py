@@ -20,7 +20,7 @@ from parquet_variant.cli.options import (
     OnErrorOption,
     Policy,
     Queries,
-    Sample,
+    SampleOrDefault,
     Settings,
 )
 
@@ -55,7 +55,7 @@ def command(
     policy: Policy = "auto",
     settings: Settings = None,
     queries: Queries = None,
-    sample: Sample = 1.0,
+    sample: SampleOrDefault = None,
     on_error: OnErrorOption = OnError.FAIL,
     engine: EngineOption = Engine.LOCAL,
     into: Annotated[

@@ -23,6 +23,7 @@ __all__ = [
     "Policy",
     "Queries",
     "Sample",
+    "SampleOrDefault",
     "Settings",
 ]
 
@@ -71,7 +72,9 @@ Settings: TypeAlias = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="NAME=VALUE", help="A constant of the policy, such as min_row_share=0.05; repeat."),
 ]
-Sample: TypeAlias = Annotated[float, typer.Option(help="Share of the JSON text to choose from.", min=0.0, max=1.0)]
+_SAMPLE = typer.Option(help="Share of the lines to choose from.", min=0.0, max=1.0)
+Sample: TypeAlias = Annotated[float, _SAMPLE]
+SampleOrDefault: TypeAlias = Annotated[float | None, _SAMPLE]
 OnErrorOption: TypeAlias = Annotated[OnError, typer.Option(help="A bad line is an error, or put aside and counted.")]
 EngineOption: TypeAlias = Annotated[Engine, typer.Option(help="In this process, or in a local Spark session.")]
 FormatOption: TypeAlias = Annotated[InputFormat, typer.Option(help="A value a line, or one array a file.")]

@@ -28,7 +28,7 @@ from parquet_variant.parquet.ingest_task import (
     split_size,
     write_splits,
 )
-from parquet_variant.parquet.sources import Format, Split, expand_sources, plan_splits, resolve
+from parquet_variant.parquet.sources import Format, Split, codec_of, expand_sources, plan_splits, resolve
 from parquet_variant.parquet.staging import BAD_RECORDS, Mode, Staging, open_staging
 from parquet_variant.schema.shredding_schema import ShreddingSchema
 from parquet_variant.shredding.infer import InferenceResult, infer
@@ -46,6 +46,11 @@ _LARGEST_SPLIT = 128 << 20
 _SMALLEST_SPLIT = 4 << 20
 # Tasks a core: few enough to keep files large, enough that a slow one does not hold up the rest.
 _TASKS_A_CORE = 2
+# What inference reads unless told otherwise: this much text, and of a large input an eighth. Parsing is what it costs.
+_SAMPLE_BYTES = 16 << 20
+_LEAST_SHARE = 1 / 8
+# Bytes of text to a byte of a compressed file, roughly.
+_PACKED = 10
 
 
 class Engine(Protocol):
@@ -94,7 +99,7 @@ def run_ingest(
     *,
     schema: ShreddingSchema | str | None = None,
     policy: Any = None,
-    sample: float = 1.0,
+    sample: float | None = None,
     column: str = "v",
     on_error: OnError = "fail",
     mode: Mode = "error",
@@ -107,10 +112,10 @@ def run_ingest(
 
     A destination that opens as None is left alone: the mode is ``"ignore"`` and there is data.
     """
-    options = _options(column, on_error, input_format, sample, parse, write)
     if isinstance(schema, str):
         schema = ShreddingSchema.from_ddl(schema)
     files = expand_sources(sources)
+    options = _options(column, on_error, input_format, _share(files) if sample is None else sample, parse, write)
     destination = dest() if callable(dest) else _open_directory(os.fspath(dest), mode)
     if destination is None:
         return IngestResult("" if callable(dest) else os.fspath(dest), (), 0, 0, None, 0, 0, None)
@@ -147,6 +152,12 @@ def run_profile(
     if not profile.rows:
         raise _no_value(files)
     return profile
+
+
+def _share(files: list[str]) -> float:
+    """The share of the lines to infer from: all of a small input, of a large one what keeps inference cheap."""
+    text = sum(split_size(Split(file)) * (_PACKED if codec_of(file) else 1) for file in files)
+    return max(_LEAST_SHARE, min(1.0, _SAMPLE_BYTES / max(text, 1)))
 
 
 def _options(

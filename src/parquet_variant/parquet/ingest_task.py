@@ -11,7 +11,6 @@ from base64 import b64encode
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
-from math import ceil
 from typing import Any, Generic, Literal, TypeAlias, TypeVar
 
 import numpy as np
@@ -59,7 +58,7 @@ class IngestOptions:
     chunk_bytes
         Text parsed at a time.
     sample
-        Share of the text that is profiled, above 0 up to 1; chunks are taken evenly, the first always.
+        Share of the lines that is profiled, above 0 up to 1.
     parse
         Options of `parse_json`, such as ``floats`` or ``on_duplicate_key``.
     write
@@ -308,10 +307,10 @@ def _batches(
 ) -> Iterator[_Batch[Result]]:
     for split in splits:
         last: tuple[Chunk, Lines] | None = None
-        chunks = enumerate(open_chunks(split.file, split.byte_range, options.chunk_bytes, options.format))
+        chunks = open_chunks(split.file, split.byte_range, options.chunk_bytes, options.format)
         while True:
             try:
-                number, chunk = next(chunks)
+                chunk = next(chunks)
             except StopIteration:
                 break
             except JsonError as error:
@@ -323,9 +322,7 @@ def _batches(
                 break
             lines = split_lines(chunk)
             last = chunk, lines
-            # Evenly spread, the first always: chunk n is taken where n * sample passes a whole number.
-            if ceil((number + 1) * sample) > ceil(number * sample):
-                yield _use(chunk, lines, options, use)
+            yield _use(chunk, lines, options, use, sample)
 
 
 def _no_rows() -> Tape:
@@ -333,14 +330,27 @@ def _no_rows() -> Tape:
     return parse_text(np.zeros(0, np.uint8), nothing, nothing).tape
 
 
-def _use(chunk: Chunk, lines: Lines, options: IngestOptions, use: Callable[[Tape], Result]) -> _Batch[Result]:
+def _sampled(offsets: np.ndarray[Any, Any], share: float) -> np.ndarray[Any, Any]:
+    """Indexes of the lines that a sample has, by where each lies in its file: the same for any splits and chunks."""
+    if share >= 1:
+        return np.arange(len(offsets))
+    mixed = offsets.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+    mixed = (mixed ^ (mixed >> np.uint64(29))) * np.uint64(0xBF58476D1CE4E5B9)
+    # Offset 0 is always taken: a sample is never empty.
+    return np.flatnonzero((mixed >> np.uint64(11)).astype(np.float64) < share * 2.0**53)
+
+
+def _use(
+    chunk: Chunk, lines: Lines, options: IngestOptions, use: Callable[[Tape], Result], sample: float
+) -> _Batch[Result]:
     """Parse the lines and use the good ones; with bad ones among them, those are parsed again without them."""
     _, offsets_buffer, data_buffer = lines.text.buffers()
     width = np.int64 if str(lines.text.type) == "large_string" else np.int32
     offsets = np.frombuffer(offsets_buffer, width, len(lines.text) + 1, lines.text.offset * width().itemsize)
     data = np.frombuffer(data_buffer or b"", np.uint8)
     starts, stops = offsets[:-1].astype(np.int64), offsets[1:].astype(np.int64)
-    keep = np.arange(len(starts))
+    keep = _sampled(chunk.offset + starts, sample)
+    text_bytes = len(chunk.data) if sample >= 1 else int((stops[keep] - starts[keep]).sum())
     quarantine = options.on_error == "quarantine"
     bad: list[BadRecord] = []
     while True:
@@ -364,4 +374,4 @@ def _use(chunk: Chunk, lines: Lines, options: IngestOptions, use: Callable[[Tape
                 ) from None
             bad.append(BadRecord.of(chunk.file, line, bytes(data[starts[at] : stops[at]]), error))
         keep = np.delete(keep, [row for row, _ in faults])
-    return _Batch(result, sorted(bad, key=lambda record: record.line), len(chunk.data))
+    return _Batch(result, sorted(bad, key=lambda record: record.line), text_bytes)

@@ -47,6 +47,7 @@ _OTHER_ENCODINGS = ((b"\xff\xfe", "UTF-16"), (b"\xfe\xff", "UTF-16"))
 _BOM = b"\xef\xbb\xbf"
 _DETECT_BYTES = 1 << 20
 _COUNT_BYTES = 8 << 20
+_SEARCH_BYTES = 64 << 10
 _MAX_LINE_BYTES = 1 << 30
 # What the splitter makes of a block stays in the processor's cache.
 _ARRAY_BLOCK_BYTES = 1 << 20
@@ -80,12 +81,15 @@ class Chunk:
         1-based number of the first line, counted from the start of the byte range.
     range_start
         Where the byte range starts in the file.
+    offset
+        Where ``data`` begins in the file's (decompressed) text, whatever ranges and chunks it is read in.
     """
 
     file: str
     data: bytes = field(repr=False)
     line_in_range: int = 1
     range_start: int = 0
+    offset: int = 0
 
     @property
     def first_line(self) -> int:
@@ -199,7 +203,10 @@ def open_chunks(
                 file=source,
             )
         with _file_errors(source), filesystem.open_input_file(path) as file:
-            yield from _line_chunks(source, _range_blocks(file, *byte_range, chunk_bytes), byte_range[0])
+            start, end = byte_range
+            first = _first_line(file, start, end)
+            if first < end:
+                yield from _line_chunks(source, _range_blocks(file, first, end, chunk_bytes), start, first)
         return
     with _file_errors(source), filesystem.open_input_stream(path, compression=codec) as stream:
         head, is_array = _detect(stream, source, format)
@@ -367,19 +374,24 @@ def _blocks(head: bytes, stream: Any, size: int) -> Iterator[bytes]:
         yield block
 
 
-def _range_blocks(stream: Any, start: int, end: int, size: int) -> Iterator[bytes]:
-    """The text of the lines that begin in ``start <= offset < end``."""
-    position = max(start - 1, 0)
+def _first_line(stream: Any, start: int, end: int) -> int:
+    """Where the first line begins at or after ``start``; no less than ``end`` if there is none before."""
+    if start == 0:
+        return 0
+    position = start - 1
     stream.seek(position)
-    inside = start == 0  # else the first line belongs to the range before
+    while position < end and (block := stream.read(_SEARCH_BYTES)):
+        cut = block.find(b"\n") + 1
+        if cut:
+            return position + cut
+        position += len(block)
+    return end
+
+
+def _range_blocks(stream: Any, position: int, end: int, size: int) -> Iterator[bytes]:
+    """The text of the lines that begin in ``position <= offset < end``; a line begins at ``position``."""
+    stream.seek(position)
     while block := stream.read(size):
-        if not inside:
-            cut = block.find(b"\n") + 1
-            inside = cut > 0
-            position += cut or len(block)
-            if position >= end:
-                return
-            block = block[cut:] if inside else b""
         last = block.find(b"\n", max(end - 1 - position, 0))
         if last >= 0:
             yield block[: last + 1]
@@ -388,7 +400,7 @@ def _range_blocks(stream: Any, start: int, end: int, size: int) -> Iterator[byte
         position += len(block)
 
 
-def _line_chunks(file: str, blocks: Iterator[bytes], range_start: int = 0) -> Iterator[Chunk]:
+def _line_chunks(file: str, blocks: Iterator[bytes], range_start: int = 0, offset: int = 0) -> Iterator[Chunk]:
     line = 1
     pending: list[bytes] = []  # of a line that has begun
     size = 0
@@ -406,17 +418,19 @@ def _line_chunks(file: str, blocks: Iterator[bytes], range_start: int = 0) -> It
             continue
         data = b"".join([*pending, block[:cut]])
         if not range_start and line == 1:
-            data = data[_start_of_text(data, file) :]
-        yield Chunk(file, data, line, range_start)
+            offset = _start_of_text(data, file)
+            data = data[offset:]
+        yield Chunk(file, data, line, range_start, offset)
         line += data.count(b"\n")
+        offset += len(data)
         pending, size = [block[cut:]], len(block) - cut
     if data := b"".join(pending):
-        yield Chunk(file, data, line, range_start)
+        yield Chunk(file, data, line, range_start, offset)
 
 
 def _array_chunks(file: str, blocks: Iterator[bytes], chunk_bytes: int) -> Iterator[Chunk]:
     splitter = ArraySplitter()
-    element = 1
+    element, offset = 1, 0
     pending: list[bytes] = []
     size = 0
     try:
@@ -424,10 +438,11 @@ def _array_chunks(file: str, blocks: Iterator[bytes], chunk_bytes: int) -> Itera
             pending.append(splitter.feed(block))
             size += len(pending[-1])
             if size >= chunk_bytes:
-                yield Chunk(file, b"".join(pending), element)
-                element, pending, size = splitter.elements + 1, [], 0
+                yield Chunk(file, b"".join(pending), element, offset=offset)
+                element, offset = splitter.elements + 1, offset + size
+                pending, size = [], 0
         if data := b"".join(pending):
-            yield Chunk(file, data, element)
+            yield Chunk(file, data, element, offset=offset)
         splitter.finish()
     except JsonError as err:
         raise err.at(file=file, row=splitter.elements) from None

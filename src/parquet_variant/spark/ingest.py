@@ -37,7 +37,7 @@ def ingest(
     *,
     schema: ShreddingSchema | str | None = None,
     policy: Any = None,
-    sample: float = 1.0,
+    sample: float | None = None,
     column: str = "v",
     on_error: OnError = "fail",
     mode: Mode = "error",
@@ -63,7 +63,8 @@ def ingest(
     policy
         How to infer it; see `infer_shredding_schema`.
     sample
-        Share of the input that the inference reads, above 0 up to 1.
+        Share of the lines that the schema is inferred from, above 0 up to 1; by default 16 MiB of text, and of a large
+        input an eighth. Which lines depends on where they lie in their file, not on how the work is divided.
     column
         Name of the variant column.
     on_error
