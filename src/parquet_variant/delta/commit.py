@@ -129,6 +129,7 @@ def commit(
         done = load_snapshot(storage, files=False)
         if _already(transaction.txn, done.txns.get(transaction.txn.app_id)):
             return CommitResult(done.version, committed=False)
+    later: list[int] = []
     if transaction.read_version is not None:
         later = later_versions(storage, transaction.read_version)
         if later and later[0] != version:
@@ -136,10 +137,12 @@ def commit(
             raise DeltaError(
                 f"the log no longer holds version {version}: read the table again", reason="conflict", file=storage.uri
             )
-    for attempt in range(retries):
-        body = to_lines(_actions(transaction, identity))
-        if storage.put_if_absent(commit_path(version), body):
-            return CommitResult(version, committed=True)
+    taken, lost = set(later), 0
+    while lost < retries:
+        if version not in taken:
+            if storage.put_if_absent(commit_path(version), to_lines(_actions(transaction, identity))):
+                return CommitResult(version, committed=True)
+            lost += 1
         winner = storage.read(commit_path(version))
         if identity.encode() in winner:
             # Our own put had arrived although its answer got lost.
@@ -159,9 +162,9 @@ def commit(
             raise DeltaError(f"version {version} {problem}: read the table again and retry", reason="conflict").at(
                 file=storage.uri
             )
-        if attempt:
+        if lost > 1:
             # Many writers that lost together should not all come back together.
-            time.sleep(random.uniform(0, min(_MAX_WAIT_SECONDS, 0.002 * 2 ** min(attempt, 8))))
+            time.sleep(random.uniform(0, min(_MAX_WAIT_SECONDS, 0.002 * 2 ** min(lost, 8))))
     raise DeltaError(f"{retries} other commits came first", reason="too-many-retries", file=storage.uri)
 
 
