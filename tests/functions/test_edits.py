@@ -239,3 +239,18 @@ def test_storages_of_other_arrow_types() -> None:
             assert pv.to_json(found).to_pylist() == ['{"a":[]}', "1", None]
             assert pv.to_json(pv.strip_nulls(other[1:])).to_pylist() == ["1", None]
     assert len(pv.strip_nulls(rows[:0])) == 0
+
+
+def test_a_column_that_is_worked_on_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("parquet_variant.functions.editing._CHUNK_BYTES", 1)
+    rows = pv.parse_json(['{"a":1}', None, "[1]", '{"b":2}', "5"])
+    assert pv.try_variant_set(rows, "$.a", pa.array([7, 8, 9, 10, 11])).to_pylist() == [
+        {"a": 7},
+        None,
+        None,
+        {"a": 10, "b": 2},
+        None,
+    ]
+    with pytest.raises(pv.PathError, match=r"row 2"):
+        pv.variant_set(rows, "$.a", 1)
+    assert pv.variant_delete(rows, "$.b").to_pylist() == [{"a": 1}, None, [1], {}, 5]

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -14,6 +15,7 @@ import parquet_variant as pv
 from parquet_variant.encoding.metadata import decode_metadata
 from parquet_variant.encoding.validate import find_faults
 from parquet_variant.functions.validate import sound_rows
+from parquet_variant.layouts import storages
 from parquet_variant.testing import mutated_variants, variants
 
 CORPUS = Path(__file__).parent.parent / "data" / "malformed"
@@ -85,3 +87,15 @@ def test_columns_of_a_shredded_array_are_looked_into() -> None:
         (2, "$['a']", None, None, "both-set"),
         (3, "$", "metadata", 0, "bad-version"),
     ]
+
+
+@pytest.mark.parametrize("layout", ["unshredded", "final", "draft-paths", "draft-object"])
+def test_every_layout(layout: Any) -> None:
+    values = [*pv.parse_json(['{"a":1,"b":[1,"x"],"c":{"d":null}}', "5"]), None]
+    schema = pv.ShreddingSchema.from_ddl("struct<a bigint, b array<string>>")
+    storage = storages.shredded_storage(values, schema, layout)
+    assert pv.validate(storage).num_rows == 0
+    if layout == "draft-paths":  # the same row, and one whose residual is cut off
+        rows = storage.take(pa.array([0, 0])).to_pylist()
+        rows[1]["value"] = rows[1]["value"][:-1]
+        assert {fault["row"] for fault in pv.validate(pa.array(rows, storage.type)).to_pylist()} == {1}

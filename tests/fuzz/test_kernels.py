@@ -57,10 +57,17 @@ def _is_readable(value: pv.Variant) -> bool:
     return True
 
 
+def _reasons(value: pv.Variant) -> set[str]:
+    return {fault.reason for fault in find_faults(value.metadata, value.value)}
+
+
 def _own(array: pa.Array) -> Any:
     """The hostile row of a result, after its neighbours were looked at."""
     assert not array[2].is_valid
-    return array[1].as_py()
+    try:
+        return array[1].as_py()
+    except OverflowError:  # an Arrow timestamp that Python has no object for
+        return pv.CastError, "out-of-python"
 
 
 @given(
@@ -102,9 +109,11 @@ def test_shred(value: pv.Variant, ddl: str) -> None:
     values = [BEFORE, value, None, AFTER]
     found = outcome(lambda: pv.shred_variant(surrounded(value), schema).storage)
     expected = outcome(lambda: reference.shredded_storage(values, schema, "final"))
-    if isinstance(found, tuple) or isinstance(expected, tuple):
+    if isinstance(expected, tuple) and not isinstance(found, tuple):  # names and bytes that it only copies
+        assert _reasons(value) & {"bad-utf8", "overlap"}
+    elif isinstance(found, tuple) or isinstance(expected, tuple):
         assert found == expected
-    elif "trailing-bytes" in {fault.reason for fault in find_faults(b"\x11\0\0", value.value)}:  # which it may drop
+    elif "trailing-bytes" in _reasons(value):  # which it may drop
         assert _values(found) == _values(expected)
     else:
         assert rows_of_array(found) == rows_of_array(expected)
@@ -177,10 +186,9 @@ def test_profile(value: pv.Variant) -> None:
     found = outcome(lambda: Profile.of_array(surrounded(value)).rows)
     assert found == 4 or found[0] is pv.MalformedVariantError
     if found == 4:  # it counts the bytes of strings and looks at none of them
-        reasons = {fault.reason for fault in find_faults(value.metadata, value.value)}
-        assert _is_readable(value) or reasons & {"bad-utf8", "bad-time", "bad-decimal"}
+        assert _is_readable(value) or _reasons(value) & {"bad-utf8", "bad-time", "bad-decimal", "overlap"}
     else:
-        assert find_faults(value.metadata, value.value)
+        assert _reasons(value)
 
 
 @given(hostile(), st.sampled_from([0, 1, 2, 1000]))
@@ -207,7 +215,9 @@ def test_explode(value: pv.Variant) -> None:
 
     found, expected = outcome(by_kernel), outcome(children)
     if isinstance(found, tuple):  # every child must have an end, which the reference sees when it reads the child
-        assert isinstance(expected, tuple) or find_faults(value.metadata, value.value)
+        assert isinstance(expected, tuple) or _reasons(value)
+    elif isinstance(expected, tuple):  # an object without fields needs no dictionary
+        assert not found and value.type == "object" and len(value) == 0
     else:
         assert found == expected
 

@@ -75,9 +75,7 @@ def edited(source: Any, edits: Sequence[Edit], value: Any = NO_VALUE, *, keep_go
         except VariantError as error:
             error.row = None if error.row is None else error.row + start
             raise
-    if any(pa.types.is_large_binary(piece.field("value").type) for piece in pieces) or len(pieces) > 16:
-        pieces = [piece.cast(_wide(piece.type)) for piece in pieces]
-    return VariantArray(pa.concat_arrays(pieces))
+    return VariantArray(_joined(pieces))
 
 
 def _operand(value: Any, rows: int | None) -> Variant | VariantArray | None:
@@ -274,12 +272,19 @@ def _merged(changed: pa.StructArray, storage: pa.StructArray, kept: Bools, prese
     value = storage.field("value")
     if not (pa.types.is_binary(value.type) or pa.types.is_large_binary(value.type)):
         value = value.cast(pa.large_binary())
-    if pa.types.is_large_binary(value.type) or pa.types.is_large_binary(changed.field("value").type):
-        value, changed = value.cast(pa.large_binary()), changed.cast(_wide(changed.type))
     column = metadata_parts(storage.field("metadata")).column
-    old = pa.StructArray.from_arrays([column, value], fields=list(changed.type), mask=pa.array(~present))
+    fields = [changed.type.field("metadata"), pa.field("value", value.type, nullable=False)]
+    old = pa.StructArray.from_arrays([column, value], fields=fields, mask=pa.array(~present))
     where = np.arange(len(changed)) + np.where(kept, len(changed), 0)
-    return pa.concat_arrays([changed, old]).take(pa.array(where))
+    return _joined([changed, old]).take(pa.array(where))
+
+
+def _joined(pieces: list[pa.StructArray]) -> pa.StructArray:
+    """One storage of several; values get 64-bit offsets where one has them, or where all outgrow 2 GiB."""
+    values = [piece.field("value") for piece in pieces]
+    if any(pa.types.is_large_binary(value.type) for value in values) or sum(v.nbytes for v in values) > 1 << 31:
+        pieces = [piece.cast(_wide(piece.type)) for piece in pieces]
+    return pa.concat_arrays(pieces)
 
 
 def _wide(storage: pa.StructType) -> pa.StructType:
