@@ -17,6 +17,7 @@ from parquet_variant.encoding.metadata import decode_metadata
 from parquet_variant.encoding.validate import Fault, find_faults
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import VariantError
+from parquet_variant.functions.validate import sound_rows
 from parquet_variant.parquet.violations import Found
 from parquet_variant.path import WILDCARD, VariantPath
 from parquet_variant.types import BasicType
@@ -121,11 +122,14 @@ class _Check:
         kind: str,
         names: frozenset[str],
     ) -> None:
+        sound = self._sound(value, places, rows)
+        if kind in ("variant", "primitive"):  # a sound value breaks no other rule, unless there is a typed one too
+            places = places[~sound[places] | has_typed[places]]
         for place in places:
             row, data = int(rows[place]), value[int(place)].as_py()
             code = int(self.codes[row])
             metadata = self.metadata[code] if code >= 0 else _EMPTY_OBJECT_METADATA
-            faults = self._faults(code, metadata, data)
+            faults = [] if sound[place] else self._faults(code, metadata, data)
             for fault in faults:
                 self.found.add(fault.reason, f"value, byte {fault.offset}: {fault.message}", path, row)
             basic = BasicType(data[0] & 3) if data else BasicType.PRIMITIVE
@@ -139,6 +143,18 @@ class _Check:
                 both = sorted(names.intersection(Variant(metadata, data).keys()))
                 for name in both:
                     self.found.add("field-in-both", f"the shredded field {name!r} is in value too", path, row)
+
+    def _sound(self, value: pa.Array, places: npt.NDArray[Any], rows: Rows) -> npt.NDArray[np.bool_]:
+        """Which entries of a column the kernel finds without fault; it says no where it does not know."""
+        there = np.zeros(len(value), np.bool_)
+        codes = self.codes[rows]
+        there[places] = codes[places] >= 0
+        if not there.any():
+            return there
+        dictionary = pa.array(self.metadata, pa.binary())
+        metadata = pa.DictionaryArray.from_arrays(pa.array(np.maximum(codes, 0), pa.int32()), dictionary)
+        storage = pa.StructArray.from_arrays([metadata, value], ["metadata", "value"], mask=pa.array(~there))
+        return there & sound_rows(storage)
 
     def _faults(self, code: int, metadata: bytes, data: bytes) -> list[Fault]:
         """The faults of a value's bytes; small values, which come again and again, are looked at once."""
