@@ -66,7 +66,7 @@ def ingest(
     input_format
         ``"ndjson"``, ``"array"`` or ``"auto"``.
     split_bytes
-        Size of the parts into which plain files are cut; by default so that every thread has two, from 4 to 128 MiB.
+        Size of the parts into which plain files are cut; by default so that every thread has one, from 4 to 128 MiB.
     parse
         Options of `parse_json`.
     threads

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import fields
 from functools import partial
+from math import ceil
 from typing import Any, Protocol, TypeAlias, TypeVar, get_args
 
 import pyarrow.fs as pafs
@@ -44,8 +45,6 @@ Result = TypeVar("Result")
 
 _LARGEST_SPLIT = 128 << 20
 _SMALLEST_SPLIT = 4 << 20
-# Tasks a core: few enough to keep files large, enough that a slow one does not hold up the rest.
-_TASKS_A_CORE = 2
 # What inference reads unless told otherwise: this much text, and of a large input an eighth. Parsing is what it costs.
 _SAMPLE_BYTES = 16 << 20
 _LEAST_SHARE = 1 / 8
@@ -221,7 +220,7 @@ def _open_directory(dest: str, mode: Mode) -> _Directory | None:
 
 def _plan(engine: Engine, files: list[str], split_bytes: int | None, input_format: Format) -> list[list[Split]]:
     if split_bytes is None:
-        share = sum(split_size(Split(file)) for file in files) // (engine.parallelism * _TASKS_A_CORE)
+        share = ceil(sum(split_size(Split(file)) for file in files) / engine.parallelism)
         split_bytes = min(max(share, _SMALLEST_SPLIT), _LARGEST_SPLIT)
     return pack_splits(plan_splits(files, split_bytes, input_format), split_bytes)
 
