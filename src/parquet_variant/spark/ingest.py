@@ -77,7 +77,7 @@ def ingest(
     input_format
         ``"ndjson"``, ``"array"`` or ``"auto"``.
     split_bytes
-        Size of the parts into which plain files are cut, one a task; by default so that every core has two, from 4 to
+        Size of the parts into which plain files are cut, one a task; by default so that every core has one, from 4 to
         128 MiB.
     parse
         Options of `parse_json`.
