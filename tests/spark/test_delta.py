@@ -6,7 +6,6 @@ import json
 from decimal import Decimal
 
 import pytest
-from pyspark.sql.datasource import GreaterThan
 from pyspark.sql.types import StringType, StructType
 
 import parquet_variant as pv
@@ -105,14 +104,11 @@ def test_a_filter_opens_only_the_files_that_may_match(source, tmp_path):
     for start in (0, 100, 200):
         frame = source.sql(f"SELECT concat('{{\"n\": ', id + {start}, '}}') AS v FROM range(100)")
         pv.spark.write(frame, table, schema="n bigint", format="delta", mode="append")
-    reader = DeltaReader(
-        ReadOptions.of({"path": str(table), "columns": '{"n": "$.n"}', "partitionBytes": "1"}),
-        StructType().add("n", "long"),
-    )
-    assert len(reader.partitions()) == 3
-    reader.pushFilters([GreaterThan(("n",), 250)])
-    assert len(reader.partitions()) == 1
-    frame = pv.spark.read(source, table, {"n": ("$.n", "bigint")}).where("n > 250")
+    options = {"path": str(table), "columns": '{"n": "$.n"}', "partitionBytes": "1"}
+    schema = StructType().add("n", "long")
+    assert len(DeltaReader(ReadOptions.of(options), schema).partitions()) == 3
+    assert len(DeltaReader(ReadOptions.of({**options, "where": "n > 250"}), schema).partitions()) == 1
+    frame = pv.spark.read(source, table, {"n": ("$.n", "bigint")}, where="n > 250")
     assert sorted(row.n for row in frame.collect()) == list(range(251, 300))
 
 

@@ -13,6 +13,7 @@ from parquet_variant.spark.ingest import ingest as ingest
 from parquet_variant.spark.java import find_java as find_java
 from parquet_variant.spark.read import read as read
 from parquet_variant.spark.session import local_session as local_session
+from parquet_variant.spark.struct_view import plan_read as plan_read
 from parquet_variant.spark.write import infer_schema as infer_schema
 from parquet_variant.spark.write import write as write
 
@@ -25,6 +26,7 @@ __all__ = [
     "infer_schema",
     "ingest",
     "local_session",
+    "plan_read",
     "read",
     "register_functions",
     "write",

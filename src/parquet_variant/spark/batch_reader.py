@@ -1,30 +1,32 @@
 """The reading half of the data source: row groups as Spark's partitions, their rows in Spark's Arrow types.
 
-Owns the schema of a read, the way from options and pushed filters to what is read, and the batches for Spark. Leaves
-typed paths to `parquet.scan` and whole rows to `parquet.read_table`.
+Owns the schema of a read, the way from options to what is read, and the batches for Spark. Leaves typed paths to
+`parquet.scan` and whole rows to `parquet.read_table`.
+
+There is no `pushFilters` here: Spark 4.3 keeps what one query pushed down for the next query on the same DataFrame, and
+for the other branch of a union, which then miss rows. A filter that is to skip files and row groups is the option
+``where``, which belongs to one DataFrame for good.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
+from pyspark.sql.datasource import DataSourceReader, InputPartition
 from pyspark.sql.pandas.types import from_arrow_type, to_arrow_schema, to_arrow_type
 from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructType, VariantType
 
 from parquet_variant.array.variant_array import EXTENSION_NAME
 from parquet_variant.errors import VariantError
-from parquet_variant.parquet.files import ParquetSource, locate, open_file
-from parquet_variant.parquet.predicate import Predicate, PredicateError, bind
+from parquet_variant.parquet.files import locate, open_file
 from parquet_variant.parquet.read_table import tagged_table
 from parquet_variant.parquet.scan import Scan, ScanTask, scan
 from parquet_variant.parquet.selection import arrow_type
 from parquet_variant.spark.arrow_variant import as_spark, row_bytes, slices_by_bytes
-from parquet_variant.spark.filters import predicates_of
 from parquet_variant.spark.options import ReadOptions
 
 __all__ = ["BatchReader", "ScanPartition", "read_schema", "spark_batches"]
@@ -89,12 +91,8 @@ class BatchReader(DataSourceReader):
     def __init__(self, options: ReadOptions, schema: StructType) -> None:
         self.options = options
         self.schema = schema
-        self.predicates: list[Predicate] = []
-
-    @property
-    def pushFilters(self) -> _PushFilters:  # noqa: N802 - Spark's name
-        """Take what a filter says about rows to skip; Spark applies every filter again."""
-        return _PushFilters(self)
+        if options.where is not None and options.paths is None:
+            raise VariantError("the option where needs the option columns, whose names it uses", reason="bad-option")
 
     def partitions(self) -> list[InputPartition]:
         """Row groups that may match, by bytes."""
@@ -115,7 +113,7 @@ class BatchReader(DataSourceReader):
 
     def _scan(self) -> Scan:
         columns, column = self._selection()
-        return scan(self.options.sources, columns, self._fitting() or None, column=column, zone=self.options.zone)
+        return scan(self.options.sources, columns, self.options.where, column=column, zone=self.options.zone)
 
     def _selection(self) -> tuple[dict[str, Any], str | None]:
         """What a scan is to select: paths, whole Variants, ordinary columns; and the Variant column."""
@@ -140,18 +138,6 @@ class BatchReader(DataSourceReader):
             for field in self.schema.fields
         }
 
-    def _fitting(self) -> list[Predicate]:
-        """The predicates that can be asked of the columns' types."""
-        types = self._types()
-        found = []
-        for predicate in self.predicates:
-            try:
-                bind(predicate, types)
-            except PredicateError:
-                continue
-            found.append(predicate)
-        return found
-
     # -- whole rows
 
     def _whole_tasks(self, size: int) -> Iterator[ScanTask]:
@@ -161,10 +147,7 @@ class BatchReader(DataSourceReader):
                 leaves = {leaf.leaf for node in file.schema.children if node.name in names for leaf in node.leaves()}
                 groups: list[int] = []
                 taken = rows = 0
-                matching = self._matching(source)
                 for number in range(file.metadata.num_row_groups):
-                    if matching is not None and number not in matching:
-                        continue
                     group = file.metadata.row_group(number)
                     more = sum(group.column(leaf).total_compressed_size for leaf in leaves)
                     if groups and taken + more > size:
@@ -176,36 +159,10 @@ class BatchReader(DataSourceReader):
                 if groups:
                     yield ScanTask(source, tuple(groups), rows, taken)
 
-    def _matching(self, source: ParquetSource) -> set[int] | None:
-        """The row groups in which rows may satisfy the filters on ordinary columns; None for all."""
-        predicates = self._fitting()
-        if not predicates:
-            return None
-        columns = [name for name, kind in self._types().items() if kind is not None and not pa.types.is_nested(kind)]
-        tasks = scan(source.path, columns, predicates, filesystem=source.filesystem).tasks()
-        return {number for task in tasks for number in task.row_groups}
-
     def _whole(self, task: ScanTask) -> Iterator[pa.Table]:
         with open_file(task.source) as file:
             for number in task.row_groups:
                 yield tagged_table(file, [number], self.schema.fieldNames())
-
-
-class _PushFilters:
-    """`pushFilters` of a reader.
-
-    Spark refuses a reader that has its own `pushFilters` in sessions where filter pushdown is off, as it is by default;
-    it looks at the method's ``__func__``. This one works there and is called where pushdown is on.
-    """
-
-    __func__ = staticmethod(DataSourceReader.pushFilters)
-
-    def __init__(self, reader: BatchReader) -> None:
-        self._reader = reader
-
-    def __call__(self, filters: list[Filter]) -> Iterable[Filter]:
-        self._reader.predicates = predicates_of(filters)
-        return filters
 
 
 def spark_batches(table: pa.Table, target: pa.Schema) -> Iterator[pa.RecordBatch]:

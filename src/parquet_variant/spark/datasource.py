@@ -27,9 +27,8 @@ class VariantDataSource(DataSource):
     Reading (``spark.read.format("variant")``): the variant columns are VARIANT, other columns as they are. With the
     option ``columns``, a JSON object of output column to path and type, the columns are typed and only what they need
     is read; ``.schema("mag double")`` may give the types instead. (The option may be called ``paths``, where Spark
-    allows that: see `ReadOptions`.) Filters on such columns skip files and row groups where
-    ``spark.sql.python.filterPushdown.enabled`` is true. Options: ``column``, ``partitionBytes``, ``timeZone``
-    (of casts; UTC by default).
+    allows that: see `ReadOptions`.) The option ``where``, such as ``"mag > 5"``, filters the rows and skips files and
+    row groups that hold none. Options: ``column``, ``partitionBytes``, ``timeZone`` (of casts; UTC by default).
 
     Writing (``df.write.format("variant").mode("append")``, or ``"overwrite"``): the VARIANT or JSON string column that
     the option ``column`` names is shredded, other columns are written as they are. Options: ``schema`` (DDL or JSON of

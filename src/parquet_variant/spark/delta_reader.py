@@ -56,12 +56,12 @@ class DeltaReader(BatchReader):
         if self.options.paths is not None:
             columns, column = self._selection()
         else:
-            # Whole rows are read file by file; the scan only prunes, by the filters on ordinary columns.
+            # Whole rows are read file by file; the scan only lists them.
             plain = [name for name, kind in types.items() if kind is not None and not pa.types.is_nested(kind)]
             columns, column = {name: name for name in plain}, None
             if not columns:
                 columns, column = {"v": ("$", None)}, next(iter(types))
-        query = scan(current, columns, self._fitting() or None, column=column, zone=self.options.zone)
+        query = scan(current, columns, self.options.where, column=column, zone=self.options.zone)
         size = self.options.partition_bytes
         if files is None:
             return [DeltaPartition(query, task) for task in query.tasks(size)]

@@ -125,6 +125,9 @@ class ReadOptions:
         Output column to variant path and, where it is not left to the read's schema, type. The option is called
         ``columns`` or ``paths``; the latter Spark refuses beside ``load(path)``, unless
         ``spark.sql.legacy.pathOptionBehavior.enabled`` is true, as in `local_session`.
+    where
+        A filter on the output columns, as text; rows that do not satisfy it are not given, and files and row groups
+        that hold none are not read.
     partition_bytes
         Compressed bytes of the needed columns that one task reads.
     delta
@@ -147,6 +150,7 @@ class ReadOptions:
     timestamp: str | None = None
     zone: str = "UTC"
     starting_version: int | None = None
+    where: str | None = None
 
     @classmethod
     def of(cls, options: Mapping[str, str]) -> ReadOptions:
@@ -174,7 +178,18 @@ class ReadOptions:
         version, first = (_value(name, given[name], int) if name in given else None for name in _VERSIONS)
         delta = len(sources) == 1 and _is_delta(given, sources[0])
         zone = given.get("timezone", "UTC")
-        return cls(sources, given.get("column"), paths, size, delta, version, given.get("timestampasof"), zone, first)
+        return cls(
+            sources,
+            given.get("column"),
+            paths,
+            size,
+            delta,
+            version,
+            given.get("timestampasof"),
+            zone,
+            first,
+            given.get("where"),
+        )
 
 
 def _is_delta(given: Mapping[str, str], path: str) -> bool:
@@ -221,7 +236,7 @@ _FOR_WRITER = (
 _OF_FILES = ("compression", "compressionLevel", "rowGroupBytes", "sortBy", "bloomFilters")
 _WRITE_OPTIONS = ("column", "schema", "layout", *_OF_FILES, "format", "partitionBy", "txnAppId")
 _OF_TABLES = ("format", "versionAsOf", "timestampAsOf", "startingVersion")
-_READ_OPTIONS = ("column", "columns", "paths", "partitionBytes", "timeZone", *_OF_TABLES)
+_READ_OPTIONS = ("column", "columns", "paths", "where", "partitionBytes", "timeZone", *_OF_TABLES)
 _VERSIONS = ("versionasof", "startingversion")
 _EXPECTED = {"columns": """an object of column to path and type, as {"mag": ["$.properties.mag", "double"]}"""}
 

@@ -1,6 +1,6 @@
-"""Reading typed paths into a DataFrame by one call.
+"""Reading typed paths into a DataFrame by one call, by whatever reader is fastest for each file.
 
-Owns the call. Leaves the read to the data source.
+Owns the call and the union of the readers' rows. Leaves reading to the data source and to `struct_view`.
 """
 
 from __future__ import annotations
@@ -8,8 +8,12 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from functools import reduce
+from typing import TYPE_CHECKING, Any, Literal
 
+from parquet_variant.errors import VariantError
+from parquet_variant.spark.options import ReadOptions
+from parquet_variant.spark.struct_view import ReadPlan, plan_read, struct_view
 from parquet_variant.spark.task_errors import from_spark_errors
 
 if TYPE_CHECKING:
@@ -22,41 +26,74 @@ def read(
     spark: SparkSession,
     path: str | os.PathLike[str],
     columns: Mapping[str, tuple[str, str] | str] | None = None,
+    where: str | None = None,
     *,
     column: str | None = None,
     partition_bytes: int | None = None,
+    engine: Literal["auto", "python", "jvm"] = "auto",
 ) -> DataFrame:
-    """Read Parquet files with Variant columns.
+    """Read Parquet files with Variant columns, or a Delta table.
 
     Parameters
     ----------
     spark
-        The session. Where ``spark.sql.python.filterPushdown.enabled`` is true, as in `local_session`, filters on typed
-        columns skip row groups.
+        The session.
     path
         A file, directory or glob.
     columns
         Output columns by name, each a path and type: ``{"mag": ("$.properties.mag", "double")}``; the type ``variant``
         gives the value as VARIANT. By default all columns, each Variant as VARIANT.
+    where
+        A filter on the output columns, as for `parquet.scan`: the data source reads all files then, and skips those
+        and the row groups that hold no such row. (A filter put on the DataFrame skips in files that the JVM reads.)
     column
         The variant column that the paths go into, if there are several.
     partition_bytes
-        Compressed bytes that one task reads; 64 MiB by default.
+        Compressed bytes that one task of the data source reads; 64 MiB by default.
+    engine
+        ``"python"``: the data source reads all files; ``"jvm"``: the JVM reads all files alone, or it is an error;
+        ``"auto"``: each file is read by the JVM where that is sound (`plan_read` tells). The rows are the same.
 
     Raises
     ------
     VariantError
-        For a path, type or file that cannot be used, when the DataFrame is made or run.
+        For a path, type or file that cannot be used, when the DataFrame is made or run; or an engine that cannot.
     """
     from parquet_variant.spark.datasource import VariantDataSource
 
+    if engine not in ("auto", "python", "jvm"):
+        raise VariantError(f"engine is {engine!r}: use auto, python or jvm", reason="bad-option")
     spark.dataSource.register(VariantDataSource)
     reader = spark.read.format("variant").option("timeZone", spark.conf.get("spark.sql.session.timeZone"))
-    if columns is not None:
-        reader = reader.option("columns", json.dumps(columns))
-    if column is not None:
-        reader = reader.option("column", column)
-    if partition_bytes is not None:
-        reader = reader.option("partitionBytes", partition_bytes)
+    options: dict[str, Any] = {"column": column, "partitionBytes": partition_bytes, "where": where}
+    options["columns"] = None if columns is None else json.dumps(columns)
+    for name, value in options.items():
+        if value is not None:
+            reader = reader.option(name, value)
+    source = os.fspath(path)
+    plan = None
+    if columns is not None and where is None and engine != "python" and not ReadOptions.of({"path": source}).delta:
+        plan = plan_read(source, columns, column=column)
+    if engine == "jvm" and (plan is None or plan.python):
+        reasons = (
+            "; ".join(sorted(set(plan.python.values())))
+            if plan is not None
+            else "only paths into Parquet files, without where"
+        )
+        raise VariantError(f"the JVM alone cannot read {source}: {reasons}; use engine auto", reason="no-struct-view")
     with from_spark_errors():
-        return reader.load(os.fspath(path))
+        frames = [] if plan is None else _views(spark, plan, engine)
+        if not frames:
+            return reader.load(source)
+        if plan is not None and plan.python:
+            frames.append(reader.load(list(plan.python)))
+        return reduce(lambda left, right: left.unionAll(right), frames)
+
+
+def _views(spark: SparkSession, plan: ReadPlan, engine: str) -> list[DataFrame]:
+    try:
+        return struct_view(spark, plan)
+    except VariantError:
+        if engine == "jvm":
+            raise
+        return []

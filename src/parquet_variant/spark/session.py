@@ -88,8 +88,6 @@ def _settings(threads: int, memory: str) -> dict[str, str]:
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.sql.shuffle.partitions": str(threads),
         "spark.sql.execution.arrow.pyspark.enabled": "true",
-        # Off by default in Spark 4.3; without it no filter reaches a Python data source.
-        "spark.sql.python.filterPushdown.enabled": "true",
         # Lets the data source have an option `paths` beside `load(path)`.
         "spark.sql.legacy.pathOptionBehavior.enabled": "true",
     }

@@ -1,0 +1,198 @@
+"""Typed paths read by the JVM alone: which files allow it, and the DataFrame over them.
+
+Spark can read a shredded Variant as the plain struct that it is in the file, and then prunes columns and skips row
+groups by itself, with no Python in the way. That is sound only where a path's typed column holds every answer. Owns
+that decision, per file, and the view. Leaves all other files to the data source.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache, partial
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.fs as pafs
+
+from parquet_variant.errors import VariantError
+from parquet_variant.parquet.columns import choose_column
+from parquet_variant.parquet.files import OpenFile, locate, open_file
+from parquet_variant.parquet.footer import SchemaNode
+from parquet_variant.parquet.projection import columns_of_path
+from parquet_variant.parquet.selection import Selected, read_selection
+from parquet_variant.parquet.statistics import LeafStatistics, leaf_statistics, leaf_type
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+__all__ = ["ReadPlan", "plan_read", "struct_view"]
+
+# Each shape of files is a scan of its own; beyond this many, the data source is the simpler plan.
+_MAX_SHAPES = 8
+_GLOB = frozenset("*?[]{}\\")
+# Schema path of the typed column that holds an output, and its Arrow type; None where the output is null in every row.
+_Place = tuple[tuple[str, ...], pa.DataType] | None
+
+
+@dataclass
+class ReadPlan:
+    """Which reader takes which files.
+
+    Parameters
+    ----------
+    columns
+        The output columns' names and types.
+    jvm
+        Files that the JVM reads alone, by shape: where each output column lies.
+    python
+        The files that the data source reads, with the reason.
+    """
+
+    columns: dict[str, pa.DataType | None]
+    jvm: dict[tuple[_Place, ...], list[str]] = field(default_factory=dict)
+    python: dict[str, str] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        lines = [f"jvm     {file}" for files in self.jvm.values() for file in files]
+        lines += [f"python  {file}: {reason}" for file, reason in self.python.items()]
+        return "\n".join(lines)
+
+
+def plan_read(source: Any, columns: Mapping[str, Any], *, column: str | None = None) -> ReadPlan:
+    """Decide for every file who reads it, from the footers alone.
+
+    Parameters
+    ----------
+    source
+        A file, directory or glob.
+    columns
+        Output columns: name to path and type, as for `pv.spark.read`.
+    column
+        The variant column, if there are several.
+
+    Returns
+    -------
+    ReadPlan
+        A file is read by the JVM if, for every path, each row group's statistics rule out any answer in a residual, and
+        the typed column has the type asked for or one that casts to it in the same way everywhere.
+    """
+    selection = read_selection(columns)
+    plan = ReadPlan({each.name: each.type for each in selection})
+    for each in locate(source):
+        if not isinstance(each.filesystem, pafs.LocalFileSystem):
+            plan.python[each.path] = "not on a local disk"
+        elif _GLOB & set(each.path):
+            plan.python[each.path] = "the path has characters of patterns"
+        else:
+            with open_file(each) as file:
+                try:
+                    shape = tuple(_place(file, wanted, column) for wanted in selection)
+                except _NotPlain as reason:
+                    plan.python[each.path] = str(reason)
+                    continue
+            plan.jvm.setdefault(shape, []).append(each.path)
+    while len(plan.jvm) > _MAX_SHAPES:
+        _, files = plan.jvm.popitem()
+        plan.python |= dict.fromkeys(files, "too many shapes of files")
+    return plan
+
+
+class _NotPlain(Exception):  # noqa: N818 - a reason, not an error
+    """Why a file needs the data source."""
+
+
+def _place(file: OpenFile, wanted: Selected, column: str | None) -> _Place:
+    if wanted.path is None:
+        raise _NotPlain(f"{wanted.name} is an ordinary column")
+    if wanted.type is None or pa.types.is_nested(wanted.type):
+        raise _NotPlain(f"{wanted.name} is no scalar")
+    variant = choose_column(file.schema, column, file.name)
+    if variant.repeated or variant.layout != "final":
+        raise _NotPlain(f"the layout is {variant.layout}")
+    found = columns_of_path(variant, wanted.path, wanted.type)
+    typed = found.primitive
+    for number in range(file.metadata.num_row_groups):
+        needed = found.needed(partial(_statistics, file.metadata.row_group(number)), scalar=True)
+        if any(leaf is not typed for leaf in needed or ()):
+            raise _NotPlain(f"{wanted.name} may have values in a residual")
+    if typed is None:
+        return None
+    stored = leaf_type(typed)
+    if stored is None or not _same_everywhere(stored, wanted.type):
+        raise _NotPlain(f"{wanted.name} is stored as {stored or typed.spelled()}")
+    return typed.path, stored
+
+
+def _statistics(group: Any, node: SchemaNode) -> LeafStatistics:
+    return leaf_statistics(group.column(node.leaf), node)
+
+
+def _same_everywhere(stored: pa.DataType, wanted: pa.DataType) -> bool:
+    """Whether SQL's CAST gives what `try_variant_get` gives for every value."""
+    if stored == wanted:
+        # Types that Spark's Parquet reader has.
+        return not (pa.types.is_time(stored) or stored == pa.uuid() or getattr(stored, "unit", "us") == "ns")
+    if pa.types.is_integer(stored):
+        return wanted == pa.float64() or (pa.types.is_integer(wanted) and wanted.bit_width >= stored.bit_width)
+    return bool(pa.types.is_decimal(stored) and wanted == pa.float64())
+
+
+def struct_view(spark: SparkSession, plan: ReadPlan) -> list[DataFrame]:
+    """A DataFrame for each shape of the plan's files, in the session, with the plan's columns.
+
+    Raises
+    ------
+    VariantError
+        With reason ``"no-struct-view"`` if this Spark has no way to read a Variant as a struct in one query only.
+    """
+    from pyspark.sql import DataFrame
+    from pyspark.sql.functions import col, lit
+    from pyspark.sql.pandas.types import from_arrow_type
+
+    if not plan.jvm:
+        return []
+    frames = []
+    try:
+        own = _own_session(spark)
+        of_rows = spark._jvm.org.apache.spark.sql.classic.Dataset.ofRows
+        for shape, files in plan.jvm.items():
+            tree: dict[str, Any] = {}
+            outputs = []
+            for (name, wanted), place in zip(plan.columns.items(), shape, strict=True):
+                target = from_arrow_type(wanted)
+                if place is None:
+                    outputs.append(lit(None).cast(target).alias(name))
+                    continue
+                path, stored = place
+                _insert(tree, path, from_arrow_type(stored))
+                outputs.append(col(".".join(f"`{part.replace('`', '``')}`" for part in path)).cast(target).alias(name))
+            schema = _struct(tree)
+            frame = own.read.schema(schema).parquet(*files).select(*outputs)
+            frames.append(DataFrame(of_rows(spark._jsparkSession, frame._jdf.logicalPlan()), spark))
+    except (AttributeError, TypeError) as error:
+        raise VariantError(f"this Spark cannot give a struct view: {error}", reason="no-struct-view") from error
+    return frames
+
+
+@lru_cache(maxsize=8)
+def _own_session(spark: SparkSession) -> SparkSession:
+    """The session in which a Variant is a struct: the setting is a session's, and the user's keeps its VARIANT."""
+    own = spark.newSession()
+    own.conf.set("spark.sql.parquet.ignoreVariantAnnotation", "true")
+    own.conf.set("spark.sql.caseSensitive", "true")
+    return own
+
+
+def _insert(tree: dict[str, Any], path: tuple[str, ...], kind: Any) -> None:
+    for part in path[:-1]:
+        tree = tree.setdefault(part, {})
+    tree[path[-1]] = kind
+
+
+def _struct(tree: Mapping[str, Any]) -> Any:
+    from pyspark.sql.types import StructField, StructType
+
+    return StructType(
+        [StructField(name, _struct(kind) if isinstance(kind, dict) else kind) for name, kind in tree.items()]
+    )
