@@ -1,1 +1,1 @@
-"""The command `variant`: one module a command."""
+"""The command `variant`: one module a command, and what commands share. Imports nothing until a command runs."""
