@@ -260,6 +260,15 @@ def test_shredded_statistics_of_a_checkpoint_prune_too(make_table: Callable[...,
         )
 
 
+def test_timestamps_at_the_end_of_time_are_kept(tmp_path: Path) -> None:
+    last = pa.array([2**63 - 1, 0], pa.int64()).cast(pa.timestamp("us", "UTC"))
+    v = pv.cast_to_variant(pa.StructArray.from_arrays([last], ["t"]))
+    pv.delta.write(tmp_path / "t", {"t": last, "v": v}, shredding="t timestamp")
+    for where in ("x >= '2020-01-01'", "t >= '2020-01-01'"):
+        query = pv.delta.scan(tmp_path / "t", {"x": "$.t:timestamp", "t": "t"}, where)
+        assert query.to_table().num_rows == 1, where
+
+
 def test_statistics_in_the_byte_order_of_the_rfcs_examples_prune_too(make_table: Callable[..., Path]) -> None:
     table = make_table(10)
     commit = table / "_delta_log" / f"{0:020}.json"

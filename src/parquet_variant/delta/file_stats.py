@@ -106,8 +106,8 @@ class FileStats:
             if isinstance(kind, PrimitiveType) and known.lower is not None and known.upper is not None:
                 if hidden_nan and kind.name in ("float", "double"):
                     continue
-                _set(low, place, _spelled(known.lower.as_py(), kind, up=False))
-                _set(high, place, _spelled(known.upper.as_py(), kind, up=True))
+                _set(low, place, _spelled(_python(known.lower), kind, up=False))
+                _set(high, place, _spelled(_python(known.upper), kind, up=True))
         return _dump({"numRecords": rows, "minValues": low, "maxValues": high, "nullCount": nulls, "tightBounds": True})
 
     def _indexed(self) -> Iterator[tuple[tuple[str, ...], DeltaType]]:
@@ -135,6 +135,14 @@ def _set_variant(tree: dict[str, Any], place: tuple[str, ...], bounds: Mapping[V
     known = {path: bound for path, bound in bounds.items() if bound is not None}
     if known:
         _set(tree, place, encode_bounds(known))
+
+
+def _python(scalar: pa.Scalar) -> Any:
+    """The Python value; None for a date or time that Python has none for."""
+    try:
+        return scalar.as_py()
+    except (OverflowError, ValueError):
+        return None
 
 
 def _spelled(value: Any, kind: PrimitiveType, *, up: bool) -> Any:

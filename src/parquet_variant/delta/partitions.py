@@ -105,7 +105,12 @@ def _texts(column: pa.ChunkedArray) -> list[str | None]:
     encoded = column.combine_chunks()
     if not isinstance(encoded, pa.DictionaryArray):
         encoded = encoded.dictionary_encode(null_encoding="encode")
-    names = [partition_text(v) for v in encoded.dictionary.to_pylist()]
+    try:
+        names = [partition_text(v) for v in encoded.dictionary.to_pylist()]
+    except DeltaError:
+        raise
+    except (OverflowError, ValueError) as error:
+        raise DeltaError(f"a partition value has no text: {error}", reason="bad-partition-value") from error
     return [None if i is None else names[i] for i in encoded.indices.to_pylist()]
 
 

@@ -239,7 +239,7 @@ class _Statistics:
         if each.type is not None and field.type != VARIANT:
             lower, upper = _get(self.stats, "minValues", place), _get(self.stats, "maxValues", place)
         if upper is not None and pa.types.is_timestamp(upper.type):
-            upper = pc.add_checked(upper, pa.scalar(_CUT, pa.duration("us")))
+            upper = _later(upper)
         if lower is not None and each.type is not None and pa.types.is_floating(each.type):
             lower, upper = lower.cast(pa.float64()), None if upper is None else upper.cast(pa.float64())
         return FileFacts(self.count, lower, upper, null, value)
@@ -254,7 +254,7 @@ class _Statistics:
         if pa.types.is_floating(each.type):
             return FileFacts(self.count, lower.cast(pa.float64()), upper.cast(pa.float64()), None, value, False)
         if pa.types.is_timestamp(each.type):
-            upper = pc.add_checked(upper, pa.scalar(_CUT, pa.duration("us")).cast(pa.duration(each.type.unit)))
+            upper = _later(upper)
         if not (pa.types.is_string(each.type) or pa.types.is_large_string(each.type)):
             # A cast that fails makes a null; one that holds for both bounds holds for all between. Texts need none.
             both = pc.and_(lower.is_valid(), upper.is_valid())
@@ -343,6 +343,14 @@ def _leading_bytes(values: pa.Array) -> tuple[npt.NDArray[np.uint8], npt.NDArray
         byte[inside] = data[at[inside]]
         found.append(byte)
     return found[0], found[1]
+
+
+def _later(upper: pa.Array) -> pa.Array:
+    """Maxima of timestamps that may have been cut; unknown if one is at the end of time."""
+    try:
+        return pc.add_checked(upper, pa.scalar(_CUT, pa.duration("us")).cast(pa.duration(upper.type.unit)))
+    except pa.ArrowInvalid:
+        return pa.nulls(len(upper), upper.type)
 
 
 def _names_only(path: VariantPath) -> bool:
