@@ -149,7 +149,7 @@ def test_bounds_of_unshredded_files_are_true(make_table: Callable[..., Path]) ->
 @pytest.mark.parametrize(
     ("kind", "values", "texts"),
     [
-        (pa.string(), ["a b", "x/y%", None, "ü=:"], ["a b", "x/y%", None, "ü=:"]),
+        (pa.string(), ["a b", "x/y%", None, "ü=:", "z" * 300], ["a b", "x/y%", None, "ü=:", "z" * 300]),
         (pa.int32(), [1, -2, None], ["1", "-2", None]),
         (pa.date32(), [date(2020, 1, 2), None], ["2020-01-02", None]),
         (pa.bool_(), [True, False, None], ["true", "false", None]),

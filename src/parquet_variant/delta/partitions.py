@@ -20,6 +20,7 @@ from parquet_variant.errors import DeltaError
 __all__ = ["partition_array", "partition_directory", "partition_text", "split_by_partition"]
 
 _HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
+_MAX_NAME_BYTES = 255
 # What Hive escapes in directory names.
 _HIVE_UNSAFE = set("\"#%'*/:=?\\\x7f{}[]^") | {chr(c) for c in range(32)}
 
@@ -76,8 +77,9 @@ def partition_directory(values: Mapping[str, str | None]) -> str:
     >>> partition_directory({"day": "2020-01-02", "k": "a/b"})
     'day=2020-01-02/k=a%2Fb/'
     """
-    parts = (f"{_hive(k)}={_HIVE_NULL if v is None else _hive(v)}/" for k, v in values.items())
-    return "".join(parts)
+    parts = [f"{_hive(k)}={_HIVE_NULL if v is None else _hive(v)}/" for k, v in values.items()]
+    # Directories are a convention only: where a name is too long for a file system, there are none.
+    return "" if any(len(part.encode()) > _MAX_NAME_BYTES for part in parts) else "".join(parts)
 
 
 def split_by_partition(table: pa.Table, columns: Sequence[str]) -> list[tuple[dict[str, str | None], pa.Table]]:
