@@ -45,7 +45,7 @@ def test_text_to_value_to_text_to_value(texts: list[str]) -> None:
 
 
 def numbers_as_python(value: Any) -> Any:
-    """Decimals lose zeros at their end on the way, doubles become decimals, integral ones integers, infinities strings."""
+    """Decimals lose zeros at their end on the way, doubles become decimals, whole ones integers, infinities strings."""
 
     def plain(item: Any) -> Any:
         if isinstance(item, dict):

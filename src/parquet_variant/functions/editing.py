@@ -156,19 +156,17 @@ def _by_kernel(
     from parquet_variant.kernels.edit import CHANGED, LEFT, UNCHANGED
 
     rows = len(batch.starts)
-    names, keys = batch.names(), {key for edit in edits for key in edit.segments if isinstance(key, str)}
-    value_names: list[list[str]] = []
-    value_batch = None
+    keys = sorted({key for edit in edits for key in edit.segments if isinstance(key, str)})
+    batches = [batch]
     if operand is not None:
         column = operand if isinstance(operand, VariantArray) else VariantArray.from_variants([operand])
-        value_batch = Batch.of(column.storage, present_rows(column.storage))
-        value_names = value_batch.names()
-    table = Names({name for one in (*names, *value_names) for name in one} | keys)
-    nodes, row_start, refused = gathered(batch, names, table)
+        batches.append(Batch.of(column.storage, present_rows(column.storage)))
+    table = Names(batches, keys)
+    nodes, row_start, refused = gathered(batch, table.maps[0])
     state = np.where(refused, LEFT, UNCHANGED).astype(np.uint8)
     values, value_start = np.empty((0, 4), np.int64), np.zeros(2, np.int64)
-    if value_batch is not None:
-        values, value_start, value_refused = gathered(value_batch, value_names, table)
+    if operand is not None:
+        values, value_start, value_refused = gathered(batches[1], table.maps[1])
         if isinstance(operand, VariantArray):
             state[value_refused != 0] = LEFT
         elif value_refused[0]:

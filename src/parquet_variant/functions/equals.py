@@ -111,11 +111,8 @@ def _same_meaning(left: pa.StructArray, right: pa.StructArray) -> tuple[npt.NDAr
     from parquet_variant.kernels.equals import compare_rows
 
     batches = [Batch.of(side, present_rows(side)) for side in (left, right)]
-    names = [batch.names() for batch in batches]
-    table = Names({name for side in names for one in side for name in one})
-    (nodes, row_start, refused), (other, other_start, other_refused) = (
-        gathered(batch, side, table) for batch, side in zip(batches, names, strict=True)
-    )
+    table = Names(batches)
+    (nodes, row_start, refused), (other, other_start, other_refused) = map(gathered, batches, table.maps)
     same = np.zeros(len(left), np.uint8)
     compare_rows(nodes, row_start, other, other_start, same)
     decided = (refused == 0) & (other_refused == 0)

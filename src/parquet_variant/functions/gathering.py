@@ -5,16 +5,18 @@ Owns calling `kernels.edit.gather_canonical`. Leaves what is done with the nodes
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from parquet_variant.array.parts import binary_parts, metadata_parts, valid_bytes
-from parquet_variant.encoding.metadata import decode_metadata
-from parquet_variant.errors import MalformedVariantError
 from parquet_variant.kernels.memory import address_of
+from parquet_variant.kernels.name_tables import NameTable, name_table
+from parquet_variant.kernels.remap import copy_spans
 
 __all__ = ["Batch", "Names", "gathered", "present_rows"]
 
@@ -44,50 +46,76 @@ class Batch(NamedTuple):
         starts = np.where(present, value.offsets[:-1] + value.address, -1)
         return cls(starts, value.offsets[1:] + value.address, metadata.indices, metadata.dictionary, value.owner)
 
-    def names(self) -> list[list[str]]:
-        """The names of each dictionary; none of a malformed one, so that rows that use it are left."""
-        found = []
-        for metadata in self.dictionary.to_pylist():
-            try:
-                found.append(decode_metadata(metadata))
-            except MalformedVariantError:
-                found.append([])
-        return found
-
 
 class Names:
-    """All names of a batch, numbered by their order in bytes.
+    """All names of some batches, numbered by their order in bytes.
 
     Parameters
     ----------
-    names
-        In any order.
+    batches
+        The batches.
+    keys
+        More names.
     """
 
-    def __init__(self, names: set[str]) -> None:
-        encoded = sorted((name.encode(), name) for name in names)
-        self.rank = {name: rank for rank, (_, name) in enumerate(encoded)}
-        self.data = np.frombuffer(b"".join(raw for raw, _ in encoded) or b"\0", np.uint8)
-        self.length = np.array([len(raw) for raw, _ in encoded], np.int64)
-        self.address = address_of(self.data) + np.cumsum(self.length) - self.length
-        self.starts = np.array([0, len(encoded)], np.int64)
-        self.order = np.arange(len(encoded))
+    def __init__(self, batches: Sequence[Batch], keys: Sequence[str] = ()) -> None:
+        tables = [name_table(batch.dictionary) for batch in batches]
+        raw = pa.array([key.encode() for key in keys], pa.large_binary())
+        counts, parts = [], []
+        for table in tables:
+            counts.append(_readable_counts(table))
+            parts.append(_names_of(table, counts[-1]))
+        encoded = pa.concat_arrays([*parts, raw]).dictionary_encode()
+        order = pc.sort_indices(encoded.dictionary)
+        rank_of = np.empty(len(order), np.int64)
+        rank_of[np.asarray(order)] = np.arange(len(order))
+        ranks = rank_of[np.asarray(encoded.indices)]
+        names = binary_parts(encoded.dictionary.take(order))
+        self.owner = names.owner
+        self.length = np.diff(names.offsets)
+        self.address = names.offsets[:-1] + names.address
+        self.starts = np.array([0, len(order)], np.int64)
+        self.order = np.arange(len(order))
+        self.rank = dict(zip(keys, ranks[len(ranks) - len(keys) :].tolist(), strict=True))
+        # Of each batch: where each dictionary's names start, and the number of each name.
+        self.maps: list[tuple[Int64s, Int64s]] = []
+        first = 0
+        for count in counts:
+            starts = np.zeros(len(count) + 1, np.int64)
+            np.cumsum(count, out=starts[1:])
+            self.maps.append((starts, ranks[first : first + int(starts[-1])]))
+            first += int(starts[-1])
 
-    def ranks(self, names: list[list[str]]) -> tuple[Int64s, Int64s]:
-        """Where each dictionary's names start, and the number of each name."""
-        starts = np.zeros(len(names) + 1, np.int64)
-        np.cumsum([len(one) for one in names], out=starts[1:])
-        return starts, np.array([self.rank[name] for one in names for name in one], np.int64)
+
+def _readable_counts(table: NameTable) -> Int64s:
+    """The number of names of each dictionary; 0 for one that is malformed, so that rows that use it are left."""
+    from parquet_variant.kernels.validate import mark_utf8_names
+
+    readable = np.empty(len(table.state), np.uint8)
+    mark_utf8_names(table.starts, table.address, table.length, table.state, readable)
+    return np.where(readable != 0, np.diff(table.starts), 0)
 
 
-def gathered(batch: Batch, names: list[list[str]], table: Names) -> tuple[Int64s, Int64s, npt.NDArray[np.uint8]]:
+def _names_of(table: NameTable, counts: Int64s) -> pa.Array:
+    """The names of the readable dictionaries, one after the other."""
+    chosen = np.repeat(counts > 0, np.diff(table.starts))
+    address, length = table.address[chosen], table.length[chosen]
+    offsets = np.zeros(len(length) + 1, np.int64)
+    np.cumsum(length, out=offsets[1:])
+    data = np.empty(max(int(offsets[-1]), 1), np.uint8)
+    copy_spans(address, length, address_of(data))
+    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(data)]
+    return pa.Array.from_buffers(pa.large_binary(), len(length), buffers)
+
+
+def gathered(batch: Batch, map_of_names: tuple[Int64s, Int64s]) -> tuple[Int64s, Int64s, npt.NDArray[np.uint8]]:
     """The nodes of some values, where each row's nodes start, and a flag for each row that the kernel leaves."""
     from parquet_variant.kernels.edit import gather_canonical
 
     rows = len(batch.starts)
     row_start, refused = np.empty(rows + 1, np.int64), np.zeros(rows, np.uint8)
     nodes = np.empty((max(64, 4 * rows), 4), np.int64)
-    starts, ranks = table.ranks(names)
+    starts, ranks = map_of_names
     nodes, count = gather_canonical(
         batch.starts, batch.stops, batch.dictionary_of, starts, ranks, nodes, row_start, refused
     )

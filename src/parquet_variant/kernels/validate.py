@@ -44,23 +44,30 @@ def scalar_is_valid(kind, a, b, scale, digits):
 
 
 @njit
+def mark_utf8_names(starts, address, length, state, readable):
+    """Mark the dictionaries of a `NameTable` that are usable and whose names are all UTF-8."""
+    for d in range(len(state)):
+        readable[d] = 0 if state[d] == UNUSABLE else 1
+        if readable[d] != 0:
+            for i in range(starts[d], starts[d + 1]):
+                if not is_utf8(address[i], address[i] + length[i]):
+                    readable[d] = 0
+                    break
+
+
+@njit
 def mark_valid_dictionaries(base, offsets, starts, address, length, state, valid):
     """Mark the metadata without fault. ``starts`` to ``state`` are those of a `NameTable`."""
+    mark_utf8_names(starts, address, length, state, valid)
     for d in range(len(valid)):
-        valid[d] = 0
-        if state[d] == UNUSABLE:
+        if valid[d] == 0:
             continue
         at, end = base + offsets[d], base + offsets[d + 1]
         ok, _, places, width, _, size = metadata_header(at, end)
         if not ok or size != end - at or load_uint(places, width) != 0:
-            continue
+            valid[d] = 0
         if load_u8(at) & 0x10 and state[d] != SORTED:
-            continue
-        valid[d] = 1
-        for i in range(starts[d], starts[d + 1]):
-            if not is_utf8(address[i], address[i] + length[i]):
-                valid[d] = 0
-                break
+            valid[d] = 0
 
 
 @njit
