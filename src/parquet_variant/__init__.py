@@ -51,6 +51,11 @@ _OWNERS = {
     "to_python": "functions.to_python",
     "from_python": "functions.from_python",
     "variant_normalize": "functions.variant_normalize",
+    "try_schema_of_variant": "functions.try_schema_of_variant",
+    "try_schema_of_variant_agg": "functions.try_schema_of_variant_agg",
+    "try_variant_type": "functions.try_variant_type",
+    "try_is_variant_null": "functions.try_is_variant_null",
+    "try_to_json": "functions.try_to_json",
     "try_strip_nulls": "functions.try_strip_nulls",
     "try_variant_insert": "functions.try_variant_insert",
     "try_variant_set": "functions.try_variant_set",
@@ -123,8 +128,14 @@ if TYPE_CHECKING:
     from parquet_variant.functions.to_python import to_python as to_python
     from parquet_variant.functions.try_equals import try_equals as try_equals
     from parquet_variant.functions.try_from_python import try_from_python as try_from_python
+    from parquet_variant.functions.try_is_variant_null import try_is_variant_null as try_is_variant_null
     from parquet_variant.functions.try_parse_json import try_parse_json as try_parse_json
+    from parquet_variant.functions.try_schema_of_variant import try_schema_of_variant as try_schema_of_variant
+    from parquet_variant.functions.try_schema_of_variant_agg import (
+        try_schema_of_variant_agg as try_schema_of_variant_agg,
+    )
     from parquet_variant.functions.try_strip_nulls import try_strip_nulls as try_strip_nulls
+    from parquet_variant.functions.try_to_json import try_to_json as try_to_json
     from parquet_variant.functions.try_to_python import try_to_python as try_to_python
     from parquet_variant.functions.try_variant_array_append import try_variant_array_append as try_variant_array_append
     from parquet_variant.functions.try_variant_delete import try_variant_delete as try_variant_delete
@@ -136,6 +147,7 @@ if TYPE_CHECKING:
     from parquet_variant.functions.try_variant_insert import try_variant_insert as try_variant_insert
     from parquet_variant.functions.try_variant_normalize import try_variant_normalize as try_variant_normalize
     from parquet_variant.functions.try_variant_set import try_variant_set as try_variant_set
+    from parquet_variant.functions.try_variant_type import try_variant_type as try_variant_type
     from parquet_variant.functions.unshred_variant import unshred_variant as unshred_variant
     from parquet_variant.functions.validate import validate as validate
     from parquet_variant.functions.variant_array_append import variant_array_append as variant_array_append

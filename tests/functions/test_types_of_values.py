@@ -98,3 +98,67 @@ def test_storages_of_any_form_are_taken() -> None:
     assert pv.variant_type(pa.chunked_array([storage])).to_pylist() == ["int8", None]
     with pytest.raises(pv.VariantError):
         pv.variant_type([1])
+
+
+@given(st.lists(testing.mutated_variants(), min_size=1, max_size=6))
+def test_try_twins_give_null_where_a_row_would_raise(broken: list[object]) -> None:
+    parts = [one if isinstance(one, pv.Variant) else pv.Variant(*one) for one in broken]  # type: ignore[misc]
+    array = pv.VariantArray.from_variants(parts)
+    for name in ("schema_of_variant", "variant_type", "is_variant_null", "to_json"):
+        by_value, whole = getattr(pv, name), getattr(pv, f"try_{name}")
+        expected: list[object] = []
+        for row in range(len(array)):
+            try:
+                expected.append(by_value(array[row : row + 1])[0].as_py())
+            except pv.VariantError:
+                expected.append(None)
+        assert whole(array).to_pylist() == expected, name
+        if None in expected and len(expected) == 1:
+            with pytest.raises(pv.VariantError):
+                by_value(array)
+    readable = [row for row, text in enumerate(pv.try_schema_of_variant(array).to_pylist()) if text is not None]
+    assert pv.try_schema_of_variant_agg(array) == pv.schema_of_variant_agg(array.take(readable))
+
+
+def test_try_twins_give_null_where_columns_contradict_each_other() -> None:
+    storage = pa.array(
+        [
+            {"metadata": b"\x11\0\0", "value": None, "typed_value": 7},
+            {"metadata": b"\x11\0\0", "value": b"\x0c\x01", "typed_value": 7},
+            {"metadata": b"\x11\0\0", "value": b"\x0c\x01", "typed_value": None},
+            None,
+        ],
+        pa.struct({"metadata": pa.binary(), "value": pa.binary(), "typed_value": pa.int64()}),
+    )
+    with pytest.raises(pv.ConflictError):
+        pv.schema_of_variant(storage)
+    assert pv.try_schema_of_variant(storage).to_pylist() == ["BIGINT", None, "BIGINT", None]
+    assert pv.try_to_json(storage).to_pylist() == ["7", None, "1", None]
+    assert pv.try_schema_of_variant_agg(storage) == "BIGINT"
+
+
+def test_the_kernel_spells_types_like_the_reference() -> None:
+    texts = [
+        '{"\U0001f600": 1, "\ufb01": [], "a b": {}, "a`b": [[]], "": null, "_x9": 1.50, "9": 1e3}',
+        '[{"a": 1, "c": "x"}, {"b": 1.5, "a": 2.25}, {"c": null, "a": null}, {}]',
+        '[{"a": [1]}, {"a": [null]}, {"a": ["x"]}, {"a": {"b": 1}}, {"a": []}]',
+        '[[[1], [2.5]], [], [[12345678901234567890123456789012345678, 0.00000000000000000001]]]',
+        '[100.00, 0.000, 1, -0.001, 12345678901234567890.123456789]',
+        '[1, {"a": {"b": [1, 2]}}, {"a": 3}]',
+        '{"a": {"b": {"c": [{"d": 1}, {"d": 2.5, "e": [true, null]}]}}, "z": false}',
+        '{"' + "k" * 3000 + '": {"' + "l" * 3000 + '": 1}}',
+        "99999999999999999999999999999999999999", "-0.5", "null", '"x"', "[]", "{}", "true",
+    ]  # fmt: skip
+    array = pv.parse_json(texts * 3)
+    expected = [str(schema_of(pv.parse_json(text))) for text in texts] * 3
+    assert pv.schema_of_variant(array).to_pylist() == expected
+    assert pv.schema_of_variant(array[1:-1]).to_pylist() == expected[1:-1]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("parquet_variant.functions.gathering._CHUNK_BYTES", 1)
+        assert pv.schema_of_variant(array).to_pylist() == expected
+
+
+def test_depth_is_counted_in_values_that_count_for_nothing_else() -> None:
+    deep = "[" * 199 + "1" + "]" * 199
+    array = pv.parse_json([f"[1, {deep}]", f"[1, [{deep}]]", "[1, []]"])
+    assert pv.try_schema_of_variant(array).to_pylist() == ["ARRAY<VARIANT>", None, "ARRAY<VARIANT>"]

@@ -79,7 +79,9 @@ def _plain(array: pa.Array) -> pa.Array:
     if pa.types.is_run_end_encoded(array.type):
         array = pc.run_end_decode(array)
     if pa.types.is_dictionary(array.type):
-        array = array.dictionary_decode()
+        # Arrow cannot take from views, so the dictionary is made plain first.
+        plain = pa.DictionaryArray.from_arrays(array.indices, _plain(array.dictionary))
+        array = plain.dictionary_decode()
     if pa.types.is_binary_view(array.type):
         array = array.cast(pa.large_binary())
     elif pa.types.is_string_view(array.type):
@@ -136,6 +138,11 @@ def metadata_parts(array: pa.Array) -> MetadataParts:
     if indices.null_count:
         indices = indices.fill_null(-1)
     dictionary = _plain(array.dictionary)
+    if dictionary.null_count:  # a null may be an index or, behind one, a value
+        nulls = np.flatnonzero(~np.asarray(dictionary.is_valid()))
+        where = np.array(indices)
+        where[np.isin(where, nulls)] = -1
+        indices, dictionary = pa.array(where), dictionary.fill_null(EMPTY_METADATA)
     if pa.types.is_large_binary(dictionary.type):
         dictionary = dictionary.cast(pa.binary())
     return MetadataParts(indices.to_numpy(zero_copy_only=False), dictionary)

@@ -20,13 +20,16 @@ from parquet_variant.errors import VariantError
 from parquet_variant.types import DECIMAL_TYPES, TYPES, VariantType
 
 __all__ = [
+    "BIGINT_DIGITS",
     "MAX_DEPTH",
     "VOID",
     "SparkType",
     "decimal_type",
     "merge_all",
     "merged",
+    "name_order",
     "object_type",
+    "quoted_name",
     "scalar_type",
     "schema_of",
 ]
@@ -35,7 +38,7 @@ _PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 # A type is nested like its value, but compared and written by recursion.
 MAX_DEPTH = 200
 # A BIGINT among decimals counts as this many digits.
-_BIGINT_DIGITS = 20
+BIGINT_DIGITS = 20
 _OURS = {
     VariantType.TIME: "TIME",
     VariantType.TIMESTAMP_NANOS: "TIMESTAMP_NANOS",
@@ -74,7 +77,7 @@ class SparkType:
         if self.name == "ARRAY":
             return f"ARRAY<{self.element}>"
         if self.name == "OBJECT":
-            return f"OBJECT<{', '.join(f'{_quoted(name)}: {field}' for name, field in self.fields)}>"
+            return f"OBJECT<{', '.join(f'{quoted_name(name)}: {field}' for name, field in self.fields)}>"
         return self.name
 
 
@@ -83,14 +86,19 @@ _VARIANT = SparkType("VARIANT")
 _DOUBLE = SparkType("DOUBLE")
 
 
-def _quoted(name: str) -> str:
+def quoted_name(name: str) -> str:
+    """A field name as a type spells it."""
     return name if _PLAIN_NAME.fullmatch(name) else "`" + name.replace("`", "``") + "`"
 
 
 def object_type(fields: dict[str, SparkType]) -> SparkType:
     """The type of an object; fields in Spark's order, which is that of UTF-16."""
-    in_order = sorted(fields.items(), key=lambda item: item[0].encode("utf-16-be", "surrogatepass"))
-    return SparkType("OBJECT", fields=tuple(in_order))
+    return SparkType("OBJECT", fields=tuple(sorted(fields.items(), key=lambda item: name_order(item[0]))))
+
+
+def name_order(name: str) -> bytes:
+    """The key by which the fields of a type are sorted."""
+    return name.encode("utf-16-be", "surrogatepass")
 
 
 def decimal_type(unscaled: int, scale: int) -> SparkType:
@@ -195,6 +203,6 @@ def merged(left: SparkType, right: SparkType) -> SparkType:
 
 
 def _exact(left: SparkType, right: SparkType) -> SparkType:
-    whole = max(_BIGINT_DIGITS if side.name == "BIGINT" else side.whole for side in (left, right))
+    whole = max(BIGINT_DIGITS if side.name == "BIGINT" else side.whole for side in (left, right))
     scale = max(left.scale, right.scale)
     return SparkType("DECIMAL", whole=whole, scale=scale) if whole + scale <= MAX_DIGITS else _DOUBLE

@@ -14,13 +14,13 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from parquet_variant.array.parts import MetadataParts, binary_parts, metadata_parts
+from parquet_variant.array.parts import MetadataParts, metadata_parts
 from parquet_variant.array.reference_rows import with_reference_rows
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.encoding.edits import Edit, EditKind, apply_edit
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import SchemaError, VariantError
-from parquet_variant.functions.gathering import Batch, Names, gathered, present_rows
+from parquet_variant.functions.gathering import Batch, Names, gathered, present_rows, value_chunks
 from parquet_variant.functions.variant_input import as_variant_array
 from parquet_variant.kernels.memory import address_of
 
@@ -30,8 +30,6 @@ Int64s = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 
 NO_VALUE = object()
-# Values of one kernel call: bounds the tables of nodes.
-_CHUNK_BYTES = 64 << 20
 
 
 def edited(source: Any, edits: Sequence[Edit], value: Any = NO_VALUE, *, keep_going: bool = False) -> Any:
@@ -68,7 +66,7 @@ def edited(source: Any, edits: Sequence[Edit], value: Any = NO_VALUE, *, keep_go
     if value is not NO_VALUE and operand is None:
         return VariantArray.from_variants([None] * len(storage))
     pieces = []
-    for start, stop in _chunks(storage):
+    for start, stop in value_chunks(storage):
         rows = operand[start:stop] if isinstance(operand, VariantArray) else operand
         try:
             pieces.append(_chunk(storage.slice(start, stop - start), edits, rows, keep_going))
@@ -105,17 +103,6 @@ def _column(value: Any) -> VariantArray:
 
 def _by_reference(variant: Variant, edits: Sequence[Edit], value: Variant | None) -> Variant:
     return reduce(lambda changed, edit: apply_edit(changed, edit, value), edits, variant)
-
-
-def _chunks(storage: pa.StructArray) -> list[tuple[int, int]]:
-    offsets = binary_parts(storage.field("value")).offsets
-    chunks, start = [], 0
-    while start < len(storage):
-        stop = int(np.searchsorted(offsets, offsets[start] + _CHUNK_BYTES, side="right")) - 1
-        stop = min(max(stop, start + 1), len(storage))
-        chunks.append((start, stop))
-        start = stop
-    return chunks or [(0, 0)]
 
 
 def _chunk(

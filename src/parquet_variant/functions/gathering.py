@@ -18,10 +18,25 @@ from parquet_variant.kernels.memory import address_of
 from parquet_variant.kernels.name_tables import NameTable, name_table
 from parquet_variant.kernels.remap import copy_spans
 
-__all__ = ["Batch", "Names", "gathered", "present_rows"]
+__all__ = ["Batch", "Names", "gathered", "present_rows", "value_chunks"]
 
 Int64s = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
+
+# Values of one kernel call: bounds the tables of nodes.
+_CHUNK_BYTES = 64 << 20
+
+
+def value_chunks(storage: pa.StructArray) -> list[tuple[int, int]]:
+    """Runs of rows of an unshredded storage, each small enough for one table of nodes; an empty one if it is empty."""
+    offsets = binary_parts(storage.field("value")).offsets
+    chunks, start = [], 0
+    while start < len(storage):
+        stop = int(np.searchsorted(offsets, offsets[start] + _CHUNK_BYTES, side="right")) - 1
+        stop = min(max(stop, start + 1), len(storage))
+        chunks.append((start, stop))
+        start = stop
+    return chunks or [(0, 0)]
 
 
 def present_rows(storage: pa.StructArray) -> Bools:
@@ -70,7 +85,8 @@ class Names:
         rank_of = np.empty(len(order), np.int64)
         rank_of[np.asarray(order)] = np.arange(len(order))
         ranks = rank_of[np.asarray(encoded.indices)]
-        names = binary_parts(encoded.dictionary.take(order))
+        self.values = encoded.dictionary.take(order)
+        names = binary_parts(self.values)
         self.owner = names.owner
         self.length = np.diff(names.offsets)
         self.address = names.offsets[:-1] + names.address

@@ -5,7 +5,9 @@ Owns the public operation. Leaves the profile and the choice to `shredding`.
 
 from __future__ import annotations
 
-from parquet_variant.array.variant_array import VariantArray
+from typing import Any
+
+from parquet_variant.functions.variant_input import as_variant_array
 from parquet_variant.schema.shredding_schema import ShreddingSchema
 from parquet_variant.shredding.infer import Policy, infer
 from parquet_variant.shredding.profile import Profile
@@ -13,13 +15,13 @@ from parquet_variant.shredding.profile import Profile
 __all__ = ["infer_shredding_schema"]
 
 
-def infer_shredding_schema(data: VariantArray | Profile, policy: str | Policy = "auto") -> ShreddingSchema:
+def infer_shredding_schema(data: Any, policy: str | Policy = "auto") -> ShreddingSchema:
     """Choose a shredding schema.
 
     Parameters
     ----------
     data
-        Variants, or their profile.
+        A column of Variants, or its profile.
     policy
         ``"auto"``, ``"spark"`` or ``"tiles"``; or an instance of a policy with other constants, or of one that must be
         told more (``ExplicitPolicy``, ``HintsPolicy``, ``WorkloadPolicy``).
@@ -44,4 +46,4 @@ def infer_shredding_schema(data: VariantArray | Profile, policy: str | Policy = 
     >>> pv.infer_shredding_schema(rows).to_ddl()
     'id bigint, price decimal(4,1)'
     """
-    return infer(data, policy).schema
+    return infer(data if isinstance(data, Profile) else as_variant_array(data), policy).schema

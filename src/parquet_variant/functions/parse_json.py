@@ -6,6 +6,7 @@ Owns the public operation over text and over arrays of text. Leaves one value to
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, Literal, overload
 
 import numpy as np
@@ -18,8 +19,10 @@ from parquet_variant.errors import JsonError, SchemaError
 from parquet_variant.functions.arrow_input import as_arrow
 from parquet_variant.schema.shredding_schema import ShreddingSchema
 
-__all__ = ["parse_json", "parse_json_array"]
+__all__ = ["ONE_TEXT", "parse_json", "parse_json_array"]
 
+# What is one text, not a column of them.
+ONE_TEXT = (str, bytes, bytearray, memoryview)
 # Text of one kernel call: bounds the node table, and keeps every column below Arrow's 2 GiB of 32-bit offsets.
 _CHUNK_BYTES = 256 << 20
 
@@ -69,10 +72,10 @@ def parse_json(
     ...
     parquet_variant.errors.JsonError: found 'tru', expected a value (row 1, byte offset 6)
     """
-    if isinstance(source, str | bytes):
+    if isinstance(source, ONE_TEXT):
         from parquet_variant.encoding.json_reader import parse_json as parse_one
 
-        return parse_one(source, **options)
+        return parse_one(source if isinstance(source, str) else bytes(source), **options)
     return parse_json_array(source, schema=schema, per_batch=dictionary == "batch", keep_going=False, options=options)[
         0
     ]
@@ -91,7 +94,7 @@ def parse_json_array(
 
     if isinstance(schema, str):
         schema = ShreddingSchema.from_ddl(schema)
-    text = as_arrow(source, pa.string())
+    text = _text_column(source)
     try:
         offsets, address, valid, owner = binary_parts(text)
     except SchemaError:
@@ -117,6 +120,17 @@ def parse_json_array(
         storages.append(storage_from_tape(parsed.tape, schema, per_batch=per_batch, first_row=start))
     storage = storages[0] if len(storages) == 1 else _joined(storages)
     return VariantArray(storage), faults
+
+
+def _text_column(source: Any) -> pa.Array:
+    """The text as an Arrow array; what is not UTF-8 among Python objects stays as it is, for the parser to judge."""
+    if isinstance(source, Iterator):
+        source = list(source)
+    try:
+        return as_arrow(source, pa.string())
+    except (pa.ArrowInvalid, UnicodeEncodeError):
+        raw = [value.encode("utf-8", "surrogatepass") if isinstance(value, str) else value for value in source]
+        return as_arrow(raw, pa.binary())
 
 
 def _chunks(offsets: np.ndarray[Any, Any]) -> list[tuple[int, int]]:

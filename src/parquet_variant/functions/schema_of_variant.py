@@ -1,20 +1,37 @@
 """`schema_of_variant`: the type of each value, in Spark's words.
 
-Owns the public operation. Leaves the types and their text to `encoding.schema_of`.
+Owns the public operation over columns. Leaves batches to `kernels.type_text`, the types and their text to
+`encoding.schema_of`, which also decides the rows that the kernel leaves.
 """
 
 from __future__ import annotations
 
-from typing import Any, overload
+from functools import cache
+from typing import Any, NamedTuple, overload
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
-from parquet_variant.encoding.schema_of import schema_of
+from parquet_variant.array.parts import binary_parts, valid_bytes
+from parquet_variant.encoding.schema_of import (
+    BIGINT_DIGITS,
+    MAX_DEPTH,
+    VOID,
+    SparkType,
+    merged,
+    name_order,
+    quoted_name,
+    scalar_type,
+    schema_of,
+)
 from parquet_variant.encoding.variant import Variant
-from parquet_variant.errors import VariantError
+from parquet_variant.functions.gathering import Batch, Names, gathered, present_rows, value_chunks
+from parquet_variant.functions.reference_texts import text_column, with_reference_texts
 from parquet_variant.functions.variant_input import as_variant_array
+from parquet_variant.types import TYPE_OF_ID
 
-__all__ = ["schema_of_variant"]
+__all__ = ["schema_of_variant", "type_texts"]
 
 
 @overload
@@ -38,6 +55,8 @@ def schema_of_variant(array: Any) -> str | pa.StringArray:
     ------
     MalformedVariantError
         If a value is malformed, with its row.
+    VariantError
+        With reason ``depth`` for values nested deeper than 200.
 
     Examples
     --------
@@ -47,10 +66,64 @@ def schema_of_variant(array: Any) -> str | pa.StringArray:
     """
     if isinstance(array, Variant):
         return str(schema_of(array))
-    found: list[str | None] = []
-    for row, value in enumerate(as_variant_array(array)):
-        try:
-            found.append(None if value is None else str(schema_of(value)))
-        except VariantError as error:
-            raise error.at(row=row) from None
-    return pa.array(found, pa.string())
+    return type_texts(as_variant_array(array).to_unshredded().storage, keep_going=False)
+
+
+def type_texts(storage: pa.StructArray, *, keep_going: bool) -> pa.StringArray:
+    """The type of each row of an unshredded storage; with ``keep_going`` null for rows that would raise."""
+    pieces = [_chunk(storage.slice(start, stop - start)) for start, stop in value_chunks(storage)]
+    texts = pa.concat_arrays([text for text, _ in pieces])
+    refused = np.concatenate([flags for _, flags in pieces])
+    return with_reference_texts(texts, storage, refused, lambda value: str(schema_of(value)), keep_going=keep_going)
+
+
+def _chunk(storage: pa.StructArray) -> tuple[pa.Array, npt.NDArray[np.uint8]]:
+    """The types that the kernel finds, and the rows that it leaves."""
+    from parquet_variant.kernels.memory import address_of
+    from parquet_variant.kernels.type_text import write_types
+
+    batch = Batch.of(storage, present_rows(storage))
+    table = Names([batch])
+    starts, ranks = table.maps[0]
+    spelled, order = _spelled(table.values)
+    nodes, row_start, refused = gathered(batch, (starts, order[ranks]))
+    words = _words()
+    offsets = np.empty(len(storage) + 1, np.int64)
+    data = write_types(
+        nodes, row_start, words.code_of_kind, words.merged, BIGINT_DIGITS, MAX_DEPTH, address_of(words.text),
+        words.starts, spelled.address, spelled.offsets, offsets, refused,
+    )  # fmt: skip
+    return text_column(data, offsets, valid_bytes(storage)), refused
+
+
+def _spelled(names: pa.Array) -> tuple[Any, npt.NDArray[np.int64]]:
+    """Names as they stand in a type, in the order in which they stand there, and the place there of each name."""
+    texts = [name.decode() for name in names.to_pylist()]
+    in_order = sorted(range(len(texts)), key=lambda number: name_order(texts[number]))
+    order = np.empty(len(texts), np.int64)
+    order[in_order] = np.arange(len(texts))
+    spelled = [f"{quoted_name(texts[number])}: " for number in in_order]
+    return binary_parts(pa.array([*spelled, " " * 8], pa.large_string())), order  # the kernel may read on behind a name
+
+
+class _Words(NamedTuple):
+    """The tables of the kernel: see `kernels.type_text.write_types`."""
+
+    code_of_kind: npt.NDArray[np.int64]
+    merged: npt.NDArray[np.int64]
+    text: npt.NDArray[np.uint8]
+    starts: npt.NDArray[np.int64]
+
+
+@cache
+def _words() -> _Words:
+    from parquet_variant.kernels.type_text import CODES
+
+    scalars = {int(kind): scalar_type(info.type).name for kind, info in TYPE_OF_ID.items()}
+    names = [*CODES, *sorted(set(scalars.values()) - set(CODES))]
+    code_of_kind = np.array([names.index(scalars[kind]) for kind in range(len(scalars))], np.int64)
+    types = [SparkType(name, element=VOID if name == "ARRAY" else None) for name in names]
+    table = np.array([[names.index(merged(left, right).name) for right in types] for left in types], np.int64)
+    starts = np.zeros(len(names) + 1, np.int64)
+    np.cumsum([len(name) for name in names], out=starts[1:])
+    return _Words(code_of_kind, table, np.frombuffer("".join(names).encode(), np.uint8), starts)

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.encoding.schema_of import (
     MAX_DEPTH,
     VOID,
@@ -21,6 +22,7 @@ from parquet_variant.encoding.schema_of import (
     object_type,
     scalar_type,
 )
+from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import VariantError
 from parquet_variant.functions.located import Cells, Located
 from parquet_variant.functions.variant_input import as_variant_array
@@ -39,7 +41,7 @@ def schema_of_variant_agg(array: Any) -> str:
     Parameters
     ----------
     array
-        A `VariantArray` of any layout. SQL NULL rows do not count.
+        A `VariantArray` of any layout, or a single `Variant`. SQL NULL rows do not count.
 
     Returns
     -------
@@ -59,6 +61,8 @@ def schema_of_variant_agg(array: Any) -> str:
     >>> pv.schema_of_variant_agg(pv.parse_json(['{"a": 1}', '{"a": 2.5, "b": "x"}', None]))
     'OBJECT<a: DECIMAL(21,1), b: STRING>'
     """
+    if isinstance(array, Variant):
+        array = VariantArray.from_variants([array])
     return str(_of_located(Located.of_storage(as_variant_array(array).to_unshredded().storage), 0))
 
 

@@ -6,16 +6,20 @@ Owns the public operation. Leaves the work to `array.shredding` and `array.draft
 
 from __future__ import annotations
 
+from typing import Any
+
 from parquet_variant.array.drafts import shredded_draft
 from parquet_variant.array.shredding import shredded_storage
 from parquet_variant.array.variant_array import VariantArray
+from parquet_variant.encoding.variant import Variant
+from parquet_variant.functions.variant_input import as_variant_array
 from parquet_variant.schema.layout import Layout
 from parquet_variant.schema.shredding_schema import ShreddingSchema
 
 __all__ = ["shred_variant"]
 
 
-def shred_variant(array: VariantArray, schema: ShreddingSchema | str, *, layout: Layout = "final") -> VariantArray:
+def shred_variant(array: Any, schema: ShreddingSchema | str, *, layout: Layout = "final") -> VariantArray:
     r"""Shred an array under a schema.
 
     A value goes to a typed column only if that holds exactly the same value: integers and decimals to any numeric
@@ -24,7 +28,8 @@ def shred_variant(array: VariantArray, schema: ShreddingSchema | str, *, layout:
     Parameters
     ----------
     array
-        Any array; one that is shredded already is unshredded first, unless it has this schema and layout.
+        A column of Variants, or a single `Variant`, which is an array of one row; one that is shredded already is
+        unshredded first, unless it has this schema and layout.
     schema
         What to shred, as an object or DDL (``"a bigint, b struct<c: string>"``).
     layout
@@ -48,6 +53,7 @@ def shred_variant(array: VariantArray, schema: ShreddingSchema | str, *, layout:
     """
     if isinstance(schema, str):
         schema = ShreddingSchema.from_ddl(schema)
+    array = VariantArray.from_variants([array]) if isinstance(array, Variant) else as_variant_array(array)
     if array.layout == layout and (layout == "unshredded" or array.schema == schema):
         return array
     plain = array.to_unshredded()

@@ -6,19 +6,18 @@ decides the rows that the kernel leaves.
 
 from __future__ import annotations
 
-from typing import Literal, overload
+from typing import Any, Literal, overload
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from parquet_variant.array.parts import binary_parts, metadata_parts, valid_bytes
 from parquet_variant.array.unshredding import unshredded_storage
-from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.encoding.variant import Variant
-from parquet_variant.errors import VariantError
+from parquet_variant.functions.reference_texts import text_column, with_reference_texts
+from parquet_variant.functions.variant_input import as_variant_array
 
-__all__ = ["to_json"]
+__all__ = ["json_texts", "to_json"]
 
 _MAX_DEPTH = 1000
 
@@ -26,8 +25,8 @@ _MAX_DEPTH = 1000
 @overload
 def to_json(source: Variant) -> str: ...
 @overload
-def to_json(source: VariantArray, *, on_conflict: Literal["error", "typed"] = "error") -> pa.Array: ...
-def to_json(source: Variant | VariantArray, *, on_conflict: Literal["error", "typed"] = "error") -> str | pa.Array:
+def to_json(source: Any, *, on_conflict: Literal["error", "typed"] = "error") -> pa.Array: ...
+def to_json(source: Any, *, on_conflict: Literal["error", "typed"] = "error") -> str | pa.Array:
     r"""Write values as compact JSON text.
 
     Doubles are the shortest text that reads back as the same double, decimals are exact, binary is base64, timestamps
@@ -55,11 +54,15 @@ def to_json(source: Variant | VariantArray, *, on_conflict: Literal["error", "ty
     """
     if isinstance(source, Variant):
         return source.to_json()
-    from parquet_variant.kernels.columns import bitmap
+    array = as_variant_array(source)
+    return json_texts(unshredded_storage(array.storage, array.layout, on_conflict), keep_going=False)
+
+
+def json_texts(storage: pa.StructArray, *, keep_going: bool) -> pa.Array:
+    """The text of each row of an unshredded storage; with ``keep_going`` null for rows that would raise."""
     from parquet_variant.kernels.name_tables import name_table
     from parquet_variant.kernels.to_json import quote_names, write_json_rows
 
-    storage = unshredded_storage(source.storage, source.layout, on_conflict)
     metadata, value = metadata_parts(storage.field("metadata")), binary_parts(storage.field("value"))
     names = name_table(metadata.dictionary)
     name_starts = np.empty(len(names.address) + 1, np.int64)
@@ -70,31 +73,5 @@ def to_json(source: Variant | VariantArray, *, on_conflict: Literal["error", "ty
         rows, valid, value.offsets, value.address, metadata.indices, names.starts, names.state, name_starts,
         quoted.ctypes.data, offsets, refused, _MAX_DEPTH,
     )  # fmt: skip
-    wide = offsets[-1] > np.iinfo(np.int32).max
-    text = pa.Array.from_buffers(
-        pa.large_string() if wide else pa.string(),
-        rows,
-        [
-            bitmap(valid) if len(valid) else None,
-            pa.py_buffer(offsets if wide else offsets.astype(np.int32)),
-            pa.py_buffer(out).slice(0, int(offsets[-1])),
-        ],
-    )
-    return _with_reference_rows(text, VariantArray(storage), np.flatnonzero(refused).tolist())
-
-
-def _with_reference_rows(text: pa.Array, array: VariantArray, rows: list[int]) -> pa.Array:
-    if not rows:
-        return text
-    texts = []
-    for row in rows:
-        try:
-            variant = array[row]
-            assert variant is not None
-            texts.append(variant.to_json())
-        except VariantError as error:
-            error.row = row
-            raise
-    mask = np.zeros(len(text), np.bool_)
-    mask[rows] = True
-    return pc.replace_with_mask(text, pa.array(mask), pa.array(texts, text.type))
+    text = text_column(out, offsets, valid)
+    return with_reference_texts(text, storage, refused, Variant.to_json, keep_going=keep_going)

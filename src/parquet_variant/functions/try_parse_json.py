@@ -10,7 +10,7 @@ from typing import Any, Literal
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import JsonError
-from parquet_variant.functions.parse_json import parse_json, parse_json_array
+from parquet_variant.functions.parse_json import ONE_TEXT, parse_json, parse_json_array
 from parquet_variant.schema.shredding_schema import ShreddingSchema
 
 __all__ = ["try_parse_json"]
@@ -33,7 +33,7 @@ def try_parse_json(
     >>> pv.try_parse_json(["[1]", "[1", None]).to_pylist()
     [[1], None, None]
     """
-    if isinstance(source, str | bytes):
+    if isinstance(source, ONE_TEXT):
         try:
             return parse_json(source, **options)
         except JsonError:

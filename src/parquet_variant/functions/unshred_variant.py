@@ -5,21 +5,22 @@ Owns the public operation. Leaves the work to `array.unshredding`.
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 from parquet_variant.array.unshredding import unshredded_storage
 from parquet_variant.array.variant_array import VariantArray
+from parquet_variant.functions.variant_input import as_variant_array
 
 __all__ = ["unshred_variant"]
 
 
-def unshred_variant(array: VariantArray, *, on_conflict: Literal["error", "typed"] = "error") -> VariantArray:
+def unshred_variant(array: Any, *, on_conflict: Literal["error", "typed"] = "error") -> VariantArray:
     """Put shredded values together again, whatever the layout.
 
     Parameters
     ----------
     array
-        An array of any layout; an unshredded one is returned as it is.
+        A column of any layout; an unshredded one is returned as it is.
     on_conflict
         What happens where ``value`` and ``typed_value`` contradict each other: ``"error"`` raises, ``"typed"`` takes
         what is typed (spec: "engines should fail. If engines choose to read …, the typed_value column must be used").
@@ -38,4 +39,5 @@ def unshred_variant(array: VariantArray, *, on_conflict: Literal["error", "typed
     >>> pv.unshred_variant(shredded).to_pylist()
     [{'a': 1, 'b': 2}, 7]
     """
+    array = as_variant_array(array)
     return VariantArray(unshredded_storage(array.storage, array.layout, on_conflict))

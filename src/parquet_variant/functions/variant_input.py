@@ -22,7 +22,8 @@ def as_variant_array(values: Any) -> VariantArray:
     Parameters
     ----------
     values
-        A `VariantArray`, or an Arrow struct array of a Variant storage in any form that `as_arrow` takes.
+        A `VariantArray`, an Arrow struct array of a Variant storage, plain or chunked, or anything else that
+        `VariantArray.from_arrow` takes.
 
     Raises
     ------
@@ -37,8 +38,10 @@ def as_variant_array(values: Any) -> VariantArray:
     """
     if isinstance(values, VariantArray):
         return values
-    if isinstance(values, (pa.Array, pa.ChunkedArray)) or hasattr(values, "__arrow_c_array__"):
+    if isinstance(values, (pa.Array, pa.ChunkedArray)):
         return VariantArray(as_arrow(values))
+    if hasattr(values, "__arrow_c_array__") or hasattr(values, "__arrow_c_stream__"):
+        return VariantArray.from_arrow(values)
     raise SchemaError(
         f"expected a VariantArray, found {type(values).__name__}: make one with parse_json, cast_to_variant or "
         "VariantArray.from_pylist",

@@ -1,0 +1,77 @@
+"""Rows of a text column that a kernel leaves to the reference.
+
+Owns putting the reference's texts among those of the kernel. Leaves which rows those are to the kernels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from parquet_variant.array.variant_array import VariantArray
+from parquet_variant.encoding.variant import Variant
+from parquet_variant.errors import VariantError
+from parquet_variant.kernels.columns import bitmap
+
+__all__ = ["text_column", "with_reference_texts"]
+
+
+def text_column(data: npt.NDArray[np.uint8], offsets: npt.NDArray[np.int64], valid: npt.NDArray[np.uint8]) -> pa.Array:
+    """A column of UTF-8 text; `large_string` where the text outgrows 2 GiB, empty ``valid`` if no row is null."""
+    wide = offsets[-1] > np.iinfo(np.int32).max
+    return pa.Array.from_buffers(
+        pa.large_string() if wide else pa.string(),
+        len(offsets) - 1,
+        [
+            bitmap(valid) if len(valid) else None,
+            pa.py_buffer(offsets if wide else offsets.astype(np.int32)),
+            pa.py_buffer(data).slice(0, int(offsets[-1])),
+        ],
+    )
+
+
+def with_reference_texts(
+    text: pa.Array,
+    storage: pa.StructArray,
+    refused: npt.NDArray[Any],
+    text_of: Callable[[Variant], str],
+    *,
+    keep_going: bool = False,
+) -> pa.Array:
+    """Replace the refused rows of a text column by what the reference makes of them.
+
+    Parameters
+    ----------
+    text
+        What the kernel made.
+    storage
+        The values, unshredded.
+    refused
+        A flag a row.
+    text_of
+        Gives the text of one value.
+    keep_going
+        Whether rows that the reference cannot read become null; otherwise they raise, with their row.
+    """
+    rows = np.flatnonzero(refused).tolist()
+    if not rows:
+        return text
+    array = VariantArray(storage)
+    texts: list[str | None] = []
+    for row in rows:
+        try:
+            variant = array[row]
+            assert variant is not None, "a row that is SQL NULL is not refused"
+            texts.append(text_of(variant))
+        except VariantError as error:
+            if not keep_going:
+                raise error.at(row=row) from None
+            texts.append(None)
+    mask = np.zeros(len(text), np.bool_)
+    mask[rows] = True
+    return pc.replace_with_mask(text, pa.array(mask), pa.array(texts, text.type))
