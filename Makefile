@@ -76,10 +76,13 @@ $(BASE_STAMP): pyproject.toml
 
 $(DEV_STAMP): $(BASE_STAMP)
 	$(say) 'Installing what the tests and checks need'
-	@$(BIN)/python -m pip install --editable '.[spark,cli,delta,sql]' --group dev
+	@$(BIN)/python -m pip install --editable '.[spark,cli,delta,sql,vortex]' --group dev
 	@touch $@
 
 $(BENCH_STAMP): $(DEV_STAMP)
 	$(say) 'Installing the peers that the benchmarks measure'
 	@$(BIN)/python -m pip install --group bench
+	$(say) 'Installing PySail in an environment of its own: its PySpark is older'
+	@$(BIN)/python -m venv $(VENV)/sail
+	@$(VENV)/sail/bin/python -m pip install --disable-pip-version-check 'pysail==0.7.*' pyspark-client==4.2.0 'pandas<3'
 	@touch $@

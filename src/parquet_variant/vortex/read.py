@@ -13,7 +13,7 @@ import pyarrow as pa
 from parquet_variant.array.capsules import import_variant, variant_table, without_views
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.errors import VariantFileError
-from parquet_variant.vortex.library import batches_of, open_file, vortex_errors
+from parquet_variant.vortex.library import arrow_reader, batches_of, open_file, vortex_errors
 from parquet_variant.vortex.storing import variant_names
 
 __all__ = ["choose_variant", "iter_tables", "read", "read_table"]
@@ -45,7 +45,7 @@ def read(path: Any, column: str | None = None) -> VariantArray:
     file = open_file(path)
     with vortex_errors(path):
         name = choose_variant(file.to_arrow().schema, column, path)
-        table = file.to_arrow(projection=[name]).read_all()
+        table = arrow_reader(file, projection=[name]).read_all()
         return VariantArray.from_arrow(table, name)
 
 
@@ -70,7 +70,7 @@ def read_table(path: Any, columns: Sequence[str] | None = None) -> pa.Table:
         missing = sorted(set(columns or ()) - set(schema.names))
         if missing:
             raise VariantFileError(f"there is no column {missing[0]!r} in {schema.names}", file=str(path))
-        table = file.to_arrow(projection=None if columns is None else list(columns)).read_all()
+        table = arrow_reader(file, projection=None if columns is None else list(columns)).read_all()
     return _tagged(table, variant_names(schema))
 
 
@@ -78,7 +78,7 @@ def iter_tables(path: Any) -> Iterator[pa.Table]:
     """The rows of a file as tables of some thousand rows each; see `read_table`."""
     file = open_file(path)
     with vortex_errors(path):
-        reader = file.to_arrow()
+        reader = arrow_reader(file)
     variants = variant_names(reader.schema)
     for batch in batches_of(reader, path):
         yield _tagged(pa.Table.from_batches([batch]), variants)

@@ -22,7 +22,7 @@ from parquet_variant.functions.extract_path import extract_path
 from parquet_variant.parquet.predicate import Predicate, all_of, bind, columns_of, evaluate
 from parquet_variant.parquet.predicate_text import parse_predicate
 from parquet_variant.parquet.selection import Selected, read_selection
-from parquet_variant.vortex.library import batches_of, open_file, vortex, vortex_errors
+from parquet_variant.vortex.library import arrow_reader, batches_of, open_file, vortex, vortex_errors
 from parquet_variant.vortex.pushdown import Part, part_of, pushed_filter, storage_of_part
 from parquet_variant.vortex.read import choose_variant
 
@@ -107,7 +107,7 @@ class VortexScan:
             for name, part in self.parts.items()
         }
         with vortex_errors(self.path):
-            reader = open_file(self.path).to_arrow(projection=expr.pack(pieces), expr=self._filter())
+            reader = arrow_reader(open_file(self.path), projection=expr.pack(pieces), expr=self._filter())
         for batch in batches_of(reader, self.path):
             yield self._answer(batch)
 

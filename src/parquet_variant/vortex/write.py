@@ -21,7 +21,7 @@ from parquet_variant.errors import VariantError, VariantFileError
 from parquet_variant.functions.arrow_input import as_arrow
 from parquet_variant.parquet.write import shredded_as
 from parquet_variant.schema.shredding_schema import ShreddingSchema
-from parquet_variant.vortex.library import batches_of, vortex, vortex_errors
+from parquet_variant.vortex.library import arrow_reader, batches_of, others_can_read, vortex, vortex_errors
 from parquet_variant.vortex.storing import StoredLayout, first_difference, stored_column
 
 __all__ = ["VortexFileInfo", "write"]
@@ -173,6 +173,8 @@ def _write(library: Any, path: Path, columns: dict[str, Any], layouts: dict[str,
     with vortex_errors(path):
         options = library.io.VortexWriteOptions
         (options.compact() if compact else options.default()).write(table, str(path))
+    if "variant" in layouts.values() and not others_can_read(path, table.num_rows):
+        raise VariantFileError("Vortex cannot read its Variant type back from these rows", reason="vortex-failed")
     _verify(library, path, columns, layouts)
     return int(table.num_rows)
 
@@ -180,7 +182,7 @@ def _write(library: Any, path: Path, columns: dict[str, Any], layouts: dict[str,
 def _verify(library: Any, path: Path, columns: dict[str, Any], layouts: dict[str, StoredLayout]) -> None:
     start = 0
     with vortex_errors(path):
-        reader = library.open(str(path)).to_arrow()
+        reader = arrow_reader(library.open(str(path)))
     for batch in batches_of(reader, path):
         for name, given in columns.items():
             part = (given.storage if name in layouts else given).slice(start, batch.num_rows)
