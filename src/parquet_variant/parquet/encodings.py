@@ -1,7 +1,9 @@
 """Which Parquet encoding each leaf column gets: tried on the first rows, the smallest wins.
 
 Owns the trial. Leaves writing to `writer`. A dictionary suits columns that repeat, delta encodings suit numbers that
-grow and texts of many lengths; which one is smaller after compression is seen, not guessed.
+grow, texts of many lengths and texts that start like the one before; which one is smaller after compression is seen,
+not guessed. Long texts get a dictionary untried: its indexes weigh nothing beside them, and as one page it compresses
+better than pages do.
 """
 
 from __future__ import annotations
@@ -12,12 +14,19 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-__all__ = ["choose_encodings"]
+__all__ = ["DICTIONARY_BYTES", "choose_encodings"]
 
+# A dictionary may grow to this: what repeats far apart is stored once. pyarrow's default is 1 MiB.
+DICTIONARY_BYTES = 8 << 20
 _ROWS = 4_096
+# Entries of a column inside lists that are tried, of the same rows.
+_ENTRIES = 16_384
+# Mean bytes of a long text, from which on it is not tried.
+_LONG = 512
 # Only columns with more than this share of the sample's bytes are tried: the others hardly matter.
 _MIN_SHARE = 0.001
 _DELTAS = {"INT32": "DELTA_BINARY_PACKED", "INT64": "DELTA_BINARY_PACKED", "BYTE_ARRAY": "DELTA_LENGTH_BYTE_ARRAY"}
+_PREFIXES = "DELTA_BYTE_ARRAY"
 
 
 def choose_encodings(table: pa.Table, codec: dict[str, Any]) -> dict[str, Any]:
@@ -46,25 +55,43 @@ def choose_encodings(table: pa.Table, codec: dict[str, Any]) -> dict[str, Any]:
         for path, leaf in _leaves(column.combine_chunks(), name)
     }
     least = _MIN_SHARE * sum(leaf.nbytes for leaf in leaves.values())
-    tried = [path for path, leaf in leaves.items() if leaf.nbytes > least and not pa.types.is_dictionary(leaf.type)]
-    plain: list[str] = []
-    encodings: dict[str, str] = {}
-    if tried:
-        sample = pa.table([_of_length(leaves[path]) for path in tried], names=[str(n) for n in range(len(tried))])
-        types, by_dictionary = _sizes(sample, codec, use_dictionary=True)
-        _, by_plain = _sizes(sample, codec, use_dictionary=False)
-        deltas = {str(number): _DELTAS[kind] for number, kind in enumerate(types) if kind in _DELTAS}
-        _, by_delta = _sizes(sample, codec, use_dictionary=False, column_encoding=deltas)
-        for number, path in enumerate(tried):
-            if by_dictionary[number] <= min(by_plain[number], by_delta[number]):
-                continue
-            plain.append(path)
-            if by_delta[number] < by_plain[number]:
-                encodings[path] = deltas[str(number)]
+    tried = {path: leaf for path, leaf in leaves.items() if leaf.nbytes > least and not _stays(leaf)}
+    chosen = _others(tried, codec) if tried else {}
     return {
-        "use_dictionary": [path for path in leaves if path not in set(plain)] or False,
-        "column_encoding": encodings or None,
+        "use_dictionary": [path for path in leaves if path not in chosen] or False,
+        "column_encoding": chosen or None,
     }
+
+
+def _others(tried: dict[str, pa.Array], codec: dict[str, Any]) -> dict[str, str]:
+    """The encoding of the columns that are smaller without a dictionary."""
+    entries = min(max(map(len, tried.values())), _ENTRIES)
+    sample = pa.table([_of_length(leaf, entries) for leaf in tried.values()], names=list(map(str, range(len(tried)))))
+    types, by_dictionary = _sizes(sample, codec, dictionary_pagesize_limit=DICTIONARY_BYTES)
+    best = [(size, "") for size in by_dictionary]
+
+    def attempt(encodings: dict[int, str]) -> None:
+        columns = list(map(str, encodings))
+        by_column = dict(zip(columns, encodings.values(), strict=True))
+        _, sizes = _sizes(sample.select(columns), codec, use_dictionary=False, column_encoding=by_column)
+        for (number, encoding), size in zip(encodings.items(), sizes, strict=True):
+            if size < best[number][0]:
+                best[number] = size, encoding
+
+    attempt(dict.fromkeys(range(len(tried)), "PLAIN"))
+    attempt({number: _DELTAS[kind] for number, kind in enumerate(types) if kind in _DELTAS})
+    # Shared prefixes are looked for only where values hardly repeat: it is the slowest trial.
+    attempt({number: _PREFIXES for number, (_, name) in enumerate(best) if name and types[number] == "BYTE_ARRAY"})
+    return {path: name for path, (_, name) in zip(tried, best, strict=True) if name}
+
+
+def _stays(leaf: pa.Array) -> bool:
+    """Whether a column gets a dictionary untried."""
+    if pa.types.is_dictionary(leaf.type):
+        return True
+    kind = leaf.type
+    texts = pa.types.is_string(kind) or pa.types.is_binary(kind) or pa.types.is_large_string(kind)
+    return (texts or pa.types.is_large_binary(kind)) and bool(leaf.nbytes > _LONG * (len(leaf) - leaf.null_count))
 
 
 def _leaves(array: pa.Array, path: str) -> Iterator[tuple[str, pa.Array]]:
@@ -84,10 +111,10 @@ def _leaves(array: pa.Array, path: str) -> Iterator[tuple[str, pa.Array]]:
         yield path, array
 
 
-def _of_length(leaf: pa.Array) -> pa.Array:
-    """As many entries as there are rows: a column inside lists has more or fewer."""
-    missing = _ROWS - len(leaf)
-    return leaf[:_ROWS] if missing <= 0 else pa.concat_arrays([leaf, pa.nulls(missing, leaf.type)])
+def _of_length(leaf: pa.Array, entries: int) -> pa.Array:
+    """So many entries: a column inside lists has more or fewer than there are rows."""
+    missing = entries - len(leaf)
+    return leaf[:entries] if missing <= 0 else pa.concat_arrays([leaf, pa.nulls(missing, leaf.type)])
 
 
 def _sizes(sample: pa.Table, codec: dict[str, Any], **encoding: Any) -> tuple[list[str], list[int]]:

@@ -20,7 +20,7 @@ from pyarrow import fs
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.errors import VariantFileError
 from parquet_variant.parquet.columns import find_variants
-from parquet_variant.parquet.encodings import choose_encodings
+from parquet_variant.parquet.encodings import DICTIONARY_BYTES, choose_encodings
 from parquet_variant.parquet.files import filesystem_of
 from parquet_variant.parquet.footer import parse_schema, patch_tail
 from parquet_variant.parquet.incoming import incoming_columns
@@ -31,7 +31,7 @@ __all__ = ["DEFAULT_ROW_GROUP_BYTES", "Columns", "FileInfo", "VariantWriter"]
 
 DEFAULT_ROW_GROUP_BYTES = 128 << 20
 # Pages are compressed one by one: larger ones are smaller in all.
-_PAGE_BYTES = 4 << 20
+_PAGE_BYTES = 16 << 20
 # As zstd itself and Spark have it; pyarrow's own default is 1.
 _ZSTD_LEVEL = 3
 Columns: TypeAlias = Mapping[str, "pa.Array | pa.ChunkedArray | VariantArray"] | pa.RecordBatch | pa.Table
@@ -226,6 +226,7 @@ class VariantWriter:
             table.schema,
             version="2.6",
             data_page_size=_PAGE_BYTES,
+            dictionary_pagesize_limit=DICTIONARY_BYTES,
             # The bounds of dictionaries of names are long and say nothing.
             write_statistics=[
                 ".".join(leaf)
