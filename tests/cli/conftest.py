@@ -31,7 +31,7 @@ class Done:
 
     @property
     def error(self) -> str:
-        """The one line that a failed command printed; where kernels had to be compiled, progress stands before it."""
+        """The one line that a failed command printed; where that took long, progress stands before it."""
         assert self.out == ""
         (line,) = (line for line in self.err.splitlines() if not re.fullmatch(r".*, \d+ s", line))
         assert line.startswith("variant: error: ")

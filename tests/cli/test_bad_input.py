@@ -20,8 +20,15 @@ def test_truncated_json(variant: Run, tmp_path: Path) -> None:
     done = variant("ingest", source, tmp_path / "out")
     assert done.code == 1
     assert "line 2: the text ends, expected" in done.error
+    assert "mend it, or put bad lines aside: on-error quarantine" in done.error
     assert str(source) in done.error
     assert not (tmp_path / "out").exists()
+
+
+def test_a_bad_element_of_an_array(variant: Run, tmp_path: Path) -> None:
+    source = tmp_path / "array.json"
+    source.write_text('[{"a": 1},\n\n{"a": tru}]')
+    assert "element 2: found 'tru'" in variant("ingest", source, tmp_path / "out").error
 
 
 def test_invalid_utf8(variant: Run, tmp_path: Path) -> None:
@@ -79,22 +86,29 @@ def test_a_file_that_is_not_parquet(variant: Run, tmp_path: Path, command: str, 
     assert str(source) in done.error
 
 
-@pytest.mark.parametrize("command", ["inspect", "validate", "query", "rewrite"])
+@pytest.mark.parametrize("command", ["inspect", "cat", "validate", "query", "rewrite"])
 def test_a_parquet_file_without_a_variant_column(variant: Run, tmp_path: Path, command: str) -> None:
     source = tmp_path / "plain.parquet"
     pq.write_table(pa.table({"id": [1], "name": ["x"]}), source)
     done = variant(*words_for(command, source, tmp_path))
     assert done.code == 1
-    assert "no Variant column" in done.error
+    assert "no Variant column: columns are id, name; make one from JSON" in done.error
     assert str(source) in done.error
 
 
-def test_cat_still_prints_plain_parquet(variant: Run, tmp_path: Path) -> None:
+def test_a_parquet_file_among_json(variant: Run, tmp_path: Path) -> None:
     source = tmp_path / "plain.parquet"
-    pq.write_table(pa.table({"id": [1, None], "name": ["x", "y"]}), source)
-    assert variant("cat", source).rows == [{"id": 1, "name": "x"}, {"id": None, "name": "y"}]
-    done = variant("cat", source, "--column", "id")
-    assert (done.code, "no Variant column" in done.error) == (1, True)
+    pq.write_table(pa.table({"id": [1]}), source)
+    done = variant("ingest", source, tmp_path / "out")
+    assert done.code == 1
+    assert f"{source} is a Parquet file, not JSON" in done.error
+
+
+def test_a_destination_that_cannot_be_made(variant: Run, tmp_path: Path, usgs_sample: Path) -> None:
+    done = variant("ingest", usgs_sample, "/proc/nowhere/out")
+    assert done.code == 1
+    assert "'/proc/nowhere'" in done.error
+    assert "check the path, its permissions" in done.error
 
 
 def test_a_destination_that_exists(variant: Run, tmp_path: Path, earthquakes: Path, usgs_sample: Path) -> None:

@@ -16,6 +16,7 @@ import parquet_variant as pv
 from parquet_variant import testing
 from parquet_variant.errors import SchemaError, VariantFileError
 from parquet_variant.parquet.statistics import NO_NAN_KEY
+from parquet_variant.parquet.writer import VariantWriter
 
 
 def array(*values):
@@ -267,3 +268,25 @@ def test_null_rows_are_counted(tmp_path):
     for place, nulls in {("v",): 4, ("s", "list"): 6}.items():
         known = writer.info.statistics[*place, "metadata"]
         assert (known.values, known.nulls) == (6, nulls)
+
+
+def test_a_path_without_a_type_is_sorted_as_what_it_is(tmp_path):
+    numbers = [10, 9, "x", 100, None, 1, "a", 2.5]
+    for name, schema in (("plain", None), ("shredded", "n bigint")):
+        pv.parquet.write(tmp_path / name, array(*({"n": n} for n in numbers)), schema=schema, sort_by="$.n")
+    plain, shredded = (
+        [row["n"] for row in pv.parquet.read(tmp_path / name).to_pylist()] for name in ("plain", "shredded")
+    )
+    assert plain == [1, 2.5, 9, 10, 100, "a", "x", None]
+    # As bigint, 2.5 is 2.
+    assert shredded == [1, 2.5, 9, 10, 100, "a", "x", None]
+
+
+def test_a_whole_file_is_sorted_whatever_its_batches(tmp_path):
+    with VariantWriter(tmp_path / "a.parquet", sort_by=["$.n"], row_group_bytes=2000) as writer:
+        for start in range(0, 1000, 100):
+            rows = [{"n": n * 7919 % 1000} for n in range(start, start + 100)]
+            writer.write_batch({"v": pv.shred_variant(array(*rows), "n bigint")})
+    assert [row["n"] for row in pv.parquet.read(tmp_path / "a.parquet").to_pylist()] == list(range(1000))
+    report = pv.parquet.scan(tmp_path / "a.parquet", {"n": "$.n:bigint"}, "n = 500").explain()
+    assert (report.row_groups_read, report.row_groups_total > 4) == (1, True)

@@ -54,12 +54,15 @@ def _print_file(file: OpenFile, name: str | None) -> None:
     """Row group by row group: memory holds one of them."""
     from parquet_variant import to_json
     from parquet_variant.cli.output import print_json_rows
-    from parquet_variant.parquet.columns import choose_column, find_variants
+    from parquet_variant.parquet.columns import choose_column, find_variants, no_variant_column
     from parquet_variant.parquet.read import row_group_arrays
     from parquet_variant.parquet.read_table import tagged_table
 
-    only = [node.path for node in file.schema.children]
-    if name is not None or [variant.path for variant in find_variants(file.schema)] == only:
+    names = [node.name for node in file.schema.children]
+    variants = find_variants(file.schema)
+    if not variants:
+        raise no_variant_column(names, file.name)
+    if name is not None or [variant.path for variant in variants] == [(each,) for each in names]:
         for _, array in row_group_arrays(file, choose_column(file.schema, name, file.name)):
             sys.stdout.writelines("null\n" if text is None else f"{text}\n" for text in to_json(array).to_pylist())
         return

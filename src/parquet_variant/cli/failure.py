@@ -6,6 +6,7 @@ Owns the wording of errors at the command line. Leaves what went wrong, and what
 from __future__ import annotations
 
 import json
+import re
 import sys
 
 from parquet_variant.errors import VariantError
@@ -14,6 +15,7 @@ __all__ = ["DATA_PROBLEM", "USAGE_PROBLEM", "one_line", "report_failure"]
 
 DATA_PROBLEM = 1
 USAGE_PROBLEM = 2
+_ERROR_NUMBER = re.compile(r"\[errno -?\d+\] ", re.IGNORECASE)
 _FIELDS = ("file", "row", "path", "offset")
 
 
@@ -57,6 +59,9 @@ def one_line(error: BaseException | str) -> str:
         text = f"{error.message} ({where})" if where else error.message
     elif isinstance(error, str):
         text = error
+    elif isinstance(error, OSError):
+        # pyarrow says the number of the error twice, and what it means once.
+        text = f"{_ERROR_NUMBER.sub('', str(error))}: check the path, its permissions and the space that is left"
     else:
         text = f"unexpected {type(error).__name__}: {error} (run it again with --debug to see where)"
     return " ".join(text.split())

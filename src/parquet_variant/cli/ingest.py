@@ -12,6 +12,7 @@ import typer
 
 from parquet_variant.cli.options import (
     AsJson,
+    BloomFilters,
     Engine,
     EngineOption,
     FormatOption,
@@ -20,8 +21,11 @@ from parquet_variant.cli.options import (
     OnErrorOption,
     Policy,
     Queries,
+    RowGroupBytes,
     SampleOrDefault,
     Settings,
+    SortBy,
+    written_as,
 )
 
 if TYPE_CHECKING:
@@ -64,6 +68,9 @@ def command(
     mode: Annotated[Mode, typer.Option(help="If DEST holds data.")] = Mode.ERROR,
     column: Annotated[str, typer.Option(help="Name of the variant column.")] = "v",
     compression: Annotated[str, typer.Option(help="Codec of the Parquet files.")] = "zstd",
+    sort_by: SortBy = None,
+    bloom_filters: BloomFilters = None,
+    row_group_bytes: RowGroupBytes = None,
     input_format: FormatOption = InputFormat.AUTO,
     as_json: AsJson = False,
 ) -> int:
@@ -81,35 +88,44 @@ def command(
             "on_error": on_error.value,
             "mode": mode.value,
             "input_format": input_format.value,
-            "compression": compression,
             "progress": progress,
         }
+        written = written_as(compression, sort_by, bloom_filters, row_group_bytes)
         run = _on_spark if engine is Engine.SPARK else _in_process
-        result = run(sources, dest, into.value, options)
+        result = run(sources, dest, into.value, options, written)
     _report(result, as_json)
     return 0
 
 
-def _in_process(sources: list[str], dest: str, into: str, options: dict[str, Any]) -> IngestResult:
+def _in_process(
+    sources: list[str], dest: str, into: str, options: dict[str, Any], written: dict[str, Any]
+) -> IngestResult:
     from parquet_variant.parquet import ingest
 
     if into == Format.PARQUET:
-        return ingest(sources, dest, **options)
+        return ingest(sources, dest, **options, **written)
     from parquet_variant.delta.ingest import delta_destination
     from parquet_variant.parquet.ingest_job import run_ingest
     from parquet_variant.parquet.threads import ThreadEngine
 
     progress, mode = options.pop("progress"), options.pop("mode")
-    options["write"] = {"compression": options.pop("compression")}
-    return run_ingest(ThreadEngine(None, progress), sources, delta_destination(dest, mode), **options)
+    return run_ingest(ThreadEngine(None, progress), sources, delta_destination(dest, mode), write=written, **options)
 
 
-def _on_spark(sources: list[str], dest: str, into: Any, options: dict[str, Any]) -> IngestResult:
+def _on_spark(
+    sources: list[str], dest: str, into: Any, options: dict[str, Any], written: dict[str, Any]
+) -> IngestResult:
     from parquet_variant.cli.spark_session import spark_session
+    from parquet_variant.delta.ingest import delta_destination
+    from parquet_variant.parquet.sources import expand_sources
+    from parquet_variant.parquet.staging import open_staging
     from parquet_variant.spark.ingest import ingest
 
+    # What the job looks at first, before anyone waits for a JVM; opening writes nothing.
+    expand_sources(sources)
+    delta_destination(dest, options["mode"])() if into == Format.DELTA else open_staging(dest, options["mode"])
     with spark_session(options["progress"]) as session:
-        return ingest(session, sources, dest, format=into, **options)
+        return ingest(session, sources, dest, format=into, **options, **written)
 
 
 def _report(result: IngestResult, as_json: bool) -> None:

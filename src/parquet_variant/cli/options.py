@@ -6,12 +6,13 @@ Owns their names and help texts. Leaves what they do to the commands.
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Annotated, TypeAlias
+from typing import Annotated, Any, TypeAlias
 
 import typer
 
 __all__ = [
     "AsJson",
+    "BloomFilters",
     "Column",
     "Engine",
     "EngineOption",
@@ -22,9 +23,12 @@ __all__ = [
     "Path",
     "Policy",
     "Queries",
+    "RowGroupBytes",
     "Sample",
     "SampleOrDefault",
     "Settings",
+    "SortBy",
+    "written_as",
 ]
 
 
@@ -77,4 +81,23 @@ Sample: TypeAlias = Annotated[float, _SAMPLE]
 SampleOrDefault: TypeAlias = Annotated[float | None, _SAMPLE]
 OnErrorOption: TypeAlias = Annotated[OnError, typer.Option(help="A bad line is an error, or put aside and counted.")]
 EngineOption: TypeAlias = Annotated[Engine, typer.Option(help="In this process, or in a local Spark session.")]
+SortBy: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(metavar="PATH", help="Sort each file by this path, such as '$.ts' or '$.ts:timestamp'; repeat."),
+]
+BloomFilters: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option("--bloom-filter", metavar="PATH", help="Give this shredded path a bloom filter; repeat."),
+]
+RowGroupBytes: TypeAlias = Annotated[
+    int | None, typer.Option(help="Arrow bytes a row group; 128 MiB by default.", min=1, show_default=False)
+]
 FormatOption: TypeAlias = Annotated[InputFormat, typer.Option(help="A value a line, or one array a file.")]
+
+
+def written_as(
+    compression: str, sort_by: list[str] | None, bloom_filters: list[str] | None, row_group_bytes: int | None
+) -> dict[str, Any]:
+    """What the writer of Parquet files is told: the options that were given."""
+    given = {"sort_by": sort_by, "bloom_filters": bloom_filters, "row_group_bytes": row_group_bytes}
+    return {"compression": compression} | {name: value for name, value in given.items() if value}

@@ -14,15 +14,14 @@ from typing import Any
 
 __all__ = ["Progress"]
 
-_FIRST_SECONDS = 1.0
 _LINE_SECONDS = 10.0
 
 
 class Progress:
     """Shows how far a command is, over one or more steps; call it with ``(step, done, total)``.
 
-    A bar on a terminal, which goes when the command is done. Elsewhere a line after the first second and then every ten
-    seconds, whether or not anything has been called, so that a log shows that the command is alive.
+    A bar on a terminal, which goes when the command is done. Elsewhere a line every ten seconds, whether or not
+    anything has been called: a log shows that the command is alive, and of a quick failure only the error.
 
     Examples
     --------
@@ -60,9 +59,7 @@ class Progress:
         self._state = (step, done, total)
 
     def _print_lines(self) -> None:
-        pause = _FIRST_SECONDS
-        while not self._done.wait(pause):
-            pause = _LINE_SECONDS
+        while not self._done.wait(_LINE_SECONDS):
             step, done, total = self._state
             counts = f": {done} of {total}" if total > 1 else ""
             print(f"{step}{counts}, {time.monotonic() - self._begun:.0f} s", file=sys.stderr, flush=True)

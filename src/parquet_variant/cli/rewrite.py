@@ -6,11 +6,24 @@ Owns the options and the report. Leaves the work to `parquet.rewrite`.
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from parquet_variant.cli.options import AsJson, Column
+from parquet_variant.cli.options import (
+    AsJson,
+    BloomFilters,
+    Column,
+    Engine,
+    EngineOption,
+    RowGroupBytes,
+    SortBy,
+    written_as,
+)
+
+if TYPE_CHECKING:
+    from parquet_variant.cli.progress import Progress
+    from parquet_variant.parquet.writer import FileInfo
 
 __all__ = ["command"]
 
@@ -42,7 +55,11 @@ def command(
         OnConflict, typer.Option(help="If value and typed_value contradict each other.")
     ] = OnConflict.ERROR,
     compression: Annotated[str, typer.Option(help="Codec of the Parquet files.")] = "zstd",
+    sort_by: SortBy = None,
+    bloom_filters: BloomFilters = None,
+    row_group_bytes: RowGroupBytes = None,
     column: Column = None,
+    engine: EngineOption = Engine.LOCAL,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace files that are there.")] = False,
     as_json: AsJson = False,
 ) -> int:
@@ -54,19 +71,18 @@ def command(
 
     if schema is not None and reinfer:
         raise typer.BadParameter("--schema and --reinfer exclude each other")
+    options: dict[str, Any] = {
+        "layout": layout.value if layout else None,
+        "schema": "infer" if reinfer else read_schema(schema),
+        "column": column,
+        "annotation": annotation,
+        "on_conflict": on_conflict.value,
+        "overwrite": overwrite,
+        **written_as(compression, sort_by, bloom_filters, row_group_bytes),
+    }
     with Progress() as progress:
-        progress("rewrite", 0, 1)
-        written = rewrite(
-            source,
-            dest,
-            layout=layout.value if layout else None,
-            schema="infer" if reinfer else read_schema(schema),
-            column=column,
-            annotation=annotation,
-            compression=compression,
-            on_conflict=on_conflict.value,
-            overwrite=overwrite,
-        )
+        run = _on_spark if engine is Engine.SPARK else rewrite
+        written = run(source, dest, progress=progress, **options)
     rows, size = sum(info.rows for info in written), sum(info.bytes for info in written)
     if as_json:
         files = [{"path": info.path, "rows": info.rows, "bytes": info.bytes} for info in written]
@@ -74,3 +90,13 @@ def command(
     else:
         print(f"{counted(rows, 'row')} in {counted(len(written), 'file')} in {dest} ({human_bytes(size)})")
     return 0
+
+
+def _on_spark(source: str, dest: str, *, progress: Progress, **options: Any) -> list[FileInfo]:
+    from parquet_variant.cli.spark_session import spark_session
+    from parquet_variant.parquet.files import locate
+    from parquet_variant.spark.rewrite import rewrite
+
+    locate(source)  # before anyone waits for a JVM
+    with spark_session(progress) as session:
+        return rewrite(session, source, dest, progress=progress, **options)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from parquet_variant.errors import SchemaError, VariantFileError
 from parquet_variant.parquet.footer import SchemaNode
 
-__all__ = ["VariantColumn", "choose_column", "find_variants"]
+__all__ = ["VariantColumn", "choose_column", "find_variants", "no_variant_column"]
 
 _DRAFT_OBJECT = frozenset({"object", "array", "typed_value", "untyped_value"})
 
@@ -124,12 +124,7 @@ def choose_column(root: SchemaNode, name: str | None, file: str) -> VariantColum
     """
     found = find_variants(root)
     if not found:
-        raise VariantFileError(
-            f"no Variant column: columns are {_listed([node.name for node in root.children])}; "
-            "make one from JSON with `variant ingest` or pv.parse_json",
-            reason="no-variant-column",
-            file=file,
-        )
+        raise no_variant_column([node.name for node in root.children], file)
     if name is None:
         if len(found) > 1:
             raise VariantFileError(
@@ -149,6 +144,16 @@ def choose_column(root: SchemaNode, name: str | None, file: str) -> VariantColum
         chosen = matching[0]
     _check_leaves(chosen, file)
     return chosen
+
+
+def no_variant_column(names: Sequence[str], file: str, column: str | None = None) -> VariantFileError:
+    """The error for a file whose columns `names` have no Variant, or none called `column`, among them."""
+    return VariantFileError(
+        f"no Variant column{f' {column}' if column else ''}: columns are {_listed(names)}; "
+        "make one from JSON with `variant ingest` or pv.parse_json",
+        reason="no-variant-column",
+        file=file,
+    )
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -370,7 +370,10 @@ def _use(
             line = chunk.first_line + int(lines.number[at])
             if not quarantine:
                 raise JsonError(
-                    f"line {line}: {error.message}", reason=error.reason, file=chunk.file, offset=error.offset
+                    f"{chunk.unit} {line}: {error.message}; mend it, or put bad lines aside: on-error quarantine",
+                    reason=error.reason,
+                    file=chunk.file,
+                    offset=error.offset,
                 ) from None
             bad.append(BadRecord.of(chunk.file, line, bytes(data[starts[at] : stops[at]]), error))
         keep = np.delete(keep, [row for row, _ in faults])

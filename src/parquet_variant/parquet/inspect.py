@@ -12,8 +12,7 @@ from typing import Any
 
 from pyarrow import fs
 
-from parquet_variant.errors import VariantFileError
-from parquet_variant.parquet.columns import VariantColumn, find_variants
+from parquet_variant.parquet.columns import VariantColumn, find_variants, no_variant_column
 from parquet_variant.parquet.files import OpenFile, Source, locate, open_file
 from parquet_variant.parquet.footer import SchemaNode
 from parquet_variant.parquet.groups import ShreddedGroup, shredded_groups
@@ -151,12 +150,7 @@ def inspect(source: Source, *, column: str | None = None, filesystem: fs.FileSys
                 known = columns.setdefault(variant.name, ColumnReport(variant.name))
                 _count(file, variant, known, paths.setdefault(variant.name, {}))
     if not columns:
-        what = "no Variant column" if column is None else f"no Variant column {column}"
-        raise VariantFileError(
-            f"{what}; columns are {', '.join(others) or 'none'}",
-            reason="no-variant-column",
-            file=sources[0].path,
-        )
+        raise no_variant_column(list(others), sources[0].path, column)
     for name, known in columns.items():
         known.paths = list(paths[name].values())
     report.columns, report.other_columns, report.created_by = list(columns.values()), list(others), dict(writers)

@@ -1,13 +1,14 @@
 """`rewrite`: files with Variant columns into another layout, schema or annotation, a row group at a time.
 
 Owns going through files and row groups, and what becomes of each Variant in a row, also in structs, lists and maps.
-Leaves shredding to the functions, and many files at once to `spark`.
+Leaves shredding to the functions, and what runs the tasks to `threads` and `spark`.
 """
 
 from __future__ import annotations
 
 import posixpath
 from collections.abc import Collection, Sequence
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -15,17 +16,20 @@ from pyarrow import fs
 
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.errors import VariantError, VariantFileError
-from parquet_variant.parquet.columns import choose_column, find_variants
+from parquet_variant.parquet.columns import choose_column, find_variants, no_variant_column
 from parquet_variant.parquet.files import OpenFile, ParquetSource, Source, filesystem_of, locate, open_file
+from parquet_variant.parquet.ingest_job import Engine, Progress
 from parquet_variant.parquet.nested import Place, map_variants
 from parquet_variant.parquet.read import OnConflict, row_group_arrays
 from parquet_variant.parquet.read_table import tagged_table
+from parquet_variant.parquet.threads import ThreadEngine
 from parquet_variant.parquet.write import SchemaLike
 from parquet_variant.parquet.writer import DEFAULT_ROW_GROUP_BYTES, FileInfo, VariantWriter
 from parquet_variant.schema.layout import Layout
 from parquet_variant.schema.shredding_schema import ShreddingSchema
+from parquet_variant.shredding.profile import Profile
 
-__all__ = ["rewrite", "rewrite_file"]
+__all__ = ["rewrite", "rewrite_file", "run_rewrite"]
 
 
 def rewrite(
@@ -39,11 +43,12 @@ def rewrite(
     compression: str = "zstd",
     compression_level: int | None = None,
     row_group_bytes: int = DEFAULT_ROW_GROUP_BYTES,
-    sort_by: Sequence[str] = (),
-    bloom_filters: Collection[str] = (),
+    sort_by: Sequence[str] | str = (),
+    bloom_filters: Collection[str] | str = (),
     on_conflict: OnConflict = "error",
     filesystem: fs.FileSystem | None = None,
     overwrite: bool = False,
+    progress: Progress | None = None,
 ) -> list[FileInfo]:
     """Rewrite files; memory is bounded by a row group.
 
@@ -67,13 +72,15 @@ def rewrite(
     compression, compression_level, row_group_bytes
         As for `write`.
     sort_by, bloom_filters
-        As for `VariantWriter`: rows are sorted within each row group.
+        As for `VariantWriter`: each file is sorted, in memory.
     on_conflict
         As for `read`.
     filesystem
         A pyarrow filesystem, for both sides.
     overwrite
         Replace files that are there.
+    progress
+        Called with the step, the files done and the files in all.
 
     Returns
     -------
@@ -96,23 +103,72 @@ def rewrite(
     ...     pv.parquet.read(f"{folder}/b.parquet")
     <VariantArray unshredded, 1 rows: [{"a":1}]>
     """
+    return run_rewrite(
+        ThreadEngine(1, progress),
+        source,
+        dest,
+        layout=layout,
+        schema=schema,
+        column=column,
+        annotation=annotation,
+        compression=compression,
+        compression_level=compression_level,
+        row_group_bytes=row_group_bytes,
+        sort_by=sort_by,
+        bloom_filters=bloom_filters,
+        on_conflict=on_conflict,
+        filesystem=filesystem,
+        overwrite=overwrite,
+    )
+
+
+def run_rewrite(
+    engine: Engine,
+    source: Source,
+    dest: Any,
+    *,
+    layout: Layout | None = None,
+    schema: SchemaLike = None,
+    column: str | None = None,
+    on_conflict: OnConflict = "error",
+    filesystem: fs.FileSystem | None = None,
+    overwrite: bool = False,
+    **write: Any,
+) -> list[FileInfo]:
+    """Rewrite files, a task each, on whatever runs the tasks; `rewrite` says what the options mean."""
     sources = locate(source, filesystem)
+    targets = _targets(source, sources, dest, filesystem)
+    if not overwrite:
+        _refuse_existing([target for _, target in targets], filesystem)
     if isinstance(schema, str):
-        schema = _inferred(sources, column) if schema == "infer" else ShreddingSchema.from_ddl(schema)
-    options: dict[str, Any] = {
-        "annotation": annotation,
-        "compression": compression,
-        "compression_level": compression_level,
-        "row_group_bytes": row_group_bytes,
-        "sort_by": sort_by,
-        "bloom_filters": bloom_filters,
-        "filesystem": filesystem,
-        "overwrite": overwrite,
-    }
-    return [
-        rewrite_file(each, target, layout=layout, schema=schema, column=column, on_conflict=on_conflict, **options)
-        for each, target in _targets(source, sources, dest, filesystem)
-    ]
+        schema = _inferred(engine, sources, column) if schema == "infer" else ShreddingSchema.from_ddl(schema)
+    work = partial(
+        _rewrite_task,
+        layout=layout,
+        schema=schema,
+        column=column,
+        on_conflict=on_conflict,
+        filesystem=filesystem,
+        # A task may run again after it has put its file in place.
+        overwrite=True,
+        **write,
+    )
+    return engine.run("rewrite", work, targets)
+
+
+def _rewrite_task(task: int, attempt: int, item: tuple[ParquetSource, str], **options: Any) -> FileInfo:
+    return rewrite_file(*item, **options)
+
+
+def _refuse_existing(targets: list[str], filesystem: fs.FileSystem | None) -> None:
+    for target in targets:
+        system, path = filesystem_of(target, filesystem)
+        if system.get_file_info(path).type != fs.FileType.NotFound:
+            raise VariantFileError(
+                f"{path} exists already: choose another name, or allow it to be replaced (overwrite)",
+                reason="exists",
+                file=path,
+            )
 
 
 def _targets(
@@ -135,18 +191,20 @@ def _is_path(source: Any) -> bool:
     return isinstance(source, str) or hasattr(source, "__fspath__")
 
 
-def _inferred(sources: list[ParquetSource], column: str | None) -> ShreddingSchema:
+def _inferred(engine: Engine, sources: list[ParquetSource], column: str | None) -> ShreddingSchema:
     from parquet_variant.functions.infer_shredding_schema import infer_shredding_schema
-    from parquet_variant.shredding.profile import Profile
 
+    work = partial(_profile_task, column=column)
+    return infer_shredding_schema(engine.reduce("infer the schema", work, sources, Profile.merge))
+
+
+def _profile_task(task: int, attempt: int, source: ParquetSource, *, column: str | None) -> Profile:
     profile: Profile | None = None
-    for each in sources:
-        with open_file(each) as file:
-            for _, array in row_group_arrays(file, choose_column(file.schema, column, file.name)):
-                found = Profile.of_array(array)
-                profile = found if profile is None else profile.merge(found)
-    assert profile is not None
-    return infer_shredding_schema(profile)
+    with open_file(source) as file:
+        for _, array in row_group_arrays(file, choose_column(file.schema, column, file.name)):
+            found = Profile.of_array(array)
+            profile = found if profile is None else profile.merge(found)
+    return Profile.of_array(VariantArray.from_variants([])) if profile is None else profile
 
 
 def rewrite_file(
@@ -170,7 +228,7 @@ def rewrite_file(
         main = choose_column(file.schema, column, file.name) if schema is not None or column is not None else None
         found = find_variants(file.schema)
         if not found:
-            raise VariantFileError("no Variant column to rewrite", reason="no-variant-column", file=file.name)
+            raise no_variant_column([node.name for node in file.schema.children], file.name)
         with VariantWriter(dest, **options) as writer:
             first_row = 0
             for groups in [[number] for number in range(file.metadata.num_row_groups)] or [[]]:

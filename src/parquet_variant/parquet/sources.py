@@ -44,6 +44,7 @@ Format: TypeAlias = Literal["auto", "ndjson", "array"]
 # First bytes of a file -> pyarrow's name of the codec. The content decides, not the file's name.
 _MAGIC = ((b"\x1f\x8b", "gzip"), (b"\x28\xb5\x2f\xfd", "zstd"), (b"BZh", "bz2"), (b"\x04\x22\x4d\x18", "lz4"))
 _OTHER_ENCODINGS = ((b"\xff\xfe", "UTF-16"), (b"\xfe\xff", "UTF-16"))
+_PARQUET = b"PAR1"
 _BOM = b"\xef\xbb\xbf"
 _DETECT_BYTES = 1 << 20
 _COUNT_BYTES = 8 << 20
@@ -83,6 +84,8 @@ class Chunk:
         Where the byte range starts in the file.
     offset
         Where ``data`` begins in the file's (decompressed) text, whatever ranges and chunks it is read in.
+    unit
+        What is numbered: ``"line"``, or ``"element"`` of a JSON array.
     """
 
     file: str
@@ -90,6 +93,7 @@ class Chunk:
     line_in_range: int = 1
     range_start: int = 0
     offset: int = 0
+    unit: Literal["line", "element"] = "line"
 
     @property
     def first_line(self) -> int:
@@ -330,10 +334,16 @@ def _file_errors(file: str) -> Iterator[None]:
 
 
 def _start_of_text(head: bytes, file: str) -> int:
-    """Length of a UTF-8 byte order mark; refuses the marks of UTF-16."""
+    """Length of a UTF-8 byte order mark; refuses the marks of UTF-16 and of Parquet."""
     for mark, name in _OTHER_ENCODINGS:
         if head.startswith(mark):
             raise VariantFileError(f"{file} is {name} text: convert it to UTF-8", reason="encoding", file=file)
+    if head.startswith(_PARQUET):
+        raise VariantFileError(
+            f"{file} is a Parquet file, not JSON: name JSON files, or change Parquet files with `variant rewrite`",
+            reason="not-json",
+            file=file,
+        )
     return len(_BOM) if head.startswith(_BOM) else 0
 
 
@@ -438,11 +448,11 @@ def _array_chunks(file: str, blocks: Iterator[bytes], chunk_bytes: int) -> Itera
             pending.append(splitter.feed(block))
             size += len(pending[-1])
             if size >= chunk_bytes:
-                yield Chunk(file, b"".join(pending), element, offset=offset)
+                yield Chunk(file, b"".join(pending), element, offset=offset, unit="element")
                 element, offset = splitter.elements + 1, offset + size
                 pending, size = [], 0
         if data := b"".join(pending):
-            yield Chunk(file, data, element, offset=offset)
+            yield Chunk(file, data, element, offset=offset, unit="element")
         splitter.finish()
     except JsonError as err:
         raise err.at(file=file, row=splitter.elements) from None

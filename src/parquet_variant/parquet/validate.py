@@ -12,8 +12,8 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import fs
 
-from parquet_variant.errors import VariantError, VariantFileError
-from parquet_variant.parquet.columns import VariantColumn, find_variants
+from parquet_variant.errors import VariantError
+from parquet_variant.parquet.columns import VariantColumn, find_variants, no_variant_column
 from parquet_variant.parquet.engines import EngineNote, FileTraits, engine_notes
 from parquet_variant.parquet.files import OpenFile, Source, locate, open_file
 from parquet_variant.parquet.storage import nested_array
@@ -117,12 +117,7 @@ def validate(
         with open_file(each) as file:
             variants = [variant for variant in find_variants(file.schema) if column in (None, variant.name)]
             if not variants:
-                names = ", ".join(node.name for node in file.schema.children)
-                raise VariantFileError(
-                    f"no Variant column{f' {column}' if column else ''}: columns are {names or 'none'}",
-                    reason="no-variant-column",
-                    file=file.name,
-                )
+                raise no_variant_column([node.name for node in file.schema.children], file.name, column)
             report.files += 1
             report.rows += file.metadata.num_rows
             for variant in variants:

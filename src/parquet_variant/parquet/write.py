@@ -35,8 +35,8 @@ def write(
     row_group_bytes: int = DEFAULT_ROW_GROUP_BYTES,
     annotation: bool = True,
     filesystem: fs.FileSystem | None = None,
-    sort_by: Sequence[str] = (),
-    bloom_filters: Collection[str] = (),
+    sort_by: Sequence[str] | str = (),
+    bloom_filters: Collection[str] | str = (),
     variants: Collection[str] = (),
     overwrite: bool = False,
 ) -> FileInfo:
@@ -65,7 +65,7 @@ def write(
     filesystem
         A pyarrow filesystem.
     sort_by
-        Typed paths, such as ``"$.ts:timestamp"``: the rows are sorted by them. Nothing is sorted unasked.
+        Paths, such as ``"$.ts"`` or ``"$.ts:timestamp"``: the rows are sorted by them. Nothing is sorted unasked.
     bloom_filters
         Paths of shredded primitives that get a bloom filter.
     variants
@@ -96,10 +96,6 @@ def write(
     named = {column: data} if isinstance(data, VariantArray) else data
     if schema is not None or layout != "final":
         named = _shredded(named, schema, layout, frozenset(variants))
-    if sort_by:
-        from parquet_variant.parquet.sort import sorted_columns
-
-        named = sorted_columns(named, sort_by, variants)
     with VariantWriter(
         path,
         variants=variants,
@@ -108,6 +104,7 @@ def write(
         row_group_bytes=row_group_bytes,
         annotation=annotation,
         filesystem=filesystem,
+        sort_by=sort_by,
         bloom_filters=bloom_filters,
         overwrite=overwrite,
     ) as writer:

@@ -117,8 +117,8 @@ class VariantWriter:
     filesystem
         A pyarrow filesystem; by default the local one, or what the URI names.
     sort_by
-        Variant paths with types, such as ``"$.ts:timestamp"``: each row group is sorted by them. Nothing is ever
-        sorted unasked.
+        Variant paths, such as ``"$.ts"`` or ``"$.ts:timestamp"``: the file's rows are sorted by them, and held in
+        memory for that. Nothing is ever sorted unasked.
     bloom_filters
         Variant paths, such as ``"$.id"``, whose shredded columns get a bloom filter.
     overwrite
@@ -150,8 +150,8 @@ class VariantWriter:
         row_group_bytes: int = DEFAULT_ROW_GROUP_BYTES,
         annotation: bool = True,
         filesystem: fs.FileSystem | None = None,
-        sort_by: Sequence[str] = (),
-        bloom_filters: Collection[str] = (),
+        sort_by: Sequence[str] | str = (),
+        bloom_filters: Collection[str] | str = (),
         overwrite: bool = False,
     ) -> None:
         if row_group_bytes < 1:
@@ -165,7 +165,7 @@ class VariantWriter:
         self._variants = frozenset(variants)
         self._codec = {"compression": compression, "compression_level": compression_level}
         self._row_group_bytes, self._annotation = row_group_bytes, annotation
-        self._sort_by, self._bloom_filters = tuple(sort_by), tuple(bloom_filters)
+        self._sort_by, self._bloom_filters = _names(sort_by), _names(bloom_filters)
         self._pending: list[pa.Table] = []
         self._pending_bytes = 0
         self._writer: pq.ParquetWriter | None = None
@@ -209,7 +209,7 @@ class VariantWriter:
                 self._nulls[place] = self._nulls.get(place, 0) + nulls
         self._pending.append(table)
         self._pending_bytes += table.nbytes
-        if self._pending_bytes >= self._row_group_bytes:
+        if self._pending_bytes >= self._row_group_bytes and not self._sort_by:
             self._flush()
 
     def _open(self, table: pa.Table, annotated: tuple[tuple[str, ...], ...]) -> None:
@@ -254,6 +254,10 @@ class VariantWriter:
         """Write what is pending as row groups; what does not fill one stays, unless it is the last."""
         table = pa.concat_tables(self._pending)
         self._pending, self._pending_bytes = [], 0
+        if self._sort_by:
+            from parquet_variant.parquet.sort import sorted_rows
+
+            table = sorted_rows(table.combine_chunks(), self._annotated, self._sort_by)
         # Rows a group by their mean size; one row that is larger than a group makes a group of its own.
         rows = max(1, int(len(table) * self._row_group_bytes / max(1, table.nbytes)))
         start = 0
@@ -265,10 +269,6 @@ class VariantWriter:
             self._pending_bytes = self._pending[0].nbytes
 
     def _write_group(self, table: pa.Table) -> None:
-        if self._sort_by:
-            from parquet_variant.parquet.sort import sorted_rows
-
-            table = sorted_rows(table, self._annotated, self._sort_by)
         # One chunk, so that the dictionaries of the metadata columns are one.
         assert self._writer is not None
         self._writer.write_table(table.combine_chunks(), row_group_size=len(table))
@@ -404,3 +404,8 @@ def _same_type(table: pa.Table, schema: pa.Schema, path: str) -> pa.Table:
                 ) from None
         columns.append(column)
     return pa.table(columns, schema=schema)
+
+
+def _names(given: Collection[str] | str) -> tuple[str, ...]:
+    """One name may be given without a list."""
+    return (given,) if isinstance(given, str) else tuple(given)
