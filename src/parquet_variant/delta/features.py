@@ -20,6 +20,7 @@ __all__ = [
     "check_writable",
     "column_mapping_mode",
     "has_feature",
+    "in_commit_since",
     "shredding_enabled",
     "table_protocol",
 ]
@@ -139,6 +140,22 @@ def column_mapping_mode(protocol: Protocol, metadata: Metadata) -> str:
     supported = protocol.min_reader_version == _MAPPING_READER or has_feature(protocol.reader_features, "columnMapping")
     mode = metadata.configuration.get("delta.columnMapping.mode", "none")
     return mode if supported else "none"
+
+
+def in_commit_since(protocol: Protocol, metadata: Metadata) -> int | None:
+    """The version since which every commit tells its own time; None if the table has no in-commit timestamps.
+
+    Examples
+    --------
+    >>> in_commit_since(Protocol(1, 7, None, ("inCommitTimestamp",)), Metadata("x", "")) is None
+    True
+    """
+    configuration = metadata.configuration
+    enabled = configuration.get("delta.enableInCommitTimestamps", "false").lower() == "true"
+    if not enabled or not has_feature(protocol.writer_features, "inCommitTimestamp"):
+        return None
+    since = configuration.get("delta.inCommitTimestampEnablementVersion", "0")
+    return int(since) if since.isdigit() else 0
 
 
 def shredding_enabled(protocol: Protocol, metadata: Metadata) -> bool:

@@ -176,7 +176,7 @@ def read_checkpoint_part(source: Any, *, files: bool) -> tuple[list[dict[str, An
     pyarrow.Table or None
         Adds and removes as `FILE_SCHEMA`; with a column `stats_parsed` where statistics are there only in that form.
     """
-    with pq.ParquetFile(source) as parquet:
+    with pq.ParquetFile(source, coerce_int96_timestamp_unit="us") as parquet:
         present = parquet.schema_arrow
         others: list[dict[str, Any]] = []
         wanted = [name for name in _OTHERS if name in present.names]

@@ -66,6 +66,7 @@ def history(
     for version in sorted(commits, reverse=True)[:limit]:
         info = _commit_info(storage.read(commits[version].path))
         millis = info.pop("timestamp", commits[version].modified)
+        millis = info.get("inCommitTimestamp", millis)
         stamp = datetime.fromtimestamp(millis / 1000, UTC)
         found.append({"version": version, "timestamp": stamp, "operation": info.pop("operation", None)} | info)
     return found

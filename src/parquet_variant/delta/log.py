@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+from bisect import bisect_right
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -136,8 +137,8 @@ def later_versions(storage: Storage, known: int) -> list[int]:
     return sorted(version for version in {*commits, *(c.version for c in checkpoints)} if version > known)
 
 
-def version_at(storage: Storage, timestamp: int) -> int:
-    """The newest version whose commit file is not younger than a time.
+def version_at(storage: Storage, timestamp: int, in_commit_since: int | None = None) -> int:
+    """The newest version that was committed at or before a time.
 
     Parameters
     ----------
@@ -145,15 +146,22 @@ def version_at(storage: Storage, timestamp: int) -> int:
         Where the table is.
     timestamp
         Milliseconds since 1970.
+    in_commit_since
+        The version since which commits tell their own time (``inCommitTimestamp``); before it, and by default, it is
+        the commit file's modification time.
 
     Raises
     ------
     DeltaError
-        Reason ``"no-such-version"`` if every commit is younger.
+        Reason ``"no-such-version"`` if every commit is younger; ``"broken-log"`` if a commit tells no time.
     """
     commits, _ = _classify(_list(storage, ""))
+    told = [v for v in sorted(commits) if in_commit_since is not None and v >= in_commit_since]
+    if told and _told_time(storage, told[0]) <= timestamp:
+        # They only rise, so that few of them have to be read.
+        return told[bisect_right(told, timestamp, key=lambda version: _told_time(storage, version)) - 1]
     found, last = None, -1
-    for version in sorted(commits):
+    for version in sorted(commits.keys() - told):
         # Clocks go back: a commit counts as no older than the one before it (as Spark's Delta does).
         last = max(commits[version].modified, last + 1)
         if last <= timestamp:
@@ -163,6 +171,18 @@ def version_at(storage: Storage, timestamp: int) -> int:
             f"{storage.uri} has no version as old as timestamp {timestamp} ms", reason="no-such-version"
         ).at(file=storage.uri)
     return found
+
+
+def _told_time(storage: Storage, version: int) -> int:
+    path = commit_path(version)
+    try:
+        # PROTOCOL.md: with in-commit timestamps the first action is the commitInfo, which has one.
+        first = json.loads(storage.read(path).lstrip().partition(b"\n")[0])
+        return int(first["commitInfo"]["inCommitTimestamp"])
+    except (ValueError, KeyError, TypeError):
+        raise DeltaError(
+            f"{path} tells no inCommitTimestamp, though the table has it enabled", reason="broken-log", file=storage.uri
+        ) from None
 
 
 def _list(storage: Storage, start: str) -> list[FileInfo]:

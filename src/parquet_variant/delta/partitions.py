@@ -44,7 +44,7 @@ def partition_text(value: Any) -> str | None:
     if isinstance(value, Decimal):
         return format(value, "f")
     if isinstance(value, bytes):
-        return value.decode("latin-1")
+        return _binary_text(value)
     if isinstance(value, (str, int, float, date)):
         return str(value)
     raise DeltaError(f"a {type(value).__name__} cannot be a partition value", reason="unsupported-type")
@@ -122,7 +122,7 @@ def _parse(text: str, kind: DeltaType, target: pa.DataType) -> pa.Scalar:
         if name == "string":
             return pa.scalar(text, target)
         if name == "binary":
-            return pa.scalar(text.encode("latin-1"), target)
+            return pa.scalar(text.encode(), target)
         if name == "boolean":
             return pa.scalar({"true": True, "false": False}[text.lower()], target)
         if name == "date":
@@ -139,6 +139,17 @@ def _parse(text: str, kind: DeltaType, target: pa.DataType) -> pa.Scalar:
     except (ValueError, KeyError, ArithmeticError, pa.ArrowException):
         shown = json.dumps(text)
         raise DeltaError(f"partition value {shown} is not of type {name}", reason="bad-partition-value") from None
+
+
+def _binary_text(value: bytes) -> str:
+    try:
+        # As Spark and delta-kernel: the bytes are text in UTF-8.
+        return value.decode()
+    except UnicodeDecodeError:
+        raise DeltaError(
+            f"the partition value {value!r} is not UTF-8, so Delta has no text for it: partition by another column",
+            reason="bad-partition-value",
+        ) from None
 
 
 def _hive(text: str) -> str:

@@ -172,7 +172,8 @@ def read_file(
     stored = StructType(tuple(f for f in schema.fields if f.name.lower() not in partitions))
     match = by_field_id if current.column_mapping == "id" else by_name
     try:
-        with pq.ParquetFile(current.storage.open(path)) as file:
+        # Nanoseconds, pyarrow's own choice for INT96, wrap around silently outside of 1677 to 2262.
+        with pq.ParquetFile(current.storage.open(path), coerce_int96_timestamp_unit="us") as file:
             present = file.schema_arrow
             if current.column_mapping == "id" and not _has_field_ids(present):
                 raise DeltaError("the table maps columns by id, the file has no field ids", reason="bad-data-file")

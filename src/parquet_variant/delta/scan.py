@@ -16,12 +16,12 @@ from typing import Any
 import pyarrow as pa
 
 from parquet_variant.array.variant_array import EXTENSION_METADATA
-from parquet_variant.delta.columns import by_field_id, by_name
+from parquet_variant.delta.columns import by_field_id, by_name, conform_column
 from parquet_variant.delta.deletion_vector import relative_path
 from parquet_variant.delta.partitions import partition_array
 from parquet_variant.delta.pruning import Pruned, prune_files
 from parquet_variant.delta.read import live_rows
-from parquet_variant.delta.schema import VARIANT, Field, StructType, arrow_type, variant_paths
+from parquet_variant.delta.schema import VARIANT, Field, PrimitiveType, StructType, arrow_type, variant_paths
 from parquet_variant.delta.snapshot import Snapshot, snapshot
 from parquet_variant.delta.storage import open_storage
 from parquet_variant.encoding.cast.targets import VARIANT_STORAGE
@@ -251,8 +251,11 @@ class DeltaScan:
                 outside[each.name] = (_field(each).type, found.type, text)
             elif index < 0:
                 outside[each.name] = nothing
-            else:
+            elif isinstance(found.type, PrimitiveType):
                 inside.append(replace(each, column=arrow.field(index).name))
+            else:
+                # As the file has it: its names inside may be physical ones, which a cast would not find.
+                inside.append(replace(each, column=arrow.field(index).name, type=arrow.field(index).type))
         return inside, outside
 
     def _match(self, fields: pa.Schema | pa.DataType, wanted: Field) -> int:
@@ -307,9 +310,22 @@ class DeltaScan:
                 kind, delta_type, text = outside[each.name]
                 column = pa.nulls(len(part)) if delta_type is None else partition_array(text, delta_type, len(part))
                 columns[each.name] = column.cast(kind) if column.type != kind else column
+            elif part[each.name].type != _field(each).type and each.path is None:
+                columns[each.name] = self._renamed(part[each.name], each)
             else:
                 columns[each.name] = part[each.name]
         return pa.table(columns, schema=pa.schema([_field(each) for each in self._all()]))
+
+    def _renamed(self, column: pa.ChunkedArray, each: Selected) -> pa.ChunkedArray:
+        """A nested column of a file under the table's names."""
+        found = self.current.schema.get(each.column or each.name)
+        assert found is not None
+        kind = _field(each).type
+        chunks = [
+            conform_column(chunk, found.type, self._match, lambda _, array: array, (found.name,)).cast(kind)
+            for chunk in column.chunks
+        ]
+        return pa.chunked_array(chunks, kind)
 
 
 def scan(

@@ -15,7 +15,7 @@ from functools import cached_property
 import pyarrow as pa
 
 from parquet_variant.delta.actions import DomainMetadata, Metadata, Protocol, Txn
-from parquet_variant.delta.features import check_readable, column_mapping_mode, shredding_enabled
+from parquet_variant.delta.features import check_readable, column_mapping_mode, in_commit_since, shredding_enabled
 from parquet_variant.delta.log import list_segment, version_at
 from parquet_variant.delta.replay import replay
 from parquet_variant.delta.schema import StructType, parse_schema
@@ -98,7 +98,9 @@ def snapshot(
     version
         The version; by default the newest.
     timestamp
-        The newest version committed at or before this time: milliseconds since 1970, ISO 8601 text or a datetime.
+        The newest version committed at or before this time: milliseconds since 1970, ISO 8601 text or a datetime. When
+        a version was committed is what the commit itself says where the table has in-commit timestamps, else its
+        file's modification time.
     storage_options
         Configuration of the object store.
 
@@ -127,7 +129,8 @@ def snapshot(
         raise DeltaError("give a version or a timestamp, not both", reason="bad-argument")
     storage = open_storage(table, storage_options)
     if timestamp is not None:
-        version = version_at(storage, to_millis(timestamp))
+        newest = load_snapshot(storage, files=False)
+        version = version_at(storage, to_millis(timestamp), in_commit_since(newest.protocol, newest.metadata))
     return load_snapshot(storage, version)
 
 

@@ -78,7 +78,9 @@ class OpenFile:
         """Without dictionaries and in small batches: for row groups whose dictionary was given up half-way."""
         try:
             with self.source.filesystem.open_input_file(self.name) as stream:
-                plain: Any = pq.ParquetFile(stream, metadata=self.metadata).reader
+                plain: Any = pq.ParquetFile(
+                    stream, metadata=self.metadata, coerce_int96_timestamp_unit="us"
+                ).reader
                 batches = list(plain.iter_batches(1 << 14, row_groups, column_indices=leaves, use_threads=True))
                 return pa.Table.from_batches(batches, None if batches else self.reader.schema_arrow)
         except (pa.ArrowNotImplementedError, pa.ArrowInvalid, OSError) as error:
@@ -219,7 +221,12 @@ def open_file(source: ParquetSource) -> OpenFile:
         alone = pa.BufferReader(MAGIC + footer + len(footer).to_bytes(4, "little") + MAGIC)
         found = [leaf for leaf in schema.leaves() if leaf.name == "metadata" and leaf.physical == "BYTE_ARRAY"]
         reader = pq.ParquetFile(
-            stream, metadata=pq.read_metadata(alone), read_dictionary=[leaf.dotted for leaf in found], pre_buffer=True
+            stream,
+            metadata=pq.read_metadata(alone),
+            read_dictionary=[leaf.dotted for leaf in found],
+            pre_buffer=True,
+            # Nanoseconds, pyarrow's own choice for INT96, wrap around silently outside of 1677 to 2262.
+            coerce_int96_timestamp_unit="us",
         )
     except VariantFileError:
         stream.close()
