@@ -78,9 +78,7 @@ class OpenFile:
         """Without dictionaries and in small batches: for row groups whose dictionary was given up half-way."""
         try:
             with self.source.filesystem.open_input_file(self.name) as stream:
-                plain: Any = pq.ParquetFile(
-                    stream, metadata=self.metadata, coerce_int96_timestamp_unit="us"
-                ).reader
+                plain: Any = pq.ParquetFile(stream, metadata=self.metadata, coerce_int96_timestamp_unit="us").reader
                 batches = list(plain.iter_batches(1 << 14, row_groups, column_indices=leaves, use_threads=True))
                 return pa.Table.from_batches(batches, None if batches else self.reader.schema_arrow)
         except (pa.ArrowNotImplementedError, pa.ArrowInvalid, OSError) as error:
