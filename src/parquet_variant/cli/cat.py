@@ -1,6 +1,6 @@
-"""``variant cat``: Parquet rows as JSON lines.
+"""``variant cat``: rows of Parquet or Vortex files, or of a Delta table, as JSON lines.
 
-Owns the choice between one column and whole rows. Leaves reading to `parquet`, and JSON to `to_json`.
+Owns the choice between one column and whole rows. Leaves reading to the layers of the files, and JSON to `to_json`.
 """
 
 from __future__ import annotations
@@ -21,11 +21,14 @@ def command(path: Path, column: Column = None, version: Version = None, at: At =
 
     The Variant column alone where there is no other column, or one is named; else whole rows as objects.
     """
-    from parquet_variant.cli.tables import is_delta
+    from parquet_variant.cli.tables import is_delta, is_vortex
     from parquet_variant.parquet.files import locate, open_file
 
     if is_delta(path) or version is not None or at is not None:
         _print_table(path, column, version, at)
+        return 0
+    if is_vortex(path):
+        _print_vortex(path, column)
         return 0
     for source in locate(path):
         with open_file(source) as file:
@@ -48,6 +51,23 @@ def _print_table(path: str, column: str | None, version: int | None, at: str | N
             continue
         for chunk in part.column(0).chunks:
             sys.stdout.writelines(f"{text}\n" for text in json_texts(chunk, query.schema.field(0)))
+
+
+def _print_vortex(path: str, column: str | None) -> None:
+    """Some thousand rows at a time."""
+    from parquet_variant import VariantArray, to_json
+    from parquet_variant.cli.output import print_json_rows
+    from parquet_variant.vortex.files import vortex_files
+    from parquet_variant.vortex.read import choose_variant, column_names, iter_tables
+
+    for file in vortex_files(path):
+        variants, others = column_names(file)
+        for table in iter_tables(file):
+            if column is None and (others or len(variants) > 1):
+                print_json_rows(table)
+                continue
+            array = VariantArray.from_arrow(table, choose_variant(table.schema, column, file))
+            sys.stdout.writelines("null\n" if text is None else f"{text}\n" for text in to_json(array).to_pylist())
 
 
 def _print_file(file: OpenFile, name: str | None) -> None:

@@ -1,4 +1,4 @@
-"""``variant ingest``: JSON files in, a directory of shredded Parquet files out.
+"""``variant ingest``: JSON files in; shredded Parquet files, a Delta table or Vortex files out.
 
 Owns the options and the report. Leaves the work to `parquet.ingest` (threads) and `spark.ingest` (Spark).
 """
@@ -39,6 +39,7 @@ class Format(StrEnum):
 
     PARQUET = "parquet"
     DELTA = "delta"
+    VORTEX = "vortex"
 
 
 class Mode(StrEnum):
@@ -52,7 +53,7 @@ class Mode(StrEnum):
 
 def command(
     sources: Annotated[list[str], typer.Argument(metavar="SRC...", help="Files, directories, globs or URIs of JSON.")],
-    dest: Annotated[str, typer.Argument(metavar="DEST", help="The directory to write.")],
+    dest: Annotated[str, typer.Argument(metavar="DEST", help="The directory to write, or a .vortex file.")],
     schema: Annotated[
         str | None, typer.Option(help="What to shred: DDL, or a file of DDL or JSON. Default: inferred.")
     ] = None,
@@ -63,7 +64,7 @@ def command(
     on_error: OnErrorOption = OnError.FAIL,
     engine: EngineOption = Engine.LOCAL,
     into: Annotated[
-        Format, typer.Option("--format", help="A directory of Parquet files, or a Delta table.")
+        Format, typer.Option("--format", help="Parquet files, a Delta table, or Vortex files.")
     ] = Format.PARQUET,
     mode: Annotated[Mode, typer.Option(help="If DEST holds data.")] = Mode.ERROR,
     column: Annotated[str, typer.Option(help="Name of the variant column.")] = "v",
@@ -74,7 +75,7 @@ def command(
     input_format: FormatOption = InputFormat.AUTO,
     as_json: AsJson = False,
 ) -> int:
-    """Read JSON and write shredded Parquet: all of it, or nothing."""
+    """Read JSON and write it shredded: all of it, or nothing."""
     from parquet_variant.cli.policy_option import read_policy
     from parquet_variant.cli.progress import Progress
     from parquet_variant.cli.schema_option import read_schema
@@ -91,10 +92,31 @@ def command(
             "progress": progress,
         }
         written = written_as(compression, sort_by, bloom_filters, row_group_bytes)
+        if into is Format.VORTEX:
+            written = _for_vortex(written)
         run = _on_spark if engine is Engine.SPARK else _in_process
         result = run(sources, dest, into.value, options, written)
-    _report(result, as_json)
+    _report(result, into, as_json)
     return 0
+
+
+def _for_vortex(written: dict[str, Any]) -> dict[str, Any]:
+    """Vortex files have none of the writer's options; it compresses by itself."""
+    given = sorted(set(written) - {"compression"})
+    if given:
+        raise typer.BadParameter(f"--{given[0].replace('_', '-')} is for Parquet files, not for --format vortex")
+    return {}
+
+
+def _destination(dest: str, into: str, mode: Any) -> Any:
+    """What opens the destination where that is no directory of Parquet files."""
+    if into == Format.VORTEX:
+        from parquet_variant.vortex.ingest import vortex_destination
+
+        return vortex_destination(dest, mode)
+    from parquet_variant.delta.ingest import delta_destination
+
+    return delta_destination(dest, mode)
 
 
 def _in_process(
@@ -104,37 +126,37 @@ def _in_process(
 
     if into == Format.PARQUET:
         return ingest(sources, dest, **options, **written)
-    from parquet_variant.delta.ingest import delta_destination
     from parquet_variant.parquet.ingest_job import run_ingest
     from parquet_variant.parquet.threads import ThreadEngine
 
-    progress, mode = options.pop("progress"), options.pop("mode")
-    return run_ingest(ThreadEngine(None, progress), sources, delta_destination(dest, mode), write=written, **options)
+    progress, opens = options.pop("progress"), _destination(dest, into, options.pop("mode"))
+    return run_ingest(ThreadEngine(None, progress), sources, opens, write=written, **options)
 
 
 def _on_spark(
     sources: list[str], dest: str, into: Any, options: dict[str, Any], written: dict[str, Any]
 ) -> IngestResult:
     from parquet_variant.cli.spark_session import spark_session
-    from parquet_variant.delta.ingest import delta_destination
     from parquet_variant.parquet.sources import expand_sources
     from parquet_variant.parquet.staging import open_staging
     from parquet_variant.spark.ingest import ingest
 
     # What the job looks at first, before anyone waits for a JVM; opening writes nothing.
     expand_sources(sources)
-    delta_destination(dest, options["mode"])() if into == Format.DELTA else open_staging(dest, options["mode"])
+    mode = options["mode"]
+    open_staging(dest, mode) if into == Format.PARQUET else _destination(dest, into, mode)()
     with spark_session(options["progress"]) as session:
         return ingest(session, sources, dest, format=into, **options, **written)
 
 
-def _report(result: IngestResult, as_json: bool) -> None:
+def _report(result: IngestResult, into: Format, as_json: bool) -> None:
     from parquet_variant.cli.output import counted, human_bytes, print_json
 
     if as_json:
         print_json(result.to_dict())
         return
-    sizes = f"{human_bytes(result.bytes_read)} of JSON, {human_bytes(result.bytes_written)} of Parquet"
+    written = "Vortex" if into == Format.VORTEX else "Parquet"
+    sizes = f"{human_bytes(result.bytes_read)} of JSON, {human_bytes(result.bytes_written)} of {written}"
     print(f"{counted(result.rows, 'row')} in {counted(len(result.files), 'file')} in {result.dest} ({sizes})")
     if result.bad_records:
         print(f"{counted(result.bad_records, 'bad line')} in {result.bad_records_path}")

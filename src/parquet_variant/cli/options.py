@@ -59,7 +59,8 @@ Column: TypeAlias = Annotated[
     str | None, typer.Option(help="The variant column; not needed where there is just one.", show_default=False)
 ]
 Path: TypeAlias = Annotated[
-    str, typer.Argument(metavar="PATH", help="A Parquet file, directory or glob, or a Delta table; a URI works too.")
+    str,
+    typer.Argument(metavar="PATH", help="Parquet or Vortex: a file, directory or glob; or a Delta table, or a URI."),
 ]
 Table: TypeAlias = Annotated[str, typer.Argument(metavar="TABLE", help="A Delta table: path or URI.")]
 Version: TypeAlias = Annotated[int | None, typer.Option(help="Of a Delta table: this version.", show_default=False)]

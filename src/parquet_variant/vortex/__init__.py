@@ -17,8 +17,12 @@ from parquet_variant.vortex.encodings import answers as answers
 from parquet_variant.vortex.encodings import dtype_of as dtype_of
 from parquet_variant.vortex.encodings import encode as encode
 from parquet_variant.vortex.encodings import encoding_of as encoding_of
+from parquet_variant.vortex.files import VortexFilesScan as VortexFilesScan
+from parquet_variant.vortex.files import scan_files as scan_files
+from parquet_variant.vortex.files import vortex_files as vortex_files
 from parquet_variant.vortex.get_element import get_variant_element as get_variant_element
 from parquet_variant.vortex.get_element import get_variant_scalar as get_variant_scalar
+from parquet_variant.vortex.ingest import vortex_destination as vortex_destination
 from parquet_variant.vortex.json_columns import compress_json as compress_json
 from parquet_variant.vortex.json_columns import decompress_json as decompress_json
 from parquet_variant.vortex.range_statistics import RangeStatistics as RangeStatistics
@@ -41,6 +45,7 @@ __all__ = [
     "VariantDType",
     "VariantScalar",
     "VortexFileInfo",
+    "VortexFilesScan",
     "VortexScan",
     "answers",
     "collect_statistics",
@@ -56,6 +61,9 @@ __all__ = [
     "read",
     "read_table",
     "scan",
+    "scan_files",
     "variant_table",
+    "vortex_destination",
+    "vortex_files",
     "write",
 ]

@@ -16,7 +16,7 @@ from parquet_variant.errors import VariantFileError
 from parquet_variant.vortex.library import arrow_reader, batches_of, open_file, vortex_errors
 from parquet_variant.vortex.storing import variant_names
 
-__all__ = ["choose_variant", "iter_tables", "read", "read_table"]
+__all__ = ["choose_variant", "column_names", "iter_tables", "read", "read_table"]
 
 
 def read(path: Any, column: str | None = None) -> VariantArray:
@@ -92,6 +92,14 @@ def _tagged(table: pa.Table, variants: list[str]) -> pa.Table:
         else:
             columns[name] = column.cast(without_views(column.type, large=column.nbytes > 2**31 - 1))
     return variant_table(columns)
+
+
+def column_names(path: Any) -> tuple[list[str], list[str]]:
+    """The names of a file's Variant columns, and of its other columns."""
+    with vortex_errors(path):
+        schema = open_file(path).to_arrow().schema
+    variants = variant_names(schema)
+    return variants, [name for name in schema.names if name not in variants]
 
 
 def choose_variant(schema: pa.Schema, column: str | None, path: Any) -> str:

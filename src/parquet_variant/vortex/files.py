@@ -1,0 +1,167 @@
+"""Which Vortex files a path names, and a query by path over all of them.
+
+Owns finding the files and giving their answers as one. Leaves a single file to `read` and `scan`.
+"""
+
+from __future__ import annotations
+
+import glob
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from parquet_variant.errors import VariantFileError
+from parquet_variant.vortex.library import open_file
+from parquet_variant.vortex.pushdown import Part
+from parquet_variant.vortex.scan import VortexScan, scan
+
+__all__ = ["VortexFilesReport", "VortexFilesScan", "scan_files", "vortex_files"]
+
+_SUFFIX = ".vortex"
+
+
+def vortex_files(path: str | os.PathLike[str]) -> list[str]:
+    """The Vortex files that a path names: a file, a glob of them, or a directory that holds some; else none.
+
+    Examples
+    --------
+    >>> vortex_files("examples")
+    []
+    """
+    name = os.fspath(path).removeprefix("file://")
+    if os.path.isdir(name):  # noqa: PTH112 - a name, perhaps of a remote file
+        found = sorted(str(each) for each in Path(name).rglob(f"*{_SUFFIX}") if each.is_file())
+        return [each for each in found if not _hidden(os.path.relpath(each, name))]
+    if not name.endswith(_SUFFIX):
+        return []
+    if any(each in name for each in "*?[") and not Path(name).exists():
+        return sorted(glob.glob(name, recursive=True))  # noqa: PTH207 - patterns may be absolute
+    # Also one that is not there: the error is then that of a Vortex file.
+    return [name]
+
+
+def _hidden(relative: str) -> bool:
+    return any(part.startswith(("_", ".")) for part in Path(relative).parts)
+
+
+@dataclass(frozen=True, slots=True)
+class VortexFilesReport:
+    """What a query reads, of how much.
+
+    Parameters
+    ----------
+    files, rows, bytes
+        In all.
+    columns
+        What is asked of each file: ordinary columns, and parts of the Variant column.
+    filters_in_file
+        Whether Vortex applies a part of the filter, and so may skip zones of the files.
+    """
+
+    files: int
+    rows: int
+    bytes: int
+    columns: tuple[str, ...]
+    filters_in_file: bool
+
+    def to_dict(self) -> dict[str, Any]:
+        """The report for machines."""
+        return {
+            "files_total": self.files, "rows_total": self.rows, "bytes_total": self.bytes,
+            "columns": list(self.columns), "filters_in_file": self.filters_in_file,
+        }  # fmt: skip
+
+    def __str__(self) -> str:
+        columns = "\n".join(f"  {name}" for name in self.columns)
+        filtered = "Vortex skips zones by it" if self.filters_in_file else "none that Vortex can apply"
+        return (
+            f"files       {self.files:,} Vortex\nrows        {self.rows:,}\nbytes       {self.bytes:,} in the files\n"
+            f"columns     {len(self.columns)}\n{columns}\nfilter      {filtered}"
+        )
+
+
+@dataclass(frozen=True)
+class VortexFilesScan:
+    """A planned query over files; see `scan_files`."""
+
+    scans: tuple[VortexScan, ...]
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The schema of the answer."""
+        return self.scans[0].schema
+
+    def batches(self) -> Iterator[pa.Table]:
+        """The answer, file by file."""
+        for each in self.scans:
+            for table in each.batches():
+                if len(table):
+                    yield self._alike(each, table)
+
+    def to_table(self) -> pa.Table:
+        """The whole answer."""
+        return pa.concat_tables([self.schema.empty_table(), *self.batches()])
+
+    def explain(self) -> VortexFilesReport:
+        """What would be read, of how much."""
+        files = [open_file(each.path) for each in self.scans]
+        columns = {_name(each, part) for each in self.scans for part in each.parts.values()}
+        return VortexFilesReport(
+            len(files),
+            sum(map(len, files)),
+            sum(Path(each.path).stat().st_size for each in self.scans),
+            tuple(sorted(columns)),
+            any(each.filters_in_file for each in self.scans),
+        )
+
+    def _alike(self, each: VortexScan, table: pa.Table) -> pa.Table:
+        if table.schema.equals(self.schema):
+            return table
+        try:
+            return table.cast(self.schema)
+        except (pa.ArrowException, ValueError) as error:
+            raise VariantFileError(
+                f"columns differ from those of {self.scans[0].path}: {error}",
+                file=str(each.path),
+                reason="files-differ",
+            ) from None
+
+
+def _name(each: VortexScan, part: Part | str) -> str:
+    return part if isinstance(part, str) else ".".join((str(each.column), *part.levels))
+
+
+def scan_files(
+    path: str | os.PathLike[str], columns: Mapping[str, Any] | Sequence[str], where: Any = None, **options: Any
+) -> VortexFilesScan:
+    """Plan a query by path over the Vortex files of a directory or glob, as `scan` does over one.
+
+    Parameters
+    ----------
+    path
+        What `vortex_files` takes.
+    columns, where, **options
+        As for `scan`.
+
+    Raises
+    ------
+    VariantFileError
+        If there are no files, and as `scan`.
+
+    Examples
+    --------
+    >>> import tempfile, parquet_variant as pv
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = pv.vortex.write(f"{folder}/a.vortex", pv.parse_json(['{"n": 1}']))
+    ...     _ = pv.vortex.write(f"{folder}/b.vortex", pv.parse_json(['{"n": 2}']), schema="n bigint")
+    ...     scan_files(folder, {"n": "$.n:int"}).to_table().to_pydict()
+    {'n': [1, 2]}
+    """
+    found = vortex_files(path)
+    if not found:
+        raise VariantFileError(f"there is no Vortex file in {path}", file=os.fspath(path), reason="no-such-file")
+    return VortexFilesScan(tuple(scan(each, columns, where, **options) for each in found))

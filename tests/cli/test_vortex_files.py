@@ -1,0 +1,95 @@
+"""`ingest --format vortex`, `cat` and `query` over Vortex files: the same answers as over Parquet."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import parquet_variant as pv
+
+from .conftest import Run
+
+pytest.importorskip("vortex.expr", reason="vortex-data is not installed")
+
+SELECT = ["--select", "mag=$.properties.mag:double", "--select", "place=$.properties.place:string"]
+
+
+def meanings(texts: list[str]) -> list[str]:
+    return sorted(json.dumps(json.loads(text), sort_keys=True) for text in texts)
+
+
+@pytest.fixture(scope="module", params=["one.vortex", "directory"])
+def table(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, usgs_sample: Path) -> Path:
+    from parquet_variant.cli.app import main
+
+    dest: Path = tmp_path_factory.mktemp("vortex") / request.param
+    assert main(["ingest", str(usgs_sample), str(dest), "--format", "vortex"]) == 0
+    return dest
+
+
+def test_ingest_keeps_every_row(variant: Run, table: Path, usgs_sample: Path) -> None:
+    if table.suffix == ".vortex":
+        assert table.is_file()
+        assert [each.name for each in table.parent.iterdir()] == [table.name]
+        assert pv.vortex.read(table).is_shredded
+    else:
+        assert {each.suffix for each in table.iterdir()} == {".vortex", ""}
+    done = variant("cat", table)
+    assert meanings(done.out.splitlines()) == meanings(usgs_sample.read_text().splitlines())
+
+
+def test_query_answers_as_over_parquet(variant: Run, table: Path, earthquakes: Path) -> None:
+    for more in (["--where", "mag > 5"], ["--where", "place like '%Japan%' and mag is not null"], ["--limit", "3"]):
+        ours, parquet = (variant("query", path, *SELECT, *more, "--json") for path in (table, earthquakes))
+        assert ours.code == parquet.code == 0
+        assert ours.rows == parquet.rows
+        assert ours.rows
+    sql = "SELECT v:properties.type::string AS kind, count(*) AS n FROM t GROUP BY kind ORDER BY kind"
+    pytest.importorskip("duckdb", reason="DuckDB is not installed")
+    assert variant("query", table, sql, "--json").rows == variant("query", earthquakes, sql, "--json").rows
+
+
+def test_explain_names_what_is_read(variant: Run, table: Path) -> None:
+    report = variant("query", table, *SELECT, "--where", "mag > 5", "--explain", "--json").json
+    assert (report["files_total"], report["rows_total"]) == (1, 1707)
+    assert report["columns"] == ["v.properties.mag", "v.properties.place"]
+    text = variant("query", table, *SELECT, "--where", "mag > 5", "--explain").out
+    assert "v.properties.mag" in text
+
+
+def test_modes(variant: Run, tmp_path: Path) -> None:
+    source = tmp_path / "a.ndjson"
+    source.write_text('{"n": 1}\n{"n": "two"}\n')
+    for name in ("t.vortex", "t"):
+        ingest = ["ingest", source, tmp_path / name, "--format", "vortex"]
+        assert variant(*ingest).code == 0
+        assert "exists" in variant(*ingest).error
+        assert variant(*ingest, "--mode", "ignore").code == 0
+        assert variant(*ingest, "--mode", "overwrite").code == 0
+        assert variant("cat", tmp_path / name).rows == [{"n": 1}, {"n": "two"}]
+    assert "append to a directory" in variant(*ingest[:2], tmp_path / "t.vortex", *ingest[3:], "--mode", "append").error
+    assert variant(*ingest, "--mode", "append").code == 0
+    assert len(variant("cat", tmp_path / "t").rows) == 4
+    answer = variant("query", tmp_path / "t", "--select", "n=$.n:string", "--where", "n = 'two'", "--json")
+    assert answer.rows == [{"n": "two"}] * 2
+
+
+def test_bad_lines(variant: Run, tmp_path: Path) -> None:
+    source = tmp_path / "a.ndjson"
+    source.write_text('{"n": 1}\n{"n": \n')
+    assert variant("ingest", source, tmp_path / "t.vortex", "--format", "vortex").code == 1
+    assert [each.name for each in tmp_path.iterdir()] == ["a.ndjson"]
+    quarantine = ["--format", "vortex", "--on-error", "quarantine"]
+    assert "directory" in variant("ingest", source, tmp_path / "t.vortex", *quarantine).error
+    assert variant("ingest", source, tmp_path / "t", *quarantine, "--json").json["bad_records"] == 1
+    assert variant("cat", tmp_path / "t").rows == [{"n": 1}]
+
+
+def test_what_is_refused(variant: Run, table: Path, tmp_path: Path) -> None:
+    assert "no file" in variant("cat", tmp_path / "none.vortex").error
+    assert "no column 'x'" in variant("query", table, "--select", "x").error
+    assert "no versions" in variant("query", table, *SELECT, "--version", "1").error
+    assert "--strict" in variant("query", table, *SELECT, "--strict").error
+    assert "Vortex" in variant("inspect", table).error
