@@ -95,11 +95,24 @@ def test_shredding_is_switched_off_and_dropped(variant: Run, table: Path) -> Non
 
 
 def test_what_is_no_table_is_named(variant: Run, tmp_path: Path, earthquakes: Path) -> None:
-    for command in (["history"], ["vacuum"], ["optimize"], ["restore", "--version", 0]):
+    for command in (["history"], ["vacuum"], ["restore", "--version", 0]):
         done = variant(command[0], earthquakes, *command[1:])
         assert (done.code, str(earthquakes) in done.error) == (1, True), command
     done = variant("query", earthquakes, "-s", "$.id", "--version", 0)
     assert (done.code, "no Delta table" in done.error) == (1, True)
+
+
+def test_optimize_judges_and_rewrites_a_directory(variant: Run, tmp_path: Path) -> None:
+    for number in range(3):
+        rows = pv.parse_json([f'{{"n": {n}, "s": "text {n}"}}' for n in range(100)])
+        pv.parquet.write(tmp_path / f"{number}.parquet", rows, schema="n bigint")
+    judged = variant("optimize", tmp_path, "--dry-run").out
+    assert judged.startswith("shredding again pays: saves ")
+    assert "hot  $['s']: not shredded -> string" in judged
+    done = variant("optimize", tmp_path, "--json").json
+    assert (done["files_removed"], done["files_added"], done["drift"]["pays"]) == (3, 1, True)
+    assert variant("optimize", tmp_path).out == "nothing to do\n"
+    assert variant("optimize", tmp_path, "--drop-shredding").code == 2
 
 
 def _live_files(variant: Run, table: Path) -> list[dict[str, Any]]:

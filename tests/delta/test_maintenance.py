@@ -161,3 +161,24 @@ def test_dropping_shredding_rewrites_every_file(make_table: Callable[..., Path])
     assert ids(table) == list(range(10))
     assert pv.delta.drop_shredding(table).files_removed == 0
     assert ids(table, version=1) == list(range(10))
+
+
+def test_optimize_shreds_anew_only_what_pays(tmp_path: Path) -> None:
+    table = tmp_path / "t"
+    old = [f'{{"n": {n}}}' for n in range(200)]
+    new = [f'{{"n": {n}, "name": "name {n}"}}' for n in range(200)]
+    pv.delta.write(table, {"v": pv.parse_json(old)}, shredding="n bigint, gone double")
+    pv.delta.append(table, {"v": pv.parse_json(old)}, shredding="n bigint, gone double")
+    first = pv.delta.optimize(table)
+    assert (first.files_removed, [drift.change for drift in first.drift.drifts], first.drift.pays) == (
+        2,
+        ["dead"],
+        False,
+    )
+    pv.delta.append(table, {"v": pv.parse_json(new)}, shredding="n bigint, gone double")
+    judged = pv.delta.optimize(table, dry_run=True)
+    assert (judged.files_removed, judged.version, judged.drift.pays) == (0, 3, True)
+    second = pv.delta.optimize(table)
+    assert (second.files_removed, second.files_added, second.version) == (2, 1, 4)
+    assert second.drift.merged.to_ddl() == "gone double, n bigint, name string"
+    assert pv.delta.optimize(table).files_removed == 0

@@ -1,53 +1,117 @@
-"""``variant optimize``: put the small files of a Delta table together, and shred anew.
+"""``variant optimize``: put the small files of a table together, and shred anew what pays.
 
-Owns the options and the report. Leaves the work to `delta.optimize`.
+Owns the options and the report. Leaves the work to `delta.optimize` and `parquet.optimize`.
 """
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from parquet_variant.cli.options import AsJson, Table
+from parquet_variant.cli.options import AsJson, Column, Engine, EngineOption, Policy, Queries, Settings
+
+if TYPE_CHECKING:
+    from parquet_variant.cli.progress import Progress
 
 __all__ = ["command"]
 
 
 def command(
-    table: Table,
-    reshred: Annotated[bool, typer.Option("--reshred", help="Rewrite every file under one new schema.")] = False,
+    table: Annotated[
+        str, typer.Argument(metavar="TABLE", help="A Delta table, or a directory of Parquet files: path or URI.")
+    ],
+    reshred: Annotated[
+        bool, typer.Option("--reshred", help="Rewrite every file under one new schema, whether it pays or not.")
+    ] = False,
     schema: Annotated[str | None, typer.Option(help="What to shred: DDL, or a file of DDL, JSON or Parquet.")] = None,
+    policy: Policy = "auto",
+    settings: Settings = None,
+    queries: Queries = None,
+    min_saving: Annotated[
+        float, typer.Option(help="Share of the encoded bytes that shredding anew must save to pay.", min=0.0, max=1.0)
+    ] = 0.02,
     drop_shredding: Annotated[
         bool,
         typer.Option("--drop-shredding", help="Rewrite every file unshredded, and take the feature off the table."),
     ] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Say how the data has drifted from the schema; write nothing.")
+    ] = False,
     file_mb: Annotated[int, typer.Option(help="About how large a file may become, in MB.", min=1)] = 128,
+    column: Column = None,
+    engine: EngineOption = Engine.LOCAL,
     as_json: AsJson = False,
 ) -> int:
-    """Put small files of a Delta table together, and shred anew, in one commit that changes no row."""
-    from dataclasses import asdict
-
-    from parquet_variant import delta
-    from parquet_variant.cli.output import counted, human_bytes, print_json
+    """Put small files together, and shred anew what pays; no row changes. A Delta table gets it in one commit."""
+    from parquet_variant.cli.policy_option import read_policy
     from parquet_variant.cli.progress import Progress
     from parquet_variant.cli.schema_option import read_schema
+    from parquet_variant.cli.tables import is_delta
 
-    if drop_shredding and (reshred or schema is not None):
-        raise typer.BadParameter("--drop-shredding excludes --reshred and --schema")
-    size = file_mb * 1_000_000
+    if drop_shredding and (reshred or schema is not None or dry_run):
+        raise typer.BadParameter("--drop-shredding excludes --reshred, --schema and --dry-run")
+    options: dict[str, Any] = {
+        "file_bytes": file_mb * 1_000_000,
+        "reshred": reshred,
+        "policy": read_policy(policy, settings, queries),
+        "min_saving": min_saving,
+        "dry_run": dry_run,
+    }
     with Progress() as progress:
-        progress("optimize", 0, 1)
-        if drop_shredding:
-            result = delta.drop_shredding(table, file_bytes=size)
+        if is_delta(table):
+            if engine is Engine.SPARK or column is not None:
+                raise typer.BadParameter("--engine spark and --column are for directories of Parquet files")
+            progress("optimize", 0, 1)
+            from parquet_variant import delta
+
+            result: Any = (
+                delta.drop_shredding(table, file_bytes=options["file_bytes"])
+                if drop_shredding
+                else delta.optimize(table, shredding=read_schema(schema), **options)
+            )
+        elif drop_shredding:
+            raise typer.BadParameter("--drop-shredding is for Delta tables: use rewrite --layout unshredded")
         else:
-            result = delta.optimize(table, file_bytes=size, reshred=reshred, shredding=read_schema(schema))
-    if as_json:
-        print_json(asdict(result))
-    elif not result.files_removed and not result.files_added:
-        print(f"nothing to do (version {result.version})")
-    else:
-        before = f"{counted(result.files_removed, 'file')} ({human_bytes(result.bytes_removed)})"
-        after = f"{counted(result.files_added, 'file')} ({human_bytes(result.bytes_added)})"
-        print(f"{before} became {after} in version {result.version}")
+            run = _on_spark if engine is Engine.SPARK else _in_process
+            result = run(table, progress, schema=read_schema(schema), column=column, **options)
+    _report(result, dry_run, as_json)
     return 0
+
+
+def _in_process(path: str, progress: Progress, **options: Any) -> Any:
+    from parquet_variant.parquet import optimize
+
+    return optimize(path, progress=progress, **options)
+
+
+def _on_spark(path: str, progress: Progress, **options: Any) -> Any:
+    from parquet_variant.cli.spark_session import spark_session
+    from parquet_variant.parquet.files import locate
+    from parquet_variant.spark.optimize import optimize
+
+    locate(path)  # before anyone waits for a JVM
+    with spark_session(progress) as session:
+        return optimize(session, path, progress=progress, **options)
+
+
+def _report(result: Any, dry_run: bool, as_json: bool) -> None:
+    from parquet_variant.cli.output import counted, human_bytes, print_json
+
+    version = getattr(result, "version", None)
+    if as_json:
+        counts = ("files_removed", "files_added", "bytes_removed", "bytes_added")
+        report = {} if version is None else {"version": version}
+        report |= {name: getattr(result, name) for name in counts}
+        print_json(report | {"drift": None if result.drift is None else result.drift.to_dict()})
+        return
+    if result.drift is not None and (result.drift.drifts or dry_run):
+        print(result.drift)
+    if dry_run:
+        return
+    if not result.files_removed and not result.files_added:
+        print("nothing to do" + ("" if version is None else f" (version {version})"))
+        return
+    before = f"{counted(result.files_removed, 'file')} ({human_bytes(result.bytes_removed)})"
+    after = f"{counted(result.files_added, 'file')} ({human_bytes(result.bytes_added)})"
+    print(f"{before} became {after}" + ("" if version is None else f" in version {version}"))

@@ -7,14 +7,16 @@ Owns which files are rewritten together; the commit says ``dataChange=false``. L
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from parquet_variant.array.variant_array import VariantArray
-from parquet_variant.delta.columns import by_name, conform_table
+from parquet_variant.delta.columns import by_field_id, by_name, conform_table
 from parquet_variant.delta.commit import Transaction, commit
 from parquet_variant.delta.data_files import DEFAULT_FILE_BYTES, WritePlan, plan_write
 from parquet_variant.delta.features import SHREDDING, check_writable, has_feature
@@ -23,8 +25,8 @@ from parquet_variant.delta.properties import SHREDDING_PROPERTY, with_properties
 from parquet_variant.delta.read import iter_files
 from parquet_variant.delta.snapshot import Snapshot, snapshot
 from parquet_variant.delta.write import Shredding, plan
-from parquet_variant.functions.infer_shredding_schema import infer_shredding_schema
 from parquet_variant.schema.shredding_schema import ShreddingSchema
+from parquet_variant.shredding.drift import DriftReport, find_drift
 from parquet_variant.shredding.profile import Profile
 
 __all__ = ["OptimizeResult", "drop_shredding", "optimize"]
@@ -40,6 +42,9 @@ class OptimizeResult:
         The table's version afterwards.
     files_removed, files_added, bytes_removed, bytes_added
         Counts; all zero if there was nothing to do.
+    drift
+        How the data has drifted from what is shredded, of several Variant columns the one that would save most; None
+        if that was not looked at: the schema was given, or the table does not shred.
     """
 
     version: int
@@ -47,6 +52,7 @@ class OptimizeResult:
     files_added: int = 0
     bytes_removed: int = 0
     bytes_added: int = 0
+    drift: DriftReport | None = None
 
 
 def optimize(
@@ -55,6 +61,9 @@ def optimize(
     file_bytes: int = DEFAULT_FILE_BYTES,
     reshred: bool = False,
     shredding: Shredding = None,
+    policy: Any = None,
+    min_saving: float = 0.02,
+    dry_run: bool = False,
     storage_options: Mapping[str, str] | None = None,
     **options: Any,
 ) -> OptimizeResult:
@@ -67,9 +76,16 @@ def optimize(
     file_bytes
         About how large a file may become; files of at least three quarters of it, without deleted rows, stay.
     reshred
-        Rewrite every file, not only small ones; implied by `shredding`.
+        Rewrite every file, not only small ones, under the schema that `policy` chooses; implied by `shredding`.
     shredding
-        What to shred, as for `append`; by default it is inferred from all rows that are rewritten.
+        What to shred, as for `append`. By default the schema of most rows, with the changes that `find_drift` finds if
+        these pay: then every file is rewritten, small or not. All rows are read to judge that.
+    policy
+        Chooses the schema that fits the data; see `infer_shredding_schema`.
+    min_saving
+        Share of the encoded bytes that shredding anew must take off the residual to pay.
+    dry_run
+        Only judge the schema; commit nothing.
     storage_options
         Configuration of the object store.
     **options
@@ -97,11 +113,15 @@ def optimize(
     """
     current = snapshot(table, storage_options=storage_options)
     check_writable(current.protocol, current.metadata, current.storage.uri)
-    groups = _groups(current, file_bytes, everything=reshred or shredding is not None)
-    if shredding is None and current.shredding_enabled and groups:
-        shredding = _inferred(current, groups)
+    everything, drift = reshred or shredding is not None, None
+    if shredding is None and current.shredding_enabled:
+        reports = _drifts(current, policy, min_saving)
+        shredding = {name: _wanted(report, old, reshred=reshred) for name, (report, old) in reports.items()}
+        drift = max((report for report, _ in reports.values()), key=lambda each: each.saved_share, default=None)
+        everything = everything or any(report.pays for report, _ in reports.values())
+    groups = [] if dry_run else _groups(current, file_bytes, everything=everything)
     made = plan(current, shredding=shredding, file_bytes=file_bytes, **options)
-    return _rewrite(current, made, groups, "OPTIMIZE", {"reshred": reshred})
+    return replace(_rewrite(current, made, groups, "OPTIMIZE", {"reshred": reshred}), drift=drift)
 
 
 def drop_shredding(
@@ -167,19 +187,44 @@ def _groups(current: Snapshot, file_bytes: int, *, everything: bool) -> list[pa.
     return [files.take(pa.array(at)) for at in chosen]
 
 
-def _inferred(current: Snapshot, groups: list[pa.Table]) -> dict[str, ShreddingSchema]:
-    """One schema for each variant column, from all rows of the files to rewrite."""
+def _drifts(current: Snapshot, policy: Any, min_saving: float) -> dict[str, tuple[DriftReport, ShreddingSchema]]:
+    """For each variant column, the schema that most rows have, and how all rows have drifted from it."""
     profiles: dict[str, Profile] = {}
+    schemas: dict[str, Counter[str]] = {}
 
     def see(place: tuple[str, ...], array: VariantArray) -> VariantArray:
         name = ".".join(place)
         profiles[name] = profiles.get(name, Profile()).merge(Profile.of_array(array))
         return array
 
-    for group in groups:
-        for rows in _rows(current, group):
-            conform_table(rows, current.schema, by_name, see)
-    return {name: infer_shredding_schema(profile) for name, profile in profiles.items()}
+    for path, rows in iter_files(current, current.schema):
+        for name, text in _shredded(current, path).items():
+            schemas.setdefault(name, Counter())[text] += len(rows)
+        conform_table(rows, current.schema, by_name, see)
+    reports = {}
+    for name, profile in profiles.items():
+        text = max(schemas[name], key=lambda each: (schemas[name][each], each))
+        old = ShreddingSchema.from_json(text)
+        reports[name] = find_drift(old, profile, policy, min_saving=min_saving), old
+    return reports
+
+
+def _shredded(current: Snapshot, path: str) -> dict[str, str]:
+    """What a file shreds, as JSON, by dotted column name; its footer tells."""
+    found: dict[str, str] = {}
+
+    def see(place: tuple[str, ...], array: VariantArray) -> VariantArray:
+        found[".".join(place)] = (array.schema or ShreddingSchema.variant()).to_json()
+        return array
+
+    match = by_field_id if current.column_mapping == "id" else by_name
+    with pq.ParquetFile(current.storage.open(path)) as file:
+        conform_table(file.schema_arrow.empty_table(), current.schema, match, see)
+    return found
+
+
+def _wanted(report: DriftReport, old: ShreddingSchema, *, reshred: bool) -> ShreddingSchema:
+    return report.schema if reshred else report.merged if report.pays else old
 
 
 def _rewrite(

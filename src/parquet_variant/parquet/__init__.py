@@ -12,6 +12,8 @@ from parquet_variant.parquet.infer import infer as infer
 from parquet_variant.parquet.ingest import ingest as ingest
 from parquet_variant.parquet.ingest_result import IngestResult as IngestResult
 from parquet_variant.parquet.inspect import inspect as inspect
+from parquet_variant.parquet.optimize import OptimizeResult as OptimizeResult
+from parquet_variant.parquet.optimize import optimize as optimize
 from parquet_variant.parquet.predicate_text import parse_predicate as parse_predicate
 from parquet_variant.parquet.profile import profile as profile
 from parquet_variant.parquet.read import read as read
@@ -27,6 +29,8 @@ from parquet_variant.parquet.writer import VariantWriter as VariantWriter
 __all__ = [
     "FileInfo",
     "IngestResult",
+    "OptimizeResult",
+    "OptimizeResult",
     "Scan",
     "VariantWriter",
     "annotate",
@@ -34,6 +38,7 @@ __all__ = [
     "infer",
     "ingest",
     "inspect",
+    "optimize",
     "parse_predicate",
     "profile",
     "read",

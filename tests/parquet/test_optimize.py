@@ -1,0 +1,95 @@
+"""`optimize` on a directory: small files together, shredded anew where it pays, no row changed."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import parquet_variant as pv
+from parquet_variant.errors import VariantFileError
+from parquet_variant.parquet.staging import Staging
+
+OLD = "id bigint, kind string, gone double"
+
+
+def texts(drifted: bool) -> list[str]:
+    more = {"extra": 7} if drifted else {}
+    return [json.dumps({"id": f"x{n}" if drifted else n, "kind": f"k{n % 3}"} | more) for n in range(300)]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    for number in range(4):
+        columns = {"n": pa.array(range(300)), "v": pv.parse_json(texts(drifted=False))}
+        pv.parquet.write(tmp_path / f"day={number % 2}/f{number}.parquet", columns, schema=OLD)
+    return tmp_path
+
+
+def rows(folder: Path) -> list[str | None]:
+    return sorted(pv.to_json(pv.parquet.read(folder)).to_pylist())
+
+
+def files(folder: Path) -> list[str]:
+    return sorted(str(file.relative_to(folder).parent) for file in folder.rglob("*") if file.is_file())
+
+
+def test_small_files_become_one_in_their_folder(folder: Path) -> None:
+    before = rows(folder)
+    result = pv.parquet.optimize(folder)
+    assert (result.files_removed, result.files_added, files(folder)) == (4, 2, ["day=0", "day=1"])
+    assert rows(folder) == before
+    assert pv.parquet.read_table(folder).column("n").to_pylist() == [*range(300)] * 4
+    assert pv.parquet.optimize(folder).files_removed == 0
+
+
+def test_a_schema_that_fits_stays_and_dead_columns_too(folder: Path) -> None:
+    result = pv.parquet.optimize(folder)
+    assert result.schema == pv.ShreddingSchema.from_ddl(OLD)
+    assert result.drift is not None
+    assert [(drift.change, str(drift.path)) for drift in result.drift.drifts] == [("dead", "$['gone']")]
+    assert not result.drift.pays
+
+
+def test_drift_that_pays_is_shredded_anew(folder: Path) -> None:
+    for number in range(5):
+        columns = {"n": pa.array(range(300)), "v": pv.parse_json(texts(drifted=True))}
+        pv.parquet.write(folder / f"day=2/f{number}.parquet", columns)
+        pv.parquet.write(folder / f"day=0/g{number}.parquet", columns, schema=OLD)
+    before = rows(folder)
+    judged = pv.parquet.optimize(folder, dry_run=True)
+    assert (judged.files_removed, rows(folder)) == (0, before)
+    result = pv.parquet.optimize(folder)
+    assert result.drift is not None
+    assert result.drift.pays
+    assert result.drift.to_dict()["merged"] == "extra bigint, gone double, id string, kind string"
+    assert {pv.ShreddingSchema.from_parquet(str(file)) for file in folder.rglob("*.parquet")} == {result.schema}
+    assert rows(folder) == before
+
+
+def test_a_given_schema_rewrites_what_has_another(folder: Path) -> None:
+    result = pv.parquet.optimize(folder, schema="id bigint", file_bytes=1)
+    assert (result.files_removed, result.files_added) == (4, 4)
+    assert pv.parquet.optimize(folder, schema="id bigint", file_bytes=1).files_removed == 0
+
+
+def test_a_failure_leaves_the_directory_as_it_was(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = files(folder), rows(folder)
+
+    def fail(*_: object, **__: object) -> None:
+        raise VariantFileError("no", reason="commit-failed")
+
+    monkeypatch.setattr(Staging, "commit", fail)
+    with pytest.raises(VariantFileError, match="no"):
+        pv.parquet.optimize(folder)
+    assert (files(folder), rows(folder)) == before
+
+
+def test_what_is_no_directory_of_files_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(VariantFileError, match="is no directory"):
+        pv.parquet.optimize(tmp_path / "absent")
+    pv.delta.write(tmp_path / "table", {"v": pv.parse_json(["1"])})
+    with pytest.raises(VariantFileError, match=r"pv\.delta\.optimize"):
+        pv.parquet.optimize(tmp_path / "table")
