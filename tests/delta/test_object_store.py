@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import multiprocessing
 import threading
 from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
 
+import pyarrow.fs as pafs
 import pytest
 
 import parquet_variant as pv
@@ -86,6 +88,44 @@ def test_threads_that_append_at_once_lose_and_duplicate_nothing(options: dict[st
     assert not errors
     assert ids(table, options) == [0, *(w * 100 + n for w in range(1, 5) for n in range(4))]
     assert pv.delta.snapshot(table, storage_options=options).version == 16
+
+
+def _append_many(table: str, options: dict[str, Any], writer: int, times: int, barrier: Any) -> None:
+    barrier.wait()
+    for n in range(times):
+        pv.delta.append(table, rows(writer * 100 + n), shredding="n bigint", storage_options=options)
+
+
+def test_processes_that_append_at_once_lose_and_duplicate_nothing(options: dict[str, Any]) -> None:
+    table, writers, times = "s3://tables/processes", 3, 4
+    pv.delta.write(table, rows(0), shredding="n bigint", storage_options=options)
+    context = multiprocessing.get_context("spawn")
+    barrier = context.Barrier(writers)
+    processes = [
+        context.Process(target=_append_many, args=(table, options, writer, times, barrier))
+        for writer in range(1, writers + 1)
+    ]
+    for process in processes:
+        process.start()
+    for process in processes:
+        process.join(240)
+    assert [process.exitcode for process in processes] == [0] * writers
+    assert ids(table, options) == [0, *(w * 100 + n for w in range(1, writers + 1) for n in range(times))]
+    assert pv.delta.snapshot(table, storage_options=options).version == writers * times
+
+
+def test_the_data_files_are_read_through_pyarrows_own_filesystem(
+    store: dict[str, str], options: dict[str, Any]
+) -> None:
+    table = "s3://tables/pyarrow"
+    pv.delta.write(table, rows(0, 1), partition_by=["p"], shredding="n bigint", storage_options=options)
+    filesystem = pafs.S3FileSystem(
+        access_key="test", secret_key="test", endpoint_override=store["endpoint"], region="us-east-1"
+    )
+    selector = pafs.FileSelector("tables/pyarrow", recursive=True)
+    files = [info.path for info in filesystem.get_file_info(selector) if info.path.endswith(".parquet")]
+    found = [pv.parquet.read(file, filesystem=filesystem) for file in files]
+    assert sorted(row["n"] for array in found for row in array.to_pylist()) == [0, 1]
 
 
 def test_creating_twice_is_refused(options: dict[str, Any]) -> None:
