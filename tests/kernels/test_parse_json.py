@@ -167,3 +167,17 @@ def test_other_values_are_refused() -> None:
         pv.parse_json(pa.array([1]))
     with pytest.raises(pv.VariantError, match="floats='exact' is unknown"):
         pv.parse_json(["1"], floats="exact")
+
+
+def test_bytes_among_python_objects_are_judged_by_the_parser() -> None:
+    with pytest.raises(JsonError) as caught:
+        pv.parse_json([b"[1]", b'["\xff"]'])
+    assert (caught.value.row, caught.value.offset) == (1, 2)
+    assert pv.try_parse_json(iter(["1", b"\xff", "\ud800", b"2"])).to_pylist() == [1, None, None, 2]
+    assert pv.parse_json(bytearray(b"[1]")) == pv.parse_json(memoryview(b"[1]")) == pv.Variant.from_python([1])
+
+
+def test_dictionaries_of_views_and_dictionaries_with_a_null_are_read() -> None:
+    indices = pa.array([1, None, 0, 2], pa.int32())
+    for values in (pa.array(["1", "[2]", None], pa.string_view()), pa.array([b"1", b"[2]", None], pa.binary_view())):
+        assert pv.parse_json(pa.DictionaryArray.from_arrays(indices, values)).to_pylist() == [[2], None, 1, None]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime as dt
 import io
-import itertools
 import uuid
 from decimal import Decimal
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+import parquet_variant as pv
 from parquet_variant import Variant
 from parquet_variant.encoding.json_reader import parse_json
 from parquet_variant.encoding.scalars import encode_scalar
@@ -130,15 +130,46 @@ def test_spark_reads_what_we_write(spark: Any) -> None:
         assert value.to_json() == row.j
 
 
+def _lines(file: Path) -> list[str]:
+    with pa.input_stream(file) as source:  # knows .zst
+        return [line.decode() for line in io.BufferedReader(source)]
+
+
 def test_real_lines(spark: Any, variant_test_data: Path) -> None:
     files = sorted((variant_test_data / "data").glob("*.ndjson*"))
     assert files
-    lines: list[str] = []
-    for file in files:
-        with pa.input_stream(file) as source:  # knows .zst
-            lines.extend(line.decode() for line in itertools.islice(io.BufferedReader(source), 60))
+    lines = [line for file in files for line in _lines(file)[:60]]
     for text, (theirs, their_json, _) in zip(lines, _in_spark(spark, lines), strict=True):
         ours = parse_json(text)
         assert theirs is not None and ours == theirs
         assert _types(ours) == _types(theirs)
         assert ours.to_json() == their_json
+
+
+@pytest.mark.parametrize("name", ["cve_v5", "gharchive", "usgs_earthquakes", "windows_events"])
+def test_whole_data_sets(name: str, spark: Any, variant_test_data: Path) -> None:
+    """Text and type of every value, by the kernels; Spark's rows come in Spark's order, so they carry a number."""
+    [file] = (variant_test_data / "data").glob(f"{name}.ndjson*")
+    lines = _lines(file)
+    ours = pv.parse_json(lines)
+    texts, types = pv.to_json(ours), pv.schema_of_variant(ours)
+    frame = spark.createDataFrame(pa.table({"i": range(len(lines)), "t": lines}))
+    frame = frame.selectExpr("i", "parse_json(t) v").selectExpr("i", "to_json(v) j", "schema_of_variant(v) s")
+    theirs = frame.toArrow().sort_by("i")
+    assert theirs["i"].to_pylist() == list(range(len(lines)))
+    for column, found in (("j", texts), ("s", types)):
+        for row, (mine, spark_says) in enumerate(zip(found.to_pylist(), theirs[column].to_pylist(), strict=True)):
+            assert mine == spark_says, (name, row, column)
+
+
+def test_types_of_tricky_texts(spark: Any) -> None:
+    texts = [
+        *(text for text in TEXTS if "e" not in text.lower() or text[0] not in "-0123456789"),
+        "[1, 2.5, 1e3]", "[1.5, 2.25]", "[1, 123456789.123456789]", "[true, null]", "[[1], [null], []]", "[{}, []]",
+        '[{"a": 1, "b": []}, {"a": 2.5, "c": null}, {"b": ["x"]}]', '{"a b": 1, "9a": 2, "a`b": 3, "_z": 4, "": 5}',
+        "[99999999999999999999999999999999999999, 0.5]", "[12345678901234567890123456789, 0.1234567890]",
+        '[1, "x"]', '{"a": [1, {"b": 2}]}', '[{"a": {"b": 1}}, {"a": 7}]', "[100.00, 0.000, 1]", "[0.001, 0.0]",
+    ]  # fmt: skip
+    ours = pv.schema_of_variant(pv.parse_json(texts)).to_pylist()
+    for text, mine, (_, _, theirs) in zip(texts, ours, _in_spark(spark, texts), strict=True):
+        assert mine == theirs, text

@@ -153,3 +153,23 @@ def test_reading_without_dictionaries_gives_the_same(tmp_path):
         plain, joined = file._read_plain(groups, leaves), file.read_leaves(groups, leaves)
     assert len(groups) > 2
     assert list(pv.VariantArray(plain["v"])) == list(pv.VariantArray(joined["v"])) == list(rows)
+
+
+def test_fixed_bytes_that_are_no_uuid_are_refused(tmp_path):
+    kind = pa.struct({"metadata": pa.binary(), "value": pa.binary(), "typed_value": pa.binary(16)})
+    row = {"metadata": b"\x11\0\0", "value": None, "typed_value": b"a" * 16}
+    pq.write_table(pa.table({"v": pa.array([row], kind)}), tmp_path / "a.parquet")
+    with pytest.raises(SchemaError, match="does not list"):
+        pv.parquet.read(tmp_path / "a.parquet")
+
+
+def test_a_row_that_is_there_without_a_value_is_variant_null(tmp_path):
+    kind = pa.struct({"metadata": pa.binary(), "value": pa.binary()})
+    rows = [{"metadata": b"\x11\0\0", "value": None}, None, {"metadata": b"\x11\0\0", "value": b"\x0c\x01"}]
+    pq.write_table(pa.table({"v": pa.array(rows, kind)}), tmp_path / "a.parquet")
+    found = pv.parquet.read(tmp_path / "a.parquet", column="v")
+    assert pv.to_json(found).to_pylist() == ["null", None, "1"]
+    assert [None if each is None else each.to_json() for each in found] == ["null", None, "1"]
+    assert found[0] == pv.Variant.from_python(None)
+    assert pv.is_variant_null(found).to_pylist() == [True, False, False]
+    assert pv.unshred_variant(pv.shred_variant(found, "bigint")) == found

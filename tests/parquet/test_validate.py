@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import datetime as dt
+from decimal import Decimal
+
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -231,3 +234,55 @@ def test_variants_in_lists_maps_and_structs_are_validated(tmp_path):
     pv.parquet.annotate(path, ["l.list.element"])
     (violation,) = pv.parquet.validate(path).violations
     assert (violation.column, violation.reason) == ("l", "conflict")
+
+
+@pytest.mark.parametrize(
+    ("typed", "value", "reasons"),
+    [
+        (pa.decimal32(9, 4), Decimal("1.5"), []),
+        (pa.decimal64(18, 4), Decimal("1.5"), []),
+        (pa.duration("us"), dt.timedelta(1), []),  # INT64 in Parquet; only the file's Arrow schema says more
+        (pa.list_(pa.int32()), [1], ["not-a-list"]),
+        (pa.binary(16), b"a" * 16, ["unsupported-type"]),
+        (pa.binary(4), b"abcd", ["unsupported-type"]),
+        (pa.uint32(), 7, ["unsupported-type"]),
+        (pa.large_list(pa.field("element", pair(pa.string()), nullable=False)), [{"typed_value": "x"}], []),
+    ],
+    ids=str,
+)
+def test_columns_whose_arrow_type_is_unusual(typed, value, reasons, tmp_path):
+    report = write(tmp_path / "a.parquet", [{"value": None, "typed_value": value}], typed)
+    assert [violation.reason for violation in report.violations] == reasons
+
+
+def test_large_lists_are_checked_like_lists(tmp_path):
+    typed = pa.large_list(pa.field("element", pair(pa.string()), nullable=False))
+    rows = [
+        {"value": b"\x03\x00\x00", "typed_value": None},
+        {"value": None, "typed_value": [{"value": None, "typed_value": None}]},
+        {"value": None, "typed_value": [{"value": b"\x05a", "typed_value": "a"}]},
+    ]
+    report = write(tmp_path / "a.parquet", rows, typed)
+    assert sorted((each.row, each.path, each.reason) for each in report.violations) == [
+        (0, "$", "array-not-typed"),
+        (1, "$[*]", "missing"),
+        (2, "$[*]", "conflict"),
+    ]
+
+
+def test_every_violation_has_its_file_row_group_row_and_path(tmp_path):
+    good = {"value": None, "typed_value": event(NOOP)}
+    bad = {"value": obj(event_type="login"), "typed_value": event(NOOP)}
+    cut = {"value": None, "typed_value": event((b"\x0c", None))}
+    kind = pa.struct([pa.field("metadata", BINARY, nullable=False), *pair(EVENT)])
+    for name, planted in (("a", {5: bad}), ("b", {2: cut, 7: bad})):
+        rows = [{"metadata": METADATA, **planted.get(row, good)} for row in range(9)]
+        pq.write_table(pa.table({"v": pa.array(rows, kind)}), tmp_path / f"{name}.parquet", row_group_size=3)
+        pv.parquet.annotate(tmp_path / f"{name}.parquet", ["v"])
+    report = pv.parquet.validate(tmp_path)
+    found = [(each.file[-9:], each.row_group, each.row, each.path, each.reason) for each in report.violations]
+    assert found == [
+        ("a.parquet", 1, 5, "$", "field-in-both"),
+        ("b.parquet", 0, 2, "$['event_type']", "truncated"),
+        ("b.parquet", 2, 7, "$", "field-in-both"),
+    ]

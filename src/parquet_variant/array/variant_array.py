@@ -12,6 +12,7 @@ from typing import Any, overload
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import SchemaError
@@ -64,8 +65,9 @@ class VariantArray:
                 "parse_json, of other values cast_to_variant",
                 reason="not-a-variant",
             )
-        self._storage = storage
-        self.__dict__["layout"] = detect_layout(storage.type)
+        layout = detect_layout(storage.type)
+        self._storage = _with_values(storage) if layout == "unshredded" else storage
+        self.__dict__["layout"] = layout
 
     layout: Layout
     """``"unshredded"``, ``"final"``, ``"draft-paths"`` or ``"draft-object"``."""
@@ -158,14 +160,14 @@ class VariantArray:
             return None
         one = VariantArray(self._storage.slice(row, 1)).to_unshredded()._storage
         # Never .as_py() on the struct: it would copy every child.
-        return Variant(one.field("metadata")[0].as_py(), one.field("value")[0].as_py())
+        return Variant(one.field("metadata")[0].as_py() or b"", one.field("value")[0].as_py())
 
     def __iter__(self) -> Iterator[Variant | None]:
         plain = self.to_unshredded()._storage
         valid = plain.is_valid().to_pylist()
         metadata, value = plain.field("metadata"), plain.field("value")
         for row, present in enumerate(valid):
-            yield Variant(metadata[row].as_py(), value[row].as_py()) if present else None
+            yield Variant(metadata[row].as_py() or b"", value[row].as_py()) if present else None
 
     def take(self, indices: Any) -> VariantArray:
         """The rows at some indices, in their order."""
@@ -258,6 +260,17 @@ class VariantArray:
         from parquet_variant.array.capsules import import_variant
 
         return cls.concat(cls(storage) for storage in import_variant(obj, column))
+
+
+def _with_values(storage: pa.StructArray) -> pa.StructArray:
+    """An unshredded storage with a Variant null in rows that are there without a value."""
+    value = storage.field("value")
+    if value.null_count == 0 or not pc.any(pc.and_(storage.is_valid(), value.is_null())).as_py():
+        return storage
+    if not (pa.types.is_binary(value.type) or pa.types.is_large_binary(value.type)):
+        value = value.cast(pa.large_binary())
+    fields = [storage.field("metadata"), value.fill_null(b"\x00")]
+    return pa.StructArray.from_arrays(fields, names=["metadata", "value"], mask=storage.is_null())
 
 
 def _unified(storages: list[pa.StructArray]) -> list[pa.StructArray]:

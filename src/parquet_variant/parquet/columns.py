@@ -162,8 +162,9 @@ def _listed(names: Sequence[str]) -> str:
 
 def _check_leaves(column: VariantColumn, file: str) -> None:
     for leaf in column.node.leaves():
-        # Both are read as types that look right in Arrow, so they must be told apart here.
-        if leaf.physical == "INT96" or (leaf.logical.startswith("INT(") and leaf.logical.endswith("false)")):
+        # All are read as types that look right in Arrow, so they must be told apart here.
+        unsigned = leaf.logical.startswith("INT(") and leaf.logical.endswith("false)")
+        if leaf.physical == "INT96" or unsigned or (leaf.physical == "FIXED_LEN_BYTE_ARRAY" and not leaf.logical):
             raise SchemaError(
                 f"column {leaf.dotted} is {leaf.spelled()}, which the shredding specification does not list",
                 reason="unsupported-type",

@@ -68,7 +68,12 @@ def _bounds(values: pa.Array) -> tuple[pa.Scalar | None, pa.Scalar | None]:
     if values.type == pa.uuid():
         raw = pc.min_max(values.storage)
         return raw["min"].cast(pa.uuid()), raw["max"].cast(pa.uuid())
+    if pa.types.is_decimal32(values.type) or pa.types.is_decimal64(values.type):
+        values = values.cast(pa.decimal128(values.type.precision, values.type.scale))  # Arrow compares no narrower ones
     if not len(values):
         return None, None
-    found = pc.min_max(values)
+    try:
+        found = pc.min_max(values)
+    except pa.ArrowNotImplementedError:  # what the file's Arrow schema makes of a column may have no order
+        return None, None
     return (found["min"], found["max"]) if found["min"].is_valid else (None, None)

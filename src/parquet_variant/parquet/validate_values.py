@@ -20,6 +20,7 @@ from parquet_variant.errors import VariantError
 from parquet_variant.functions.validate import sound_rows
 from parquet_variant.parquet.violations import Found
 from parquet_variant.path import WILDCARD, VariantPath
+from parquet_variant.schema.storage_shape import is_list
 from parquet_variant.types import BasicType
 
 __all__ = ["check_values"]
@@ -104,7 +105,7 @@ class _Check:
         if typed is not None and pa.types.is_struct(typed.type):
             kind = "object"
             names = frozenset(field.name for field in typed.type if pa.types.is_struct(field.type))
-        elif typed is not None and pa.types.is_list(typed.type):
+        elif typed is not None and is_list(typed.type) and pa.types.is_struct(typed.type.value_type):
             kind = "array"
         if value is not None:
             self._residuals(value, np.flatnonzero(has_value), rows, has_typed, path, kind, names)

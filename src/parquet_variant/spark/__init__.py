@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any
 from parquet_variant.spark.functions import register_functions as register_functions
 from parquet_variant.spark.ingest import ingest as ingest
 from parquet_variant.spark.java import find_java as find_java
+from parquet_variant.spark.optimize import optimize as optimize
 from parquet_variant.spark.read import read as read
+from parquet_variant.spark.rewrite import rewrite as rewrite
 from parquet_variant.spark.session import local_session as local_session
 from parquet_variant.spark.struct_view import plan_read as plan_read
 from parquet_variant.spark.write import infer_schema as infer_schema
@@ -26,9 +28,11 @@ __all__ = [
     "infer_schema",
     "ingest",
     "local_session",
+    "optimize",
     "plan_read",
     "read",
     "register_functions",
+    "rewrite",
     "write",
 ]
 

@@ -20,11 +20,12 @@ from parquet_variant.parquet.sources import Format
 from parquet_variant.parquet.staging import Mode
 from parquet_variant.schema.shredding_schema import ShreddingSchema
 from parquet_variant.spark.jobs import reduce_tasks, run_tasks
+from parquet_variant.spark.options import location
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["ingest"]
+__all__ = ["SparkEngine", "ingest"]
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -41,7 +42,7 @@ def ingest(
     column: str = "v",
     on_error: OnError = "fail",
     mode: Mode = "error",
-    format: Literal["parquet", "delta"] = "parquet",
+    format: Literal["parquet", "delta", "vortex"] = "parquet",
     input_format: Format = "auto",
     split_bytes: int | None = None,
     parse: Mapping[str, Any] | None = None,
@@ -73,7 +74,9 @@ def ingest(
     mode
         If `dest` holds data: ``"error"``, ``"append"``, ``"overwrite"`` or ``"ignore"``.
     format
-        ``"parquet"``: a directory of files; ``"delta"``: a Delta table, made if it is not there, in one commit.
+        ``"parquet"``: a directory of files; ``"delta"``: a Delta table, made if it is not there, in one commit;
+        ``"vortex"``: Vortex files on a disk that all workers share (options of `vortex.write` in the place of those of
+        `VariantWriter`).
     input_format
         ``"ndjson"``, ``"array"`` or ``"auto"``.
     split_bytes
@@ -100,16 +103,22 @@ def ingest(
     JsonError
         For a bad line, if `on_error` is ``"fail"``, with file and line.
     """
-    if format not in ("parquet", "delta"):
-        raise VariantError(f"format is {format!r}: use parquet or delta", reason="bad-option")
-    target: Any = dest
+    if format not in ("parquet", "delta", "vortex"):
+        raise VariantError(f"format is {format!r}: use parquet, delta or vortex", reason="bad-option")
+    # The workers may stand in another directory than the driver.
+    named = [sources] if isinstance(sources, str | os.PathLike) else list(sources)
+    target: Any = location(os.fspath(dest))
     if format == "delta":
         from parquet_variant.delta.ingest import delta_destination
 
-        target = delta_destination(dest, mode)
+        target = delta_destination(target, mode)
+    elif format == "vortex":
+        from parquet_variant.vortex.ingest import vortex_destination
+
+        target = vortex_destination(target, mode)
     return run_ingest(
-        _Spark(spark, progress),
-        sources,
+        SparkEngine(spark, progress),
+        [location(os.fspath(source)) for source in named],
         target,
         schema=schema,
         policy=policy,
@@ -125,7 +134,7 @@ def ingest(
 
 
 @dataclass(frozen=True, slots=True)
-class _Spark:
+class SparkEngine:
     """An engine that runs every task as a Spark task."""
 
     spark: SparkSession
@@ -133,9 +142,11 @@ class _Spark:
 
     @property
     def parallelism(self) -> int:
+        """Tasks that Spark runs at the same time."""
         return int(self.spark.sparkContext.defaultParallelism)
 
     def run(self, step: str, work: Callable[[int, int, Item], Result], items: Sequence[Item]) -> list[Result]:
+        """Run the tasks and give their results in order."""
         return run_tasks(self.spark, step, work, items, self.progress)
 
     def reduce(
@@ -145,4 +156,5 @@ class _Spark:
         items: Sequence[Item],
         merge: Callable[[Result, Result], Result],
     ) -> Result:
+        """Run the tasks and merge their results."""
         return reduce_tasks(self.spark, step, work, items, merge, self.progress)

@@ -1,0 +1,54 @@
+"""Rewriting many files on Spark: a task a file.
+
+Owns the engine's side of it. Leaves what becomes of a file to `parquet.rewrite`.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+from parquet_variant.parquet.ingest_job import Progress
+from parquet_variant.parquet.rewrite import run_rewrite
+from parquet_variant.parquet.writer import FileInfo
+from parquet_variant.spark.ingest import SparkEngine
+from parquet_variant.spark.options import location
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["rewrite"]
+
+
+def rewrite(
+    spark: SparkSession, source: Any, dest: Any, *, progress: Progress | None = None, **options: Any
+) -> list[FileInfo]:
+    """Rewrite files into another layout, schema or annotation, as `parquet.rewrite` does, on Spark.
+
+    Parameters
+    ----------
+    spark
+        A session; its workers must have parquet-variant installed and see the files on both sides.
+    source, dest
+        A file, directory, glob, URI or list of these; and where the new files go.
+    progress
+        Called with the step, the files done and the files in all, from another thread.
+    **options
+        All other options of `parquet.rewrite`: ``layout``, ``schema``, ``column``, ``annotation``, ``compression``, …
+
+    Returns
+    -------
+    list of FileInfo
+        One a file.
+
+    Raises
+    ------
+    VariantFileError
+        If there is nothing to read, or the destination exists.
+    ConflictError, MalformedVariantError
+        For values that are not valid, with file and row.
+    """
+    # The workers may stand in another directory than the driver.
+    one = isinstance(source, str | os.PathLike)
+    named = location(os.fspath(source)) if one else [location(os.fspath(each)) for each in source]
+    return run_rewrite(SparkEngine(spark, progress), named, location(os.fspath(dest)), **options)
