@@ -30,7 +30,6 @@ __all__ = [
     "FileInfo",
     "IngestResult",
     "OptimizeResult",
-    "OptimizeResult",
     "Scan",
     "VariantWriter",
     "annotate",
