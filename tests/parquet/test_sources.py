@@ -130,6 +130,12 @@ def test_elements_that_are_not_json_stay_visible_to_the_parser(text: str, bad: l
     assert [line for line in lines if line not in (b"1", b"2")] == bad
 
 
+@pytest.mark.parametrize("text", ["\n[1,[2]]", "  \r\n [ 1 ,\n[2] ]\n", "\n\n[\n1,[2]\n]"])
+def test_line_ends_may_stand_before_an_array(tmp_path: Path, text: str) -> None:
+    (tmp_path / "a.json").write_text(text)
+    assert numbered(tmp_path / "a.json") == [(1, 1), (2, [2])]
+
+
 def test_an_array_must_end_with_its_bracket() -> None:
     with pytest.raises(JsonError, match="element 2 of the JSON array is followed by }"):
         ArraySplitter().feed(b"[1,2}")

@@ -81,8 +81,8 @@ class ArraySplitter:
         self._in_string ^= bool(len(quotes) % 2)
         closing = marks[(kinds == 2) & (depth == 0)]
         start = 0
-        if self._depth == 0 and len(marks):
-            start = int(marks[0]) + 1  # past the opening bracket
+        if self._depth == 0 and len(opening := marks[kinds == 1]):
+            start = int(opening[0]) + 1  # line ends may stand before it
         if len(closing):
             self.closed = True
             ends = ends[ends <= closing[0]]
