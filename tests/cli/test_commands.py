@@ -234,3 +234,31 @@ def test_a_reader_that_leaves_is_no_failure(tmp_path: Path, earthquakes: Path) -
         process.stdout.close()
         assert process.wait(60) == 0
         assert process.stderr.read() == b""
+
+
+def test_ingest_sorts_and_makes_filters_on_request(variant: Run, tmp_path: Path) -> None:
+    source, dest = tmp_path / "a.ndjson", tmp_path / "table"
+    source.write_text("".join(f'{{"id": {n * 7919 % 5000}, "name": "n{n}"}}\n' for n in range(5000)))
+    options = ["--sort-by", "$.id", "--bloom-filter", "$.name", "--row-group-bytes", "10000"]
+    assert variant("ingest", source, dest, *options).code == 0
+    assert [row["id"] for row in variant("cat", dest).rows] == list(range(5000))
+    selects = ["--select", "id=$.id:bigint", "--select", "name=$.name:string"]
+    for where, groups in (("id = 77", 1), ("name = 'n77'", 1), ("name = 'of nobody'", 0)):
+        report = variant("query", dest, *selects, "--where", where, "--explain", "--json").json
+        assert report["row_groups_total"] > 10
+        assert report["row_groups_read"] <= groups + 1
+        assert report["row_groups_read"] >= groups
+
+
+@pytest.mark.usefixtures("spark")
+def test_query_on_spark_without_sql(variant: Run, earthquakes: Path) -> None:
+    words = ["query", earthquakes, "-s", "mag=$.properties.mag:double", "-s", "where=$.geometry", "-w", "mag > 6"]
+    rows = variant(*words, "--json").rows
+    assert len(rows) == 3
+    assert variant(*words, "--json", "--engine", "spark").rows == rows
+    explained = variant(*words, "--explain", "--json", "--engine", "spark").json
+    assert list(explained["readers"]["python"].values()) == ["--where is the data source's"]
+    sql = ["query", earthquakes, "SELECT count(*) FROM t WHERE v:properties.mag::double > 6", "--engine", "spark"]
+    assert [Path(file).parent for file in variant(*sql, "--explain", "--json").json["readers"]["jvm"]] == [earthquakes]
+    assert "jvm     " in variant(*sql, "--explain").out
+    assert "the SQL cannot be run: " in variant(*sql[:2], "SELECT nope FROM t", *sql[3:]).error

@@ -377,3 +377,27 @@ def test_a_stream_is_written_once_also_when_a_batch_is_repeated(source, tmp_path
     run()
     assert values() == [0, 1, 2, 3]
     assert not (dest / "_temporary").exists()
+
+
+def test_registering_allows_the_option_paths(source, events):
+    name = "spark.sql.legacy.pathOptionBehavior.enabled"
+    source.conf.set(name, "false")
+    source.dataSource.register(pv.spark.VariantDataSource)
+    reader = source.read.format("variant").schema("n double").option("paths", '{"n": "$.n"}')
+    assert reader.load(str(events)).where("n > 997").count() == 2
+    assert source.conf.get(name) == "true"
+
+
+def test_the_type_may_follow_the_path(source, events):
+    frame = source.read.format("variant").option("paths", '{"n": "$.n:bigint"}').load(str(events))
+    assert (frame.schema.simpleString(), frame.where("n = 7").count()) == ("struct<n:bigint>", 1)
+
+
+def test_relative_paths_are_the_drivers(source, tmp_path, monkeypatch):
+    (tmp_path / "a.ndjson").write_text('{"a": 1}\n{"a": 2}\n')
+    monkeypatch.chdir(tmp_path)
+    result = pv.spark.ingest(source, "a.ndjson", "table")
+    assert (result.rows, result.dest) == (2, str(tmp_path / "table"))
+    assert pv.spark.read(source, "table", {"a": ("$.a", "int")}, engine="python").count() == 2
+    pv.spark.write(pv.spark.read(source, "table"), "copy", schema="a int", sortBy=["$.a"])
+    assert pv.parquet.read(tmp_path / "copy").to_pylist() == [{"a": 1}, {"a": 2}]

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from parquet_variant.cli.sql import SqlQuery
+    from parquet_variant.spark.struct_view import ReadPlan
 
 __all__ = ["command"]
 
@@ -55,28 +56,36 @@ def command(
         raise typer.BadParameter("nothing is asked for: give --select 'name=$.path:type', or SQL")
     if sql is not None and where is not None:
         raise typer.BadParameter("--where does not go with SQL: write it into the SQL")
-    if sql is None and engine is Engine.SPARK:
-        raise typer.BadParameter("--engine spark is for SQL")
+    on_spark = engine is Engine.SPARK
+    if on_spark and strict:
+        raise typer.BadParameter("--strict is for --engine local")
     columns: Any = read_selects(select or [])
     asked = None
     if sql is not None:
         asked = _read_sql(path, sql, columns, version, at)
         columns, where = asked.columns, " AND ".join(f"({part})" for part in asked.filters) or None
     query = plan_query(path, columns, where, column, version=version, at=at, strict=strict)
+    options = {"where": where, "column": column, "version": version, "timestamp": at}
     if explain:
         report = query.explain()
+        readers = _readers(path, columns, options, asked) if on_spark else None
         if as_json:
-            print_json(report.to_dict() | ({"filters": list(asked.filters)} if asked else {}))
+            details = report.to_dict() | ({"filters": list(asked.filters)} if asked else {})
+            print_json(details | ({"readers": {"jvm": readers.jvm_files, "python": readers.python}} if readers else {}))
         else:
             print(report)
+            if readers is not None:
+                print(readers)
             if asked is not None:
                 print(f"filters     {' and '.join(asked.filters) or 'none'}, of the columns {asked.columns}")
         return 0
-    if asked is None:
-        schema, parts = query.schema, query.batches()
+    if on_spark:
+        answer = _in_spark(path, columns, options, asked)
+    elif asked is not None:
+        answer = _in_duckdb(query, asked)
     else:
-        answer = _in_spark(path, asked) if engine is Engine.SPARK else _in_duckdb(query, asked)
-        schema, parts = answer.schema, [answer]
+        answer = None
+    schema, parts = (query.schema, query.batches()) if answer is None else (answer.schema, [answer])
     _print(schema, _limited(parts, limit), as_json)
     return 0
 
@@ -107,16 +116,40 @@ def _in_duckdb(query: Any, asked: SqlQuery) -> pa.Table:
     return run_in_duckdb(asked, table)
 
 
-def _in_spark(path: str, asked: SqlQuery) -> pa.Table:
+def _readers(path: str, columns: dict[str, str], options: dict[str, Any], asked: SqlQuery | None) -> ReadPlan:
+    """Who reads which file on Spark: the JVM alone, or the data source."""
+    from parquet_variant.cli.tables import data_files, is_delta
+    from parquet_variant.spark.struct_view import ReadPlan, plan_read
+
+    delta = is_delta(path)
+    if delta or (asked is None and options["where"]):
+        reason = "a Delta table" if delta else "--where is the data source's"
+        return ReadPlan({}, python=dict.fromkeys(data_files(path), reason))
+    return plan_read(path, _for_spark(columns), column=options["column"])
+
+
+def _in_spark(path: str, columns: dict[str, str], options: dict[str, Any], asked: SqlQuery | None) -> pa.Table:
+    from pyspark.errors import AnalysisException, ParseException
+
     from parquet_variant.cli.progress import Progress
     from parquet_variant.cli.spark_session import spark_session
-    from parquet_variant.cli.sql import TABLE
+    from parquet_variant.cli.sql import TABLE, bad_sql
+    from parquet_variant.spark.arrow_variant import with_variants
     from parquet_variant.spark.read import read
 
     with Progress() as progress, spark_session(progress) as session:
         progress("query", 0, 1)
-        read(session, path, _for_spark(asked.columns)).createOrReplaceTempView(TABLE)
-        return session.sql(asked.text).toArrow()
+        # The SQL filters all rows once more, so early filters are only of use where the data source reads.
+        if asked is not None and not _readers(path, columns, options, asked).python:
+            options = options | {"where": None}
+        frame = read(session, path, _for_spark(columns), **options)
+        if asked is None:
+            return with_variants(frame.toArrow())
+        frame.createOrReplaceTempView(TABLE)
+        try:
+            return with_variants(session.sql(asked.text).toArrow())
+        except (AnalysisException, ParseException) as error:
+            raise bad_sql(error, asked) from None
 
 
 def _for_spark(columns: dict[str, str]) -> dict[str, tuple[str, str] | str]:

@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["TABLE", "SqlQuery", "read_sql", "run_in_duckdb"]
+    from parquet_variant.errors import VariantError
+
+__all__ = ["TABLE", "SqlQuery", "bad_sql", "read_sql", "run_in_duckdb"]
 
 # The name of the table in the text.
 TABLE = "t"
@@ -133,9 +135,16 @@ def run_in_duckdb(query: SqlQuery, table: pa.Table) -> pa.Table:
                 raise VariantError(f"the SQL is no query: write one SELECT over the table {TABLE}", reason="bad-sql")
             return connection.sql(query.text).to_arrow_table()
         except duckdb.Error as error:
-            hint = f"the table is {TABLE}, its columns are {', '.join(query.columns)}; a path is written v:a.b::string"
-            reason = str(error).strip().splitlines()[0]
-            raise VariantError(f"the SQL cannot be run: {reason} ({hint})", reason="bad-sql") from None
+            raise bad_sql(error, query) from None
+
+
+def bad_sql(error: Exception, query: SqlQuery) -> VariantError:
+    """What an engine has against a query, as an error that says how one is written."""
+    from parquet_variant.errors import VariantError
+
+    hint = f"the table is {TABLE}, its columns are {', '.join(query.columns)}; a path is written v:a.b::string"
+    reason = str(error).strip().splitlines()[0]
+    return VariantError(f"the SQL cannot be run: {reason} ({hint})", reason="bad-sql")
 
 
 def _type(text: str, position: int) -> tuple[str, int]:

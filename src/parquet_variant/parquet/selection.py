@@ -16,7 +16,7 @@ from parquet_variant.errors import VariantError
 from parquet_variant.functions.target_type import as_target
 from parquet_variant.path import WILDCARD, VariantPath
 
-__all__ = ["Selected", "arrow_type", "read_selection"]
+__all__ = ["Selected", "arrow_type", "read_selection", "split_type"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +96,7 @@ def _selected(name: str, given: Any) -> Selected:
     if isinstance(given, tuple) and len(given) == 2:
         return Selected(name, VariantPath.parse(given[0]), arrow_type(given[1]))
     if isinstance(given, str) and given.startswith("$"):
-        path, kind = _split_type(given)
+        path, kind = split_type(given)
         return Selected(name, VariantPath.parse(path), arrow_type(kind))
     if isinstance(given, str):
         return Selected(name, None, column=given)
@@ -106,7 +106,7 @@ def _selected(name: str, given: Any) -> Selected:
     )
 
 
-def _split_type(text: str) -> tuple[str, str | None]:
+def split_type(text: str) -> tuple[str, str | None]:
     """Path and type of ``$.a['b:c']:int``: a key with a colon must stand in brackets and quotes."""
     quote, bracketed, index = "", False, 0
     while index < len(text):

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from parquet_variant.array.variant_array import VariantArray
+from parquet_variant.array.variant_array import EXTENSION_METADATA, VariantArray
 
 __all__ = [
     "SPARK_VARIANT",
@@ -23,6 +23,7 @@ __all__ = [
     "row_bytes",
     "slices_by_bytes",
     "to_spark",
+    "with_variants",
 ]
 
 SPARK_VARIANT = pa.struct(
@@ -87,6 +88,16 @@ def from_spark(array: pa.StructArray) -> VariantArray:
         [array.field("metadata"), array.field("value")], names=["metadata", "value"], mask=array.is_null()
     )
     return VariantArray(storage)
+
+
+def with_variants(table: pa.Table) -> pa.Table:
+    """A table from Spark with its VARIANT columns as storage that says what it is; other columns as they are."""
+    for index, field in enumerate(table.schema):
+        if is_spark_variant(field.type):
+            storage = from_spark(pa.concat_arrays(table.column(index).chunks or [pa.array([], field.type)])).storage
+            tagged = pa.field(field.name, storage.type, metadata=EXTENSION_METADATA)
+            table = table.set_column(index, tagged, storage)
+    return table
 
 
 def to_spark(array: VariantArray) -> pa.StructArray:

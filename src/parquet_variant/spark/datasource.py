@@ -5,6 +5,9 @@ Owns the entry points and their options as users see them. Leaves reading to `ba
 
 from __future__ import annotations
 
+from contextlib import suppress
+
+from pyspark.sql import SparkSession
 from pyspark.sql.datasource import (
     DataSource,
     DataSourceReader,
@@ -25,10 +28,10 @@ class VariantDataSource(DataSource):
     """Register it once a session: ``spark.dataSource.register(pv.spark.VariantDataSource)``.
 
     Reading (``spark.read.format("variant")``): the variant columns are VARIANT, other columns as they are. With the
-    option ``columns``, a JSON object of output column to path and type, the columns are typed and only what they need
-    is read; ``.schema("mag double")`` may give the types instead. (The option may be called ``paths``, where Spark
-    allows that: see `ReadOptions`.) The option ``where``, such as ``"mag > 5"``, filters the rows and skips files and
-    row groups that hold none. Options: ``column``, ``partitionBytes``, ``timeZone`` (of casts; UTC by default).
+    option ``paths`` (or ``columns``), a JSON object of output column to path and type, the columns are typed and only
+    what they need is read; ``.schema("mag double")`` may give the types instead. The option ``where``, such as
+    ``"mag > 5"``, filters the rows and skips files and row groups that hold none. Options: ``column``,
+    ``partitionBytes``, ``timeZone`` (of casts; UTC by default).
 
     Writing (``df.write.format("variant").mode("append")``, or ``"overwrite"``): the VARIANT or JSON string column that
     the option ``column`` names is shredded, other columns are written as they are. Options: ``schema`` (DDL or JSON of
@@ -44,7 +47,11 @@ class VariantDataSource(DataSource):
 
     @classmethod
     def name(cls) -> str:
-        """What `format` takes."""
+        """What `format` takes. Spark asks when the source is registered: the moment to allow its option `paths`."""
+        # A worker, and a thread of the driver, may have no session: then there is nothing to allow.
+        if (session := SparkSession.getActiveSession()) is not None:
+            with suppress(Exception):  # a managed session may forbid it; then the option is called `columns`
+                session.conf.set("spark.sql.legacy.pathOptionBehavior.enabled", "true")
         return "variant"
 
     def schema(self) -> StructType:

@@ -18,9 +18,10 @@ import pyarrow.fs as pafs
 
 from parquet_variant.errors import VariantError
 from parquet_variant.parquet.files import filesystem_of
+from parquet_variant.parquet.selection import split_type
 from parquet_variant.schema.shredding_schema import ShreddingSchema
 
-__all__ = ["ReadOptions", "WriteOptions"]
+__all__ = ["ReadOptions", "WriteOptions", "location"]
 
 # What Spark adds by itself, or users give for Spark.
 _OF_SPARK = frozenset({"path", "paths", "checkpointlocation", "queryname", "truncate", "serialization.format"})
@@ -72,7 +73,7 @@ class WriteOptions:
                 "a stream needs the option checkpointLocation, by which its batches are known", reason="bad-option"
             )
         identity = self.checkpoint
-        filesystem, path = filesystem_of(_location(self.checkpoint), None)
+        filesystem, path = filesystem_of(location(self.checkpoint), None)
         # Spark keeps the query's id there; a checkpoint that was deleted and made again gets another.
         with suppress(OSError), filesystem.open_input_stream(f"{path}/metadata") as stream:
             identity = stream.read().decode()
@@ -123,8 +124,8 @@ class ReadOptions:
         The variant column that `paths` go into; by default the only one.
     paths
         Output column to variant path and, where it is not left to the read's schema, type. The option is called
-        ``columns`` or ``paths``; the latter Spark refuses beside ``load(path)``, unless
-        ``spark.sql.legacy.pathOptionBehavior.enabled`` is true, as in `local_session`.
+        ``columns`` or ``paths``; the latter Spark refuses beside ``load(path)`` in sessions where
+        ``spark.sql.legacy.pathOptionBehavior.enabled`` is false; registering the data source sets it.
     where
         A filter on the output columns, as text; rows that do not satisfy it are not given, and files and row groups
         that hold none are not read.
@@ -166,7 +167,7 @@ class ReadOptions:
         text = given.get("paths", "")
         if text.lstrip().startswith("["):
             # Not our option: `load([…])` says so, that several files or directories are to be read.
-            sources = tuple(_location(source) for source in _value("paths", text, json.loads))
+            sources = tuple(location(source) for source in _value("paths", text, json.loads))
         else:
             sources = (_path(given),)
             given.setdefault("columns", text)
@@ -218,7 +219,7 @@ def _projection(text: str) -> dict[str, tuple[str, str | None]]:
         raise ValueError("not an object")
     found = {}
     for name, wanted in read.items():
-        path, kind = (wanted, None) if isinstance(wanted, str) else wanted
+        path, kind = split_type(wanted) if isinstance(wanted, str) else wanted
         if not isinstance(path, str) or not isinstance(kind, str | None):
             raise ValueError(f"column {name}")
         found[name] = (path, kind)
@@ -263,11 +264,17 @@ def _bad(option: str, text: str, hint: str) -> VariantError:
 def _path(given: Mapping[str, str]) -> str:
     if not given.get("path"):
         raise VariantError("no path: name one in load() or save()", reason="bad-option")
-    return _location(given["path"])
+    return location(given["path"])
 
 
-def _location(path: str) -> str:
-    """A path that means the same in every process; Spark's ``file:/x`` becomes plain."""
+def location(path: str) -> str:
+    """A path that means the same in every process; Spark's ``file:/x`` becomes plain.
+
+    Examples
+    --------
+    >>> location("file:/lake/a.parquet"), location("s3://lake/*.ndjson"), location("/a/b/../*.json")
+    ('/lake/a.parquet', 's3://lake/*.ndjson', '/a/*.json')
+    """
     if path.startswith("file:"):
         path = "/" + path.removeprefix("file:").lstrip("/")
     return path if "://" in path else os.path.abspath(path)  # noqa: PTH100 - globs and missing files stay as they are

@@ -12,7 +12,7 @@ from functools import reduce
 from typing import TYPE_CHECKING, Any, Literal
 
 from parquet_variant.errors import VariantError
-from parquet_variant.spark.options import ReadOptions
+from parquet_variant.spark.options import ReadOptions, location
 from parquet_variant.spark.struct_view import ReadPlan, plan_read, struct_view
 from parquet_variant.spark.task_errors import from_spark_errors
 
@@ -30,6 +30,8 @@ def read(
     *,
     column: str | None = None,
     partition_bytes: int | None = None,
+    version: int | None = None,
+    timestamp: str | None = None,
     engine: Literal["auto", "python", "jvm"] = "auto",
 ) -> DataFrame:
     """Read Parquet files with Variant columns, or a Delta table.
@@ -50,6 +52,8 @@ def read(
         The variant column that the paths go into, if there are several.
     partition_bytes
         Compressed bytes that one task of the data source reads; 64 MiB by default.
+    version, timestamp
+        Of a Delta table: this version, or the one of that time; by default the newest.
     engine
         ``"python"``: the data source reads all files; ``"jvm"``: the JVM reads all files alone, or it is an error;
         ``"auto"``: each file is read by the JVM where that is sound (`plan_read` tells). The rows are the same.
@@ -66,11 +70,12 @@ def read(
     spark.dataSource.register(VariantDataSource)
     reader = spark.read.format("variant").option("timeZone", spark.conf.get("spark.sql.session.timeZone"))
     options: dict[str, Any] = {"column": column, "partitionBytes": partition_bytes, "where": where}
+    options |= {"versionAsOf": version, "timestampAsOf": timestamp}
     options["columns"] = None if columns is None else json.dumps(columns)
     for name, value in options.items():
         if value is not None:
             reader = reader.option(name, value)
-    source = os.fspath(path)
+    source = location(os.fspath(path))  # of the driver, not of wherever the JVM was started
     plan = None
     if columns is not None and where is None and engine != "python" and not ReadOptions.of({"path": source}).delta:
         plan = plan_read(source, columns, column=column)

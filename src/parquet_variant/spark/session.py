@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = ["local_session"]
 
+_PANDAS_WARNING = "PySpark does not yet fully support pandas"
 _JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 
 
@@ -95,15 +96,19 @@ def _settings(threads: int, memory: str) -> dict[str, str]:
 
 @contextmanager
 def _environment() -> Iterator[None]:
-    """Set what the JVM and the workers read while they start, and put `JAVA_HOME` back afterwards."""
-    before = os.environ.get("JAVA_HOME")
+    """Set what the JVM and the workers read while they start, and put back afterwards what only the JVM reads."""
+    before = {name: os.environ.get(name) for name in ("JAVA_HOME", "PYTHONWARNINGS")}
     os.environ["JAVA_HOME"] = str(find_java().spark_home())
+    # Workers inherit it from the JVM; PySpark would say this on stderr in every one of them.
+    quiet = f"ignore:{_PANDAS_WARNING}:FutureWarning"
+    os.environ["PYTHONWARNINGS"] = ",".join(filter(None, (before["PYTHONWARNINGS"], quiet)))
     # Read again at every job, so they stay.
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     try:
         yield
     finally:
-        if before is None:
-            del os.environ["JAVA_HOME"]
-        else:
-            os.environ["JAVA_HOME"] = before
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value

@@ -53,8 +53,13 @@ class ReadPlan:
     jvm: dict[tuple[_Place, ...], list[str]] = field(default_factory=dict)
     python: dict[str, str] = field(default_factory=dict)
 
+    @property
+    def jvm_files(self) -> list[str]:
+        """The files that the JVM reads alone."""
+        return [file for files in self.jvm.values() for file in files]
+
     def __str__(self) -> str:
-        lines = [f"jvm     {file}" for files in self.jvm.values() for file in files]
+        lines = [f"jvm     {file}" for file in self.jvm_files]
         lines += [f"python  {file}: {reason}" for file, reason in self.python.items()]
         return "\n".join(lines)
 

@@ -6,6 +6,7 @@ write itself to the data source.
 
 from __future__ import annotations
 
+import json
 import os
 import pickle
 from functools import reduce
@@ -18,6 +19,7 @@ from parquet_variant.errors import VariantError
 from parquet_variant.parquet.staging import Mode, open_staging
 from parquet_variant.schema.shredding_schema import ShreddingSchema
 from parquet_variant.spark.arrow_variant import from_spark
+from parquet_variant.spark.options import location
 from parquet_variant.spark.task_errors import from_spark_errors, to_spark_errors
 
 if TYPE_CHECKING:
@@ -72,7 +74,8 @@ def write(
 
     if format not in ("parquet", "delta"):
         raise VariantError(f"format is {format!r}: use parquet or delta", reason="bad-option")
-    if _opened(os.fspath(dest), mode, format) is None:
+    target = location(os.fspath(dest))
+    if _opened(target, mode, format) is None:
         return
     column, _ = choose_column(df.schema, column)
     if isinstance(schema, str):
@@ -80,10 +83,13 @@ def write(
     if schema is None:
         schema = infer_schema(df, column, policy)
     df.sparkSession.dataSource.register(VariantDataSource)
-    settings = {name: str(value) for name, value in options.items()}
+    settings = {
+        name: json.dumps(list(value)) if isinstance(value, list | tuple | set) else str(value)
+        for name, value in options.items()
+    }
     writer = df.write.format("variant").options(**settings, format=format, column=column, schema=schema.to_json())
     with from_spark_errors():
-        writer.mode("overwrite" if mode == "overwrite" else "append").save(os.fspath(dest))
+        writer.mode("overwrite" if mode == "overwrite" else "append").save(target)
 
 
 def _opened(dest: str, mode: Mode, format: str) -> object | None:
