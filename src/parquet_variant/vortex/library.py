@@ -90,12 +90,15 @@ def arrow_reader(file: Any, **options: Any) -> Any:
     return file.to_arrow(**options)
 
 
-def others_can_read(path: Any, rows: int) -> bool:
+def others_can_read(path: Any) -> bool:
     """Whether a reader that does not know of `_BLOCK_ROWS` gets the rows of a file with the Variant type.
 
-    Asked in another process, which may crash.
+    What is read at once is a split of the file. Where one is larger than a block, another process is asked, which may
+    crash.
     """
-    if rows <= _BLOCK_ROWS:
+    with vortex_errors(path):
+        splits = vortex().open(str(path)).splits()
+    if all(end - start <= _BLOCK_ROWS for start, end in splits):
         return True
     try:
         done = subprocess.run(

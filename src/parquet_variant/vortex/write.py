@@ -173,7 +173,7 @@ def _write(library: Any, path: Path, columns: dict[str, Any], layouts: dict[str,
     with vortex_errors(path):
         options = library.io.VortexWriteOptions
         (options.compact() if compact else options.default()).write(table, str(path))
-    if "variant" in layouts.values() and not others_can_read(path, table.num_rows):
+    if "variant" in layouts.values() and not others_can_read(path):
         raise VariantFileError("Vortex cannot read its Variant type back from these rows", reason="vortex-failed")
     _verify(library, path, columns, layouts)
     return int(table.num_rows)
