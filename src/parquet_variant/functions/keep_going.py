@@ -1,6 +1,7 @@
 """Columns with rows that cannot be read: what the `try_` functions over whole columns share.
 
-Owns finding those rows and leaving them out. Leaves what is wrong with them to the functions that raise it.
+Owns finding those rows and leaving them out, by halving: a few bad rows among many cost little. Leaves what is wrong
+with them to the functions that raise it.
 """
 
 from __future__ import annotations
@@ -8,18 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from parquet_variant.array.variant_array import VariantArray
-from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import VariantError
-from parquet_variant.functions.gathering import present_rows
-from parquet_variant.functions.validate import sound_rows
 from parquet_variant.functions.variant_input import as_variant_array
 
-__all__ = ["by_row", "readable_storage"]
+__all__ = ["by_row", "only_rows", "readable_storage"]
 
 
 def readable_storage(values: Any) -> pa.StructArray:
@@ -37,7 +34,13 @@ def readable_storage(values: Any) -> pa.StructArray:
     return pa.concat_arrays([piece.cast(canonical) for piece in pieces])
 
 
-def by_row(values: Any, of_column: Callable[[VariantArray], pa.Array], of_value: Callable[[Variant], Any]) -> pa.Array:
+def only_rows(storage: pa.StructArray, keep: npt.NDArray[Any]) -> VariantArray:
+    """An unshredded column in which all other rows are SQL NULL."""
+    fields = [storage.field("metadata"), storage.field("value")]
+    return VariantArray(pa.StructArray.from_arrays(fields, names=["metadata", "value"], mask=pa.array(~keep)))
+
+
+def by_row(values: Any, of_column: Callable[[VariantArray], pa.Array]) -> pa.Array:
     """What a function gives for a column, null for rows where it would raise.
 
     Parameters
@@ -45,32 +48,13 @@ def by_row(values: Any, of_column: Callable[[VariantArray], pa.Array], of_value:
     values
         The column.
     of_column
-        The function over a column; raises for the first row that it cannot read.
-    of_value
-        The same over one value.
+        The function; raises if there is a row that it cannot read.
     """
     column = as_variant_array(values)
     try:
         return of_column(column)
     except VariantError:
-        storage = readable_storage(column)
-    lost = present_rows(column.storage) & ~present_rows(storage)
-    doubtful = ~sound_rows(storage)
-    plain = VariantArray(storage)
-    fields = [storage.field("metadata"), storage.field("value")]
-    sound = pa.StructArray.from_arrays(
-        fields, names=["metadata", "value"], mask=pa.array(doubtful | ~present_rows(storage))
-    )
-    found = of_column(VariantArray(sound))
-    rows = np.flatnonzero(doubtful).tolist()
-    results = [_or_none(of_value, plain[row]) for row in rows]
-    replaced = pc.replace_with_mask(found, pa.array(doubtful), pa.array(results, found.type))
-    return pc.if_else(pa.array(lost), pa.scalar(None, found.type), replaced)
-
-
-def _or_none(of_value: Callable[[Variant], Any], value: Variant | None) -> Any:
-    assert value is not None, "SQL NULL is sound"
-    try:
-        return of_value(value)
-    except VariantError:
-        return None
+        if len(column) == 1:
+            return pa.nulls(1, of_column(VariantArray.from_variants([None])).type)
+    middle = len(column) // 2
+    return pa.concat_arrays([by_row(part, of_column) for part in (column[:middle], column[middle:])])

@@ -9,7 +9,6 @@ from typing import Any
 
 import pyarrow as pa
 
-from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import MalformedVariantError
 from parquet_variant.functions.is_variant_null import is_variant_null
@@ -35,8 +34,4 @@ def try_is_variant_null(array: Any, path: str | VariantPath = "$") -> bool | pa.
             return is_variant_null(array, path)
         except MalformedVariantError:
             return None
-    return by_row(
-        array,
-        lambda column: is_variant_null(column, path),
-        lambda value: is_variant_null(VariantArray.from_variants([value]), path)[0].as_py(),
-    )
+    return by_row(array, lambda column: is_variant_null(column, path))

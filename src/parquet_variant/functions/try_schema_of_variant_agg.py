@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import pyarrow.compute as pc
+import numpy as np
 
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import VariantError
-from parquet_variant.functions.keep_going import readable_storage
+from parquet_variant.functions.keep_going import only_rows, readable_storage
 from parquet_variant.functions.schema_of_variant import type_texts
 from parquet_variant.functions.schema_of_variant_agg import schema_of_variant_agg
 
@@ -37,5 +37,5 @@ def try_schema_of_variant_agg(array: Any) -> str:
         return schema_of_variant_agg(array)
     except VariantError:
         storage = readable_storage(array)
-    readable = pc.is_valid(type_texts(storage, keep_going=True))
-    return schema_of_variant_agg(VariantArray(storage.filter(readable)))
+    readable = np.asarray(type_texts(storage, keep_going=True).is_valid())
+    return schema_of_variant_agg(only_rows(storage, readable))

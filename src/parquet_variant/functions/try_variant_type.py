@@ -9,7 +9,6 @@ from typing import Any
 
 import pyarrow as pa
 
-from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import VariantError
 from parquet_variant.functions.keep_going import by_row
@@ -34,4 +33,4 @@ def try_variant_type(array: Any) -> VariantType | pa.StringArray | None:
             return array.type
         except VariantError:
             return None
-    return by_row(array, variant_type, lambda value: variant_type(VariantArray.from_variants([value]))[0].as_py())
+    return by_row(array, variant_type)
