@@ -26,7 +26,7 @@ Run = Callable[..., Any]
         ("SELECT V:a::decimal(9, 2) + 1", "SELECT _1 + 1", {"_1": "$.a:decimal(9, 2)"}),
         ("SELECT v:a::array<struct<x: int>>, 1", "SELECT _1, 1", {"_1": "$.a:array<struct<x: int>>"}),
         ("SELECT v:[0]::int, v:[0]::int", "SELECT _1, _1", {"_1": "$[0]:int"}),
-        ("SELECT 'v:a', \"v\" FROM t -- v:b", "SELECT 'v:a', \"v\" FROM t -- v:b", {}),
+        ("SELECT 'v:a', \"v\" FROM t -- v:b", "SELECT 'v:a', \"v\" FROM t -- v:b", {"v": "$"}),
         ("SELECT day::string, x.y FROM t", "SELECT day::string, x.y FROM t", {"day": "day"}),
         ("SELECT other:a FROM t", "SELECT other:a FROM t", {}),
         ("SELECT mag FROM t", "SELECT mag FROM t", {"mag": "$.m:double"}),
@@ -122,3 +122,25 @@ def test_what_cannot_be_run_is_one_line(
     done = variant("query", earthquakes, *words)
     assert done.code == code
     assert wrong in done.error
+
+
+def test_a_star_is_all_columns_of_the_table() -> None:
+    query = read_sql("SELECT *, v:a::int AS a FROM t WHERE v:a::int > 1", ["v"], ["day", "odd one"])
+    assert query.text == 'SELECT day, "odd one", v, _1 AS a FROM t WHERE _1 > 1'
+    assert query.columns == {"day": "day", "odd one": "odd one", "v": "$", "_1": "$.a:int"}
+    for text in ("SELECT count(*) FROM t", "SELECT 2 * day FROM t", "WITH x AS (SELECT day FROM t) SELECT * FROM x"):
+        assert read_sql(text, ["v"], ["day"]).text == text
+
+
+def test_the_variant_itself_may_be_selected(variant: Run, tmp_path: Path) -> None:
+    table = {"day": pa.array([1, 2, 3]), "v": pv.parse_json(['{"a": 1}', '{"a": "x"}', None])}
+    pv.parquet.write(tmp_path / "a.parquet", table, schema="a bigint")
+
+    def rows(text: str) -> list[object]:
+        return variant("query", tmp_path / "a.parquet", text, "--json").rows
+
+    assert rows("SELECT * FROM t WHERE day < 3") == [{"day": 1, "v": '{"a":1}'}, {"day": 2, "v": '{"a":"x"}'}]
+    assert rows("SELECT t.v AS it FROM t WHERE v:a::bigint = 1") == [{"it": '{"a":1}'}]
+    assert rows("SELECT v::string AS it FROM t WHERE day = 2") == [{"it": '{"a":"x"}'}]
+    assert rows("SELECT count(*) AS n FROM t WHERE v IS NULL") == [{"n": 1}]
+    assert rows("SELECT day FROM t WHERE v:a IS NULL") == [{"day": 3}]

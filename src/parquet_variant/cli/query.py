@@ -62,7 +62,7 @@ def command(
     columns: Any = read_selects(select or [])
     asked = None
     if sql is not None:
-        asked = _read_sql(path, sql, columns, version, at)
+        asked = _read_sql(path, sql, columns, version, at, quote="`" if on_spark else '"')
         columns, where = asked.columns, " AND ".join(f"({part})" for part in asked.filters) or None
     query = plan_query(path, columns, where, column, version=version, at=at, strict=strict)
     options = {"where": where, "column": column, "version": version, "timestamp": at}
@@ -90,13 +90,15 @@ def command(
     return 0
 
 
-def _read_sql(path: str, sql: str, selects: dict[str, str], version: int | None, at: str | None) -> SqlQuery:
+def _read_sql(
+    path: str, sql: str, selects: dict[str, str], version: int | None, at: str | None, *, quote: str
+) -> SqlQuery:
     from dataclasses import replace
 
     from parquet_variant.cli.sql import read_sql
     from parquet_variant.cli.tables import column_names
 
-    asked = read_sql(sql, *column_names(path, version=version, at=at), selects)
+    asked = read_sql(sql, *column_names(path, version=version, at=at), selects, quote)
     # A query that names no column, such as SELECT count(*), still has to know of the rows.
     return asked if asked.columns else replace(asked, columns={"_0": "$._:boolean"})
 
@@ -104,15 +106,15 @@ def _read_sql(path: str, sql: str, selects: dict[str, str], version: int | None,
 def _in_duckdb(query: Any, asked: SqlQuery) -> pa.Table:
     import pyarrow as pa
 
-    from parquet_variant.cli.output import is_variant, json_texts
+    from parquet_variant import VariantArray, to_json
+    from parquet_variant.cli.output import is_variant
     from parquet_variant.cli.sql import run_in_duckdb
 
     table = query.to_table()
     for index, field in enumerate(query.schema):
-        if is_variant(field):  # the engine knows none: it gets the JSON
-            column = table.column(index).combine_chunks()
-            texts = pa.array(json_texts(column, field), pa.string()) if len(column) else pa.array([], pa.string())
-            table = table.set_column(index, field.name, texts)
+        if is_variant(field):  # the engine knows none: it gets the JSON, and a missing value stays NULL
+            column = VariantArray(table.column(index).combine_chunks())
+            table = table.set_column(index, field.name, to_json(column).cast(pa.string()))
     return run_in_duckdb(asked, table)
 
 

@@ -32,6 +32,9 @@ _TOKEN = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 _TYPE = re.compile(r"[a-z_]\w*(?:\s*\(\s*\d+\s*(?:,\s*\d+\s*)?\))?", re.IGNORECASE)
+# A star is all columns of the table after one of these, and before its FROM.
+_BEFORE_STAR = frozenset({"select", "distinct", "all", ","})
+_OF_TABLE = re.compile(r"(?:(?!\b(?:from|exclude|except|replace)\b)[^()])*\bfrom\s+t\b", re.IGNORECASE)
 # The clauses that end a WHERE.
 _AFTER_WHERE = re.compile(r"\b(group|having|order|limit|qualify|window|union|intersect|except|offset)\b", re.IGNORECASE)
 
@@ -55,7 +58,9 @@ class SqlQuery:
     filters: tuple[str, ...]
 
 
-def read_sql(text: str, variants: list[str], ordinary: list[str], selects: dict[str, str] | None = None) -> SqlQuery:
+def read_sql(
+    text: str, variants: list[str], ordinary: list[str], selects: dict[str, str] | None = None, quote: str = '"'
+) -> SqlQuery:
     """Take a query over the table ``t`` apart.
 
     Parameters
@@ -66,6 +71,8 @@ def read_sql(text: str, variants: list[str], ordinary: list[str], selects: dict[
         The names of the table's Variant columns, and of the others.
     selects
         Further columns by name, as ``--select`` gives them.
+    quote
+        What the engine puts around names that are not plain words.
 
     Raises
     ------
@@ -81,24 +88,43 @@ def read_sql(text: str, variants: list[str], ordinary: list[str], selects: dict[
     >>> query.columns, query.filters
     ({'_1': '$.a.b:string', '_2': '$.mag:double'}, ('_2 > 5',))
     """
+
+    def quoted(name: str) -> str:
+        return name if re.fullmatch(r"[^\W\d]\w*", name) else quote + name.replace(quote, quote * 2) + quote
+
+    whole = {each.lower(): each for each in variants}
     known = {name.lower(): name for name in (*ordinary, *(selects or {}))}
     places: dict[str, str] = {}
     columns: dict[str, str] = {}
     written: list[str] = []
     seen: set[str] = set()
+    before = ""  # the last word or sign
     position = 0
     while position < len(text):
         found = _TOKEN.match(text, position)
         assert found is not None  # `other` takes any character
         position = found.end()
         name = _unquoted(found["name"].rpartition(".")[2].strip()) if found["name"] else ""
-        if found["path"] and name.lower() in {each.lower() for each in variants}:
+        last, before = before, found[0].strip().lower() or before
+        if found[0] == "*" and (last in _BEFORE_STAR) and _OF_TABLE.match(text, position):
+            listed = {each: each for each in ordinary} | (selects or {}) | dict.fromkeys(variants, "$")
+            columns |= listed
+            written.append(", ".join(map(quoted, listed)))
+            continue
+        if name.lower() in whole and not found["path"] and last != "as":
+            seen.add(name.lower())
+            if not found["type"]:
+                columns[whole[name.lower()]] = "$"
+                written.append(found[0])
+                continue
+        if name.lower() in whole and (found["path"] or found["type"]):
             seen.add(name.lower())
             kind = None
             if found["type"]:
                 kind, position = _type(text, position)
-            path = found["path"][1:]
-            path = f"${path if path.startswith('[') else '.' + path}" + (f":{kind}" if kind else "")
+            path = found["path"][1:] if found["path"] else ""
+            path = "$" if not path else f"${path if path.startswith('[') else '.' + path}"
+            path += f":{kind}" if kind else ""
             written.append(places.setdefault(path, f"_{len(places) + 1}"))
             columns[places[path]] = path
             continue
