@@ -119,3 +119,13 @@ def _live_files(variant: Run, table: Path) -> list[dict[str, Any]]:
     (newest,) = sorted(table.glob("*.parquet"), key=lambda file: file.stat().st_mtime)[-1:]
     columns: list[dict[str, Any]] = variant("inspect", newest, "--json").json["columns"]
     return columns
+
+
+def test_the_preview_name_is_an_option(variant: Run, earthquakes: Path, tmp_path: Path, usgs_sample: Path) -> None:
+    made, plain = tmp_path / "made", tmp_path / "plain"
+    assert variant("ingest", usgs_sample, made, "--format", "delta", "--preview").code == 0
+    assert "variantShredding-preview" in pv.delta.snapshot(made).protocol.reader_features
+    assert variant("ingest", usgs_sample, tmp_path / "x", "--preview").code == 2
+    pv.delta.write(plain, {"v": pv.parse_json(["1"])}, properties={"delta.enableVariantShredding": "false"})
+    assert variant("table", "set", plain, "delta.enableVariantShredding=true", "--preview").code == 0
+    assert "variantShredding-preview" in pv.delta.snapshot(plain).protocol.writer_features

@@ -67,6 +67,9 @@ def command(
         Format, typer.Option("--format", help="Parquet files, a Delta table, or Vortex files.")
     ] = Format.PARQUET,
     mode: Annotated[Mode, typer.Option(help="If DEST holds data.")] = Mode.ERROR,
+    preview: Annotated[
+        bool, typer.Option("--preview", help="Of a new Delta table: name the feature variantShredding-preview.")
+    ] = False,
     column: Annotated[str, typer.Option(help="Name of the variant column.")] = "v",
     compression: Annotated[str, typer.Option(help="Codec of the Parquet files.")] = "zstd",
     sort_by: SortBy = None,
@@ -92,6 +95,9 @@ def command(
             "progress": progress,
         }
         written = written_as(compression, sort_by, bloom_filters, row_group_bytes)
+        if preview and into is not Format.DELTA:
+            raise typer.BadParameter("--preview is for --format delta")
+        options["preview"] = preview
         if into is Format.VORTEX:
             written = _for_vortex(written)
         run = _on_spark if engine is Engine.SPARK else _in_process
@@ -108,7 +114,7 @@ def _for_vortex(written: dict[str, Any]) -> dict[str, Any]:
     return {}
 
 
-def _destination(dest: str, into: str, mode: Any) -> Any:
+def _destination(dest: str, into: str, mode: Any, preview: bool) -> Any:
     """What opens the destination where that is no directory of Parquet files."""
     if into == Format.VORTEX:
         from parquet_variant.vortex.ingest import vortex_destination
@@ -116,7 +122,7 @@ def _destination(dest: str, into: str, mode: Any) -> Any:
         return vortex_destination(dest, mode)
     from parquet_variant.delta.ingest import delta_destination
 
-    return delta_destination(dest, mode)
+    return delta_destination(dest, mode, preview=preview)
 
 
 def _in_process(
@@ -124,12 +130,13 @@ def _in_process(
 ) -> IngestResult:
     from parquet_variant.parquet import ingest
 
+    preview = options.pop("preview")
     if into == Format.PARQUET:
         return ingest(sources, dest, **options, **written)
     from parquet_variant.parquet.ingest_job import run_ingest
     from parquet_variant.parquet.threads import ThreadEngine
 
-    progress, opens = options.pop("progress"), _destination(dest, into, options.pop("mode"))
+    progress, opens = options.pop("progress"), _destination(dest, into, options.pop("mode"), preview)
     return run_ingest(ThreadEngine(None, progress), sources, opens, write=written, **options)
 
 
@@ -144,7 +151,7 @@ def _on_spark(
     # What the job looks at first, before anyone waits for a JVM; opening writes nothing.
     expand_sources(sources)
     mode = options["mode"]
-    open_staging(dest, mode) if into == Format.PARQUET else _destination(dest, into, mode)()
+    open_staging(dest, mode) if into == Format.PARQUET else _destination(dest, into, mode, options["preview"])()
     with spark_session(options["progress"]) as session:
         return ingest(session, sources, dest, format=into, **options, **written)
 

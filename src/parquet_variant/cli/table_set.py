@@ -20,6 +20,9 @@ def command(
         list[str],
         typer.Argument(metavar="NAME=VALUE...", help="Such as delta.enableVariantShredding=true; NAME= removes."),
     ],
+    preview: Annotated[
+        bool, typer.Option("--preview", help="Name a feature that is added variantShredding-preview.")
+    ] = False,
     as_json: AsJson = False,
 ) -> int:
     """Set properties of a Delta table, or remove them."""
@@ -32,7 +35,7 @@ def command(
         if not found:
             raise typer.BadParameter(f"{text!r} has no value: write NAME=VALUE, or NAME= to remove it")
         wanted[name] = value or None
-    result = set_properties(table, wanted)
+    result = set_properties(table, wanted, preview=preview)
     if as_json:
         print_json({"version": result.version})
     else:

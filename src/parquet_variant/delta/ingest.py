@@ -44,10 +44,13 @@ class DeltaDestination:
         The table as it is; None if it is to be made.
     overwrite
         Whether the commit removes all rows that are there.
+    preview
+        Whether a table that is made names its feature ``variantShredding-preview``.
     """
 
-    def __init__(self, dest: str, current: Snapshot | None, overwrite: bool) -> None:
+    def __init__(self, dest: str, current: Snapshot | None, overwrite: bool, preview: bool = False) -> None:
         self.dest = dest
+        self._preview = preview
         self._current = current
         self._made_here = current is None
         self._overwrite = overwrite
@@ -58,7 +61,7 @@ class DeltaDestination:
         """What every task does."""
         if self._current is None:
             variant = pa.field(options.column, VARIANT_STORAGE, metadata=EXTENSION_METADATA)
-            self._current = create(self.dest, pa.schema([variant]))
+            self._current = create(self.dest, pa.schema([variant]), preview=self._preview)
         made = plan(self._current, shredding={options.column: schema}, **options.write)
         return partial(_write, made, schema, options, self._staging)
 
@@ -85,7 +88,9 @@ class DeltaDestination:
                     filesystem.delete_dir(path)
 
 
-def delta_destination(dest: str | os.PathLike[str], mode: Mode = "error") -> Callable[[], DeltaDestination | None]:
+def delta_destination(
+    dest: str | os.PathLike[str], mode: Mode = "error", *, preview: bool = False
+) -> Callable[[], DeltaDestination | None]:
     """What opens a table for `run_ingest`.
 
     Parameters
@@ -94,6 +99,8 @@ def delta_destination(dest: str | os.PathLike[str], mode: Mode = "error") -> Cal
         Path of the table; it need not exist.
     mode
         If it exists: ``"error"``, ``"append"``, ``"overwrite"`` or ``"ignore"``.
+    preview
+        For a new table: name the feature ``variantShredding-preview``, for readers that know no other.
 
     Raises
     ------
@@ -102,10 +109,10 @@ def delta_destination(dest: str | os.PathLike[str], mode: Mode = "error") -> Cal
     """
     if mode not in ("error", "append", "overwrite", "ignore"):
         raise DeltaError(f"mode is {mode!r}: use error, append, overwrite or ignore", reason="bad-mode")
-    return partial(_open, os.fspath(dest), mode)
+    return partial(_open, os.fspath(dest), mode, preview)
 
 
-def _open(dest: str, mode: Mode) -> DeltaDestination | None:
+def _open(dest: str, mode: Mode, preview: bool) -> DeltaDestination | None:
     current = _existing(dest)
     if current is None:
         filesystem, path = filesystem_of(dest, None)
@@ -125,7 +132,7 @@ def _open(dest: str, mode: Mode) -> DeltaDestination | None:
         )
     elif mode == "ignore":
         return None
-    return DeltaDestination(dest, current, mode == "overwrite")
+    return DeltaDestination(dest, current, mode == "overwrite", preview)
 
 
 def _existing(dest: str) -> Snapshot | None:

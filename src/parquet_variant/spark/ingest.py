@@ -46,6 +46,7 @@ def ingest(
     input_format: Format = "auto",
     split_bytes: int | None = None,
     parse: Mapping[str, Any] | None = None,
+    preview: bool = False,
     progress: Progress | None = None,
     **write: Any,
 ) -> IngestResult:
@@ -84,6 +85,8 @@ def ingest(
         128 MiB.
     parse
         Options of `parse_json`.
+    preview
+        For a new Delta table: name the feature ``variantShredding-preview``, for readers that know no other.
     progress
         Called with the step, the tasks done and the tasks in all, from another thread.
     **write
@@ -111,7 +114,7 @@ def ingest(
     if format == "delta":
         from parquet_variant.delta.ingest import delta_destination
 
-        target = delta_destination(target, mode)
+        target = delta_destination(target, mode, preview=preview)
     elif format == "vortex":
         from parquet_variant.vortex.ingest import vortex_destination
 
