@@ -222,6 +222,19 @@ def test_rewrite_there_and_back(variant: Run, earthquakes: Path, tmp_path: Path,
     assert variant("inspect", plain, "--json").json["columns"][0]["annotated"] == 0
 
 
+@pytest.mark.usefixtures("spark")
+def test_rewrite_through_spark_gives_the_same(
+    variant: Run, earthquakes: Path, tmp_path: Path, usgs_sample: Path
+) -> None:
+    words = ["rewrite", earthquakes, tmp_path / "out", "--layout", "draft-paths", "--reinfer", "--engine", "spark"]
+    done = variant(*words, "--json")
+    assert (done.code, done.json["rows"]) == (0, 1707)
+    assert exact(variant("cat", tmp_path / "out").out) == exact(usgs_sample.read_text())
+    again = variant(*words)
+    assert again.code == 1
+    assert "exists already" in again.error
+
+
 def test_a_reader_that_leaves_is_no_failure(tmp_path: Path, earthquakes: Path) -> None:
     source = tmp_path / "many.json"
     source.write_text('{"a": "some text to fill the pipe"}\n' * 20_000)

@@ -94,9 +94,9 @@ def command(
 
 def _on_spark(source: str, dest: str, *, progress: Progress, **options: Any) -> list[FileInfo]:
     from parquet_variant.cli.spark_session import spark_session
-    from parquet_variant.parquet.files import locate
+    from parquet_variant.parquet.rewrite import plan_rewrite
     from parquet_variant.spark.rewrite import rewrite
 
-    locate(source)  # before anyone waits for a JVM
+    plan_rewrite(source, dest, overwrite=options["overwrite"])  # before anyone waits for a JVM
     with spark_session(progress) as session:
         return rewrite(session, source, dest, progress=progress, **options)

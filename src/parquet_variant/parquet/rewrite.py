@@ -29,7 +29,7 @@ from parquet_variant.schema.layout import Layout
 from parquet_variant.schema.shredding_schema import ShreddingSchema
 from parquet_variant.shredding.profile import Profile
 
-__all__ = ["rewrite", "rewrite_file", "run_rewrite"]
+__all__ = ["plan_rewrite", "rewrite", "rewrite_file", "run_rewrite"]
 
 
 def rewrite(
@@ -136,12 +136,13 @@ def run_rewrite(
     **write: Any,
 ) -> list[FileInfo]:
     """Rewrite files, a task each, on whatever runs the tasks; `rewrite` says what the options mean."""
-    sources = locate(source, filesystem)
-    targets = _targets(source, sources, dest, filesystem)
-    if not overwrite:
-        _refuse_existing([target for _, target in targets], filesystem)
+    targets = plan_rewrite(source, dest, filesystem, overwrite=overwrite)
     if isinstance(schema, str):
-        schema = _inferred(engine, sources, column) if schema == "infer" else ShreddingSchema.from_ddl(schema)
+        schema = (
+            _inferred(engine, [each for each, _ in targets], column)
+            if schema == "infer"
+            else ShreddingSchema.from_ddl(schema)
+        )
     work = partial(
         _rewrite_task,
         layout=layout,
@@ -160,15 +161,26 @@ def _rewrite_task(task: int, attempt: int, item: tuple[ParquetSource, str], **op
     return rewrite_file(*item, **options)
 
 
-def _refuse_existing(targets: list[str], filesystem: fs.FileSystem | None) -> None:
-    for target in targets:
+def plan_rewrite(
+    source: Source, dest: Any, filesystem: fs.FileSystem | None = None, *, overwrite: bool = False
+) -> list[tuple[ParquetSource, str]]:
+    """Each file with the one to write; nothing is written.
+
+    Raises
+    ------
+    VariantFileError
+        If there is nothing to read, or a file to write is there and may not be replaced.
+    """
+    targets = _targets(source, locate(source, filesystem), dest, filesystem)
+    for _, target in targets:
         system, path = filesystem_of(target, filesystem)
-        if system.get_file_info(path).type != fs.FileType.NotFound:
+        if not overwrite and system.get_file_info(path).type != fs.FileType.NotFound:
             raise VariantFileError(
                 f"{path} exists already: choose another name, or allow it to be replaced (overwrite)",
                 reason="exists",
                 file=path,
             )
+    return targets
 
 
 def _targets(
