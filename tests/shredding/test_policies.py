@@ -122,6 +122,11 @@ class TestAuto:
         assert result.schema.to_ddl() == "a bigint"
         assert reason(result, "$.rare") == "in 5.00% of the rows, under 15%"
 
+    def test_the_most_frequent_of_rare_paths_have_columns(self) -> None:
+        kinds = [{"kind": f"k{n}", **{f"only_{n}_{m}": m for m in range(3)}} for n in range(10)]
+        assert len(list(infer(rows(*kinds * 3)).schema.leaves())) == 31
+        assert ddl(rows(*kinds * 3), AutoPolicy(least_columns=0)) == "kind string"
+
     def test_sql_nulls_do_not_make_a_path_rare(self) -> None:
         array = pv.parse_json(['{"a": 1}', *[None] * 99])
         assert ddl(array) == "a bigint"

@@ -38,7 +38,7 @@ def read_policy(name: str, settings: list[str] | None = None, queries: str | Non
     Examples
     --------
     >>> read_policy("auto", ["min_row_share=0.05", "maps.keys=100"])
-    AutoPolicy(min_row_share=0.05, min_type_share=0.3, max_columns=300, max_depth=50, maps=MapRules(keys=100, ...))
+    AutoPolicy(min_row_share=0.05, least_columns=10, min_type_share=0.3, ..., maps=MapRules(keys=100, ...))
     >>> read_policy("hints", ['skip=["$.debug"]']).skip
     ('$.debug',)
     """

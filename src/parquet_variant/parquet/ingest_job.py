@@ -46,7 +46,7 @@ Result = TypeVar("Result")
 _LARGEST_SPLIT = 128 << 20
 _SMALLEST_SPLIT = 4 << 20
 # What inference reads unless told otherwise: this much text, and of a large input an eighth. Parsing is what it costs.
-_SAMPLE_BYTES = 16 << 20
+_SAMPLE_BYTES = 8 << 20
 _LEAST_SHARE = 1 / 8
 # Bytes of text to a byte of a compressed file, roughly.
 _PACKED = 10

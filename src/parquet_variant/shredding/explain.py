@@ -24,7 +24,7 @@ def explain(result: InferenceResult) -> str:
     >>> print(explain(infer(pv.parse_json(rows))))
     $  object  100.0% of rows  all object
     ├─ id  bigint  100.0% of rows  saves 85 B  all bigint
-    ├─ note  residual  4.8% of rows  in 4.76% of the rows, under 10%
+    ├─ note  residual  4.8% of rows  in 4.76% of the rows, under 15%
     └─ tags  array  95.2% of rows  all array
        └─ [*]  bigint  95.2% of rows  33.3% residual  saves 126 B  66.7% number, 33.3% string
     """

@@ -65,7 +65,7 @@ def ingest(
     policy
         How to infer it; see `infer_shredding_schema`.
     sample
-        Share of the lines that the schema is inferred from, above 0 up to 1; by default 16 MiB of text, and of a large
+        Share of the lines that the schema is inferred from, above 0 up to 1; by default 8 MiB of text, and of a large
         input an eighth. Which lines depends on where they lie in their file, not on how the work is divided.
     column
         Name of the variant column.

@@ -4,12 +4,15 @@ Owns the default rules and their constants. Leaves the type of a column to `colu
 
 Source: our own measurements (docs/inference.md). A rare path costs more as a column than in the residual, where the
 compressor sees its row's other values beside it; from about a seventh of the rows on, columns are smaller, and they are
-what queries read. One type in the minority does no harm, because it lies in a residual of its own.
+what queries read. So are the most frequent paths of data that has few paths in common, whatever they cost. One type in
+the minority does no harm, because it lies in a residual of its own.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+
+import numpy as np
 
 from parquet_variant.path import WILDCARD, VariantPath
 from parquet_variant.schema.shredding_schema import ShreddingSchema
@@ -20,7 +23,9 @@ from parquet_variant.shredding.policies.held import bytes_saved
 from parquet_variant.shredding.policies.maps import MapRules, map_reason
 from parquet_variant.shredding.policies.schema_tree import schema_of_leaves
 from parquet_variant.shredding.profile import Profile
+from parquet_variant.shredding.profile_merge import ROWS
 from parquet_variant.shredding.profile_path import PathProfile
+from parquet_variant.types import PrimitiveId
 
 __all__ = ["AutoPolicy"]
 
@@ -33,6 +38,8 @@ class AutoPolicy:
     ----------
     min_row_share
         A path in a smaller share of the rows (SQL NULL aside) stays in the residual.
+    least_columns
+        So many of the most frequent scalar paths are shredded even so, down to a quarter of that share.
     min_type_share
         A typed column holds at least this share of the path's values, Variant nulls aside; where no type has it, the
         path is a column without a type.
@@ -56,6 +63,7 @@ class AutoPolicy:
     """
 
     min_row_share: float = 0.15
+    least_columns: int = 10
     min_type_share: float = 0.3
     max_columns: int = 300
     max_depth: int = 50
@@ -68,7 +76,7 @@ class AutoPolicy:
 
     def choose(self, profile: Profile) -> InferenceResult:
         """The schema for data of this profile, and why."""
-        walk = _Walk(self, profile)
+        walk = _Walk(self, profile, _least_share(self, profile))
         if profile.root is not None:
             walk.node(profile.root, VariantPath())
         walk.keep_the_best()
@@ -82,6 +90,7 @@ class _Walk:
 
     policy: AutoPolicy
     profile: Profile
+    least_share: float
     decisions: list[Decision] = field(default_factory=list)
     leaves: dict[VariantPath, ShreddingSchema] = field(default_factory=dict)
 
@@ -91,10 +100,8 @@ class _Walk:
         if column is None:
             return self.leave(found, path, "only Variant nulls")
         rows = self.profile.rows - self.profile.null_rows
-        if found.rows < self.policy.min_row_share * rows:
-            return self.leave(
-                found, path, f"in {found.rows / rows:.2%} of the rows, under {self.policy.min_row_share:.0%}"
-            )
+        if found.rows < self.least_share * rows:
+            return self.leave(found, path, f"in {found.rows / rows:.2%} of the rows, under {self.least_share:.0%}")
         if len(path) > self.policy.max_depth:
             return self.leave(found, path, f"deeper than {self.policy.max_depth} segments")
         if column.share < self.policy.min_type_share:
@@ -150,8 +157,8 @@ class _Walk:
     def below(self, at: int, otherwise: str) -> str:
         """Why a container has nothing below it: forget its own decision and those below."""
         rare = [decision for decision in self.decisions[at:] if decision.count]
-        if rare and all(decision.row_share < self.policy.min_row_share for decision in rare):
-            otherwise = f"all that is below it is in under {self.policy.min_row_share:.0%} of the rows"
+        if rare and all(decision.row_share < self.least_share for decision in rare):
+            otherwise = f"all that is below it is in under {self.least_share:.0%} of the rows"
         del self.decisions[at - 1 :]
         return otherwise
 
@@ -185,6 +192,17 @@ class _Walk:
             else Decision(decision.path, None, decision.count, decision.row_share, 0.0, 0, reason)
             for decision in self.decisions
         ]
+
+
+def _least_share(policy: AutoPolicy, profile: Profile) -> float:
+    """The share of the rows that a path needs: less than the policy's where few paths have that."""
+    table, rows = profile.table, profile.rows - profile.null_rows
+    scalar = table.kinds[:, PrimitiveId.NULL + 1 : len(PrimitiveId)].any(axis=1)
+    shares = np.sort(table.counts[scalar, ROWS])[::-1]
+    if not 0 < policy.least_columns <= len(shares):
+        return policy.min_row_share
+    frequent = float(shares[policy.least_columns - 1]) / rows
+    return min(policy.min_row_share, max(frequent, policy.min_row_share / 4))
 
 
 def first_by_case(fields: list[PathProfile]) -> dict[str, PathProfile]:
