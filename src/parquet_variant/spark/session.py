@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -99,13 +100,15 @@ def _environment() -> Iterator[None]:
     """Set what the JVM and the workers read while they start, and put back afterwards what only the JVM reads."""
     before = {name: os.environ.get(name) for name in ("JAVA_HOME", "PYTHONWARNINGS")}
     os.environ["JAVA_HOME"] = str(find_java().spark_home())
-    # Workers inherit it from the JVM; PySpark would say this on stderr in every one of them.
+    # PySpark would say this on stderr, here and in every worker; those inherit the environment from the JVM.
     quiet = f"ignore:{_PANDAS_WARNING}:FutureWarning"
     os.environ["PYTHONWARNINGS"] = ",".join(filter(None, (before["PYTHONWARNINGS"], quiet)))
     # Read again at every job, so they stay.
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     try:
-        yield
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", _PANDAS_WARNING, FutureWarning)
+            yield
     finally:
         for name, value in before.items():
             if value is None:
