@@ -15,6 +15,7 @@ from typing import get_args
 
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.errors import VariantFileError
+from parquet_variant.parquet.conform import conform
 from parquet_variant.parquet.files import filesystem_of
 from parquet_variant.parquet.ingest_job import Work
 from parquet_variant.parquet.ingest_task import IngestOptions, SplitArrays, WrittenSplits
@@ -49,6 +50,7 @@ class VortexDestination:
         self._staging = staging
         self._overwrite = overwrite
         self._options = IngestOptions()
+        self._schema: ShreddingSchema | None = None
         self._made_here = not Path(staging.dest).exists()
 
     @property
@@ -63,7 +65,7 @@ class VortexDestination:
                 reason="bad-option",
                 file=self.dest,
             )
-        self._options = options
+        self._options, self._schema = options, schema
         return partial(_write, schema, options, self._staging)
 
     def commit(self, written: Sequence[WrittenSplits]) -> list[str]:
@@ -91,8 +93,10 @@ class VortexDestination:
             Path(parts[0]).replace(self.dest)
             return
         column = self._options.column
-        rows = VariantArray.concat(read(part, column) for part in parts)
-        write(self.dest, {column: rows}, overwrite=self._overwrite, **self._options.write)
+        # Parts differ in which columns hold nothing, so that they are not there: one shape for all.
+        chunks = [conform(read(part, column).to_unshredded().storage, "unshredded") for part in parts]
+        rows = VariantArray.concat(map(VariantArray, chunks))
+        write(self.dest, {column: rows}, schema=self._schema, overwrite=self._overwrite, **self._options.write)
 
 
 def vortex_destination(dest: str | os.PathLike[str], mode: Mode = "error") -> Callable[[], VortexDestination | None]:

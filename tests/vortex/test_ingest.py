@@ -1,0 +1,31 @@
+"""Several tasks into one Vortex file, without Spark."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+import parquet_variant as pv
+from parquet_variant.parquet.ingest_job import run_ingest
+from parquet_variant.parquet.threads import ThreadEngine
+
+pytest.importorskip("vortex.expr", reason="vortex-data is not installed")
+
+
+def test_parts_of_different_shapes_make_one_file(tmp_path):
+    rows = [{"a": 1}] * 3, [{"a": "x", "b": [1]}, {"c": None}], [5, {"b": ["y", {}]}]
+    for number, part in enumerate(rows):
+        (tmp_path / f"{number}.ndjson").write_text("".join(json.dumps(row) + "\n" for row in part))
+    sources = [tmp_path / f"{number}.ndjson" for number in range(3)]
+    dest = tmp_path / "t.vortex"
+    result = run_ingest(
+        ThreadEngine(2, None),
+        sources,
+        pv.vortex.vortex_destination(dest),
+        schema="a bigint, b array<bigint>",
+        split_bytes=10,
+    )
+    assert result.rows == 7
+    assert pv.vortex.read(dest).to_pylist() == [row for part in rows for row in part]
+    assert not list(tmp_path.glob(".*"))
