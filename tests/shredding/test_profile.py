@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import pickle
 from decimal import Decimal
+from functools import reduce
+from random import Random
 from typing import Any
 
 import numpy as np
@@ -155,6 +157,63 @@ class TestCap:
     def test_no_limit_below_the_cap(self) -> None:
         profile = profile_of(["{" + ", ".join(f'"k{n}": 1' for n in range(900)) + "}"], max_paths=1024)
         assert len(profile) == 901 and profile.overflow_values == profile.overflow_paths == 0
+
+
+def rows_of_new_keys(rows: int, keys: int) -> list[str]:
+    """Rows of which each has keys of its own, as data-like as can be, beside three frequent paths."""
+    return [
+        json.dumps(
+            {"id": n, "type": f"t{n % 7}"}
+            | ({"at": {"place": n / 4}} if n % 4 == 0 else {})
+            | {f"k{n * keys + k}": k for k in range(keys)}
+        )
+        for n in range(rows)
+    ]
+
+
+def profile_of_parts(rows: list[str], size: int, **options: Any) -> Profile:
+    parts = [profile_of(rows[start : start + size], **options) for start in range(0, len(rows), size)]
+    return reduce(Profile.merge, parts)
+
+
+class TestFrequentPathsAmongTooMany:
+    def check(self, profile: Profile, rows: int) -> None:
+        shredded = {str(d.path): d.type for d in infer(profile).decisions if d.shredded}
+        assert {"$['id']", "$['type']", "$['at']['place']"} < set(shredded)
+        assert len(shredded) == 5  # and the two objects: none of the keys that are data
+        assert profile.get("$.id").count == profile.get("$.type").rows == rows
+        assert 0.15 < profile.get("$.at.place").row_share < 0.35
+        assert profile.get("$.at.place").share == 1.0
+        assert profile.overflow_values > 0
+
+    @pytest.mark.parametrize("size", [150, 400, 1000, 4000])
+    def test_any_partition_gives_the_same(self, size: int) -> None:
+        rows = rows_of_new_keys(4000, 20)
+        whole = profile_of(rows, max_paths=1 << 13)
+        self.check(whole, 4000)
+        shuffled = rows[:]
+        Random(size).shuffle(shuffled)
+        assert profile_of_parts(shuffled, size, max_paths=1 << 13) == whole
+
+    def test_kept_forms_and_arrays_have_them_too(self) -> None:
+        rows = rows_of_new_keys(4000, 20)
+        whole = profile_of(rows, max_paths=1 << 13)
+        assert Profile.from_json(whole.to_json()) == whole == pickle.loads(pickle.dumps(whole))
+        assert infer(Profile.from_json(whole.to_json())).schema == infer(whole).schema
+        assert Profile.of_array(pv.parse_json(rows), max_paths=1 << 13) == whole
+
+    def test_1_200_000_distinct_paths(self) -> None:
+        rows = rows_of_new_keys(60_000, 20)
+        schemas = set()
+        for size in (7000, 20_000):
+            profile = profile_of_parts(rows, size)
+            assert 1_100_000 < profile.path_count < 1_300_000
+            assert len(profile) < 2000
+            assert sum(len(table.hashes) for table in profile.sample.tables) <= profile.max_paths
+            self.check(profile, 60_000)
+            schemas.add(infer(profile).schema.to_ddl())
+            Random(size).shuffle(rows)
+        assert len(schemas) == 1
 
 
 class TestArrays:

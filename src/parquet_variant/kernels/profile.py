@@ -35,6 +35,7 @@ __all__ = [
     "new_counts",
     "path_identities",
     "profile_nodes",
+    "row_levels",
 ]
 
 # Columns of the kinds table: a node kind each.
@@ -129,11 +130,13 @@ def _taller(table):
 
 
 @njit
-def profile_nodes(nodes, row_start, kinds, counts, sketches, digits_of_path, digits):
-    """Count every node of the tape; returns ``digits``, grown as needed.
+def profile_nodes(nodes, row_start, rows, kinds, counts, sketches, digits_of_path, digits):
+    """Count every node of some rows of the tape; returns ``digits``, grown as needed.
 
     Parameters
     ----------
+    rows
+        Numbers of the rows.
     kinds, counts, sketches
         A row a path, as named above; from zeros, `new_counts` and zeros.
     digits_of_path
@@ -142,7 +145,7 @@ def profile_nodes(nodes, row_start, kinds, counts, sketches, digits_of_path, dig
         Zeros, some rows.
     """
     used = 0
-    for row in range(len(row_start) - 1):
+    for row in rows:
         for i in range(row_start[row], row_start[row + 1]):
             tag = nodes[i, 0]
             kind = tag & 0xFF
@@ -188,3 +191,27 @@ def profile_nodes(nodes, row_start, kinds, counts, sketches, digits_of_path, dig
             elif kind > 2:
                 _add_to_sketch(sketches, path, _mixed(a * _MIX_C))
     return digits
+
+
+@njit
+def row_levels(nodes, row_start, path_hashes):
+    """Of every row, how many zero bits a hash of its paths and values ends in; -1 for a row without a value.
+
+    The order of an object's fields does not matter, nor the width of an integer.
+    """
+    levels = np.empty(len(row_start) - 1, np.int64)
+    for row in range(len(levels)):
+        total = 0
+        for i in range(row_start[row], row_start[row + 1]):
+            tag = nodes[i, 0]
+            kind = tag & 0xFF
+            value = nodes[i, 1]
+            if kind == STRING or kind == BINARY:
+                value = _sampled_hash(value, nodes[i, 2])
+            elif kind == UUID:
+                value = _sampled_hash(value, 16)
+            elif kind <= 2:
+                value = kind
+            total += _mixed(path_hashes[path_of(tag)] * _MIX_C + value)
+        levels[row] = trailing_zeros(_mixed(total) | (1 << 62)) if row_start[row + 1] > row_start[row] else -1
+    return levels

@@ -1,7 +1,8 @@
 """`Profile`: what is at which path of a batch of values, as much as inference needs and no more.
 
 Owns the mergeable summary and where it comes from (a tape, an array). Leaves counting to `kernels.profile`, one path's
-figures to `profile_path`, merging and the cap on paths to `profile_merge`, and conclusions to `policies`.
+figures to `profile_path`, merging and the cap on paths to `profile_merge`, frequent paths among too many to
+`row_sample`, and conclusions to `policies`.
 """
 
 from __future__ import annotations
@@ -21,18 +22,17 @@ import pyarrow as pa
 from parquet_variant.errors import MalformedVariantError, VariantError
 from parquet_variant.path import VariantPath
 from parquet_variant.shredding.profile_merge import (
-    COUNTS,
-    DIGIT_BUCKETS,
-    KINDS,
-    REGISTERS,
     PathTable,
+    TapePaths,
     capped,
     distinct_paths,
     merged_sketch,
     merged_table,
-    table_of_tape,
+    no_paths,
+    table_of_rows,
 )
 from parquet_variant.shredding.profile_path import PathProfile
+from parquet_variant.shredding.row_sample import RowSample, with_frequent_paths
 
 if TYPE_CHECKING:
     from parquet_variant.array.variant_array import VariantArray
@@ -44,24 +44,9 @@ MAX_PATHS = 1 << 17
 # Rows of an array that are unshredded at a time, and bytes that are decoded at a time: they bound the tape.
 _ROWS = 1 << 16
 _BYTES = 16 << 20
-_VERSION = 1
+_VERSION = 2
 
 Int64s = npt.NDArray[np.int64]
-
-
-def _no_paths() -> PathTable:
-    nothing = np.zeros(0, np.int64)
-    return PathTable(
-        hashes=nothing,
-        parents=nothing,
-        depths=nothing,
-        keys=pa.array([], pa.binary()),
-        kinds=np.zeros((0, KINDS), np.int64),
-        counts=np.zeros((0, COUNTS), np.int64),
-        sketches=np.zeros((0, REGISTERS), np.uint8),
-        digit_hashes=nothing,
-        digits=np.zeros((0, 2 * DIGIT_BUCKETS), np.int64),
-    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,8 +55,9 @@ class Profile:
 
     Profiles of parts of the data merge to the profile of all of it, exactly and in any order: every figure is a sum,
     an extreme, or a sketch that merges without loss. Over ``max_paths`` distinct paths, each object keeps only some of
-    its keys (chosen by hash, so that the choice depends on the data alone); what is left out is counted in
-    `overflow_values`.
+    its keys: those with the smallest hashes, so that the choice depends on the data alone, and those that are frequent
+    in a sample of the rows, chosen by hash too. The latter's figures are scaled up from the sample. What is left out is
+    counted in `overflow_values`.
 
     Parameters
     ----------
@@ -81,8 +67,10 @@ class Profile:
         SQL NULL rows.
     values
         Values at any path, those left out included.
-    table
-        The figures by path.
+    capped
+        The figures by path, complete for every path in it.
+    sample
+        The figures by path of some rows.
     path_sketch
         The smallest hashes of the distinct paths, to estimate their number.
     max_paths
@@ -103,7 +91,8 @@ class Profile:
     rows: int = 0
     null_rows: int = 0
     values: int = 0
-    table: PathTable = field(default_factory=_no_paths, repr=False)
+    capped: PathTable = field(default_factory=no_paths, repr=False)
+    sample: RowSample = field(default_factory=RowSample, repr=False)
     path_sketch: Int64s = field(default_factory=lambda: np.zeros(0, np.int64), repr=False)
     max_paths: int = MAX_PATHS
 
@@ -112,10 +101,12 @@ class Profile:
     @classmethod
     def of_tape(cls, tape: Tape, *, max_paths: int = MAX_PATHS) -> Profile:
         """Profile the rows of a tape."""
-        table, values = table_of_tape(tape)
+        paths = TapePaths.of(tape)
+        table = table_of_rows(tape, paths, np.arange(tape.rows))
         null = int(np.count_nonzero(tape.row_start[1:] == tape.row_start[:-1]))
         sketch = merged_sketch(table.hashes)
-        return cls(tape.rows, null, values, capped(table, sketch, max_paths), sketch, max_paths)
+        sample = RowSample.of_tape(tape, paths, max_paths)
+        return cls(tape.rows, null, len(tape.nodes), capped(table, sketch, max_paths), sample, sketch, max_paths)
 
     @classmethod
     def of_array(cls, array: VariantArray, *, max_paths: int = MAX_PATHS) -> Profile:
@@ -143,17 +134,33 @@ class Profile:
             return self
         sketch = merged_sketch(self.path_sketch, other.path_sketch)
         limit = min(self.max_paths, other.max_paths)
-        table = capped(merged_table(self.table, other.table), sketch, limit)
         return Profile(
             self.rows + other.rows,
             self.null_rows + other.null_rows,
             self.values + other.values,
-            table,
+            capped(merged_table(self.capped, other.capped), sketch, limit),
+            self.sample.merge(other.sample, limit),
             sketch,
             limit,
         )
 
     # -- what was found
+
+    @cached_property
+    def _found(self) -> tuple[PathTable, npt.NDArray[np.bool_]]:
+        if self.values == int(self.capped.kinds.sum()):
+            return self.capped, np.zeros(len(self.capped.hashes), bool)
+        return with_frequent_paths(self.capped, self.sample)
+
+    @property
+    def table(self) -> PathTable:
+        """The figures by path."""
+        return self._found[0]
+
+    @property
+    def is_scaled(self) -> npt.NDArray[np.bool_]:
+        """Of which paths of `table` the figures are scaled up from the sample."""
+        return self._found[1]
 
     @property
     def path_count(self) -> int:
@@ -167,8 +174,8 @@ class Profile:
 
     @property
     def overflow_values(self) -> int:
-        """Values at paths that were left out."""
-        return self.values - int(self.table.kinds.sum())
+        """Values at paths that were left out; an estimate if any are."""
+        return max(self.values - int(self.table.kinds.sum()), 0)
 
     @property
     def root(self) -> PathProfile | None:
@@ -221,7 +228,6 @@ class Profile:
 
     def to_json(self) -> str:
         """Text that `from_json` takes back; the tables in it are compressed."""
-        arrays = {name: _packed(values) for name, values in self.table.arrays().items()}
         return json.dumps(
             {
                 "version": _VERSION,
@@ -229,11 +235,9 @@ class Profile:
                 "null_rows": self.null_rows,
                 "values": self.values,
                 "max_paths": self.max_paths,
-                "keys": [
-                    None if key is None else base64.b64encode(key).decode() for key in self.table.keys.to_pylist()
-                ],
                 "path_sketch": _packed(self.path_sketch),
-                "table": arrays,
+                "table": _packed_table(self.capped),
+                "sample": [self.sample.level, *map(_packed_table, self.sample.tables)],
             }
         )
 
@@ -250,12 +254,10 @@ class Profile:
             found = json.loads(text)
             if found["version"] != _VERSION:
                 raise ValueError(f"version {found['version']}")
-            keys = [None if key is None else base64.b64decode(key) for key in found["keys"]]
-            table = PathTable(
-                keys=pa.array(keys, pa.binary()), **{name: _unpacked(given) for name, given in found["table"].items()}
-            )
+            level, *tables = found["sample"]
             return cls(
-                found["rows"], found["null_rows"], found["values"], table, _unpacked(found["path_sketch"]),
+                found["rows"], found["null_rows"], found["values"], _unpacked_table(found["table"]),
+                RowSample(level, tuple(map(_unpacked_table, tables))), _unpacked(found["path_sketch"]),
                 found["max_paths"],
             )  # fmt: skip
         except (ValueError, KeyError, TypeError, zlib.error) as error:
@@ -267,11 +269,8 @@ class Profile:
         return (
             (self.rows, self.null_rows, self.values) == (other.rows, other.null_rows, other.values)
             and np.array_equal(self.path_sketch, other.path_sketch)
-            and self.table.keys.equals(other.table.keys)
-            and all(
-                np.array_equal(mine, theirs)
-                for mine, theirs in zip(self.table.arrays().values(), other.table.arrays().values(), strict=True)
-            )
+            and self.capped.equals(other.capped)
+            and self.sample.equals(other.sample)
         )
 
     __hash__ = None  # type: ignore[assignment]
@@ -313,6 +312,17 @@ def array_tapes(array: VariantArray, first_row: int) -> Iterator[Tape]:
             error.row = first_row + (error.row or 0)
             raise
         start = stop
+
+
+def _packed_table(table: PathTable) -> dict[str, Any]:
+    keys = [None if key is None else base64.b64encode(key).decode() for key in table.keys.to_pylist()]
+    return {"keys": keys, **{name: _packed(values) for name, values in table.arrays().items()}}
+
+
+def _unpacked_table(given: dict[str, Any]) -> PathTable:
+    keys = [None if key is None else base64.b64decode(key) for key in given["keys"]]
+    arrays = {name: _unpacked(values) for name, values in given.items() if name != "keys"}
+    return PathTable(keys=pa.array(keys, pa.binary()), **arrays)
 
 
 def _packed(values: npt.NDArray[Any]) -> dict[str, Any]:

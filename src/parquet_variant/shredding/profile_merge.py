@@ -38,13 +38,15 @@ __all__ = [
     "STRING_MAX",
     "STRING_MIN",
     "PathTable",
+    "TapePaths",
     "capped",
     "distinct_paths",
     "keys_kept",
     "merged_sketch",
     "merged_table",
+    "no_paths",
     "path_hashes",
-    "table_of_tape",
+    "table_of_rows",
 ]
 
 Int64s = npt.NDArray[np.int64]
@@ -95,6 +97,12 @@ class PathTable:
         """All columns but the keys, by name."""
         return {found.name: getattr(self, found.name) for found in fields(self) if found.name != "keys"}
 
+    def equals(self, other: PathTable) -> bool:
+        """Whether every figure is the same."""
+        return self.keys.equals(other.keys) and all(
+            map(np.array_equal, self.arrays().values(), other.arrays().values())
+        )
+
     def take(self, rows: npt.NDArray[Any]) -> PathTable:
         """Some of the paths, by number."""
         hashes = self.hashes[rows]
@@ -105,37 +113,67 @@ class PathTable:
         )  # fmt: skip
 
 
-def table_of_tape(tape: Tape) -> tuple[PathTable, int]:
-    """The table of a tape's rows, uncapped, and the number of its values."""
+def no_paths() -> PathTable:
+    """An empty table."""
+    nothing = np.zeros(0, np.int64)
+    return PathTable(
+        hashes=nothing,
+        parents=nothing,
+        depths=nothing,
+        keys=pa.array([], pa.binary()),
+        kinds=np.zeros((0, KINDS), np.int64),
+        counts=np.zeros((0, COUNTS), np.int64),
+        sketches=np.zeros((0, REGISTERS), np.uint8),
+        digit_hashes=nothing,
+        digits=np.zeros((0, 2 * DIGIT_BUCKETS), np.int64),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class TapePaths:
+    """The paths of a tape as tables name them: hashes, depths and the names of keys."""
+
+    hashes: Int64s
+    depths: Int64s
+    names: pa.BinaryArray
+
+    @classmethod
+    def of(cls, tape: Tape) -> TapePaths:
+        """All paths of a tape, in its order."""
+        hashes, depths = _identities(tape)
+        return cls(hashes, depths, pa.array(tape.key_list, pa.binary()))
+
+
+def table_of_rows(tape: Tape, paths: TapePaths, rows: npt.NDArray[np.intp]) -> PathTable:
+    """The table of some of a tape's rows, uncapped."""
     from parquet_variant.kernels import profile as kernel
 
-    paths = len(tape.paths)
-    hashes, depths = _identities(tape)
-    kinds, counts = np.zeros((paths, KINDS), np.int64), kernel.new_counts(paths)
-    sketches = np.zeros((paths, REGISTERS), np.uint8)
-    digits_of_path = np.full(paths, -1, np.int64)
+    hashes, count = paths.hashes, len(paths.hashes)
+    kinds, counts = np.zeros((count, KINDS), np.int64), kernel.new_counts(count)
+    sketches = np.zeros((count, REGISTERS), np.uint8)
+    digits_of_path = np.full(count, -1, np.int64)
     digits = kernel.profile_nodes(
-        tape.nodes, tape.row_start, kinds, counts, sketches, digits_of_path, np.zeros((8, 2 * DIGIT_BUCKETS), np.int64)
-    )
+        tape.nodes, tape.row_start, rows, kinds, counts, sketches, digits_of_path,
+        np.zeros((8, 2 * DIGIT_BUCKETS), np.int64),
+    )  # fmt: skip
     decimals = np.flatnonzero(digits_of_path >= 0)
     digit_order = decimals[np.argsort(hashes[decimals])]
-    # A bad row leaves paths without values behind.
-    rows = np.flatnonzero(counts[:, ROWS])
-    rows = rows[np.lexsort((hashes[rows], depths[rows]))]
-    key_ids = tape.paths[:, 1][rows]
-    names = pa.array(tape.key_list, pa.binary())
-    above = tape.paths[:, 0][rows]
+    # Other rows, and a bad one, leave paths without values behind.
+    found = np.flatnonzero(counts[:, ROWS])
+    found = found[np.lexsort((hashes[found], paths.depths[found]))]
+    key_ids = tape.paths[:, 1][found]
+    above = tape.paths[:, 0][found]
     return PathTable(
-        hashes=hashes[rows],
+        hashes=hashes[found],
         parents=np.where(above < 0, -1, hashes[above]),
-        depths=depths[rows],
-        keys=names.take(pa.array(key_ids, mask=key_ids < 0)),
-        kinds=kinds[rows],
-        counts=counts[rows][:, :COUNTS],
-        sketches=sketches[rows],
+        depths=paths.depths[found],
+        keys=paths.names.take(pa.array(key_ids, mask=key_ids < 0)),
+        kinds=kinds[found],
+        counts=counts[found][:, :COUNTS],
+        sketches=sketches[found],
         digit_hashes=hashes[digit_order],
         digits=digits[digits_of_path[digit_order]],
-    ), len(tape.nodes)
+    )
 
 
 def _identities(tape: Tape) -> tuple[Int64s, Int64s]:

@@ -228,6 +228,7 @@ class PathProfile:
         if self.field_count == sum(child.count for child in kept):
             return len(kept)
         # The keys that were kept are those with the smallest hashes: the largest of them tells how dense they are.
+        kept = [child for child in kept if not self._profile.is_scaled[child._index]]
         largest = max((int(self._profile.table.hashes[child._index]) for child in kept), default=0)
         return max(len(kept) + 1, int((len(kept) - 1) * 2**63 / (largest + 1))) if kept else self.field_count
 
