@@ -12,6 +12,7 @@ from parquet_variant.spark.functions import register_functions as register_funct
 from parquet_variant.spark.ingest import ingest as ingest
 from parquet_variant.spark.java import find_java as find_java
 from parquet_variant.spark.optimize import optimize as optimize
+from parquet_variant.spark.profile import profile as profile
 from parquet_variant.spark.read import read as read
 from parquet_variant.spark.rewrite import rewrite as rewrite
 from parquet_variant.spark.session import local_session as local_session
@@ -30,6 +31,7 @@ __all__ = [
     "local_session",
     "optimize",
     "plan_read",
+    "profile",
     "read",
     "register_functions",
     "rewrite",

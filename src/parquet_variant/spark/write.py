@@ -8,19 +8,13 @@ from __future__ import annotations
 
 import json
 import os
-import pickle
-from functools import reduce
 from typing import TYPE_CHECKING, Any, Literal
 
-import pyarrow as pa
-
-import parquet_variant as pv
 from parquet_variant.errors import VariantError
 from parquet_variant.parquet.staging import Mode, open_staging
 from parquet_variant.schema.shredding_schema import ShreddingSchema
-from parquet_variant.spark.arrow_variant import from_spark
 from parquet_variant.spark.options import location
-from parquet_variant.spark.task_errors import from_spark_errors, to_spark_errors
+from parquet_variant.spark.task_errors import from_spark_errors
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -120,26 +114,10 @@ def infer_schema(df: DataFrame, column: str | None = None, policy: Any = None) -
     JsonError
         For a row that is no JSON.
     """
-    from pyspark.sql.functions import arrow_udf
-
     from parquet_variant.shredding.infer import infer
-    from parquet_variant.shredding.profile import Profile, profile_array
-    from parquet_variant.spark.frames import choose_column
+    from parquet_variant.spark.profile import profile
 
-    column, is_json = choose_column(df.schema, column)
-
-    @arrow_udf("binary")
-    def profiled(values: pa.Array) -> pa.Array:
-        # One profile a batch, in its first row: Arrow UDFs need no pandas, `mapInArrow` does.
-        with to_spark_errors():
-            profile = pickle.dumps(profile_array(pv.parse_json(values) if is_json else from_spark(values)))
-        return pa.array([profile, *[None] * (len(values) - 1)], pa.binary())
-
-    # Non-deterministic, or Spark would run it again on just the rows that the filter leaves.
-    once = profiled.asNondeterministic()
-    profiles = df.select(once(df[column]).alias("profile")).where("profile IS NOT NULL")
-    with from_spark_errors():
-        parts = [pickle.loads(row.profile) for row in profiles.toLocalIterator()]
-    if not parts:
+    found = profile(df, column)
+    if not found.rows:
         raise VariantError("the DataFrame has no rows to infer a schema from: give one with schema=", reason="no-rows")
-    return infer(reduce(Profile.merge, parts), policy).schema
+    return infer(found, policy).schema

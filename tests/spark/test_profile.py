@@ -1,0 +1,51 @@
+"""The profile as a distributed aggregate: that of the same rows in process, however they are parted."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+import parquet_variant as pv
+from parquet_variant.errors import JsonError, VariantError
+from parquet_variant.shredding.infer import infer
+from parquet_variant.shredding.profile import Profile
+
+
+def _texts() -> list[str | None]:
+    rows = [{"id": n, "d": n / 8, "l": ["x" * (n % 5)] * (n % 3), "o": {f"k{n % 7}": None}} for n in range(500)]
+    return [*map(json.dumps, rows), None, '"other"', "null"]
+
+
+@pytest.mark.parametrize("partitions", [1, 3, 40])
+def test_any_partition_of_json_gives_the_profile_of_the_process(spark, partitions):
+    frame = spark.createDataFrame([(text,) for text in _texts()], "j string").repartition(partitions)
+    found = pv.spark.profile(frame)
+    assert found == Profile.of_array(pv.parse_json(_texts()))
+    assert pv.spark.infer_schema(frame, "j") == infer(found).schema
+
+
+def test_a_variant_column_gives_it_too(spark):
+    frame = spark.createDataFrame([(text, 1) for text in _texts()], "j string, n int")
+    variants = frame.repartition(3).selectExpr("n", "parse_json(j) AS v", "n AS m")
+    found, expected = pv.spark.profile(variants, "v"), Profile.of_array(pv.parse_json(_texts()))
+    assert (found.rows, found.null_rows, found.values) == (503, 1, expected.values)
+    assert [(str(path.path), path.count, path.rows, path.int_range) for path in found] == [
+        (str(path.path), path.count, path.rows, path.int_range) for path in expected
+    ]
+    assert infer(found).schema == infer(expected).schema
+
+
+def test_no_rows_are_an_empty_profile(spark):
+    empty = spark.createDataFrame([], "j string")
+    assert pv.spark.profile(empty) == Profile()
+    with pytest.raises(VariantError, match="no rows to infer a schema from"):
+        pv.spark.infer_schema(empty)
+
+
+def test_a_bad_row_and_a_missing_column_are_errors(spark):
+    frame = spark.createDataFrame([("{}",), ('{"a": ',)], "j string")
+    with pytest.raises(JsonError):
+        pv.spark.profile(frame)
+    with pytest.raises(VariantError, match="absent"):
+        pv.spark.profile(frame, "absent")
