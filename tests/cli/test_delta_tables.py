@@ -102,6 +102,20 @@ def test_what_is_no_table_is_named(variant: Run, tmp_path: Path, earthquakes: Pa
     assert (done.code, "no Delta table" in done.error) == (1, True)
 
 
+@pytest.mark.usefixtures("spark")
+def test_optimize_takes_directories_and_tables_to_spark(variant: Run, tmp_path: Path) -> None:
+    rows = pv.parse_json([f'{{"n": {n}, "s": "text {n}"}}' for n in range(100)])
+    for number in range(2):
+        pv.parquet.write(tmp_path / "files" / f"{number}.parquet", rows, schema="n bigint")
+        pv.delta.write(tmp_path / "table", {"v": rows}, mode="append", shredding="n bigint")
+    for place in ("files", "table"):
+        done = variant("optimize", tmp_path / place, "--engine", "spark", "--json")
+        assert done.code == 0, done.err
+        assert (done.json["files_removed"], done.json["files_added"], done.json["drift"]["pays"]) == (2, 1, True)
+        assert len(variant("cat", tmp_path / place).out.splitlines()) == 200
+    assert variant("optimize", tmp_path / "table", "--drop-shredding", "--engine", "spark").code == 2
+
+
 def test_optimize_judges_and_rewrites_a_directory(variant: Run, tmp_path: Path) -> None:
     for number in range(3):
         rows = pv.parse_json([f'{{"n": {n}, "s": "text {n}"}}' for n in range(100)])

@@ -10,7 +10,9 @@ import pyarrow as pa
 import pytest
 
 import parquet_variant as pv
-from parquet_variant.errors import VariantFileError
+from parquet_variant.delta.optimize import run_optimize
+from parquet_variant.errors import DeltaError, VariantFileError
+from parquet_variant.spark.ingest import SparkEngine
 
 OLD = "id bigint, kind string, gone double"
 
@@ -69,3 +71,60 @@ def test_a_broken_file_leaves_the_directory_as_it_was(spark, folder):
     with pytest.raises(VariantFileError, match=r"broken\.parquet"):
         pv.spark.optimize(spark, folder)
     assert _files(folder) == before
+
+
+class TestDeltaTables:
+    @pytest.fixture
+    def table(self, tmp_path: Path) -> Path:
+        for number in range(6):
+            more = {"extra": 7} if number >= 2 else {}
+            rows = [json.dumps({"id": n, "kind": f"k{n % 3}"} | more) for n in range(200)]
+            columns = {"p": pa.array(["a", "b"] * 100), "n": pa.array(range(200)), "v": pv.parse_json(rows)}
+            place = tmp_path / "table"
+            pv.delta.write(place, columns, mode="append", partition_by=["p"], shredding=OLD)
+        return place
+
+    @pytest.mark.parametrize("options", [{}, {"reshred": True}, {"schema": "id bigint"}], ids=str)
+    def test_one_commit_gives_the_local_result(self, spark, table, options):
+        here = table.with_name("here")
+        shutil.copytree(table, here)
+        before = _table_rows(table)
+        version = pv.delta.snapshot(table).version
+        found = pv.spark.optimize(spark, table, **options)
+        shredding = {"shredding": options["schema"]} if "schema" in options else options
+        local = pv.delta.optimize(here, **shredding)
+        assert (found.version, found.files_removed, found.files_added) == (version + 1, 12, 2)
+        assert (local.version, local.files_removed, local.files_added) == (version + 1, 12, 2)
+        assert str(found.drift) == str(local.drift)
+        assert _table_rows(table) == before == _table_rows(here)
+        assert _table_rows(table, version=version) == before
+        assert _table_schemas(table) == _table_schemas(here)
+        text = (table / "_delta_log" / f"{version + 1:020}.json").read_text()
+        assert '"dataChange":true' not in text
+
+    def test_another_commit_meanwhile_is_a_conflict_or_no_matter(self, spark, table):
+        current = pv.delta.snapshot(table)
+        pv.delta.append(table, {"p": ["c"], "n": [1], "v": pv.parse_json(["1"])})
+        assert run_optimize(SparkEngine(spark, None), current).files_added == 2
+        assert len(_table_rows(table)) == 1201
+        with pytest.raises(DeltaError) as caught:
+            run_optimize(SparkEngine(spark, None), current)
+        assert caught.value.reason == "conflict"
+
+    def test_a_missing_data_file_fails_without_a_commit(self, spark, table):
+        before = pv.delta.snapshot(table).version
+        next(table.rglob("*.parquet")).unlink()
+        with pytest.raises(DeltaError, match="is missing"):
+            pv.spark.optimize(spark, table)
+        assert pv.delta.snapshot(table).version == before
+
+
+def _table_rows(table: Path, **options: int) -> list[tuple[object, ...]]:
+    found = pv.delta.read_table(table, **options)
+    variants = pv.to_json(pv.VariantArray.from_arrow(found.column("v"))).to_pylist()
+    return sorted(zip(found["p"].to_pylist(), found["n"].to_pylist(), variants, strict=True))
+
+
+def _table_schemas(table: Path) -> set[pv.ShreddingSchema]:
+    paths = pv.delta.snapshot(table).files["path"].to_pylist()
+    return {pv.ShreddingSchema.from_parquet(str(table / path)) for path in paths}

@@ -60,16 +60,17 @@ def command(
     }
     with Progress() as progress:
         if is_delta(table):
-            if engine is Engine.SPARK or column is not None:
-                raise typer.BadParameter("--engine spark and --column are for directories of Parquet files")
-            progress("optimize", 0, 1)
+            if column is not None or (drop_shredding and engine is Engine.SPARK):
+                raise typer.BadParameter("--column, and --drop-shredding on Spark, are not for Delta tables")
             from parquet_variant import delta
 
-            result: Any = (
-                delta.drop_shredding(table, file_bytes=options["file_bytes"])
-                if drop_shredding
-                else delta.optimize(table, shredding=read_schema(schema), **options)
-            )
+            if drop_shredding:
+                progress("optimize", 0, 1)
+                result: Any = delta.drop_shredding(table, file_bytes=options["file_bytes"])
+            elif engine is Engine.SPARK:
+                result = _on_spark(table, progress, shredding=read_schema(schema), **options)
+            else:
+                result = delta.optimize(table, shredding=read_schema(schema), progress=progress, **options)
         elif drop_shredding:
             raise typer.BadParameter("--drop-shredding is for Delta tables: use rewrite --layout unshredded")
         else:
@@ -87,10 +88,12 @@ def _in_process(path: str, progress: Progress, **options: Any) -> Any:
 
 def _on_spark(path: str, progress: Progress, **options: Any) -> Any:
     from parquet_variant.cli.spark_session import spark_session
+    from parquet_variant.cli.tables import is_delta
     from parquet_variant.parquet.files import locate
     from parquet_variant.spark.optimize import optimize
 
-    locate(path)  # before anyone waits for a JVM
+    if not is_delta(path):
+        locate(path)  # before anyone waits for a JVM
     with spark_session(progress) as session:
         return optimize(session, path, progress=progress, **options)
 

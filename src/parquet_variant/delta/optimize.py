@@ -1,7 +1,7 @@
 """Rewriting files without changing rows: compaction, re-shredding, and leaving variant shredding behind.
 
-Owns which files are rewritten together; the commit says ``dataChange=false``. Leaves reading to `read` and writing to
-`data_files`.
+Owns which files are rewritten together; the commit says ``dataChange=false``. Leaves reading to `read`, writing to
+`data_files`, and running the tasks to an engine.
 """
 
 from __future__ import annotations
@@ -10,12 +10,14 @@ import os
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from parquet_variant.array.variant_array import VariantArray
+from parquet_variant.delta.actions import Add
 from parquet_variant.delta.columns import by_field_id, by_name, conform_table
 from parquet_variant.delta.commit import Transaction, commit
 from parquet_variant.delta.data_files import DEFAULT_FILE_BYTES, WritePlan, plan_write
@@ -25,11 +27,16 @@ from parquet_variant.delta.properties import SHREDDING_PROPERTY, with_properties
 from parquet_variant.delta.read import iter_files
 from parquet_variant.delta.snapshot import Snapshot, snapshot
 from parquet_variant.delta.write import Shredding, plan
+from parquet_variant.parquet.ingest_job import Engine, Progress
+from parquet_variant.parquet.threads import ThreadEngine
 from parquet_variant.schema.shredding_schema import ShreddingSchema
 from parquet_variant.shredding.drift import DriftReport, find_drift
 from parquet_variant.shredding.profile import Profile
 
-__all__ = ["OptimizeResult", "drop_shredding", "optimize"]
+__all__ = ["OptimizeResult", "drop_shredding", "optimize", "run_optimize"]
+
+# What a table's files hold: profiles by dotted column name, and rows by schema as JSON.
+_Seen = tuple[dict[str, Profile], dict[str, Counter[str]]]
 
 
 @dataclass(frozen=True)
@@ -65,6 +72,8 @@ def optimize(
     min_saving: float = 0.02,
     dry_run: bool = False,
     storage_options: Mapping[str, str] | None = None,
+    threads: int | None = 1,
+    progress: Progress | None = None,
     **options: Any,
 ) -> OptimizeResult:
     """Put small files together, and shred variants anew, in one commit that changes no row.
@@ -88,6 +97,10 @@ def optimize(
         Only judge the schema; commit nothing.
     storage_options
         Configuration of the object store.
+    threads
+        Files that are written at a time, each in memory as a whole; None for as many as there are cores.
+    progress
+        Called with the step, the tasks done and the tasks in all.
     **options
         Options of `VariantWriter`.
 
@@ -111,17 +124,37 @@ def optimize(
     ...     result.files_removed, result.files_added
     (2, 1)
     """
+    return run_optimize(
+        ThreadEngine(threads, progress), table, file_bytes=file_bytes, reshred=reshred, shredding=shredding,
+        policy=policy, min_saving=min_saving, dry_run=dry_run, storage_options=storage_options, **options,
+    )  # fmt: skip
+
+
+def run_optimize(
+    engine: Engine,
+    table: str | os.PathLike[str] | Snapshot,
+    *,
+    file_bytes: int = DEFAULT_FILE_BYTES,
+    reshred: bool = False,
+    shredding: Shredding = None,
+    policy: Any = None,
+    min_saving: float = 0.02,
+    dry_run: bool = False,
+    storage_options: Mapping[str, str] | None = None,
+    **options: Any,
+) -> OptimizeResult:
+    """Do it on whatever runs the tasks; `optimize` says what the options mean."""
     current = snapshot(table, storage_options=storage_options)
     check_writable(current.protocol, current.metadata, current.storage.uri)
     everything, drift = reshred or shredding is not None, None
     if shredding is None and current.shredding_enabled:
-        reports = _drifts(current, policy, min_saving)
+        reports = _drifts(engine, current, file_bytes, policy, min_saving)
         shredding = {name: _wanted(report, old, reshred=reshred) for name, (report, old) in reports.items()}
         drift = max((report for report, _ in reports.values()), key=lambda each: each.saved_share, default=None)
         everything = everything or any(report.pays for report, _ in reports.values())
-    groups = [] if dry_run else _groups(current, file_bytes, everything=everything)
+    packs = [] if dry_run else _packs(current, file_bytes, everything=everything)
     made = plan(current, shredding=shredding, file_bytes=file_bytes, **options)
-    return replace(_rewrite(current, made, groups, "OPTIMIZE", {"reshred": reshred}), drift=drift)
+    return replace(_rewrite(engine, current, made, packs, "OPTIMIZE", {"reshred": reshred}), drift=drift)
 
 
 def drop_shredding(
@@ -166,29 +199,49 @@ def drop_shredding(
     protocol = without_feature(current.protocol, SHREDDING)
     bare = replace(current, metadata=metadata, protocol=protocol)
     made = plan_write(bare, file_bytes=file_bytes, options=options)
-    groups = _groups(current, file_bytes, everything=True)
+    packs = _packs(current, file_bytes, everything=True)
     change = Transaction("DROP FEATURE", protocol=protocol, metadata=metadata, reads_table=True)
-    return _rewrite(current, made, groups, "DROP FEATURE", {"featureName": SHREDDING}, change)
+    engine = ThreadEngine(1, None)
+    return _rewrite(engine, current, made, packs, "DROP FEATURE", {"featureName": SHREDDING}, change)
 
 
-def _groups(current: Snapshot, file_bytes: int, *, everything: bool) -> list[pa.Table]:
-    """The files to rewrite, those of a partition together."""
+def _packs(current: Snapshot, file_bytes: int, *, everything: bool) -> list[pa.Table]:
+    """The files to rewrite: those of a partition that make about one new file together."""
     files = current.files
     rows = files.select(["partitionValues", "size", "deletionVector"]).to_pylist()
-    partitions: dict[tuple[Any, ...], list[int]] = {}
+    packs: list[list[int]] = []
+    filled: dict[tuple[Any, ...], tuple[list[int], int]] = {}
     for index, row in enumerate(rows):
         small = row["size"] < file_bytes * 3 // 4
         if everything or small or row["deletionVector"] is not None:
             key = tuple(sorted(row["partitionValues"] or (), key=str))
-            partitions.setdefault(key, []).append(index)
-    chosen = [
-        at for at in partitions.values() if everything or len(at) > 1 or rows[at[0]]["deletionVector"] is not None
-    ]
+            pack, size = filled.get(key, ([], 0))
+            if not pack or size + row["size"] > file_bytes:
+                pack, size = [], 0
+                packs.append(pack)
+            pack.append(index)
+            filled[key] = pack, size + row["size"]
+    chosen = [at for at in packs if everything or len(at) > 1 or rows[at[0]]["deletionVector"] is not None]
     return [files.take(pa.array(at)) for at in chosen]
 
 
-def _drifts(current: Snapshot, policy: Any, min_saving: float) -> dict[str, tuple[DriftReport, ShreddingSchema]]:
+def _drifts(
+    engine: Engine, current: Snapshot, file_bytes: int, policy: Any, min_saving: float
+) -> dict[str, tuple[DriftReport, ShreddingSchema]]:
     """For each variant column, the schema that most rows have, and how all rows have drifted from it."""
+    packs = _packs(current, file_bytes, everything=True)
+    if not packs:
+        return {}
+    profiles, schemas = engine.reduce("profile", partial(_see, _without_files(current)), packs, _both)
+    reports = {}
+    for name, profile in profiles.items():
+        text = max(schemas[name], key=lambda each: (schemas[name][each], each))
+        old = ShreddingSchema.from_json(text)
+        reports[name] = find_drift(old, profile, policy, min_saving=min_saving), old
+    return reports
+
+
+def _see(current: Snapshot, task: int, attempt: int, files: pa.Table) -> _Seen:
     profiles: dict[str, Profile] = {}
     schemas: dict[str, Counter[str]] = {}
 
@@ -197,16 +250,25 @@ def _drifts(current: Snapshot, policy: Any, min_saving: float) -> dict[str, tupl
         profiles[name] = profiles.get(name, Profile()).merge(Profile.of_array(array))
         return array
 
-    for path, rows in iter_files(current, current.schema):
+    for path, rows in iter_files(current, current.schema, files):
         for name, text in _shredded(current, path).items():
             schemas.setdefault(name, Counter())[text] += len(rows)
         conform_table(rows, current.schema, by_name, see)
-    reports = {}
-    for name, profile in profiles.items():
-        text = max(schemas[name], key=lambda each: (schemas[name][each], each))
-        old = ShreddingSchema.from_json(text)
-        reports[name] = find_drift(old, profile, policy, min_saving=min_saving), old
-    return reports
+    return profiles, schemas
+
+
+def _both(left: _Seen, right: _Seen) -> _Seen:
+    profiles, schemas = dict(left[0]), dict(left[1])
+    for name, profile in right[0].items():
+        profiles[name] = profiles.get(name, Profile()).merge(profile)
+    for name, counted in right[1].items():
+        schemas[name] = schemas.get(name, Counter()) + counted
+    return profiles, schemas
+
+
+def _without_files(current: Snapshot) -> Snapshot:
+    """The table as a task needs it: it is told its files, and the list of all may be long."""
+    return replace(current, files=current.files.slice(0, 0))
 
 
 def _shredded(current: Snapshot, path: str) -> dict[str, str]:
@@ -228,18 +290,20 @@ def _wanted(report: DriftReport, old: ShreddingSchema, *, reshred: bool) -> Shre
 
 
 def _rewrite(
+    engine: Engine,
     current: Snapshot,
     made: WritePlan,
-    groups: list[pa.Table],
+    packs: list[pa.Table],
     operation: str,
     parameters: Mapping[str, Any],
     change: Transaction | None = None,
 ) -> OptimizeResult:
     base = change or Transaction(operation)
-    if not groups and change is None:
+    if not packs and change is None:
         return OptimizeResult(current.version)
-    removes = [remove for group in groups for remove in to_removes(current, group, data_change=False)]
-    adds = [add for group in groups for add in made.write_files(_rows(current, group), data_change=False)]
+    removes = [remove for pack in packs for remove in to_removes(current, pack, data_change=False)]
+    written = engine.run("optimize", partial(_write, _without_files(current), made), packs)
+    adds = [add for part in written for add in part]
     transaction = replace(base, parameters=parameters, adds=adds, removes=removes, read_version=current.version)
     result = commit(current.storage, transaction)
     return OptimizeResult(
@@ -249,6 +313,10 @@ def _rewrite(
         sum(remove.size or 0 for remove in removes),
         sum(add.size for add in adds),
     )
+
+
+def _write(current: Snapshot, made: WritePlan, task: int, attempt: int, files: pa.Table) -> list[Add]:
+    return made.write_files(_rows(current, files), data_change=False)
 
 
 def _rows(current: Snapshot, files: pa.Table) -> Iterator[pa.Table]:

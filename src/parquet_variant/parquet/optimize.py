@@ -100,7 +100,7 @@ def optimize(
         About how large a file may become; files of at least three quarters of it stay as they are, unless they are
         shredded anew.
     reshred
-        Rewrite every file under the schema that `policy` chooses, whether it pays or not.
+        Rewrite every file that has another schema than `policy` chooses, whether it pays or not.
     schema
         What to shred, as an object or DDL: every file that has another schema is rewritten. By default the schema of
         most rows, with the changes that `find_drift` finds if these pay.

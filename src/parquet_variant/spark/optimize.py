@@ -1,6 +1,6 @@
-"""Compacting and re-shredding a directory on Spark: a task a new file.
+"""Compacting and re-shredding a directory or a Delta table on Spark: a task a new file.
 
-Owns the engine's side of it. Leaves what is rewritten, and how, to `parquet.optimize`.
+Owns the engine's side of it. Leaves what is rewritten, and how, to `parquet.optimize` and `delta.optimize`.
 """
 
 from __future__ import annotations
@@ -8,10 +8,13 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
+from parquet_variant.delta.optimize import OptimizeResult as DeltaOptimizeResult
+from parquet_variant.delta.optimize import run_optimize as optimize_table
 from parquet_variant.parquet.ingest_job import Progress
-from parquet_variant.parquet.optimize import OptimizeResult, run_optimize
+from parquet_variant.parquet.optimize import OptimizeResult
+from parquet_variant.parquet.optimize import run_optimize as optimize_directory
 from parquet_variant.spark.ingest import SparkEngine
-from parquet_variant.spark.options import location
+from parquet_variant.spark.options import is_delta, location
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -21,27 +24,38 @@ __all__ = ["optimize"]
 
 def optimize(
     spark: SparkSession, path: str | os.PathLike[str], *, progress: Progress | None = None, **options: Any
-) -> OptimizeResult:
-    """Put small files together and shred anew what pays, as `parquet.optimize` does, on Spark: profile and rewrite.
+) -> OptimizeResult | DeltaOptimizeResult:
+    """Put small files together and shred anew what pays, on Spark: profile and rewrite.
+
+    A Delta table gets it in one commit, which the driver makes when all tasks are done; a task that runs again leaves
+    files that no commit names.
 
     Parameters
     ----------
     spark
         A session; its workers must have parquet-variant installed and see the directory.
     path
-        A directory of Parquet files.
+        A directory of Parquet files, or a Delta table.
     progress
         Called with the step, the tasks done and the tasks in all, from another thread.
     **options
-        All other options of `parquet.optimize`.
+        All other options of `parquet.optimize` or, for a Delta table, of `delta.optimize`, where ``schema`` is another
+        name for ``shredding``.
 
     Returns
     -------
-    OptimizeResult
+    parquet.OptimizeResult or delta.OptimizeResult
 
     Raises
     ------
     VariantFileError
-        For a path that is no directory of Parquet files, or a Delta table.
+        For a path that is no directory of Parquet files.
+    DeltaError
+        As `delta.optimize`.
     """
-    return run_optimize(SparkEngine(spark, progress), location(os.fspath(path)), **options)
+    engine, where = SparkEngine(spark, progress), location(os.fspath(path))
+    if not is_delta({}, where):
+        return optimize_directory(engine, where, **options)
+    if "schema" in options:
+        options["shredding"] = options.pop("schema")
+    return optimize_table(engine, where, **options)

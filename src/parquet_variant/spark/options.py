@@ -21,7 +21,7 @@ from parquet_variant.parquet.files import filesystem_of
 from parquet_variant.parquet.selection import split_type
 from parquet_variant.schema.shredding_schema import ShreddingSchema
 
-__all__ = ["ReadOptions", "WriteOptions", "location"]
+__all__ = ["ReadOptions", "WriteOptions", "is_delta", "location"]
 
 # What Spark adds by itself, or users give for Spark.
 _OF_SPARK = frozenset({"path", "paths", "checkpointlocation", "queryname", "truncate", "serialization.format"})
@@ -106,7 +106,7 @@ class WriteOptions:
             schema,
             write,
             given.get("checkpointlocation"),
-            _is_delta(given, path),
+            is_delta(given, path),
             tuple(_value("partitionBy", given["partitionby"], _names)) if "partitionby" in given else (),
             given.get("txnappid"),
         )
@@ -177,7 +177,7 @@ class ReadOptions:
         if size < 1:
             raise _bad("partitionBytes", str(size), "give a positive number of bytes")
         version, first = (_value(name, given[name], int) if name in given else None for name in _VERSIONS)
-        delta = len(sources) == 1 and _is_delta(given, sources[0])
+        delta = len(sources) == 1 and is_delta(given, sources[0])
         zone = given.get("timezone", "UTC")
         return cls(
             sources,
@@ -193,7 +193,7 @@ class ReadOptions:
         )
 
 
-def _is_delta(given: Mapping[str, str], path: str) -> bool:
+def is_delta(given: Mapping[str, str], path: str) -> bool:
     """Whether the option `format` says so, or the log is there."""
     kind = given.get("format")
     if kind not in (None, "parquet", "delta"):
