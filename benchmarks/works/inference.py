@@ -5,12 +5,16 @@ Usage: ``python -m benchmarks.works.inference [FILE.ndjson ...]`` (all data sets
 Each contender writes one file of the same rows with zstd and what it infers by itself. A path needs its typed column,
 and a residual column that holds anything and could hold it: its own, or, where it is not shredded, that of the nearest
 shredded path above. A residual column needs the dictionaries too.
+
+DuckDB writes in a process of its own, with 3 GB and 180 s: that it needs more is a result too.
 """
 
 from __future__ import annotations
 
+import multiprocessing
 import sys
 from collections.abc import Callable
+from multiprocessing.connection import Connection
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -24,6 +28,7 @@ from parquet_variant.path import VariantPath
 from parquet_variant.shredding.profile import Profile
 
 _TOP = 10
+_DUCKDB_MEMORY, _DUCKDB_SECONDS = "3GB", 180
 
 
 def table(sets: list[DataSet] | None = None) -> str:
@@ -35,7 +40,9 @@ def table(sets: list[DataSet] | None = None) -> str:
         "|---|---|---|---|---|---|---|---|",
     ]
     for data in inference_sets() if sets is None else sets:
-        lines.extend(_rows(data))
+        found = _rows(data)
+        print("\n".join(found), file=sys.stderr, flush=True)
+        lines.extend(found)
     return "\n".join([*lines, ""])
 
 
@@ -60,7 +67,8 @@ def _rows(data: DataSet) -> list[str]:
         try:
             files = write(data)
         except Exception as error:  # what stops a peer is part of the result
-            lines.append(f"| {data.name} | {name} | {type(error).__name__} | | | | | |")
+            reason = error if isinstance(error, _PeerError) else type(error).__name__
+            lines.append(f"| {data.name} | {name} | {reason} | | | | | |")
             continue
         size = sum(file.stat().st_size for file in files)
         needed = sum(path_bytes(file, paths) for file in files)
@@ -145,14 +153,44 @@ def _spark(data: DataSet) -> list[Path]:
 
 def _duckdb(data: DataSet) -> list[Path]:
     out = scratch() / f"{data.name}-duckdb.parquet"
-    connection = duckdb(2)
-    connection.execute("SET variant_minimum_shredding_size = 0; SET preserve_insertion_order = true")
-    source = f"read_csv('{data.file}', columns={{'j': 'VARCHAR'}}, delim='\\x01', quote='', escape='', header=false, "
-    source += "max_line_size=20000000, auto_detect=false)"
-    connection.execute(
-        f"COPY (SELECT j::JSON::VARIANT AS v FROM {source}) TO '{out}' (FORMAT parquet, COMPRESSION zstd)"
-    )
+    context = multiprocessing.get_context("spawn")
+    receiver, sender = context.Pipe(duplex=False)
+    writer = context.Process(target=_duckdb_writes, args=(str(data.file), str(out), sender))
+    writer.start()
+    sender.close()
+    try:
+        if not receiver.poll(_DUCKDB_SECONDS):
+            raise _PeerError(f"over {_DUCKDB_SECONDS} s")
+        error = receiver.recv()
+    except EOFError:
+        raise _PeerError("killed") from None
+    finally:
+        writer.kill()
+        writer.join()
+    if error is not None:
+        raise _PeerError(error)
     return [out]
+
+
+class _PeerError(Exception):
+    """Why a peer wrote no file, in the words for the table."""
+
+
+def _duckdb_writes(source: str, out: str, sender: Connection) -> None:
+    connection = duckdb(2)
+    connection.execute(f"SET memory_limit = '{_DUCKDB_MEMORY}'; SET max_temp_directory_size = '0GB'")
+    connection.execute("SET variant_minimum_shredding_size = 0; SET preserve_insertion_order = true")
+    read = f"read_csv('{source}', columns={{'j': 'VARCHAR'}}, delim='\\x01', quote='', escape='', header=false, "
+    read += "max_line_size=20000000, auto_detect=false)"
+    try:
+        connection.execute(
+            f"COPY (SELECT j::JSON::VARIANT AS v FROM {read}) TO '{out}' (FORMAT parquet, COMPRESSION zstd)"
+        )
+    except Exception as error:  # what stops a peer is part of the result
+        short = str(error).splitlines()[0][:60]
+        sender.send(f"out of memory ({_DUCKDB_MEMORY})" if "Memory" in type(error).__name__ else short)
+    else:
+        sender.send(None)
 
 
 if __name__ == "__main__":
