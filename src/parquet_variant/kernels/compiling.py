@@ -18,8 +18,12 @@ from pathlib import Path
 from typing import Any
 
 import numba
+import numpy as np
 
-__all__ = ["cache_directory", "cache_home", "njit"]
+__all__ = ["ONE", "ZERO", "cache_directory", "cache_home", "njit"]
+
+# For arguments of kernels: Numba compiles a function once more for every literal number that it is given.
+ZERO, ONE = np.int64(0), np.int64(1)
 
 _IMPORT = re.compile(r"^from parquet_variant\.kernels\.(\w+) import", re.MULTILINE)
 

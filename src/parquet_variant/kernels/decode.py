@@ -15,16 +15,30 @@ import pyarrow as pa
 
 from parquet_variant.encoding.validate import find_faults
 from parquet_variant.errors import MalformedVariantError
-from parquet_variant.kernels.compiling import njit
+from parquet_variant.kernels.compiling import ONE, ZERO, njit
+from parquet_variant.kernels.growth import grown_table
 from parquet_variant.kernels.memory import load_u8, load_uint
-from parquet_variant.kernels.parse_json import HASH_SEED, _intern_key, add_path, new_tables, root_shape, successor
+from parquet_variant.kernels.parse_json import (
+    ELEMENT_KEY,
+    HASH_SEED,
+    add_key,
+    add_path,
+    add_root_shape,
+    find_key,
+    find_pair,
+    hash_bytes,
+    new_tables,
+    successor,
+)
 from parquet_variant.kernels.tape import (
     ARRAY,
     OBJECT,
     PATH_ELEMENT,
     PATH_LAST_NODE,
+    PATH_ROOT_SHAPE,
     SHAPE_KEY,
     SHAPE_NEXT,
+    SHAPE_PARENT,
     SHAPE_PATH,
     Tape,
 )
@@ -76,7 +90,7 @@ def decode_rows(first, last, valid, value_offsets, value_base, dictionary_of, na
     the byte offset in its value.
     """
     keys, key_slots, paths, path_slots, shapes, shape_slots = new_tables()
-    key_count, path_count, shape_count = 0, 1, 0
+    key_count, path_count, shape_count = ZERO, ONE, ZERO
     known = np.full(name_starts[len(name_starts) - 1], -1, np.int64)  # key id of each name, once it was met
     stack = np.empty((32, 11), np.int64)
     n = 0
@@ -100,7 +114,7 @@ def decode_rows(first, last, valid, value_offsets, value_base, dictionary_of, na
         name_end = dictionary_at + name_size
         at, end = value_base + value_offsets[row], value_base + value_offsets[row + 1]
         room = n + _most_nodes(end - at)
-        path = 0
+        path = ZERO
         depth = 0
         while True:
             # One value at `path` starts at `at`.
@@ -116,10 +130,8 @@ def decode_rows(first, last, valid, value_offsets, value_base, dictionary_of, na
                 if not ok:
                     status = _VALUE
                     break
-                if depth == len(stack):
-                    bigger = np.empty((2 * depth, 11), np.int64)
-                    bigger[:depth] = stack
-                    stack = bigger
+                if depth + 1 > len(stack):
+                    stack = grown_table(stack, depth + 1)
                 stack[depth, _NODE] = n
                 stack[depth, _IDS] = ids
                 stack[depth, _ID_WIDTH] = id_width
@@ -131,12 +143,15 @@ def decode_rows(first, last, valid, value_offsets, value_base, dictionary_of, na
                 stack[depth, _COUNT] = count
                 if kind == OBJECT:
                     stack[depth, _PATH] = path
-                    shape, shapes, shape_slots, shape_count = root_shape(shapes, shape_slots, shape_count, paths, path)
-                    stack[depth, _SHAPE] = shape
+                    if paths[path, PATH_ROOT_SHAPE] < 0:
+                        shapes, shape_slots, shape_count = add_root_shape(shapes, shape_slots, shape_count, paths, path)
+                    stack[depth, _SHAPE] = paths[path, PATH_ROOT_SHAPE]
                 else:
                     element = paths[path, PATH_ELEMENT]
                     if element < 0:
-                        element, paths, path_slots, path_count = add_path(paths, path_slots, path_count, path, -1)
+                        element, paths, path_slots, path_count = add_path(
+                            paths, path_slots, path_count, path, ELEMENT_KEY
+                        )
                         paths[path, PATH_ELEMENT] = element
                     stack[depth, _PATH] = stack[depth, _SHAPE] = element
                 nodes[n, 0] = kind | (path << 16)
@@ -181,16 +196,22 @@ def decode_rows(first, last, valid, value_offsets, value_base, dictionary_of, na
                 if begin > stop or stop > name_end - name_bytes:
                     status = _NAME
                     break
-                key, keys, key_slots, key_count = _intern_key(
-                    keys, key_slots, key_count, name_bytes + begin, stop - begin, 1, seed
-                )
+                hashed = hash_bytes(name_bytes + begin, stop - begin, seed)
+                key = find_key(keys, key_slots, name_bytes + begin, stop - begin, hashed)
+                if key < 0:
+                    key, keys, key_slots, key_count = add_key(
+                        keys, key_slots, key_count, name_bytes + begin, stop - begin, ONE, hashed
+                    )
                 known[name_starts[d] + field_id] = key
             shape = stack[top, _SHAPE]
             guess = shapes[shape, SHAPE_NEXT]
             if guess < 0 or shapes[guess, SHAPE_KEY] != key:
-                guess, shapes, shape_slots, shape_count, paths, path_slots, path_count = successor(
-                    shapes, shape_slots, shape_count, paths, path_slots, path_count, shape, key, stack[top, _PATH]
-                )
+                guess = find_pair(shapes, shape_slots, SHAPE_PARENT, SHAPE_KEY, shape, key)
+                if guess < 0:
+                    guess, shapes, shape_slots, shape_count, paths, path_slots, path_count = successor(
+                        shapes, shape_slots, shape_count, paths, path_slots, path_count, shape, key, stack[top, _PATH]
+                    )
+                shapes[shape, SHAPE_NEXT] = guess
             path = shapes[guess, SHAPE_PATH]
             stack[top, _SHAPE] = guess
             if paths[path, PATH_LAST_NODE] > stack[top, _NODE]:

@@ -10,8 +10,9 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from parquet_variant.kernels.compiling import njit
+from parquet_variant.kernels.compiling import ZERO, njit
 from parquet_variant.kernels.containers import uint_width
+from parquet_variant.kernels.growth import grown
 from parquet_variant.kernels.memory import copy, store_u8, store_uint
 from parquet_variant.kernels.tape import KEY_ADDRESS, KEY_LENGTH, OBJECT, SHAPE_KEY, SHAPE_PARENT, Tape
 
@@ -41,13 +42,6 @@ class Dictionaries(NamedTuple):
 
 
 @njit
-def _grown(values, size):
-    bigger = np.empty(max(size, len(values) * 2), values.dtype)
-    bigger[: len(values)] = values
-    return bigger
-
-
-@njit
 def _find_run(slots, hashes, starts, values, hashed, run, size):
     """Index of the entry with the same run of numbers, or -1 - slot where it would go."""
     mask = len(slots) - 1
@@ -69,18 +63,16 @@ def _find_run(slots, hashes, starts, values, hashed, run, size):
 @njit
 def _add_run(slots, hashes, starts, values, count, found, hashed, run, size):
     """Append a run; returns the five grown tables."""
-    if count + 1 >= len(hashes):
-        hashes = _grown(hashes, 0)
-        starts = _grown(starts, 0)
-    if starts[count] + size > len(values):
-        values = _grown(values, starts[count] + size)
+    hashes = grown(hashes, count + 2)
+    starts = grown(starts, count + 2)
+    values = grown(values, starts[count] + size)
     hashes[count] = hashed
-    values[starts[count] : starts[count] + size] = run[:size]
+    for i in range(size):
+        values[starts[count] + i] = run[i]
     starts[count + 1] = starts[count] + size
     slots[-1 - found] = count
     if (count + 1) * 2 > len(slots):
-        slots = np.empty(len(slots) * 4, np.int64)
-        slots[:] = -1
+        slots = np.full(len(slots) * 4, -1)
         mask = len(slots) - 1
         for entry in range(count + 1):
             at = hashes[entry] & mask
@@ -88,6 +80,9 @@ def _add_run(slots, hashes, starts, values, count, found, hashed, run, size):
                 at = (at + 1) & mask
             slots[at] = entry
     return slots, hashes, starts, values
+
+
+_RUN_HASH, _SET_HASH = np.int64(7), np.int64(11)
 
 
 @njit
@@ -99,7 +94,7 @@ def _mix(value, number):
 @njit
 def _keys_of_shapes(run, size, shapes, stamps, stamp, rank, order, out):
     """Distinct keys of some shapes, sorted by name, into ``out``; returns how many."""
-    count = 0
+    count = ZERO
     for i in range(size):
         shape = run[i]
         while shapes[shape, SHAPE_KEY] >= 0:
@@ -128,13 +123,12 @@ def _assign(nodes, row_start, shapes, rank, order, per_batch, of_row):
     hashes, starts, values = np.empty(64, np.int64), np.zeros(64, np.int64), np.empty(256, np.int64)
     set_hashes, set_starts, set_keys = np.empty(64, np.int64), np.zeros(64, np.int64), np.empty(256, np.int64)
     dictionary_of = np.empty(64, np.int64)
-    count = set_count = 0
-    size = 0
+    count = set_count = size = ZERO
     for row in range(rows):
         stamp = 0 if per_batch else row
         if not per_batch:
-            size = 0
-        hashed = 7
+            size = ZERO
+        hashed = _RUN_HASH
         for i in range(row_start[row], row_start[row + 1]):
             if (nodes[i, 0] & 0xFF) == OBJECT:
                 shape = nodes[i, 2]
@@ -152,7 +146,7 @@ def _assign(nodes, row_start, shapes, rank, order, per_batch, of_row):
         found = _find_run(slots, hashes, starts, values, hashed, run, size)
         if found < 0:
             key_count = _keys_of_shapes(run, size, shapes, key_stamp, count, rank, order, keys)
-            set_hash = 11
+            set_hash = _SET_HASH
             for i in range(key_count):
                 set_hash = _mix(set_hash, keys[i])
             known = _find_run(set_slots, set_hashes, set_starts, set_keys, set_hash, keys, key_count)
@@ -163,14 +157,14 @@ def _assign(nodes, row_start, shapes, rank, order, per_batch, of_row):
                 known = set_count
                 set_count += 1
             if count == len(dictionary_of):
-                dictionary_of = _grown(dictionary_of, 0)
+                dictionary_of = grown(dictionary_of, len(dictionary_of) + 1)
             dictionary_of[count] = known
             slots, hashes, starts, values = _add_run(slots, hashes, starts, values, count, found, hashed, run, size)
             found = count
             count += 1
         of_row[row] = dictionary_of[found]
     if set_count == 0:  # one for the batch, or no row at all
-        key_count = _keys_of_shapes(run, size, shapes, key_stamp, 0, rank, order, keys)
+        key_count = _keys_of_shapes(run, size, shapes, key_stamp, ZERO, rank, order, keys)
         return np.array([0, key_count]), keys[:key_count].copy()
     return set_starts[: set_count + 1].copy(), set_keys[: set_starts[set_count]].copy()
 

@@ -11,7 +11,8 @@ import numpy as np
 
 from parquet_variant.encoding.edits import EditKind
 from parquet_variant.kernels.cells import NULL, STRING
-from parquet_variant.kernels.compiling import njit
+from parquet_variant.kernels.compiling import ZERO, njit
+from parquet_variant.kernels.growth import grown, grown_table
 from parquet_variant.kernels.memory import load_u8, load_uint
 from parquet_variant.kernels.tape import ARRAY, OBJECT
 from parquet_variant.kernels.unshred import RAW
@@ -28,16 +29,6 @@ _INSERT, _SET = int(EditKind.INSERT), int(EditKind.SET)
 _REPLACE, _APPEND, _DELETE = int(EditKind.REPLACE), int(EditKind.APPEND), int(EditKind.DELETE)
 # Columns of a frame: an open container, and where its fields' order is (-1: as they are).
 _IDS, _ID_WIDTH, _OFFSETS, _OFFSET_WIDTH, _VALUES, _END, _COUNT, _NEXT, _NODE, _ORDER = range(10)
-
-
-@njit
-def _more_nodes(nodes, used, need):
-    """The table, grown so that ``need`` more nodes fit."""
-    if used + need <= len(nodes):
-        return nodes
-    bigger = np.empty((max(used + need, 2 * len(nodes)), 4), np.int64)
-    bigger[:used] = nodes[:used]
-    return bigger
 
 
 @njit
@@ -58,9 +49,7 @@ def _field_order(ids, id_width, count, first, last, id_map, order, used):
     for i in range(count):
         ranks[i] = id_map[first + load_uint(ids + i * id_width, id_width)]
     if used + count > len(order):
-        bigger = np.empty(max(used + count, 2 * len(order)), np.int64)
-        bigger[:used] = order[:used]
-        order = bigger
+        order = grown(order, used + count)
     by_rank = np.argsort(ranks)
     for i in range(count):
         order[used + i] = by_rank[i]
@@ -89,14 +78,15 @@ def gather_canonical(starts, stops, dictionary_of, map_starts, id_map, nodes, ro
         # Values that share bytes could stand for any number of values: each byte may be met once.
         budget = stops[row] - starts[row]
         at, end, field = starts[row], stops[row], 0
-        depth = ordered = 0
+        depth = ordered = ZERO
         ok = True
         while ok:
             size = value_size(at, end)
             if size == MALFORMED:
                 ok = False
                 break
-            nodes = _more_nodes(nodes, n, 1)
+            if n + 1 > len(nodes):
+                nodes = grown_table(nodes, n + 1)
             kind = value_kind(load_u8(at))
             nodes[n, 3] = n + 1
             if kind < ARRAY:
@@ -253,7 +243,8 @@ def edit_rows(nodes, row_start, kind, segments, values, value_start, one_value, 
         nodes_before = end - begin
         if nothing:
             if keep or state[row] == CHANGED:
-                out = _more_nodes(out, n, nodes_before)
+                if n + nodes_before > len(out):
+                    out = grown_table(out, n + nodes_before)
                 n = _copied(nodes, begin, end, out, n)
             continue
         removed = 0
@@ -272,7 +263,8 @@ def edit_rows(nodes, row_start, kind, segments, values, value_start, one_value, 
         if (padding + wrapping) * _PADDING_BYTES > max_size:
             state[row] = LEFT
             continue
-        out = _more_nodes(out, n, nodes_before - removed + added)
+        if n + nodes_before - removed + added > len(out):
+            out = grown_table(out, n + nodes_before - removed + added)
         start = n
         n = _copied(nodes, begin, place, out, n)
         if kind != _DELETE:
@@ -332,10 +324,8 @@ def strip_rows(nodes, row_start, arrays, out, out_start, state):
             out[n, 2] = nodes[j, 2]
             out[n, 3] = n + 1
             if kind == OBJECT or kind == ARRAY:
-                if depth == len(stack):
-                    bigger = np.empty((2 * depth, 2), np.int64)
-                    bigger[:depth] = stack
-                    stack = bigger
+                if depth + 1 > len(stack):
+                    stack = grown_table(stack, depth + 1)
                 stack[depth, 0] = nodes[j, 3]
                 stack[depth, 1] = n
                 depth += 1

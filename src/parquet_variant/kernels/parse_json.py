@@ -13,7 +13,8 @@ import os
 
 import numpy as np
 
-from parquet_variant.kernels.compiling import njit
+from parquet_variant.kernels.compiling import ONE, ZERO, njit
+from parquet_variant.kernels.growth import grown_table
 from parquet_variant.kernels.json_scan import (
     DOUBLE,
     DOUBLE_TEXT,
@@ -56,9 +57,13 @@ from parquet_variant.kernels.tape import (
 )
 
 __all__ = [
+    "ELEMENT_KEY",
     "HASH_SEED",
+    "add_key",
     "add_path",
+    "add_root_shape",
     "empty_slots",
+    "find_key",
     "find_lines",
     "find_pair",
     "hash_bytes",
@@ -69,6 +74,8 @@ __all__ = [
 
 # Different in every process, so that nobody can craft keys that all collide; results do not depend on it.
 HASH_SEED = int.from_bytes(os.urandom(7), "little") | 1
+
+ELEMENT_KEY = np.int64(-1)  # the key of a path that stands for the elements of an array, and of the root
 
 _TRUE, _FALSE, _NULL, _STRING = 1, 2, 0, 16
 _WORD_TRUE = int.from_bytes(b"true", "little")
@@ -102,22 +109,13 @@ def _hash_pair(left, right):
 
 
 @njit
-def _taller(table):
-    bigger = np.empty((table.shape[0] * 2, table.shape[1]), np.int64)
-    bigger[: table.shape[0]] = table
-    return bigger
-
-
-@njit
 def empty_slots(size):
     """Free slots of a hash table; the size is a power of two."""
-    slots = np.empty(size, np.int64)
-    slots[:] = -1
-    return slots
+    return np.full(size, -1)
 
 
-@njit
-def _find_key(keys, slots, address, length, hashed):
+@njit(inline=True)
+def find_key(keys, slots, address, length, hashed):
     """Key id, or -1 - slot where it would go."""
     mask = len(slots) - 1
     at = hashed & mask
@@ -134,18 +132,14 @@ def _find_key(keys, slots, address, length, hashed):
 
 
 @njit
-def _intern_key(keys, slots, count, address, length, plain, seed):
-    """``(key, keys, slots, count)`` with the key in the table."""
-    hashed = hash_bytes(address, length, seed)
-    found = _find_key(keys, slots, address, length, hashed)
-    if found >= 0:
-        return found, keys, slots, count
+def add_key(keys, slots, count, address, length, plain, hashed):
+    """``(key, keys, slots, count)`` with a key in the table that it does not have yet."""
     if count == len(keys):
-        keys = _taller(keys)
+        keys = grown_table(keys, count + 1)
         slots = empty_slots(len(slots) * 2)
         for k in range(count):
-            slots[-1 - _find_key(keys, slots, keys[k, KEY_ADDRESS], keys[k, KEY_LENGTH], keys[k, KEY_HASH])] = k
-        found = _find_key(keys, slots, address, length, hashed)
+            slots[-1 - find_key(keys, slots, keys[k, KEY_ADDRESS], keys[k, KEY_LENGTH], keys[k, KEY_HASH])] = k
+    found = find_key(keys, slots, address, length, hashed)
     keys[count, KEY_ADDRESS] = address
     keys[count, KEY_LENGTH] = length
     keys[count, KEY_HASH] = hashed
@@ -154,7 +148,7 @@ def _intern_key(keys, slots, count, address, length, plain, seed):
     return count, keys, slots, count + 1
 
 
-@njit
+@njit(inline=True)
 def find_pair(table, slots, left_column, right_column, left, right):
     """Row of a table that holds the pair, or -1 - slot where it would go."""
     mask = len(slots) - 1
@@ -172,7 +166,7 @@ def _room_for_pair(table, slots, count, left_column, right_column):
     """The table and its slots, grown if they are full."""
     if count < len(table):
         return table, slots
-    table = _taller(table)
+    table = grown_table(table, count + 1)
     slots = empty_slots(len(slots) * 2)
     for row in range(count):
         slots[
@@ -183,7 +177,7 @@ def _room_for_pair(table, slots, count, left_column, right_column):
 
 @njit
 def add_path(paths, slots, count, parent, key):
-    """``(path, paths, slots, count)`` with the path in the table; key -1 means the elements of an array."""
+    """``(path, paths, slots, count)`` with the path in the table."""
     found = find_pair(paths, slots, PATH_PARENT, PATH_KEY, parent, key)
     if found >= 0:
         return found, paths, slots, count
@@ -205,7 +199,6 @@ def successor(shapes, shape_slots, shape_count, paths, path_slots, path_count, s
     if found < 0:
         path, paths, path_slots, path_count = add_path(paths, path_slots, path_count, object_path, key)
         found, shapes, shape_slots, shape_count = _add_shape(shapes, shape_slots, shape_count, shape, key, path)
-    shapes[shape, SHAPE_NEXT] = found
     return found, shapes, shape_slots, shape_count, paths, path_slots, path_count
 
 
@@ -227,19 +220,16 @@ def new_tables():
     keys, shapes = np.empty((256, 4), np.int64), np.empty((256, 4), np.int64)
     paths = np.empty((256, 5), np.int64)
     key_slots, path_slots, shape_slots = empty_slots(1024), empty_slots(1024), empty_slots(1024)
-    _, paths, path_slots, _ = add_path(paths, path_slots, 0, -1, -1)
+    _, paths, path_slots, _ = add_path(paths, path_slots, ZERO, ELEMENT_KEY, ELEMENT_KEY)
     return keys, key_slots, paths, path_slots, shapes, shape_slots
 
 
 @njit
-def root_shape(shapes, slots, count, paths, path):
-    """``(shape, shapes, slots, count)``: the shape of an object at a path that has no keys yet."""
-    shape = paths[path, PATH_ROOT_SHAPE]
-    if shape < 0:
-        # A root has no parent: -1 - path keeps roots apart in the pair table.
-        shape, shapes, slots, count = _add_shape(shapes, slots, count, -1 - path, -1, path)
-        paths[path, PATH_ROOT_SHAPE] = shape
-    return shape, shapes, slots, count
+def add_root_shape(shapes, slots, count, paths, path):
+    """``(shapes, slots, count)`` with the shape of an object at a path that has no keys yet."""
+    # A root has no parent: -1 - path keeps roots apart in the pair table.
+    paths[path, PATH_ROOT_SHAPE], shapes, slots, count = _add_shape(shapes, slots, count, -1 - path, ELEMENT_KEY, path)
+    return shapes, slots, count
 
 
 @njit
@@ -267,7 +257,7 @@ def parse_rows(base, starts, stops, valid, scratch, nodes, row_start, status, er
     many fields `compact` has to remove.
     """
     keys, key_slots, paths, path_slots, shapes, shape_slots = new_tables()
-    key_count, path_count, shape_count = 0, 1, 0
+    key_count, path_count, shape_count = ZERO, ONE, ZERO
     stack = np.empty((max_depth + 1, 4), np.int64)  # node, path, shape or element path, count
     n = 0
     double_count = dropped = 0
@@ -281,7 +271,7 @@ def parse_rows(base, starts, stops, valid, scratch, nodes, row_start, status, er
         pos, end = base + starts[row], base + stops[row]
         first_node, first_double = n, double_count
         depth = 0
-        path = 0
+        path = ZERO
         error = OK
         if end - pos > max_size:
             error = E_SIZE
@@ -327,13 +317,16 @@ def parse_rows(base, starts, stops, valid, scratch, nodes, row_start, status, er
                 stack[depth, 3] = 0
                 if byte == 0x7B:
                     nodes[node, 0] = OBJECT | (path << 16)
-                    shape, shapes, shape_slots, shape_count = root_shape(shapes, shape_slots, shape_count, paths, path)
-                    stack[depth, 2] = shape
+                    if paths[path, PATH_ROOT_SHAPE] < 0:
+                        shapes, shape_slots, shape_count = add_root_shape(shapes, shape_slots, shape_count, paths, path)
+                    stack[depth, 2] = paths[path, PATH_ROOT_SHAPE]
                 else:
                     nodes[node, 0] = ARRAY | (path << 16)
                     element = paths[path, PATH_ELEMENT]
                     if element < 0:
-                        element, paths, path_slots, path_count = add_path(paths, path_slots, path_count, path, -1)
+                        element, paths, path_slots, path_count = add_path(
+                            paths, path_slots, path_count, path, np.int64(-1)
+                        )
                         paths[path, PATH_ELEMENT] = element
                     stack[depth, 2] = element
                 depth += 1
@@ -419,11 +412,18 @@ def parse_rows(base, starts, stops, valid, scratch, nodes, row_start, status, er
                             break
                         at, length = scratch, after - scratch
                         scratch = after
-                    plain = 1 if found == PLAIN else 0
-                    key, keys, key_slots, key_count = _intern_key(keys, key_slots, key_count, at, length, plain, seed)
-                    guess, shapes, shape_slots, shape_count, paths, path_slots, path_count = successor(
-                        shapes, shape_slots, shape_count, paths, path_slots, path_count, shape, key, stack[top, 1]
-                    )
+                    # Growing the tables is rare and dear (arrays handed back and forth), finding is neither.
+                    hashed = hash_bytes(at, length, seed)
+                    key = find_key(keys, key_slots, at, length, hashed)
+                    if key < 0:
+                        plain = 1 if found == PLAIN else 0
+                        key, keys, key_slots, key_count = add_key(keys, key_slots, key_count, at, length, plain, hashed)
+                    guess = find_pair(shapes, shape_slots, SHAPE_PARENT, SHAPE_KEY, shape, key)
+                    if guess < 0:
+                        guess, shapes, shape_slots, shape_count, paths, path_slots, path_count = successor(
+                            shapes, shape_slots, shape_count, paths, path_slots, path_count, shape, key, stack[top, 1]
+                        )
+                    shapes[shape, SHAPE_NEXT] = guess
                 path = shapes[guess, SHAPE_PATH]
                 stack[top, 2] = guess
                 earlier = paths[path, PATH_LAST_NODE]

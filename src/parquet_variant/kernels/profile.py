@@ -10,6 +10,7 @@ import numpy as np
 
 from parquet_variant.kernels.cells import BINARY, STRING, UUID
 from parquet_variant.kernels.compiling import njit
+from parquet_variant.kernels.growth import grown_table
 from parquet_variant.kernels.int128 import digits_of
 from parquet_variant.kernels.json_scan import DECIMAL4, DECIMAL16, INT8, INT64
 from parquet_variant.kernels.memory import load_u8, load_u16, load_u32, load_u64, trailing_zeros
@@ -85,13 +86,10 @@ def path_identities(paths, keys, hashes, depths):
 def new_counts(paths):
     """A counts table in which nothing has been counted."""
     counts = np.zeros((paths, COUNTS + 1), np.int64)
-    counts[:, P_INT_MIN] = _HIGHEST
-    counts[:, P_STRING_MIN] = _HIGHEST
-    counts[:, P_ARRAY_MIN] = _HIGHEST
-    counts[:, P_INT_MAX] = _LOWEST
-    counts[:, P_STRING_MAX] = -1
-    counts[:, P_ARRAY_MAX] = -1
-    counts[:, _LAST_ROW] = -1
+    for p in range(paths):
+        counts[p, P_INT_MIN] = counts[p, P_STRING_MIN] = counts[p, P_ARRAY_MIN] = _HIGHEST
+        counts[p, P_INT_MAX] = _LOWEST
+        counts[p, P_STRING_MAX] = counts[p, P_ARRAY_MAX] = counts[p, _LAST_ROW] = -1
     return counts
 
 
@@ -123,13 +121,6 @@ def _add_to_sketch(sketches, path, hashed):
 
 
 @njit
-def _taller(table):
-    bigger = np.zeros((table.shape[0] * 2, table.shape[1]), np.int64)
-    bigger[: table.shape[0]] = table
-    return bigger
-
-
-@njit
 def profile_nodes(nodes, row_start, rows, kinds, counts, sketches, digits_of_path, digits):
     """Count every node of some rows of the tape; returns ``digits``, grown as needed.
 
@@ -142,7 +133,7 @@ def profile_nodes(nodes, row_start, rows, kinds, counts, sketches, digits_of_pat
     digits_of_path
         -1 for each path; becomes the row in ``digits`` of paths that have decimals.
     digits
-        Zeros, some rows.
+        Some rows, filled from the first on.
     """
     used = 0
     for row in rows:
@@ -175,9 +166,10 @@ def profile_nodes(nodes, row_start, rows, kinds, counts, sketches, digits_of_pat
             elif DECIMAL4 <= kind <= DECIMAL16:
                 at = digits_of_path[path]
                 if at < 0:
-                    if used == len(digits):
-                        digits = _taller(digits)
+                    digits = grown_table(digits, used + 1)
                     at = used
+                    for bucket in range(digits.shape[1]):
+                        digits[at, bucket] = 0
                     digits_of_path[path] = at
                     used += 1
                 scale = min((tag >> 8) & 0xFF, DIGIT_BUCKETS - 1)

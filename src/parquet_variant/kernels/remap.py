@@ -11,6 +11,7 @@ import numpy as np
 
 from parquet_variant.kernels.compiling import njit
 from parquet_variant.kernels.containers import uint_width
+from parquet_variant.kernels.growth import grown, grown_table
 from parquet_variant.kernels.memory import copy, load_u8, load_uint, store_u8, store_uint
 from parquet_variant.kernels.tape import ARRAY, OBJECT
 from parquet_variant.kernels.unshred import RAW
@@ -66,10 +67,8 @@ def gather_values(starts, stops, dictionary_of, map_starts, id_map, nodes, row_s
                 ok = False
                 break
             budget -= 1
-            if n == len(nodes):
-                bigger = np.empty((len(nodes) * 2, 4), np.int64)
-                bigger[:n] = nodes[:n]
-                nodes = bigger
+            if n + 1 > len(nodes):
+                nodes = grown_table(nodes, n + 1)
             kind = value_kind(load_u8(at))
             nodes[n, 3] = n + 1
             if kind != OBJECT and kind != ARRAY:
@@ -147,10 +146,8 @@ def least_names(nodes, row_start, dictionary_of, starts, order, length, name_sta
                 rank = nodes[kid, 0] >> 16
                 if stamp[rank] != row:
                     stamp[rank] = row
-                    if count == len(used):
-                        bigger = np.empty(len(used) * 2, np.int64)
-                        bigger[:count] = used[:count]
-                        used = bigger
+                    if count + 1 > len(used):
+                        used = grown(used, count + 1)
                     used[count] = rank
                     count += 1
                 kid = nodes[kid, 3]

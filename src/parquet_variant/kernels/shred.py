@@ -11,6 +11,7 @@ import numpy as np
 from parquet_variant.kernels.cells import BINARY, STRING, UUID, exact_cell, store_cell
 from parquet_variant.kernels.compiling import njit
 from parquet_variant.kernels.containers import begin_object, object_size
+from parquet_variant.kernels.growth import grown_table
 from parquet_variant.kernels.json_scan import is_utf8
 from parquet_variant.kernels.memory import copy, load_u8, load_uint, store_u8, store_u32, store_uint
 from parquet_variant.kernels.name_tables import UNUSABLE, resolve_names
@@ -19,9 +20,9 @@ from parquet_variant.kernels.schema_table import (
     OBJECT_NODE,
     PRIMITIVE_NODE,
     S_CODE,
-    S_END,
     S_KIND,
     S_LEVEL,
+    S_PARENT,
     S_PRECISION,
     S_SCALE,
     S_WIDTH,
@@ -39,8 +40,7 @@ from parquet_variant.kernels.shred_tape import (
     C_VALUE_LENGTHS,
     C_VALUE_VALID,
 )
-from parquet_variant.kernels.tape import ARRAY, OBJECT
-from parquet_variant.kernels.values import MALFORMED, container, scalar, value_kind, value_size
+from parquet_variant.kernels.values import MALFORMED, container, scalar_of_size, value_size
 
 __all__ = ["shred_rows"]
 
@@ -49,10 +49,12 @@ _SCHEMA, _AT, _BEGIN, _END, _LEFT, _OFFSETS, _WIDTH, _ROOM = range(8)
 
 
 @njit
-def _taller(table):
-    bigger = np.empty((len(table) * 2, table.shape[1]), np.int64)
-    bigger[: len(table)] = table
-    return bigger
+def _copy_counts(to_counts, to_entry, counts, entry):
+    for s in range(counts.shape[0]):
+        for column in range(counts.shape[1]):
+            to_counts[s, column] = counts[s, column]
+    for level in range(len(entry)):
+        to_entry[level] = entry[level]
 
 
 @njit
@@ -93,6 +95,69 @@ def _put_object(addresses, s, at, fields, count, largest, data):
     addresses[s, C_VALUE_DATA] += size
 
 
+@njit(inline=True)
+def _put_leaf(table, s, at, begin, size, counts, addresses, filling):
+    """Count or write a value that is not taken apart: in its typed column, or else as bytes; False if malformed."""
+    if table[s, S_KIND] == PRIMITIVE_NODE and load_u8(begin) & 2 == 0:
+        kind, a, b, scale = scalar_of_size(begin, size)
+        code = table[s, S_CODE]
+        if code == STRING or code == BINARY:
+            fits, low, high = kind == code, 0, 0
+        else:
+            fits, low, high = exact_cell(kind, a, b, scale, code, table[s, S_PRECISION], table[s, S_SCALE])
+        if fits:
+            if not filling:
+                if code == STRING and not is_utf8(a, a + b):
+                    return False
+                counts[s, C_TYPED_COUNT] += 1
+                if code == STRING or code == BINARY:
+                    counts[s, C_TYPED_BYTES] += b
+                return True
+            if addresses[s, C_TYPED_VALID] != 0:
+                store_u8(addresses[s, C_TYPED_VALID] + at, 1)
+            if code == STRING or code == BINARY:
+                store_u32(addresses[s, C_LENGTHS] + at * 4, b)
+                copy(addresses[s, C_TYPED_DATA], a, b)
+                addresses[s, C_TYPED_DATA] += b
+            elif code == UUID:
+                copy(addresses[s, C_CELLS] + at * 16, a, 16)
+            else:
+                store_cell(addresses[s, C_CELLS] + at * table[s, S_WIDTH], table[s, S_WIDTH], low, high)
+            return True
+    if filling:
+        _put_value(addresses, s, at, begin, size)
+    else:
+        counts[s, C_VALUE_COUNT] += 1
+        counts[s, C_VALUE_BYTES] += size
+    return True
+
+
+@njit(inline=True)
+def _is_taken_apart(table, s, begin):
+    """Whether the value is a container that the schema shreds."""
+    shape = table[s, S_KIND]
+    basic = load_u8(begin) & 3
+    return (shape == OBJECT_NODE and basic == 2) or (shape == ARRAY_NODE and basic == 3)
+
+
+@njit
+def _chain_children(ids, first_of_id, next_of_node):
+    """Chain the schema nodes that have the same name, by its field id; `_child_of` follows the chain."""
+    for s in range(len(ids)):
+        if ids[s] >= 0:
+            next_of_node[s] = first_of_id[ids[s]]
+            first_of_id[ids[s]] = s
+
+
+@njit(inline=True)
+def _child_of(table, s, field_id, first_of_id, next_of_node):
+    """The schema node of a field of schema node ``s``; -1 where it has none."""
+    child = first_of_id[field_id]
+    while child >= 0 and table[child, S_PARENT] != s:
+        child = next_of_node[child]
+    return child
+
+
 @njit
 def shred_rows(rows, row_valid, value_offsets, value_address, table, schema_names, schema_lengths, dictionary_of,
                starts, address, length, rank_of_id, order, state, refused, counts, levels, addresses,
@@ -101,12 +166,13 @@ def shred_rows(rows, row_valid, value_offsets, value_address, table, schema_name
 
     Counting marks the rows that it cannot walk in ``refused``; filling leaves them out.
     """
-    ids, ranks = np.empty(len(table), np.int64), np.empty(len(table), np.int64)
+    ids, ranks = np.full(len(table), -1, np.int64), np.empty(len(table), np.int64)
     widest = 1
     for d in range(len(state)):
         widest = max(widest, starts[d + 1] - starts[d])
-    # Which schema field a field id is, in the object visited last: valid where the serial is that of the visit.
-    slot, slot_serial = np.empty(widest, np.int64), np.zeros(widest, np.int64)
+    first_of_id, next_of_node = np.full(widest, -1, np.int64), np.empty(len(table), np.int64)
+    # The object that each schema field was last seen in: seen twice in one, the name stands there twice.
+    seen = np.zeros(len(table), np.int64)
     serial = 0
     fields = np.empty((64, 4), np.int64)  # of a residual: rank, id, address, size
     stack = np.empty((64, 8), np.int64)
@@ -122,176 +188,150 @@ def shred_rows(rows, row_valid, value_offsets, value_address, table, schema_name
             continue
         if d != current:
             current = d
+            for s in range(len(ids)):
+                if ids[s] >= 0:
+                    first_of_id[ids[s]] = -1
             resolve_names(table, schema_names, schema_lengths, d, starts, address, length, order, ids, ranks)
+            _chain_children(ids, first_of_id, next_of_node)
         base = starts[d]
         names = starts[d + 1] - base
         if not filling:
-            saved_counts[:] = counts
-            saved_entry[:] = entry
-        stack[0, _SCHEMA] = 0
-        stack[0, _AT] = row
-        stack[0, _BEGIN] = value_address + value_offsets[row]
-        stack[0, _END] = value_address + value_offsets[row + 1]
-        stack[0, _LEFT] = 0
-        depth = 1
-        ok = True
-        while depth > 0:
+            _copy_counts(saved_counts, saved_entry, counts, entry)
+        begin, end = value_address + value_offsets[row], value_address + value_offsets[row + 1]
+        size = value_size(begin, end)
+        ok, depth = size != MALFORMED, 0
+        if ok:
+            if _is_taken_apart(table, 0, begin):
+                stack[0, _SCHEMA] = 0
+                stack[0, _AT] = row
+                stack[0, _BEGIN] = begin
+                stack[0, _END] = end
+                stack[0, _LEFT] = -1
+                depth = 1
+            else:
+                ok = _put_leaf(table, 0, row, begin, size, counts, addresses, filling)
+        while depth > 0 and ok:
+            if depth + 2 > len(stack):
+                stack = grown_table(stack, depth + 2)
             top = depth - 1
             s, at, begin, end = stack[top, _SCHEMA], stack[top, _AT], stack[top, _BEGIN], stack[top, _END]
-            if stack[top, _LEFT] > 0:  # a list: visit its next element
-                stack[top, _LEFT] -= 1
-                stack[top, _AT] += 1
-                place = load_uint(stack[top, _OFFSETS], stack[top, _WIDTH])
-                stack[top, _OFFSETS] += stack[top, _WIDTH]
-                begin += place
-                size = value_size(begin, end)
-                # Elements that share bytes could stand for any number of values.
-                if size == MALFORMED or size > stack[top, _ROOM]:
-                    ok = False
-                    break
-                stack[top, _ROOM] -= size
-                if stack[top, _LEFT] > 0:
-                    depth += 1
-                    if depth > len(stack):
-                        stack = _taller(stack)
-                stack[depth - 1, _SCHEMA] = s
-                stack[depth - 1, _AT] = at
-                stack[depth - 1, _BEGIN] = begin
-                stack[depth - 1, _END] = end
-                stack[depth - 1, _LEFT] = 0
-                continue
-            depth -= 1
-            size = value_size(begin, end)
-            if size == MALFORMED:
-                ok = False
-                break
-            kind = value_kind(load_u8(begin))
-            shape = table[s, S_KIND]
-            if shape == PRIMITIVE_NODE and kind < ARRAY:
-                kind, a, b, scale = scalar(begin, end)
-                code = table[s, S_CODE]
-                fits, low, high = exact_cell(kind, a, b, scale, code, table[s, S_PRECISION], table[s, S_SCALE])
-                if fits:
-                    if not filling:
-                        if code == STRING and not is_utf8(a, a + b):
-                            ok = False
-                            break
-                        counts[s, C_TYPED_COUNT] += 1
-                        if code == STRING or code == BINARY:
-                            counts[s, C_TYPED_BYTES] += b
-                        continue
-                    if addresses[s, C_TYPED_VALID] != 0:
-                        store_u8(addresses[s, C_TYPED_VALID] + at, 1)
-                    if code == STRING or code == BINARY:
-                        store_u32(addresses[s, C_LENGTHS] + at * 4, b)
-                        copy(addresses[s, C_TYPED_DATA], a, b)
-                        addresses[s, C_TYPED_DATA] += b
-                    elif code == UUID:
-                        copy(addresses[s, C_CELLS] + at * 16, a, 16)
-                    else:
-                        store_cell(addresses[s, C_CELLS] + at * table[s, S_WIDTH], table[s, S_WIDTH], low, high)
-                    continue
-            elif shape == ARRAY_NODE and kind == ARRAY:
-                _, count, _, _, offsets, width, values, data = container(begin, end)
-                level = table[s + 1, S_LEVEL]
-                if filling:
-                    if addresses[s, C_TYPED_VALID] != 0:
-                        store_u8(addresses[s, C_TYPED_VALID] + at, 1)
-                    store_u32(addresses[s, C_LENGTHS] + at * 4, count)
-                else:
-                    counts[s, C_TYPED_COUNT] += 1
-                if count > 0:
-                    depth += 1
-                    if depth > len(stack):
-                        stack = _taller(stack)
-                    stack[depth - 1, _SCHEMA] = s + 1
-                    stack[depth - 1, _AT] = entry[level]
-                    stack[depth - 1, _BEGIN] = values
-                    stack[depth - 1, _END] = values + data
-                    stack[depth - 1, _LEFT] = count
-                    stack[depth - 1, _OFFSETS] = offsets
-                    stack[depth - 1, _WIDTH] = width
-                    stack[depth - 1, _ROOM] = data
-                    entry[level] += count
-                continue
-            elif shape == OBJECT_NODE and kind == OBJECT:
-                _, count, field_ids, id_width, offsets, width, values, data = container(begin, end)
-                serial += 1
-                child = s + 1
-                while child < table[s, S_END]:
-                    if ids[child] >= 0:
-                        slot[ids[child]] = child
-                        slot_serial[ids[child]] = serial
-                    child = table[child, S_END]
-                kept = kept_bytes = largest = 0
-                room = data
-                previous = -1
-                sorted_fields = True
-                for j in range(count):
-                    field_id = load_uint(field_ids + j * id_width, id_width)
-                    place = load_uint(offsets + j * width, width)
-                    field_size = value_size(values + place, values + data)
-                    if field_id >= names or field_size == MALFORMED or field_size > room:
+            left = stack[top, _LEFT]
+            if left >= 0:  # the elements of a list, up to the next one that is taken apart
+                offsets, width, room = stack[top, _OFFSETS], stack[top, _WIDTH], stack[top, _ROOM]
+                depth -= 1
+                while left > 0:
+                    element = begin + load_uint(offsets, width)
+                    size = value_size(element, end)
+                    # Elements that share bytes could stand for any number of values.
+                    if size == MALFORMED or size > room:
                         ok = False
                         break
-                    room -= field_size
-                    if slot_serial[field_id] == serial:
-                        child = slot[field_id]
-                        if child < 0:  # a second field of this name
+                    offsets += width
+                    room -= size
+                    left -= 1
+                    if _is_taken_apart(table, s, element):
+                        stack[top, _LEFT] = left
+                        stack[top, _AT] = at + 1
+                        stack[top, _OFFSETS] = offsets
+                        stack[top, _ROOM] = room
+                        stack[top + 1, _SCHEMA] = s
+                        stack[top + 1, _AT] = at
+                        stack[top + 1, _BEGIN] = element
+                        stack[top + 1, _END] = end
+                        stack[top + 1, _LEFT] = -1
+                        depth += 2
+                        break
+                    if not _put_leaf(table, s, at, element, size, counts, addresses, filling):
+                        ok = False
+                        break
+                    at += 1
+                continue
+            depth -= 1
+            _, count, field_ids, id_width, offsets, width, values, data = container(begin, end)
+            if not filling:
+                counts[s, C_TYPED_COUNT] += 1
+            elif addresses[s, C_TYPED_VALID] != 0:
+                store_u8(addresses[s, C_TYPED_VALID] + at, 1)
+            if table[s, S_KIND] == ARRAY_NODE:
+                level = table[s + 1, S_LEVEL]
+                if filling:
+                    store_u32(addresses[s, C_LENGTHS] + at * 4, count)
+                stack[top, _SCHEMA] = s + 1
+                stack[top, _AT] = entry[level]
+                stack[top, _BEGIN] = values
+                stack[top, _END] = values + data
+                stack[top, _LEFT] = count
+                stack[top, _OFFSETS] = offsets
+                stack[top, _WIDTH] = width
+                stack[top, _ROOM] = data
+                entry[level] += count
+                depth += 1
+                continue
+            serial += 1
+            kept = kept_bytes = largest = 0
+            room = data
+            previous = -1
+            sorted_fields = True
+            for j in range(count):
+                field_id = load_uint(field_ids + j * id_width, id_width)
+                begin = values + load_uint(offsets + j * width, width)
+                size = value_size(begin, values + data)
+                if field_id >= names or size == MALFORMED or size > room:
+                    ok = False
+                    break
+                room -= size
+                child = _child_of(table, s, field_id, first_of_id, next_of_node)
+                if child >= 0:
+                    if seen[child] == serial:
+                        ok = False
+                        break
+                    seen[child] = serial
+                    if not _is_taken_apart(table, child, begin):
+                        if not _put_leaf(table, child, at, begin, size, counts, addresses, filling):
                             ok = False
                             break
-                        slot[field_id] = -1
-                        depth += 1
-                        if depth > len(stack):
-                            stack = _taller(stack)
-                        stack[depth - 1, _SCHEMA] = child
-                        stack[depth - 1, _AT] = at
-                        stack[depth - 1, _BEGIN] = values + place
-                        stack[depth - 1, _END] = values + data
-                        stack[depth - 1, _LEFT] = 0
                         continue
-                    rank = rank_of_id[base + field_id]
-                    if rank <= previous:
-                        sorted_fields = False
-                    previous = rank
-                    if kept == len(fields):
-                        fields = _taller(fields)
-                    fields[kept, 0] = rank
-                    fields[kept, 1] = field_id
-                    fields[kept, 2] = values + place
-                    fields[kept, 3] = field_size
-                    kept += 1
-                    kept_bytes += field_size
-                    largest = max(largest, field_id)
+                    if depth + 1 > len(stack):
+                        stack = grown_table(stack, depth + 1)
+                    stack[depth, _SCHEMA] = child
+                    stack[depth, _AT] = at
+                    stack[depth, _BEGIN] = begin
+                    stack[depth, _END] = values + data
+                    stack[depth, _LEFT] = -1
+                    depth += 1
+                    continue
+                rank = rank_of_id[base + field_id]
+                if rank <= previous:
+                    sorted_fields = False
+                previous = rank
+                if kept + 1 > len(fields):
+                    fields = grown_table(fields, kept + 1)
+                fields[kept, 0] = rank
+                fields[kept, 1] = field_id
+                fields[kept, 2] = begin
+                fields[kept, 3] = size
+                kept += 1
+                kept_bytes += size
+                largest = max(largest, field_id)
+            if not ok:
+                break
+            if not sorted_fields:
+                _sort_fields(fields, kept)
+                for j in range(1, kept):
+                    if fields[j, 0] == fields[j - 1, 0]:
+                        ok = False
                 if not ok:
                     break
-                if not sorted_fields:
-                    _sort_fields(fields, kept)
-                    for j in range(1, kept):
-                        if fields[j, 0] == fields[j - 1, 0]:
-                            ok = False
-                    if not ok:
-                        break
-                if not filling:
-                    counts[s, C_TYPED_COUNT] += 1
-                    if kept > 0:
-                        counts[s, C_VALUE_COUNT] += 1
-                        counts[s, C_VALUE_BYTES] += object_size(kept, largest, kept_bytes)
-                    continue
-                if addresses[s, C_TYPED_VALID] != 0:
-                    store_u8(addresses[s, C_TYPED_VALID] + at, 1)
-                if kept > 0:
+            if kept > 0:
+                if filling:
                     _put_object(addresses, s, at, fields, kept, largest, kept_bytes)
-                continue
-            if filling:
-                _put_value(addresses, s, at, begin, size)
-            else:
-                counts[s, C_VALUE_COUNT] += 1
-                counts[s, C_VALUE_BYTES] += size
+                else:
+                    counts[s, C_VALUE_COUNT] += 1
+                    counts[s, C_VALUE_BYTES] += object_size(kept, largest, kept_bytes)
         if not ok:
             refused[row] = 1
-            counts[:] = saved_counts
-            entry[:] = saved_entry
+            _copy_counts(counts, entry, saved_counts, saved_entry)
     if not filling:
-        levels[:] = entry
+        for level in range(1, len(levels)):
+            levels[level] = entry[level]
         levels[0] = rows

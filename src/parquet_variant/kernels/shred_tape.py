@@ -22,8 +22,9 @@ from parquet_variant.kernels.cells import (
     store_cell,
     write_scalar,
 )
-from parquet_variant.kernels.compiling import njit
+from parquet_variant.kernels.compiling import ZERO, njit
 from parquet_variant.kernels.containers import array_size, begin_array, begin_object, object_size
+from parquet_variant.kernels.growth import grown
 from parquet_variant.kernels.json_scan import E_SIZE, OK
 from parquet_variant.kernels.memory import copy, store_u8, store_u32, store_uint
 from parquet_variant.kernels.schema_table import (
@@ -98,7 +99,7 @@ def map_paths(paths, nodes_of_schema, name_keys, schema_of):
                 break
 
 
-@njit
+@njit(inline=True)
 def _object_size(node, nodes, sizes, schema_of, paths, local, partial):
     """``(fields, size)`` of an object, or of what is left of it when its shredded fields are gone."""
     count = 0
@@ -118,7 +119,7 @@ def _object_size(node, nodes, sizes, schema_of, paths, local, partial):
     return count, object_size(count, largest, data)
 
 
-@njit
+@njit(inline=True)
 def _array_size(node, nodes, sizes):
     data = 0
     kid = node + 1
@@ -207,29 +208,22 @@ def measure(
 
 
 @njit
-def _grow_to(values, size):
-    if size <= len(values):
-        return values
-    bigger = np.empty(max(size, 2 * len(values)), np.int64)
-    bigger[: len(values)] = values
-    return bigger
-
-
-@njit
 def _shape_order(shape, count, shapes, rank, orders, order_start, used):
     """``(orders, used)``: ``orders[order_start[shape] + j]`` is now the source position of the j-th field by name."""
-    orders = _grow_to(orders, used + count)
+    orders = grown(orders, used + count)
     ranks = np.empty(count, np.int64)
     at = shape
     for j in range(count - 1, -1, -1):
         ranks[j] = rank[shapes[at, SHAPE_KEY]]
         at = shapes[at, SHAPE_PARENT]
     order_start[shape] = used
-    orders[used : used + count] = np.argsort(ranks)
+    by_rank = np.argsort(ranks)
+    for j in range(count):
+        orders[used + j] = by_rank[j]
     return orders, used + count
 
 
-@njit
+@njit(inline=True)
 def _write_object(node, address, nodes, sizes, places, schema_of, paths, local, partial, kids, order):
     """Write an object's header and offsets at ``address`` and give its fields their places."""
     count = nodes[node, 1]
@@ -260,7 +254,7 @@ def _write_object(node, address, nodes, sizes, places, schema_of, paths, local, 
     store_uint(offsets, at, offset_width)
 
 
-@njit
+@njit(inline=True)
 def _write_array(node, address, nodes, sizes, places):
     """Write an array's header and offsets at ``address`` and give its elements their places."""
     count = nodes[node, 1]
@@ -289,7 +283,7 @@ def fill(nodes, row_start, paths, shapes, rank, schema_of, table, of_row, starts
     local = np.zeros(key_count + 1, np.int64)
     order_start = np.full(len(shapes), -1, np.int64)
     orders = np.empty(256, np.int64)
-    used = 0
+    used = ZERO
     kids = np.empty(256, np.int64)
     entry = np.zeros(level_count, np.int64)
     current = -1
@@ -342,7 +336,7 @@ def fill(nodes, row_start, paths, shapes, rank, schema_of, table, of_row, starts
                 addresses[s, C_VALUE_DATA] += size
             if kind == OBJECT:
                 count = nodes[i, 1]
-                kids = _grow_to(kids, count)
+                kids = grown(kids, count)
                 key_shape = nodes[i, 2]
                 if order_start[key_shape] < 0:
                     orders, used = _shape_order(key_shape, count, shapes, rank, orders, order_start, used)

@@ -10,6 +10,7 @@ import numpy as np
 
 from parquet_variant.kernels.cells import BINARY, DATE, FALSE, FLOAT, STRING, UUID
 from parquet_variant.kernels.compiling import njit
+from parquet_variant.kernels.growth import grown
 from parquet_variant.kernels.json_scan import (
     DECIMAL4,
     DECIMAL16,
@@ -65,7 +66,8 @@ def quote_names(address, length, starts, out):
     used = 0
     for i in range(len(address)):
         starts[i] = used
-        out = _room(out, used, 6 * length[i] + SCALAR_ROOM)
+        if used + 6 * length[i] + SCALAR_ROOM > len(out):
+            out = grown(out, used + 6 * length[i] + SCALAR_ROOM)
         at = out.ctypes.data + used
         store_u8(at, 0x22)
         stop = _escaped(at + 1, address[i], address[i] + length[i])
@@ -74,17 +76,7 @@ def quote_names(address, length, starts, out):
             store_u8(stop + 1, 0x3A)
             used += stop + 2 - at
     starts[len(address)] = used
-    return _room(out, used, 8)
-
-
-@njit
-def _room(out, used, need):
-    """The buffer, grown so that ``need`` more bytes fit."""
-    if used + need <= len(out):
-        return out
-    bigger = np.empty(max(used + need, 2 * len(out)), np.uint8)
-    bigger[:used] = out[:used]
-    return bigger
+    return grown(out, used + 8)
 
 
 @njit
@@ -194,7 +186,8 @@ def write_json_rows(rows, row_valid, value_offsets, value_address, dictionary_of
                 if depth == max_depth:
                     ok = False
                     break
-                out = _room(out, used, SCALAR_ROOM)
+                if used + SCALAR_ROOM > len(out):
+                    out = grown(out, used + SCALAR_ROOM)
                 out[used] = 0x7B if id_width > 0 else 0x5B
                 used += 1
                 stack[depth, _LEFT] = count
@@ -210,7 +203,8 @@ def write_json_rows(rows, row_valid, value_offsets, value_address, dictionary_of
             else:
                 kind, a, b, scale = scalar_of_size(begin, size)
                 if kind == STRING:
-                    out = _room(out, used, 6 * b + SCALAR_ROOM)
+                    if used + 6 * b + SCALAR_ROOM > len(out):
+                        out = grown(out, used + 6 * b + SCALAR_ROOM)
                     at = out.ctypes.data + used
                     store_u8(at, 0x22)
                     stop = _escaped(at + 1, a, a + b)
@@ -223,14 +217,16 @@ def write_json_rows(rows, row_valid, value_offsets, value_address, dictionary_of
                     ok = False
                     break
                 else:
-                    out = _room(out, used, (2 * b if kind == BINARY else 0) + SCALAR_ROOM)
+                    if used + (2 * b if kind == BINARY else 0) + SCALAR_ROOM > len(out):
+                        out = grown(out, used + (2 * b if kind == BINARY else 0) + SCALAR_ROOM)
                     at = out.ctypes.data + used
                     used += _scalar_text(at, kind, a, b, scale) - at
                 first = False
             # Close what ends here, then go to the next field or element.
             while depth > 0 and stack[depth - 1, _LEFT] == 0:
                 depth -= 1
-                out = _room(out, used, SCALAR_ROOM)
+                if used + SCALAR_ROOM > len(out):
+                    out = grown(out, used + SCALAR_ROOM)
                 out[used] = 0x5D if stack[depth, _ID_WIDTH] == 0 else 0x7D
                 used += 1
                 first = False
@@ -238,7 +234,8 @@ def write_json_rows(rows, row_valid, value_offsets, value_address, dictionary_of
                 break
             top = depth - 1
             stack[top, _LEFT] -= 1
-            out = _room(out, used, SCALAR_ROOM)
+            if used + SCALAR_ROOM > len(out):
+                out = grown(out, used + SCALAR_ROOM)
             if not first:
                 out[used] = 0x2C
                 used += 1
@@ -253,7 +250,8 @@ def write_json_rows(rows, row_valid, value_offsets, value_address, dictionary_of
                 if size == 0:
                     ok = False
                     break
-                out = _room(out, used, size + SCALAR_ROOM)
+                if used + size + SCALAR_ROOM > len(out):
+                    out = grown(out, used + size + SCALAR_ROOM)
                 for chunk in range(0, size, 8):
                     store_u64(out.ctypes.data + used + chunk, load_u64(name_address + name + chunk))
                 used += size

@@ -10,7 +10,8 @@ from __future__ import annotations
 import numpy as np
 
 from parquet_variant.kernels.cells import NULL, STRING
-from parquet_variant.kernels.compiling import njit
+from parquet_variant.kernels.compiling import ZERO, njit
+from parquet_variant.kernels.growth import grown, grown_table
 from parquet_variant.kernels.int128 import digits_of, divide_small, negate
 from parquet_variant.kernels.json_scan import DECIMAL4, DECIMAL16
 from parquet_variant.kernels.json_text import int_text
@@ -72,13 +73,6 @@ def _merge(types, t, code, whole, scale, merged):
 
 
 @njit
-def _grown(table, need):
-    bigger = np.empty((max(need, 2 * len(table)), table.shape[1]), np.int64)
-    bigger[: len(table)] = table
-    return bigger
-
-
-@njit
 def _part(types, used, parent, last, name):
     """``(type, used)``: the part of an array or object type with a name, made if there is none."""
     part = types[parent, _FIRST] if last < 0 else types[last, _NEXT]
@@ -113,7 +107,7 @@ def _merge_row(nodes, first, stop, code_of_kind, merged, bigint_digits, stack, t
             t = stack[depth - 1, _TYPE]
             if t >= 0:
                 if used == len(types):
-                    types = _grown(types, used + 1)
+                    types = grown_table(types, used + 1)
                 t, used = _part(types, used, t, stack[depth - 1, _LAST], tag >> 16)
                 stack[depth - 1, _LAST] = t
                 if types[stack[depth - 1, _TYPE], _CODE] == _ARRAY:
@@ -145,15 +139,6 @@ def _merge_row(nodes, first, stop, code_of_kind, merged, bigint_digits, stack, t
     return True, types
 
 
-@njit
-def _with_room(out, used, need):
-    if used + need <= len(out):
-        return out
-    bigger = np.empty(max(used + need, 2 * len(out)), np.uint8)
-    bigger[:used] = out[:used]
-    return bigger
-
-
 @njit(inline=True)
 def _words_at(target, source, size):
     """Copy short text, eight bytes at a time: up to seven bytes more are read and written."""
@@ -167,7 +152,8 @@ def _write_row(types, words, word_starts, names, name_starts, stack, out, used):
     depth = 0
     t = 0
     while True:
-        out = _with_room(out, used, _ROOM)
+        if used + _ROOM > len(out):
+            out = grown(out, used + _ROOM)
         base = out.ctypes.data
         code = types[t, _CODE]
         size = word_starts[code + 1] - word_starts[code]
@@ -194,7 +180,8 @@ def _write_row(types, words, word_starts, names, name_starts, stack, out, used):
             if part >= 0:
                 stack[depth - 1, _LAST] = part
                 break
-            out = _with_room(out, used, _ROOM)
+            if used + _ROOM > len(out):
+                out = grown(out, used + _ROOM)
             if types[parent, _CODE] == _ARRAY and last < 0:
                 size = word_starts[_VOID + 1] - word_starts[_VOID]
                 _words_at(out.ctypes.data + used, words + word_starts[_VOID], size)
@@ -207,7 +194,8 @@ def _write_row(types, words, word_starts, names, name_starts, stack, out, used):
         if types[parent, _CODE] == _OBJECT:
             name = types[part, _NAME]
             size = name_starts[name + 1] - name_starts[name]
-            out = _with_room(out, used, size + _ROOM)
+            if used + size + _ROOM > len(out):
+                out = grown(out, used + size + _ROOM)
             if last >= 0:
                 out[used] = _COMMA
                 out[used + 1] = _SPACE
@@ -240,7 +228,7 @@ def write_types(nodes, row_start, code_of_kind, merged, bigint_digits, max_depth
     types = np.empty((64, 6), np.int64)
     stack = np.empty((max_depth, 3), np.int64)
     out = np.empty(max(64 * len(refused), 1024), np.uint8)
-    used = 0
+    used = ZERO
     for row in range(len(refused)):
         offsets[row] = used
         first, stop = row_start[row], row_start[row + 1]

@@ -15,6 +15,7 @@ import numpy as np
 from parquet_variant.kernels.cells import DATE, FALSE, FLOAT, TRUE, UUID, scalar_size, write_scalar
 from parquet_variant.kernels.compiling import njit
 from parquet_variant.kernels.containers import array_size, begin_array, begin_object, object_size
+from parquet_variant.kernels.growth import grown_table
 from parquet_variant.kernels.json_scan import DECIMAL4, DECIMAL16, INT8, INT16, INT32
 from parquet_variant.kernels.memory import (
     copy,
@@ -85,7 +86,7 @@ def _is_set(address, at):
     return address == 0 or (address != -1 and load_u8(address + at) != 0)
 
 
-@njit
+@njit(inline=True)
 def _cell(s, at, table, inputs):
     """``(kind, a, b, scale)`` of a typed cell."""
     code = table[s, S_CODE]
@@ -145,10 +146,8 @@ def assemble(rows, row_valid, table, inputs, schema_names, schema_lengths, dicti
         visit = True
         while True:
             if visit:
-                if n + 1 >= len(nodes):
-                    bigger = np.empty((len(nodes) * 2, 4), np.int64)
-                    bigger[:n] = nodes[:n]
-                    nodes = bigger
+                if n + 2 > len(nodes):
+                    nodes = grown_table(nodes, n + 2)
                 there = _is_set(inputs[s, I_GROUP_VALID], at)
                 has_value = there and _is_set(inputs[s, I_VALUE_VALID], at)
                 has_typed = there and _is_set(inputs[s, I_TYPED_VALID], at)
@@ -275,10 +274,8 @@ def assemble(rows, row_valid, table, inputs, schema_names, schema_lengths, dicti
                 residual_id = load_uint(stack[top, _IDS], stack[top, _ID_WIDTH])
                 rank = rank_of_id[base + residual_id]
             if has_residual and (not has_child or rank < ranks[child]):
-                if n + 1 >= len(nodes):
-                    bigger = np.empty((len(nodes) * 2, 4), np.int64)
-                    bigger[:n] = nodes[:n]
-                    nodes = bigger
+                if n + 2 > len(nodes):
+                    nodes = grown_table(nodes, n + 2)
                 begin = stack[top, _VALUES] + load_uint(stack[top, _OFFSETS], stack[top, _OFFSET_WIDTH])
                 size = value_size(begin, stack[top, _VALUES_END])
                 if size < 0 or size > stack[top, _ROOM]:

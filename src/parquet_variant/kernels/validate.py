@@ -10,6 +10,7 @@ import numpy as np
 
 from parquet_variant.kernels.cells import BINARY, STRING, UUID
 from parquet_variant.kernels.compiling import njit
+from parquet_variant.kernels.growth import grown_table
 from parquet_variant.kernels.int128 import digits_of
 from parquet_variant.kernels.json_scan import DECIMAL4, DECIMAL8, DECIMAL16, is_utf8
 from parquet_variant.kernels.memory import load_u8, load_uint
@@ -140,10 +141,8 @@ def mark_valid_rows(rows, row_valid, value_offsets, value_address, dictionary_of
                         last = rank[first + field_id]
                     if not ok:
                         break
-                if depth == len(stack):
-                    bigger = np.empty((2 * depth, 7), np.int64)
-                    bigger[:depth] = stack
-                    stack = bigger
+                if depth + 1 > len(stack):
+                    stack = grown_table(stack, depth + 1)
                 stack[depth, _OFFSETS] = offsets
                 stack[depth, _OFFSET_WIDTH] = width
                 stack[depth, _VALUES] = values
