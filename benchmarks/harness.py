@@ -29,7 +29,8 @@ class Work:
     goals
         Wanted speed as a multiple of a contender's (2.0: twice as fast); 0.8 allows 1.25 times the time.
     check
-        Given the results of our run and of another's, raises if they are not equal.
+        Given a contender's name, our result and its result, raises if it did not do the same work; what it returns,
+        for instance in how many rows the contender's values are others, is told below the table.
     size
         Bytes of input, for the throughput column.
     note
@@ -39,7 +40,7 @@ class Work:
     name: str
     contenders: Mapping[str, Callable[[], Any]]
     goals: Mapping[str, float] = field(default_factory=dict)
-    check: Callable[[Any, Any], None] | None = None
+    check: Callable[[str, Any, Any], str] | None = None
     size: int = 0
     note: str = ""
 
@@ -63,13 +64,12 @@ class Row:
         return "" if self.goal is None else "met" if self.ratio >= self.goal else "missed"
 
 
-def measure(work: Work, rounds: int = 5) -> list[Row]:
-    """Run every contender once to warm up and check, then `rounds` times in turn."""
+def measure(work: Work, rounds: int = 5) -> tuple[list[Row], list[str]]:
+    """Run every contender once to warm up and check, then `rounds` times in turn; times, and what the checks tell."""
     results = {name: run() for name, run in work.contenders.items()}
+    told = []
     if work.check:
-        for name, result in results.items():
-            if name != OURS:
-                work.check(results[OURS], result)
+        told = [work.check(name, results[OURS], result) for name, result in results.items() if name != OURS]
     del results
     times: dict[str, list[float]] = {name: [] for name in work.contenders}
     for turn in range(rounds):
@@ -95,11 +95,11 @@ def measure(work: Work, rounds: int = 5) -> list[Row]:
                 work.size,
             )
         )
-    return rows
+    return rows, told
 
 
-def as_markdown(work: Work, rows: list[Row]) -> str:
-    """One table."""
+def as_markdown(work: Work, rows: list[Row], told: list[str]) -> str:
+    """One table, and what there is to tell below it."""
     lines = [
         f"### {work.name}",
         "",
@@ -114,4 +114,5 @@ def as_markdown(work: Work, rows: list[Row]) -> str:
             f"| {row.contender} | {row.median:.3f} ({row.low:.3f}–{row.high:.3f}) | {rate} | {ratio} | {goal} "
             f"| {row.verdict} |"
         )
-    return "\n".join([*lines, *(["", work.note] if work.note else []), ""])
+    notes = " ".join(filter(None, [work.note, *told]))
+    return "\n".join([*lines, *(["", notes] if notes else []), ""])

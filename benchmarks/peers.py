@@ -9,6 +9,9 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
+from benchmarks import sail
+from benchmarks.data import scratch
+
 ROW_GROUP_ROWS = 122_880
 
 
@@ -20,6 +23,16 @@ def duckdb(threads: int) -> Any:
     connection = module.connect()
     connection.execute(f"SET threads = {threads}")
     return connection
+
+
+@cache
+def chdb() -> Any:
+    """A chDB session whose tables lie in a directory that is removed in the end; None where it is not installed."""
+    try:
+        from chdb.session import Session
+    except ImportError:
+        return None
+    return Session(str(scratch() / "chdb"))
 
 
 @cache
@@ -42,4 +55,4 @@ def versions() -> dict[str, str]:
             found[name] = version(name)
         except PackageNotFoundError:
             found[name] = "not installed"
-    return found
+    return {**found, "pysail": sail.version()}

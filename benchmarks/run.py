@@ -1,4 +1,4 @@
-"""Run the benchmarks: all of them and write RESULTS.md, or those whose name starts with a given word and only print.
+"""Run the benchmarks: all of them and write RESULTS.md, or those that are named and only print.
 
 Usage: ``python -m benchmarks.run [NAME …] [--rounds N]``.
 """
@@ -19,17 +19,18 @@ from benchmarks.harness import as_markdown, measure
 from benchmarks.peers import versions
 
 WORKS = ("parse", "shred", "extract", "to_json", "ingest", "startup")
+TABLES = ("sizes", "inference", "growth", "vortex_tables", "delta_planning")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.run")
-    parser.add_argument("names", nargs="*", help=f"of {', '.join((*WORKS, 'sizes'))}; all by default")
+    parser.add_argument("names", nargs="*", help=f"of {', '.join((*WORKS, *TABLES))}; all by default")
     parser.add_argument("--rounds", type=int, default=5)
     options = parser.parse_args()
-    unknown = set(options.names) - {*WORKS, "sizes"}
+    unknown = set(options.names) - {*WORKS, *TABLES}
     if unknown:
         parser.error(f"no such benchmark: {', '.join(sorted(unknown))}")
-    wanted = options.names or [*WORKS, "sizes"]
+    wanted = options.names or [*WORKS, *TABLES]
     pa.set_cpu_count(1)
     sections = []
     for name in WORKS:
@@ -40,15 +41,18 @@ def main() -> None:
         module = import_module(f"benchmarks.works.{name}")
         for work in module.works():
             print(f"… {work.name}", file=sys.stderr, flush=True)
-            section = as_markdown(work, measure(work, options.rounds))
+            section = as_markdown(work, *measure(work, options.rounds))
             print(section, flush=True)
             sections.append(section)
         if name == "startup":
             sections.append(module.cold_kernels())
             print(sections[-1], flush=True)
-    if "sizes" in wanted:
-        sections.append(import_module("benchmarks.works.sizes").table())
-        print(sections[-1], flush=True)
+    for name in TABLES:
+        if name in wanted:
+            print(f"… {name}", file=sys.stderr, flush=True)
+            module = import_module(f"benchmarks.works.{name}")
+            sections.append(module.table(options.rounds) if name in {"growth", "vortex_tables"} else module.table())
+            print(sections[-1], flush=True)
     if not options.names:
         target = Path(__file__).with_name("RESULTS.md")
         target.write_text(_head(options.rounds) + "\n".join(sections))

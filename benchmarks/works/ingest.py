@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import parquet_variant as pv
+from benchmarks.checks import different_json, told
 from benchmarks.data import DataSet, data_sets, scratch
 from benchmarks.files import schema_of
 from benchmarks.harness import OURS, Work
-from benchmarks.peers import duckdb, spark
+from benchmarks.peers import chdb, duckdb, spark
 
 
 def works() -> Iterator[Work]:
@@ -21,27 +22,35 @@ def works() -> Iterator[Work]:
             f"ingest: NDJSON → shredded Parquet in process, 2 threads, schema given, {data.name}",
             {OURS: partial(_local, data, schema_of(data)), "DuckDB, same schema": partial(_duckdb, data, True)},
             {"DuckDB, same schema": 3},
-            _same_rows,
+            partial(_check, data),
             data.size,
         )
         yield Work(
             f"ingest: NDJSON → shredded Parquet in process, 2 threads, schema inferred, {data.name}",
-            {OURS: partial(_local, data, None), "DuckDB, automatic": partial(_duckdb, data, False)},
+            {
+                OURS: partial(_local, data, None),
+                "DuckDB, automatic": partial(_duckdb, data, False),
+                **({"chDB, to its JSON type": partial(_chdb, data)} if chdb() else {}),
+            },
             {"DuckDB, automatic": 8},
-            _same_rows,
+            partial(_check, data),
             data.size,
         )
         yield Work(
             f"ingest: NDJSON → shredded Parquet through Spark, local[2], schema inferred, {data.name}",
             {OURS: partial(_spark_ours, data), "Spark, native": partial(_spark_native, data)},
             {"Spark, native": 5},
-            _same_rows,
+            partial(_check, data),
             data.size,
         )
 
 
-def _same_rows(ours: int, theirs: int) -> None:
-    assert ours == theirs, (ours, theirs)
+def _check(data: DataSet, who: str, ours: str, theirs: str) -> str:
+    if who.startswith("chDB"):
+        return f"{who}: {theirs} rows."
+    wanted = pv.to_json(pv.parquet.read(ours))
+    assert len(wanted) == len(data.lines), (len(wanted), len(data.lines))
+    return told(who, different_json(wanted, pv.to_json(pv.parquet.read(theirs)).to_pylist()), len(wanted))
 
 
 def _fresh(name: str) -> Path:
@@ -52,21 +61,34 @@ def _fresh(name: str) -> Path:
     return path
 
 
-def _local(data: DataSet, schema: Any) -> int:
-    return int(pv.parquet.ingest([str(data.file)], str(_fresh("local")), schema=schema, threads=2).rows)
+def _local(data: DataSet, schema: Any) -> str:
+    out = str(_fresh("local"))
+    pv.parquet.ingest([str(data.file)], out, schema=schema, threads=2)
+    return out
 
 
-def _spark_ours(data: DataSet) -> int:
-    return int(pv.spark.ingest(spark(), [str(data.file)], str(_fresh("spark-ours"))).rows)
+def _spark_ours(data: DataSet) -> str:
+    out = str(_fresh("spark-ours"))
+    pv.spark.ingest(spark(), [str(data.file)], out)
+    return out
 
 
-def _spark_native(data: DataSet) -> int:
+def _spark_native(data: DataSet) -> str:
     out = str(_fresh("spark-native"))
     spark().read.text(str(data.file)).selectExpr("parse_json(value) AS v").write.parquet(out)
-    return len(data.lines)
+    return out
 
 
-def _duckdb(data: DataSet, same_schema: bool) -> int:
+def _chdb(data: DataSet) -> int:
+    session = chdb()
+    session.query("DROP TABLE IF EXISTS ingested")
+    session.query("CREATE TABLE ingested (v JSON CODEC(ZSTD(3))) ENGINE = MergeTree ORDER BY tuple()")
+    source = f"file('{data.file}', JSONAsObject, 'v JSON')"
+    session.query(f"INSERT INTO ingested SELECT v FROM {source} SETTINGS max_threads = 2, max_insert_threads = 2")
+    return int(str(session.query("SELECT count(*) FROM ingested")))
+
+
+def _duckdb(data: DataSet, same_schema: bool) -> str:
     out = _fresh("duckdb.parquet")
     out.unlink(missing_ok=True)
     connection = duckdb(2)
@@ -77,7 +99,7 @@ def _duckdb(data: DataSet, same_schema: bool) -> int:
     connection.execute(
         f"COPY (SELECT j::JSON::VARIANT AS v FROM {source}) TO '{out}' (FORMAT parquet, COMPRESSION zstd{shredding})"
     )
-    return int(connection.execute(f"SELECT count(*) FROM read_parquet('{out}')").fetchall()[0][0])
+    return str(out)
 
 
 def duckdb_type(schema: pv.ShreddingSchema) -> str:

@@ -1,0 +1,145 @@
+"""How time and memory grow: with the data, with the number of paths, with depth. Plots lie in `benchmarks/plots`.
+
+Each point is the ingest of one generated file in a process of its own, two threads, schema inferred: median of the
+rounds, whose points are interleaved. Time is CPU time, which other work on the machine disturbs least. The kernels are
+compiled and one small file is taken in before the clock starts.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import statistics
+import subprocess
+import sys
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from benchmarks.data import ROOT, data_sets, scratch
+
+_FIELDS = 10
+_BYTES = 48_000_000
+_RUN = """
+import json, resource, shutil, sys, time
+import parquet_variant as pv
+small, source, dest = sys.argv[1:]
+pv.parquet.ingest([small], dest + "-small", threads=2)
+before = resource.getrusage(resource.RUSAGE_SELF)
+rows = pv.parquet.ingest([source], dest, threads=2).rows
+after = resource.getrusage(resource.RUSAGE_SELF)
+cpu = after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime
+print(json.dumps([rows, cpu, after.ru_maxrss / 1024]))
+"""
+
+Point = tuple[int, Path, int]  # x, file, rows
+
+
+def table(rounds: int) -> str:
+    """The results as Markdown, and the plots."""
+    parts = [
+        "### growth: ingest in process, schema inferred",
+        "",
+        "| what grows | x | input MB | CPU s | CPU s per 100 MB | against the first | peak MB |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for title, make, logarithmic in (
+        ("data", _data, True),
+        ("paths", _paths, True),
+        ("depth", _depth, False),
+    ):
+        points = list(make())
+        measured = _measured(points, rounds)
+        sizes = [file.stat().st_size / 1e8 for _, file, _ in points]
+        rates = [cpu / size for (cpu, _), size in zip(measured, sizes, strict=True)]
+        for (x, *_), size, (cpu, peak), rate in zip(points, sizes, measured, rates, strict=True):
+            parts.append(
+                f"| {title} | {x:,} | {100 * size:.0f} | {cpu:.2f} | {rate:.2f} | {rate / rates[0]:.2f} | {peak:.0f} |"
+            )
+        _plot(title, [x for x, *_ in points], rates, [peak for _, peak in measured], logarithmic)
+        for _, file, _ in points:
+            file.unlink(missing_ok=True)
+    pictures = " ".join(f"![growth with {name}](plots/growth-{name}.png)" for name in ("data", "paths", "depth"))
+    return "\n".join([*parts, "", pictures, ""])
+
+
+def _measured(points: list[Point], rounds: int) -> list[tuple[float, float]]:
+    found: list[list[tuple[float, float]]] = [[] for _ in points]
+    small = scratch() / "growth-small.ndjson"
+    small.write_text('{"a": 1}\n')
+    for _ in range(rounds):
+        for (_, file, rows), runs in zip(points, found, strict=True):
+            dest = scratch() / "growth-out"
+            command = [sys.executable, "-c", _RUN, str(small), str(file), str(dest)]
+            run = subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT, env=dict(os.environ))
+            subprocess.run(["rm", "-rf", dest, f"{dest}-small"], check=True)
+            count, cpu, peak = json.loads(run.stdout)
+            assert count == rows, (count, rows)
+            runs.append((cpu, peak))
+    return [(statistics.median(cpu for cpu, _ in runs), statistics.median(peak for _, peak in runs)) for runs in found]
+
+
+def _data() -> Iterable[Point]:
+    """Windows events, 1, 4 and 16 times."""
+    source = next(data for data in data_sets() if data.name == "windows_events")
+    for times in (1, 4, 16):
+        file = scratch() / f"growth-data-{times}.ndjson"
+        with file.open("wb") as out:
+            for _ in range(times):
+                out.write(source.text)
+        yield times, file, times * len(source.lines)
+
+
+def _paths() -> Iterable[Point]:
+    """Rows of ten fields out of 10 to 10,000, the first of them in most of the rows, as logs of many services have."""
+    for paths in (10, 100, 1_000, 10_000):
+        dice = random.Random(paths)
+        yield _file("paths", paths, lambda paths=paths, dice=dice: {  # type: ignore[misc]
+            f"field{int(paths * dice.random() ** 3):05}": dice.randrange(1_000_000) if i % 2 else f"text{i}"
+            for i in range(_FIELDS)
+        })  # fmt: skip
+
+
+def _depth() -> Iterable[Point]:
+    """Objects in objects, 1 to 500 deep."""
+    for depth in (1, 10, 100, 500):
+        dice = random.Random(depth)
+
+        def nested(depth: int = depth, dice: random.Random = dice) -> dict[str, object]:
+            value: object = dice.randrange(1_000_000)
+            for level in range(depth):
+                value = {"deeper": value, "level": level}
+            assert isinstance(value, dict)
+            return value
+
+        yield _file("depth", depth, nested)
+
+
+def _file(what: str, x: int, row: Callable[[], dict[str, object]]) -> Point:
+    file = scratch() / f"growth-{what}-{x}.ndjson"
+    rows = written = 0
+    with file.open("w") as out:
+        while written < _BYTES:
+            written += out.write(json.dumps(row()) + "\n")
+            rows += 1
+    return x, file, rows
+
+
+def _plot(title: str, x: list[int], rates: list[float], peaks: list[float], logarithmic: bool) -> None:
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    figure, (left, right) = pyplot.subplots(1, 2, figsize=(9, 3.2), layout="constrained")
+    for axes, values, label in ((left, rates, "CPU s per 100 MB"), (right, peaks, "peak memory, MB")):
+        axes.plot(x, values, marker="o")
+        axes.set_ylim(0, max(values) * 1.2)
+        axes.set_xlabel({"data": "times the data", "paths": "paths", "depth": "depth"}[title])
+        axes.set_ylabel(label)
+        if logarithmic:
+            axes.set_xscale("log")
+    folder = ROOT / "benchmarks/plots"
+    folder.mkdir(exist_ok=True)
+    figure.savefig(folder / f"growth-{title}.png", dpi=90)
+    pyplot.close(figure)
