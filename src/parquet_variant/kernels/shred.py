@@ -50,11 +50,8 @@ _SCHEMA, _AT, _BEGIN, _END, _LEFT, _OFFSETS, _WIDTH, _ROOM = range(8)
 
 @njit
 def _copy_counts(to_counts, to_entry, counts, entry):
-    for s in range(counts.shape[0]):
-        for column in range(counts.shape[1]):
-            to_counts[s, column] = counts[s, column]
-    for level in range(len(entry)):
-        to_entry[level] = entry[level]
+    copy(to_counts.ctypes.data, counts.ctypes.data, counts.size * 8)
+    copy(to_entry.ctypes.data, entry.ctypes.data, entry.size * 8)
 
 
 @njit
