@@ -138,11 +138,11 @@ def test_progress_is_told_for_every_step(tmp_path: Path, usgs_sample: Path) -> N
 
 def test_a_sample_is_the_same_however_the_file_is_cut(tmp_path: Path) -> None:
     file = tmp_path / "a.json"
-    file.write_text("".join(f'{{"n": {n}, "k{n % 50}": "{"x" * (n % 7)}"}}\n' for n in range(3_000)))
+    file.write_text("".join(f'{{"n": {n}, "k{n % 50}": "{"x" * (n % 700)}"}}\n' for n in range(9_000)))
     profiles = []
-    for splits in ([Split(str(file))], plan_splits([str(file)], 5_000), plan_splits([str(file)], 777)):
-        for chunk_bytes in (1_000, 1 << 20):
+    for splits in ([Split(str(file))], plan_splits([str(file)], 500_000), plan_splits([str(file)], 77_777)):
+        for chunk_bytes in (10_000, 1 << 20):
             options = IngestOptions(sample=0.2, chunk_bytes=chunk_bytes)
             profiles.append(profile_splits(splits, options).profile)
-    assert 400 < profiles[0].rows < 800
+    assert 1_200 < profiles[0].rows < 2_400
     assert all(profile == profiles[0] for profile in profiles)

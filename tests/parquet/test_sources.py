@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 from parquet_variant.errors import JsonError, VariantFileError
 from parquet_variant.parquet.json_array import ArraySplitter
-from parquet_variant.parquet.sources import codec_of, expand_sources, open_chunks, plan_splits, split_lines
+from parquet_variant.parquet.lines import split_lines
+from parquet_variant.parquet.sources import codec_of, expand_sources, open_chunks, plan_splits
 
 NDJSON = b'{"a": 1}\n\n{"b": "x\\ny"}\n[3]\n  \n"last"'
 

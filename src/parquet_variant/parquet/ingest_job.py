@@ -26,10 +26,17 @@ from parquet_variant.parquet.ingest_task import (
     WrittenSplits,
     pack_splits,
     profile_splits,
-    split_size,
     write_splits,
 )
-from parquet_variant.parquet.sources import Format, Split, codec_of, expand_sources, plan_splits, resolve
+from parquet_variant.parquet.sources import (
+    Format,
+    Split,
+    codec_of,
+    expand_sources,
+    plan_splits,
+    resolve,
+    split_size,
+)
 from parquet_variant.parquet.staging import BAD_RECORDS, Mode, Staging, open_staging
 from parquet_variant.schema.shredding_schema import ShreddingSchema
 from parquet_variant.shredding.infer import InferenceResult, infer

@@ -20,7 +20,9 @@ from parquet_variant.errors import JsonError, VariantError
 from parquet_variant.kernels.json_batch import JsonOptions, parse_text, storage_from_tape
 from parquet_variant.kernels.tape import Tape
 from parquet_variant.parquet.files import filesystem_of
-from parquet_variant.parquet.sources import Chunk, Format, Lines, Split, open_chunks, split_lines
+from parquet_variant.parquet.lines import Lines, split_lines
+from parquet_variant.parquet.sampling import in_sample, sampled_text
+from parquet_variant.parquet.sources import Chunk, Format, Split, open_chunks, split_size
 from parquet_variant.parquet.staging import BAD_RECORDS, StagedFile, Staging
 from parquet_variant.parquet.writer import VariantWriter
 from parquet_variant.schema.shredding_schema import ShreddingSchema
@@ -35,7 +37,6 @@ __all__ = [
     "WrittenSplits",
     "pack_splits",
     "profile_splits",
-    "split_size",
     "write_splits",
 ]
 
@@ -279,14 +280,6 @@ def pack_splits(splits: Iterable[Split], task_bytes: int) -> list[list[Split]]:
     return tasks
 
 
-def split_size(split: Split) -> int:
-    """Bytes of a split as stored."""
-    if split.end is not None:
-        return split.end - split.start
-    filesystem, path = filesystem_of(split.file, None)
-    return filesystem.get_file_info(path).size or 0
-
-
 def _open_output(location: str) -> Any:
     filesystem, path = filesystem_of(location, None)
     filesystem.create_dir(path.rpartition("/")[0], recursive=True)
@@ -306,6 +299,13 @@ def _batches(
     splits: Sequence[Split], options: IngestOptions, use: Callable[[Tape], Result], sample: float = 1.0
 ) -> Iterator[_Batch[Result]]:
     for split in splits:
+        if sample < 1 and (text := sampled_text(split, sample, options.format)) is not None:
+            chunk = Chunk(split.file, text)
+            try:
+                yield _use(chunk, split_lines(chunk), options, use, 1.0)
+                continue
+            except VariantError:
+                pass  # reading all of the split tells the line
         last: tuple[Chunk, Lines] | None = None
         chunks = open_chunks(split.file, split.byte_range, options.chunk_bytes, options.format)
         while True:
@@ -330,16 +330,6 @@ def _no_rows() -> Tape:
     return parse_text(np.zeros(0, np.uint8), nothing, nothing).tape
 
 
-def _sampled(offsets: np.ndarray[Any, Any], share: float) -> np.ndarray[Any, Any]:
-    """Indexes of the lines that a sample has, by where each lies in its file: the same for any splits and chunks."""
-    if share >= 1:
-        return np.arange(len(offsets))
-    mixed = offsets.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
-    mixed = (mixed ^ (mixed >> np.uint64(29))) * np.uint64(0xBF58476D1CE4E5B9)
-    # Offset 0 is always taken: a sample is never empty.
-    return np.flatnonzero((mixed >> np.uint64(11)).astype(np.float64) < share * 2.0**53)
-
-
 def _use(
     chunk: Chunk, lines: Lines, options: IngestOptions, use: Callable[[Tape], Result], sample: float
 ) -> _Batch[Result]:
@@ -349,7 +339,7 @@ def _use(
     offsets = np.frombuffer(offsets_buffer, width, len(lines.text) + 1, lines.text.offset * width().itemsize)
     data = np.frombuffer(data_buffer or b"", np.uint8)
     starts, stops = offsets[:-1].astype(np.int64), offsets[1:].astype(np.int64)
-    keep = _sampled(chunk.offset + starts, sample)
+    keep = np.arange(len(starts)) if sample >= 1 else np.flatnonzero(in_sample(chunk.offset + starts, sample))
     text_bytes = len(chunk.data) if sample >= 1 else int((stops[keep] - starts[keep]).sum())
     quarantine = options.on_error == "quarantine"
     bad: list[BadRecord] = []

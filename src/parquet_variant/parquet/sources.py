@@ -11,14 +11,13 @@ import fnmatch
 import glob
 import itertools
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.fs as pafs
 
@@ -29,14 +28,15 @@ from parquet_variant.parquet.json_array import ArraySplitter
 __all__ = [
     "Chunk",
     "Format",
-    "Lines",
     "Split",
     "codec_of",
     "expand_sources",
+    "is_seekable",
     "open_chunks",
     "plan_splits",
+    "read_ranges",
     "resolve",
-    "split_lines",
+    "split_size",
 ]
 
 Format: TypeAlias = Literal["auto", "ndjson", "array"]
@@ -49,6 +49,7 @@ _BOM = b"\xef\xbb\xbf"
 _DETECT_BYTES = 1 << 20
 _COUNT_BYTES = 8 << 20
 _SEARCH_BYTES = 64 << 10
+_LEAST_READ = 4 << 10
 _MAX_LINE_BYTES = 1 << 30
 # What the splitter makes of a block stays in the processor's cache.
 _ARRAY_BLOCK_BYTES = 1 << 20
@@ -104,17 +105,6 @@ class Chunk:
         return self.line_in_range + (_lines_before(self.file, self.range_start) if self.range_start else 0)
 
 
-@dataclass(frozen=True, slots=True)
-class Lines:
-    """The lines of a chunk that are not blank, as an Arrow array without a copy.
-
-    ``text[i]`` is line ``chunk.first_line + number[i]`` of the file; the line's newline is part of the text.
-    """
-
-    text: pa.Array
-    number: np.ndarray[Any, np.dtype[np.int64]]
-
-
 def expand_sources(sources: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -> list[str]:
     """The files that the sources name, in order, each once.
 
@@ -164,6 +154,15 @@ def plan_splits(files: Iterable[str], split_bytes: int = 128 << 20, format: Form
         bounds = [size * part // parts for part in range(parts + 1)]
         splits.extend(Split(file, start, end) for start, end in itertools.pairwise(bounds))
     return splits
+
+
+def split_size(split: Split) -> int:
+    """Bytes of a split as stored."""
+    if split.end is not None:
+        return split.end - split.start
+    filesystem, path = resolve(split.file)
+    with _file_errors(split.file):
+        return filesystem.get_file_info(path).size or 0
 
 
 def open_chunks(
@@ -220,45 +219,37 @@ def open_chunks(
             yield from _line_chunks(source, _blocks(head, stream, chunk_bytes))
 
 
-def split_lines(chunk: Chunk) -> Lines:
-    r"""Cut a chunk into its lines as an Arrow string array over the chunk's own bytes; blank lines are left out.
+def is_seekable(source: str, format: Format) -> bool:
+    """Whether parts of a file can be read by themselves: it is plain, and a value a line."""
+    return codec_of(source) is None and not _is_array_file(source, format)
 
-    The text is not checked to be UTF-8: the parser does that.
 
-    Examples
-    --------
-    >>> lines = split_lines(Chunk("a.json", b'{"a": 1}\n\n[2]'))
-    >>> lines.text.to_pylist(), lines.number.tolist()
-    (['{"a": 1}\n', '[2]'], [0, 2])
+def read_ranges(source: str, ranges: Sequence[tuple[int, int]]) -> bytes:
+    """The lines that begin in any of some byte ranges of a file, each ended by a newline; see `is_seekable`.
+
+    Raises
+    ------
+    VariantFileError
+        As by `open_chunks`.
     """
-    data = np.frombuffer(chunk.data, np.uint8)
-    ends = np.flatnonzero(data == 0x0A) + 1
-    if len(data) and (not len(ends) or ends[-1] != len(data)):
-        ends = np.append(ends, len(data))
-    offsets = np.concatenate([[0], ends]).astype(np.int32 if len(data) < 1 << 31 else np.int64)
-    kind = pa.string() if offsets.dtype == np.int32 else pa.large_string()
-    text = pa.Array.from_buffers(kind, len(ends), [None, pa.py_buffer(offsets), pa.py_buffer(chunk.data)])
-    number = np.arange(len(ends))
-    blank = _blank_lines(chunk.data, offsets)
-    if len(blank):
-        number = np.delete(number, blank)
-        text = text.take(pa.array(number))
-    return Lines(text, number)
+    filesystem, path = resolve(source)
+    parts: list[bytes] = []
+    with _file_errors(source), filesystem.open_input_file(path) as file:
+        for start, end in ranges:
+            first = _first_line(file, start, end)
+            if first >= end:
+                continue
+            parts.extend(_range_blocks(file, first, end, max(end - start, _LEAST_READ)))
+            if first == 0:
+                parts[0] = parts[0][_start_of_text(parts[0], source) :]
+            if not parts[-1].endswith(b"\n"):
+                parts.append(b"\n")
+    return b"".join(parts)
 
 
 def resolve(location: str) -> tuple[pafs.FileSystem, str]:
     """The filesystem of a path or URI, and the path in it."""
     return filesystem_of(location, None)
-
-
-def _blank_lines(data: bytes, offsets: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """Indexes of the lines that hold whitespace only."""
-    starts, lengths = offsets[:-1], np.diff(offsets)
-    # A line of JSON can be as short as one digit: only lines that begin with whitespace need a look.
-    first = np.frombuffer(data, np.uint8)[starts] if len(starts) else np.zeros(0, np.uint8)
-    maybe = np.flatnonzero((first == 0x0A) | (first == 0x20) | (first == 0x0D) | (first == 0x09))
-    blank = [i for i in maybe.tolist() if not data[starts[i] : starts[i] + lengths[i]].strip(b" \t\r\n")]
-    return np.array(blank, np.int64)
 
 
 def _expand(source: str) -> list[str]:
@@ -390,7 +381,7 @@ def _first_line(stream: Any, start: int, end: int) -> int:
         return 0
     position = start - 1
     stream.seek(position)
-    while position < end and (block := stream.read(_SEARCH_BYTES)):
+    while position < end and (block := stream.read(min(_SEARCH_BYTES, end - position))):
         cut = block.find(b"\n") + 1
         if cut:
             return position + cut
