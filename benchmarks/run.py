@@ -1,6 +1,7 @@
-"""Run the benchmarks: all of them and write RESULTS.md, or those that are named and only print.
+"""Run the benchmarks: all of them, or those that are named.
 
-Usage: ``python -m benchmarks.run [NAME …] [--rounds N]``.
+Usage: ``python -m benchmarks.run [NAME …] [--rounds N] [--write]``. Results are printed; a run of all, or one with
+``--write``, also puts each into RESULTS.md as it comes, in the place of the result of the same name.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import os
 import platform
 import sys
 import time
+from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 
@@ -19,6 +21,7 @@ from benchmarks.harness import as_markdown, measure
 from benchmarks.peers import versions
 
 WORKS = ("parse", "shred", "extract", "to_json", "ingest", "startup")
+_RESULTS = Path(__file__).with_name("RESULTS.md")
 TABLES = ("sizes", "inference", "growth", "vortex_tables", "delta_planning")
 
 
@@ -26,13 +29,20 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.run")
     parser.add_argument("names", nargs="*", help=f"of {', '.join((*WORKS, *TABLES))}; all by default")
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--write", action="store_true", help="put the results into RESULTS.md")
     options = parser.parse_args()
     unknown = set(options.names) - {*WORKS, *TABLES}
     if unknown:
         parser.error(f"no such benchmark: {', '.join(sorted(unknown))}")
     wanted = options.names or [*WORKS, *TABLES]
     pa.set_cpu_count(1)
-    sections = []
+    for section in _sections(wanted, options.rounds):
+        print(section, flush=True)
+        if options.write or not options.names:
+            _put(section, options.rounds)
+
+
+def _sections(wanted: list[str], rounds: int) -> Iterator[str]:
     for name in WORKS:
         if name not in wanted:
             continue
@@ -41,30 +51,30 @@ def main() -> None:
         module = import_module(f"benchmarks.works.{name}")
         for work in module.works():
             print(f"… {work.name}", file=sys.stderr, flush=True)
-            section = as_markdown(work, *measure(work, options.rounds))
-            print(section, flush=True)
-            sections.append(section)
+            yield as_markdown(work, *measure(work, rounds))
         if name == "startup":
-            sections.append(module.cold_kernels())
-            print(sections[-1], flush=True)
+            yield module.cold_kernels()
     for name in TABLES:
         if name in wanted:
             print(f"… {name}", file=sys.stderr, flush=True)
             module = import_module(f"benchmarks.works.{name}")
-            sections.append(module.table(options.rounds) if name in {"growth", "vortex_tables"} else module.table())
-            print(sections[-1], flush=True)
-    if not options.names:
-        target = Path(__file__).with_name("RESULTS.md")
-        target.write_text(_head(options.rounds) + "\n".join(sections))
-        print(f"written: {target}", file=sys.stderr)
+            yield module.table(rounds) if name in {"growth", "vortex_tables"} else module.table()
+
+
+def _put(section: str, rounds: int) -> None:
+    """Write RESULTS.md anew with the section in the place of the one with its heading, or at the end."""
+    old = _RESULTS.read_text().split("### ")[1:] if _RESULTS.exists() else []
+    sections = {text.partition("\n")[0]: text for text in (*old, section.removeprefix("### "))}
+    _RESULTS.write_text(_head(rounds) + "".join(f"### {text.rstrip()}\n\n" for text in sections.values()))
 
 
 def _head(rounds: int) -> str:
     packages = ", ".join(f"{name} {version}" for name, version in versions().items())
     return (
         "# Results\n\n"
-        f"Measured on {time.strftime('%Y-%m-%d')} by `make bench` ({rounds} interleaved rounds, medians, ratios within "
-        f"a round beside).\nMachine: {os.cpu_count()} cores, {platform.machine()}, {platform.system()} "
+        f"Measured until {time.strftime('%Y-%m-%d')} by `make bench`, which is `python -m benchmarks.run` ({rounds} "
+        "interleaved rounds, medians; the ratios of single rounds beside).\n"
+        f"Machine: {os.cpu_count()} cores, {platform.machine()}, {platform.system()} "
         f"{platform.release()}, Python {platform.python_version()}.\nPackages: {packages}.\n"
         "Absolute times are those of a shared machine; compare ratios.\n\n"
     )
