@@ -158,7 +158,7 @@ def test_bloom_filters_rule_out(tmp_path):
         assert with_filter.to_table().to_pylist() == without.to_table().to_pylist() == [values[1500]]
         assert with_filter.explain().row_groups_read <= 2 < without.explain().row_groups_read
     with open_file(locate(tmp_path / "b.parquet")[0]) as file:
-        assert BloomFilters(file).of(0)(next(file.schema.leaves())) is None
+        assert BloomFilters(file).of(0)(next(iter(file.schema.leaves()))) is None
     with pytest.raises(VariantFileError, match="not shredded as a primitive"):
         pv.parquet.write(tmp_path / "c.parquet", array, bloom_filters=["$.nope"], schema="id string")
 

@@ -27,6 +27,13 @@ Source = str | os.PathLike[str] | Iterable["str | os.PathLike[str]"]
 _SUFFIXES = (".parquet", ".parq", ".pq")
 
 
+class _Reader(pq.ParquetFile):
+    """pyarrow's reader without its map from names to columns: slow to make for wide files, and not used here."""
+
+    def _build_nested_paths(self) -> dict[str, list[int]]:
+        return {}
+
+
 @dataclass(frozen=True, slots=True)
 class ParquetSource:
     """A file by name: where it is, and how large."""
@@ -78,7 +85,7 @@ class OpenFile:
         """Without dictionaries and in small batches: for row groups whose dictionary was given up half-way."""
         try:
             with self.source.filesystem.open_input_file(self.name) as stream:
-                plain: Any = pq.ParquetFile(stream, metadata=self.metadata, coerce_int96_timestamp_unit="us").reader
+                plain: Any = _Reader(stream, metadata=self.metadata, coerce_int96_timestamp_unit="us").reader
                 batches = list(plain.iter_batches(1 << 14, row_groups, column_indices=leaves, use_threads=True))
                 return pa.Table.from_batches(batches, None if batches else self.reader.schema_arrow)
         except (pa.ArrowNotImplementedError, pa.ArrowInvalid, OSError) as error:
@@ -215,12 +222,14 @@ def open_file(source: ParquetSource) -> OpenFile:
     try:
         footer = footer_bytes(stream, source.path)
         schema = parse_schema(footer, source.path)
-        # pyarrow would read the footer once more: give it a file that has nothing else.
-        alone = pa.BufferReader(MAGIC + footer + len(footer).to_bytes(4, "little") + MAGIC)
+        metadata = None
+        if not isinstance(source.filesystem, fs.LocalFileSystem):
+            # pyarrow would ask for the footer once more: give it a file that has nothing else.
+            metadata = _Reader(pa.BufferReader(MAGIC + footer + len(footer).to_bytes(4, "little") + MAGIC)).metadata
         found = [leaf for leaf in schema.leaves() if leaf.name == "metadata" and leaf.physical == "BYTE_ARRAY"]
-        reader = pq.ParquetFile(
+        reader = _Reader(
             stream,
-            metadata=pq.read_metadata(alone),
+            metadata=metadata,
             read_dictionary=[leaf.dotted for leaf in found],
             pre_buffer=True,
             # Nanoseconds, pyarrow's own choice for INT96, wrap around silently outside of 1677 to 2262.

@@ -74,6 +74,7 @@ class SchemaNode:
     children: list[SchemaNode] = field(default_factory=list)
     leaf: int | None = None
     length: int | None = None
+    _leaves: tuple[SchemaNode, ...] | None = field(default=None, repr=False, compare=False)
 
     @property
     def annotated(self) -> bool:
@@ -95,9 +96,11 @@ class SchemaNode:
         for node in self.children:
             yield from node.walk()
 
-    def leaves(self) -> Iterator[SchemaNode]:
+    def leaves(self) -> tuple[SchemaNode, ...]:
         """The leaf columns below (or at) this node, in file order."""
-        return (node for node in self.walk() if node.leaf is not None)
+        if self._leaves is None:
+            self._leaves = tuple(node for node in self.walk() if node.leaf is not None)
+        return self._leaves
 
     def spelled(self) -> str:
         """Physical and logical type as the specification's table prints them."""

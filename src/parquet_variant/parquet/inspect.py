@@ -171,7 +171,7 @@ def _count(file: OpenFile, variant: VariantColumn, known: ColumnReport, paths: d
 
 def _count_path(file: OpenFile, group: ShreddedGroup, path: PathReport) -> None:
     typed = group.typed if group.typed is not None and group.typed.leaf is not None else None
-    any_leaf = next(group.group.leaves())
+    any_leaf = next(iter(group.group.leaves()))
     path.entries += _statistics(file, typed or group.residual or any_leaf).values
     for leaf, name in ((typed, "typed"), (group.residual, "residual")):
         count: int | None = None

@@ -156,7 +156,7 @@ def _add_end(group: SchemaNode, target: pa.DataType | None, found: PathColumns) 
             if below is not None and below.leaf is None:
                 _add_end(below, part.type, found)
         if before == len(found.residuals) + len(found.typed):  # Nothing else tells objects from other values.
-            found.typed.append(next(typed.leaves()))
+            found.typed.append(next(iter(typed.leaves())))
     else:
         found.whole = True
         for leaf in typed.leaves():
