@@ -117,3 +117,43 @@ def test_a_file_without_annotation_is_a_struct_to_duckdb(tmp_path):
     assert "STRUCT" in str(duckdb.sql(f"select v from '{path}'").types[0])
     assert pv.parquet.annotate(path) == ("v",)
     assert str(duckdb.sql(f"select v from '{path}'").types[0]) == "VARIANT"
+
+
+def test_the_kernel_reads_rows_that_duckdb_shredded(tmp_path, monkeypatch):
+    """Names several times in a dictionary, fields in any order: none of it is left to the slow reference."""
+    rows = [
+        json.dumps({"id": n, "z": "x" * (n % 5), "a": {"q": n, "b": [n, {"id": n}]}, f"k{n % 9}": n, "m": None})
+        for n in range(300)
+    ]
+    connection = duckdb.connect()
+    connection.execute("SET variant_minimum_shredding_size = 0")
+    connection.register("rows", pa.table({"j": rows}))
+    path = tmp_path / "a.parquet"
+    connection.execute(f"COPY (SELECT j::JSON::VARIANT AS v FROM rows) TO '{path}' (FORMAT parquet)")
+    array = pv.parquet.read(path)
+    assert array.is_shredded
+
+    def refuse(*_):
+        raise AssertionError("a row went to the reference")
+
+    monkeypatch.setattr("parquet_variant.layouts.storages.unshredded_storage", refuse)
+    assert [value(row) for row in pv.to_json(array).to_pylist()] == [value(row) for row in rows]
+
+
+def test_a_field_twice_by_two_ids_of_one_name_is_refused():
+    metadata = bytes.fromhex("01020001026161")  # two names, both "a"
+    twice = bytes.fromhex("020200010002040c010c02")  # {a: 1, a: 2}
+    once = bytes.fromhex("02010100020c02")  # {a: 2}, by the second id
+    typed = pa.array([{"b": {"value": None, "typed_value": 1}}], pa.struct([
+        pa.field("b", pa.struct([("value", pa.binary()), ("typed_value", pa.int64())]), nullable=False)
+    ]))  # fmt: skip
+    for residual, good in ((twice, False), (once, True)):
+        storage = pa.StructArray.from_arrays(
+            [pa.array([metadata]), pa.array([residual]), typed], ["metadata", "value", "typed_value"]
+        )
+        array = pv.VariantArray(storage)
+        if good:
+            assert pv.to_json(array).to_pylist() == ['{"a":2,"b":1}']
+        else:
+            with pytest.raises(pv.VariantError):
+                pv.unshred_variant(array)

@@ -6,12 +6,16 @@ Owns calling `kernels.unshred` and putting in the rows that only the reference d
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import pyarrow as pa
 
 from parquet_variant.array.parts import MetadataParts, metadata_parts, valid_bytes
 from parquet_variant.array.reference_rows import with_reference_rows
 from parquet_variant.array.typed_inputs import TypedInputs
+from parquet_variant.encoding.metadata import extend_metadata
+from parquet_variant.errors import MalformedVariantError
 from parquet_variant.kernels.columns import bitmap
 from parquet_variant.kernels.name_tables import name_table
 from parquet_variant.kernels.schema_table import SchemaTable, schema_table
@@ -49,9 +53,50 @@ def unshredded_storage(storage: pa.StructArray, layout: Layout, on_conflict: OnC
     table = schema_table(schema_of_layout(storage.type))
     metadata = metadata_parts(storage.field("metadata"))
     plain, refused = assembled(storage, table, metadata)
+    if refused.any():
+        plain, refused = _with_names_of_fields(storage, table, metadata, plain, refused)
     return with_reference_rows(
         plain, refused, lambda row: reference.unshredded_storage(storage.slice(row, 1), on_conflict)
     )
+
+
+def _with_names_of_fields(
+    storage: pa.StructArray, table: SchemaTable, metadata: MetadataParts, plain: pa.StructArray, refused: np.ndarray
+) -> tuple[pa.StructArray, np.ndarray]:
+    """Look at the refused rows once more, now with metadata that has the names of all shredded fields.
+
+    A writer may leave out of it what is in no residual.
+    """
+    rows = np.flatnonzero(refused)
+    names = [name for name in table.names if name is not None]
+    used = np.unique(metadata.indices[rows])
+    used = used[used >= 0]
+    extended = MetadataParts(
+        np.where(metadata.indices[rows] < 0, -1, np.searchsorted(used, metadata.indices[rows])).astype(np.int32),
+        pa.array([_extended(metadata.dictionary[d].as_py(), names) for d in used.tolist()], pa.binary()),
+    )
+    again, still_refused = assembled(storage.take(pa.array(rows)), table, extended)
+    where = np.arange(len(plain))
+    where[rows] = len(plain) + np.arange(len(rows))
+    known = plain.field("metadata").dictionary
+    indices = np.concatenate([plain.field("metadata").indices, np.maximum(extended.indices, 0) + len(known)])
+    joined = MetadataParts(indices.astype(np.int32)[where], pa.concat_arrays([known, extended.column.dictionary]))
+    values = [plain.field("value"), again.field("value")]
+    if values[0].type != values[1].type:
+        values = [value.cast(pa.large_binary()) for value in values]
+    refused = np.zeros(len(plain), np.uint8)
+    refused[rows] = still_refused
+    valid = valid_bytes(storage)
+    value = pa.concat_arrays(values).take(pa.array(where))
+    return _struct(joined, value, valid if len(valid) else None), refused
+
+
+def _extended(metadata: bytes, names: Sequence[str]) -> bytes:
+    """With the names, unless it is malformed: the reference tells how."""
+    try:
+        return extend_metadata(metadata, names)
+    except MalformedVariantError:
+        return metadata
 
 
 def assembled(
@@ -60,14 +105,15 @@ def assembled(
     """The rows that the kernel decides, and a flag for each of the others (null here)."""
     rows = len(storage)
     inputs = TypedInputs(storage, table)
-    names = name_table(metadata.dictionary)
+    names = name_table(metadata.dictionary, repeated=True)
     valid = valid_bytes(storage)
     row_start, refused = np.empty(rows + 1, np.int64), np.zeros(rows, np.uint8)
     nodes = np.empty((max(64, 2 * rows), 4), np.int64)
+    scratch = np.empty(3 * storage.nbytes + 64, np.uint8)  # hardly ever touched, so hardly ever memory
     nodes, count = assemble(
         rows, valid, table.nodes, inputs.addresses, inputs.names, inputs.name_lengths, metadata.indices, names.starts,
         names.address, names.length, names.rank, names.order, names.state, nodes, row_start, refused,
-        table.schema.depth,
+        table.schema.depth, scratch,
     )  # fmt: skip
     sizes, row_sizes = np.empty(count, np.int64), np.empty(rows, np.int64)
     total = measure_nodes(nodes, row_start, sizes, row_sizes)

@@ -6,14 +6,22 @@ Leaves the check of all of it to `validate`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from itertools import accumulate
 
 from parquet_variant.encoding.header import read_uint, uint_width
 from parquet_variant.errors import MalformedVariantError
 
-__all__ = ["EMPTY_METADATA", "Dictionary", "decode_metadata", "dictionary_of", "encode_metadata", "metadata_length"]
+__all__ = [
+    "EMPTY_METADATA",
+    "Dictionary",
+    "decode_metadata",
+    "dictionary_of",
+    "encode_metadata",
+    "extend_metadata",
+    "metadata_length",
+]
 
 VERSION = 1
 SORTED_BIT = 0x10
@@ -173,8 +181,40 @@ def encode_metadata(names: Iterable[str]) -> bytes:
     >>> encode_metadata(["b", "a", "b"]).hex()
     '11020001026162'
     """
-    encoded = sorted({name.encode() for name in names})
+    return _dictionary_bytes(sorted({name.encode() for name in names}), SORTED_BIT)
+
+
+def extend_metadata(metadata: bytes, names: Iterable[str]) -> bytes:
+    """The metadata with those of the names that it lacks at its end: what refers to it by id stays right.
+
+    Parameters
+    ----------
+    metadata
+        A well-formed metadata.
+    names
+        The keys that it shall have.
+
+    Raises
+    ------
+    MalformedVariantError
+        If the metadata is not well-formed.
+
+    Examples
+    --------
+    >>> decode_metadata(extend_metadata(encode_metadata(["b", "c"]), ["a", "c"]))
+    ['b', 'c', 'a']
+    """
+    had = decode_metadata(metadata)
+    lacking = dict.fromkeys(names)
+    for name in had:
+        lacking.pop(name, None)
+    if not lacking:
+        return metadata
+    return _dictionary_bytes([name.encode() for name in (*had, *lacking)], 0)
+
+
+def _dictionary_bytes(encoded: Sequence[bytes], flags: int) -> bytes:
     offsets = [0, *accumulate(map(len, encoded))]
     width = uint_width(max(len(encoded), offsets[-1]))
-    header = bytes([(width - 1) << 6 | SORTED_BIT | VERSION])
+    header = bytes([(width - 1) << 6 | flags | VERSION])
     return b"".join([header, *(number.to_bytes(width, "little") for number in (len(encoded), *offsets)), *encoded])

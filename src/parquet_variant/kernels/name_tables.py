@@ -36,7 +36,7 @@ class NameTable(NamedTuple):
     order
         The inverse: ids in the order of their names.
     state
-        ``uint8[dictionaries]``: SORTED, UNSORTED, or UNUSABLE (malformed, or a name twice; it has no names here).
+        ``uint8[dictionaries]``: SORTED, UNSORTED, or UNUSABLE (malformed, or with a name twice that shall not be).
     owner
         Keeps the memory alive.
     """
@@ -105,6 +105,12 @@ def find_name(address, length, order, first, last, name, size):
         at = first + order[middle]
         side = compare_bytes(address[at], length[at], name, size)
         if side == 0:
+            # Of a name that stands there twice, the first.
+            while middle > first:
+                before = first + order[middle - 1]
+                if compare_bytes(address[before], length[before], name, size) != 0:
+                    break
+                middle -= 1
             return middle - first
         if side < 0:
             low = middle + 1
@@ -125,13 +131,16 @@ def resolve_names(table, schema_names, schema_lengths, d, starts, address, lengt
                 ids[s] = order[starts[d] + rank]
 
 
-def name_table(dictionary: pa.BinaryArray) -> NameTable:
+def name_table(dictionary: pa.BinaryArray, *, repeated: bool = False) -> NameTable:
     """Resolve the names of some metadata.
 
     Parameters
     ----------
     dictionary
         The distinct metadata, plain binary without nulls.
+    repeated
+        Take dictionaries that have a name several times (DuckDB's): all its ids get the rank of the first. Otherwise
+        they are UNUSABLE.
     """
     count = len(dictionary)
     _, offset_buffer, data = dictionary.buffers()
@@ -153,8 +162,13 @@ def name_table(dictionary: pa.BinaryArray) -> NameTable:
             for at, size in zip(address[first:last], length[first:last], strict=True)
         ]
         by_name = sorted(range(len(names)), key=names.__getitem__)
-        if len(set(names)) < len(names):
-            state[d] = UNUSABLE
         order[first:last] = by_name
         rank[first:last][by_name] = np.arange(len(names))
+        if len(set(names)) < len(names):
+            if not repeated:
+                state[d] = UNUSABLE
+                continue
+            first_rank: dict[bytes, int] = {}
+            for place, field_id in enumerate(by_name):
+                rank[first + field_id] = first_rank.setdefault(names[field_id], place)
     return NameTable(starts, address, length, rank, order, state, dictionary)

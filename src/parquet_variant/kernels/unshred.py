@@ -26,6 +26,7 @@ from parquet_variant.kernels.memory import (
     load_u32,
     load_u64,
     load_uint,
+    store_u32,
     store_uint,
 )
 from parquet_variant.kernels.name_tables import UNUSABLE, resolve_names
@@ -74,6 +75,8 @@ INPUT_COLUMNS = 8
 
 # An encoded value that is copied as it is: a = address, b = bytes.
 RAW = 30
+# DuckDB writes the fields of objects in any order. More of them in one object are left to the reference.
+_UNSORTED, _MOST_UNSORTED = -2, 4096
 # Columns of a frame of the stack in `assemble`.
 _SCHEMA, _AT, _STOP, _NODE, _LEFT, _IDS, _ID_WIDTH, _OFFSETS, _OFFSET_WIDTH, _VALUES, _VALUES_END, _RESIDUAL, _ROOM = (
     range(13)
@@ -114,16 +117,41 @@ def _cell(s, at, table, inputs):
 
 
 @njit
+def _sort_residual(ids, id_width, offsets, width, count, base, names, rank_of_id, room):
+    """Write ids and offsets of a residual's fields, sorted by name, to ``room``; False if a field is there twice."""
+    for j in range(count):
+        field_id, place = load_uint(ids + j * id_width, id_width), load_uint(offsets + j * width, width)
+        if field_id >= names:
+            return False
+        rank = rank_of_id[base + field_id]
+        k = j
+        while k > 0:
+            before = load_u32(room + 4 * (k - 1))
+            if rank_of_id[base + before] == rank:
+                return False
+            if rank_of_id[base + before] < rank:
+                break
+            store_u32(room + 4 * k, before)
+            store_u32(room + 4 * (count + k), load_u32(room + 4 * (count + k - 1)))
+            k -= 1
+        store_u32(room + 4 * k, field_id)
+        store_u32(room + 4 * (count + k), place)
+    return True
+
+
+@njit
 def assemble(rows, row_valid, table, inputs, schema_names, schema_lengths, dictionary_of, starts, address, length,
-             rank_of_id, order, state, nodes, row_start, refused, max_depth):  # fmt: skip
+             rank_of_id, order, state, nodes, row_start, refused, max_depth, scratch):  # fmt: skip
     """Gather the nodes of every row; returns ``(nodes, count)``, the table grown as needed.
 
     ``schema_names`` and ``schema_lengths`` locate the name of each schema node (length -1: none); ``dictionary_of`` is
     the dictionary of each row, and the arrays after it are those of a `NameTable`. Rows that the kernel does not decide
-    get no nodes and a 1 in ``refused``.
+    get no nodes and a 1 in ``refused``. ``scratch`` is bytes to sort in: three times
+    those of the residuals are always enough.
     """
     ids, ranks = np.empty(len(table), np.int64), np.empty(len(table), np.int64)
     stack = np.empty((max_depth + 2, 13), np.int64)
+    room_end = scratch.ctypes.data + len(scratch)
     current = -1
     n = 0
     for row in range(rows):
@@ -140,6 +168,7 @@ def assemble(rows, row_valid, table, inputs, schema_names, schema_lengths, dicti
         names = starts[current + 1] - base
         depth = 0
         ok = True
+        room = scratch.ctypes.data
         # The place to visit next: a group of the schema at an entry, and the field id of its value.
         s, at, field = 0, row, 0
         required = True
@@ -228,10 +257,25 @@ def assemble(rows, row_valid, table, inputs, schema_names, schema_lengths, dicti
                         previous = -1
                         for j in range(count):
                             residual_id = load_uint(residual_ids + j * id_width, id_width)
-                            if residual_id >= names or rank_of_id[base + residual_id] <= previous:
+                            if residual_id >= names:
                                 ok = False
                                 break
+                            if rank_of_id[base + residual_id] <= previous:
+                                previous = _UNSORTED
+                                break
                             previous = rank_of_id[base + residual_id]
+                        if previous == _UNSORTED:
+                            ok = (
+                                count <= _MOST_UNSORTED
+                                and room + 8 * count <= room_end
+                                and _sort_residual(
+                                    residual_ids, id_width, offsets, width, count, base, names, rank_of_id, room
+                                )
+                            )
+                            stack[depth, _IDS] = room
+                            stack[depth, _OFFSETS] = room + 4 * count
+                            stack[depth, _ID_WIDTH] = stack[depth, _OFFSET_WIDTH] = 4
+                            room += 8 * count
                         if not ok:
                             break
                     nodes[n, 0] = OBJECT | (field << 16)
