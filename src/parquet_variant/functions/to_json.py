@@ -64,7 +64,7 @@ def json_texts(storage: pa.StructArray, *, keep_going: bool) -> pa.Array:
     from parquet_variant.kernels.to_json import quote_names, write_json_rows
 
     metadata, value = metadata_parts(storage.field("metadata")), binary_parts(storage.field("value"))
-    names = name_table(metadata.dictionary)
+    names = name_table(metadata.dictionary, repeated=True)
     name_starts = np.empty(len(names.address) + 1, np.int64)
     quoted = quote_names(names.address, names.length, name_starts, np.empty(1024, np.uint8))
     rows, valid = len(storage), valid_bytes(storage)
