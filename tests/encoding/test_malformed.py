@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -63,7 +62,6 @@ def test_the_attack_is_named_with_an_offset(name: str) -> None:
 @pytest.mark.parametrize("name", EXPECTED)
 def test_every_access_ends_in_a_value_or_a_clear_error(name: str) -> None:
     attack = _attack(name)
-    started = time.perf_counter()
     for what, read in READS.items():
         try:
             read(attack)
@@ -72,7 +70,6 @@ def test_every_access_ends_in_a_value_or_a_clear_error(name: str) -> None:
         except TypeError as err:
             assert "its type is" in str(err), what
     assert repr(attack)
-    assert time.perf_counter() - started < 10
 
 
 def _readable(variant: Variant) -> bool:

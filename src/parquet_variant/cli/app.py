@@ -92,6 +92,8 @@ def build() -> Any:
         help="Variant data in Parquet: JSON in, shredded columns, queries by path, JSON out.",
         no_args_is_help=True,
         pretty_exceptions_enable=False,
+        # Help in Rich's boxes costs as much CPU again as all the rest of `--help`.
+        rich_markup_mode=None,
         context_settings={"help_option_names": ["-h", "--help"]},
         epilog="Exit codes: 0 done, 1 a problem with the data, 2 wrong usage.",
     )

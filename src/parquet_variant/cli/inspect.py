@@ -27,7 +27,10 @@ def command(
     ] = None,
     as_json: AsJson = False,
 ) -> int:
-    """Show what is shredded, as which type, how much of it is typed, and what it weighs; reads footers only."""
+    """Show what is shredded, how much of it, and what it weighs.
+
+    Reads footers only.
+    """
     from parquet_variant.cli.output import counted, human_bytes, print_json
     from parquet_variant.cli.tables import data_files
     from parquet_variant.parquet import inspect

@@ -43,7 +43,10 @@ def command(
     engine: EngineOption = Engine.LOCAL,
     as_json: AsJson = False,
 ) -> int:
-    """Put small files together, and shred anew what pays; no row changes. A Delta table gets it in one commit."""
+    """Put small files together, and shred anew what pays.
+
+    No row changes. A Delta table gets it in one commit.
+    """
     from parquet_variant.cli.policy_option import read_policy
     from parquet_variant.cli.progress import Progress
     from parquet_variant.cli.schema_option import read_schema

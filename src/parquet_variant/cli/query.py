@@ -44,9 +44,9 @@ def command(
     engine: EngineOption = Engine.LOCAL,
     as_json: AsJson = False,
 ) -> int:
-    """Query by path, with --select and --where or in SQL over the table t.
+    """Query by path, in SQL or with --select and --where.
 
-    Only the columns, row groups and files that the answer needs are read.
+    SQL is over the table t. Only the columns, row groups and files that the answer needs are read.
     """
     from parquet_variant.cli.output import print_json
     from parquet_variant.cli.select_option import read_selects

@@ -63,7 +63,10 @@ def command(
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace files that are there.")] = False,
     as_json: AsJson = False,
 ) -> int:
-    """Rewrite files: the way out for readers that know no shredding, and the way in from the older drafts."""
+    """Rewrite files in another layout or under another schema.
+
+    The way out for readers that know no shredding, and the way in from the older drafts.
+    """
     from parquet_variant.cli.output import counted, human_bytes, print_json
     from parquet_variant.cli.progress import Progress
     from parquet_variant.cli.schema_option import read_schema

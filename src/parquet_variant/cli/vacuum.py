@@ -24,7 +24,7 @@ def command(
     force: Annotated[bool, typer.Option("--force", help="Allow fewer hours than the table's own.")] = False,
     as_json: AsJson = False,
 ) -> int:
-    """Delete the files of a Delta table that no recent version holds."""
+    """Delete files of a Delta table that no recent version holds."""
     from datetime import timedelta
 
     from parquet_variant.cli.output import counted, print_json

@@ -23,9 +23,9 @@ def command(
     limit: Annotated[int, typer.Option(help="Violations to list for each column of a file.", min=1)] = 1000,
     as_json: AsJson = False,
 ) -> int:
-    """Check every value of Parquet files; exit code 1 if one breaks the specification.
+    """Check every value of Parquet files.
 
-    Also says which engines will not read the files, and why.
+    The exit code is 1 if one breaks the specification. Also says which engines will not read the files, and why.
     """
     from parquet_variant.cli.output import print_json
     from parquet_variant.cli.progress import Progress
