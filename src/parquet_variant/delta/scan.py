@@ -21,6 +21,7 @@ from parquet_variant.delta.deletion_vector import relative_path
 from parquet_variant.delta.partitions import partition_array
 from parquet_variant.delta.pruning import Pruned, prune_files
 from parquet_variant.delta.read import live_rows
+from parquet_variant.delta.scan_report import DeltaScanReport, add_reports
 from parquet_variant.delta.schema import VARIANT, Field, PrimitiveType, StructType, arrow_type, variant_paths
 from parquet_variant.delta.snapshot import Snapshot, snapshot
 from parquet_variant.delta.storage import open_storage
@@ -52,52 +53,6 @@ class DeltaScanTask:
 
     files: tuple[Mapping[str, Any], ...]
     bytes: int
-
-
-@dataclass(frozen=True, slots=True)
-class DeltaScanReport:
-    """What a scan of a table reads, of how much.
-
-    Parameters
-    ----------
-    version
-        The table's version.
-    files_total, files_by_partition, files_by_statistics
-        Files of the version, and how many of them partition values and statistics of the log ruled out, before any
-        file was opened.
-    inside
-        The files that are left: row groups, columns and bytes.
-    """
-
-    version: int
-    files_total: int
-    files_by_partition: int
-    files_by_statistics: int
-    inside: ScanReport
-
-    @property
-    def files_pruned(self) -> int:
-        """Files that are not opened."""
-        return self.files_by_partition + self.files_by_statistics
-
-    def to_dict(self) -> dict[str, Any]:
-        """The report for machines."""
-        return {
-            "version": self.version,
-            "files_total": self.files_total,
-            "files_pruned": self.files_pruned,
-            "files_by_partition": self.files_by_partition,
-            "files_by_statistics": self.files_by_statistics,
-            "inside": self.inside.to_dict(),
-        }
-
-    def __str__(self) -> str:
-        return (
-            f"version     {self.version}\n"
-            f"files       {self.files_total - self.files_pruned:,} of {self.files_total:,} opened; pruned by partition "
-            f"values {self.files_by_partition:,}, by statistics of the log {self.files_by_statistics:,}\n"
-            f"in them:\n{self.inside}"
-        )
 
 
 @dataclass(frozen=True)
@@ -151,7 +106,7 @@ class DeltaScan:
         inside = ScanReport()
         for row in self._rows():
             report = self._inner(row)[0].explain()
-            inside = _sum(inside, report)
+            inside = add_reports(inside, report)
         found = self.pruned
         return DeltaScanReport(self.current.version, found.total, found.by_partition, found.by_statistics, inside)
 
@@ -539,14 +494,3 @@ def _field(selected: Selected) -> pa.Field:
     if selected.output is None:
         return pa.field(selected.name, VARIANT_STORAGE, metadata=EXTENSION_METADATA)
     return pa.field(selected.name, selected.output)
-
-
-def _sum(left: ScanReport, right: ScanReport) -> ScanReport:
-    found = ScanReport()
-    for name in ScanReport.__dataclass_fields__:
-        a, b = getattr(left, name), getattr(right, name)
-        if isinstance(a, dict):
-            setattr(found, name, {key: a.get(key, 0) + b.get(key, 0) for key in [*a, *(k for k in b if k not in a)]})
-        else:
-            setattr(found, name, max(a, b) if name == "columns_total" else a + b)
-    return found
