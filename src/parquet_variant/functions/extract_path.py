@@ -23,7 +23,7 @@ from parquet_variant.functions.shredded_walk import Bools, Group, follow, lists_
 from parquet_variant.path import Segment, VariantPath, Wildcard
 from parquet_variant.schema.storage_shape import is_list
 
-__all__ = ["extract_path", "final_storage", "needed_columns", "whole_values"]
+__all__ = ["extract_from", "extract_path", "final_storage", "needed_columns", "whole_group", "whole_values"]
 
 _DRAFT_GROUPS = ("paths", "untyped_value", "object", "array")
 
@@ -79,9 +79,27 @@ def extract_path(
     [2, None, None]
     """
     parsed = VariantPath.parse(path)
+    return extract_from(whole_group(storage), parsed, target, safe=safe, zone=zone, lossless=lossless)
+
+
+def whole_group(storage: pa.StructArray) -> Group:
+    """The whole values of a storage struct in any layout, for `extract_from`.
+
+    Raises
+    ------
+    SchemaError
+        If the struct is not a Variant storage.
+    """
+    return Group.of_storage(final_storage(storage))
+
+
+def extract_from(
+    group: Group, parsed: VariantPath, target: pa.DataType, *, safe: bool, zone: str, lossless: bool = False
+) -> pa.Array:
+    """`extract_path` from values that several paths are taken from: what all of them need is made once."""
     target_of(target)  # refuses the type itself, not its plain form
     finish = _Typed(target_of(plain_form(target)), CastOptions(zone_of(zone), safe, str(parsed), lossless))
-    found = follow(Group.of_storage(final_storage(storage)), parsed.segments, finish)
+    found = follow(group, parsed.segments, finish)
     for segment in parsed.segments:
         if isinstance(segment, Wildcard):
             target = pa.list_(pa.field("element", target))
@@ -190,6 +208,8 @@ class _Typed:
             base = self._list(group)
         else:
             base = self._column(group, typed)
+        if group.value is None:
+            return base
         positions, located = group.in_bytes()
         return patched(base, positions, self.of_located(located)) if len(positions) else base
 

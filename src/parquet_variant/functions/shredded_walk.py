@@ -193,10 +193,10 @@ def field_of(struct: pa.StructArray, name: str) -> pa.Array | None:
     """
     if not pa.types.is_struct(struct.type):
         raise SchemaError(f"expected a group, found {struct.type}", reason="not-a-group")
-    index = next((index for index, field in enumerate(struct.type) if field.name == name), -1)
-    if index < 0:
+    found = struct.type.get_all_field_indices(name)
+    if not found:
         return None
-    child = struct.field(index)
+    child = struct.field(found[0])
     return None if pa.types.is_null(child.type) else child  # a column that never has a value is as good as none
 
 

@@ -20,18 +20,12 @@ from pyarrow import fs
 
 from parquet_variant.errors import VariantFileError
 from parquet_variant.parquet.footer import MAGIC, SchemaNode, footer_bytes, parse_schema
+from parquet_variant.parquet.known_files import Handle, KnownFile, Mark, Reader, known_file, mark_of, remember
 
 __all__ = ["OpenFile", "ParquetSource", "Source", "filesystem_of", "locate", "open_file"]
 
 Source = str | os.PathLike[str] | Iterable["str | os.PathLike[str]"]
 _SUFFIXES = (".parquet", ".parq", ".pq")
-
-
-class _Reader(pq.ParquetFile):
-    """pyarrow's reader without its map from names to columns: slow to make for wide files, and not used here."""
-
-    def _build_nested_paths(self) -> dict[str, list[int]]:
-        return {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,12 +39,30 @@ class ParquetSource:
 
 @dataclass(slots=True)
 class OpenFile:
-    """An open Parquet file: pyarrow's reader, the schema tree of the footer, and the name for messages."""
+    """An open Parquet file: pyarrow's reader, the schema tree of the footer, and the name for messages.
+
+    Parameters
+    ----------
+    source
+        Where it is.
+    stream
+        Its bytes.
+    reader
+        pyarrow's reader.
+    schema
+        The schema tree of the footer.
+    dictionaries
+        Numbers of the leaf columns that are read as dictionaries.
+    known
+        What is kept of the file when it is closed; None for nothing.
+    """
 
     source: ParquetSource
-    reader: pq.ParquetFile
+    stream: pa.NativeFile
+    reader: Reader
     schema: SchemaNode
     dictionaries: frozenset[int]
+    known: KnownFile | None = None
 
     @property
     def name(self) -> str:
@@ -85,13 +97,14 @@ class OpenFile:
         """Without dictionaries and in small batches: for row groups whose dictionary was given up half-way."""
         try:
             with self.source.filesystem.open_input_file(self.name) as stream:
-                plain: Any = _Reader(stream, metadata=self.metadata, coerce_int96_timestamp_unit="us").reader
+                plain: Any = Reader(stream, self.metadata).reader
                 batches = list(plain.iter_batches(1 << 14, row_groups, column_indices=leaves, use_threads=True))
                 return pa.Table.from_batches(batches, None if batches else self.reader.schema_arrow)
         except (pa.ArrowNotImplementedError, pa.ArrowInvalid, OSError) as error:
             raise self._damaged(error) from None
 
     def _damaged(self, error: Exception) -> VariantFileError:
+        self.known = None
         line = str(error).split("\n", maxsplit=1)[0]
         return VariantFileError(
             f"the file's data cannot be read: {line}; write the file again, with smaller row groups",
@@ -101,7 +114,11 @@ class OpenFile:
 
     def close(self) -> None:
         """Close the file."""
-        self.reader.close(force=True)
+        if self.known is not None:
+            self.known.give_back(self.reader)
+        else:
+            self.reader.close(force=True)
+        self.stream.close()
 
     def __enter__(self) -> OpenFile:
         return self
@@ -215,26 +232,17 @@ def open_file(source: ParquetSource) -> OpenFile:
     VariantFileError
         If it is not a readable Parquet file.
     """
+    is_local = isinstance(source.filesystem, fs.LocalFileSystem)
+    mark = mark_of(source.path) if is_local else None
     try:
         stream = source.filesystem.open_input_file(source.path)
     except (OSError, pa.ArrowException) as error:
         raise VariantFileError(f"cannot open {source.path}: {error}", reason="cannot-open", file=source.path) from None
     try:
-        footer = footer_bytes(stream, source.path)
-        schema = parse_schema(footer, source.path)
-        metadata = None
-        if not isinstance(source.filesystem, fs.LocalFileSystem):
-            # pyarrow would ask for the footer once more: give it a file that has nothing else.
-            metadata = _Reader(pa.BufferReader(MAGIC + footer + len(footer).to_bytes(4, "little") + MAGIC)).metadata
-        found = [leaf for leaf in schema.leaves() if leaf.name == "metadata" and leaf.physical == "BYTE_ARRAY"]
-        reader = _Reader(
-            stream,
-            metadata=metadata,
-            read_dictionary=[leaf.dotted for leaf in found],
-            pre_buffer=True,
-            # Nanoseconds, pyarrow's own choice for INT96, wrap around silently outside of 1677 to 2262.
-            coerce_int96_timestamp_unit="us",
-        )
+        known = known_file(source.path, mark)
+        if known is not None:
+            return OpenFile(source, stream, known.reader(stream), known.schema, known.dictionaries, known)
+        return _open_unknown(source, stream, mark, is_local)
     except VariantFileError:
         stream.close()
         raise
@@ -245,4 +253,21 @@ def open_file(source: ParquetSource) -> OpenFile:
             reason="bad-footer",
             file=source.path,
         ) from None
-    return OpenFile(source, reader, schema, frozenset(leaf.leaf for leaf in found if leaf.leaf is not None))
+
+
+def _open_unknown(source: ParquetSource, stream: pa.NativeFile, mark: Mark | None, is_local: bool) -> OpenFile:
+    footer = footer_bytes(stream, source.path)
+    schema = parse_schema(footer, source.path)
+    metadata = None
+    if not is_local:
+        # pyarrow would ask for the footer once more: give it a file that has nothing else.
+        metadata = Reader(pa.BufferReader(MAGIC + footer + len(footer).to_bytes(4, "little") + MAGIC)).metadata
+    dictionaries = frozenset(
+        leaf.leaf
+        for leaf in schema.leaves()
+        if leaf.name == "metadata" and leaf.physical == "BYTE_ARRAY" and leaf.leaf is not None
+    )
+    reader = Reader(Handle(stream) if is_local else stream, metadata, dictionaries, pre_buffer=not is_local)
+    known = KnownFile(reader.metadata, schema, dictionaries)
+    kept = remember(source.path, mark, known)
+    return OpenFile(source, stream, reader, schema, dictionaries, known if kept else None)

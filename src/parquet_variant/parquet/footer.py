@@ -13,7 +13,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from parquet_variant.errors import VariantFileError
-from parquet_variant.parquet.thrift import STRUCT, ThriftError, list_items, read_value, struct_fields, zigzag
+from parquet_variant.parquet.thrift import (
+    STRUCT,
+    ThriftError,
+    find_field,
+    list_items,
+    read_value,
+    struct_fields,
+    zigzag,
+)
 
 __all__ = ["MAGIC", "TAIL", "SchemaNode", "annotate_footer", "footer_bytes", "parse_schema", "patch_tail"]
 
@@ -92,9 +100,11 @@ class SchemaNode:
 
     def walk(self) -> Iterator[SchemaNode]:
         """This node and all below it, depth first."""
-        yield self
-        for node in self.children:
-            yield from node.walk()
+        waiting = [self]
+        while waiting:
+            node = waiting.pop()
+            yield node
+            waiting.extend(reversed(node.children))
 
     def leaves(self) -> tuple[SchemaNode, ...]:
         """The leaf columns below (or at) this node, in file order."""
@@ -158,17 +168,16 @@ def footer_bytes(source: Any, file: str | None = None) -> bytes:
     return bytes(source.read(length))
 
 
-def _schema_elements(footer: bytes) -> Iterator[tuple[int, int]]:
-    """Where each SchemaElement starts and ends."""
-    for found in struct_fields(footer, 0):
-        if found.id == _SCHEMA and found.type:
-            count, _, position = list_items(footer, found.start)
-            for _ in range(count):
-                _, end = read_value(footer, position, STRUCT)
-                yield position, end
-                position = end
-            return
-    raise ThriftError("it has no schema")
+def _schema_elements(footer: bytes) -> Iterator[tuple[int, int, dict[int, Any]]]:
+    """Where each SchemaElement starts and ends, and its fields by id."""
+    schema = find_field(footer, 0, _SCHEMA)
+    if schema is None:
+        raise ThriftError("it has no schema")
+    count, _, position = list_items(footer, schema)
+    for _ in range(count):
+        element, end = read_value(footer, position, STRUCT)
+        yield position, end, element
+        position = end
 
 
 def _logical(element: dict[int, Any]) -> str:
@@ -205,7 +214,7 @@ def parse_schema(footer: bytes, file: str | None = None) -> SchemaNode:
             return known
     try:
         spans = list(_schema_elements(footer))
-        elements = [read_value(footer, start, STRUCT)[0] for start, _ in spans]
+        elements = [element for _, _, element in spans]
         root, used, _ = _build(elements, 0, (), 0)
         if used != len(elements):
             raise ThriftError(f"{len(elements) - used} schema elements belong to no group")
@@ -272,7 +281,7 @@ def annotate_footer(footer: bytes, columns: Collection[tuple[str, ...]], file: s
             file=file,
         )
     pieces, done = [], 0
-    for node, (start, end) in zip(nodes, _schema_elements(footer), strict=True):
+    for node, (start, end, _) in zip(nodes, _schema_elements(footer), strict=True):
         if (node.path in wanted) != node.annotated:
             pieces += [footer[done:start], _with_annotation(footer, start, node.path in wanted)]
             done = end

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -24,6 +24,9 @@ from parquet_variant.parquet.scan_plan import FilePlan, GroupPlan, plan_file
 from parquet_variant.parquet.scan_report import ScanReport
 from parquet_variant.parquet.selection import Selected, read_selection
 from parquet_variant.parquet.storage import nested_array
+
+if TYPE_CHECKING:
+    from parquet_variant.functions.shredded_walk import Group
 
 __all__ = ["Scan", "ScanTask", "scan"]
 
@@ -103,7 +106,13 @@ class Scan:
     def _plan(self, file: OpenFile) -> FilePlan:
         # A skipped row cannot raise: so nothing is skipped where errors are asked for.
         skipping = self.skipping and self.on_error == "null"
-        return plan_file(file, self._all(), self.predicate, self.column, skipping=skipping)
+
+        def make() -> FilePlan:
+            return plan_file(file, self._all(), self.predicate, self.column, skipping=skipping)
+
+        if file.known is None or self.predicate is not None:
+            return make()
+        return file.known.plan((self.selection, self.column, skipping), make)
 
     def _all(self) -> tuple[Selected, ...]:
         return (*self.selection, *self.hidden)
@@ -219,7 +228,10 @@ class Scan:
         """The selected columns of some row groups, by number."""
         rows = sum(file.metadata.row_group(group.number).num_rows for group in part)
         leaves = part[0].leaves_of(outputs)
+        from parquet_variant.functions.extract_path import whole_group
+
         storage: pa.StructArray | None = None
+        group: Group | None = None  # One for all paths: each distinct metadata is looked at once.
         table: pa.Table | None = None
         if leaves:
             table = file.read_leaves([group.number for group in part], leaves)
@@ -235,7 +247,8 @@ class Scan:
                 assert plan.column is not None
                 if storage is None:
                     storage = nested_array(table, plan.column.path)
-                found[number] = self._answer(storage, each)
+                    group = whole_group(storage)
+                found[number] = self._answer(storage, group, each)
         return found
 
     def _ordinary(self, column: pa.Array, each: Selected) -> pa.Array:
@@ -249,17 +262,17 @@ class Scan:
                 reason="files-differ",
             ) from None
 
-    def _answer(self, storage: pa.StructArray, each: Selected) -> pa.Array:
-        from parquet_variant.functions.extract_path import extract_path
+    def _answer(self, storage: pa.StructArray, group: Group | None, each: Selected) -> pa.Array:
+        from parquet_variant.functions.extract_path import extract_from
         from parquet_variant.functions.extract_variant import extract_variant
 
-        assert each.path is not None
+        assert each.path is not None and group is not None
         if each.type is None and each.output is None:
             answer = extract_variant(storage, each.path).to_unshredded().storage
             plain = [answer.field(name).cast(pa.binary()) for name in ("metadata", "value")]
             return pa.StructArray.from_arrays(plain, fields=list(VARIANT_STORAGE), mask=answer.is_null())
         target = VARIANT_STORAGE if each.type is None else each.type
-        return extract_path(storage, each.path, target, safe=self.on_error == "raise", zone=self.zone)
+        return extract_from(group, each.path, target, safe=self.on_error == "raise", zone=self.zone)
 
 
 def _field(selected: Selected) -> pa.Field:

@@ -9,7 +9,17 @@ import struct
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-__all__ = ["STRUCT", "Field", "ThriftError", "list_items", "read_value", "struct_fields", "varint", "zigzag"]
+__all__ = [
+    "STRUCT",
+    "Field",
+    "ThriftError",
+    "find_field",
+    "list_items",
+    "read_value",
+    "struct_fields",
+    "varint",
+    "zigzag",
+]
 
 # Compact protocol type codes.
 _TRUE, _FALSE, _I8, _I16, _I32, _I64, _DOUBLE, _BINARY, _LIST, _SET, _MAP, STRUCT = range(1, 13)
@@ -155,13 +165,47 @@ def read_value(buffer: bytes, position: int, kind: int, depth: int = 0) -> tuple
     if kind == _MAP:
         return _read_map(buffer, position, depth)
     if kind == STRUCT:
-        found: dict[int, Any] = {}
-        for field, value in _walk(buffer, position, depth):
-            position = field.end
-            if field.type:
-                found[field.id] = value
-        return found, position
+        return _read_struct(buffer, position, depth)
     raise ThriftError(f"unknown type code {kind} at byte {position}")
+
+
+def _read_struct(buffer: bytes, position: int, depth: int) -> tuple[dict[int, Any], int]:
+    found: dict[int, Any] = {}
+    last, size = 0, len(buffer)
+    while True:
+        byte = _byte(buffer, position)
+        position += 1
+        if byte == 0:
+            return found, position
+        kind = byte & 0x0F
+        if byte >> 4:
+            last += byte >> 4
+        else:
+            last, position = _read_zigzag(buffer, position)
+        if kind in (_TRUE, _FALSE):
+            found[last] = kind == _TRUE
+        elif _I16 <= kind <= _I64 and position < size and (byte := buffer[position]) < 0x80:
+            found[last] = (byte >> 1) ^ -(byte & 1)  # Nearly all numbers of a schema have one byte.
+            position += 1
+        else:
+            found[last], position = read_value(buffer, position, kind, depth + 1)
+
+
+def find_field(buffer: bytes, position: int, wanted: int) -> int | None:
+    """Where the value of a field begins in the struct that starts at `position`; the value itself is not read."""
+    last = 0
+    while byte := _byte(buffer, position):
+        position += 1
+        kind = byte & 0x0F
+        if byte >> 4:
+            last += byte >> 4
+        else:
+            last, position = _read_zigzag(buffer, position)
+        if last == wanted:
+            return position
+        if kind not in (_TRUE, _FALSE):
+            _, position = read_value(buffer, position, kind)
+    return None
 
 
 def _read_map(buffer: bytes, position: int, depth: int) -> tuple[list[tuple[Any, Any]], int]:

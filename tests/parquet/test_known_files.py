@@ -1,0 +1,143 @@
+"""Files that were opened before: read without their footer, and never with that of another file."""
+
+from __future__ import annotations
+
+import os
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+import parquet_variant as pv
+from parquet_variant.parquet import known_files
+from parquet_variant.parquet.files import locate, open_file
+
+
+@pytest.fixture
+def forgetful(monkeypatch):
+    """An empty memory, in which files count from the moment they are written."""
+    monkeypatch.setattr(known_files, "_KNOWN", known_files._Known())
+    monkeypatch.setattr(known_files, "_SETTLED_NS", 0)
+
+
+def write(path, *texts):
+    pv.parquet.write(path, pv.parse_json(list(texts), schema="a bigint, b string"))
+    return path
+
+
+def values(path):
+    return pv.parquet.extract(path, {"a": "$.a:bigint", "b": "$.b:string"}).to_pylist()
+
+
+def known(path):
+    with open_file(locate(path)[0]) as file:
+        return file.known
+
+
+@pytest.mark.usefixtures("forgetful")
+def test_a_file_is_known_the_second_time(tmp_path):
+    path = write(tmp_path / "a.parquet", '{"a": 1, "b": "x"}', '{"a": 2}')
+    time.sleep(0.05)
+    first = known(path)
+    assert first is not None
+    assert known(path) is first
+    expected = [{"a": 1, "b": "x"}, {"a": 2, "b": None}]
+    assert [values(path) for _ in range(3)] == [expected] * 3
+    assert pv.parquet.extract(path, {"a": "$.a:string"}, "a = '2'").to_pylist() == [{"a": "2"}]
+    assert pv.parquet.extract(path, {"a": "$.a:string"}).to_pylist() == [{"a": "1"}, {"a": "2"}]
+    assert [reader.handle.stream for reader in first._idle] == [None]  # no file stays open
+
+
+@pytest.mark.usefixtures("forgetful")
+@pytest.mark.parametrize("in_place", [True, False])
+def test_a_file_of_the_same_size_and_time_is_another_file(tmp_path, in_place):
+    path, other = write(tmp_path / "a.parquet", '{"a": 1}'), write(tmp_path / "b.parquet", '{"a": 2}')
+    assert path.stat().st_size == other.stat().st_size
+    time.sleep(0.05)
+    assert values(path) == values(path) == [{"a": 1, "b": None}]
+    assert known(path) is not None
+    before = path.stat()
+    if in_place:
+        path.write_bytes(other.read_bytes())
+    else:
+        other.replace(path)
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert path.stat().st_mtime_ns == before.st_mtime_ns
+    assert values(path) == values(path) == [{"a": 2, "b": None}]
+
+
+@pytest.mark.usefixtures("forgetful")
+def test_a_file_with_another_schema_takes_the_place(tmp_path):
+    path = write(tmp_path / "a.parquet", '{"a": 1}')
+    time.sleep(0.05)
+    assert values(path) == [{"a": 1, "b": None}]
+    path.unlink()
+    pv.parquet.write(path, pv.parse_json(['{"b": "y", "a": 3}', "null"]))
+    assert values(path) == [{"a": 3, "b": "y"}, {"a": None, "b": None}]
+
+
+def test_a_file_that_may_change_within_a_tick_of_the_clock_is_not_kept(tmp_path):
+    path, other = write(tmp_path / "a.parquet", '{"a": 1}'), write(tmp_path / "b.parquet", '{"a": 2}')
+    assert values(path) == [{"a": 1, "b": None}]
+    assert known(path) is None
+    path.write_bytes(other.read_bytes())  # perhaps with the same inode, size and times
+    assert values(path) == [{"a": 2, "b": None}]
+
+
+@pytest.mark.usefixtures("forgetful")
+def test_a_file_that_changes_between_two_looks_is_not_kept(tmp_path):
+    path, other = write(tmp_path / "a.parquet", '{"a": 1}'), write(tmp_path / "b.parquet", '{"a": 2}')
+    time.sleep(0.05)
+    mark = known_files.mark_of(str(path))
+    found = known(path)
+    other.replace(path)
+    assert known_files.known_file(str(path), mark) is None
+    assert not known_files.remember(str(path), mark, found)
+
+
+@pytest.mark.usefixtures("forgetful")
+def test_threads_share_what_is_known_but_no_reader(tmp_path):
+    texts = [f'{{"a": {number}, "b": "{number % 7}"}}' for number in range(5000)]
+    path = write(tmp_path / "a.parquet", *texts)
+    time.sleep(0.05)
+    expected = values(path)
+    with ThreadPoolExecutor(8) as pool:
+        assert all(found == expected for found in pool.map(lambda _: values(path), range(40)))
+    assert len(known(path)._idle) <= 2
+    with open_file(locate(path)[0]) as one, open_file(locate(path)[0]) as two:
+        assert one.reader is not two.reader
+
+
+@pytest.mark.usefixtures("forgetful")
+def test_what_is_kept_is_bounded(tmp_path, monkeypatch):
+    paths = [write(tmp_path / f"{number}.parquet", f'{{"a": {number}}}') for number in range(5)]
+    time.sleep(0.05)
+    monkeypatch.setattr(known_files, "_FILES", 3)
+    found = [known(path) for path in paths]
+    assert [known(path) is each for path, each in zip(paths[2:], found[2:], strict=True)] == [True] * 3
+    assert known(paths[0]) is not found[0]
+    size = found[0].metadata.serialized_size
+    monkeypatch.setattr(known_files, "_FOOTER_BYTES", 2 * size + 1)
+    assert known(write(tmp_path / "new.parquet", '{"a": 9}')) is not None
+    assert known_files._KNOWN.bytes <= 2 * size + 1
+    assert known_files._KNOWN.bytes == sum(each.metadata.serialized_size for each in known_files._KNOWN.files.values())
+    for number in range(40):
+        pv.parquet.extract(paths[0], {"a": "$.a:bigint", f"x{number}": "$.b:string"})
+    assert len(known(paths[0])._plans) <= 16
+
+
+@pytest.mark.usefixtures("forgetful")
+def test_a_reader_that_failed_is_not_lent_again(tmp_path):
+    path = write(tmp_path / "a.parquet", *(f'{{"a": {number}, "b": "{number}"}}' for number in range(1000)))
+    with open_file(locate(path)[0]) as file:
+        chunk = file.metadata.row_group(0).column(file.metadata.num_columns - 1)
+        start, size = chunk.data_page_offset, chunk.total_compressed_size
+    with Path(path).open("r+b") as stream:
+        stream.seek(start)
+        stream.write(b"\xff" * size)
+    time.sleep(0.05)
+    for _ in range(2):
+        with pytest.raises(pv.VariantFileError, match="cannot be read"):
+            values(path)
+    assert next(reversed(known_files._KNOWN.files.values()))._idle == []
