@@ -10,6 +10,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -57,6 +58,9 @@ _FILE_KEYS = (b"add", b"remove", b"cdc")
 _HEAD_BYTES = 8
 _NEWLINE = 0x0A
 _BLOCK = 16 << 20
+_NULLS = 1 << 16
+# What writers put into file actions beside the fields that are read here.
+_PASSED_OVER = {"extendedFileMetadata": pa.bool_()}
 
 
 @dataclass(frozen=True)
@@ -69,10 +73,13 @@ class CommitLines:
         All actions but adds, removes and change data files, parsed, in order.
     files
         The text of the lines that are left, in order.
+    samples
+        The first add and the first remove of them, as far as there are any.
     """
 
     others: list[dict[str, Any]]
-    files: bytes
+    files: bytes | memoryview
+    samples: tuple[bytes, ...] = ()
 
     def table(self, partition_names: Sequence[str]) -> pa.Table:
         """Adds and removes, as `FILE_SCHEMA`.
@@ -87,7 +94,15 @@ class CommitLines:
         DeltaError
             Reason ``"broken-log"`` for a line that is no file action.
         """
-        return _file_lines(self.files, partition_names)
+        if not self.files:
+            return FILE_SCHEMA.empty_table()
+        for read in (_as_samples, _with_any_fields):
+            try:
+                return _canonical(read(self, partition_names), partition_names)
+            except pa.ArrowInvalid:
+                # Whatever Arrow's parser does not take, Python's decides about.
+                continue
+        return rows_to_files([_load(line) for line in bytes(self.files).split(b"\n") if line.strip()])
 
 
 def split_commits(data: bytes) -> CommitLines:
@@ -109,30 +124,32 @@ def split_commits(data: bytes) -> CommitLines:
     >>> lines.others, lines.table([])["path"].to_pylist()
     ([{'txn': {'appId': 'a', 'version': 1}}], ['x'])
     """
+    view = memoryview(data)
     characters = np.frombuffer(data, dtype=np.uint8)
     starts = np.concatenate([[0], np.flatnonzero(characters == _NEWLINE) + 1])
-    heads = characters[np.minimum(starts[:, None] + np.arange(_HEAD_BYTES), len(data) - 1)] if len(data) else None
+    ends = np.append(starts[1:], len(data))
+    firsts = [_begins(characters, starts, head) for head in (b'{"add":{', b'{"remove')] if len(data) else []
     others: list[dict[str, Any]] = []
-    kept: list[bytes] = []
+    kept: list[memoryview] = []
     position = 0
-    for index in np.flatnonzero(~_are_files(heads)).tolist() if heads is not None else ():
-        begin = int(starts[index])
-        end = int(starts[index + 1]) if index + 1 < len(starts) else len(data)
+    for index in np.flatnonzero(~np.logical_or.reduce(firsts)).tolist() if firsts else ():
+        begin, end = int(starts[index]), int(ends[index])
         match = _HEAD.match(data, begin, end)
         if match is not None and match[1] in _FILE_KEYS:
             continue  # A writer that puts blanks between the tokens.
-        kept.append(data[position:begin])
+        kept.append(view[position:begin])
         position = end
         if line := data[begin:end].strip():
             others.append(_load(line))
-    kept.append(data[position:])
-    return CommitLines(others, b"".join(kept))
+    kept = [piece for piece in (*kept, view[position:]) if piece]
+    samples = tuple(data[starts[at] : ends[at]] for at in (int(found.argmax()) for found in firsts if found.any()))
+    return CommitLines(others, kept[0] if len(kept) == 1 else b"".join(kept), samples)
 
 
-def _are_files(heads: npt.NDArray[np.uint8]) -> npt.NDArray[np.bool_]:
-    found = np.zeros(len(heads), dtype=bool)
-    for head in (b'{"add":{', b'{"remove'):
-        found |= (heads == np.frombuffer(head, dtype=np.uint8)).all(axis=1)
+def _begins(characters: npt.NDArray[np.uint8], starts: npt.NDArray[np.int64], head: bytes) -> npt.NDArray[np.bool_]:
+    found = np.ones(len(starts), dtype=bool)
+    for k, character in enumerate(head):
+        found &= characters[np.minimum(starts + k, len(characters) - 1)] == character
     return found
 
 
@@ -205,54 +222,83 @@ def _load(line: bytes) -> dict[str, Any]:
     return action
 
 
-def _file_lines(text: bytes, partition_names: Sequence[str]) -> pa.Table:
-    if b"{" not in text:
-        return FILE_SCHEMA.empty_table()
-    if b'"tags":{"' not in text:
-        try:
-            return _fast(text, partition_names)
-        except pa.ArrowInvalid:
-            # Whatever Arrow's parser does not take, Python's decides about.
-            pass
-    return rows_to_files([_load(line) for line in text.split(b"\n") if line.strip()])
+def _as_samples(lines: CommitLines, partition_names: Sequence[str]) -> pa.Table:
+    """Only the fields that the first actions have: each one more costs time, though it be absent everywhere."""
+    kinds: dict[str, dict[str, pa.DataType]] = {}
+    for sample in lines.samples:
+        for key, action in _load(sample).items():
+            if key not in ("add", "remove") or not isinstance(action, dict):
+                raise pa.ArrowInvalid(f"not a usual action: {key}")
+            known = {f.name: f.type for f in FILE_SCHEMA} | _PASSED_OVER
+            known |= {"partitionValues": _partition_type(partition_names), "tags": pa.null()}
+            kinds[key] = {name: known[name] for name in action if name in known}
+    return _read_lines(lines, kinds, "error")
 
 
-def _fast(text: bytes, partition_names: Sequence[str]) -> pa.Table:
-    partitions = pa.struct([(name, pa.string()) for name in partition_names])
-    kept = [FILE_SCHEMA.field(n) for n in _NAMES if n not in ("partitionValues", "tags")]
-    action = pa.struct([*kept, *([("partitionValues", partitions)] if partition_names else [])])
-    table = pj.read_json(
-        pa.BufferReader(text),
-        read_options=pj.ReadOptions(block_size=_BLOCK),
-        parse_options=pj.ParseOptions(
-            explicit_schema=pa.schema([("add", action), ("remove", action)]), unexpected_field_behavior="ignore"
-        ),
+def _with_any_fields(lines: CommitLines, partition_names: Sequence[str]) -> pa.Table:
+    if re.search(rb'"tags"\s*:\s*\{\s*"', lines.files):
+        raise pa.ArrowInvalid("tags are maps of any keys")
+    fields = {name: FILE_SCHEMA.field(name).type for name in _NAMES if name not in ("partitionValues", "tags")}
+    if partition_names:
+        fields["partitionValues"] = _partition_type(partition_names)
+    return _read_lines(lines, {"add": fields, "remove": fields}, "ignore")
+
+
+def _partition_type(names: Sequence[str]) -> pa.StructType:
+    return pa.struct([(name, pa.string()) for name in names])
+
+
+def _read_lines(lines: CommitLines, kinds: Mapping[str, Mapping[str, pa.DataType]], unexpected: str) -> pa.Table:
+    schema = pa.schema([(kind, pa.struct(list(fields.items()))) for kind, fields in kinds.items()])
+    return pj.read_json(
+        pa.BufferReader(lines.files),
+        read_options=pj.ReadOptions(block_size=max(_BLOCK, len(lines.files) + 1)),
+        parse_options=pj.ParseOptions(explicit_schema=schema, unexpected_field_behavior=unexpected),
     )
+
+
+def _canonical(table: pa.Table, partition_names: Sequence[str]) -> pa.Table:
+    """Parsed lines as `FILE_SCHEMA`."""
     batches = []
     for batch in table.to_batches():
-        is_add = batch["add"].is_valid()
-        some = pc.or_(is_add, batch["remove"].is_valid())
-        merged = pc.if_else(is_add, batch["add"], batch["remove"]).filter(some)
-        columns: dict[str, pa.Array] = {"isAdd": is_add.filter(some)}
-        for name in _NAMES:
-            if name == "tags":
-                columns[name] = pa.nulls(len(merged), _STRINGS)
+        kinds = {kind: batch[kind] for kind in batch.schema.names}
+        valid = {kind: actions.is_valid() for kind, actions in kinds.items()}
+        is_add = valid["add"] if "add" in valid else pa.array(np.zeros(len(batch), dtype=bool))
+        columns: list[pa.Array] = []
+        for name, kind in zip(FILE_SCHEMA.names, FILE_SCHEMA.types, strict=True):
+            found = [pc.struct_field(a, name) for a in kinds.values() if a.type.get_field_index(name) >= 0]
+            if name == "isAdd":
+                columns.append(is_add)
             elif name == "partitionValues":
-                columns[name] = _as_map(merged, partition_names)
+                columns.append(_as_map(found, partition_names, len(batch)))
+            elif name == "tags" or not found:
+                columns.append(_nulls(kind, len(batch)))
             else:
-                columns[name] = pc.struct_field(merged, name)
-        batches.append(pa.RecordBatch.from_arrays([columns[n] for n in FILE_SCHEMA.names], schema=FILE_SCHEMA))
+                columns.append(found[0] if len(found) == 1 else pc.if_else(is_add, *found))
+        part = pa.RecordBatch.from_arrays(columns, schema=FILE_SCHEMA)
+        some = pc.or_(is_add, valid["remove"]) if "remove" in valid else is_add
+        batches.append(part if some.true_count == len(part) else part.filter(some))
     return pa.Table.from_batches(batches, schema=FILE_SCHEMA)
 
 
-def _as_map(actions: pa.Array, names: Sequence[str]) -> pa.Array:
-    """A struct of partition values as a map, with every name in every row."""
-    rows, width = len(actions), len(names)
+def _nulls(kind: pa.DataType, rows: int) -> pa.Array:
+    """Nulls that share their memory with others, since a large log has many columns of nothing else."""
+    return _shared_nulls(kind).slice(0, rows) if rows <= _NULLS else pa.nulls(rows, kind)
+
+
+@cache
+def _shared_nulls(kind: pa.DataType) -> pa.Array:
+    return pa.nulls(_NULLS, kind)
+
+
+def _as_map(structs: Sequence[pa.StructArray], names: Sequence[str], rows: int) -> pa.Array:
+    """Structs of partition values, each for the rows where it is valid, as a map with every name in every row."""
+    width = len(names)
     offsets = pa.array(np.arange(rows + 1, dtype=np.int32) * width)
     if not width:
         return pa.MapArray.from_arrays(offsets, pa.array([], pa.string()), pa.array([], pa.string()))
-    struct = pc.struct_field(actions, "partitionValues")
-    values = pa.concat_arrays([pc.struct_field(struct, name) for name in names])
+    columns = [pc.coalesce(*(pc.struct_field(struct, name) for struct in structs)) for name in names] if structs else []
+    values = pa.concat_arrays(columns) if structs else _nulls(pa.string(), rows * width)
     order = np.arange(rows * width).reshape(width, rows).T.ravel()
     keys = pa.array(np.tile(np.arange(width, dtype=np.int32), rows))
     return pa.MapArray.from_arrays(offsets, pa.array(list(names), pa.string()).take(keys), values.take(pa.array(order)))

@@ -5,8 +5,9 @@ Owns which action wins. Leaves what the winners mean for reading to `snapshot`.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import unquote
@@ -25,7 +26,7 @@ from parquet_variant.errors import DeltaError, VariantError
 __all__ = ["State", "apply_actions", "last_file_actions", "replay"]
 
 _READERS = 16
-_PART_BYTES = 32 << 20
+_PART_BYTES = 8 << 20
 
 
 @dataclass
@@ -70,17 +71,16 @@ def replay(storage: Storage, segment: Segment, *, files: bool = True) -> State:
     if segment.checkpoint is not None:
         for path in segment.checkpoint.files:
             tables.extend(_checkpoint(storage, path, state, files))
-    parts = [split_commits(data) for data in _commit_texts(storage, segment.commits)]
-    for lines in parts:
-        apply_actions(state, lines.others)
+    found, known = _commits(storage, segment.commits, state, files)
     if state.protocol is None or state.metadata is None:
         missing = "protocol" if state.protocol is None else "metaData"
         raise DeltaError(f"the log of {storage.uri} has no {missing} action", reason="broken-log", file=storage.uri)
     if files:
         names = partition_names(state.metadata)
-        # The text of a part goes as its table comes, so that a large log is not in memory twice.
-        while parts:
-            tables.append(parts.pop(0).table(names))
+        if any(other != names for other in known):
+            # Files came before the metadata that says how to read them: rare enough to read them twice.
+            found, _ = _commits(storage, segment.commits, State(), files, names)
+        tables.extend(found)
         _reconcile(state, tables)
     return state
 
@@ -185,23 +185,57 @@ def _read_part(storage: Storage, path: str, *, files: bool) -> tuple[list[dict[s
         raise DeltaError(f"checkpoint file {path} cannot be read: {text}", reason="broken-log", file=path) from error
 
 
+def _commits(
+    storage: Storage, commits: Sequence[FileInfo], state: State, files: bool, names: Sequence[str] | None = None
+) -> tuple[list[pa.Table], list[Sequence[str]]]:
+    """Let commits win over a state; and their file actions, each part read with the partition columns known by then.
+
+    A part's text goes as its table comes, so that a large log is never in memory as text.
+    """
+    tables: list[pa.Table] = []
+    known: list[Sequence[str]] = []
+    for text in _commit_texts(storage, commits):
+        lines = split_commits(text)
+        apply_actions(state, lines.others)
+        if files and lines.files:
+            known.append(names or (() if state.metadata is None else partition_names(state.metadata)))
+            tables.append(lines.table(known[-1]))
+    return tables, known
+
+
 def _commit_texts(storage: Storage, commits: Sequence[FileInfo]) -> Iterator[bytes]:
-    """The text of the commits, in order, joined to parts that are worth a parser's start."""
+    """The text of the commits, in order: whole lines, in parts that are worth a parser's start but not much memory."""
+    ranges = [(commit, at) for commit in commits for at in range(0, max(commit.size, 1), _PART_BYTES)]
     part: list[bytes] = []
     size = 0
-    for text in _read_all(storage, [commit.path for commit in commits]):
-        part.append(text)
+    for (commit, at), text in zip(ranges, _read_ranges(storage, ranges), strict=True):
+        ends = at + _PART_BYTES >= commit.size
+        part.extend([text, b"\n"] if ends else [text])
         size += len(text)
         if size >= _PART_BYTES:
-            yield b"\n".join(part)
-            part, size = [], 0
-    if part:
-        yield b"\n".join(part)
+            joined = b"".join(part)
+            cut = len(joined) if ends else joined.rfind(b"\n") + 1
+            yield joined[:cut]
+            part, size = [joined[cut:]], len(joined) - cut
+    yield b"".join(part)
 
 
-def _read_all(storage: Storage, paths: Sequence[str]) -> Iterator[bytes]:
-    if isinstance(storage, LocalStorage) or len(paths) < 2:
-        yield from map(storage.read, paths)
+def _read_ranges(storage: Storage, ranges: Sequence[tuple[FileInfo, int]]) -> Iterator[bytes]:
+    """Pieces of commits, in order; from object stores some at a time, and never many more than are asked for."""
+
+    def read(commit: FileInfo, at: int) -> bytes:
+        if commit.size <= _PART_BYTES:
+            return storage.read(commit.path)
+        return storage.read(commit.path, at, min(_PART_BYTES, commit.size - at))
+
+    if isinstance(storage, LocalStorage) or len(ranges) <= 1:
+        yield from (read(*each) for each in ranges)
         return
     with ThreadPoolExecutor(_READERS) as pool:
-        yield from pool.map(storage.read, paths)
+        ahead: deque[Future[bytes]] = deque()
+        for each in ranges:
+            ahead.append(pool.submit(read, *each))
+            if len(ahead) >= _READERS:
+                yield ahead.popleft().result()
+        while ahead:
+            yield ahead.popleft().result()

@@ -142,7 +142,9 @@ class DeltaScan:
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Executors need the table's schema, not its files: those come with the task.
-        bare = replace(self.current, files=self.current.files.slice(0, 0), tombstones=self.current.files.slice(0, 0))
+        # A slice would not do: it is pickled with the memory that it shares.
+        nothing = self.current.files.schema.empty_table()
+        bare = replace(self.current, files=nothing, tombstones=nothing)
         return _rebuild, (
             _Bare(bare), self.selection, self.hidden, self.predicate, self.place, self.skipping, self.zone,
         )  # fmt: skip
