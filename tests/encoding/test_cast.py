@@ -90,12 +90,11 @@ def test_types_beyond_spark(value: Any, target: pa.DataType, expected: Any) -> N
 @pytest.mark.parametrize(
     "target",
     [
-        pa.null(),
         pa.duration("s"),
         pa.month_day_nano_interval(),
         pa.map_(pa.int64(), pa.string()),
         pa.decimal128(5, -2),
-        pa.list_(pa.null()),
+        pa.list_(pa.duration("us")),
         pa.dense_union([pa.field("a", pa.int8())]),
     ],
 )
@@ -103,6 +102,15 @@ def test_targets_that_no_variant_can_be_are_refused(target: pa.DataType) -> None
     with pytest.raises(CastError) as caught:
         try_cast_variant(Variant.from_python(None), target)
     assert caught.value.reason == "unsupported-target"
+
+
+def test_as_null_type_only_null_can_be_given() -> None:
+    assert cast_variant(Variant.from_python(None), pa.null()) is None
+    assert cast_variant(Variant.from_python([None]), pa.list_(pa.null())) == [None]
+    for value in (1, "x", [], {}):
+        assert try_cast_variant(Variant.from_python(value), pa.null()) is None
+        with pytest.raises(CastError, match="cannot be given as null"):
+            cast_variant(Variant.from_python(value), pa.null())
 
 
 def test_dates_that_python_lacks_are_told_apart_from_failed_casts() -> None:

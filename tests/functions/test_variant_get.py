@@ -50,6 +50,8 @@ TARGETS = [
     pa.map_(pa.string(), pa.string()),
     pa.map_(pa.string(), pa.list_(pa.int64())),
     pa.dictionary(pa.int32(), pa.string()),
+    pa.null(),
+    pa.struct({"a": pa.null(), "b": pa.list_(pa.null())}),
 ]
 PATHS = ["$", "$.a", "$.a.b", "$['k y']", "$[0]", "$[1].a", "$.a[0]", "$[*]", "$.a[*]", "$[*].a", "$[*][*]"]
 

@@ -23,6 +23,7 @@ __all__ = ["only_lossless"]
 _P = PrimitiveId
 _KINDS: dict[str, tuple[int, ...]] = {
     "boolean": (_P.TRUE, _P.FALSE),
+    "null": (),
     "float16": (),
     "float32": (_P.FLOAT,),
     "float64": (_P.FLOAT, _P.DOUBLE),

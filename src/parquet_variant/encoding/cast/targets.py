@@ -30,7 +30,7 @@ class Target(NamedTuple):
     family
         What kind of cast leads there: ``boolean``, ``integer``, ``float16``, ``float32``, ``float64``, ``decimal``,
         ``string``, ``binary``, ``date``, ``time``, ``timestamp``, ``timestamp_ntz``, ``uuid``, ``list``, ``struct``,
-        ``map``, ``variant``.
+        ``map``, ``variant``, ``null``.
     arrow
         The Arrow type itself.
     low, high
@@ -66,8 +66,8 @@ def target_of(arrow: pa.DataType) -> Target:
     Raises
     ------
     CastError
-        With reason ``unsupported-target`` for null, intervals, durations, unions, maps with other keys than strings,
-        decimals of negative scale, and extension types that we do not know.
+        With reason ``unsupported-target`` for durations and intervals (Spark refuses them, too), unions, maps with
+        other keys than strings, decimals of negative scale, and extension types that we do not know.
 
     Examples
     --------
@@ -90,6 +90,8 @@ def _primitive(arrow: pa.DataType) -> Target | None:
     types = pa.types
     if types.is_dictionary(arrow) or types.is_run_end_encoded(arrow):
         return target_of(arrow.value_type)._replace(arrow=arrow)
+    if types.is_null(arrow):
+        return Target("null", arrow)
     if types.is_boolean(arrow):
         return Target("boolean", arrow)
     if types.is_signed_integer(arrow):
