@@ -8,66 +8,84 @@ bounds.
 from __future__ import annotations
 
 import json
+import statistics
+import struct
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 import parquet_variant as pv
 from benchmarks.data import scratch
+from parquet_variant.delta import z85
 from parquet_variant.delta.variant_stats import encode_bounds
 from parquet_variant.path import VariantPath
 
 _ROWS = 100
 _COMMITS = 10
 _PATHS = [VariantPath.parse(text) for text in ("$.id", "$.mag", "$.props.name")]
+# Ids from here on are all stored as int64, so that every file's bounds have the same bytes at the same places.
+_FIRST_ID = 1 << 40
+_CHECKED = 100
 
+# Not ru_maxrss: that begins with the peak of the process which started this one.
+_PEAK = r"""
+import re, sys, time, json
+def peak():
+    return int(re.search(r"VmHWM:\s*(\d+)", open("/proc/self/status").read())[1]) / 1024
+def timed(work):
+    start, cpu = time.perf_counter(), time.process_time()
+    return work(), [time.perf_counter() - start, time.process_time() - cpu]
+"""
 _OURS = """
-import sys, time, json, resource
 import parquet_variant as pv
 pv.delta.scan
-start, cpu = time.perf_counter(), time.process_time()
-table = pv.delta.snapshot(sys.argv[1])
-loaded = time.perf_counter() - start, time.process_time() - cpu
-middle = table.num_files // 2 * 100
+found = {"start": peak()}
+table, found["load"] = timed(lambda: pv.delta.snapshot(sys.argv[1]))
+found["load_peak"] = peak()
+middle = int(sys.argv[2]) + table.num_files // 2 * 100
 query = lambda: pv.delta.scan(table, {"id": "$.id:long"}, f"id >= {middle} and id < {middle + 1000}").pruned
 query()
-start, cpu = time.perf_counter(), time.process_time()
-left = len(query().files)
-planned = time.perf_counter() - start, time.process_time() - cpu
-assert left == 10, left
-peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-print(json.dumps({"load": loaded, "plan": planned, "peak": peak, "files": table.num_files}))
+pruned, found["plan"] = timed(query)
+assert len(pruned.files) == 10, len(pruned.files)
+print(json.dumps(found | {"plan_peak": peak(), "files": table.num_files}))
 """
 _DELTA_RS = """
-import sys, time, json, resource
 from deltalake import DeltaTable
-start, cpu = time.perf_counter(), time.process_time()
-files = DeltaTable(sys.argv[1]).get_add_actions(flatten=True).num_rows
-loaded = time.perf_counter() - start, time.process_time() - cpu
-peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-print(json.dumps({"load": loaded, "plan": None, "peak": peak, "files": files}))
+found = {"start": peak()}
+adds, found["load"] = timed(lambda: DeltaTable(sys.argv[1]).get_add_actions(flatten=True))
+print(json.dumps(found | {"load_peak": peak(), "plan": None, "plan_peak": None, "files": adds.num_rows}))
 """
 
 
-def table(counts: tuple[int, ...] = (100_000, 1_000_000)) -> str:
-    """The results as Markdown."""
+def table(rounds: int = 3, counts: tuple[int, ...] = (100_000, 1_000_000)) -> str:
+    """The results as Markdown: medians of interleaved rounds."""
     lines = [
         "### Delta: planning a query by variant path",
         "",
-        "| files in the log | who | load: s (CPU s) | plan: s (CPU s) | peak MB |",
-        "|---|---|---|---|---|",
+        "| files in the log | who | load: s (CPU s) | plan: s (CPU s) | peak MB: at start | after load | after plan |",
+        "|---|---|---|---|---|---|---|",
     ]
     for count in counts:
         log = synthetic_log(count)
-        for who, script in (("parquet-variant", _OURS), ("delta-rs", _DELTA_RS)):
-            run = subprocess.run([sys.executable, "-c", script, str(log)], capture_output=True, text=True, check=True)
-            found = json.loads(run.stdout)
-            assert found["files"] == count, found
-            load, plan = (_seconds(found[name]) for name in ("load", "plan"))
-            lines.append(f"| {count:,} | {who} | {load} | {plan} | {found['peak']:.0f} |")
+        contenders = {"parquet-variant": _OURS, "delta-rs": _DELTA_RS}
+        runs: dict[str, list[dict[str, Any]]] = {who: [] for who in contenders}
+        for _ in range(rounds):
+            for who, script in contenders.items():
+                command = [sys.executable, "-c", _PEAK + script, str(log), str(_FIRST_ID)]
+                run = subprocess.run(command, capture_output=True, text=True, check=True)
+                runs[who].append(json.loads(run.stdout))
+                assert runs[who][-1]["files"] == count, runs[who][-1]
+        for who, found in runs.items():
+            times = " | ".join(_seconds([each[name] for each in found]) for name in ("load", "plan"))
+            peaks = " | ".join(
+                _megabytes([each[name] for each in found]) for name in ("start", "load_peak", "plan_peak")
+            )
+            lines.append(f"| {count:,} | {who} | {times} | {peaks} |")
     return "\n".join(lines) + "\n"
 
 
@@ -80,35 +98,95 @@ def synthetic_log(count: int) -> Path:
         variant = pv.parse_json(["1"]).arrow_field.with_name("v")
         pv.delta.create(root, pa.schema([pa.field("k", pa.int64()), variant]))
     for commit in range(_COMMITS):
+        numbers = range(count * commit // _COMMITS, count * (commit + 1) // _COMMITS)
         with (root / "_delta_log" / f"{commit + 1:020}.json").open("w") as file:
             file.write('{"commitInfo":{"timestamp":1,"operation":"WRITE"}}\n')
-            for number in range(count * commit // _COMMITS, count * (commit + 1) // _COMMITS):
-                file.write(json.dumps({"add": _add(number)}, separators=(",", ":")) + "\n")
+            file.writelines(_lines(numbers))
     (root / "_delta_log" / "done").touch()
     return root
 
 
-def _add(number: int) -> dict[str, Any]:
-    low, high = number * _ROWS, number * _ROWS + _ROWS - 1
+def _lines(numbers: range) -> list[str]:
+    """The add actions of files as log lines: one is spelled out, and the others differ from it at fixed places."""
+    form = _line("%s", -111, "%s", -222, "%s").replace("-111", "%d").replace("-222", "%d")
+    lows, highs = _all_bounds(numbers, 0), _all_bounds(numbers, 1)
+    made = []
+    for number, lower, upper in zip(numbers, lows, highs, strict=True):
+        low, high = _ids(number)
+        made.append(form % (_path(number), low, lower, high, upper))
+    for at in range(0, len(numbers), max(1, len(numbers) // _CHECKED)):
+        number = numbers[at]
+        (low, high), (lower, upper) = _ids(number), (encode_bounds(_bounds(number, side)) for side in (0, 1))
+        assert made[at] == _line(_path(number), low, lower, high, upper), number
+    return made
+
+
+def _line(path: str, low: int, lower: str, high: int, upper: str) -> str:
     stats = {
         "numRecords": _ROWS,
-        "minValues": {"k": low, "v": _bounds(low, number / 7, f"name{number:07}a")},
-        "maxValues": {"k": high, "v": _bounds(high, number / 7 + 1, f"name{number:07}z")},
+        "minValues": {"k": low, "v": lower},
+        "maxValues": {"k": high, "v": upper},
         "nullCount": {"k": 0, "v": 0},
     }
-    return {
-        "path": f"part-{number:08}.zstd.parquet", "partitionValues": {}, "size": 123456, "modificationTime": 1,
-        "dataChange": True, "stats": json.dumps(stats, separators=(",", ":")),
+    add = {
+        "path": path, "partitionValues": {}, "size": 123456, "modificationTime": 1, "dataChange": True,
+        "stats": json.dumps(stats, separators=(",", ":")),
     }  # fmt: skip
+    return json.dumps({"add": add}, separators=(",", ":")) + "\n"
 
 
-def _bounds(*values: Any) -> str:
-    return encode_bounds({path: pv.Variant.from_python(v) for path, v in zip(_PATHS, values, strict=True)})
+def _path(number: int) -> str:
+    return f"part-{number:08}.zstd.parquet"
 
 
-def _seconds(pair: list[float] | None) -> str:
-    return "cannot" if pair is None else f"{pair[0]:.2f} ({pair[1]:.2f})"
+def _ids(number: int) -> tuple[int, int]:
+    low = _FIRST_ID + number * _ROWS
+    return low, low + _ROWS - 1
+
+
+def _values(number: int, side: int) -> tuple[int, float, str]:
+    """The lowest or highest (side 0 or 1) id, magnitude and name in a file."""
+    return _ids(number)[side], number / 7 + side, f"name{number:07}{'az'[side]}"
+
+
+def _bounds(number: int, side: int) -> dict[VariantPath, pv.Variant]:
+    return {path: pv.Variant.from_python(v) for path, v in zip(_PATHS, _values(number, side), strict=True)}
+
+
+def _all_bounds(numbers: range, side: int) -> list[str]:
+    """`encode_bounds` of many files: the bytes of the first, with the others' values written over its own."""
+    first = z85.decode(encode_bounds(_bounds(numbers[0], side)))
+    blobs = np.tile(np.frombuffer(first, dtype=np.uint8), (len(numbers), 1))
+    columns = zip(*(_packed(number, side) for number in numbers), strict=True)
+    for own, column in zip(_packed(numbers[0], side), columns, strict=True):
+        at = first.index(own)
+        blobs[:, at : at + len(own)] = _matrix(column, len(own))
+    text = z85.encode(blobs.tobytes())
+    width = len(text) // len(numbers)
+    return [text[start : start + width] for start in range(0, len(text), width)]
+
+
+def _packed(number: int, side: int) -> tuple[bytes, bytes, bytes]:
+    whole, real, text = _values(number, side)
+    return struct.pack("<q", whole), struct.pack("<d", real), text.encode()
+
+
+def _matrix(values: tuple[bytes, ...], width: int) -> npt.NDArray[np.uint8]:
+    return np.frombuffer(b"".join(values), dtype=np.uint8).reshape(len(values), width)
+
+
+def _seconds(pairs: list[list[float] | None]) -> str:
+    known = [pair for pair in pairs if pair is not None]
+    if not known:
+        return "cannot"
+    wall, cpu = (statistics.median(side) for side in zip(*known, strict=True))
+    return f"{wall:.2f} ({cpu:.2f})"
+
+
+def _megabytes(peaks: list[float | None]) -> str:
+    known = [peak for peak in peaks if peak is not None]
+    return f"{statistics.median(known):.0f}" if known else ""
 
 
 if __name__ == "__main__":
-    print(table(tuple(int(text) for text in sys.argv[1:]) or (100_000, 1_000_000)))
+    print(table(counts=tuple(int(text) for text in sys.argv[1:]) or (100_000, 1_000_000)))

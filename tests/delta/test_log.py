@@ -370,3 +370,61 @@ def test_the_fast_parser_reads_what_the_slow_one_reads(
     ]
     rest = [name for name in FILE_SCHEMA.names if name != "partitionValues"]
     assert fast.select(rest).to_pylist() == slow.select(rest).to_pylist()
+
+
+DV = {"storageType": "u", "pathOrInlineDv": "x", "offset": 1, "sizeInBytes": 1, "cardinality": 1}
+EXTRAS = st.fixed_dictionaries(
+    {},
+    optional={
+        "deletionVector": st.none() | st.just(DV) | st.just(DV | {"maxRowIndex": 7}),
+        "tags": st.none() | st.just({}) | st.just({"x": "y"}),
+        "partitionValues": st.none() | st.just({}) | st.just({"p": "1"}) | st.just({"other": "2"}),
+        "extendedFileMetadata": st.booleans(),
+        "baseRowId": st.none() | st.integers(0, 9),
+        "clusteringProvider": st.none() | st.just("liquid"),
+        "unheardOf": st.just({"by": ["us"]}),
+    },
+)
+
+
+@given(st.lists(st.tuples(st.booleans(), EXTRAS), min_size=1, max_size=6))
+def test_any_mix_of_fields_in_file_actions_is_read_alike(steps: list[tuple[bool, dict[str, Any]]]) -> None:
+    lines = [
+        (add if is_add else remove)(f"f{number}", **({"size": number} | more))
+        for number, (is_add, more) in enumerate(steps)
+    ]
+    data = "".join(json.dumps(line, separators=(",", ":")) + "\n" for line in lines).encode()
+    fast, slow = split_commits(data).table(["p"]), rows_to_files(lines)
+    rest = [name for name in FILE_SCHEMA.names if name not in ("partitionValues", "tags")]
+    assert fast.select(rest).to_pylist() == slow.select(rest).to_pylist()
+    values = [[dict(row or {}).get("p") for row in table["partitionValues"].to_pylist()] for table in (fast, slow)]
+    assert values[0] == values[1]
+    assert [dict(row or {}) for row in fast["tags"].to_pylist()] == [dict(r or {}) for r in slow["tags"].to_pylist()]
+
+
+@pytest.mark.parametrize("size", [1, 150, 400, 1 << 20])
+def test_commits_read_in_pieces_give_the_whole_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int) -> None:
+    first = [add(f"a{number}", partitionValues={"a": str(number)}) for number in range(9)]
+    # The metadata that tells the partition column comes after files that have values of it.
+    told = {"metaData": METADATA["metaData"] | {"partitionColumns": ["a"]}}
+    log = write_log(
+        tmp_path, [*first, PROTOCOL, told], [remove("a3"), add("b")], [{"txn": {"appId": "x", "version": 4}}]
+    )
+    whole = log / f"{1:020}.json"
+    whole.write_text(whole.read_text().rstrip("\n"))
+    monkeypatch.setattr("parquet_variant.delta.replay._PART_BYTES", size)
+    found = pv.delta.snapshot(tmp_path)
+    values = {row["path"]: dict(row["partitionValues"]).get("a") for row in found.files.to_pylist()}
+    assert values == {f"a{number}": str(number) for number in range(9) if number != 3} | {"b": None}
+    assert found.tombstones["path"].to_pylist() == ["a3"]
+    assert found.txns["x"].version == 4
+
+
+@given(st.lists(st.sampled_from(["a", "aa", "aaa", "a\x00", "b", "ab", "ba", "", "é"]), max_size=8))
+def test_no_path_is_lost_and_none_is_kept_twice(names: list[str]) -> None:
+    table = rows_to_files([add(name, size=number) for number, name in enumerate(names)])
+    last = last_file_actions(pa.concat_tables([table.slice(0, 3), table.slice(3)]))
+    assert dict(zip(last["path"].to_pylist(), last["size"].to_pylist(), strict=True)) == {
+        name: number for number, name in enumerate(names)
+    }
+    assert last.num_rows == len(set(names))

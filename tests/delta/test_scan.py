@@ -46,6 +46,12 @@ def test_a_scan_and_its_tasks_go_to_other_processes(make_table: Callable[..., Pa
     assert sorted(found) == list(range(3, 15))
 
 
+def test_a_scan_that_goes_to_other_processes_carries_no_files(make_table: Callable[..., Path]) -> None:
+    table = make_table(*[1] * 40)
+    query = pv.delta.scan(table, {"id": ("$.id", "long")})
+    assert query.current.files["stats"].nbytes > len(pickle.dumps(query))
+
+
 def test_files_older_than_a_column_give_nulls(tmp_path: Path) -> None:
     table = tmp_path / "t"
     pv.delta.write(table, {"a": pa.array([1, 2])})

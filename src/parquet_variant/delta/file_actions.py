@@ -57,7 +57,8 @@ _HEAD = re.compile(rb'[ \t]*\{[ \t\r]*"(\w+)"')
 _FILE_KEYS = (b"add", b"remove", b"cdc")
 _HEAD_BYTES = 8
 _NEWLINE = 0x0A
-_BLOCK = 16 << 20
+# Arrow reads blocks side by side.
+_BLOCK = 2 << 20
 _NULLS = 1 << 16
 # What writers put into file actions beside the fields that are read here.
 _PASSED_OVER = {"extendedFileMetadata": pa.bool_()}
@@ -252,7 +253,7 @@ def _read_lines(lines: CommitLines, kinds: Mapping[str, Mapping[str, pa.DataType
     schema = pa.schema([(kind, pa.struct(list(fields.items()))) for kind, fields in kinds.items()])
     return pj.read_json(
         pa.BufferReader(lines.files),
-        read_options=pj.ReadOptions(block_size=max(_BLOCK, len(lines.files) + 1)),
+        read_options=pj.ReadOptions(block_size=_BLOCK),
         parse_options=pj.ParseOptions(explicit_schema=schema, unexpected_field_behavior=unexpected),
     )
 

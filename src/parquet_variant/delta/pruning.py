@@ -35,7 +35,7 @@ __all__ = ["FileFacts", "Pruned", "may_match_files", "prune_files"]
 
 Mask = npt.NDArray[np.bool_]
 # Statistics of so many files are in memory as columns at a time.
-_FILES_AT_ONCE = 1 << 16
+_FILES_AT_ONCE = 1 << 15
 # Writers may cut timestamps to milliseconds; then the true maximum is up to this much later.
 _CUT = timedelta(microseconds=999)
 _EXACT = {

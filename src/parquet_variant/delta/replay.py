@@ -26,7 +26,10 @@ from parquet_variant.errors import DeltaError, VariantError
 __all__ = ["State", "apply_actions", "last_file_actions", "replay"]
 
 _READERS = 16
-_PART_BYTES = 8 << 20
+_PART_BYTES = 4 << 20
+_HASHED_ROWS = 1 << 14
+# What a byte counts for in a path's hash, by its place.
+_WEIGHTS = np.random.default_rng(7).integers(1, 1 << 63, 1024, dtype=np.uint64)
 
 
 @dataclass
@@ -119,6 +122,8 @@ def last_file_actions(table: pa.Table) -> pa.Table:
         keys = _with_vector(keys, vector)
     if keys.null_count:
         raise DeltaError("an add or remove action has no path", reason="broken-log")
+    if _all_differ(keys):
+        return table
     encoded = pc.dictionary_encode(keys)
     encoded = encoded.combine_chunks() if isinstance(encoded, pa.ChunkedArray) else encoded
     if isinstance(encoded, pa.ChunkedArray):
@@ -131,6 +136,23 @@ def last_file_actions(table: pa.Table) -> pa.Table:
         return table
     last.sort()
     return table.take(pa.array(last))
+
+
+def _all_differ(keys: pa.Array | pa.ChunkedArray) -> bool:
+    """Whether all texts differ for certain, told by hashes: most logs repeat no file, and a dictionary is large."""
+    hashes = []
+    for chunk in keys.chunks if isinstance(keys, pa.ChunkedArray) else [keys]:
+        for start in range(0, len(chunk), _HASHED_ROWS):
+            part = chunk.slice(start, _HASHED_ROWS)
+            at = np.frombuffer(part.buffers()[1], dtype=np.int32)[part.offset : part.offset + len(part) + 1]
+            lengths = np.diff(at)
+            if not lengths.all():
+                return False  # A sum over nothing is not what `reduceat` gives.
+            characters = np.frombuffer(part.buffers()[2], dtype=np.uint8)[at[0] : at[-1]]
+            place = np.arange(len(characters)) - np.repeat(at[:-1] - at[0], lengths)
+            hashes.append(np.add.reduceat(_WEIGHTS.take(place, mode="wrap") * characters, at[:-1] - at[0]))
+    found = np.sort(np.concatenate(hashes))
+    return bool((found[1:] != found[:-1]).all())
 
 
 def _reconcile(state: State, tables: Sequence[pa.Table]) -> None:

@@ -22,7 +22,8 @@ __all__ = ["StatsTable", "read_stats", "stats_type"]
 
 Place = tuple[str, ...]
 _CHUNK_ROWS = 1 << 16
-_BLOCK = 16 << 20
+# Arrow reads blocks side by side.
+_BLOCK = 4 << 20
 _KINDS = ("minValues", "maxValues", "nullCount")
 
 

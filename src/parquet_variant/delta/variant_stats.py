@@ -31,7 +31,6 @@ __all__ = ["decode_bounds", "decode_bounds_array", "encode_bounds", "split_bound
 _VERSION_MASK = 0x0F
 _VERSION = 1
 _OBJECT_BITS = 0b10
-_WIDTHS = 4
 
 
 def encode_bounds(bounds: Mapping[VariantPath, Variant]) -> str:
@@ -167,7 +166,7 @@ def _uint(
 ) -> npt.NDArray[np.int64]:
     """Little-endian numbers of one to four bytes; zero where they would leave the row."""
     found = np.zeros(len(at), dtype=np.int64)
-    for k in range(_WIDTHS):
+    for k in range(int(width.max(initial=0))):
         byte, inside = _byte(data, at + k, stops)
         found += np.where(inside & (k < width), byte.astype(np.int64) << (8 * k), 0)
     return found

@@ -21,6 +21,11 @@ _BAD = 255
 _DIGIT = np.full(256, _BAD, dtype=np.uint8)
 _DIGIT[_ALPHABET] = np.arange(85, dtype=np.uint8)
 _POWERS = np.array([85**4, 85**3, 85**2, 85, 1], dtype=np.uint64)
+_MOST = 0xFFFFFFFF
+# What a character at each of the five places of a group adds to its word; a bad one makes the word too large.
+_WORTH = np.where(_DIGIT == _BAD, np.uint64(1 << 40), _DIGIT.astype(np.uint64) * _POWERS[:, None])
+# The same for two characters at a time, as a big-endian number.
+_WORTH_OF_TWO = [np.add.outer(_WORTH[k], _WORTH[k + 1]).ravel() for k in (0, 2)]
 
 
 def encode(data: bytes) -> str:
@@ -125,12 +130,18 @@ def decode_array(texts: pa.Array) -> pa.Array:
 
 
 def _groups(characters: npt.NDArray[np.uint8]) -> bytes:
-    digits = _DIGIT[characters]
-    if np.any(digits == _BAD):
-        at = int(np.argmax(digits == _BAD))
-        raise DeltaError(f"Z85 text has the character {chr(int(characters[at]))!r}", reason="bad-z85", offset=at)
-    words = digits.reshape(-1, 5).astype(np.uint64) @ _POWERS
-    if np.any(words > 0xFFFFFFFF):
-        at = int(np.argmax(words > 0xFFFFFFFF)) * 5
-        raise DeltaError("Z85 text has a group above 2^32 - 1", reason="bad-z85", offset=at)
+    groups = len(characters) // 5
+    if not groups:
+        return b""
+    words = _WORTH[4].take(characters[4::5])
+    for at, worth in zip((0, 2), _WORTH_OF_TWO, strict=True):
+        words += worth.take(np.ndarray((groups,), ">u2", np.ascontiguousarray(characters), at, (5,)).astype(np.uint16))
+    if words.max(initial=0) > _MOST:
+        bad = _DIGIT[characters] == _BAD
+        if bad.any():
+            at = int(np.argmax(bad))
+            raise DeltaError(f"Z85 text has the character {chr(int(characters[at]))!r}", reason="bad-z85", offset=at)
+        raise DeltaError(
+            "Z85 text has a group above 2^32 - 1", reason="bad-z85", offset=int(np.argmax(words > _MOST)) * 5
+        )
     return words.astype(">u4").tobytes()
