@@ -17,6 +17,7 @@ from parquet_variant.array.typed_inputs import TypedInputs
 from parquet_variant.encoding.metadata import extend_metadata
 from parquet_variant.errors import MalformedVariantError
 from parquet_variant.kernels.columns import bitmap
+from parquet_variant.kernels.growth import adopted
 from parquet_variant.kernels.name_tables import name_table
 from parquet_variant.kernels.schema_table import SchemaTable, schema_table
 from parquet_variant.kernels.unshred import assemble, measure_nodes, write_nodes
@@ -108,17 +109,17 @@ def assembled(
     names = name_table(metadata.dictionary, repeated=True)
     valid = valid_bytes(storage)
     row_start, refused = np.empty(rows + 1, np.int64), np.zeros(rows, np.uint8)
-    nodes = np.empty((max(64, 2 * rows), 4), np.int64)
     scratch = np.empty(3 * storage.nbytes + 64, np.uint8)  # hardly ever touched, so hardly ever memory
-    nodes, count = assemble(
+    handed = assemble(
         rows, valid, table.nodes, inputs.addresses, inputs.names, inputs.name_lengths, metadata.indices, names.starts,
-        names.address, names.length, names.rank, names.order, names.state, nodes, row_start, refused,
+        names.address, names.length, names.rank, names.order, names.state, row_start, refused,
         table.schema.depth, scratch,
     )  # fmt: skip
-    sizes, row_sizes = np.empty(count, np.int64), np.empty(rows, np.int64)
+    nodes = adopted(*handed)
+    sizes, row_sizes = np.empty(len(nodes), np.int64), np.empty(rows, np.int64)
     total = measure_nodes(nodes, row_start, sizes, row_sizes)
     data = np.empty(max(total, 1), np.uint8)
-    write_nodes(nodes, row_start, sizes, np.empty(count, np.int64), data.ctypes.data)
+    write_nodes(nodes, row_start, sizes, np.empty(len(nodes), np.int64), data.ctypes.data)
     wide = total > np.iinfo(np.int32).max
     offsets = np.zeros(rows + 1, np.int64 if wide else np.int32)
     np.cumsum(row_sizes, out=offsets[1:])

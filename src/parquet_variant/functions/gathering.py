@@ -127,12 +127,9 @@ def _names_of(table: NameTable, counts: Int64s) -> pa.Array:
 def gathered(batch: Batch, map_of_names: tuple[Int64s, Int64s]) -> tuple[Int64s, Int64s, npt.NDArray[np.uint8]]:
     """The nodes of some values, where each row's nodes start, and a flag for each row that the kernel leaves."""
     from parquet_variant.kernels.edit import gather_canonical
+    from parquet_variant.kernels.growth import adopted
 
     rows = len(batch.starts)
     row_start, refused = np.empty(rows + 1, np.int64), np.zeros(rows, np.uint8)
-    nodes = np.empty((max(64, 4 * rows), 4), np.int64)
-    starts, ranks = map_of_names
-    nodes, count = gather_canonical(
-        batch.starts, batch.stops, batch.dictionary_of, starts, ranks, nodes, row_start, refused
-    )
-    return nodes[:count], row_start, refused
+    handed = gather_canonical(batch.starts, batch.stops, batch.dictionary_of, *map_of_names, row_start, refused)
+    return adopted(*handed), row_start, refused

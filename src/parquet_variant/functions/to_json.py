@@ -60,18 +60,19 @@ def to_json(source: Any, *, on_conflict: Literal["error", "typed"] = "error") ->
 
 def json_texts(storage: pa.StructArray, *, keep_going: bool) -> pa.Array:
     """The text of each row of an unshredded storage; with ``keep_going`` null for rows that would raise."""
+    from parquet_variant.kernels.growth import adopted_bytes
     from parquet_variant.kernels.name_tables import name_table
     from parquet_variant.kernels.to_json import quote_names, write_json_rows
 
     metadata, value = metadata_parts(storage.field("metadata")), binary_parts(storage.field("value"))
     names = name_table(metadata.dictionary, repeated=True)
     name_starts = np.empty(len(names.address) + 1, np.int64)
-    quoted = quote_names(names.address, names.length, name_starts, np.empty(1024, np.uint8))
+    quoted = adopted_bytes(*quote_names(names.address, names.length, name_starts))
     rows, valid = len(storage), valid_bytes(storage)
     offsets, refused = np.empty(rows + 1, np.int64), np.zeros(rows, np.uint8)
-    out = write_json_rows(
+    handed = write_json_rows(
         rows, valid, value.offsets, value.address, metadata.indices, names.starts, names.state, name_starts,
         quoted.ctypes.data, offsets, refused, _MAX_DEPTH,
     )  # fmt: skip
-    text = text_column(out, offsets, valid)
+    text = text_column(adopted_bytes(*handed), offsets, valid)
     return with_reference_texts(text, storage, refused, Variant.to_json, keep_going=keep_going)

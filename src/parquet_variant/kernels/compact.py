@@ -5,14 +5,15 @@ Owns that one step, so that no other kernel needs to know of duplicates. Leaves 
 
 from __future__ import annotations
 
-import numpy as np
-
 from parquet_variant.kernels.compiling import njit
+from parquet_variant.kernels.growth import address_in, handed, new_table, new_vector, release
+from parquet_variant.kernels.memory import copy
 from parquet_variant.kernels.parse_json import empty_slots, find_pair, successor
 from parquet_variant.kernels.tape import (
     DROPPED,
     HAS_DROPPED,
     PATH_KEY,
+    PATH_PARENT,
     PATH_ROOT_SHAPE,
     SHAPE_KEY,
     SHAPE_PARENT,
@@ -23,23 +24,30 @@ __all__ = ["compact"]
 
 
 @njit
-def _slots_of(table, left, right):
-    slots = empty_slots(max(1024, 4 * (1 << int(np.ceil(np.log2(len(table) + 1))))))
+def _own(table, left, right):
+    """``(table, slots)``: a copy that may grow, and its hash table."""
+    room = 256
+    while room < len(table):
+        room *= 2
+    own = new_table(room, table.shape[1])
+    copy(address_in(own), address_in(table), 8 * table.size)
+    slots = empty_slots(4 * room)
     for row in range(len(table)):
-        slots[-1 - find_pair(table, slots, left, right, table[row, left], table[row, right])] = row
-    return slots
+        slots[-1 - find_pair(own, slots, left, right, own[row, left], own[row, right])] = row
+    return own, slots
 
 
 @njit
 def compact(nodes, row_start, paths, shapes):
-    """Move the nodes that stay to the front, in place; returns ``(nodes left, paths, shapes)``.
+    """Move the nodes that stay to the front, in place; returns how many, and new tables of paths and shapes.
 
     An object that lost fields gets the shape of those that stay.
     """
-    path_slots, shape_slots = _slots_of(paths, 0, 1), _slots_of(shapes, SHAPE_PARENT, SHAPE_KEY)
     path_count, shape_count = len(paths), len(shapes)
+    paths, path_slots = _own(paths, PATH_PARENT, PATH_KEY)
+    shapes, shape_slots = _own(shapes, SHAPE_PARENT, SHAPE_KEY)
     kept = 0
-    moved = np.empty(row_start[len(row_start) - 1] + 1, np.int64)  # new index of each node, for the ends
+    moved = new_vector(row_start[len(row_start) - 1] + 1)  # new index of each node, for the ends
     for row in range(len(row_start) - 1):
         begin, stop = row_start[row], row_start[row + 1]
         row_start[row] = kept
@@ -48,8 +56,9 @@ def compact(nodes, row_start, paths, shapes):
             moved[i] = kept
             if nodes[i, 0] & DROPPED:
                 end = nodes[i, 3]
-                moved[i:end] = kept
-                i = end
+                while i < end:
+                    moved[i] = kept
+                    i += 1
                 continue
             if nodes[i, 0] & HAS_DROPPED:
                 path = path_of(nodes[i, 0])
@@ -64,11 +73,15 @@ def compact(nodes, row_start, paths, shapes):
                     kid = nodes[kid, 3]
                 nodes[i, 2] = shape
                 nodes[i, 0] &= ~HAS_DROPPED
-            nodes[kept] = nodes[i]
+            for column in range(4):
+                nodes[kept, column] = nodes[i, column]
             kept += 1
             i += 1
     moved[row_start[len(row_start) - 1]] = kept
     row_start[len(row_start) - 1] = kept
     for i in range(kept):
         nodes[i, 3] = moved[nodes[i, 3]]
-    return kept, paths[:path_count], shapes[:shape_count]
+    release(moved)
+    release(path_slots)
+    release(shape_slots)
+    return kept, (handed(paths, path_count), handed(shapes, shape_count))

@@ -60,7 +60,10 @@ def cache_directory(module: str) -> str:
 
 
 def njit(function: Callable[..., Any] | None = None, *, inline: bool = False) -> Any:
-    """Compile without the GIL, without object mode, with NumPy's error model, and keep the result on disk."""
+    """Compile without the GIL, without object mode, with NumPy's error model, and keep the result on disk.
+
+    Numba's reference counts are off, too: see `growth`, which has what a kernel needs instead of ``np.empty``.
+    """
     if function is None:
         return lambda wrapped: njit(wrapped, inline=inline)
     previous = numba.config.CACHE_DIR
@@ -68,6 +71,6 @@ def njit(function: Callable[..., Any] | None = None, *, inline: bool = False) ->
     numba.config.CACHE_DIR = cache_directory(function.__module__.rpartition(".")[2])
     try:
         options: dict[str, Any] = {"inline": "always"} if inline else {}
-        return numba.njit(nogil=True, cache=True, error_model="numpy", **options)(function)
+        return numba.njit(nogil=True, cache=True, error_model="numpy", _nrt=False, **options)(function)
     finally:
         numba.config.CACHE_DIR = previous

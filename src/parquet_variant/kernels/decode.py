@@ -7,6 +7,7 @@ it depends on that.
 
 from __future__ import annotations
 
+from itertools import starmap
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ import pyarrow as pa
 from parquet_variant.encoding.validate import find_faults
 from parquet_variant.errors import MalformedVariantError
 from parquet_variant.kernels.compiling import ONE, ZERO, njit
-from parquet_variant.kernels.growth import grown_table
+from parquet_variant.kernels.growth import adopted, filled_vector, grown_table, handed, new_table, release
 from parquet_variant.kernels.memory import load_u8, load_uint
 from parquet_variant.kernels.parse_json import (
     ELEMENT_KEY,
@@ -86,13 +87,13 @@ def decode_rows(first, last, valid, value_offsets, value_base, dictionary_of, na
                 nodes, row_start, seed):  # fmt: skip
     """Walk the rows from ``first`` to ``last`` into ``nodes`` and ``row_start``.
 
-    Returns ``(status, row, offset, nodes used, keys, paths, shapes)``. The walk ends at the first malformed row, with
-    the byte offset in its value.
+    Returns ``(status, row, offset, nodes used, tables)``, the tables of keys, paths and shapes for `adopted`. The walk
+    ends at the first malformed row, with the byte offset in its value.
     """
     keys, key_slots, paths, path_slots, shapes, shape_slots = new_tables()
     key_count, path_count, shape_count = ZERO, ONE, ZERO
-    known = np.full(name_starts[len(name_starts) - 1], -1, np.int64)  # key id of each name, once it was met
-    stack = np.empty((32, 11), np.int64)
+    known = filled_vector(name_starts[len(name_starts) - 1], -1)  # key id of each name, once it was met
+    stack = new_table(32, 11)
     n = 0
     status = _OK
     offset = 0
@@ -223,7 +224,13 @@ def decode_rows(first, last, valid, value_offsets, value_base, dictionary_of, na
             break
         row += 1
     row_start[last - first] = n
-    return status, row, offset, n, keys[:key_count], paths[:path_count], shapes[:shape_count]
+    release(known)
+    release(stack)
+    release(key_slots)
+    release(path_slots)
+    release(shape_slots)
+    tables = handed(keys, key_count), handed(paths, path_count), handed(shapes, shape_count)
+    return status, row, offset, n, tables
 
 
 def decode_values(
@@ -271,10 +278,11 @@ def decode_values(
     size = int(value_offsets[last] - value_offsets[first])
     nodes = np.empty((_most_nodes(size) + last - first, 4), np.int64)
     row_start = np.empty(last - first + 1, np.int64)
-    status, row, offset, count, keys, paths, shapes = decode_rows(
+    status, row, offset, count, tables = decode_rows(
         first, last, valid, value_offsets, value_address, dictionary_of, name_base, name_offsets, name_starts, nodes,
         row_start, HASH_SEED,
     )  # fmt: skip
+    keys, paths, shapes = starmap(adopted, tables)
     if status != _OK:
         at, stop = value_address + int(value_offsets[row]), value_address + int(value_offsets[row + 1])
         value = bytes(pa.foreign_buffer(at, stop - at, base=owner)) if stop > at else b""

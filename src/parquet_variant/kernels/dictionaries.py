@@ -5,15 +5,25 @@ Owns finding the key sets and writing their bytes. Leaves the use of field ids t
 
 from __future__ import annotations
 
+from itertools import starmap
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from parquet_variant.kernels.compiling import ZERO, njit
+from parquet_variant.kernels.compiling import ONE, ZERO, njit
 from parquet_variant.kernels.containers import uint_width
-from parquet_variant.kernels.growth import grown
+from parquet_variant.kernels.growth import (
+    address_in,
+    adopted,
+    filled_vector,
+    grown,
+    handed_vector,
+    new_vector,
+    release,
+)
 from parquet_variant.kernels.memory import copy, store_u8, store_uint
+from parquet_variant.kernels.sorting import sort_run
 from parquet_variant.kernels.tape import KEY_ADDRESS, KEY_LENGTH, OBJECT, SHAPE_KEY, SHAPE_PARENT, Tape
 
 __all__ = ["Dictionaries", "assign_dictionaries"]
@@ -72,7 +82,9 @@ def _add_run(slots, hashes, starts, values, count, found, hashed, run, size):
     starts[count + 1] = starts[count] + size
     slots[-1 - found] = count
     if (count + 1) * 2 > len(slots):
-        slots = np.full(len(slots) * 4, -1)
+        room = 4 * len(slots)
+        release(slots)
+        slots = filled_vector(room, -1)
         mask = len(slots) - 1
         for entry in range(count + 1):
             at = hashes[entry] & mask
@@ -104,7 +116,7 @@ def _keys_of_shapes(run, size, shapes, stamps, stamp, rank, order, out):
                 out[count] = rank[key]
                 count += 1
             shape = shapes[shape, SHAPE_PARENT]
-    out[:count].sort()
+    sort_run(out, 0, count)
     for i in range(count):
         out[i] = order[out[i]]
     return count
@@ -112,17 +124,15 @@ def _keys_of_shapes(run, size, shapes, stamps, stamp, rank, order, out):
 
 @njit
 def _assign(nodes, row_start, shapes, rank, order, per_batch, of_row):
-    """Fill ``of_row``; returns ``(starts, keys)`` of the dictionaries."""
+    """Fill ``of_row``; returns ``(starts, keys)`` of the dictionaries, for `adopted`."""
     rows = len(row_start) - 1
-    shape_stamp = np.full(len(shapes), -1, np.int64)
-    key_stamp = np.full(len(rank), -1, np.int64)
-    run = np.empty(len(shapes), np.int64)
-    keys = np.empty(len(rank), np.int64)
+    shape_stamp, key_stamp = filled_vector(len(shapes), -1), filled_vector(len(rank), -1)
+    run, keys = new_vector(len(shapes)), new_vector(len(rank))
     # Runs of shapes that were seen, each with its dictionary; and the dictionaries.
-    slots, set_slots = np.full(256, -1, np.int64), np.full(256, -1, np.int64)
-    hashes, starts, values = np.empty(64, np.int64), np.zeros(64, np.int64), np.empty(256, np.int64)
-    set_hashes, set_starts, set_keys = np.empty(64, np.int64), np.zeros(64, np.int64), np.empty(256, np.int64)
-    dictionary_of = np.empty(64, np.int64)
+    slots, set_slots = filled_vector(256, -1), filled_vector(256, -1)
+    hashes, starts, values = new_vector(64), filled_vector(64, 0), new_vector(256)
+    set_hashes, set_starts, set_keys = new_vector(64), filled_vector(64, 0), new_vector(256)
+    dictionary_of = new_vector(64)
     count = set_count = size = ZERO
     for row in range(rows):
         stamp = 0 if per_batch else row
@@ -165,8 +175,25 @@ def _assign(nodes, row_start, shapes, rank, order, per_batch, of_row):
         of_row[row] = dictionary_of[found]
     if set_count == 0:  # one for the batch, or no row at all
         key_count = _keys_of_shapes(run, size, shapes, key_stamp, ZERO, rank, order, keys)
-        return np.array([0, key_count]), keys[:key_count].copy()
-    return set_starts[: set_count + 1].copy(), set_keys[: set_starts[set_count]].copy()
+        set_keys = grown(set_keys, key_count)
+        copy(address_in(set_keys), address_in(keys), 8 * key_count)
+        set_starts[1] = key_count
+        set_count = ONE
+    for vector in (
+        shape_stamp,
+        key_stamp,
+        run,
+        keys,
+        slots,
+        set_slots,
+        hashes,
+        starts,
+        values,
+        set_hashes,
+        dictionary_of,
+    ):
+        release(vector)
+    return handed_vector(set_starts, set_count + 1), handed_vector(set_keys, set_starts[set_count])
 
 
 @njit
@@ -203,9 +230,8 @@ def _write_metadata(starts, dictionary_keys, keys, offsets, widths, target):
 def assign_dictionaries(tape: Tape, *, per_batch: bool = False) -> Dictionaries:
     """Find the dictionaries of a tape: one for each distinct key set, or one for the whole batch."""
     of_row = np.zeros(tape.rows, np.int32)
-    starts, dictionary_keys = _assign(
-        tape.nodes, tape.row_start, tape.shapes, tape.key_rank, tape.key_order, per_batch, of_row
-    )
+    vectors = _assign(tape.nodes, tape.row_start, tape.shapes, tape.key_rank, tape.key_order, per_batch, of_row)
+    starts, dictionary_keys = starmap(adopted, vectors)
     sizes, widths = np.empty(len(starts) - 1, np.int64), np.empty(len(starts) - 1, np.int64)
     _metadata_sizes(starts, dictionary_keys, tape.keys, sizes, widths)
     offsets = np.zeros(len(starts), np.int64)

@@ -7,13 +7,12 @@ malformed values, paths that do not fit and everything else that raises to the r
 
 from __future__ import annotations
 
-import numpy as np
-
 from parquet_variant.encoding.edits import EditKind
 from parquet_variant.kernels.cells import NULL, STRING
 from parquet_variant.kernels.compiling import ZERO, njit
-from parquet_variant.kernels.growth import grown, grown_table
+from parquet_variant.kernels.growth import grown, grown_table, handed, new_table, new_vector, release
 from parquet_variant.kernels.memory import load_u8, load_uint
+from parquet_variant.kernels.sorting import sort_with
 from parquet_variant.kernels.tape import ARRAY, OBJECT
 from parquet_variant.kernels.unshred import RAW
 from parquet_variant.kernels.validate import scalar_is_valid
@@ -45,28 +44,28 @@ def _field_order(ids, id_width, count, first, last, id_map, order, used):
         previous = id_map[field_id]
     if in_order:
         return 0, order
-    ranks = np.empty(count, np.int64)
+    order = grown(order, used + 2 * count)  # the second half is for the ranks
+    ranks = order[used + count :]
     for i in range(count):
+        order[used + i] = i
         ranks[i] = id_map[first + load_uint(ids + i * id_width, id_width)]
-    if used + count > len(order):
-        order = grown(order, used + count)
-    by_rank = np.argsort(ranks)
-    for i in range(count):
-        order[used + i] = by_rank[i]
-        if i > 0 and ranks[by_rank[i]] == ranks[by_rank[i - 1]]:
+    sort_with(ranks, order[used:], 0, count)
+    for i in range(1, count):
+        if ranks[i] == ranks[i - 1]:
             return -1, order
     return 1, order
 
 
 @njit
-def gather_canonical(starts, stops, dictionary_of, map_starts, id_map, nodes, row_start, refused):
-    """Gather the nodes of every value, fields in order; returns ``(nodes, count)``, the table grown as needed.
+def gather_canonical(starts, stops, dictionary_of, map_starts, id_map, row_start, refused):
+    """Gather the nodes of every value, fields in order; returns their table for `adopted`.
 
     A value lies from ``starts`` to ``stops``; none where start is -1. Id i of dictionary d becomes
     ``id_map[map_starts[d] + i]``.
     """
-    stack = np.empty((_MAX_DEPTH, 10), np.int64)
-    order = np.empty(64, np.int64)
+    stack = new_table(_MAX_DEPTH, 10)
+    nodes = new_table(max(64, 4 * len(starts)), 4)
+    order = new_vector(64)
     n = 0
     for row in range(len(starts)):
         row_start[row] = n
@@ -153,7 +152,9 @@ def gather_canonical(starts, stops, dictionary_of, map_starts, id_map, nodes, ro
             refused[row] = 1
             n = row_start[row]
     row_start[len(starts)] = n
-    return nodes, n
+    release(stack)
+    release(order)
+    return handed(nodes, n)
 
 
 @njit
@@ -196,15 +197,16 @@ def _nulls(count, out, used):
 
 
 @njit
-def edit_rows(nodes, row_start, kind, segments, values, value_start, one_value, max_size, keep, out, out_start, state):
-    """Make one change to every value of a table; returns ``(table, count)``.
+def edit_rows(nodes, row_start, kind, segments, values, value_start, one_value, max_size, keep, out_start, state):
+    """Make one change to every value of a table; returns the new table for `adopted`.
 
     ``segments``: the rank of a key, or -1 - index. ``values`` are the nodes to put in, those of row 0 everywhere if
     ``one_value``. ``state`` comes with rows that are LEFT, whose nodes are empty, and gets CHANGED and more LEFT. Rows
     that never changed have no nodes in the result, unless ``keep`` asks for them.
     """
     n = 0
-    path = np.empty(len(segments) + 1, np.int64)
+    path = new_vector(len(segments) + 1)
+    out = new_table(len(nodes) + 2 * len(row_start), 4)
     for row in range(len(row_start) - 1):
         out_start[row] = n
         begin, end = row_start[row], row_start[row + 1]
@@ -296,14 +298,15 @@ def edit_rows(nodes, row_start, kind, segments, values, value_start, one_value, 
             out[parent, 1] += padding + 1
         state[row] = CHANGED
     out_start[len(row_start) - 1] = n
-    return out, n
+    release(path)
+    return handed(out, n)
 
 
 @njit
 def strip_rows(nodes, row_start, arrays, out, out_start, state):
     """Remove null fields, and null elements if ``arrays``, from every value; ``out`` has as much room as ``nodes``."""
     n = 0
-    stack = np.empty((64, 2), np.int64)  # open containers: where they end, and their node in `out`
+    stack = new_table(64, 2)  # open containers: where they end, and their node in `out`
     for row in range(len(row_start) - 1):
         out_start[row] = n
         begin, end = row_start[row], row_start[row + 1]
@@ -334,4 +337,5 @@ def strip_rows(nodes, row_start, arrays, out, out_start, state):
             depth -= 1
             out[stack[depth, 1], 3] = n
     out_start[len(row_start) - 1] = n
+    release(stack)
     return n

@@ -1,35 +1,211 @@
-"""Tables and vectors that grow while kernels fill them.
+"""Vectors and tables that kernels make for themselves, and let grow while they fill them.
 
-Owns copying to a larger one, by plain loops: assigning slices makes Numba compile its way of wording shape errors.
+Owns memory that is not counted: kernels compile without Numba's reference counts, whose atomic operations in loops
+took a quarter to two thirds of the time of every kernel. So whoever makes a vector or table here also releases it, or
+returns its address to Python, which takes it over with `adopted`. What comes from Python must
+never be grown or released. Entries are ``int64`` and start undefined.
 """
 
 from __future__ import annotations
 
+import ctypes
+import math
+import weakref
+from typing import Any
+
 import numpy as np
+import numpy.typing as npt
+from llvmlite import ir
+from numba.core import cgutils, types
+from numba.extending import intrinsic
+from numba.np import arrayobj
 
 from parquet_variant.kernels.compiling import njit
 
-__all__ = ["grown", "grown_table"]
+__all__ = [
+    "address_in",
+    "adopted",
+    "adopted_bytes",
+    "filled_vector",
+    "grown",
+    "grown_table",
+    "handed",
+    "handed_vector",
+    "new_table",
+    "new_vector",
+    "release",
+    "released",
+    "resized",
+    "room_for",
+]
+
+_WORD = ir.IntType(64)
+_BYTES = ir.IntType(8).as_pointer()
+_free = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(("free", ctypes.CDLL(None)))
+
+
+@intrinsic
+def _reallocated(typing_context: Any, address: Any, size: Any) -> Any:
+    """Address of some bytes that begin with those at an address, which is given back; 0 if there are none left."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        realloc = cgutils.get_or_insert_function(builder.module, ir.FunctionType(_BYTES, [_BYTES, _WORD]), "realloc")
+        return builder.ptrtoint(builder.call(realloc, [builder.inttoptr(args[0], _BYTES), args[1]]), _WORD)
+
+    return types.int64(types.int64, types.int64), codegen
+
+
+@intrinsic
+def released(typing_context: Any, address: Any) -> Any:
+    """Give back the memory at an address that was made here."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        free = cgutils.get_or_insert_function(builder.module, ir.FunctionType(ir.VoidType(), [_BYTES]), "free")
+        builder.call(free, [builder.inttoptr(args[0], _BYTES)])
+        return context.get_dummy_value()
+
+    return types.void(types.int64), codegen
+
+
+def _array_at(dimensions: int) -> Any:
+    array_type = types.Array(types.int64, dimensions, "C")
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        array = arrayobj.make_array(array_type)(context, builder)
+        shape = args[1:]
+        strides = [context.get_constant(types.intp, 8)]
+        if dimensions == 2:
+            strides.insert(0, builder.mul(shape[1], strides[0]))
+        data = builder.inttoptr(args[0], context.get_data_type(types.int64).as_pointer())
+        arrayobj.populate_array(array, data=data, shape=shape, strides=strides, itemsize=strides[-1], meminfo=None)
+        return array._getvalue()
+
+    if dimensions == 1:
+
+        @intrinsic
+        def vector_at(typing_context: Any, address: Any, size: Any) -> Any:
+            return array_type(types.int64, types.int64), codegen
+
+        return vector_at
+
+    @intrinsic
+    def table_at(typing_context: Any, address: Any, rows: Any, columns: Any) -> Any:
+        return array_type(types.int64, types.int64, types.int64), codegen
+
+    return table_at
+
+
+_vector_at, _table_at = _array_at(1), _array_at(2)
+
+
+@intrinsic
+def address_in(typing_context: Any, array: Any) -> Any:
+    """Address of an array's first byte, inside a kernel."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        data = arrayobj.make_array(signature.args[0])(context, builder, args[0]).data
+        return builder.ptrtoint(data, _WORD)
+
+    return types.int64(array), codegen
 
 
 @njit
-def grown(values, size):
-    """The vector, or a copy of at least twice its length, with room for ``size`` entries."""
-    if size <= len(values):
-        return values
-    larger = np.empty(max(size, 2 * len(values)), values.dtype)
-    for i in range(len(values)):
-        larger[i] = values[i]
-    return larger
+def resized(address, size):
+    """Address of ``size`` bytes, the first of which are those at an address that was made here; 0 makes new ones."""
+    address = _reallocated(address, max(size, 1))
+    if address == 0:
+        raise MemoryError("no memory left for a kernel's tables; work on fewer rows at a time")
+    return address
+
+
+# Numba refuses to compile a function that returns an array it does not count: hence inlined.
+
+
+@njit(inline=True)
+def new_vector(size):
+    """A vector with room for some entries."""
+    return _vector_at(resized(0, 8 * size), size)
 
 
 @njit
+def _fill(vector, value):
+    for i in range(len(vector)):
+        vector[i] = value
+
+
+@njit(inline=True)
+def filled_vector(size, value):
+    """A vector whose entries are all the same."""
+    vector = _vector_at(resized(0, 8 * size), size)
+    _fill(vector, value)
+    return vector
+
+
+@njit(inline=True)
+def new_table(rows, columns):
+    """A table with room for some rows."""
+    return _table_at(resized(0, 8 * rows * columns), rows, columns)
+
+
+@njit
+def release(array):
+    """Give a vector's or a table's memory back."""
+    released(address_in(array))
+
+
+@njit
+def _larger(size, room):
+    return room if size <= room else max(size, 2 * room)
+
+
+@njit
+def _moved(address, room, larger, width):
+    return address if larger == room else resized(address, larger * width)
+
+
+@njit(inline=True)
+def grown(vector, size):
+    """The vector, or one of at least twice its length in its place, with room for ``size`` entries."""
+    larger = _larger(size, len(vector))
+    return _vector_at(_moved(address_in(vector), len(vector), larger, 8), larger)
+
+
+@njit(inline=True)
 def grown_table(table, rows):
-    """The table of integers, or a copy of at least twice its height, with room for ``rows`` rows."""
-    if rows <= table.shape[0]:
-        return table
-    larger = np.empty((max(rows, 2 * table.shape[0]), table.shape[1]), np.int64)
-    for i in range(table.shape[0]):
-        for j in range(table.shape[1]):
-            larger[i, j] = table[i, j]
-    return larger
+    """The table, or one of at least twice its height in its place, with room for ``rows`` rows."""
+    columns = table.shape[1]
+    larger = _larger(rows, table.shape[0])
+    return _table_at(_moved(address_in(table), table.shape[0], larger, 8 * columns), larger, columns)
+
+
+@njit
+def handed(table, rows):
+    """What a kernel returns of a table whose first rows it has filled, for `adopted`."""
+    return address_in(table), rows, table.shape[1]
+
+
+@njit
+def handed_vector(vector, size):
+    """What a kernel returns of a vector whose first entries it has filled, for `adopted`."""
+    return address_in(vector), size
+
+
+@njit(inline=True)
+def room_for(address, room, size):
+    """``(address, room)`` of bytes, or of at least twice as many in their place, if there is no room for ``size``."""
+    larger = _larger(size, room)
+    return _moved(address, room, larger, 1), larger
+
+
+def adopted_bytes(address: int, size: int) -> npt.NDArray[np.uint8]:
+    """Bytes that a kernel has handed over, as `adopted` takes over entries."""
+    memory: Any = (ctypes.c_uint8 * size).from_address(address)
+    weakref.finalize(memory, _free, address).atexit = False
+    return np.ndarray(size, np.uint8, memory)
+
+
+def adopted(address: int, *shape: int) -> npt.NDArray[np.int64]:
+    """What a kernel has handed over, as an array that releases it when nothing uses it any more."""
+    memory: Any = (ctypes.c_int64 * math.prod(shape)).from_address(address)
+    weakref.finalize(memory, _free, address).atexit = False
+    return np.ndarray(shape, np.int64, memory)

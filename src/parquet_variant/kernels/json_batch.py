@@ -8,6 +8,7 @@ Leaves the work to `parse_json`,
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
+from itertools import starmap
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +20,7 @@ from parquet_variant.kernels import json_scan as codes
 from parquet_variant.kernels.columns import ColumnBuffers
 from parquet_variant.kernels.compact import compact
 from parquet_variant.kernels.dictionaries import Dictionaries, assign_dictionaries
+from parquet_variant.kernels.growth import adopted
 from parquet_variant.kernels.parse_json import HASH_SEED, parse_rows
 from parquet_variant.kernels.schema_table import SchemaTable, schema_table
 from parquet_variant.kernels.shred_tape import fill, map_paths, measure
@@ -139,11 +141,12 @@ def parse_text(
     row_start = np.empty(rows + 1, np.int64)
     status, error_at = np.zeros(rows, np.int32), np.zeros(rows, np.int64)
     doubles = np.empty(total // 2 + rows + 2, np.int64)
-    _, count, double_count, keys, paths, shapes, dropped = parse_rows(
+    _, count, double_count, dropped, tables = parse_rows(
         data.ctypes.data, starts, stops, _NO_BYTES if valid is None else valid, scratch.ctypes.data, nodes, row_start,
         status, error_at, doubles, options.floats == "double", options.on_duplicate_key == "error",
         options.on_lone_surrogate == "replace", options.max_depth, options.max_size, keep_going, HASH_SEED,
     )  # fmt: skip
+    keys, paths, shapes = starmap(adopted, tables)
     bad = np.flatnonzero(status)
     faults = [
         (first_row + row, _fault(data[starts[row] : stops[row]].tobytes(), first_row + row, options))
@@ -153,7 +156,8 @@ def parse_text(
         raise faults[0][1]
     _round_doubles(nodes, doubles[:double_count], data)
     if dropped:
-        count, paths, shapes = compact(nodes, row_start, paths, shapes)
+        count, tables = compact(nodes, row_start, paths, shapes)
+        paths, shapes = starmap(adopted, tables)
     return ParsedRows(Tape(nodes[:count], row_start, keys, paths, shapes, (data, scratch)), faults)
 
 

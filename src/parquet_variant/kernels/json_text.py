@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from parquet_variant.kernels.compiling import njit
+from parquet_variant.kernels.growth import new_vector, release
 from parquet_variant.kernels.int128 import divide_small, negate
 from parquet_variant.kernels.memory import load_u8, store_u8, store_u64
 from parquet_variant.kernels.shortest import shortest_decimal
@@ -94,10 +95,9 @@ def decimal_text(at, high, low, scale):
         store_u8(at, 0x2E)
         return _digits(at + 1, low % power, scale)
     # Up to 39 digits in chunks of nine, the least significant first.
-    chunks = np.empty(5, np.int64)
+    chunks, digits = new_vector(5), new_vector(45)  # the most significant digit first
     for i in range(5):
         high, low, chunks[i] = divide_small(high, low, 1_000_000_000)
-    digits = np.empty(46, np.uint8)  # most significant first
     for i in range(45):
         chunk = chunks[4 - i // 9]
         for _ in range(8 - i % 9):
@@ -116,6 +116,8 @@ def decimal_text(at, high, low, scale):
             at += 1
         store_u8(at, 0x30 + digits[i])
         at += 1
+    release(chunks)
+    release(digits)
     return at
 
 

@@ -14,7 +14,7 @@ import os
 import numpy as np
 
 from parquet_variant.kernels.compiling import ONE, ZERO, njit
-from parquet_variant.kernels.growth import grown_table
+from parquet_variant.kernels.growth import filled_vector, grown_table, handed, new_table, release
 from parquet_variant.kernels.json_scan import (
     DOUBLE,
     DOUBLE_TEXT,
@@ -108,10 +108,10 @@ def _hash_pair(left, right):
     return value & 0x3FFFFFFFFFFFFFFF
 
 
-@njit
+@njit(inline=True)
 def empty_slots(size):
     """Free slots of a hash table; the size is a power of two."""
-    return np.full(size, -1)
+    return filled_vector(size, -1)
 
 
 @njit(inline=True)
@@ -136,7 +136,8 @@ def add_key(keys, slots, count, address, length, plain, hashed):
     """``(key, keys, slots, count)`` with a key in the table that it does not have yet."""
     if count == len(keys):
         keys = grown_table(keys, count + 1)
-        slots = empty_slots(len(slots) * 2)
+        release(slots)
+        slots = empty_slots(4 * len(keys))
         for k in range(count):
             slots[-1 - find_key(keys, slots, keys[k, KEY_ADDRESS], keys[k, KEY_LENGTH], keys[k, KEY_HASH])] = k
     found = find_key(keys, slots, address, length, hashed)
@@ -167,7 +168,8 @@ def _room_for_pair(table, slots, count, left_column, right_column):
     if count < len(table):
         return table, slots
     table = grown_table(table, count + 1)
-    slots = empty_slots(len(slots) * 2)
+    release(slots)
+    slots = empty_slots(4 * len(table))
     for row in range(count):
         slots[
             -1 - find_pair(table, slots, left_column, right_column, table[row, left_column], table[row, right_column])
@@ -217,8 +219,7 @@ def _add_shape(shapes, slots, count, parent, key, path):
 @njit
 def new_tables():
     """Empty key, path and shape tables, with the root path in place, and their slots."""
-    keys, shapes = np.empty((256, 4), np.int64), np.empty((256, 4), np.int64)
-    paths = np.empty((256, 5), np.int64)
+    keys, paths, shapes = new_table(256, 4), new_table(256, 5), new_table(256, 4)
     key_slots, path_slots, shape_slots = empty_slots(1024), empty_slots(1024), empty_slots(1024)
     _, paths, path_slots, _ = add_path(paths, path_slots, ZERO, ELEMENT_KEY, ELEMENT_KEY)
     return keys, key_slots, paths, path_slots, shapes, shape_slots
@@ -253,12 +254,12 @@ def parse_rows(base, starts, stops, valid, scratch, nodes, row_start, status, er
     ``doubles`` the nodes whose text is still to be rounded. A bad row becomes a null row if ``keep_going``, else it
     ends the work.
 
-    Returns ``(rows done, nodes, doubles, keys, paths, shapes, dropped)``: counts, then tables cut to size, then how
-    many fields `compact` has to remove.
+    Returns ``(rows done, nodes, doubles, dropped, tables)``: counts, the fourth of fields that `compact` has to
+    remove, and the tables of keys, paths and shapes for `adopted`.
     """
     keys, key_slots, paths, path_slots, shapes, shape_slots = new_tables()
     key_count, path_count, shape_count = ZERO, ONE, ZERO
-    stack = np.empty((max_depth + 1, 4), np.int64)  # node, path, shape or element path, count
+    stack = new_table(max_depth + 1, 4)  # node, path, shape or element path, count
     n = 0
     double_count = dropped = 0
     rows = len(starts)
@@ -463,7 +464,12 @@ def parse_rows(base, starts, stops, valid, scratch, nodes, row_start, status, er
     for rest in range(row, rows):
         row_start[rest] = n
     row_start[rows] = n
-    return row, n, double_count, keys[:key_count], paths[:path_count], shapes[:shape_count], dropped
+    release(stack)
+    release(key_slots)
+    release(path_slots)
+    release(shape_slots)
+    tables = handed(keys, key_count), handed(paths, path_count), handed(shapes, shape_count)
+    return row, n, double_count, dropped, tables
 
 
 @njit

@@ -7,10 +7,11 @@ together in any order. Leaves naming paths, merging batches and drawing conclusi
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 
 from parquet_variant.kernels.cells import BINARY, STRING, UUID
 from parquet_variant.kernels.compiling import njit
-from parquet_variant.kernels.growth import grown_table
+from parquet_variant.kernels.growth import grown_table, handed, new_table, new_vector, release
 from parquet_variant.kernels.int128 import digits_of
 from parquet_variant.kernels.json_scan import DECIMAL4, DECIMAL16, INT8, INT64
 from parquet_variant.kernels.memory import load_u8, load_u16, load_u32, load_u64, trailing_zeros
@@ -70,7 +71,7 @@ def _mixed(value):
 @njit
 def path_identities(paths, keys, hashes, depths):
     """Fill a 63-bit hash and the depth of every path; the same path has the same hash in every process."""
-    key_hashes = np.empty(len(keys), np.int64)
+    key_hashes = new_vector(len(keys))
     for k in range(len(keys)):
         key_hashes[k] = hash_bytes(keys[k, KEY_ADDRESS], keys[k, KEY_LENGTH], _SEED)
     hashes[0] = _ROOT_HASH
@@ -80,16 +81,15 @@ def path_identities(paths, keys, hashes, depths):
         step = _ELEMENT_HASH if key < 0 else key_hashes[key]
         hashes[p] = _mixed(hashes[parent] * _MIX_C + step) & _HIGHEST
         depths[p] = depths[parent] + 1
+    release(key_hashes)
 
 
-@njit
-def new_counts(paths):
+def new_counts(paths: int) -> npt.NDArray[np.int64]:
     """A counts table in which nothing has been counted."""
     counts = np.zeros((paths, COUNTS + 1), np.int64)
-    for p in range(paths):
-        counts[p, P_INT_MIN] = counts[p, P_STRING_MIN] = counts[p, P_ARRAY_MIN] = _HIGHEST
-        counts[p, P_INT_MAX] = _LOWEST
-        counts[p, P_STRING_MAX] = counts[p, P_ARRAY_MAX] = counts[p, _LAST_ROW] = -1
+    counts[:, (P_INT_MIN, P_STRING_MIN, P_ARRAY_MIN)] = _HIGHEST
+    counts[:, P_INT_MAX] = _LOWEST
+    counts[:, (P_STRING_MAX, P_ARRAY_MAX, _LAST_ROW)] = -1
     return counts
 
 
@@ -121,8 +121,8 @@ def _add_to_sketch(sketches, path, hashed):
 
 
 @njit
-def profile_nodes(nodes, row_start, rows, kinds, counts, sketches, digits_of_path, digits):
-    """Count every node of some rows of the tape; returns ``digits``, grown as needed.
+def profile_nodes(nodes, row_start, rows, kinds, counts, sketches, digits_of_path):
+    """Count every node of some rows of the tape; returns the digits table for `adopted`.
 
     Parameters
     ----------
@@ -131,10 +131,9 @@ def profile_nodes(nodes, row_start, rows, kinds, counts, sketches, digits_of_pat
     kinds, counts, sketches
         A row a path, as named above; from zeros, `new_counts` and zeros.
     digits_of_path
-        -1 for each path; becomes the row in ``digits`` of paths that have decimals.
-    digits
-        Some rows, filled from the first on.
+        -1 for each path; becomes the row in the digits table of paths that have decimals.
     """
+    digits = new_table(8, 2 * DIGIT_BUCKETS)
     used = 0
     for row in rows:
         for i in range(row_start[row], row_start[row + 1]):
@@ -182,16 +181,15 @@ def profile_nodes(nodes, row_start, rows, kinds, counts, sketches, digits_of_pat
                 _add_to_sketch(sketches, path, _sampled_hash(a, 16))
             elif kind > 2:
                 _add_to_sketch(sketches, path, _mixed(a * _MIX_C))
-    return digits
+    return handed(digits, used)
 
 
 @njit
-def row_levels(nodes, row_start, path_hashes):
-    """Of every row, how many zero bits a hash of its paths and values ends in; -1 for a row without a value.
+def row_levels(nodes, row_start, path_hashes, levels):
+    """Fill for every row how many zero bits a hash of its paths and values ends in; -1 for a row without a value.
 
     The order of an object's fields does not matter, nor the width of an integer.
     """
-    levels = np.empty(len(row_start) - 1, np.int64)
     for row in range(len(levels)):
         total = 0
         for i in range(row_start[row], row_start[row + 1]):
@@ -206,4 +204,3 @@ def row_levels(nodes, row_start, path_hashes):
                 value = kind
             total += _mixed(path_hashes[path_of(tag)] * _MIX_C + value)
         levels[row] = trailing_zeros(_mixed(total) | (1 << 62)) if row_start[row + 1] > row_start[row] else -1
-    return levels

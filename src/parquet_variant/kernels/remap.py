@@ -7,12 +7,20 @@ of `unshred`.
 
 from __future__ import annotations
 
-import numpy as np
-
 from parquet_variant.kernels.compiling import njit
 from parquet_variant.kernels.containers import uint_width
-from parquet_variant.kernels.growth import grown, grown_table
+from parquet_variant.kernels.growth import (
+    filled_vector,
+    grown,
+    grown_table,
+    handed,
+    handed_vector,
+    new_table,
+    new_vector,
+    release,
+)
 from parquet_variant.kernels.memory import copy, load_u8, load_uint, store_u8, store_uint
+from parquet_variant.kernels.sorting import sort_run
 from parquet_variant.kernels.tape import ARRAY, OBJECT
 from parquet_variant.kernels.unshred import RAW
 from parquet_variant.kernels.values import container, metadata_header, value_kind, value_size
@@ -43,13 +51,14 @@ def copy_spans(starts, sizes, target):
 
 
 @njit
-def gather_values(starts, stops, dictionary_of, map_starts, id_map, nodes, row_start, refused):
-    """Gather the nodes of every value with mapped ids; returns ``(nodes, count)``, the table grown as needed.
+def gather_values(starts, stops, dictionary_of, map_starts, id_map, row_start, refused):
+    """Gather the nodes of every value with mapped ids; returns their table for `adopted`.
 
     A value lies from ``starts`` to ``stops``; none where start is -1. Id i of dictionary d becomes
     ``id_map[map_starts[d] + i]``. Fields must come in the order of their new ids.
     """
-    stack = np.empty((_MAX_DEPTH, 9), np.int64)
+    stack = new_table(_MAX_DEPTH, 9)
+    nodes = new_table(max(64, 2 * len(starts)), 4)
     n = 0
     for row in range(len(starts)):
         row_start[row] = n
@@ -116,7 +125,8 @@ def gather_values(starts, stops, dictionary_of, map_starts, id_map, nodes, row_s
             refused[row] = 1
             n = row_start[row]
     row_start[len(starts)] = n
-    return nodes, n
+    release(stack)
+    return handed(nodes, n)
 
 
 @njit
@@ -124,15 +134,14 @@ def least_names(nodes, row_start, dictionary_of, starts, order, length, name_sta
     """Number the names that each value uses, and put the new ids into its nodes, which have ranks as ids.
 
     ``starts``, ``order`` and ``length`` are those of a `NameTable`. Fills ``name_starts`` (values + 1) and the bytes of
-    each metadata; returns the ranks of the names, value by value.
+    each metadata; returns the ranks of the names, value by value, for `adopted`.
     """
-    used = np.empty(1024, np.int64)
+    used = new_vector(1024)
     count = 0
     widest = 0
     for d in range(len(starts) - 1):
         widest = max(widest, starts[d + 1] - starts[d])
-    number = np.zeros(widest, np.int64)
-    stamp = np.full(widest, -1, np.int64)
+    number, stamp = filled_vector(widest, 0), filled_vector(widest, -1)
     for row in range(len(row_start) - 1):
         name_starts[row] = count
         sizes[row] = 0
@@ -151,7 +160,7 @@ def least_names(nodes, row_start, dictionary_of, starts, order, length, name_sta
                     used[count] = rank
                     count += 1
                 kid = nodes[kid, 3]
-        used[name_starts[row] : count].sort()
+        sort_run(used, name_starts[row], count)
         first = starts[dictionary_of[row]]
         data = 0
         for j in range(name_starts[row], count):
@@ -167,7 +176,9 @@ def least_names(nodes, row_start, dictionary_of, starts, order, length, name_sta
                 nodes[kid, 0] = (nodes[kid, 0] & 0xFFFF) | (number[nodes[kid, 0] >> 16] << 16)
                 kid = nodes[kid, 3]
     name_starts[len(row_start) - 1] = count
-    return used[:count]
+    release(number)
+    release(stamp)
+    return handed_vector(used, count)
 
 
 @njit

@@ -6,12 +6,10 @@ marks them and goes on. The same walk runs twice, first to count (see `measure` 
 
 from __future__ import annotations
 
-import numpy as np
-
 from parquet_variant.kernels.cells import BINARY, STRING, UUID, exact_cell, store_cell
 from parquet_variant.kernels.compiling import njit
 from parquet_variant.kernels.containers import begin_object, object_size
-from parquet_variant.kernels.growth import grown_table
+from parquet_variant.kernels.growth import address_in, filled_vector, grown_table, new_table, new_vector, release
 from parquet_variant.kernels.json_scan import is_utf8
 from parquet_variant.kernels.memory import copy, load_u8, load_uint, store_u8, store_u32, store_uint
 from parquet_variant.kernels.name_tables import UNUSABLE, resolve_names
@@ -50,8 +48,8 @@ _SCHEMA, _AT, _BEGIN, _END, _LEFT, _OFFSETS, _WIDTH, _ROOM = range(8)
 
 @njit
 def _copy_counts(to_counts, to_entry, counts, entry):
-    copy(to_counts.ctypes.data, counts.ctypes.data, counts.size * 8)
-    copy(to_entry.ctypes.data, entry.ctypes.data, entry.size * 8)
+    copy(address_in(to_counts), address_in(counts), counts.size * 8)
+    copy(address_in(to_entry), address_in(entry), entry.size * 8)
 
 
 @njit
@@ -163,18 +161,19 @@ def shred_rows(rows, row_valid, value_offsets, value_address, table, schema_name
 
     Counting marks the rows that it cannot walk in ``refused``; filling leaves them out.
     """
-    ids, ranks = np.full(len(table), -1, np.int64), np.empty(len(table), np.int64)
+    ids, ranks = filled_vector(len(table), -1), new_vector(len(table))
     widest = 1
     for d in range(len(state)):
         widest = max(widest, starts[d + 1] - starts[d])
-    first_of_id, next_of_node = np.full(widest, -1, np.int64), np.empty(len(table), np.int64)
+    first_of_id, next_of_node = filled_vector(widest, -1), new_vector(len(table))
     # The object that each schema field was last seen in: seen twice in one, the name stands there twice.
-    seen = np.zeros(len(table), np.int64)
+    seen = filled_vector(len(table), 0)
     serial = 0
-    fields = np.empty((64, 4), np.int64)  # of a residual: rank, id, address, size
-    stack = np.empty((64, 8), np.int64)
-    entry = np.zeros(len(levels), np.int64)
-    saved_counts, saved_entry = counts.copy(), entry.copy()
+    fields = new_table(64, 4)  # of a residual: rank, id, address, size
+    stack = new_table(64, 8)
+    entry, saved_entry = filled_vector(len(levels), 0), new_vector(len(levels))
+    saved_counts = new_table(counts.shape[0], counts.shape[1])
+    _copy_counts(saved_counts, saved_entry, counts, entry)
     current = -1
     for row in range(rows):
         if (len(row_valid) > 0 and row_valid[row] == 0) or refused[row] != 0:
@@ -332,3 +331,7 @@ def shred_rows(rows, row_valid, value_offsets, value_address, table, schema_name
         for level in range(1, len(levels)):
             levels[level] = entry[level]
         levels[0] = rows
+    for vector in (ids, ranks, first_of_id, next_of_node, seen, entry, saved_entry):
+        release(vector)
+    for made in (fields, stack, saved_counts):
+        release(made)

@@ -11,8 +11,6 @@ its value goes, so that nothing is moved twice.
 
 from __future__ import annotations
 
-import numpy as np
-
 from parquet_variant.kernels.cells import (
     BINARY,
     STRING,
@@ -24,7 +22,7 @@ from parquet_variant.kernels.cells import (
 )
 from parquet_variant.kernels.compiling import ZERO, njit
 from parquet_variant.kernels.containers import array_size, begin_array, begin_object, object_size
-from parquet_variant.kernels.growth import grown
+from parquet_variant.kernels.growth import filled_vector, grown, new_vector, release
 from parquet_variant.kernels.json_scan import E_SIZE, OK
 from parquet_variant.kernels.memory import copy, store_u8, store_u32, store_uint
 from parquet_variant.kernels.schema_table import (
@@ -39,6 +37,7 @@ from parquet_variant.kernels.schema_table import (
     S_SCALE,
     S_WIDTH,
 )
+from parquet_variant.kernels.sorting import sort_with
 from parquet_variant.kernels.tape import (
     ARRAY,
     OBJECT,
@@ -141,7 +140,7 @@ def measure(
     nodes, row_start, paths, schema_of, table, of_row, starts, keys, key_count, max_size, sizes, counts, levels
 ):
     """Fill ``sizes`` (a node), ``counts`` (a schema node) and ``levels`` (entries); returns ``(status, row)``."""
-    local = np.zeros(key_count + 1, np.int64)
+    local = filled_vector(key_count + 1, 0)
     current = -1
     levels[0] = len(row_start) - 1
     for row in range(len(row_start) - 2, -1, -1):
@@ -199,27 +198,27 @@ def measure(
             else:
                 size = scalar_size(kind, nodes[i, 2])
             if size > max_size:
+                release(local)
                 return E_SIZE, row
             sizes[i] = size
             if s >= 0:
                 counts[s, C_VALUE_COUNT] += 1
                 counts[s, C_VALUE_BYTES] += size
+    release(local)
     return OK, 0
 
 
 @njit
 def _shape_order(shape, count, shapes, rank, orders, order_start, used):
     """``(orders, used)``: ``orders[order_start[shape] + j]`` is now the source position of the j-th field by name."""
-    orders = grown(orders, used + count)
-    ranks = np.empty(count, np.int64)
+    orders = grown(orders, used + 2 * count)  # the second half is for the ranks
     at = shape
     for j in range(count - 1, -1, -1):
-        ranks[j] = rank[shapes[at, SHAPE_KEY]]
+        orders[used + j] = j
+        orders[used + count + j] = rank[shapes[at, SHAPE_KEY]]
         at = shapes[at, SHAPE_PARENT]
     order_start[shape] = used
-    by_rank = np.argsort(ranks)
-    for j in range(count):
-        orders[used + j] = by_rank[j]
+    sort_with(orders[used + count :], orders[used:], 0, count)
     return orders, used + count
 
 
@@ -280,12 +279,11 @@ def _write_array(node, address, nodes, sizes, places):
 def fill(nodes, row_start, paths, shapes, rank, schema_of, table, of_row, starts, keys, key_count, sizes, places,
          addresses, level_count):  # fmt: skip
     """Write every node into the buffers at ``addresses`` (changed: data addresses move on as blobs are written)."""
-    local = np.zeros(key_count + 1, np.int64)
-    order_start = np.full(len(shapes), -1, np.int64)
-    orders = np.empty(256, np.int64)
+    local = filled_vector(key_count + 1, 0)
+    order_start = filled_vector(len(shapes), -1)
+    orders, kids = new_vector(256), new_vector(256)
     used = ZERO
-    kids = np.empty(256, np.int64)
-    entry = np.zeros(level_count, np.int64)
+    entry = filled_vector(level_count, 0)
     current = -1
     for row in range(len(row_start) - 1):
         if row_start[row] == row_start[row + 1]:
@@ -346,3 +344,5 @@ def fill(nodes, row_start, paths, shapes, rank, schema_of, table, of_row, starts
                 _write_array(i, places[i], nodes, sizes, places)
             else:
                 write_scalar(places[i], kind, nodes[i, 1], nodes[i, 2], scale_of(tag))
+    for vector in (local, order_start, orders, kids, entry):
+        release(vector)

@@ -10,7 +10,7 @@ import numpy as np
 
 from parquet_variant.kernels.cells import BINARY, DATE, FALSE, FLOAT, STRING, UUID
 from parquet_variant.kernels.compiling import njit
-from parquet_variant.kernels.growth import grown
+from parquet_variant.kernels.growth import new_table, release, resized, room_for
 from parquet_variant.kernels.json_scan import (
     DECIMAL4,
     DECIMAL16,
@@ -57,18 +57,19 @@ _LEFT, _IDS, _ID_WIDTH, _OFFSETS, _OFFSET_WIDTH, _VALUES, _END, _ROOM = range(8)
 
 
 @njit
-def quote_names(address, length, starts, out):
-    """Write every name as it stands in JSON, quotes and colon included; returns ``out``, grown as needed.
+def quote_names(address, length, starts):
+    """Write every name as it stands in JSON, quotes and colon included; returns address and size for `adopted_bytes`.
 
     Fills ``starts``: name i is ``out[starts[i]:starts[i + 1]]``; it is empty where the name is not UTF-8. Eight bytes
     after the end may be read.
     """
+    room = 1024
+    out = resized(0, room)
     used = 0
     for i in range(len(address)):
         starts[i] = used
-        if used + 6 * length[i] + SCALAR_ROOM > len(out):
-            out = grown(out, used + 6 * length[i] + SCALAR_ROOM)
-        at = out.ctypes.data + used
+        out, room = room_for(out, room, used + 6 * length[i] + SCALAR_ROOM)
+        at = out + used
         store_u8(at, 0x22)
         stop = _escaped(at + 1, address[i], address[i] + length[i])
         if stop >= 0:
@@ -76,7 +77,8 @@ def quote_names(address, length, starts, out):
             store_u8(stop + 1, 0x3A)
             used += stop + 2 - at
     starts[len(address)] = used
-    return grown(out, used + 8)
+    out, room = room_for(out, room, used + 8)
+    return out, used + 8
 
 
 @njit
@@ -150,13 +152,14 @@ def _scalar_text(at, kind, a, b, scale):
 @njit
 def write_json_rows(rows, row_valid, value_offsets, value_address, dictionary_of, starts, state, name_starts,
                     name_address, offsets, refused, max_depth):  # fmt: skip
-    """Write the text of every row; returns the buffer, of which ``offsets`` says what is used.
+    """Write the text of every row, which ``offsets`` says where; returns address and size for `adopted_bytes`.
 
     ``starts`` and ``state`` are those of a `NameTable`, ``name_starts`` and ``name_address`` come from `quote_names`.
     """
-    out = np.empty(max(1024, 2 * (value_offsets[rows] - value_offsets[0])), np.uint8)
+    room = max(1024, 2 * (value_offsets[rows] - value_offsets[0]))
+    out = resized(0, room)
     used = 0
-    stack = np.empty((max_depth + 1, 8), np.int64)
+    stack = new_table(max_depth + 1, 8)
     for row in range(rows):
         offsets[row] = used
         if len(row_valid) > 0 and row_valid[row] == 0:
@@ -186,9 +189,8 @@ def write_json_rows(rows, row_valid, value_offsets, value_address, dictionary_of
                 if depth == max_depth:
                     ok = False
                     break
-                if used + SCALAR_ROOM > len(out):
-                    out = grown(out, used + SCALAR_ROOM)
-                out[used] = 0x7B if id_width > 0 else 0x5B
+                out, room = room_for(out, room, used + SCALAR_ROOM)
+                store_u8(out + used, 0x7B if id_width > 0 else 0x5B)
                 used += 1
                 stack[depth, _LEFT] = count
                 stack[depth, _IDS] = ids
@@ -203,9 +205,8 @@ def write_json_rows(rows, row_valid, value_offsets, value_address, dictionary_of
             else:
                 kind, a, b, scale = scalar_of_size(begin, size)
                 if kind == STRING:
-                    if used + 6 * b + SCALAR_ROOM > len(out):
-                        out = grown(out, used + 6 * b + SCALAR_ROOM)
-                    at = out.ctypes.data + used
+                    out, room = room_for(out, room, used + 6 * b + SCALAR_ROOM)
+                    at = out + used
                     store_u8(at, 0x22)
                     stop = _escaped(at + 1, a, a + b)
                     if stop < 0:
@@ -217,27 +218,24 @@ def write_json_rows(rows, row_valid, value_offsets, value_address, dictionary_of
                     ok = False
                     break
                 else:
-                    if used + (2 * b if kind == BINARY else 0) + SCALAR_ROOM > len(out):
-                        out = grown(out, used + (2 * b if kind == BINARY else 0) + SCALAR_ROOM)
-                    at = out.ctypes.data + used
+                    out, room = room_for(out, room, used + (2 * b if kind == BINARY else 0) + SCALAR_ROOM)
+                    at = out + used
                     used += _scalar_text(at, kind, a, b, scale) - at
                 first = False
             # Close what ends here, then go to the next field or element.
             while depth > 0 and stack[depth - 1, _LEFT] == 0:
                 depth -= 1
-                if used + SCALAR_ROOM > len(out):
-                    out = grown(out, used + SCALAR_ROOM)
-                out[used] = 0x5D if stack[depth, _ID_WIDTH] == 0 else 0x7D
+                out, room = room_for(out, room, used + SCALAR_ROOM)
+                store_u8(out + used, 0x5D if stack[depth, _ID_WIDTH] == 0 else 0x7D)
                 used += 1
                 first = False
             if depth == 0:
                 break
             top = depth - 1
             stack[top, _LEFT] -= 1
-            if used + SCALAR_ROOM > len(out):
-                out = grown(out, used + SCALAR_ROOM)
+            out, room = room_for(out, room, used + SCALAR_ROOM)
             if not first:
-                out[used] = 0x2C
+                store_u8(out + used, 0x2C)
                 used += 1
             if stack[top, _ID_WIDTH] > 0:
                 field_id = load_uint(stack[top, _IDS], stack[top, _ID_WIDTH])
@@ -250,10 +248,9 @@ def write_json_rows(rows, row_valid, value_offsets, value_address, dictionary_of
                 if size == 0:
                     ok = False
                     break
-                if used + size + SCALAR_ROOM > len(out):
-                    out = grown(out, used + size + SCALAR_ROOM)
+                out, room = room_for(out, room, used + size + SCALAR_ROOM)
                 for chunk in range(0, size, 8):
-                    store_u64(out.ctypes.data + used + chunk, load_u64(name_address + name + chunk))
+                    store_u64(out + used + chunk, load_u64(name_address + name + chunk))
                 used += size
             begin = stack[top, _VALUES] + load_uint(stack[top, _OFFSETS], stack[top, _OFFSET_WIDTH])
             stack[top, _OFFSETS] += stack[top, _OFFSET_WIDTH]
@@ -262,4 +259,5 @@ def write_json_rows(rows, row_valid, value_offsets, value_address, dictionary_of
             refused[row] = 1
             used = offsets[row]
     offsets[rows] = used
-    return out
+    release(stack)
+    return out, used

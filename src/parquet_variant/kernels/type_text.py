@@ -7,11 +7,9 @@ are spelled, to tables that it is given; and values that are nested too deep to 
 
 from __future__ import annotations
 
-import numpy as np
-
 from parquet_variant.kernels.cells import NULL, STRING
 from parquet_variant.kernels.compiling import ZERO, njit
-from parquet_variant.kernels.growth import grown, grown_table
+from parquet_variant.kernels.growth import grown_table, new_table, release, resized, room_for
 from parquet_variant.kernels.int128 import digits_of, divide_small, negate
 from parquet_variant.kernels.json_scan import DECIMAL4, DECIMAL16
 from parquet_variant.kernels.json_text import int_text
@@ -147,27 +145,25 @@ def _words_at(target, source, size):
 
 
 @njit
-def _write_row(types, words, word_starts, names, name_starts, stack, out, used):
-    """Append the text of type 0; returns ``(out, used)``, the buffer grown as needed."""
+def _write_row(types, words, word_starts, names, name_starts, stack, out, room, used):
+    """Append the text of type 0; returns ``(out, room, used)``, the buffer grown as needed."""
     depth = 0
     t = 0
     while True:
-        if used + _ROOM > len(out):
-            out = grown(out, used + _ROOM)
-        base = out.ctypes.data
+        out, room = room_for(out, room, used + _ROOM)
         code = types[t, _CODE]
         size = word_starts[code + 1] - word_starts[code]
-        _words_at(base + used, words + word_starts[code], size)
+        _words_at(out + used, words + word_starts[code], size)
         used += size
         if code == _DECIMAL:
-            store_u8(base + used, _OPEN)
-            end = int_text(base + used + 1, types[t, _WHOLE] + types[t, _SCALE])
+            store_u8(out + used, _OPEN)
+            end = int_text(out + used + 1, types[t, _WHOLE] + types[t, _SCALE])
             store_u8(end, _COMMA)
             end = int_text(end + 1, types[t, _SCALE])
             store_u8(end, _CLOSE)
-            used = end + 1 - base
+            used = end + 1 - out
         elif code == _ARRAY or code == _OBJECT:
-            store_u8(base + used, _LESS)
+            store_u8(out + used, _LESS)
             used += 1
             stack[depth, _TYPE] = t
             stack[depth, _LAST] = -1
@@ -180,27 +176,25 @@ def _write_row(types, words, word_starts, names, name_starts, stack, out, used):
             if part >= 0:
                 stack[depth - 1, _LAST] = part
                 break
-            if used + _ROOM > len(out):
-                out = grown(out, used + _ROOM)
+            out, room = room_for(out, room, used + _ROOM)
             if types[parent, _CODE] == _ARRAY and last < 0:
                 size = word_starts[_VOID + 1] - word_starts[_VOID]
-                _words_at(out.ctypes.data + used, words + word_starts[_VOID], size)
+                _words_at(out + used, words + word_starts[_VOID], size)
                 used += size
-            out[used] = _GREATER
+            store_u8(out + used, _GREATER)
             used += 1
             depth -= 1
         if part < 0:
-            return out, used
+            return out, room, used
         if types[parent, _CODE] == _OBJECT:
             name = types[part, _NAME]
             size = name_starts[name + 1] - name_starts[name]
-            if used + size + _ROOM > len(out):
-                out = grown(out, used + size + _ROOM)
+            out, room = room_for(out, room, used + size + _ROOM)
             if last >= 0:
-                out[used] = _COMMA
-                out[used + 1] = _SPACE
+                store_u8(out + used, _COMMA)
+                store_u8(out + used + 1, _SPACE)
                 used += 2
-            _words_at(out.ctypes.data + used, names + name_starts[name], size)
+            _words_at(out + used, names + name_starts[name], size)
             used += size
         t = part
 
@@ -208,7 +202,7 @@ def _write_row(types, words, word_starts, names, name_starts, stack, out, used):
 @njit
 def write_types(nodes, row_start, code_of_kind, merged, bigint_digits, max_depth, words, word_starts, names,
                 name_starts, offsets, refused):  # fmt: skip
-    """Write the type of every row; returns the text of all, whose ``offsets`` are filled.
+    """Write the type of every row; returns address and size of the text of all, whose ``offsets`` are filled.
 
     Parameters
     ----------
@@ -225,9 +219,9 @@ def write_types(nodes, row_start, code_of_kind, merged, bigint_digits, max_depth
     refused
         Set for rows that are nested deeper than ``max_depth``.
     """
-    types = np.empty((64, 6), np.int64)
-    stack = np.empty((max_depth, 3), np.int64)
-    out = np.empty(max(64 * len(refused), 1024), np.uint8)
+    types, stack = new_table(64, 6), new_table(max_depth, 3)
+    room = max(64 * len(refused), 1024)
+    out = resized(0, room)
     used = ZERO
     for row in range(len(refused)):
         offsets[row] = used
@@ -236,8 +230,10 @@ def write_types(nodes, row_start, code_of_kind, merged, bigint_digits, max_depth
             continue
         ok, types = _merge_row(nodes, first, stop, code_of_kind, merged, bigint_digits, stack, types)
         if ok:
-            out, used = _write_row(types, words, word_starts, names, name_starts, stack, out, used)
+            out, room, used = _write_row(types, words, word_starts, names, name_starts, stack, out, room, used)
         else:
             refused[row] = 1
     offsets[len(refused)] = used
-    return out[:used]
+    release(types)
+    release(stack)
+    return out, used

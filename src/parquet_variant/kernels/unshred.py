@@ -10,12 +10,10 @@ are put in the order of their names while they are gathered: schema fields are s
 
 from __future__ import annotations
 
-import numpy as np
-
 from parquet_variant.kernels.cells import DATE, FALSE, FLOAT, TRUE, UUID, scalar_size, write_scalar
 from parquet_variant.kernels.compiling import njit
 from parquet_variant.kernels.containers import array_size, begin_array, begin_object, object_size
-from parquet_variant.kernels.growth import grown_table
+from parquet_variant.kernels.growth import address_in, grown_table, handed, new_table, new_vector, release
 from parquet_variant.kernels.json_scan import DECIMAL4, DECIMAL16, INT8, INT16, INT32
 from parquet_variant.kernels.memory import (
     copy,
@@ -141,17 +139,18 @@ def _sort_residual(ids, id_width, offsets, width, count, base, names, rank_of_id
 
 @njit
 def assemble(rows, row_valid, table, inputs, schema_names, schema_lengths, dictionary_of, starts, address, length,
-             rank_of_id, order, state, nodes, row_start, refused, max_depth, scratch):  # fmt: skip
-    """Gather the nodes of every row; returns ``(nodes, count)``, the table grown as needed.
+             rank_of_id, order, state, row_start, refused, max_depth, scratch):  # fmt: skip
+    """Gather the nodes of every row; returns their table for `adopted`.
 
     ``schema_names`` and ``schema_lengths`` locate the name of each schema node (length -1: none); ``dictionary_of`` is
     the dictionary of each row, and the arrays after it are those of a `NameTable`. Rows that the kernel does not decide
     get no nodes and a 1 in ``refused``. ``scratch`` is bytes to sort in: three times
     those of the residuals are always enough.
     """
-    ids, ranks = np.empty(len(table), np.int64), np.empty(len(table), np.int64)
-    stack = np.empty((max_depth + 2, 13), np.int64)
-    room_end = scratch.ctypes.data + len(scratch)
+    ids, ranks = new_vector(len(table)), new_vector(len(table))
+    stack = new_table(max_depth + 2, 13)
+    nodes = new_table(max(64, 2 * rows), 4)
+    room_end = address_in(scratch) + len(scratch)
     current = -1
     n = 0
     for row in range(rows):
@@ -168,7 +167,7 @@ def assemble(rows, row_valid, table, inputs, schema_names, schema_lengths, dicti
         names = starts[current + 1] - base
         depth = 0
         ok = True
-        room = scratch.ctypes.data
+        room = address_in(scratch)
         # The place to visit next: a group of the schema at an entry, and the field id of its value.
         s, at, field = 0, row, 0
         required = True
@@ -355,7 +354,10 @@ def assemble(rows, row_valid, table, inputs, schema_names, schema_lengths, dicti
             refused[row] = 1
             n = row_start[row]
     row_start[rows] = n
-    return nodes, n
+    release(ids)
+    release(ranks)
+    release(stack)
+    return handed(nodes, n)
 
 
 @njit

@@ -6,15 +6,14 @@ faults, and rows whose dictionary has a name twice without being flagged as sort
 
 from __future__ import annotations
 
-import numpy as np
-
 from parquet_variant.kernels.cells import BINARY, STRING, UUID
 from parquet_variant.kernels.compiling import njit
-from parquet_variant.kernels.growth import grown_table
+from parquet_variant.kernels.growth import grown, grown_table, new_table, new_vector, release
 from parquet_variant.kernels.int128 import digits_of
 from parquet_variant.kernels.json_scan import DECIMAL4, DECIMAL8, DECIMAL16, is_utf8
 from parquet_variant.kernels.memory import load_u8, load_uint
 from parquet_variant.kernels.name_tables import SORTED, UNUSABLE
+from parquet_variant.kernels.sorting import sort_run
 from parquet_variant.kernels.tape import ARRAY, OBJECT
 from parquet_variant.kernels.values import MALFORMED, container, metadata_header, scalar, value_kind, value_size
 from parquet_variant.types import PrimitiveId
@@ -86,11 +85,10 @@ def _children_are_apart(at, end, count, offsets, width, values, scratch):
     else:
         return place == end, scratch
     # Not in order: look at them sorted.
-    if len(scratch) < count:
-        scratch = np.empty(count, np.int64)
+    scratch = grown(scratch, count)
     for i in range(count):
         scratch[i] = values + load_uint(offsets + i * width, width)
-    scratch[:count].sort()
+    sort_run(scratch, 0, count)
     place = values
     for i in range(count):
         if scratch[i] != place:
@@ -106,8 +104,7 @@ def _children_are_apart(at, end, count, offsets, width, values, scratch):
 def mark_valid_rows(rows, row_valid, value_offsets, value_address, dictionary_of, starts, rank, dictionary_valid, valid,
                     max_depth):  # fmt: skip
     """Mark the rows without fault, and SQL NULLs. ``starts`` and ``rank`` are those of a `NameTable`."""
-    stack = np.empty((32, 7), np.int64)
-    scratch = np.empty(64, np.int64)
+    stack, scratch = new_table(32, 7), new_vector(64)
     for row in range(rows):
         valid[row] = 1
         if len(row_valid) > 0 and row_valid[row] == 0:
@@ -164,3 +161,5 @@ def mark_valid_rows(rows, row_valid, value_offsets, value_address, dictionary_of
             end = stack[top, _END]
             stack[top, _OFFSETS] += stack[top, _OFFSET_WIDTH]
         valid[row] = 1 if ok else 0
+    release(stack)
+    release(scratch)

@@ -65,7 +65,9 @@ class RowSample:
         """The sample of a tape's rows."""
         from parquet_variant.kernels.profile import row_levels
 
-        levels = np.minimum(row_levels(tape.nodes, tape.row_start, paths.hashes), _HIGHEST)
+        levels = np.empty(tape.rows, np.int64)
+        row_levels(tape.nodes, tape.row_start, paths.hashes, levels)
+        levels = np.minimum(levels, _HIGHEST)
         rows_of = (np.flatnonzero(levels == level) for level in range(_HIGHEST, _LOWEST - 1, -1))
         tables = (table_of_rows(tape, paths, rows) if len(rows) else no_paths() for rows in rows_of)
         return cls._from_the_top(tables, max_paths)

@@ -1,0 +1,52 @@
+"""Sorting inside kernels.
+
+Owns one sort: most runs are short or sorted already, and NumPy's own allocates memory that kernels do not count.
+"""
+
+from __future__ import annotations
+
+from parquet_variant.kernels.compiling import njit
+
+__all__ = ["sort_run", "sort_with"]
+
+
+@njit
+def _widest_gap(count):
+    gap = 1
+    while gap < count // 3:
+        gap = gap * 9 // 4 + 1
+    return gap
+
+
+@njit
+def sort_run(values, begin, end):
+    """Sort the entries of a vector from ``begin`` to ``end`` (Shell's sort, Tokuda's gaps)."""
+    gap = _widest_gap(end - begin)
+    while True:
+        for i in range(begin + gap, end):
+            value = values[i]
+            j = i
+            while j - gap >= begin and values[j - gap] > value:
+                values[j] = values[j - gap]
+                j -= gap
+            values[j] = value
+        if gap == 1:
+            break
+        gap = gap * 4 // 9
+
+
+@njit
+def sort_with(ranks, values, begin, end):
+    """Sort the entries of ``ranks`` from ``begin`` to ``end``, and those of ``values`` along with them."""
+    gap = _widest_gap(end - begin)
+    while True:
+        for i in range(begin + gap, end):
+            rank, value = ranks[i], values[i]
+            j = i
+            while j - gap >= begin and ranks[j - gap] > rank:
+                ranks[j], values[j] = ranks[j - gap], values[j - gap]
+                j -= gap
+            ranks[j], values[j] = rank, value
+        if gap == 1:
+            break
+        gap = gap * 4 // 9
