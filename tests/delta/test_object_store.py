@@ -66,6 +66,18 @@ def test_the_life_of_a_table(options: dict[str, Any]) -> None:
     assert pv.delta.history(table, storage_options=options)[0]["operation"] == "VACUUM END"
 
 
+@pytest.mark.parametrize("size", [100, 1000])
+def test_a_large_commit_is_read_in_ranges(options: dict[str, Any], monkeypatch: pytest.MonkeyPatch, size: int) -> None:
+    table = f"s3://tables/ranges-{size}"
+    pv.delta.write(table, rows(0, 1), partition_by=["p"], storage_options=options)
+    pv.delta.append(table, rows(2, 3), storage_options=options)
+    pv.delta.append(table, rows(4, 5), storage_options=options)
+    whole = pv.delta.snapshot(table, storage_options=options).files
+    monkeypatch.setattr("parquet_variant.delta.replay._PART_BYTES", size)
+    monkeypatch.setattr("parquet_variant.delta.replay._READERS", 2)
+    assert pv.delta.snapshot(table, storage_options=options).files.to_pylist() == whole.to_pylist()
+
+
 def test_threads_that_append_at_once_lose_and_duplicate_nothing(options: dict[str, Any]) -> None:
     table = "s3://tables/race"
     pv.delta.write(table, rows(0), shredding="n bigint", storage_options=options)

@@ -174,6 +174,9 @@ def _parse(stats: pa.Array, wanted: pa.StructType) -> pa.Table:
     # Dates come as text: pyarrow's JSON reader knows timestamps and decimals, but no dates.
     as_read = pa.schema([_without_dates(f) for f in wanted])
     try:
+        if not pc.all(pc.starts_with(filled, "{")).as_py():
+            # Else two objects in one row and none in the next would look like one in each.
+            raise pa.ArrowInvalid("statistics that are no object")
         table = pj.read_json(
             pa.BufferReader(text),
             read_options=pj.ReadOptions(block_size=_BLOCK),
@@ -193,9 +196,9 @@ def _parse(stats: pa.Array, wanted: pa.StructType) -> pa.Table:
 def _one(text: str, wanted: pa.StructType) -> pa.Table:
     try:
         data = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         data = {}
-    row = _tolerant(data, wanted)
+    row = _tolerant(data, wanted) or {}
     return pa.Table.from_pylist([row], schema=pa.schema(list(wanted)))
 
 
