@@ -19,7 +19,7 @@ from parquet_variant.encoding.cast.targets import Target, target_of
 from parquet_variant.functions.cell_casts import CastOptions, array_of_cells, list_array, patched
 from parquet_variant.functions.column_cells import cells_of_column
 from parquet_variant.functions.located import Located
-from parquet_variant.functions.shredded_walk import Bools, Group, follow, lists_of, spread
+from parquet_variant.functions.shredded_walk import Bools, Group, follow, follow_located, lists_of, spread
 from parquet_variant.path import Segment, VariantPath, Wildcard
 from parquet_variant.schema.storage_shape import is_list
 
@@ -94,12 +94,15 @@ def whole_group(storage: pa.StructArray) -> Group:
 
 
 def extract_from(
-    group: Group, parsed: VariantPath, target: pa.DataType, *, safe: bool, zone: str, lossless: bool = False
+    values: Group | Located, parsed: VariantPath, target: pa.DataType, *, safe: bool, zone: str, lossless: bool = False
 ) -> pa.Array:
     """`extract_path` from values that several paths are taken from: what all of them need is made once."""
     target_of(target)  # refuses the type itself, not its plain form
     finish = _Typed(target_of(plain_form(target)), CastOptions(zone_of(zone), safe, str(parsed), lossless))
-    found = follow(group, parsed.segments, finish)
+    if isinstance(values, Located):
+        found = follow_located(values, parsed.segments, finish)
+    else:
+        found = follow(values, parsed.segments, finish)
     for segment in parsed.segments:
         if isinstance(segment, Wildcard):
             target = pa.list_(pa.field("element", target))

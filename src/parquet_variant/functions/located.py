@@ -7,7 +7,8 @@ report. Leaves the bytes to `kernels.get` and the casts to `cell_casts`.
 from __future__ import annotations
 
 import ctypes
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -21,6 +22,7 @@ from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import MalformedVariantError, VariantError
 from parquet_variant.kernels import get
 from parquet_variant.kernels.memory import address_of
+from parquet_variant.path import Segment
 
 __all__ = ["Cells", "Dictionaries", "Located"]
 
@@ -152,6 +154,7 @@ class Located:
     rows: Int64s | None = None
     owner: Any = None
     root: Located | None = None
+    _keys: dict[str, Located] = field(init=False, default_factory=dict, repr=False)
 
     @classmethod
     def of_column(
@@ -205,18 +208,39 @@ class Located:
 
     def key(self, name: str) -> Located:
         """The value of a key in each object; absent elsewhere."""
-        try:
-            key = name.encode()
-        except UnicodeEncodeError:  # a lone surrogate is in no UTF-8 dictionary
-            return replace(self, starts=np.zeros(len(self), np.int64), root=self.root or self)
-        starts, stops = np.empty(len(self), np.int64), np.empty(len(self), np.int64)
-        raw = np.frombuffer(key or b"\0", np.uint8)
+        if name not in self._keys:
+            self._find([name])
+        return self._keys[name]
+
+    def look_up(self, paths: Iterable[tuple[Segment, ...]]) -> None:
+        """Find the keys that several paths begin with, all keys of an object at once: memory is slower than looking."""
+        below: dict[str, list[tuple[Segment, ...]]] = {}
+        for segments in paths:
+            if segments and isinstance(segments[0], str):
+                below.setdefault(segments[0], []).append(segments[1:])
+        self._find([name for name in below if name not in self._keys])
+        for name, rest in below.items():
+            self.key(name).look_up(rest)
+
+    def _find(self, names: Sequence[str]) -> None:
+        keys = {}
+        for name in names:
+            try:
+                keys[name] = name.encode()
+            except UnicodeEncodeError:  # a lone surrogate is in no UTF-8 dictionary
+                self._keys[name] = replace(self, starts=np.zeros(len(self), np.int64), root=self.root or self)
+        if not keys:
+            return
+        starts, stops = np.empty((2, len(keys), len(self)), np.int64)
+        raw = [np.frombuffer(key or b"\0", np.uint8) for key in keys.values()]
         parts = self.dictionaries.parts
-        get.find_key(
-            self.starts, self.stops, self.metas, self.dictionaries.ids(key), parts.offsets, parts.address,
-            address_of(raw), len(key), starts, stops,
+        get.find_keys(
+            self.starts, self.stops, self.metas, np.stack([self.dictionaries.ids(key) for key in keys.values()]),
+            parts.offsets, parts.address, np.array([address_of(each) for each in raw]),
+            np.array([len(key) for key in keys.values()]), starts, stops,
         )  # fmt: skip
-        return replace(self, starts=starts, stops=stops, root=self.root or self)
+        for number, name in enumerate(keys):
+            self._keys[name] = replace(self, starts=starts[number], stops=stops[number], root=self.root or self)
 
     def index(self, position: int) -> Located:
         """The element at a position of each array; absent elsewhere."""

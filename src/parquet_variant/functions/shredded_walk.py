@@ -24,7 +24,7 @@ from parquet_variant.functions.located import Dictionaries, Int64s, Located
 from parquet_variant.path import Segment
 from parquet_variant.schema.storage_shape import is_list
 
-__all__ = ["Bools", "Finish", "Group", "field_of", "follow", "lists_of", "spread"]
+__all__ = ["Bools", "Finish", "Group", "field_of", "follow", "follow_located", "lists_of", "spread"]
 
 Bools = npt.NDArray[np.bool_]
 

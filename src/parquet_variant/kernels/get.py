@@ -7,7 +7,10 @@ byte is read. Leaves columns and rows to `functions.located`, and what a cell be
 
 from __future__ import annotations
 
+import numpy as np
+
 from parquet_variant.kernels.compiling import njit
+from parquet_variant.kernels.growth import filled_vector, release
 from parquet_variant.kernels.memory import equal, load_u8, load_uint
 from parquet_variant.kernels.values import container, scalar_of_size, value_kind, value_size
 from parquet_variant.types import PrimitiveId
@@ -22,7 +25,7 @@ __all__ = [
     "find_elements",
     "find_fields",
     "find_index",
-    "find_key",
+    "find_keys",
     "measure",
     "read_cells",
     "resolve_key",
@@ -132,6 +135,14 @@ def _field(ids_at, id_size, count, wanted):
     return _scan(ids_at, id_size, count, wanted)
 
 
+@njit(inline=True)
+def _is_at(ids_at, id_size, count, guess, wanted):
+    """Whether an id stands where the object before had it, for the first time."""
+    if guess >= count or load_uint(ids_at + guess * id_size, id_size) != wanted:
+        return False
+    return guess == 0 or load_uint(ids_at + (guess - 1) * id_size, id_size) != wanted
+
+
 @njit
 def _field_by_name(ids_at, id_size, count, meta_at, meta_stop, key_address, key_size):
     """Index of the field with a name, or -1: for dictionaries that list a name twice."""
@@ -144,37 +155,41 @@ def _field_by_name(ids_at, id_size, count, meta_at, meta_stop, key_address, key_
 
 
 @njit
-def find_key(starts, stops, metas, ids, meta_offsets, meta_address, key_address, key_size, out_starts, out_stops):
-    """The value of a key in each object; absent in anything else."""
+def find_keys(starts, stops, metas, ids, meta_offsets, meta_address, key_addresses, key_sizes, out_starts, out_stops):
+    """The values of some keys (first axis of ids and outputs) in each object; absent in anything else."""
+    guesses = filled_vector(len(ids), 0)
     for i in range(len(starts)):
-        at = starts[i]
-        out_starts[i] = at if at < 0 else ABSENT
-        out_stops[i] = 0
-        if at <= 0:
-            continue
-        count, ids_at, id_size, offsets_at, offset_size, values_at, end = _container(at, stops[i], 2)
-        if count <= 0:
-            if count == -2:
-                out_starts[i] = BROKEN
-            continue
-        found = ids[metas[i]] if metas[i] >= 0 else _NO_DICTIONARY
-        if found == _NO_DICTIONARY:
-            out_starts[i] = BROKEN
-            continue
-        if found == _NOT_THERE:
-            continue
-        if found == _TWICE:
-            meta = metas[i]
-            index = _field_by_name(
-                ids_at, id_size, count, meta_address + meta_offsets[meta], meta_address + meta_offsets[meta + 1],
-                key_address, key_size,
-            )  # fmt: skip
-        else:
-            index = _field(ids_at, id_size, count, found)
-        if index >= 0:
-            child = values_at + load_uint(offsets_at + index * offset_size, offset_size)
-            out_starts[i] = child if child < end else BROKEN
-            out_stops[i] = end
+        at, meta = starts[i], metas[i]
+        count = ids_at = id_size = offsets_at = offset_size = values_at = end = 0
+        if at > 0:
+            count, ids_at, id_size, offsets_at, offset_size, values_at, end = _container(at, stops[i], 2)
+        is_broken = at < 0 or count == -2 or (count > 0 and meta < 0)
+        for k in range(len(ids)):
+            out_starts[k, i] = BROKEN if is_broken else ABSENT
+            out_stops[k, i] = 0
+            if is_broken or count <= 0:
+                continue
+            found = ids[k, meta]
+            if found == _NO_DICTIONARY:
+                out_starts[k, i] = BROKEN
+                continue
+            if found == _NOT_THERE:
+                continue
+            if found == _TWICE:
+                index = _field_by_name(
+                    ids_at, id_size, count, meta_address + meta_offsets[meta], meta_address + meta_offsets[meta + 1],
+                    key_addresses[k], key_sizes[k],
+                )  # fmt: skip
+            elif _is_at(ids_at, id_size, count, guesses[k], found):
+                index = guesses[k]
+            else:
+                index = _field(ids_at, id_size, count, found)
+            if index >= 0:
+                guesses[k] = index
+                child = values_at + load_uint(offsets_at + index * offset_size, offset_size)
+                out_starts[k, i] = child if child < end else BROKEN
+                out_stops[k, i] = end
+    release(guesses)
 
 
 @njit

@@ -26,7 +26,9 @@ from parquet_variant.parquet.selection import Selected, read_selection
 from parquet_variant.parquet.storage import nested_array
 
 if TYPE_CHECKING:
+    from parquet_variant.functions.located import Located
     from parquet_variant.functions.shredded_walk import Group
+    from parquet_variant.parquet.value_pages import Spans
 
 __all__ = ["Scan", "ScanTask", "scan"]
 
@@ -186,7 +188,7 @@ class Scan:
         with open_file(source) as file:
             plan = self._plan(file)
             groups = [group for group in plan.groups if only is None or group.number in only]
-            for part in self._together(file, groups):
+            for part in self._together(file, plan, groups):
                 try:
                     table = self._part(file, plan, part)
                 except VariantError as error:
@@ -196,13 +198,14 @@ class Scan:
                 if table is not None and len(table):
                     yield table
 
-    def _together(self, file: OpenFile, groups: Sequence[GroupPlan]) -> Iterator[list[GroupPlan]]:
+    def _together(self, file: OpenFile, plan: FilePlan, groups: Sequence[GroupPlan]) -> Iterator[list[GroupPlan]]:
         """Row groups to read at once: neighbours that need the same leaves; with a filter, each on its own."""
+        alone = self.predicate is not None or plan.is_unshredded
         part: list[GroupPlan] = []
         size = 0
         for group in groups:
             more = file.metadata.row_group(group.number).total_byte_size
-            if part and (self.predicate is not None or group.leaves != part[0].leaves or size + more > _BATCH_BYTES):
+            if part and (alone or group.leaves != part[0].leaves or size + more > _BATCH_BYTES):
                 yield part
                 part, size = [], 0
             part.append(group)
@@ -231,8 +234,9 @@ class Scan:
         from parquet_variant.functions.extract_path import whole_group
 
         storage: pa.StructArray | None = None
-        group: Group | None = None  # One for all paths: each distinct metadata is looked at once.
+        group: Group | Located | None = None  # One for all paths: each distinct metadata is looked at once.
         table: pa.Table | None = None
+        spans, leaves = self._spans(file, plan, part, outputs, leaves)
         if leaves:
             table = file.read_leaves([group.number for group in part], leaves)
             self._bytes_read[0] += plan.chunk_bytes(file, part, outputs)
@@ -247,9 +251,31 @@ class Scan:
                 assert plan.column is not None
                 if storage is None:
                     storage = nested_array(table, plan.column.path)
-                    group = whole_group(storage)
+                    if spans is None:
+                        group = whole_group(storage)
+                    else:
+                        group = spans.located(storage.field("metadata"))
+                        paths = [self._all()[number].path for number in outputs]
+                        group.look_up(path.segments for path in paths if path is not None)
                 found[number] = self._answer(storage, group, each)
         return found
+
+    def _spans(
+        self, file: OpenFile, plan: FilePlan, part: list[GroupPlan], outputs: list[int], leaves: list[int]
+    ) -> tuple[Spans | None, list[int]]:
+        """Where the values of an unshredded column lie, if they need not be copied, and the leaves left to read."""
+        columns = [self._all()[number] for number in outputs]
+        if plan.column is None or not plan.is_unshredded or len(part) > 1:
+            return None, leaves
+        if any(each.path is not None and each.output is None for each in columns):
+            return None, leaves
+        metadata, value = plan.column.node.child("metadata"), plan.column.node.child("value")
+        if metadata is None or value is None or not {metadata.leaf, value.leaf} <= set(leaves):
+            return None, leaves
+        from parquet_variant.parquet.value_pages import value_spans
+
+        spans = value_spans(file, part[0].number, plan.column)
+        return spans, leaves if spans is None else [leaf for leaf in leaves if leaf != value.leaf]
 
     def _ordinary(self, column: pa.Array, each: Selected) -> pa.Array:
         if each.type is None or column.type == each.type:
@@ -262,7 +288,7 @@ class Scan:
                 reason="files-differ",
             ) from None
 
-    def _answer(self, storage: pa.StructArray, group: Group | None, each: Selected) -> pa.Array:
+    def _answer(self, storage: pa.StructArray, group: Group | Located | None, each: Selected) -> pa.Array:
         from parquet_variant.functions.extract_path import extract_from
         from parquet_variant.functions.extract_variant import extract_variant
 

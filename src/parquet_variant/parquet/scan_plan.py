@@ -56,6 +56,11 @@ class FilePlan:
     groups: list[GroupPlan]
     residuals: frozenset[int]
 
+    @property
+    def is_unshredded(self) -> bool:
+        """Whether every path is looked up in the bytes of whole values."""
+        return self.column is not None and self.column.layout == "unshredded"
+
     def chunk_bytes(self, file: OpenFile, groups: Sequence[GroupPlan], outputs: Iterable[int]) -> int:
         """Compressed bytes of the column chunks that some outputs need of some row groups."""
         wanted = list(outputs)

@@ -14,6 +14,9 @@ from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
+
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.functions.cast_to_variant import cast_to_variant
 from parquet_variant.functions.get_variant_element import get_variant_element
@@ -116,6 +119,10 @@ def _files(rows: VariantArray, schema: ShreddingSchema) -> None:
         write(file, rows, schema=schema)
         validate(file)
         extract(file, {"c1": ("$.c1", "bigint"), "c9": ("$.c9", "string")}, "c1 > 0")
+        for use_dictionary in (False, True):  # two kinds of pages
+            plain = f"{folder}/{use_dictionary}.parquet"
+            pq.write_table(pa.table({"v": parse_json(_JSON).storage}), plain, use_dictionary=use_dictionary)
+            extract(plain, {"n": ("$.n", "string")})
         source = Path(folder, "a.json")
         source.write_text("".join(f"{text}\n" for text in _JSON))
         ingest(source, f"{folder}/b", threads=1)
