@@ -237,7 +237,7 @@ class Located:
         get.find_keys(
             self.starts, self.stops, self.metas, np.stack([self.dictionaries.ids(key) for key in keys.values()]),
             parts.offsets, parts.address, np.array([address_of(each) for each in raw]),
-            np.array([len(key) for key in keys.values()]), starts, stops,
+            np.array([len(key) for key in keys.values()]), np.zeros(len(keys), np.int64), starts, stops,
         )  # fmt: skip
         for number, name in enumerate(keys):
             self._keys[name] = replace(self, starts=starts[number], stops=stops[number], root=self.root or self)

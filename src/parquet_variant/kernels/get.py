@@ -7,10 +7,7 @@ byte is read. Leaves columns and rows to `functions.located`, and what a cell be
 
 from __future__ import annotations
 
-import numpy as np
-
 from parquet_variant.kernels.compiling import njit
-from parquet_variant.kernels.growth import filled_vector, release
 from parquet_variant.kernels.memory import equal, load_u8, load_uint
 from parquet_variant.kernels.values import container, scalar_of_size, value_kind, value_size
 from parquet_variant.types import PrimitiveId
@@ -155,9 +152,13 @@ def _field_by_name(ids_at, id_size, count, meta_at, meta_stop, key_address, key_
 
 
 @njit
-def find_keys(starts, stops, metas, ids, meta_offsets, meta_address, key_addresses, key_sizes, out_starts, out_stops):
-    """The values of some keys (first axis of ids and outputs) in each object; absent in anything else."""
-    guesses = filled_vector(len(ids), 0)
+def find_keys(
+    starts, stops, metas, ids, meta_offsets, meta_address, key_addresses, key_sizes, guesses, out_starts, out_stops
+):
+    """The values of some keys (first axis of ids and outputs) in each object; absent in anything else.
+
+    ``guesses`` begins as zeros: for each key, the index that it had in the object before.
+    """
     for i in range(len(starts)):
         at, meta = starts[i], metas[i]
         count = ids_at = id_size = offsets_at = offset_size = values_at = end = 0
@@ -189,7 +190,6 @@ def find_keys(starts, stops, metas, ids, meta_offsets, meta_address, key_address
                 child = values_at + load_uint(offsets_at + index * offset_size, offset_size)
                 out_starts[k, i] = child if child < end else BROKEN
                 out_stops[k, i] = end
-    release(guesses)
 
 
 @njit
