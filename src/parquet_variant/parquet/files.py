@@ -20,11 +20,13 @@ from pyarrow import fs
 
 from parquet_variant.errors import VariantFileError
 from parquet_variant.parquet.footer import MAGIC, SchemaNode, footer_bytes, parse_schema
-from parquet_variant.parquet.known_files import Handle, KnownFile, Mark, Reader, known_file, mark_of, remember
+from parquet_variant.parquet.known_files import KnownFile, Mark, Reader, known_file, mark_of, remember
 
 __all__ = ["OpenFile", "ParquetSource", "Source", "filesystem_of", "locate", "open_file"]
 
 Source = str | os.PathLike[str] | Iterable["str | os.PathLike[str]"]
+# What one thread decodes in a few milliseconds.
+_SMALL_BYTES = 128 << 10
 _SUFFIXES = (".parquet", ".parq", ".pq")
 
 
@@ -47,8 +49,8 @@ class OpenFile:
         Where it is.
     stream
         Its bytes.
-    reader
-        pyarrow's reader.
+    metadata
+        Row groups and statistics.
     schema
         The schema tree of the footer.
     dictionaries
@@ -59,10 +61,11 @@ class OpenFile:
 
     source: ParquetSource
     stream: pa.NativeFile
-    reader: Reader
+    metadata: pq.FileMetaData
     schema: SchemaNode
     dictionaries: frozenset[int]
     known: KnownFile | None = None
+    _reader: Reader | None = None
 
     @property
     def name(self) -> str:
@@ -70,9 +73,11 @@ class OpenFile:
         return self.source.path
 
     @property
-    def metadata(self) -> pq.FileMetaData:
-        """Row groups and statistics."""
-        return self.reader.metadata
+    def reader(self) -> Reader:
+        """A reader of this file alone."""
+        if self._reader is None:
+            self._reader = Reader(self.stream, self.metadata, self.dictionaries, pre_buffer=True)
+        return self._reader
 
     def read_leaves(self, row_groups: list[int], leaves: list[int]) -> pa.Table:
         """The table of exactly these leaf columns (by number), for these row groups.
@@ -82,16 +87,35 @@ class OpenFile:
         VariantFileError
             If the data is damaged, or a row group holds more than Arrow's nested columns can.
         """
-        reader: Any = self.reader.reader
         try:
             # A column that is read as a dictionary has one a row group, and pyarrow joins no nested columns of several.
             if len(row_groups) > 1 and not self.dictionaries.isdisjoint(leaves):
                 return pa.concat_tables([self.read_leaves([group], leaves) for group in row_groups])
-            return reader.read_row_groups(row_groups, column_indices=leaves, use_threads=True)
+            if self.known is not None and self._is_small(row_groups, leaves):
+                lent = self.known.reader(self.stream)
+                # Without threads: one of pyarrow's that still held Python's bytes at exit would end the process.
+                table = lent.reader.read_row_groups(row_groups, column_indices=leaves, use_threads=False)
+                self.known.give_back(lent)
+                return table
+            own: Any = self.reader.reader
+            return own.read_row_groups(row_groups, column_indices=leaves, use_threads=True)
         except pa.ArrowNotImplementedError:
             return self._read_plain(row_groups, leaves)
         except (pa.ArrowInvalid, OSError) as error:
             raise self._damaged(error) from None
+
+    def _is_small(self, row_groups: list[int], leaves: list[int]) -> bool:
+        """Whether threads would gain nothing, or less than a reader costs to make."""
+        if pa.cpu_count() == 1:
+            return True
+        left = _SMALL_BYTES
+        for number in row_groups:
+            group = self.metadata.row_group(number)
+            for leaf in leaves:
+                left -= group.column(leaf).total_compressed_size
+                if left < 0:
+                    return False
+        return True
 
     def _read_plain(self, row_groups: list[int], leaves: list[int]) -> pa.Table:
         """Without dictionaries and in small batches: for row groups whose dictionary was given up half-way."""
@@ -104,7 +128,6 @@ class OpenFile:
             raise self._damaged(error) from None
 
     def _damaged(self, error: Exception) -> VariantFileError:
-        self.known = None
         line = str(error).split("\n", maxsplit=1)[0]
         return VariantFileError(
             f"the file's data cannot be read: {line}; write the file again, with smaller row groups",
@@ -114,10 +137,8 @@ class OpenFile:
 
     def close(self) -> None:
         """Close the file."""
-        if self.known is not None:
-            self.known.give_back(self.reader)
-        else:
-            self.reader.close(force=True)
+        if self._reader is not None:
+            self._reader.close(force=True)
         self.stream.close()
 
     def __enter__(self) -> OpenFile:
@@ -241,7 +262,7 @@ def open_file(source: ParquetSource) -> OpenFile:
     try:
         known = known_file(source.path, mark)
         if known is not None:
-            return OpenFile(source, stream, known.reader(stream), known.schema, known.dictionaries, known)
+            return OpenFile(source, stream, known.metadata, known.schema, known.dictionaries, known)
         return _open_unknown(source, stream, mark, is_local)
     except VariantFileError:
         stream.close()
@@ -267,7 +288,6 @@ def _open_unknown(source: ParquetSource, stream: pa.NativeFile, mark: Mark | Non
         for leaf in schema.leaves()
         if leaf.name == "metadata" and leaf.physical == "BYTE_ARRAY" and leaf.leaf is not None
     )
-    reader = Reader(Handle(stream) if is_local else stream, metadata, dictionaries, pre_buffer=not is_local)
-    known = KnownFile(reader.metadata, schema, dictionaries)
-    kept = remember(source.path, mark, known)
-    return OpenFile(source, stream, reader, schema, dictionaries, known if kept else None)
+    reader = Reader(stream, metadata, dictionaries, pre_buffer=True)
+    remember(source.path, mark, KnownFile(reader.metadata, schema, dictionaries))
+    return OpenFile(source, stream, reader.metadata, schema, dictionaries, _reader=reader)

@@ -122,7 +122,7 @@ class KnownFile:
     _plans: dict[Hashable, Any] = field(default_factory=dict, repr=False)
 
     def reader(self, stream: pa.NativeFile) -> Reader:
-        """A reader over a stream of the file, for one thread: an idle one if there is one."""
+        """A reader over a stream of the file, for one thread and reading with one: an idle one if there is one."""
         try:
             reader = self._idle.pop()
         except IndexError:
@@ -196,9 +196,7 @@ def known_file(path: str, mark: Mark | None) -> KnownFile | None:
     return known if known is not None and mark_of(path) == mark else None
 
 
-def remember(path: str, mark: Mark | None, known: KnownFile) -> bool:
+def remember(path: str, mark: Mark | None, known: KnownFile) -> None:
     """Keep what was read of the file at a path since it had the mark, if it has it still."""
-    if mark is None or mark_of(path) != mark:
-        return False
-    _KNOWN.add(mark, known)
-    return True
+    if mark is not None and mark_of(path) == mark:
+        _KNOWN.add(mark, known)
