@@ -118,6 +118,7 @@ def parse_json_array(
         )
         faults.extend(parsed.faults)
         storages.append(storage_from_tape(parsed.tape, schema, per_batch=per_batch, first_row=start))
+        parsed.tape.release()
     storage = storages[0] if len(storages) == 1 else _joined(storages)
     return VariantArray(storage), faults
 

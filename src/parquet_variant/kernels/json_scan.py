@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from parquet_variant.kernels.compiling import njit
 from parquet_variant.kernels.int128 import digits_of, fits_int64, multiply_add, negate
-from parquet_variant.kernels.memory import copy, load_u8, load_u64, store_u8, trailing_zeros
+from parquet_variant.kernels.memory import copy, high_of_32, load_u8, load_u64, stops_of_32, store_u8, trailing_zeros
 from parquet_variant.types import PrimitiveId
 
 # Status codes of the parser; 0 is success. The reference says in words what is wrong.
@@ -84,6 +84,8 @@ def utf8_length(pos, end):
 def is_utf8(pos, end):
     """Whether all of some text is well-formed UTF-8."""
     while pos < end:
+        while pos + 32 <= end and high_of_32(pos) == 0:
+            pos += 32
         while pos + 8 <= end and load_u64(pos) & _HIGH == 0:
             pos += 8
         if pos < end:
@@ -110,12 +112,12 @@ def scan_string(pos, end):
     ESCAPED, the offending byte on an error.
     """
     while True:
-        while pos + 8 <= end:
-            hits = stops_in(load_u64(pos))
+        while pos + 32 <= end:
+            hits = stops_of_32(pos)
             if hits != 0:
-                pos += trailing_zeros(hits) >> 3
+                pos += trailing_zeros(hits)
                 break
-            pos += 8
+            pos += 32
         if pos >= end:
             return E_TRUNCATED, end, PLAIN
         byte = load_u8(pos)

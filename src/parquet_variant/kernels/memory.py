@@ -7,6 +7,7 @@ unsigned ones zero-extended, since Numba makes a float of an ``int64`` and a ``u
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ __all__ = [
     "address_of",
     "copy",
     "equal",
+    "high_of_32",
     "load_f32",
     "load_f64",
     "load_s8",
@@ -30,6 +32,7 @@ __all__ = [
     "load_u32",
     "load_u64",
     "load_uint",
+    "stops_of_32",
     "store_u8",
     "store_u16",
     "store_u32",
@@ -115,6 +118,35 @@ def copy(typing_context: Any, target: Any, source: Any, size: Any) -> Any:
         return context.get_dummy_value()
 
     return types.void(types.int64, types.int64, types.int64), codegen
+
+
+def _mask(found: Callable[[Any, Any, Callable[[int], Any]], Any]) -> Any:
+    """A load of 32 bytes that gives a bit for each byte, the first byte's lowest: whether `found` holds for it."""
+    block = ir.VectorType(ir.IntType(8), 32)
+
+    @intrinsic
+    def mask(typing_context: Any, address: Any) -> Any:
+        def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            loaded = builder.load(builder.inttoptr(args[0], block.as_pointer()), align=1)
+            bits = found(builder, loaded, lambda byte: ir.Constant(block, [byte] * 32))
+            return builder.zext(builder.bitcast(bits, ir.IntType(32)), ir.IntType(64))
+
+        return types.int64(types.int64), codegen
+
+    return mask
+
+
+def _stops(builder: Any, block: Any, all_of: Callable[[int], Any]) -> Any:
+    quote = builder.icmp_unsigned("==", block, all_of(0x22))
+    slash = builder.icmp_unsigned("==", block, all_of(0x5C))
+    # Signed: control characters, and everything beyond ASCII.
+    return builder.or_(builder.or_(quote, slash), builder.icmp_signed("<", block, all_of(0x20)))
+
+
+# Bytes that end plain text in JSON: quotes, backslashes, control characters, and whatever is not ASCII.
+stops_of_32 = _mask(_stops)
+# Bytes that are not ASCII.
+high_of_32 = _mask(lambda builder, block, all_of: builder.icmp_signed("<", block, all_of(0)))
 
 
 @intrinsic

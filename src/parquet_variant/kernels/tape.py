@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from parquet_variant.kernels.compiling import njit
 from parquet_variant.kernels.memory import copy
+from parquet_variant.kernels.rooms import give_back
 
 __all__ = [
     "ARRAY",
@@ -110,6 +111,10 @@ class Tape:
     def rows(self) -> int:
         """Number of rows."""
         return len(self.row_start) - 1
+
+    def release(self) -> None:
+        """Give the nodes' memory to the next batch: the tape is of no use any more."""
+        give_back(self.nodes)
 
     @cached_property
     def key_offsets(self) -> Int64s:

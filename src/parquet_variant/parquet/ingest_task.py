@@ -350,6 +350,7 @@ def _use(
             faults = parsed.faults
             if not faults:
                 result = use(parsed.tape)
+                parsed.tape.release()
                 break
         except VariantError as fault:  # from the parser if nothing is quarantined, or for a value that is too large
             if fault.row is None:
