@@ -53,7 +53,7 @@ def _sections(wanted: list[str], rounds: int) -> Iterator[str]:
             print(f"… {work.name}", file=sys.stderr, flush=True)
             yield as_markdown(work, *measure(work, rounds))
         if name == "startup":
-            yield module.cold_kernels()
+            yield module.kernels()
     for name in TABLES:
         if name in wanted:
             print(f"… {name}", file=sys.stderr, flush=True)

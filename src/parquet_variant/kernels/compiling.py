@@ -19,6 +19,7 @@ from typing import Any
 
 import numba
 import numpy as np
+from numba.core.caching import FunctionCache
 
 __all__ = ["ONE", "ZERO", "cache_directory", "cache_home", "njit"]
 
@@ -59,6 +60,14 @@ def cache_directory(module: str) -> str:
     return str(cache_home() / f"{module}-{digest.hexdigest()[:16]}")
 
 
+class _QuickCache(FunctionCache):
+    """Numba's cache, but a hit does not load first all that only compiling needs, which takes longer than the hit."""
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        with self._guard_against_spurious_io_errors():
+            return self._load_overload(sig, target_context)
+
+
 def njit(function: Callable[..., Any] | None = None, *, inline: bool = False) -> Any:
     """Compile without the GIL, without object mode, with NumPy's error model, and keep the result on disk.
 
@@ -71,6 +80,8 @@ def njit(function: Callable[..., Any] | None = None, *, inline: bool = False) ->
     numba.config.CACHE_DIR = cache_directory(function.__module__.rpartition(".")[2])
     try:
         options: dict[str, Any] = {"inline": "always"} if inline else {}
-        return numba.njit(nogil=True, cache=True, error_model="numpy", _nrt=False, **options)(function)
+        dispatcher = numba.njit(nogil=True, error_model="numpy", _nrt=False, **options)(function)
+        dispatcher._cache = _QuickCache(function)
+        return dispatcher
     finally:
         numba.config.CACHE_DIR = previous

@@ -120,7 +120,7 @@ def no_paths() -> PathTable:
         hashes=nothing,
         parents=nothing,
         depths=nothing,
-        keys=pa.array([], pa.binary()),
+        keys=pa.nulls(0, pa.binary()),
         kinds=np.zeros((0, KINDS), np.int64),
         counts=np.zeros((0, COUNTS), np.int64),
         sketches=np.zeros((0, REGISTERS), np.uint8),
