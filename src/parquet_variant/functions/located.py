@@ -10,7 +10,7 @@ import ctypes
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -127,6 +127,11 @@ class Cells:
         return position if self.rows is None else int(self.rows[position])
 
 
+# What was found of each key: starts, stops, and what was found below it. No `Located`: its root would make it a cycle,
+# and memory that only the garbage collector frees grows without it noticing.
+_Keys: TypeAlias = "dict[str, tuple[Int64s, Int64s, _Keys]]"
+
+
 @dataclass(frozen=True, eq=False)
 class Located:
     """A column of positions of values.
@@ -154,7 +159,7 @@ class Located:
     rows: Int64s | None = None
     owner: Any = None
     root: Located | None = None
-    _keys: dict[str, Located] = field(init=False, default_factory=dict, repr=False)
+    _keys: _Keys = field(init=False, default_factory=dict, repr=False)
 
     @classmethod
     def of_column(
@@ -210,7 +215,10 @@ class Located:
         """The value of a key in each object; absent elsewhere."""
         if name not in self._keys:
             self._find([name])
-        return self._keys[name]
+        starts, stops, below = self._keys[name]
+        found = replace(self, starts=starts, stops=stops, root=self.root or self)
+        object.__setattr__(found, "_keys", below)
+        return found
 
     def look_up(self, paths: Iterable[tuple[Segment, ...]]) -> None:
         """Find the keys that several paths begin with, all keys of an object at once: memory is slower than looking."""
@@ -228,7 +236,7 @@ class Located:
             try:
                 keys[name] = name.encode()
             except UnicodeEncodeError:  # a lone surrogate is in no UTF-8 dictionary
-                self._keys[name] = replace(self, starts=np.zeros(len(self), np.int64), root=self.root or self)
+                self._keys[name] = np.zeros(len(self), np.int64), self.stops, {}
         if not keys:
             return
         starts, stops = np.empty((2, len(keys), len(self)), np.int64)
@@ -240,7 +248,7 @@ class Located:
             np.array([len(key) for key in keys.values()]), np.zeros(len(keys), np.int64), starts, stops,
         )  # fmt: skip
         for number, name in enumerate(keys):
-            self._keys[name] = replace(self, starts=starts[number], stops=stops[number], root=self.root or self)
+            self._keys[name] = starts[number], stops[number], {}
 
     def index(self, position: int) -> Located:
         """The element at a position of each array; absent elsewhere."""
