@@ -37,7 +37,8 @@ def kernels(rounds: int = 5) -> str:
         spent = [_kernel_seconds(cache) for _ in range(rounds + 1)]
     cold, warm = spent[0], spent[1:]
     return (
-        "### startup: kernels, CPU s of loading or compiling all of them\n\n| | s (min–max) | goal | |\n|---|---|---|---|\n"
+        "### startup: kernels, CPU s of loading or compiling all of them\n\n"
+        "| | s (min–max) | goal | |\n|---|---|---|---|\n"
         f"| compiled, nothing cached | {cold:.1f} | 60 | {'met' if cold <= 60 else 'missed'} |\n"
         f"| from the cache | {median(warm):.2f} ({min(warm):.2f}–{max(warm):.2f}) | 0.5 "
         f"| {'met' if median(warm) <= 0.5 else 'missed'} |\n"
