@@ -18,9 +18,11 @@ __all__ = ["DICTIONARY_BYTES", "choose_encodings"]
 
 # A dictionary may grow to this: what repeats far apart is stored once. pyarrow's default is 1 MiB.
 DICTIONARY_BYTES = 8 << 20
-_ROWS = 4_096
+_ROWS = 2_048
 # Entries of a column inside lists that are tried, of the same rows.
-_ENTRIES = 16_384
+_ENTRIES = 4_096
+# Of zstd in trials: which encoding wins does not depend on how hard it tries, and the time does.
+_TRIAL_LEVEL = 1
 # Mean bytes of a long text, from which on it is not tried.
 _LONG = 512
 # Only columns with more than this share of the sample's bytes are tried: the others hardly matter.
@@ -49,6 +51,8 @@ def choose_encodings(table: pa.Table, codec: dict[str, Any]) -> dict[str, Any]:
     >>> choose_encodings(pa.table({"number": range(4000)}), {"compression": "zstd"})
     {'use_dictionary': False, 'column_encoding': {'number': 'DELTA_BINARY_PACKED'}}
     """
+    if codec.get("compression") == "zstd":
+        codec = {**codec, "compression_level": _TRIAL_LEVEL}
     leaves = {
         path: leaf
         for name, column in zip(table.column_names, table.slice(0, _ROWS).columns, strict=True)
