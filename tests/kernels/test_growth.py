@@ -1,0 +1,127 @@
+"""What kernels allocate for themselves, lend to each other, and sort."""
+
+from __future__ import annotations
+
+import gc
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import parquet_variant as pv
+from parquet_variant.kernels.compiling import njit
+from parquet_variant.kernels.growth import (
+    adopted,
+    adopted_bytes,
+    filled_vector,
+    grown,
+    grown_table,
+    handed,
+    handed_vector,
+    new_table,
+    new_vector,
+    release,
+    resized,
+    room_for,
+)
+from parquet_variant.kernels.memory import store_u8
+from parquet_variant.kernels.rooms import borrow, give_back
+from parquet_variant.kernels.sorting import sort_run, sort_with
+
+INTEGERS = st.integers(-(2**63), 2**63 - 1)
+
+
+@njit
+def _count_up(size):
+    vector, table, marks = new_vector(1), new_table(1, 3), filled_vector(5, 7)
+    room = 1
+    text = resized(0, room)
+    for i in range(size):
+        vector = grown(vector, i + 1)
+        table = grown_table(table, i + 1)
+        text, room = room_for(text, room, i + 1)
+        vector[i] = i
+        for column in range(3):
+            table[i, column] = marks[column] * i + column
+        store_u8(text + i, i & 0x7F)
+    release(marks)
+    return handed_vector(vector, size), handed(table, size), (text, size)
+
+
+@njit
+def _too_much():
+    return handed_vector(new_vector(1 << 50), 1)
+
+
+def _resident_megabytes() -> int:
+    status = Path("/proc/self/status").read_text()
+    return int(re.search(r"VmRSS:\s*(\d+)", status)[1]) >> 10  # type: ignore[index]
+
+
+@pytest.mark.parametrize("size", [0, 1, 2, 1000])
+def test_what_grows_keeps_its_entries_and_is_taken_over(size: int) -> None:
+    vector, table, text = _count_up(size)
+    numbers = np.arange(size)
+    assert adopted(*vector).tolist() == numbers.tolist()
+    assert adopted(*table).tolist() == [[7 * n, 7 * n + 1, 7 * n + 2] for n in range(size)]
+    assert adopted_bytes(*text).tolist() == (numbers & 0x7F).tolist()
+
+
+def test_a_view_keeps_what_was_taken_over_and_the_last_one_releases_it() -> None:
+    rest = adopted(*_count_up(1000)[0])[990:]
+    gc.collect()
+    assert rest.tolist() == list(range(990, 1000))
+    before = _resident_megabytes()
+    for _ in range(200):
+        vector, table, text = _count_up(100_000)
+        adopted(*vector), adopted(*table), adopted_bytes(*text)
+    assert _resident_megabytes() - before < 300  # 640 MB went through
+
+
+def test_memory_that_is_not_there_is_an_error() -> None:
+    with pytest.raises(MemoryError, match="work on fewer rows"):
+        _too_much()
+
+
+@given(st.lists(INTEGERS, max_size=200), st.integers(0, 5), st.integers(0, 5))
+def test_a_run_is_sorted_and_nothing_beside_it(values: list[int], before: int, after: int) -> None:
+    array = np.array([5] * before + values + [-5] * after, np.int64)
+    sort_run(array, before, before + len(values))
+    assert array.tolist() == [5] * before + sorted(values) + [-5] * after
+
+
+@given(st.lists(st.tuples(INTEGERS, INTEGERS), unique_by=lambda pair: pair[0], max_size=200))
+def test_values_go_along_with_their_ranks(pairs: list[tuple[int, int]]) -> None:
+    ranks, values = (np.array([pair[side] for pair in pairs], np.int64) for side in (0, 1))
+    sort_with(ranks, values, 0, len(pairs))
+    assert list(zip(ranks.tolist(), values.tolist(), strict=True)) == sorted(pairs)
+
+
+def test_long_runs_are_sorted() -> None:
+    values = np.random.default_rng(7).integers(-(2**62), 2**62, 300_000)
+    expected = np.sort(values)
+    sort_run(values, 0, len(values))
+    assert np.array_equal(values, expected)
+
+
+def test_memory_is_lent_again_only_after_it_was_given_back() -> None:
+    first, second = borrow(np.int64, 1000, 4), borrow(np.int64, 1000, 4)
+    first[:], second[:] = 1, 2
+    assert first.min() == 1
+    assert first.shape == (1000, 4)
+    address = first.ctypes.data
+    give_back(first[:10])
+    del first
+    again = [borrow(np.int32, 10) for _ in range(20)]
+    assert address in [array.ctypes.data for array in again]
+    assert len({array.ctypes.data for array in again}) == 20
+    assert second.max() == 2
+
+
+def test_batches_that_are_parsed_one_after_the_other_do_not_share_values() -> None:
+    arrays = [pv.parse_json([f'{{"n": {n}, "s": "{"x" * n}"}}'] * 50) for n in range(30)]
+    for n, array in enumerate(arrays):
+        assert array.to_pylist() == [{"n": n, "s": "x" * n}] * 50
