@@ -14,13 +14,38 @@ from hypothesis import strategies as st
 import parquet_variant as pv
 from parquet_variant.kernels.int128 import digits_of, divide_by_power, multiply_power
 from parquet_variant.kernels.shortest import shortest_decimal
-from parquet_variant.testing import json_texts, mutated_variants, variants
+from parquet_variant.testing import json_texts, mutated_variants, shredding_schemas, variants
 
 
 @given(st.lists(st.none() | variants(), max_size=4))
 def test_values_of_every_type(values: list[Any]) -> None:
     array = pv.VariantArray.from_variants(values)
     assert pv.to_json(array).to_pylist() == [None if value is None else value.to_json() for value in values]
+
+
+@given(st.data())
+def test_shredded_values_are_written_like_unshredded_ones(data: st.DataObject) -> None:
+    values = data.draw(st.lists(st.none() | variants(), max_size=4))
+    schema = data.draw(shredding_schemas(values))
+    array = pv.VariantArray.from_variants(values)
+    assert pv.to_json(pv.shred_variant(array, schema)).equals(pv.to_json(array))
+
+
+@given(mutated_variants(), shredding_schemas())
+def test_malformed_residuals_raise_what_unshredding_and_writing_raise(value: Any, schema: Any) -> None:
+    array = pv.VariantArray.from_variants([value])
+
+    def outcome(work: Any) -> Any:
+        try:
+            return work()
+        except pv.VariantError as error:
+            return type(error), error.reason
+
+    shredded = outcome(lambda: pv.shred_variant(array, schema))
+    if isinstance(shredded, pv.VariantArray):
+        assert outcome(lambda: pv.to_json(shredded).to_pylist()) == outcome(
+            lambda: pv.to_json(pv.unshred_variant(shredded)).to_pylist()
+        )
 
 
 @given(mutated_variants())

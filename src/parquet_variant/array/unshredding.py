@@ -7,8 +7,10 @@ Owns calling `kernels.unshred` and putting in the rows that only the reference d
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from parquet_variant.array.parts import MetadataParts, metadata_parts, valid_bytes
@@ -18,14 +20,15 @@ from parquet_variant.encoding.metadata import extend_metadata
 from parquet_variant.errors import MalformedVariantError
 from parquet_variant.kernels.columns import bitmap
 from parquet_variant.kernels.growth import adopted
-from parquet_variant.kernels.name_tables import name_table
+from parquet_variant.kernels.name_tables import NameTable, name_table
+from parquet_variant.kernels.rooms import borrow, give_back
 from parquet_variant.kernels.schema_table import SchemaTable, schema_table
 from parquet_variant.kernels.unshred import assemble, measure_nodes, write_nodes
 from parquet_variant.layouts import storages as reference
 from parquet_variant.layouts.conflicts import OnConflict
 from parquet_variant.schema.layout import Layout, schema_of_layout
 
-__all__ = ["assembled", "unshredded_storage"]
+__all__ = ["Gathered", "assembled", "gathered", "unshredded_storage"]
 
 
 def unshredded_storage(storage: pa.StructArray, layout: Layout, on_conflict: OnConflict = "error") -> pa.StructArray:
@@ -100,26 +103,51 @@ def _extended(metadata: bytes, names: Sequence[str]) -> bytes:
         return metadata
 
 
+class Gathered(NamedTuple):
+    """The rows of a shredded storage as nodes (see `kernels.unshred`).
+
+    Parameters
+    ----------
+    nodes, row_start
+        The nodes, and where each row's start.
+    names
+        The names of the dictionaries.
+    refused
+        A flag for each row that the kernel leaves; it has no nodes.
+    """
+
+    nodes: npt.NDArray[np.int64]
+    row_start: npt.NDArray[np.int64]
+    names: NameTable
+    refused: npt.NDArray[np.uint8]
+
+
+def gathered(storage: pa.StructArray, table: SchemaTable, metadata: MetadataParts) -> Gathered:
+    """Put the rows together as nodes."""
+    rows = len(storage)
+    inputs = TypedInputs(storage, table)
+    names = name_table(metadata.dictionary, repeated=True)
+    row_start, refused = np.empty(rows + 1, np.int64), np.zeros(rows, np.uint8)
+    scratch = np.empty(3 * storage.nbytes + 64, np.uint8)  # hardly ever touched, so hardly ever memory
+    handed = assemble(
+        rows, valid_bytes(storage), table.nodes, inputs.addresses, inputs.names, inputs.name_lengths, metadata.indices,
+        names.starts, names.address, names.length, names.rank, names.order, names.state, row_start, refused,
+        table.schema.depth, scratch,
+    )  # fmt: skip
+    return Gathered(adopted(*handed), row_start, names, refused)
+
+
 def assembled(
     storage: pa.StructArray, table: SchemaTable, metadata: MetadataParts
 ) -> tuple[pa.StructArray, np.ndarray]:
     """The rows that the kernel decides, and a flag for each of the others (null here)."""
-    rows = len(storage)
-    inputs = TypedInputs(storage, table)
-    names = name_table(metadata.dictionary, repeated=True)
-    valid = valid_bytes(storage)
-    row_start, refused = np.empty(rows + 1, np.int64), np.zeros(rows, np.uint8)
-    scratch = np.empty(3 * storage.nbytes + 64, np.uint8)  # hardly ever touched, so hardly ever memory
-    handed = assemble(
-        rows, valid, table.nodes, inputs.addresses, inputs.names, inputs.name_lengths, metadata.indices, names.starts,
-        names.address, names.length, names.rank, names.order, names.state, row_start, refused,
-        table.schema.depth, scratch,
-    )  # fmt: skip
-    nodes = adopted(*handed)
-    sizes, row_sizes = np.empty(len(nodes), np.int64), np.empty(rows, np.int64)
+    nodes, row_start, _, refused = gathered(storage, table, metadata)
+    rows, valid = len(storage), valid_bytes(storage)
+    sizes, places, row_sizes = borrow(np.int64, len(nodes)), borrow(np.int64, len(nodes)), np.empty(rows, np.int64)
     total = measure_nodes(nodes, row_start, sizes, row_sizes)
     data = np.empty(max(total, 1), np.uint8)
-    write_nodes(nodes, row_start, sizes, np.empty(len(nodes), np.int64), data.ctypes.data)
+    write_nodes(nodes, row_start, sizes, places, data.ctypes.data)
+    give_back(sizes, places)
     wide = total > np.iinfo(np.int32).max
     offsets = np.zeros(rows + 1, np.int64 if wide else np.int32)
     np.cumsum(row_sizes, out=offsets[1:])

@@ -6,16 +6,22 @@ decides the rows that the kernel leaves.
 
 from __future__ import annotations
 
-from typing import Any, Literal, overload
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from parquet_variant.array.parts import binary_parts, metadata_parts, valid_bytes
-from parquet_variant.array.unshredding import unshredded_storage
+from parquet_variant.array.unshredding import gathered, unshredded_storage
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.functions.reference_texts import text_column, with_reference_texts
 from parquet_variant.functions.variant_input import as_variant_array
+from parquet_variant.kernels.schema_table import schema_table
+from parquet_variant.schema.layout import schema_of_layout
+
+if TYPE_CHECKING:
+    from parquet_variant.kernels.name_tables import NameTable
 
 __all__ = ["json_texts", "to_json"]
 
@@ -55,19 +61,47 @@ def to_json(source: Any, *, on_conflict: Literal["error", "typed"] = "error") ->
     if isinstance(source, Variant):
         return source.to_json()
     array = as_variant_array(source)
+    if array.layout == "final" and (texts := _shredded_texts(array.storage)) is not None:
+        return texts
     return json_texts(unshredded_storage(array.storage, array.layout, on_conflict), keep_going=False)
+
+
+def _shredded_texts(storage: pa.StructArray) -> pa.Array | None:
+    """The text of each row of a shredded storage, unless there is a row that the kernels leave."""
+    from parquet_variant.kernels.growth import adopted_bytes
+    from parquet_variant.kernels.to_json import write_json_nodes
+
+    metadata = metadata_parts(storage.field("metadata"))
+    nodes, row_start, names, refused = gathered(storage, schema_table(schema_of_layout(storage.type)), metadata)
+    if refused.any():
+        return None
+    quoted, name_starts = _quoted(names)
+    offsets = np.empty(len(storage) + 1, np.int64)
+    handed = write_json_nodes(
+        nodes, row_start, metadata.indices, names.starts, name_starts, quoted.ctypes.data, offsets, refused, _MAX_DEPTH
+    )
+    text = adopted_bytes(*handed)
+    return None if refused.any() else text_column(text, offsets, valid_bytes(storage))
+
+
+def _quoted(names: NameTable) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
+    """All names as they stand in JSON, and where each starts."""
+    from parquet_variant.kernels.growth import adopted_bytes
+    from parquet_variant.kernels.to_json import quote_names
+
+    starts = np.empty(len(names.address) + 1, np.int64)
+    return adopted_bytes(*quote_names(names.address, names.length, starts)), starts
 
 
 def json_texts(storage: pa.StructArray, *, keep_going: bool) -> pa.Array:
     """The text of each row of an unshredded storage; with ``keep_going`` null for rows that would raise."""
     from parquet_variant.kernels.growth import adopted_bytes
     from parquet_variant.kernels.name_tables import name_table
-    from parquet_variant.kernels.to_json import quote_names, write_json_rows
+    from parquet_variant.kernels.to_json import write_json_rows
 
     metadata, value = metadata_parts(storage.field("metadata")), binary_parts(storage.field("value"))
     names = name_table(metadata.dictionary, repeated=True)
-    name_starts = np.empty(len(names.address) + 1, np.int64)
-    quoted = adopted_bytes(*quote_names(names.address, names.length, name_starts))
+    quoted, name_starts = _quoted(names)
     rows, valid = len(storage), valid_bytes(storage)
     offsets, refused = np.empty(rows + 1, np.int64), np.zeros(rows, np.uint8)
     handed = write_json_rows(

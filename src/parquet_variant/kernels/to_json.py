@@ -37,10 +37,12 @@ from parquet_variant.kernels.json_text import (
 )
 from parquet_variant.kernels.memory import copy, load_u8, load_u64, load_uint, store_u8, store_u64
 from parquet_variant.kernels.name_tables import UNUSABLE
+from parquet_variant.kernels.tape import ARRAY, OBJECT
+from parquet_variant.kernels.unshred import RAW
 from parquet_variant.kernels.values import MALFORMED, container, scalar_of_size, value_size
 from parquet_variant.types import PrimitiveId
 
-__all__ = ["quote_names", "write_json_rows"]
+__all__ = ["quote_names", "write_json_nodes", "write_json_rows"]
 
 _TIME = int(PrimitiveId.TIME)
 _TIMESTAMP, _TIMESTAMP_NTZ = int(PrimitiveId.TIMESTAMP), int(PrimitiveId.TIMESTAMP_NTZ)
@@ -150,6 +152,109 @@ def _scalar_text(at, kind, a, b, scale):
 
 
 @njit
+def _string_text(out, room, used, a, b):
+    """``(ok, out, room, used)`` after a string in its quotes; not ok if it is not UTF-8."""
+    out, room = room_for(out, room, used + 6 * b + SCALAR_ROOM)
+    at = out + used
+    store_u8(at, 0x22)
+    stop = _escaped(at + 1, a, a + b)
+    if stop < 0:
+        return False, out, room, used
+    store_u8(stop, 0x22)
+    return True, out, room, stop + 1 - out
+
+
+@njit
+def _leaf_text(out, room, used, kind, a, b, scale):
+    """``(ok, out, room, used)`` after a scalar; not ok where the reference has to write it."""
+    if kind == STRING:
+        return _string_text(out, room, used, a, b)
+    if kind == FLOAT or scale > _MAX_SCALE:
+        return False, out, room, used
+    out, room = room_for(out, room, used + (2 * b if kind == BINARY else 0) + SCALAR_ROOM)
+    return True, out, room, _scalar_text(out + used, kind, a, b, scale) - out
+
+
+@njit
+def _name_text(out, room, used, first, name_starts, name_address, name):
+    """``(ok, out, room, used)`` after the comma, unless it is the first field, and the name; not ok without a name."""
+    begin = name_starts[name]
+    size = name_starts[name + 1] - begin
+    out, room = room_for(out, room, used + size + SCALAR_ROOM)
+    if not first:
+        store_u8(out + used, 0x2C)
+        used += 1
+    for chunk in range(0, size, 8):
+        store_u64(out + used + chunk, load_u64(name_address + begin + chunk))
+    return size > 0, out, room, used + size
+
+
+@njit
+def _value_text(out, room, used, begin, end, base, names, name_starts, name_address, stack, lowest):
+    """``(ok, out, room, used)`` after an encoded value; open containers are on the stack from ``lowest`` on."""
+    depth = lowest
+    while True:
+        # One value from `begin`.
+        size = value_size(begin, end)
+        if size == MALFORMED:
+            return False, out, room, used
+        if depth > lowest:
+            # Values that share bytes could stand for any number of values.
+            stack[depth - 1, _ROOM] -= size
+            if stack[depth - 1, _ROOM] < 0:
+                return False, out, room, used
+        if load_u8(begin) & 2:
+            _, count, ids, id_width, places, width, values, data = container(begin, end)
+            if depth == len(stack):
+                return False, out, room, used
+            out, room = room_for(out, room, used + SCALAR_ROOM)
+            store_u8(out + used, 0x7B if id_width > 0 else 0x5B)
+            used += 1
+            stack[depth, _LEFT] = count
+            stack[depth, _IDS] = ids
+            stack[depth, _ID_WIDTH] = id_width
+            stack[depth, _OFFSETS] = places
+            stack[depth, _OFFSET_WIDTH] = width
+            stack[depth, _VALUES] = values
+            stack[depth, _END] = values + data
+            stack[depth, _ROOM] = data
+            depth += 1
+            first = True
+        else:
+            kind, a, b, scale = scalar_of_size(begin, size)
+            ok, out, room, used = _leaf_text(out, room, used, kind, a, b, scale)
+            if not ok:
+                return False, out, room, used
+            first = False
+        # Close what ends here, then go to the next field or element.
+        while depth > lowest and stack[depth - 1, _LEFT] == 0:
+            depth -= 1
+            out, room = room_for(out, room, used + SCALAR_ROOM)
+            store_u8(out + used, 0x5D if stack[depth, _ID_WIDTH] == 0 else 0x7D)
+            used += 1
+            first = False
+        if depth == lowest:
+            return True, out, room, used
+        top = depth - 1
+        stack[top, _LEFT] -= 1
+        if stack[top, _ID_WIDTH] > 0:
+            field_id = load_uint(stack[top, _IDS], stack[top, _ID_WIDTH])
+            stack[top, _IDS] += stack[top, _ID_WIDTH]
+            if field_id >= names:
+                return False, out, room, used
+            ok, out, room, used = _name_text(out, room, used, first, name_starts, name_address, base + field_id)
+            if not ok:
+                return False, out, room, used
+        elif not first:
+            out, room = room_for(out, room, used + SCALAR_ROOM)
+            store_u8(out + used, 0x2C)
+            used += 1
+        begin = stack[top, _VALUES] + load_uint(stack[top, _OFFSETS], stack[top, _OFFSET_WIDTH])
+        stack[top, _OFFSETS] += stack[top, _OFFSET_WIDTH]
+        end = stack[top, _END]
+
+
+@njit
 def write_json_rows(rows, row_valid, value_offsets, value_address, dictionary_of, starts, state, name_starts,
                     name_address, offsets, refused, max_depth):  # fmt: skip
     """Write the text of every row, which ``offsets`` says where; returns address and size for `adopted_bytes`.
@@ -159,105 +264,89 @@ def write_json_rows(rows, row_valid, value_offsets, value_address, dictionary_of
     room = max(1024, 2 * (value_offsets[rows] - value_offsets[0]))
     out = resized(0, room)
     used = 0
-    stack = new_table(max_depth + 1, 8)
+    stack = new_table(max_depth, 8)
     for row in range(rows):
         offsets[row] = used
         if len(row_valid) > 0 and row_valid[row] == 0:
             continue
         d = dictionary_of[row]
-        if d < 0 or state[d] == UNUSABLE:
+        ok = d >= 0 and state[d] != UNUSABLE
+        if ok:
+            ok, out, room, used = _value_text(
+                out, room, used, value_address + value_offsets[row], value_address + value_offsets[row + 1], starts[d],
+                starts[d + 1] - starts[d], name_starts, name_address, stack, 0,
+            )  # fmt: skip
+        if not ok:
             refused[row] = 1
+            used = offsets[row]
+    offsets[rows] = used
+    release(stack)
+    return out, used
+
+
+@njit
+def write_json_nodes(nodes, row_start, dictionary_of, starts, name_starts, name_address, offsets, refused, max_depth):
+    """The same of rows that `unshred.assemble` has put together as nodes: their bytes need not be written first."""
+    rows = len(row_start) - 1
+    room = 1024
+    out = resized(0, room)
+    used = 0
+    stack = new_table(max_depth, 8)
+    for row in range(rows):
+        offsets[row] = used
+        if row_start[row] == row_start[row + 1]:
             continue
-        base, names = starts[d], starts[d + 1] - starts[d]
-        begin, end = value_address + value_offsets[row], value_address + value_offsets[row + 1]
+        base = starts[dictionary_of[row]]
+        names = starts[dictionary_of[row] + 1] - base
         depth = 0
-        ok = True
-        while True:
-            # One value from `begin`.
-            size = value_size(begin, end)
-            if size == MALFORMED:
-                ok = False
-                break
-            if depth > 0:
-                # Values that share bytes could stand for any number of values.
-                stack[depth - 1, _ROOM] -= size
-                if stack[depth - 1, _ROOM] < 0:
-                    ok = False
-                    break
-            if load_u8(begin) & 2:
-                _, count, ids, id_width, places, width, values, data = container(begin, end)
-                if depth == max_depth:
-                    ok = False
-                    break
-                out, room = room_for(out, room, used + SCALAR_ROOM)
-                store_u8(out + used, 0x7B if id_width > 0 else 0x5B)
-                used += 1
-                stack[depth, _LEFT] = count
-                stack[depth, _IDS] = ids
-                stack[depth, _ID_WIDTH] = id_width
-                stack[depth, _OFFSETS] = places
-                stack[depth, _OFFSET_WIDTH] = width
-                stack[depth, _VALUES] = values
-                stack[depth, _END] = values + data
-                stack[depth, _ROOM] = data
-                depth += 1
-                first = True
-            else:
-                kind, a, b, scale = scalar_of_size(begin, size)
-                if kind == STRING:
-                    out, room = room_for(out, room, used + 6 * b + SCALAR_ROOM)
-                    at = out + used
-                    store_u8(at, 0x22)
-                    stop = _escaped(at + 1, a, a + b)
-                    if stop < 0:
-                        ok = False
-                        break
-                    store_u8(stop, 0x22)
-                    used += stop + 1 - at
-                elif kind == FLOAT or scale > _MAX_SCALE:
-                    ok = False
-                    break
-                else:
-                    out, room = room_for(out, room, used + (2 * b if kind == BINARY else 0) + SCALAR_ROOM)
-                    at = out + used
-                    used += _scalar_text(at, kind, a, b, scale) - at
-                first = False
-            # Close what ends here, then go to the next field or element.
-            while depth > 0 and stack[depth - 1, _LEFT] == 0:
+        first = ok = True
+        for i in range(row_start[row], row_start[row + 1]):
+            while depth > 0 and stack[depth - 1, _END] == i:
                 depth -= 1
                 out, room = room_for(out, room, used + SCALAR_ROOM)
                 store_u8(out + used, 0x5D if stack[depth, _ID_WIDTH] == 0 else 0x7D)
                 used += 1
                 first = False
-            if depth == 0:
-                break
-            top = depth - 1
-            stack[top, _LEFT] -= 1
-            out, room = room_for(out, room, used + SCALAR_ROOM)
-            if not first:
+            tag = nodes[i, 0]
+            if depth > 0 and stack[depth - 1, _ID_WIDTH] > 0:
+                ok, out, room, used = _name_text(out, room, used, first, name_starts, name_address, base + (tag >> 16))
+                if not ok:
+                    break
+            elif not first:
+                out, room = room_for(out, room, used + SCALAR_ROOM)
                 store_u8(out + used, 0x2C)
                 used += 1
-            if stack[top, _ID_WIDTH] > 0:
-                field_id = load_uint(stack[top, _IDS], stack[top, _ID_WIDTH])
-                stack[top, _IDS] += stack[top, _ID_WIDTH]
-                if field_id >= names:
+            first = False
+            kind = tag & 0xFF
+            if kind == OBJECT or kind == ARRAY:
+                if depth == max_depth:
                     ok = False
                     break
-                name = name_starts[base + field_id]
-                size = name_starts[base + field_id + 1] - name
-                if size == 0:
-                    ok = False
-                    break
-                out, room = room_for(out, room, used + size + SCALAR_ROOM)
-                for chunk in range(0, size, 8):
-                    store_u64(out + used + chunk, load_u64(name_address + name + chunk))
-                used += size
-            begin = stack[top, _VALUES] + load_uint(stack[top, _OFFSETS], stack[top, _OFFSET_WIDTH])
-            stack[top, _OFFSETS] += stack[top, _OFFSET_WIDTH]
-            end = stack[top, _END]
+                out, room = room_for(out, room, used + SCALAR_ROOM)
+                store_u8(out + used, 0x7B if kind == OBJECT else 0x5B)
+                used += 1
+                stack[depth, _ID_WIDTH] = 1 if kind == OBJECT else 0
+                stack[depth, _END] = nodes[i, 3]
+                depth += 1
+                first = True
+            elif kind == RAW:
+                ok, out, room, used = _value_text(
+                    out, room, used, nodes[i, 1], nodes[i, 1] + nodes[i, 2], base, names, name_starts, name_address,
+                    stack, depth,
+                )  # fmt: skip
+            else:
+                ok, out, room, used = _leaf_text(out, room, used, kind, nodes[i, 1], nodes[i, 2], (tag >> 8) & 0xFF)
+            if not ok:
+                break
         if not ok:
             refused[row] = 1
             used = offsets[row]
+            continue
+        out, room = room_for(out, room, used + depth)
+        while depth > 0:
+            depth -= 1
+            store_u8(out + used, 0x5D if stack[depth, _ID_WIDTH] == 0 else 0x7D)
+            used += 1
     offsets[rows] = used
     release(stack)
     return out, used
