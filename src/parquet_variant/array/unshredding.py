@@ -19,7 +19,7 @@ from parquet_variant.array.typed_inputs import TypedInputs
 from parquet_variant.encoding.metadata import extend_metadata
 from parquet_variant.errors import MalformedVariantError
 from parquet_variant.kernels.columns import bitmap
-from parquet_variant.kernels.growth import adopted
+from parquet_variant.kernels.growth import adopted, give_on, lent
 from parquet_variant.kernels.name_tables import NameTable, name_table
 from parquet_variant.kernels.rooms import borrow, give_back
 from parquet_variant.kernels.schema_table import SchemaTable, schema_table
@@ -132,7 +132,7 @@ def gathered(storage: pa.StructArray, table: SchemaTable, metadata: MetadataPart
     handed = assemble(
         rows, valid_bytes(storage), table.nodes, inputs.addresses, inputs.names, inputs.name_lengths, metadata.indices,
         names.starts, names.address, names.length, names.rank, names.order, names.state, row_start, refused,
-        table.schema.depth, scratch,
+        table.schema.depth, scratch, lent(),
     )  # fmt: skip
     return Gathered(adopted(*handed), row_start, names, refused)
 
@@ -148,6 +148,7 @@ def assembled(
     data = np.empty(max(total, 1), np.uint8)
     write_nodes(nodes, row_start, sizes, places, data.ctypes.data)
     give_back(sizes, places)
+    give_on(nodes)
     wide = total > np.iinfo(np.int32).max
     offsets = np.zeros(rows + 1, np.int64 if wide else np.int32)
     np.cumsum(row_sizes, out=offsets[1:])

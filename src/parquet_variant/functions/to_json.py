@@ -68,7 +68,7 @@ def to_json(source: Any, *, on_conflict: Literal["error", "typed"] = "error") ->
 
 def _shredded_texts(storage: pa.StructArray) -> pa.Array | None:
     """The text of each row of a shredded storage, unless there is a row that the kernels leave."""
-    from parquet_variant.kernels.growth import adopted_bytes
+    from parquet_variant.kernels.growth import adopted_bytes, give_on
     from parquet_variant.kernels.to_json import write_json_nodes
 
     metadata = metadata_parts(storage.field("metadata"))
@@ -80,6 +80,7 @@ def _shredded_texts(storage: pa.StructArray) -> pa.Array | None:
     handed = write_json_nodes(
         nodes, row_start, metadata.indices, names.starts, name_starts, quoted.ctypes.data, offsets, refused, _MAX_DEPTH
     )
+    give_on(nodes)
     text = adopted_bytes(*handed)
     return None if refused.any() else text_column(text, offsets, valid_bytes(storage))
 

@@ -9,8 +9,7 @@ never be grown or released. Entries are ``int64`` and start undefined.
 from __future__ import annotations
 
 import ctypes
-import math
-import weakref
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -27,10 +26,13 @@ __all__ = [
     "adopted",
     "adopted_bytes",
     "filled_vector",
+    "give_on",
     "grown",
     "grown_table",
     "handed",
     "handed_vector",
+    "lent",
+    "lent_table",
     "new_table",
     "new_vector",
     "release",
@@ -38,6 +40,10 @@ __all__ = [
     "resized",
     "room_for",
 ]
+
+# Tables that one batch gives on to the next: a page that the system has to clear costs as much as filling it.
+_MOST_KEPT, _MOST_BYTES = 4, 128 << 20
+_kept: list[tuple[int, int]] = []
 
 _WORD = ir.IntType(64)
 _BYTES = ir.IntType(8).as_pointer()
@@ -147,6 +153,14 @@ def new_table(rows, columns):
     return _table_at(resized(0, 8 * rows * columns), rows, columns)
 
 
+@njit(inline=True)
+def lent_table(lent, columns, rows):
+    """A table in memory that was `lent`, or a new one with room for some rows."""
+    address, size = lent
+    height = size // (8 * columns) if address != 0 else rows
+    return _table_at(address if address != 0 else resized(0, 8 * rows * columns), height, columns)
+
+
 @njit
 def release(array):
     """Give a vector's or a table's memory back."""
@@ -197,15 +211,39 @@ def room_for(address, room, size):
     return _moved(address, room, larger, 1), larger
 
 
+class _Memory:
+    """Memory that a kernel has handed over; freed when no array stands on it any more."""
+
+    def __init__(self, address: int, shape: tuple[int, ...], typestr: str) -> None:
+        self.address = address
+        self.__array_interface__ = {"version": 3, "data": (address, False), "shape": shape, "typestr": typestr}
+
+    def __del__(self, _free: Callable[[int], None] = _free) -> None:
+        if self.address:
+            _free(self.address)
+
+
 def adopted_bytes(address: int, size: int) -> npt.NDArray[np.uint8]:
     """Bytes that a kernel has handed over, as `adopted` takes over entries."""
-    memory: Any = (ctypes.c_uint8 * size).from_address(address)
-    weakref.finalize(memory, _free, address).atexit = False
-    return np.ndarray(size, np.uint8, memory)
+    return np.asarray(_Memory(address, (size,), "|u1"))
 
 
 def adopted(address: int, *shape: int) -> npt.NDArray[np.int64]:
     """What a kernel has handed over, as an array that releases it when nothing uses it any more."""
-    memory: Any = (ctypes.c_int64 * math.prod(shape)).from_address(address)
-    weakref.finalize(memory, _free, address).atexit = False
-    return np.ndarray(shape, np.int64, memory)
+    return np.asarray(_Memory(address, shape, "<i8"))
+
+
+def give_on(array: npt.NDArray[np.int64]) -> None:
+    """Keep the memory of an adopted table for `lent`: nothing must use the array any more."""
+    memory: Any = array.base
+    if len(_kept) < _MOST_KEPT and array.nbytes <= _MOST_BYTES:
+        _kept.append((memory.address, array.nbytes))
+        memory.address = 0
+
+
+def lent() -> tuple[int, int]:
+    """Address and size of memory that was given on, for `lent_table`; zeros if there is none."""
+    try:
+        return _kept.pop()
+    except IndexError:
+        return 0, 0

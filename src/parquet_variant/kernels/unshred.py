@@ -13,7 +13,7 @@ from __future__ import annotations
 from parquet_variant.kernels.cells import DATE, FALSE, FLOAT, TRUE, UUID, scalar_size, write_scalar
 from parquet_variant.kernels.compiling import njit
 from parquet_variant.kernels.containers import array_size, begin_array, begin_object, object_size
-from parquet_variant.kernels.growth import address_in, grown_table, handed, new_table, new_vector, release
+from parquet_variant.kernels.growth import address_in, grown_table, handed, lent_table, new_table, new_vector, release
 from parquet_variant.kernels.json_scan import DECIMAL4, DECIMAL16, INT8, INT16, INT32
 from parquet_variant.kernels.memory import (
     copy,
@@ -139,17 +139,18 @@ def _sort_residual(ids, id_width, offsets, width, count, base, names, rank_of_id
 
 @njit
 def assemble(rows, row_valid, table, inputs, schema_names, schema_lengths, dictionary_of, starts, address, length,
-             rank_of_id, order, state, row_start, refused, max_depth, scratch):  # fmt: skip
+             rank_of_id, order, state, row_start, refused, max_depth, scratch,
+             lent):  # fmt: skip
     """Gather the nodes of every row; returns their table for `adopted`.
 
     ``schema_names`` and ``schema_lengths`` locate the name of each schema node (length -1: none); ``dictionary_of`` is
     the dictionary of each row, and the arrays after it are those of a `NameTable`. Rows that the kernel does not decide
     get no nodes and a 1 in ``refused``. ``scratch`` is bytes to sort in: three times
-    those of the residuals are always enough.
+    those of the residuals are always enough. ``lent`` is for the nodes, see `growth.lent`.
     """
     ids, ranks = new_vector(len(table)), new_vector(len(table))
     stack = new_table(max_depth + 2, 13)
-    nodes = new_table(max(64, 2 * rows), 4)
+    nodes = lent_table(lent, 4, max(64, 2 * rows))
     room_end = address_in(scratch) + len(scratch)
     current = -1
     n = 0
