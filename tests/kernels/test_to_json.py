@@ -17,6 +17,13 @@ from parquet_variant.kernels.shortest import shortest_decimal
 from parquet_variant.testing import json_texts, mutated_variants, shredding_schemas, variants
 
 
+def outcome(work: Any) -> Any:
+    try:
+        return work()
+    except pv.VariantError as error:
+        return type(error), error.reason
+
+
 @given(st.lists(st.none() | variants(), max_size=4))
 def test_values_of_every_type(values: list[Any]) -> None:
     array = pv.VariantArray.from_variants(values)
@@ -35,12 +42,6 @@ def test_shredded_values_are_written_like_unshredded_ones(data: st.DataObject) -
 def test_malformed_residuals_raise_what_unshredding_and_writing_raise(value: Any, schema: Any) -> None:
     array = pv.VariantArray.from_variants([value])
 
-    def outcome(work: Any) -> Any:
-        try:
-            return work()
-        except pv.VariantError as error:
-            return type(error), error.reason
-
     shredded = outcome(lambda: pv.shred_variant(array, schema))
     if isinstance(shredded, pv.VariantArray):
         assert outcome(lambda: pv.to_json(shredded).to_pylist()) == outcome(
@@ -51,12 +52,6 @@ def test_malformed_residuals_raise_what_unshredding_and_writing_raise(value: Any
 @given(mutated_variants())
 def test_malformed_values_raise_what_the_reference_raises(value: Any) -> None:
     array = pv.VariantArray.from_variants([value])
-
-    def outcome(work: Any) -> Any:
-        try:
-            return work()
-        except pv.VariantError as error:
-            return type(error), error.reason
 
     assert outcome(lambda: pv.to_json(array).to_pylist()) == outcome(lambda: [value.to_json()])
 

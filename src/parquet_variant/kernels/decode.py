@@ -17,7 +17,7 @@ import pyarrow as pa
 from parquet_variant.encoding.validate import find_faults
 from parquet_variant.errors import MalformedVariantError
 from parquet_variant.kernels.compiling import ONE, ZERO, njit
-from parquet_variant.kernels.growth import adopted, filled_vector, grown_table, handed, new_table, release
+from parquet_variant.kernels.growth import adopted, filled_vector, grown_table, new_table, release
 from parquet_variant.kernels.memory import load_u8, load_uint
 from parquet_variant.kernels.parse_json import (
     ELEMENT_KEY,
@@ -27,6 +27,7 @@ from parquet_variant.kernels.parse_json import (
     add_root_shape,
     find_key,
     find_pair,
+    handed_tables,
     hash_bytes,
     new_tables,
     successor,
@@ -226,10 +227,9 @@ def decode_rows(first, last, valid, value_offsets, value_base, dictionary_of, na
     row_start[last - first] = n
     release(known)
     release(stack)
-    release(key_slots)
-    release(path_slots)
-    release(shape_slots)
-    tables = handed(keys, key_count), handed(paths, path_count), handed(shapes, shape_count)
+    tables = handed_tables(
+        keys, key_count, paths, path_count, shapes, shape_count, (key_slots, path_slots, shape_slots)
+    )
     return status, row, offset, n, tables
 
 

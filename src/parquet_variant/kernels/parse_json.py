@@ -66,6 +66,7 @@ __all__ = [
     "find_key",
     "find_lines",
     "find_pair",
+    "handed_tables",
     "hash_bytes",
     "new_tables",
     "parse_rows",
@@ -223,6 +224,14 @@ def new_tables():
     key_slots, path_slots, shape_slots = empty_slots(1024), empty_slots(1024), empty_slots(1024)
     _, paths, path_slots, _ = add_path(paths, path_slots, ZERO, ELEMENT_KEY, ELEMENT_KEY)
     return keys, key_slots, paths, path_slots, shapes, shape_slots
+
+
+@njit
+def handed_tables(keys, key_count, paths, path_count, shapes, shape_count, slots):
+    """The key, path and shape tables for `adopted`; the slots are released."""
+    for each in slots:
+        release(each)
+    return handed(keys, key_count), handed(paths, path_count), handed(shapes, shape_count)
 
 
 @njit
@@ -465,10 +474,9 @@ def parse_rows(base, starts, stops, valid, scratch, nodes, row_start, status, er
         row_start[rest] = n
     row_start[rows] = n
     release(stack)
-    release(key_slots)
-    release(path_slots)
-    release(shape_slots)
-    tables = handed(keys, key_count), handed(paths, path_count), handed(shapes, shape_count)
+    tables = handed_tables(
+        keys, key_count, paths, path_count, shapes, shape_count, (key_slots, path_slots, shape_slots)
+    )
     return row, n, double_count, dropped, tables
 
 
