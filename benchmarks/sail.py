@@ -15,7 +15,7 @@ from typing import Any
 
 from benchmarks.data import ROOT, DataSet, scratch
 
-_PYTHON = Path(os.environ.get("SAIL_PYTHON") or ROOT / ".venv/sail/bin/python")
+_PYTHON = Path(os.environ.get("PYSAIL_PYTHON") or ROOT / ".venv/sail/bin/python")
 
 
 def is_installed() -> bool:
