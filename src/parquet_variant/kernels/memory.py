@@ -32,6 +32,7 @@ __all__ = [
     "load_u32",
     "load_u64",
     "load_uint",
+    "newlines_of_32",
     "stops_of_32",
     "store_u8",
     "store_u16",
@@ -145,6 +146,7 @@ def _stops(builder: Any, block: Any, all_of: Callable[[int], Any]) -> Any:
 
 # Bytes that end plain text in JSON: quotes, backslashes, control characters, and whatever is not ASCII.
 stops_of_32 = _mask(_stops)
+newlines_of_32 = _mask(lambda builder, block, all_of: builder.icmp_unsigned("==", block, all_of(0x0A)))
 # Bytes that are not ASCII.
 high_of_32 = _mask(lambda builder, block, all_of: builder.icmp_signed("<", block, all_of(0)))
 

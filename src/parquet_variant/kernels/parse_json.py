@@ -14,7 +14,16 @@ import os
 import numpy as np
 
 from parquet_variant.kernels.compiling import ONE, ZERO, njit
-from parquet_variant.kernels.growth import filled_vector, grown_table, handed, new_table, release
+from parquet_variant.kernels.growth import (
+    filled_vector,
+    grown,
+    grown_table,
+    handed,
+    handed_vector,
+    new_table,
+    new_vector,
+    release,
+)
 from parquet_variant.kernels.json_scan import (
     DOUBLE,
     DOUBLE_TEXT,
@@ -34,7 +43,7 @@ from parquet_variant.kernels.json_scan import (
     scan_string,
     unescape,
 )
-from parquet_variant.kernels.memory import equal, load_u8, load_u32, load_u64
+from parquet_variant.kernels.memory import equal, load_u8, load_u32, load_u64, newlines_of_32, trailing_zeros
 from parquet_variant.kernels.tape import (
     ARRAY,
     DROPPED,
@@ -64,10 +73,10 @@ __all__ = [
     "add_root_shape",
     "empty_slots",
     "find_key",
-    "find_lines",
     "find_pair",
     "handed_tables",
     "hash_bytes",
+    "line_ends",
     "new_tables",
     "parse_rows",
     "successor",
@@ -481,28 +490,25 @@ def parse_rows(base, starts, stops, valid, scratch, nodes, row_start, status, er
 
 
 @njit
-def find_lines(data, starts, stops):
-    """Find the lines of a text that are not blank: fills the arrays, returns ``(count, lines in all)``.
-
-    ``numbers`` of lines are not kept: the caller counts blank ones only where it must name a line.
-    """
-    count = 0
-    line = 0
-    begin = 0
-    size = len(data)
-    i = 0
-    while i <= size:
-        if i == size or data[i] == 0x0A:
-            stop = i
-            at = begin
-            while at < stop and (data[at] == 0x20 or data[at] == 0x09 or data[at] == 0x0D):
-                at += 1
-            if at < stop:
-                starts[count] = begin
-                stops[count] = stop
-                count += 1
-            if i < size or begin < size:
-                line += 1
-            begin = i + 1
-        i += 1
-    return count, line
+def line_ends(address, size):
+    """Where lines end, counted from the address, after the newline; for `adopted`. A last line may lack one."""
+    ends = new_vector(1024)
+    count = pos = 0
+    while pos < size:
+        if pos + 32 <= size:
+            hits = newlines_of_32(address + pos)
+        else:
+            hits = 0
+            for k in range(size - pos):
+                if load_u8(address + pos + k) == 0x0A:
+                    hits |= 1 << k
+        ends = grown(ends, count + 33)
+        while hits != 0:
+            ends[count] = pos + trailing_zeros(hits) + 1
+            count += 1
+            hits &= hits - 1
+        pos += 32
+    if size > 0 and (count == 0 or ends[count - 1] != size):
+        ends[count] = size
+        count += 1
+    return handed_vector(ends, count)

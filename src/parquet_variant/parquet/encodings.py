@@ -18,7 +18,7 @@ __all__ = ["DICTIONARY_BYTES", "choose_encodings"]
 
 # A dictionary may grow to this: what repeats far apart is stored once. pyarrow's default is 1 MiB.
 DICTIONARY_BYTES = 8 << 20
-_ROWS = 2_048
+_ROWS = 1_024
 # Entries of a column inside lists that are tried, of the same rows.
 _ENTRIES = 4_096
 # Of zstd in trials: which encoding wins does not depend on how hard it tries, and the time does.

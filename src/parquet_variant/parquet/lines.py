@@ -11,6 +11,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from parquet_variant.kernels.growth import adopted
+from parquet_variant.kernels.memory import address_of
+from parquet_variant.kernels.parse_json import line_ends
 from parquet_variant.parquet.sources import Chunk
 
 __all__ = ["Lines", "split_lines"]
@@ -39,9 +42,7 @@ def split_lines(chunk: Chunk) -> Lines:
     (['{"a": 1}\n', '[2]'], [0, 2])
     """
     data = np.frombuffer(chunk.data, np.uint8)
-    ends = np.flatnonzero(data == 0x0A) + 1
-    if len(data) and (not len(ends) or ends[-1] != len(data)):
-        ends = np.append(ends, len(data))
+    ends = adopted(*line_ends(address_of(data), len(data)))
     offsets = np.concatenate([[0], ends]).astype(np.int32 if len(data) < 1 << 31 else np.int64)
     kind = pa.string() if offsets.dtype == np.int32 else pa.large_string()
     text = pa.Array.from_buffers(kind, len(ends), [None, pa.py_buffer(offsets), pa.py_buffer(chunk.data)])

@@ -417,7 +417,7 @@ def _line_chunks(file: str, blocks: Iterator[bytes], range_start: int = 0, offse
                     file=file,
                 )
             continue
-        data = b"".join([*pending, block[:cut]])
+        data = b"".join([*pending, memoryview(block)[:cut]])
         if not range_start and line == 1:
             offset = _start_of_text(data, file)
             data = data[offset:]
