@@ -2,8 +2,8 @@
 
 Owns memory that is not counted: kernels compile without Numba's reference counts, whose atomic operations in loops
 took a quarter to two thirds of the time of every kernel. So whoever makes a vector or table here also releases it, or
-returns its address to Python, which takes it over with `adopted`. What comes from Python must
-never be grown or released. Entries are ``int64`` and start undefined.
+hands it to Python, which takes it over with `adopted`. What comes from Python must never be grown or released. Entries
+are ``int64`` and start undefined.
 """
 
 from __future__ import annotations

@@ -7,6 +7,7 @@ so whatever a batch needs only for a while is borrowed here, and given back when
 from __future__ import annotations
 
 import math
+import os
 from threading import Lock
 from typing import Any
 
@@ -21,6 +22,17 @@ _MOST_BYTES = 128 << 20
 
 _free: list[npt.NDArray[np.uint8]] = []
 _lock = Lock()
+
+
+def _start_anew() -> None:
+    """A forked process has a lock of its own: another thread may have held this one, and there is no such thread."""
+    global _lock
+    _lock = Lock()
+    _free.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_start_anew)
 
 
 def borrow(dtype: npt.DTypeLike, *shape: int) -> npt.NDArray[Any]:
