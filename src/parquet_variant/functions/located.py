@@ -190,9 +190,16 @@ class Located:
             null_at = address_of(_NULL_VALUE)
             starts = np.where(present, np.where(empty, null_at, starts), get.ABSENT)
             stops = np.where(empty, null_at + 1, stops)
+        return cls.at(starts, stops, metadata, dictionaries, owner=parts.owner)
+
+    @classmethod
+    def at(
+        cls, starts: Int64s, stops: Int64s, metadata: MetadataParts, dictionaries: Dictionaries, owner: Any
+    ) -> Located:
+        """The values at some addresses, with the metadata of the same rows."""
         # Writable like all other metas: to Numba a read-only array is another type.
         metas = np.require(metadata.indices, requirements="W")
-        return cls(starts, stops, metas, dictionaries, owner=parts.owner)
+        return cls(starts, stops, metas, dictionaries, owner=owner)
 
     @classmethod
     def of_storage(cls, storage: pa.StructArray) -> Located:

@@ -20,6 +20,7 @@ from numba.extending import intrinsic
 from numba.np import arrayobj
 
 from parquet_variant.kernels.compiling import njit
+from parquet_variant.kernels.rooms import MOST_BYTES
 
 __all__ = [
     "address_in",
@@ -36,13 +37,12 @@ __all__ = [
     "new_table",
     "new_vector",
     "release",
-    "released",
     "resized",
     "room_for",
 ]
 
 # Tables that one batch gives on to the next: a page that the system has to clear costs as much as filling it.
-_MOST_KEPT, _MOST_BYTES = 4, 128 << 20
+_MOST_KEPT = 4
 _kept: list[tuple[int, int]] = []
 
 _WORD = ir.IntType(64)
@@ -62,7 +62,7 @@ def _reallocated(typing_context: Any, address: Any, size: Any) -> Any:
 
 
 @intrinsic
-def released(typing_context: Any, address: Any) -> Any:
+def _released(typing_context: Any, address: Any) -> Any:
     """Give back the memory at an address that was made here."""
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
@@ -164,7 +164,7 @@ def lent_table(lent, columns, rows):
 @njit
 def release(array):
     """Give a vector's or a table's memory back."""
-    released(address_in(array))
+    _released(address_in(array))
 
 
 @njit
@@ -236,7 +236,7 @@ def adopted(address: int, *shape: int) -> npt.NDArray[np.int64]:
 def give_on(array: npt.NDArray[np.int64]) -> None:
     """Keep the memory of an adopted table for `lent`: nothing must use the array any more."""
     memory: Any = array.base
-    if len(_kept) < _MOST_KEPT and array.nbytes <= _MOST_BYTES:
+    if len(_kept) < _MOST_KEPT and array.nbytes <= MOST_BYTES:
         _kept.append((memory.address, array.nbytes))
         memory.address = 0
 

@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["borrow", "give_back"]
+__all__ = ["MOST_BYTES", "borrow", "give_back"]
 
 _MOST_BUFFERS = 12
 # A buffer of which more than this was used is let go: memory must not stay as high as the largest batch made it.
-_MOST_BYTES = 128 << 20
+MOST_BYTES = 128 << 20
 
 _free: list[npt.NDArray[np.uint8]] = []
 _lock = Lock()
@@ -51,7 +51,7 @@ def give_back(*arrays: npt.NDArray[Any]) -> None:
     An array may be cut to what was used of it.
     """
     for array in arrays:
-        if isinstance(array.base, np.ndarray) and array.base.dtype == np.uint8 and array.nbytes <= _MOST_BYTES:
+        if isinstance(array.base, np.ndarray) and array.base.dtype == np.uint8 and array.nbytes <= MOST_BYTES:
             with _lock:
                 if len(_free) < _MOST_BUFFERS:
                     _free.append(array.base)

@@ -139,14 +139,13 @@ def _sort_residual(ids, id_width, offsets, width, count, base, names, rank_of_id
 
 @njit
 def assemble(rows, row_valid, table, inputs, schema_names, schema_lengths, dictionary_of, starts, address, length,
-             rank_of_id, order, state, row_start, refused, max_depth, scratch,
-             lent):  # fmt: skip
+             rank_of_id, order, state, row_start, refused, max_depth, scratch, lent):  # fmt: skip
     """Gather the nodes of every row; returns their table for `adopted`.
 
     ``schema_names`` and ``schema_lengths`` locate the name of each schema node (length -1: none); ``dictionary_of`` is
     the dictionary of each row, and the arrays after it are those of a `NameTable`. Rows that the kernel does not decide
-    get no nodes and a 1 in ``refused``. ``scratch`` is bytes to sort in: three times
-    those of the residuals are always enough. ``lent`` is for the nodes, see `growth.lent`.
+    get no nodes and a 1 in ``refused``. ``scratch`` is bytes to sort in: three times those of the residuals are always
+    enough. ``lent`` is for the nodes, see `growth.lent`.
     """
     ids, ranks = new_vector(len(table)), new_vector(len(table))
     stack = new_table(max_depth + 2, 13)

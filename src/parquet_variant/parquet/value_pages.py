@@ -40,9 +40,7 @@ class Spans(NamedTuple):
     def located(self, metadata: pa.Array) -> Located:
         """The values with the metadata column of the same rows."""
         parts = metadata_parts(metadata)
-        # Writable like all other metas: to Numba a read-only array is another type.
-        metas = np.require(parts.indices, requirements="W")
-        return Located(self.starts, self.stops, metas, Dictionaries(parts), owner=self.owner)
+        return Located.at(self.starts, self.stops, parts, Dictionaries(parts), owner=self.owner)
 
 
 def value_spans(file: OpenFile, row_group: int, column: VariantColumn) -> Spans | None:
