@@ -11,9 +11,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from parquet_variant.kernels.growth import adopted
-from parquet_variant.kernels.memory import address_of
-from parquet_variant.kernels.parse_json import line_ends
 from parquet_variant.parquet.sources import Chunk
 
 __all__ = ["Lines", "split_lines"]
@@ -41,9 +38,8 @@ def split_lines(chunk: Chunk) -> Lines:
     >>> lines.text.to_pylist(), lines.number.tolist()
     (['{"a": 1}\n', '[2]'], [0, 2])
     """
-    data = np.frombuffer(chunk.data, np.uint8)
-    ends = adopted(*line_ends(address_of(data), len(data)))
-    offsets = np.concatenate([[0], ends]).astype(np.int32 if len(data) < 1 << 31 else np.int64)
+    ends = chunk.ends
+    offsets = np.concatenate([[0], ends]).astype(np.int32 if len(chunk.data) < 1 << 31 else np.int64)
     kind = pa.string() if offsets.dtype == np.int32 else pa.large_string()
     text = pa.Array.from_buffers(kind, len(ends), [None, pa.py_buffer(offsets), pa.py_buffer(chunk.data)])
     number = np.arange(len(ends))

@@ -236,6 +236,7 @@ class VariantWriter:
             ],
             store_decimal_as_integer=True,
             write_page_index=True,
+            write_batch_size=8192,
             store_schema=False,
             metadata_collector=self._collected,
             bloom_filter_options=self._bloom_options(table),
@@ -269,9 +270,9 @@ class VariantWriter:
             self._pending_bytes = self._pending[0].nbytes
 
     def _write_group(self, table: pa.Table) -> None:
-        # One chunk, so that the dictionaries of the metadata columns are one.
+        # pyarrow gives up a dictionary when the next chunk has another one.
         assert self._writer is not None
-        self._writer.write_table(table.combine_chunks(), row_group_size=len(table))
+        self._writer.write_table(table.unify_dictionaries(), row_group_size=len(table))
         self.rows += len(table)
 
     # ---- the end

@@ -20,7 +20,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from parquet_variant.errors import MalformedVariantError, VariantError
-from parquet_variant.path import VariantPath
+from parquet_variant.path import WILDCARD, VariantPath
 from parquet_variant.shredding.profile_merge import (
     PathTable,
     TapePaths,
@@ -37,6 +37,7 @@ from parquet_variant.shredding.row_sample import RowSample, with_frequent_paths
 if TYPE_CHECKING:
     from parquet_variant.array.variant_array import VariantArray
     from parquet_variant.kernels.tape import Tape
+    from parquet_variant.path import Wildcard
 
 __all__ = ["MAX_PATHS", "Profile", "array_tapes", "profile_array", "profile_tape"]
 
@@ -203,18 +204,28 @@ class Profile:
         return found
 
     @cached_property
-    def child_order(self) -> Int64s:
-        """Path numbers, grouped by parent; `child_start` says where each path's children are."""
-        return np.lexsort((self.table.hashes, self.table.parents))
+    def segments(self) -> list[str | Wildcard]:
+        """The last segment of each path; that of the root means nothing."""
+        keys = self.table.keys.to_pylist()
+        return [WILDCARD if key is None else key.decode("utf-8", "replace") for key in keys]
 
     @cached_property
-    def child_start(self) -> tuple[Int64s, Int64s]:
-        """For each path, the first child in `child_order` and the one after the last."""
-        parents = self.table.parents[self.child_order]
-        return (
-            np.searchsorted(parents, self.table.hashes, "left"),
-            np.searchsorted(parents, self.table.hashes, "right"),
-        )
+    def children(self) -> list[list[int]]:
+        """For each path, the numbers of its fields in the order of their bytes, and of its elements after them."""
+        keys, parents = self.table.keys.to_pylist(), self.parent_index.tolist()
+        children: list[list[int]] = [[] for _ in keys]
+        for number in sorted(range(1, len(keys)), key=lambda number: (keys[number] is None, keys[number] or b"")):
+            children[parents[number]].append(number)
+        return children
+
+    @cached_property
+    def numbers(self) -> dict[tuple[int, str | Wildcard], int]:
+        """Number of the path that is one segment further in than another."""
+        found: dict[tuple[int, str | Wildcard], int] = {}
+        for above, children in enumerate(self.children):
+            for number in children:
+                found.setdefault((above, self.segments[number]), number)
+        return found
 
     @cached_property
     def parent_index(self) -> Int64s:

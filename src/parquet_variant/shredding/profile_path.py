@@ -66,10 +66,7 @@ class PathProfile:
     @property
     def segment(self) -> str | Wildcard | None:
         """The last segment of the path; None for the root."""
-        key = self._profile.table.keys[self._index]
-        if key.is_valid:
-            return str(key.as_py().decode("utf-8", "replace"))
-        return WILDCARD if self._index else None
+        return self._profile.segments[self._index] if self._index else None
 
     @property
     def path(self) -> VariantPath:
@@ -90,11 +87,7 @@ class PathProfile:
     @property
     def children(self) -> list[PathProfile]:
         """The fields in the order of their bytes, and the elements after them."""
-        starts, stops = self._profile.child_start
-        indexes = self._profile.child_order[starts[self._index] : stops[self._index]]
-        keys = self._profile.table.keys.take(indexes).to_pylist()
-        order = sorted(range(len(keys)), key=lambda i: (keys[i] is None, keys[i] or b""))
-        return [PathProfile(self._profile, int(indexes[i])) for i in order]
+        return [PathProfile(self._profile, number) for number in self._profile.children[self._index]]
 
     @property
     def fields(self) -> list[PathProfile]:
@@ -104,11 +97,15 @@ class PathProfile:
     @property
     def element(self) -> PathProfile | None:
         """All elements of its arrays; None if there are none."""
-        return next((child for child in self.children if child.segment is WILDCARD), None)
+        return self._below(WILDCARD)
 
     def field(self, name: str) -> PathProfile | None:
         """One field, or None."""
-        return next((child for child in self.children if child.segment == name), None)
+        return self._below(name)
+
+    def _below(self, segment: str | Wildcard) -> PathProfile | None:
+        number = self._profile.numbers.get((self._index, segment))
+        return None if number is None else PathProfile(self._profile, number)
 
     # -- how often
 
