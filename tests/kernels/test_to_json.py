@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import ctypes
+import json
 import math
+import mmap
+import sys
 from decimal import Decimal
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -108,3 +113,33 @@ def test_128_bit_arithmetic(number: int, power: int) -> None:
     assert fits == (abs(number) * 10**power < 10**38)
     if fits:
         assert whole(*product) == number * 10**power
+
+
+@given(st.integers(0, 140), st.sampled_from(['"', "\n", "é", "😀", "\x01", ""]))
+def test_strings_are_escaped_wherever_they_end(plain: int, special: str) -> None:
+    texts = ["x" * plain + special + "y" * more for more in range(3)]
+    array = pv.VariantArray.from_pylist(texts)
+    assert pv.to_json(array).to_pylist() == [json.dumps(text, ensure_ascii=False) for text in texts]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="protects memory by mprotect of the C library")
+@pytest.mark.parametrize("size", [1, 7, 31, 32, 33, 64])
+def test_nothing_is_read_beyond_the_page_that_a_string_ends_in(size: int) -> None:
+    pages = mmap.mmap(-1, 2 * mmap.PAGESIZE)
+    memory = np.frombuffer(pages, np.uint8)
+    mprotect = ctypes.CDLL(None).mprotect
+    forbidden = ctypes.c_void_p(memory.ctypes.data + mmap.PAGESIZE)
+    unshredded = pv.VariantArray.from_pylist(["x" * size])
+    value = unshredded.storage.field("value")[0].as_py()
+    memory[mmap.PAGESIZE - len(value) : mmap.PAGESIZE] = np.frombuffer(value, np.uint8)
+    at_the_end = pa.py_buffer(memory[mmap.PAGESIZE - len(value) : mmap.PAGESIZE])
+    offsets = pa.py_buffer(np.array([0, len(value)], np.int32))
+    column = pa.Array.from_buffers(pa.binary(), 1, [None, offsets, at_the_end])
+    storage = pa.StructArray.from_arrays(
+        [unshredded.storage.field("metadata"), column], fields=list(unshredded.storage.type)
+    )
+    assert mprotect(forbidden, ctypes.c_size_t(mmap.PAGESIZE), 0) == 0
+    try:
+        assert pv.to_json(pv.VariantArray(storage)).to_pylist() == [f'"{"x" * size}"']
+    finally:
+        mprotect(forbidden, ctypes.c_size_t(mmap.PAGESIZE), mmap.PROT_READ | mmap.PROT_WRITE)

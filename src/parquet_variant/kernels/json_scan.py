@@ -33,11 +33,7 @@ E_SIZE = 16
 PLAIN = 0
 ESCAPED = 1
 
-_ONES = 0x0101010101010101
 _HIGH = -0x7F7F7F7F7F7F7F80  # 0x80 in every byte, as a signed number
-_QUOTES = 0x2222222222222222
-_BACKSLASHES = 0x5C5C5C5C5C5C5C5C
-_SPACES = 0x2020202020202020
 
 INT8, INT16, INT32, INT64 = (
     int(PrimitiveId.INT8),
@@ -94,14 +90,6 @@ def is_utf8(pos, end):
                 return False
             pos += length
     return True
-
-
-@njit(inline=True)
-def stops_in(word):
-    """A set high bit in each of eight bytes that `scan_string` stops at; nonzero bits above the first may be wrong."""
-    quote = word ^ _QUOTES
-    slash = word ^ _BACKSLASHES
-    return (((quote - _ONES) & ~quote) | ((slash - _ONES) & ~slash) | ((word - _SPACES) & ~word) | word) & _HIGH
 
 
 @njit

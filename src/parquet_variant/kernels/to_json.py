@@ -21,7 +21,6 @@ from parquet_variant.kernels.json_scan import (
     INT64,
     OK,
     scan_string,
-    stops_in,
 )
 from parquet_variant.kernels.json_text import (
     SCALAR_ROOM,
@@ -35,7 +34,16 @@ from parquet_variant.kernels.json_text import (
     uuid_text,
     word,
 )
-from parquet_variant.kernels.memory import copy, load_u8, load_u64, load_uint, store_u8, store_u64
+from parquet_variant.kernels.memory import (
+    copy,
+    load_u8,
+    load_u64,
+    load_uint,
+    stops_of_32,
+    store_u8,
+    store_u64,
+    trailing_zeros,
+)
 from parquet_variant.kernels.name_tables import UNUSABLE
 from parquet_variant.kernels.tape import ARRAY, OBJECT
 from parquet_variant.kernels.unshred import RAW
@@ -53,6 +61,9 @@ _HEX = np.frombuffer(b"0123456789ABCDEF", np.uint8).copy()
 # Short escapes of control characters; 0 where there is none.
 _SHORT = np.zeros(32, np.uint8)
 _SHORT[8], _SHORT[9], _SHORT[10], _SHORT[12], _SHORT[13] = b"btnfr"
+
+# No smaller one exists: memory can be read up to the end of the page that a byte of it is in.
+_PAGE = 4096
 
 # Columns of a frame: an open container.
 _LEFT, _IDS, _ID_WIDTH, _OFFSETS, _OFFSET_WIDTH, _VALUES, _END, _ROOM = range(8)
@@ -87,29 +98,43 @@ def quote_names(address, length, starts):
 def _escaped(at, pos, end):
     """Write text with its escapes; returns the address after it, or -1 if the text is not UTF-8.
 
-    Eight bytes more than the text may be written.
+    32 bytes more than the text may be written; as many may be read, where they are in the page that its end is in.
     """
-    while True:
-        while pos + 8 <= end:
-            chunk = load_u64(pos)
-            store_u64(at, chunk)
-            if stops_in(chunk) != 0:
+    while pos < end:
+        left = end - pos
+        if left >= 32 or (pos & _PAGE - 1) <= _PAGE - 32:
+            stops = stops_of_32(pos)
+            copy(at, pos, 32)
+            if left < 32:
+                stops |= 1 << left
+            if stops == 0:
+                at += 32
+                pos += 32
+                continue
+            plain = trailing_zeros(stops)
+            at += plain
+            pos += plain
+            if plain == left:
                 break
-            at += 8
-            pos += 8
-        status, stop, _ = scan_string(pos, end)
-        copy(at, pos, stop - pos)
-        at += stop - pos
-        if status == E_TRUNCATED:
-            return at
-        if status != OK and status != E_CONTROL:
-            return -1
-        byte = load_u8(stop)
-        store_u8(at, 0x5C)
+        byte = load_u8(pos)
+        if byte >= 0x80:
+            status, stop, _ = scan_string(pos, end)
+            if status != OK and status != E_CONTROL and status != E_TRUNCATED:
+                return -1
+            copy(at, pos, stop - pos)
+            at += stop - pos
+            pos = stop
+            continue
+        pos += 1
         if byte >= 0x20:
-            store_u8(at + 1, byte)
-            at += 2
-        elif _SHORT[byte] != 0:
+            if byte == 0x22 or byte == 0x5C:
+                store_u8(at, 0x5C)
+                at += 1
+            store_u8(at, byte)
+            at += 1
+            continue
+        store_u8(at, 0x5C)
+        if _SHORT[byte] != 0:
             store_u8(at + 1, _SHORT[byte])
             at += 2
         else:
@@ -119,7 +144,7 @@ def _escaped(at, pos, end):
             store_u8(at + 4, _HEX[byte >> 4])
             store_u8(at + 5, _HEX[byte & 15])
             at += 6
-        pos = stop + 1
+    return at
 
 
 @njit
