@@ -53,6 +53,7 @@ Result = TypeVar("Result")
 _LARGEST_SPLIT = 128 << 20
 _SMALLEST_SPLIT = 4 << 20
 # What inference reads unless told otherwise: this much text, and of a large input an eighth. Parsing is what it costs.
+# So much is read where the job is planned: a Spark job for it would take longer.
 _SAMPLE_BYTES = 8 << 20
 _LEAST_SHARE = 1 / 8
 # Bytes of text to a byte of a compressed file, roughly.
@@ -65,6 +66,10 @@ class Engine(Protocol):
     @property
     def parallelism(self) -> int:
         """Tasks that run at the same time."""
+
+    @property
+    def local(self) -> Engine:
+        """An engine in this process, for work that is done sooner than handed out."""
 
     def run(self, step: str, work: Callable[[int, int, Item], Result], items: Sequence[Item]) -> list[Result]:
         """Run ``work(task, attempt, item)`` for every item and give the results in order."""
@@ -121,7 +126,9 @@ def run_ingest(
     if isinstance(schema, str):
         schema = ShreddingSchema.from_ddl(schema)
     files = expand_sources(sources)
-    options = _options(column, on_error, input_format, _share(files) if sample is None else sample, parse, write)
+    text = _text_bytes(files)
+    share = max(_LEAST_SHARE, min(1.0, _SAMPLE_BYTES / max(text, 1))) if sample is None else sample
+    options = _options(column, on_error, input_format, share, parse, write)
     destination = dest() if callable(dest) else _open_directory(os.fspath(dest), mode)
     if destination is None:
         return IngestResult("" if callable(dest) else os.fspath(dest), (), 0, 0, None, 0, 0, None)
@@ -129,7 +136,8 @@ def run_ingest(
     inference = None
     try:
         if schema is None:
-            inference = infer(_profile_tasks(engine, tasks, options), policy)
+            profiler = engine.local if round(share * text) <= _SAMPLE_BYTES else engine
+            inference = infer(_profile_tasks(profiler, tasks, options), policy)
             schema = inference.schema
         written = engine.run("write", destination.work(schema, options), tasks)
         if not any(part.rows or part.bad for part in written):
@@ -160,10 +168,9 @@ def run_profile(
     return profile
 
 
-def _share(files: list[str]) -> float:
-    """The share of the lines to infer from: all of a small input, of a large one what keeps inference cheap."""
-    text = sum(split_size(Split(file)) * (_PACKED if codec_of(file) else 1) for file in files)
-    return max(_LEAST_SHARE, min(1.0, _SAMPLE_BYTES / max(text, 1)))
+def _text_bytes(files: list[str]) -> int:
+    """Bytes of text in the files, an estimate where they are compressed."""
+    return sum(split_size(Split(file)) * (_PACKED if codec_of(file) else 1) for file in files)
 
 
 def _options(

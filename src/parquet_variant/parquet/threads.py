@@ -48,6 +48,11 @@ class ThreadEngine:
         self.parallelism = threads or os.cpu_count() or 1
         self.progress = progress
 
+    @property
+    def local(self) -> ThreadEngine:
+        """This engine."""
+        return self
+
     def run(self, step: str, work: Callable[[int, int, Item], Result], items: Sequence[Item]) -> list[Result]:
         """Run the tasks and give their results in order; the first that fails stops those that have not begun."""
         if self.progress:

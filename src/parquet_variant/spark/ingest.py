@@ -18,6 +18,7 @@ from parquet_variant.parquet.ingest_result import IngestResult
 from parquet_variant.parquet.ingest_task import OnError
 from parquet_variant.parquet.sources import Format
 from parquet_variant.parquet.staging import Mode
+from parquet_variant.parquet.threads import ThreadEngine
 from parquet_variant.schema.shredding_schema import ShreddingSchema
 from parquet_variant.spark.jobs import reduce_tasks, run_tasks
 from parquet_variant.spark.options import location
@@ -61,7 +62,8 @@ def ingest(
     dest
         The directory to write. It has all of the files in the end, or is as it was.
     schema
-        What to shred, as an object or DDL. By default it is inferred from the input, in one job over all of it.
+        What to shred, as an object or DDL. By default it is inferred from the input: of up to 64 MiB of text by the
+        driver, of more in a job.
     policy
         How to infer it; see `infer_shredding_schema`.
     sample
@@ -147,6 +149,11 @@ class SparkEngine:
     def parallelism(self) -> int:
         """Tasks that Spark runs at the same time."""
         return int(self.spark.sparkContext.defaultParallelism)
+
+    @property
+    def local(self) -> ThreadEngine:
+        """Threads of the driver."""
+        return ThreadEngine(None, self.progress)
 
     def run(self, step: str, work: Callable[[int, int, Item], Result], items: Sequence[Item]) -> list[Result]:
         """Run the tasks and give their results in order."""
