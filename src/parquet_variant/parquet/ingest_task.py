@@ -368,4 +368,5 @@ def _use(
                 ) from None
             bad.append(BadRecord.of(chunk.file, line, bytes(data[starts[at] : stops[at]]), error))
         keep = np.delete(keep, [row for row, _ in faults])
+    chunk.release()
     return _Batch(result, sorted(bad, key=lambda record: record.line), text_bytes)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from parquet_variant.parquet.sources import Chunk
@@ -50,11 +51,11 @@ def split_lines(chunk: Chunk) -> Lines:
     return Lines(text, number)
 
 
-def _blank_lines(data: bytes, offsets: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+def _blank_lines(data: bytes | npt.NDArray[np.uint8], offsets: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """Indexes of the lines that hold whitespace only."""
     starts, lengths = offsets[:-1], np.diff(offsets)
     # A line of JSON can be as short as one digit: only lines that begin with whitespace need a look.
     first = np.frombuffer(data, np.uint8)[starts] if len(starts) else np.zeros(0, np.uint8)
     maybe = np.flatnonzero((first == 0x0A) | (first == 0x20) | (first == 0x0D) | (first == 0x09))
-    blank = [i for i in maybe.tolist() if not data[starts[i] : starts[i] + lengths[i]].strip(b" \t\r\n")]
+    blank = [i for i in maybe.tolist() if not bytes(data[starts[i] : starts[i] + lengths[i]]).strip(b" \t\r\n")]
     return np.array(blank, np.int64)

@@ -24,8 +24,10 @@ import pyarrow as pa
 import pyarrow.fs as pafs
 
 from parquet_variant.errors import JsonError, VariantFileError
+from parquet_variant.kernels.rooms import give_back
 from parquet_variant.parquet.files import filesystem_of
 from parquet_variant.parquet.json_array import ArraySplitter
+from parquet_variant.parquet.whole_lines import Fill, range_text, stream_text, whole_lines
 
 __all__ = [
     "Chunk",
@@ -71,7 +73,7 @@ class Split:
         return None if self.end is None else (self.start, self.end)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Chunk:
     """Whole lines of one file.
 
@@ -92,7 +94,7 @@ class Chunk:
     """
 
     file: str
-    data: bytes = field(repr=False)
+    data: bytes | npt.NDArray[np.uint8] = field(repr=False)
     line_in_range: int = 1
     range_start: int = 0
     offset: int = 0
@@ -115,6 +117,11 @@ class Chunk:
 
         data = np.frombuffer(self.data, np.uint8)
         return adopted(*line_ends(address_of(data), len(data)))
+
+    def release(self) -> None:
+        """Lend the text's memory to the next chunk: nothing must use it any more."""
+        if isinstance(self.data, np.ndarray):
+            give_back(self.data)
 
 
 def expand_sources(sources: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -> list[str]:
@@ -221,14 +228,14 @@ def open_chunks(
             start, end = byte_range
             first = _first_line(file, start, end)
             if first < end:
-                yield from _line_chunks(source, _range_blocks(file, first, end, chunk_bytes), start, first)
+                yield from _line_chunks(source, range_text(file, first, end), chunk_bytes, start, first)
         return
     with _file_errors(source), filesystem.open_input_stream(path, compression=codec) as stream:
         head, is_array = _detect(stream, source, format)
         if is_array:
             yield from _array_chunks(source, _blocks(head, stream, _ARRAY_BLOCK_BYTES), chunk_bytes)
         else:
-            yield from _line_chunks(source, _blocks(head, stream, chunk_bytes))
+            yield from _line_chunks(source, stream_text(head, stream), chunk_bytes)
 
 
 def is_seekable(source: str, format: Format) -> bool:
@@ -251,7 +258,9 @@ def read_ranges(source: str, ranges: Sequence[tuple[int, int]]) -> bytes:
             first = _first_line(file, start, end)
             if first >= end:
                 continue
-            parts.extend(_range_blocks(file, first, end, max(end - start, _LEAST_READ)))
+            fill, room = range_text(file, first, end), bytearray(max(end - start, _LEAST_READ))
+            while size := fill(memoryview(room)):
+                parts.append(bytes(room[:size]))
             if first == 0:
                 parts[0] = parts[0][_start_of_text(parts[0], source) :]
             if not parts[-1].endswith(b"\n"):
@@ -401,44 +410,23 @@ def _first_line(stream: Any, start: int, end: int) -> int:
     return end
 
 
-def _range_blocks(stream: Any, position: int, end: int, size: int) -> Iterator[bytes]:
-    """The text of the lines that begin in ``position <= offset < end``; a line begins at ``position``."""
-    stream.seek(position)
-    while block := stream.read(size):
-        last = block.find(b"\n", max(end - 1 - position, 0))
-        if last >= 0:
-            yield block[: last + 1]
-            return
-        yield block
-        position += len(block)
-
-
-def _line_chunks(file: str, blocks: Iterator[bytes], range_start: int = 0, offset: int = 0) -> Iterator[Chunk]:
+def _line_chunks(file: str, fill: Fill, chunk_bytes: int, range_start: int = 0, offset: int = 0) -> Iterator[Chunk]:
     line = 1
-    pending: list[bytes] = []  # of a line that has begun
-    size = 0
-    for block in blocks:
-        cut = block.rfind(b"\n") + 1
-        if not cut:
-            pending.append(block)
-            size += len(block)
-            if size > _MAX_LINE_BYTES:
-                raise VariantFileError(
-                    f"line {line} of {file} is over 1 GiB: a variant cannot be that large, is the file NDJSON?",
-                    reason="line-too-long",
-                    file=file,
-                )
-            continue
-        data = b"".join([*pending, memoryview(block)[:cut]])
-        if not range_start and line == 1:
-            offset = _start_of_text(data, file)
-            data = data[offset:]
-        yield (chunk := Chunk(file, data, line, range_start, offset))
-        line += len(chunk.ends)
-        offset += len(data)
-        pending, size = [block[cut:]], len(block) - cut
-    if data := b"".join(pending):
-        yield Chunk(file, data, line, range_start, offset)
+    try:
+        for data in whole_lines(fill, chunk_bytes, _MAX_LINE_BYTES):
+            if not range_start and line == 1:
+                offset = _start_of_text(data[: len(_BOM) + 1].tobytes(), file)
+                data = data[offset:]
+            chunk = Chunk(file, data, line, range_start, offset)
+            line += len(chunk.ends)  # now: the memory may be someone else's afterwards
+            offset += len(data)
+            yield chunk
+    except OverflowError:
+        raise VariantFileError(
+            f"line {line} of {file} is over 1 GiB: a variant cannot be that large, is the file NDJSON?",
+            reason="line-too-long",
+            file=file,
+        ) from None
 
 
 def _array_chunks(file: str, blocks: Iterator[bytes], chunk_bytes: int) -> Iterator[Chunk]:
