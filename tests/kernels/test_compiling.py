@@ -25,3 +25,18 @@ def test_a_change_in_an_imported_kernel_counts() -> None:
     names = {path.stem for path in _sources("parse_json")}
     assert {"parse_json", "json_scan", "int128", "memory", "compiling"} <= names
     assert "to_json" not in names
+
+
+@njit
+def plus(left, right):
+    return left + right
+
+
+@njit
+def sums(number):
+    return plus(number, 1) + plus(2, number) + plus(3, 4)
+
+
+def test_a_function_is_compiled_once_for_all_numbers() -> None:
+    assert sums(10) == 11 + 12 + 7
+    assert [str(signature) for signature in plus.signatures] == ["(int64, int64)"]

@@ -18,13 +18,10 @@ from pathlib import Path
 from typing import Any
 
 import numba
-import numpy as np
+from numba import types
 from numba.core.caching import FunctionCache
 
-__all__ = ["ONE", "ZERO", "cache_directory", "cache_home", "njit"]
-
-# For arguments of kernels: Numba compiles a function once more for every literal number that it is given.
-ZERO, ONE = np.int64(0), np.int64(1)
+__all__ = ["cache_directory", "cache_home", "njit"]
 
 _IMPORT = re.compile(r"^from parquet_variant\.kernels\.(\w+) import", re.MULTILINE)
 
@@ -68,6 +65,15 @@ class _QuickCache(FunctionCache):
             return self._load_overload(sig, target_context)
 
 
+def _without_literals(get_call_template: Callable[..., Any]) -> Callable[..., Any]:
+    """Numba's look-up of what a kernel calls, but of one function for all numbers, not of one more for each literal."""
+
+    def look_up(args: tuple[Any, ...], kws: dict[str, Any]) -> Any:
+        return get_call_template(tuple(map(types.unliteral, args)), {k: types.unliteral(v) for k, v in kws.items()})
+
+    return look_up
+
+
 def njit(function: Callable[..., Any] | None = None, *, inline: bool = False) -> Any:
     """Compile without the GIL, without object mode, with NumPy's error model, and keep the result on disk.
 
@@ -82,6 +88,7 @@ def njit(function: Callable[..., Any] | None = None, *, inline: bool = False) ->
         options: dict[str, Any] = {"inline": "always"} if inline else {}
         dispatcher = numba.njit(nogil=True, error_model="numpy", _nrt=False, **options)(function)
         dispatcher._cache = _QuickCache(function)
+        dispatcher.get_call_template = _without_literals(dispatcher.get_call_template)
         return dispatcher
     finally:
         numba.config.CACHE_DIR = previous

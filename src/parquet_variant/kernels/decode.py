@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from parquet_variant.encoding.validate import find_faults
 from parquet_variant.errors import MalformedVariantError
-from parquet_variant.kernels.compiling import ONE, ZERO, njit
+from parquet_variant.kernels.compiling import njit
 from parquet_variant.kernels.growth import adopted, filled_vector, grown_table, new_table, release
 from parquet_variant.kernels.memory import load_u8, load_uint
 from parquet_variant.kernels.parse_json import (
@@ -92,7 +92,7 @@ def decode_rows(first, last, valid, value_offsets, value_base, dictionary_of, na
     ends at the first malformed row, with the byte offset in its value.
     """
     keys, key_slots, paths, path_slots, shapes, shape_slots = new_tables()
-    key_count, path_count, shape_count = ZERO, ONE, ZERO
+    key_count, path_count, shape_count = 0, 1, 0
     known = filled_vector(name_starts[len(name_starts) - 1], -1)  # key id of each name, once it was met
     stack = new_table(32, 11)
     n = 0
@@ -116,7 +116,7 @@ def decode_rows(first, last, valid, value_offsets, value_base, dictionary_of, na
         name_end = dictionary_at + name_size
         at, end = value_base + value_offsets[row], value_base + value_offsets[row + 1]
         room = n + _most_nodes(end - at)
-        path = ZERO
+        path = 0
         depth = 0
         while True:
             # One value at `path` starts at `at`.
@@ -202,7 +202,7 @@ def decode_rows(first, last, valid, value_offsets, value_base, dictionary_of, na
                 key = find_key(keys, key_slots, name_bytes + begin, stop - begin, hashed)
                 if key < 0:
                     key, keys, key_slots, key_count = add_key(
-                        keys, key_slots, key_count, name_bytes + begin, stop - begin, ONE, hashed
+                        keys, key_slots, key_count, name_bytes + begin, stop - begin, 1, hashed
                     )
                 known[name_starts[d] + field_id] = key
             shape = stack[top, _SHAPE]

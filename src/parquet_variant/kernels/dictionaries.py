@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from parquet_variant.kernels.compiling import ONE, ZERO, njit
+from parquet_variant.kernels.compiling import njit
 from parquet_variant.kernels.containers import uint_width
 from parquet_variant.kernels.growth import (
     address_in,
@@ -106,7 +106,7 @@ def _mix(value, number):
 @njit
 def _keys_of_shapes(run, size, shapes, stamps, stamp, rank, order, out):
     """Distinct keys of some shapes, sorted by name, into ``out``; returns how many."""
-    count = ZERO
+    count = 0
     for i in range(size):
         shape = run[i]
         while shapes[shape, SHAPE_KEY] >= 0:
@@ -133,11 +133,11 @@ def _assign(nodes, row_start, shapes, rank, order, per_batch, of_row):
     hashes, starts, values = new_vector(64), filled_vector(64, 0), new_vector(256)
     set_hashes, set_starts, set_keys = new_vector(64), filled_vector(64, 0), new_vector(256)
     dictionary_of = new_vector(64)
-    count = set_count = size = ZERO
+    count = set_count = size = 0
     for row in range(rows):
         stamp = 0 if per_batch else row
         if not per_batch:
-            size = ZERO
+            size = 0
         hashed = _RUN_HASH
         for i in range(row_start[row], row_start[row + 1]):
             if (nodes[i, 0] & 0xFF) == OBJECT:
@@ -174,11 +174,11 @@ def _assign(nodes, row_start, shapes, rank, order, per_batch, of_row):
             count += 1
         of_row[row] = dictionary_of[found]
     if set_count == 0:  # one for the batch, or no row at all
-        key_count = _keys_of_shapes(run, size, shapes, key_stamp, ZERO, rank, order, keys)
+        key_count = _keys_of_shapes(run, size, shapes, key_stamp, 0, rank, order, keys)
         set_keys = grown(set_keys, key_count)
         copy(address_in(set_keys), address_in(keys), 8 * key_count)
         set_starts[1] = key_count
-        set_count = ONE
+        set_count = 1
     for vector in (
         shape_stamp,
         key_stamp,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from parquet_variant.encoding.edits import EditKind
 from parquet_variant.kernels.cells import NULL, STRING
-from parquet_variant.kernels.compiling import ZERO, njit
+from parquet_variant.kernels.compiling import njit
 from parquet_variant.kernels.growth import grown, grown_table, handed, new_table, new_vector, release
 from parquet_variant.kernels.memory import load_u8, load_uint
 from parquet_variant.kernels.sorting import sort_with
@@ -77,7 +77,7 @@ def gather_canonical(starts, stops, dictionary_of, map_starts, id_map, row_start
         # Values that share bytes could stand for any number of values: each byte may be met once.
         budget = stops[row] - starts[row]
         at, end, field = starts[row], stops[row], 0
-        depth = ordered = ZERO
+        depth = ordered = 0
         ok = True
         while ok:
             size = value_size(at, end)

@@ -13,7 +13,7 @@ import os
 
 import numpy as np
 
-from parquet_variant.kernels.compiling import ONE, ZERO, njit
+from parquet_variant.kernels.compiling import njit
 from parquet_variant.kernels.growth import (
     filled_vector,
     grown,
@@ -231,7 +231,7 @@ def new_tables():
     """Empty key, path and shape tables, with the root path in place, and their slots."""
     keys, paths, shapes = new_table(256, 4), new_table(256, 5), new_table(256, 4)
     key_slots, path_slots, shape_slots = empty_slots(1024), empty_slots(1024), empty_slots(1024)
-    _, paths, path_slots, _ = add_path(paths, path_slots, ZERO, ELEMENT_KEY, ELEMENT_KEY)
+    _, paths, path_slots, _ = add_path(paths, path_slots, 0, ELEMENT_KEY, ELEMENT_KEY)
     return keys, key_slots, paths, path_slots, shapes, shape_slots
 
 
@@ -276,7 +276,7 @@ def parse_rows(base, starts, stops, valid, scratch, nodes, row_start, status, er
     remove, and the tables of keys, paths and shapes for `adopted`.
     """
     keys, key_slots, paths, path_slots, shapes, shape_slots = new_tables()
-    key_count, path_count, shape_count = ZERO, ONE, ZERO
+    key_count, path_count, shape_count = 0, 1, 0
     stack = new_table(max_depth + 1, 4)  # node, path, shape or element path, count
     n = 0
     double_count = dropped = 0
@@ -290,7 +290,7 @@ def parse_rows(base, starts, stops, valid, scratch, nodes, row_start, status, er
         pos, end = base + starts[row], base + stops[row]
         first_node, first_double = n, double_count
         depth = 0
-        path = ZERO
+        path = 0
         error = OK
         if end - pos > max_size:
             error = E_SIZE

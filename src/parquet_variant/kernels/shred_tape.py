@@ -20,7 +20,7 @@ from parquet_variant.kernels.cells import (
     store_cell,
     write_scalar,
 )
-from parquet_variant.kernels.compiling import ZERO, njit
+from parquet_variant.kernels.compiling import njit
 from parquet_variant.kernels.containers import array_size, begin_array, begin_object, object_size
 from parquet_variant.kernels.growth import filled_vector, grown, new_vector, release
 from parquet_variant.kernels.json_scan import E_SIZE, OK
@@ -282,7 +282,7 @@ def fill(nodes, row_start, paths, shapes, rank, schema_of, table, of_row, starts
     local = filled_vector(key_count + 1, 0)
     order_start = filled_vector(len(shapes), -1)
     orders, kids = new_vector(256), new_vector(256)
-    used = ZERO
+    used = 0
     entry = filled_vector(level_count, 0)
     current = -1
     for row in range(len(row_start) - 1):

@@ -8,7 +8,7 @@ are spelled, to tables that it is given; and values that are nested too deep to 
 from __future__ import annotations
 
 from parquet_variant.kernels.cells import NULL, STRING
-from parquet_variant.kernels.compiling import ZERO, njit
+from parquet_variant.kernels.compiling import njit
 from parquet_variant.kernels.growth import grown_table, new_table, release, resized, room_for
 from parquet_variant.kernels.int128 import digits_of, divide_small, negate
 from parquet_variant.kernels.json_scan import DECIMAL4, DECIMAL16
@@ -222,7 +222,7 @@ def write_types(nodes, row_start, code_of_kind, merged, bigint_digits, max_depth
     types, stack = new_table(64, 6), new_table(max_depth, 3)
     room = max(64 * len(refused), 1024)
     out = resized(0, room)
-    used = ZERO
+    used = 0
     for row in range(len(refused)):
         offsets[row] = used
         first, stop = row_start[row], row_start[row + 1]
