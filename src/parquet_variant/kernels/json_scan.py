@@ -1,14 +1,24 @@
-"""The lexical parts of JSON, for the parser kernel: strings, escapes, UTF-8, numbers.
+"""The lexical parts of JSON, for the parser kernel: lines, strings, escapes, UTF-8, numbers.
 
-Owns RFC 8259's tokens and the error codes. Leaves structure (objects, arrays, keys) to `parse_json`.
+Owns RFC 8259's tokens, the ends of lines and the error codes. Leaves structure (objects, arrays, keys) to `parse_json`.
 Positions are absolute addresses; ``end`` is the address after the text.
 """
 
 from __future__ import annotations
 
 from parquet_variant.kernels.compiling import njit
+from parquet_variant.kernels.growth import grown, handed_vector, new_vector
 from parquet_variant.kernels.int128 import digits_of, fits_int64, multiply_add, negate
-from parquet_variant.kernels.memory import copy, high_of_32, load_u8, load_u64, stops_of_32, store_u8, trailing_zeros
+from parquet_variant.kernels.memory import (
+    copy,
+    high_of_32,
+    load_u8,
+    load_u64,
+    newlines_of_32,
+    stops_of_32,
+    store_u8,
+    trailing_zeros,
+)
 from parquet_variant.types import PrimitiveId
 
 # Status codes of the parser; 0 is success. The reference says in words what is wrong.
@@ -335,3 +345,28 @@ def scan_number(pos, end, as_double):
             return OK, pos, int_kind(low), low, 0, 0
         return OK, pos, DECIMAL16, low, high, 0
     return OK, pos, decimal_kind(digits_of(high, low), scale), low, high, scale
+
+
+@njit
+def line_ends(address, size):
+    """Where lines end, counted from the address, after the newline; for `adopted`. A last line may lack one."""
+    ends = new_vector(1024)
+    count = pos = 0
+    while pos < size:
+        if pos + 32 <= size:
+            hits = newlines_of_32(address + pos)
+        else:
+            hits = 0
+            for k in range(size - pos):
+                if load_u8(address + pos + k) == 0x0A:
+                    hits |= 1 << k
+        ends = grown(ends, count + 33)
+        while hits != 0:
+            ends[count] = pos + trailing_zeros(hits) + 1
+            count += 1
+            hits &= hits - 1
+        pos += 32
+    if size > 0 and (count == 0 or ends[count - 1] != size):
+        ends[count] = size
+        count += 1
+    return handed_vector(ends, count)

@@ -14,16 +14,7 @@ import os
 import numpy as np
 
 from parquet_variant.kernels.compiling import njit
-from parquet_variant.kernels.growth import (
-    filled_vector,
-    grown,
-    grown_table,
-    handed,
-    handed_vector,
-    new_table,
-    new_vector,
-    release,
-)
+from parquet_variant.kernels.growth import filled_vector, grown_table, handed, new_table, release
 from parquet_variant.kernels.json_scan import (
     DOUBLE,
     DOUBLE_TEXT,
@@ -43,7 +34,7 @@ from parquet_variant.kernels.json_scan import (
     scan_string,
     unescape,
 )
-from parquet_variant.kernels.memory import equal, load_u8, load_u32, load_u64, newlines_of_32, trailing_zeros
+from parquet_variant.kernels.memory import equal, load_u8, load_u32, load_u64
 from parquet_variant.kernels.tape import (
     ARRAY,
     DROPPED,
@@ -76,7 +67,6 @@ __all__ = [
     "find_pair",
     "handed_tables",
     "hash_bytes",
-    "line_ends",
     "new_tables",
     "parse_rows",
     "successor",
@@ -487,28 +477,3 @@ def parse_rows(base, starts, stops, valid, scratch, nodes, row_start, status, er
         keys, key_count, paths, path_count, shapes, shape_count, (key_slots, path_slots, shape_slots)
     )
     return row, n, double_count, dropped, tables
-
-
-@njit
-def line_ends(address, size):
-    """Where lines end, counted from the address, after the newline; for `adopted`. A last line may lack one."""
-    ends = new_vector(1024)
-    count = pos = 0
-    while pos < size:
-        if pos + 32 <= size:
-            hits = newlines_of_32(address + pos)
-        else:
-            hits = 0
-            for k in range(size - pos):
-                if load_u8(address + pos + k) == 0x0A:
-                    hits |= 1 << k
-        ends = grown(ends, count + 33)
-        while hits != 0:
-            ends[count] = pos + trailing_zeros(hits) + 1
-            count += 1
-            hits &= hits - 1
-        pos += 32
-    if size > 0 and (count == 0 or ends[count - 1] != size):
-        ends[count] = size
-        count += 1
-    return handed_vector(ends, count)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import fields
+from dataclasses import fields, replace
 from functools import partial
 from math import ceil
 from typing import Any, Protocol, TypeAlias, TypeVar, get_args
@@ -126,9 +126,7 @@ def run_ingest(
     if isinstance(schema, str):
         schema = ShreddingSchema.from_ddl(schema)
     files = expand_sources(sources)
-    text = _text_bytes(files)
-    share = max(_LEAST_SHARE, min(1.0, _SAMPLE_BYTES / max(text, 1))) if sample is None else sample
-    options = _options(column, on_error, input_format, share, parse, write)
+    options = _options(column, on_error, input_format, 1.0 if sample is None else sample, parse, write)
     destination = dest() if callable(dest) else _open_directory(os.fspath(dest), mode)
     if destination is None:
         return IngestResult("" if callable(dest) else os.fspath(dest), (), 0, 0, None, 0, 0, None)
@@ -136,7 +134,10 @@ def run_ingest(
     inference = None
     try:
         if schema is None:
-            profiler = engine.local if round(share * text) <= _SAMPLE_BYTES else engine
+            text = _text_bytes(files)
+            if sample is None:
+                options = replace(options, sample=max(_LEAST_SHARE, min(1.0, _SAMPLE_BYTES / max(text, 1))))
+            profiler = engine.local if round(options.sample * text) <= _SAMPLE_BYTES else engine
             inference = infer(_profile_tasks(profiler, tasks, options), policy)
             schema = inference.schema
         written = engine.run("write", destination.work(schema, options), tasks)

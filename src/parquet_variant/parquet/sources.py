@@ -27,7 +27,7 @@ from parquet_variant.errors import JsonError, VariantFileError
 from parquet_variant.kernels.rooms import give_back
 from parquet_variant.parquet.files import filesystem_of
 from parquet_variant.parquet.json_array import ArraySplitter
-from parquet_variant.parquet.whole_lines import Fill, range_text, stream_text, whole_lines
+from parquet_variant.parquet.whole_lines import Fill, first_line_start, range_text, stream_text, whole_lines
 
 __all__ = [
     "Chunk",
@@ -52,7 +52,6 @@ _PARQUET = b"PAR1"
 _BOM = b"\xef\xbb\xbf"
 _DETECT_BYTES = 1 << 20
 _COUNT_BYTES = 8 << 20
-_SEARCH_BYTES = 64 << 10
 _LEAST_READ = 4 << 10
 _MAX_LINE_BYTES = 1 << 30
 # What the splitter makes of a block stays in the processor's cache.
@@ -112,8 +111,8 @@ class Chunk:
     def ends(self) -> npt.NDArray[np.int64]:
         """Where each line ends in ``data``, after its newline; found once, to cut the chunk and to number the next."""
         from parquet_variant.kernels.growth import adopted
+        from parquet_variant.kernels.json_scan import line_ends
         from parquet_variant.kernels.memory import address_of
-        from parquet_variant.kernels.parse_json import line_ends
 
         data = np.frombuffer(self.data, np.uint8)
         return adopted(*line_ends(address_of(data), len(data)))
@@ -226,7 +225,7 @@ def open_chunks(
             )
         with _file_errors(source), filesystem.open_input_file(path) as file:
             start, end = byte_range
-            first = _first_line(file, start, end)
+            first = first_line_start(file, start, end)
             if first < end:
                 yield from _line_chunks(source, range_text(file, first, end), chunk_bytes, start, first)
         return
@@ -255,7 +254,7 @@ def read_ranges(source: str, ranges: Sequence[tuple[int, int]]) -> bytes:
     parts: list[bytes] = []
     with _file_errors(source), filesystem.open_input_file(path) as file:
         for start, end in ranges:
-            first = _first_line(file, start, end)
+            first = first_line_start(file, start, end)
             if first >= end:
                 continue
             fill, room = range_text(file, first, end), bytearray(max(end - start, _LEAST_READ))
@@ -394,20 +393,6 @@ def _blocks(head: bytes, stream: Any, size: int) -> Iterator[bytes]:
     yield from (head[start : start + size] for start in range(0, len(head), size))
     while block := stream.read(size):
         yield block
-
-
-def _first_line(stream: Any, start: int, end: int) -> int:
-    """Where the first line begins at or after ``start``; no less than ``end`` if there is none before."""
-    if start == 0:
-        return 0
-    position = start - 1
-    stream.seek(position)
-    while position < end and (block := stream.read(min(_SEARCH_BYTES, end - position))):
-        cut = block.find(b"\n") + 1
-        if cut:
-            return position + cut
-        position += len(block)
-    return end
 
 
 def _line_chunks(file: str, fill: Fill, chunk_bytes: int, range_start: int = 0, offset: int = 0) -> Iterator[Chunk]:

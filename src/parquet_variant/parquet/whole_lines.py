@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from parquet_variant.kernels.rooms import borrow, give_back
 
-__all__ = ["Fill", "range_text", "stream_text", "whole_lines"]
+__all__ = ["Fill", "first_line_start", "range_text", "stream_text", "whole_lines"]
 
 # Fills some memory with the text that comes next, as far as it goes; how many bytes that are, 0 at the end.
 Fill: TypeAlias = Callable[[memoryview], int]
@@ -36,6 +36,20 @@ def stream_text(head: bytes, stream: Any) -> Fill:
         return size + (int(stream.readinto(room[size:])) if size < len(room) else 0)
 
     return fill
+
+
+def first_line_start(file: Any, start: int, end: int) -> int:
+    """Where the first line begins at or after ``start``; no less than ``end`` if there is none before."""
+    if start == 0:
+        return 0
+    position = start - 1
+    file.seek(position)
+    while position < end and (block := file.read(min(_SEARCH_BYTES, end - position))):
+        cut = block.find(b"\n") + 1
+        if cut:
+            return position + cut
+        position += len(block)
+    return end
 
 
 def range_text(file: Any, position: int, end: int) -> Fill:

@@ -32,6 +32,8 @@ __all__ = ["DEFAULT_ROW_GROUP_BYTES", "Columns", "FileInfo", "VariantWriter"]
 DEFAULT_ROW_GROUP_BYTES = 128 << 20
 # Pages are compressed one by one: larger ones are smaller in all.
 _PAGE_BYTES = 16 << 20
+# Values of a column that are encoded at a time: eight times pyarrow's default, for fewer calls.
+_BATCH_VALUES = 8_192
 # zstd itself and Spark have 3, pyarrow 1: 5 makes files 2 to 6 % smaller than 3 for a tenth of an ingest's time.
 _ZSTD_LEVEL = 5
 Columns: TypeAlias = Mapping[str, "pa.Array | pa.ChunkedArray | VariantArray"] | pa.RecordBatch | pa.Table
@@ -236,7 +238,7 @@ class VariantWriter:
             ],
             store_decimal_as_integer=True,
             write_page_index=True,
-            write_batch_size=8192,
+            write_batch_size=_BATCH_VALUES,
             store_schema=False,
             metadata_collector=self._collected,
             bloom_filter_options=self._bloom_options(table),
