@@ -1,14 +1,14 @@
-"""Which Parquet encoding each leaf column gets: tried on the first rows, the smallest wins.
+"""How each leaf column is written: its encoding and zstd's level, both tried on the first rows.
 
-Owns the trial. Leaves writing to `writer`. A dictionary suits columns that repeat, delta encodings suit numbers that
+Owns the trials. Leaves writing to `writer`. A dictionary suits columns that repeat, delta encodings suit numbers that
 grow, texts of many lengths and texts that start like the one before; which one is smaller after compression is seen,
 not guessed. Long texts get a dictionary untried: its indexes weigh nothing beside them, and as one page it compresses
-better than pages do.
+better than pages do. Where zstd finds little more by trying hard (in hashes, ids, deltas), it is not asked to.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pyarrow as pa
@@ -20,73 +20,86 @@ __all__ = ["DICTIONARY_BYTES", "choose_encodings"]
 DICTIONARY_BYTES = 8 << 20
 _ROWS = 1_024
 # Entries of a column inside lists that are tried, of the same rows.
-_ENTRIES = 4_096
-# Of zstd in trials: which encoding wins does not depend on how hard it tries, and the time does.
+_ENTRIES = 2_048
+# Of zstd in trials of encodings: which one wins does not depend on how hard it tries, and the time does.
 _TRIAL_LEVEL = 1
 # Mean bytes of a long text, from which on it is not tried.
 _LONG = 512
 # Only columns with more than this share of the sample's bytes are tried: the others hardly matter.
-_MIN_SHARE = 0.001
+_MIN_SHARE = 0.002
 _DELTAS = {"INT32": "DELTA_BINARY_PACKED", "INT64": "DELTA_BINARY_PACKED", "BYTE_ARRAY": "DELTA_LENGTH_BYTE_ARRAY"}
 _PREFIXES = "DELTA_BYTE_ARRAY"
+# zstd itself and Spark have 3, pyarrow 1. The second level takes four times as long as the first.
+_EASY_LEVEL, _HARD_LEVEL = 2, 5
+# A column gets the second level if that makes this much of it so much smaller.
+_LEVEL_BYTES = 32 << 10
+_LEVEL_GAIN = 0.04
 
 
-def choose_encodings(table: pa.Table, codec: dict[str, Any]) -> dict[str, Any]:
-    """Choose between dictionary, plain and delta for every leaf column.
+def choose_encodings(table: pa.Table, compression: str, level: int | None = None) -> dict[str, Any]:
+    """Choose between dictionary, plain and delta for every leaf column, and between two levels of zstd.
 
     Parameters
     ----------
     table
         The first batch of a file.
-    codec
-        ``compression`` and ``compression_level`` of the file.
+    compression, level
+        Codec of the file, and its level if that is chosen already.
 
     Returns
     -------
     dict
-        ``use_dictionary`` and ``column_encoding`` for `pyarrow.parquet.ParquetWriter`, by dotted leaf path.
+        ``use_dictionary``, ``column_encoding`` and ``compression_level`` for `pyarrow.parquet.ParquetWriter`, by dotted
+        leaf path.
 
     Examples
     --------
-    >>> choose_encodings(pa.table({"number": range(4000)}), {"compression": "zstd"})
-    {'use_dictionary': False, 'column_encoding': {'number': 'DELTA_BINARY_PACKED'}}
+    >>> choose_encodings(pa.table({"number": range(4000)}), "zstd")
+    {'use_dictionary': False, 'column_encoding': {'number': 'DELTA_BINARY_PACKED'}, 'compression_level': {'number': 2}}
     """
-    if codec.get("compression") == "zstd":
-        codec = {**codec, "compression_level": _TRIAL_LEVEL}
     leaves = {
         path: leaf
         for name, column in zip(table.column_names, table.slice(0, _ROWS).columns, strict=True)
         for path, leaf in _leaves(column.combine_chunks(), name)
     }
+    stays = {path for path, leaf in leaves.items() if _stays(leaf)}
     least = _MIN_SHARE * sum(leaf.nbytes for leaf in leaves.values())
-    tried = {path: leaf for path, leaf in leaves.items() if leaf.nbytes > least and not _stays(leaf)}
-    chosen = _others(tried, codec) if tried else {}
+    tried = {path: leaf for path, leaf in leaves.items() if leaf.nbytes > least and path not in stays}
+    chosen = _smallest(tried, compression) if tried else {}
+    others = {path: name for path, (name, _) in chosen.items() if name}
+    levels: dict[str, int] | int | None = level
+    if level is None and compression.lower() == "zstd":
+        hard = stays | {path for path, (_, data) in chosen.items() if _is_hard(data)}
+        levels = {path: _HARD_LEVEL if path in hard else _EASY_LEVEL for path in leaves}
     return {
-        "use_dictionary": [path for path in leaves if path not in chosen] or False,
-        "column_encoding": chosen or None,
+        "use_dictionary": [path for path in leaves if path not in others] or False,
+        "column_encoding": others or None,
+        "compression_level": levels,
     }
 
 
-def _others(tried: dict[str, pa.Array], codec: dict[str, Any]) -> dict[str, str]:
-    """The encoding of the columns that are smaller without a dictionary."""
+def _smallest(tried: dict[str, pa.Array], compression: str) -> dict[str, tuple[str, pa.Buffer]]:
+    """The encoding in which each column compresses best, empty for a dictionary, and the column so encoded."""
     entries = min(max(map(len, tried.values())), _ENTRIES)
     sample = pa.table([_of_length(leaf, entries) for leaf in tried.values()], names=list(map(str, range(len(tried)))))
-    types, by_dictionary = _sizes(sample, codec, dictionary_pagesize_limit=DICTIONARY_BYTES)
-    best = [(size, "") for size in by_dictionary]
+    codec = _codec(compression)
+    types, columns = _encoded(sample, dictionary_pagesize_limit=DICTIONARY_BYTES)
+    best = [(codec(data), "", data) for data in columns]
 
     def attempt(encodings: dict[int, str]) -> None:
-        columns = list(map(str, encodings))
-        by_column = dict(zip(columns, encodings.values(), strict=True))
-        _, sizes = _sizes(sample.select(columns), codec, use_dictionary=False, column_encoding=by_column)
-        for (number, encoding), size in zip(encodings.items(), sizes, strict=True):
+        names = list(map(str, encodings))
+        by_column = dict(zip(names, encodings.values(), strict=True))
+        _, columns = _encoded(sample.select(names), use_dictionary=False, column_encoding=by_column)
+        for (number, encoding), data in zip(encodings.items(), columns, strict=True):
+            size = codec(data)
             if size < best[number][0]:
-                best[number] = size, encoding
+                best[number] = size, encoding, data
 
     attempt(dict.fromkeys(range(len(tried)), "PLAIN"))
     attempt({number: _DELTAS[kind] for number, kind in enumerate(types) if kind in _DELTAS})
     # Shared prefixes are looked for only where values hardly repeat: it is the slowest trial.
-    attempt({number: _PREFIXES for number, (_, name) in enumerate(best) if name and types[number] == "BYTE_ARRAY"})
-    return {path: name for path, (_, name) in zip(tried, best, strict=True) if name}
+    attempt({number: _PREFIXES for number, (_, name, _) in enumerate(best) if name and types[number] == "BYTE_ARRAY"})
+    return {path: (name, data) for path, (_, name, data) in zip(tried, best, strict=True)}
 
 
 def _stays(leaf: pa.Array) -> bool:
@@ -121,20 +134,40 @@ def _of_length(leaf: pa.Array, entries: int) -> pa.Array:
     return leaf[:entries] if missing <= 0 else pa.concat_arrays([leaf, pa.nulls(missing, leaf.type)])
 
 
-def _sizes(sample: pa.Table, codec: dict[str, Any], **encoding: Any) -> tuple[list[str], list[int]]:
-    """Physical type and compressed bytes of each column under some encoding."""
+def _encoded(sample: pa.Table, **encoding: Any) -> tuple[list[str], list[pa.Buffer]]:
+    """Physical type and pages, not compressed, of each column under some encoding."""
     collected: list[pq.FileMetaData] = []
+    sink = pa.BufferOutputStream()
     pq.write_table(
         sample,
-        pa.BufferOutputStream(),
+        sink,
         row_group_size=max(len(sample), 1),
         store_decimal_as_integer=True,
         write_statistics=False,
         store_schema=False,
+        compression="none",
         metadata_collector=collected,
-        **codec,
         **encoding,
     )
-    group = collected[0].row_group(0)
+    group, file = collected[0].row_group(0), sink.getvalue()
     columns = [group.column(number) for number in range(group.num_columns)]
-    return [column.physical_type for column in columns], [column.total_compressed_size for column in columns]
+    return [column.physical_type for column in columns], [_pages(column, file) for column in columns]
+
+
+def _pages(column: pq.ColumnChunkMetaData, file: pa.Buffer) -> pa.Buffer:
+    return file.slice(column.dictionary_page_offset or column.data_page_offset, column.total_compressed_size)
+
+
+def _codec(compression: str) -> Callable[[pa.Buffer], int]:
+    """Bytes of some data when compressed."""
+    name = compression.lower()
+    if name in ("none", "uncompressed"):
+        return len
+    codec = pa.Codec(name, _TRIAL_LEVEL if name == "zstd" else None)
+    return lambda data: codec.compress(data).size
+
+
+def _is_hard(data: pa.Buffer) -> bool:
+    """Whether zstd makes encoded values much smaller by trying hard."""
+    easy, hard = (pa.Codec("zstd", level).compress(data[:_LEVEL_BYTES]).size for level in (_EASY_LEVEL, _HARD_LEVEL))
+    return bool(hard < easy * (1 - _LEVEL_GAIN))

@@ -11,6 +11,16 @@ import pyarrow.compute as pc
 
 __all__ = ["has_nan", "is_recovered", "leaf_paths", "null_rows", "schema_for_others"]
 
+_PLAIN = (
+    pa.string(),
+    pa.binary(),
+    pa.bool_(),
+    pa.date32(),
+    pa.time64("us"),
+    pa.uuid(),
+    pa.dictionary(pa.int32(), pa.binary()),
+)
+
 
 def leaf_paths(field: pa.Field, path: tuple[str, ...]) -> list[tuple[str, ...]]:
     """The leaf columns of a field, as the file names them."""
@@ -34,17 +44,8 @@ def is_recovered(kind: pa.DataType) -> bool:
         return is_recovered(kind.value_type)
     if pa.types.is_timestamp(kind):
         return kind.unit in ("us", "ns") and kind.tz in (None, "UTC")
-    plain = (
-        pa.string(),
-        pa.binary(),
-        pa.bool_(),
-        pa.date32(),
-        pa.time64("us"),
-        pa.uuid(),
-        pa.dictionary(pa.int32(), pa.binary()),
-    )
     number = pa.types.is_integer(kind) or pa.types.is_decimal128(kind) or kind in (pa.float32(), pa.float64())
-    return bool(number) or kind in plain
+    return bool(number) or kind in _PLAIN
 
 
 def schema_for_others(schema: pa.Schema) -> pa.Schema:

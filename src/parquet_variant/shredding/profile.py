@@ -204,6 +204,11 @@ class Profile:
         return found
 
     @cached_property
+    def value_counts(self) -> Int64s:
+        """Values at each path."""
+        return np.asarray(self.table.kinds.sum(axis=1))
+
+    @cached_property
     def segments(self) -> list[str | Wildcard]:
         """The last segment of each path; that of the root means nothing."""
         keys = self.table.keys.to_pylist()

@@ -112,7 +112,7 @@ class PathProfile:
     @property
     def count(self) -> int:
         """Values at this path; more than rows where it goes through an array."""
-        return int(self._profile.table.kinds[self._index].sum())
+        return int(self._profile.value_counts[self._index])
 
     @property
     def rows(self) -> int:
@@ -147,9 +147,9 @@ class PathProfile:
     def types(self) -> dict[VariantType, int]:
         """Values by type, without the types that do not occur."""
         found: dict[VariantType, int] = {}
-        for kind, count in enumerate(self._profile.table.kinds[self._index].tolist()):
-            if count:
-                found[_TYPE_OF_KIND[kind]] = found.get(_TYPE_OF_KIND[kind], 0) + count
+        kinds = self._profile.table.kinds[self._index]
+        for kind in kinds.nonzero()[0].tolist():
+            found[_TYPE_OF_KIND[kind]] = found.get(_TYPE_OF_KIND[kind], 0) + int(kinds[kind])
         return found
 
     @property

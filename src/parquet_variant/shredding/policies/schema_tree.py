@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from parquet_variant.path import WILDCARD, VariantPath
+from parquet_variant.path import WILDCARD, Segment, VariantPath
 from parquet_variant.schema.shredding_schema import ShreddingSchema
 
 __all__ = ["schema_of_leaves"]
@@ -26,16 +26,21 @@ def schema_of_leaves(leaves: Mapping[VariantPath, ShreddingSchema]) -> Shredding
     >>> schema_of_leaves({VariantPath.parse(path): leaf for path, leaf in paths.items()}).to_ddl()
     'a struct<b: int>, c array<struct<d: date>>'
     """
-    groups: dict[object, dict[VariantPath, ShreddingSchema]] = {}
+    return _node([(path.segments, leaf) for path, leaf in leaves.items()], 0)
+
+
+def _node(leaves: list[tuple[tuple[Segment, ...], ShreddingSchema]], depth: int) -> ShreddingSchema:
+    """The node so many segments down that all these leaves are at or below."""
+    groups: dict[Segment, list[tuple[tuple[Segment, ...], ShreddingSchema]]] = {}
     here: ShreddingSchema | None = None
-    for path, leaf in leaves.items():
-        if path.segments:
-            groups.setdefault(path.segments[0], {})[VariantPath(path.segments[1:])] = leaf
+    for segments, leaf in leaves:
+        if len(segments) > depth:
+            groups.setdefault(segments[depth], []).append((segments, leaf))
         else:
             here = leaf
     if not groups:
         return here or ShreddingSchema.variant()
     elements = groups.pop(WILDCARD, None)
     if elements is not None and len(elements) >= sum(map(len, groups.values())):
-        return ShreddingSchema.array(schema_of_leaves(elements))
-    return ShreddingSchema.object({str(name): schema_of_leaves(below) for name, below in groups.items()})
+        return ShreddingSchema.array(_node(elements, depth + 1))
+    return ShreddingSchema.object({str(name): _node(below, depth + 1) for name, below in groups.items()})

@@ -1,0 +1,66 @@
+"""How columns are written: the encoding and the level of zstd that trials choose, and that a choice given stands."""
+
+from __future__ import annotations
+
+import hashlib
+import random
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import parquet_variant as pv
+from parquet_variant.parquet.encodings import choose_encodings
+
+
+def table():
+    chance = random.Random(7)
+    phrases = ["".join(chance.choices("abcdefgh ", k=60)) for _ in range(50)]
+    return pa.table(
+        {
+            "hash": [hashlib.sha1(str(n).encode()).hexdigest() for n in range(1024)],
+            "text": [
+                " ".join(text[: chance.randint(5, 60)] for text in chance.choices(phrases, k=4)) for _ in range(1024)
+            ],
+            "state": chance.choices(["opened", "closed", "merged"], k=1024),
+            "step": list(range(1024)),
+        }
+    )
+
+
+def size(data, **options):
+    """Bytes of the columns in a file."""
+    sink = pa.BufferOutputStream()
+    pq.write_table(data, sink, compression="zstd", **options)
+    group = pq.read_metadata(pa.BufferReader(sink.getvalue())).row_group(0)
+    return sum(group.column(number).total_compressed_size for number in range(4))
+
+
+def test_each_column_gets_the_smallest_encoding():
+    chosen = choose_encodings(table(), "zstd")
+    assert chosen["column_encoding"]["step"] == "DELTA_BINARY_PACKED"
+    assert "state" in chosen["use_dictionary"]
+    assert not {"hash", "text"} & set(chosen["use_dictionary"])
+    others = {**chosen, "column_encoding": None}
+    for dictionary in (True, False):
+        assert size(table(), **chosen) < size(table(), **{**others, "use_dictionary": dictionary})
+
+
+def test_zstd_tries_hard_where_that_pays():
+    levels = choose_encodings(table(), "zstd")["compression_level"]
+    assert set(levels) == set(table().column_names)
+    assert levels["text"] > levels["hash"] == levels["step"]
+
+
+@pytest.mark.parametrize(("compression", "level"), [("zstd", 7), ("zstd", -1), ("gzip", 4), ("snappy", None)])
+def test_a_level_that_is_given_stands(compression, level):
+    assert choose_encodings(table(), compression, level)["compression_level"] == level
+
+
+@pytest.mark.parametrize("compression", ["zstd", "ZSTD", "gzip", "snappy", "lz4", "brotli", "none"])
+def test_every_codec_is_tried_and_written(compression, tmp_path):
+    array = pv.parse_json([f'{{"n": {n}, "s": "{n % 3}"}}' for n in range(50)])
+    pv.parquet.write(tmp_path / "a.parquet", array, schema="n bigint, s string", compression=compression)
+    assert list(pv.parquet.read(tmp_path / "a.parquet")) == list(array)
+    column = pq.read_metadata(tmp_path / "a.parquet").row_group(0).column(1)
+    assert column.compression == {"none": "UNCOMPRESSED"}.get(compression, compression.upper())
