@@ -8,7 +8,7 @@ import numba
 import pytest
 from numba import types
 
-from parquet_variant.kernels.compiling import _sources, cache_directory, njit
+from parquet_variant.kernels.compiling import _sources, cache_directory, helper, njit
 
 
 def test_decorating_leaves_the_settings_of_other_people_alone() -> None:
@@ -39,3 +39,17 @@ def test_a_function_is_compiled_once_for_all_numbers() -> None:
         plus.get_call_template(arguments, {})
 
     assert [str(signature) for signature in plus.signatures] == ["(int64, int64)"]
+
+
+def test_helpers_are_for_kernels_only() -> None:
+    @helper
+    def twice(number):
+        return 2 * number
+
+    @njit
+    def four_times(number):
+        return twice(twice(number))
+
+    assert four_times(3) == 12
+    with pytest.raises(TypeError, match="twice is a helper of kernels"):
+        twice(3)

@@ -6,7 +6,7 @@ Owns the loops. Leaves the choice between them, and every cell that they do not 
 from __future__ import annotations
 
 from parquet_variant.kernels.cells import exact_cell
-from parquet_variant.kernels.compiling import njit
+from parquet_variant.kernels.compiling import helper, njit
 from parquet_variant.kernels.json_scan import DECIMAL4
 from parquet_variant.kernels.memory import copy, load_u8, store_u64
 
@@ -42,7 +42,7 @@ def _digits(at, count):
     return number
 
 
-@njit
+@helper
 def _days(year, month, day):
     """Days since 1970-01-01, or -1 << 40 if there is no such day."""
     leap = (year % 4 == 0 and year % 100 != 0) or year % 400 == 0

@@ -6,7 +6,7 @@ column that holds it exactly; every other type only to its own. Leaves rows, col
 
 from __future__ import annotations
 
-from parquet_variant.kernels.compiling import njit
+from parquet_variant.kernels.compiling import helper, njit
 from parquet_variant.kernels.int128 import digits_of, divide_by_power, fits_int64, multiply_power
 from parquet_variant.kernels.json_scan import (
     DECIMAL4,
@@ -50,7 +50,7 @@ def _is_int(kind):
     return INT8 <= kind <= INT64
 
 
-@njit
+@helper
 def _int_fits(value, code):
     if code == INT64:
         return True
@@ -61,7 +61,7 @@ def _int_fits(value, code):
     return -0x80 <= value <= 0x7F
 
 
-@njit
+@helper
 def exact_cell(kind, a, b, scale, code, precision, cell_scale):
     """``(ok, low, high)``: the value as a cell of a typed column, ok where it is exactly the same value.
 
@@ -110,7 +110,7 @@ def store_cell(address, width, low, high):
         store_u8(address, low)
 
 
-@njit
+@helper
 def scalar_size(kind, length):
     """Bytes of an encoded scalar; ``length`` counts the bytes of a string or binary."""
     if kind == STRING:
@@ -136,7 +136,7 @@ def scalar_size(kind, length):
     return 9
 
 
-@njit
+@helper
 def write_scalar(at, kind, a, b, scale):
     """Write an encoded scalar (spec: "Value encoding grammar")."""
     if kind == STRING:

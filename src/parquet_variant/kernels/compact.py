@@ -5,7 +5,7 @@ Owns that one step, so that no other kernel needs to know of duplicates. Leaves 
 
 from __future__ import annotations
 
-from parquet_variant.kernels.compiling import njit
+from parquet_variant.kernels.compiling import helper, njit
 from parquet_variant.kernels.growth import address_in, handed, new_table, new_vector, release
 from parquet_variant.kernels.memory import copy
 from parquet_variant.kernels.parse_json import empty_slots, find_pair, successor
@@ -23,7 +23,7 @@ from parquet_variant.kernels.tape import (
 __all__ = ["compact"]
 
 
-@njit
+@helper
 def _own(table, left, right):
     """``(table, slots)``: a copy that may grow, and its hash table."""
     room = 256

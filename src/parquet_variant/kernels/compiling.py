@@ -1,8 +1,8 @@
-"""How kernels are compiled: the one decorator, and where the compiled code is kept.
+"""How kernels are compiled: the two decorators, and where the compiled code is kept.
 
-Owns `njit` and the cache directory. Numba notices a change in a kernel's own file, but not in a function of another
-file that was compiled into it; so a kernel's directory is named by a hash of its module, of the kernel modules that
-this imports, and of the versions involved.
+Owns `njit`, `helper` and the cache directory. Numba notices a change in a kernel's own file, but not in a function of
+another file that was compiled into it; so a kernel's directory is named by a hash of its module, of the kernel modules
+that this imports, and of the versions involved.
 """
 
 from __future__ import annotations
@@ -20,8 +20,9 @@ from typing import Any
 import numba
 from numba import types
 from numba.core.caching import FunctionCache
+from numba.core.registry import CPUDispatcher
 
-__all__ = ["cache_directory", "cache_home", "njit"]
+__all__ = ["cache_directory", "cache_home", "helper", "njit"]
 
 _IMPORT = re.compile(r"^from parquet_variant\.kernels\.(\w+) import", re.MULTILINE)
 
@@ -74,10 +75,25 @@ def _without_literals(get_call_template: Callable[..., Any]) -> Callable[..., An
     return look_up
 
 
-def njit(function: Callable[..., Any] | None = None, *, inline: bool = False) -> Any:
+class _Helper(CPUDispatcher):
+    """What only kernels can call: without the entry for Python there would be nothing to jump to."""
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        raise TypeError(f"{self.py_func.__name__} is a helper of kernels: Python can call what @njit makes")
+
+
+def helper(function: Callable[..., Any]) -> Any:
+    """Compile what only kernels call, as `njit` does, but without an entry for Python: that takes time, too."""
+    dispatcher = njit(function, no_cpython_wrapper=True)
+    dispatcher.__class__ = _Helper
+    return dispatcher
+
+
+def njit(function: Callable[..., Any] | None = None, *, inline: bool = False, no_cpython_wrapper: bool = False) -> Any:
     """Compile without the GIL, without object mode, with NumPy's error model, and keep the result on disk.
 
-    Numba's reference counts are off, too: see `growth`, which has what a kernel needs instead of ``np.empty``.
+    Numba's reference counts are off, too: see `growth`, which has what a kernel needs instead of ``np.empty``. So are
+    the entries for C, which nobody uses.
     """
     if function is None:
         return lambda wrapped: njit(wrapped, inline=inline)
@@ -86,6 +102,7 @@ def njit(function: Callable[..., Any] | None = None, *, inline: bool = False) ->
     numba.config.CACHE_DIR = cache_directory(function.__module__.rpartition(".")[2])
     try:
         options: dict[str, Any] = {"inline": "always"} if inline else {}
+        options |= {"no_cfunc_wrapper": True, "no_cpython_wrapper": no_cpython_wrapper}
         dispatcher = numba.njit(nogil=True, error_model="numpy", _nrt=False, **options)(function)
         dispatcher._cache = _QuickCache(function)
         dispatcher.get_call_template = _without_literals(dispatcher.get_call_template)

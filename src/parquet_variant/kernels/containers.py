@@ -6,7 +6,7 @@ Leaves the order of fields and the values to its callers.
 
 from __future__ import annotations
 
-from parquet_variant.kernels.compiling import njit
+from parquet_variant.kernels.compiling import helper, njit
 from parquet_variant.kernels.memory import store_u8, store_u32
 
 __all__ = ["array_size", "begin_array", "begin_object", "object_size", "uint_width"]
@@ -24,19 +24,19 @@ def uint_width(largest):
     return 4
 
 
-@njit
+@helper
 def object_size(count, largest_id, data):
     """Bytes of an object with ``data`` bytes of values."""
     return 1 + (4 if count > 255 else 1) + count * uint_width(largest_id) + (count + 1) * uint_width(data) + data
 
 
-@njit
+@helper
 def array_size(count, data):
     """Bytes of an array with ``data`` bytes of values."""
     return 1 + (4 if count > 255 else 1) + (count + 1) * uint_width(data) + data
 
 
-@njit
+@helper
 def begin_object(at, count, largest_id, data):
     """Write header and count; returns ``(ids, id_width, offsets, offset_width, values)``, addresses to fill."""
     id_width, offset_width = uint_width(largest_id), uint_width(data)
@@ -52,7 +52,7 @@ def begin_object(at, count, largest_id, data):
     return ids, id_width, offsets, offset_width, offsets + (count + 1) * offset_width
 
 
-@njit
+@helper
 def begin_array(at, count, data):
     """Write header and count; returns ``(offsets, offset_width, values)``, addresses to fill."""
     width = uint_width(data)

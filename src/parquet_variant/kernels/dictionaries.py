@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from parquet_variant.kernels.compiling import njit
+from parquet_variant.kernels.compiling import helper, njit
 from parquet_variant.kernels.containers import uint_width
 from parquet_variant.kernels.growth import (
     address_in,
@@ -51,7 +51,7 @@ class Dictionaries(NamedTuple):
     data: npt.NDArray[np.uint8]
 
 
-@njit
+@helper
 def _find_run(slots, hashes, starts, values, hashed, run, size):
     """Index of the entry with the same run of numbers, or -1 - slot where it would go."""
     mask = len(slots) - 1
@@ -70,7 +70,7 @@ def _find_run(slots, hashes, starts, values, hashed, run, size):
     return -1 - at
 
 
-@njit
+@helper
 def _add_run(slots, hashes, starts, values, count, found, hashed, run, size):
     """Append a run; returns the five grown tables."""
     hashes = grown(hashes, count + 2)
@@ -97,13 +97,13 @@ def _add_run(slots, hashes, starts, values, count, found, hashed, run, size):
 _RUN_HASH, _SET_HASH = np.int64(7), np.int64(11)
 
 
-@njit
+@helper
 def _mix(value, number):
     value = (value ^ (number + 0x51ED270B)) * 0x2127599BF4325C37
     return (value ^ ((value >> 30) & 0x3FFFFFFFF)) & 0x3FFFFFFFFFFFFFFF
 
 
-@njit
+@helper
 def _keys_of_shapes(run, size, shapes, stamps, stamp, rank, order, out):
     """Distinct keys of some shapes, sorted by name, into ``out``; returns how many."""
     count = 0

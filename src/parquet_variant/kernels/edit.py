@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from parquet_variant.encoding.edits import EditKind
 from parquet_variant.kernels.cells import NULL, STRING
-from parquet_variant.kernels.compiling import njit
+from parquet_variant.kernels.compiling import helper, njit
 from parquet_variant.kernels.growth import grown, grown_table, handed, new_table, new_vector, release
 from parquet_variant.kernels.memory import load_u8, load_uint
 from parquet_variant.kernels.sorting import sort_with
@@ -30,7 +30,7 @@ _REPLACE, _APPEND, _DELETE = int(EditKind.REPLACE), int(EditKind.APPEND), int(Ed
 _IDS, _ID_WIDTH, _OFFSETS, _OFFSET_WIDTH, _VALUES, _END, _COUNT, _NEXT, _NODE, _ORDER = range(10)
 
 
-@njit
+@helper
 def _field_order(ids, id_width, count, first, last, id_map, order, used):
     """``(status, order)``: 0 where the fields are in order, 1 where ``order[used:]`` now says it, -1 for bad ids."""
     previous = -1
@@ -157,7 +157,7 @@ def gather_canonical(starts, stops, dictionary_of, map_starts, id_map, row_start
     return handed(nodes, n)
 
 
-@njit
+@helper
 def _find(nodes, at, segment):
     """``(there, place, position)``: where a field or element is, or would be, in the container at a node."""
     kid, position = at + 1, 0
@@ -172,7 +172,7 @@ def _find(nodes, at, segment):
     return kid < nodes[at, 3], kid, position
 
 
-@njit
+@helper
 def _copied(nodes, first, last, out, used):
     """Append some nodes to a table that has room; returns the number of nodes there."""
     moved = used - first
@@ -185,7 +185,7 @@ def _copied(nodes, first, last, out, used):
     return used
 
 
-@njit
+@helper
 def _nulls(count, out, used):
     for _ in range(count):
         out[used, 0] = NULL

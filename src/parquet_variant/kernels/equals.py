@@ -7,7 +7,7 @@ gather to the reference.
 from __future__ import annotations
 
 from parquet_variant.kernels.cells import BINARY, FLOAT, STRING, UUID
-from parquet_variant.kernels.compiling import njit
+from parquet_variant.kernels.compiling import helper, njit
 from parquet_variant.kernels.int128 import divide_by_power
 from parquet_variant.kernels.json_scan import DECIMAL4, DECIMAL16, DOUBLE, INT8, INT64
 from parquet_variant.kernels.memory import equal, load_f32, load_f64
@@ -22,7 +22,7 @@ _TIMESTAMP, _TIMESTAMP_NANOS = int(PrimitiveId.TIMESTAMP), int(PrimitiveId.TIMES
 _TIMESTAMP_NTZ, _TIMESTAMP_NTZ_NANOS = int(PrimitiveId.TIMESTAMP_NTZ), int(PrimitiveId.TIMESTAMP_NTZ_NANOS)
 
 
-@njit
+@helper
 def _same_number(high, low, scale, other_high, other_low, other_scale):
     """Whether two decimals are the same number: the one of larger scale, divided exactly, is the other one."""
     if scale < other_scale:
@@ -31,7 +31,7 @@ def _same_number(high, low, scale, other_high, other_low, other_scale):
     return exact and high == other_high and low == other_low
 
 
-@njit
+@helper
 def _same_scalar(at, size, other_at, other_size):
     kind, a, b, scale = scalar(at, at + size)
     other, other_a, other_b, other_scale = scalar(other_at, other_at + other_size)

@@ -7,7 +7,7 @@ byte is read. Leaves columns and rows to `functions.located`, and what a cell be
 
 from __future__ import annotations
 
-from parquet_variant.kernels.compiling import njit
+from parquet_variant.kernels.compiling import helper, njit
 from parquet_variant.kernels.memory import equal, load_u8, load_uint
 from parquet_variant.kernels.values import container, scalar_of_size, value_kind, value_size
 from parquet_variant.types import PrimitiveId
@@ -57,7 +57,7 @@ def _name(meta_at, meta_stop, size, width, field_id):
     return low, high
 
 
-@njit
+@helper
 def _dictionary(at, stop):
     """``(size, width)`` of a metadata; size is -1 if it is malformed."""
     if at >= stop or (load_u8(at) & 0x0F) != 1:
@@ -90,7 +90,7 @@ def resolve_key(meta_offsets, meta_address, key_address, key_size, ids):
             low = high
 
 
-@njit
+@helper
 def _container(at, stop, wanted):
     """``(count, ids_at, id_size, offsets_at, offset_size, values_at, end)`` of an object (2) or array (3).
 
@@ -140,7 +140,7 @@ def _is_at(ids_at, id_size, count, guess, wanted):
     return guess == 0 or load_uint(ids_at + (guess - 1) * id_size, id_size) != wanted
 
 
-@njit
+@helper
 def _field_by_name(ids_at, id_size, count, meta_at, meta_stop, key_address, key_size):
     """Index of the field with a name, or -1: for dictionaries that list a name twice."""
     size, width = _dictionary(meta_at, meta_stop)

@@ -19,7 +19,7 @@ from numba.core import cgutils, types
 from numba.extending import intrinsic
 from numba.np import arrayobj
 
-from parquet_variant.kernels.compiling import njit
+from parquet_variant.kernels.compiling import helper, njit
 from parquet_variant.kernels.rooms import MOST_BYTES
 
 __all__ = [
@@ -115,7 +115,7 @@ def address_in(typing_context: Any, array: Any) -> Any:
     return types.int64(array), codegen
 
 
-@njit
+@helper
 def resized(address, size):
     """Address of ``size`` bytes, the first of which are those at an address that was made here; 0 makes new ones."""
     address = _reallocated(address, max(size, 1))
@@ -133,7 +133,7 @@ def new_vector(size):
     return _vector_at(resized(0, 8 * size), size)
 
 
-@njit
+@helper
 def _fill(vector, value):
     for i in range(len(vector)):
         vector[i] = value
@@ -161,18 +161,18 @@ def lent_table(lent, columns, rows):
     return _table_at(address if address != 0 else resized(0, 8 * rows * columns), height, columns)
 
 
-@njit
+@helper
 def release(array):
     """Give a vector's or a table's memory back."""
     _released(address_in(array))
 
 
-@njit
+@helper
 def _larger(size, room):
     return room if size <= room else max(size, 2 * room)
 
 
-@njit
+@helper
 def _moved(address, room, larger, width):
     return address if larger == room else resized(address, larger * width)
 
@@ -192,13 +192,13 @@ def grown_table(table, rows):
     return _table_at(_moved(address_in(table), table.shape[0], larger, 8 * columns), larger, columns)
 
 
-@njit
+@helper
 def handed(table, rows):
     """What a kernel returns of a table whose first rows it has filled, for `adopted`."""
     return address_in(table), rows, table.shape[1]
 
 
-@njit
+@helper
 def handed_vector(vector, size):
     """What a kernel returns of a vector whose first entries it has filled, for `adopted`."""
     return address_in(vector), size

@@ -14,7 +14,7 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from parquet_variant.kernels.compiling import njit
+from parquet_variant.kernels.compiling import helper, njit
 
 __all__ = ["digits_of", "divide_by_power", "divide_small", "fits_int64", "multiply_add", "multiply_power", "negate"]
 
@@ -41,7 +41,7 @@ def multiply_add(typing_context: Any, high: Any, low: Any, factor: Any, term: An
     return _PAIR(types.int64, types.int64, types.int64, types.int64), codegen
 
 
-@njit
+@helper
 def negate(high, low):
     """The number times -1."""
     if low == 0:
@@ -49,7 +49,7 @@ def negate(high, low):
     return ~high, -low
 
 
-@njit
+@helper
 def _below(high, low, other_high, other_low):
     """Unsigned comparison of two magnitudes."""
     if high != other_high:
@@ -73,7 +73,7 @@ def digits_of(high, low):
     return digits
 
 
-@njit
+@helper
 def fits_int64(high, low):
     """Whether the number is an int64, which then is ``low``."""
     return (high == 0 and low >= 0) or (high == -1 and low < 0)
@@ -97,7 +97,7 @@ def multiply_power(high, low, power):
     return True, high, low
 
 
-@njit
+@helper
 def divide_small(high, low, divisor):
     """``(high, low, rest)``: quotient and rest of an unsigned number by a divisor below 2**31, by long division."""
     rest = 0

@@ -6,7 +6,7 @@ Positions are absolute addresses; ``end`` is the address after the text.
 
 from __future__ import annotations
 
-from parquet_variant.kernels.compiling import njit
+from parquet_variant.kernels.compiling import helper, njit
 from parquet_variant.kernels.growth import grown, handed_vector, new_vector
 from parquet_variant.kernels.int128 import digits_of, fits_int64, multiply_add, negate
 from parquet_variant.kernels.memory import (
@@ -57,7 +57,7 @@ DOUBLE = int(PrimitiveId.DOUBLE)
 DOUBLE_TEXT = 32
 
 
-@njit
+@helper
 def utf8_length(pos, end):
     """Length of the well-formed UTF-8 sequence at a position; 0 if there is none (Unicode, table 3-7)."""
     first = load_u8(pos)
@@ -86,7 +86,7 @@ def utf8_length(pos, end):
     return length
 
 
-@njit
+@helper
 def is_utf8(pos, end):
     """Whether all of some text is well-formed UTF-8."""
     while pos < end:
@@ -102,7 +102,7 @@ def is_utf8(pos, end):
     return True
 
 
-@njit
+@helper
 def scan_string(pos, end):
     """Find the end of a string whose opening quote lies before ``pos``.
 
@@ -134,7 +134,7 @@ def scan_string(pos, end):
             pos += 1
 
 
-@njit
+@helper
 def _hex4(pos, end):
     """Value of four hexadecimal digits; -1 where they are not there."""
     if pos + 4 > end:
@@ -154,7 +154,7 @@ def _hex4(pos, end):
     return value
 
 
-@njit
+@helper
 def _store_code_point(out, code):
     """Write a code point as UTF-8; returns the address after it."""
     if code < 0x80:
@@ -176,7 +176,7 @@ def _store_code_point(out, code):
     return out + 4
 
 
-@njit
+@helper
 def unescape(start, slash, end, out, replace_surrogates):
     """Write the string that starts at ``start`` and has its first backslash at ``slash``, without its escapes.
 
@@ -238,7 +238,7 @@ def unescape(start, slash, end, out, replace_surrogates):
         pos += 2
 
 
-@njit
+@helper
 def int_kind(value):
     """The narrowest integer type for a value."""
     if -0x80 <= value <= 0x7F:
@@ -250,7 +250,7 @@ def int_kind(value):
     return INT64
 
 
-@njit
+@helper
 def decimal_kind(precision, scale):
     """The narrowest decimal type that every reader takes: Spark refuses a scale above the type's precision."""
     widest = max(precision, scale)
@@ -261,12 +261,12 @@ def decimal_kind(precision, scale):
     return DECIMAL16
 
 
-@njit
+@helper
 def _is_digit(pos, end):
     return pos < end and 0x30 <= load_u8(pos) <= 0x39
 
 
-@njit
+@helper
 def scan_number(pos, end, as_double):
     """Read a number: ``(status, stop, kind, a, b, scale)``.
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from parquet_variant.kernels.compiling import njit
+from parquet_variant.kernels.compiling import helper
 from parquet_variant.kernels.growth import new_vector, release
 from parquet_variant.kernels.int128 import divide_small, negate
 from parquet_variant.kernels.memory import load_u8, store_u8, store_u64
@@ -29,7 +29,7 @@ _SECONDS_PER_DAY = 86_400
 _POWERS = np.array([10**k for k in range(19)], np.int64)
 
 
-@njit
+@helper
 def word(at, kind):
     """Write null (0), true (1) or false (2)."""
     if kind == 0:
@@ -42,7 +42,7 @@ def word(at, kind):
     return at + 5
 
 
-@njit
+@helper
 def _digits(at, value, width):
     """Write a non-negative number with at least ``width`` digits."""
     count = 1
@@ -64,7 +64,7 @@ def _digits(at, value, width):
     return end
 
 
-@njit
+@helper
 def int_text(at, value):
     """Write an int64."""
     if value < 0:
@@ -77,7 +77,7 @@ def int_text(at, value):
     return _digits(at, value, 1)
 
 
-@njit
+@helper
 def decimal_text(at, high, low, scale):
     """Write a decimal, without zeros at the end of its fraction."""
     if high < 0:
@@ -121,7 +121,7 @@ def decimal_text(at, high, low, scale):
     return at
 
 
-@njit
+@helper
 def _quoted_word(at, negative, infinite):
     if not infinite:
         for byte in (0x22, 0x4E, 0x61, 0x4E, 0x22):  # "NaN"
@@ -139,7 +139,7 @@ def _quoted_word(at, negative, infinite):
     return at
 
 
-@njit
+@helper
 def double_text(at, bits):
     """Write a double: shortest digits; plain from 1e-3 up to below 1e7, else with an exponent."""
     negative = bits < 0
@@ -199,7 +199,7 @@ def double_text(at, bits):
     return int_text(end + 1, point - 1)
 
 
-@njit
+@helper
 def date_text(at, days):
     """Write the date ``days`` after 1970-01-01 (proleptic Gregorian calendar, any year)."""
     days += 719_468  # from 0000-03-01: years start in March, so that the leap day comes last
@@ -222,7 +222,7 @@ def date_text(at, days):
     return _digits(at + 1, day, 2)
 
 
-@njit
+@helper
 def time_text(at, count, per_second, fraction_digits):
     """Write a time of day in ticks, without zeros at the end of the fraction."""
     seconds = count // per_second
@@ -241,7 +241,7 @@ def time_text(at, count, per_second, fraction_digits):
     return at
 
 
-@njit
+@helper
 def timestamp_text(at, count, per_second, fraction_digits, has_zone):
     """Write the moment ``count`` ticks after 1970-01-01."""
     per_day = _SECONDS_PER_DAY * per_second
@@ -256,7 +256,7 @@ def timestamp_text(at, count, per_second, fraction_digits, has_zone):
     return at
 
 
-@njit
+@helper
 def uuid_text(at, source):
     """Write a uuid, lower-case hex in groups."""
     for i in range(16):
@@ -270,7 +270,7 @@ def uuid_text(at, source):
     return at
 
 
-@njit
+@helper
 def base64_text(at, source, size):
     """Write base64 with padding."""
     i = 0

@@ -15,7 +15,7 @@ from llvmlite import ir
 from numba.core import cgutils, types
 from numba.extending import intrinsic
 
-from parquet_variant.kernels.compiling import njit
+from parquet_variant.kernels.compiling import helper
 
 __all__ = [
     "address_of",
@@ -161,7 +161,7 @@ def trailing_zeros(typing_context: Any, value: Any) -> Any:
     return types.int64(types.int64), codegen
 
 
-@njit
+@helper
 def equal(left, right, size):
     """Whether two stretches of memory hold the same bytes."""
     i = 0
@@ -176,7 +176,7 @@ def equal(left, right, size):
     return True
 
 
-@njit
+@helper
 def load_uint(address, width):
     """A little-endian unsigned integer of 1 to 4 bytes."""
     if width == 1:
@@ -188,7 +188,7 @@ def load_uint(address, width):
     return load_u32(address)
 
 
-@njit
+@helper
 def store_uint(address, value, width):
     """Store a little-endian unsigned integer of 1 to 4 bytes."""
     if width == 1:

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from parquet_variant.kernels.compiling import njit
+from parquet_variant.kernels.compiling import helper, njit
 from parquet_variant.kernels.memory import load_u8, load_uint
 from parquet_variant.kernels.values import metadata_header
 
@@ -50,7 +50,7 @@ class NameTable(NamedTuple):
     owner: Any
 
 
-@njit
+@helper
 def compare_bytes(left, left_size, right, right_size):
     """Negative, 0 or positive, as the left bytes sort before, with or after the right ones (unsigned)."""
     for i in range(min(left_size, right_size)):
@@ -96,7 +96,7 @@ def _locate(base, offsets, starts, address, length, rank, order, state):
                     state[d] = UNSORTED
 
 
-@njit
+@helper
 def find_name(address, length, order, first, last, name, size):
     """Position by rank of a name in the dictionary at ``first`` to ``last``; -1 if it does not have it."""
     low, high = first, last
@@ -119,7 +119,7 @@ def find_name(address, length, order, first, last, name, size):
     return -1
 
 
-@njit
+@helper
 def resolve_names(table, schema_names, schema_lengths, d, starts, address, length, order, ids, ranks):
     """Fill field id and rank of each schema node's name in dictionary ``d``; -1 where it lacks the name."""
     for s in range(len(table)):

@@ -13,7 +13,7 @@ import os
 
 import numpy as np
 
-from parquet_variant.kernels.compiling import njit
+from parquet_variant.kernels.compiling import helper, njit
 from parquet_variant.kernels.growth import filled_vector, grown_table, handed, new_table, release
 from parquet_variant.kernels.json_scan import (
     DOUBLE,
@@ -83,7 +83,7 @@ _WORD_ALSE = int.from_bytes(b"alse", "little")
 _WORD_NULL = int.from_bytes(b"null", "little")
 
 
-@njit
+@helper
 def hash_bytes(address, length, seed):
     """A 62-bit hash of some bytes."""
     value = seed ^ (length * 0x2545F4914F6CDD1D)
@@ -101,7 +101,7 @@ def hash_bytes(address, length, seed):
     return value & 0x3FFFFFFFFFFFFFFF
 
 
-@njit
+@helper
 def _hash_pair(left, right):
     value = (left * 0x2127599BF4325C37 + right) * 0x2545F4914F6CDD1D
     value ^= (value >> 31) & 0x1FFFFFFFF
@@ -131,7 +131,7 @@ def find_key(keys, slots, address, length, hashed):
     return -1 - at
 
 
-@njit
+@helper
 def add_key(keys, slots, count, address, length, plain, hashed):
     """``(key, keys, slots, count)`` with a key in the table that it does not have yet."""
     if count == len(keys):
@@ -162,7 +162,7 @@ def find_pair(table, slots, left_column, right_column, left, right):
     return -1 - at
 
 
-@njit
+@helper
 def _room_for_pair(table, slots, count, left_column, right_column):
     """The table and its slots, grown if they are full."""
     if count < len(table):
@@ -177,7 +177,7 @@ def _room_for_pair(table, slots, count, left_column, right_column):
     return table, slots
 
 
-@njit
+@helper
 def add_path(paths, slots, count, parent, key):
     """``(path, paths, slots, count)`` with the path in the table."""
     found = find_pair(paths, slots, PATH_PARENT, PATH_KEY, parent, key)
@@ -194,7 +194,7 @@ def add_path(paths, slots, count, parent, key):
     return count, paths, slots, count + 1
 
 
-@njit
+@helper
 def successor(shapes, shape_slots, shape_count, paths, path_slots, path_count, shape, key, object_path):
     """``(next shape, shapes, shape_slots, shape_count, paths, path_slots, path_count)`` after one more key."""
     found = find_pair(shapes, shape_slots, SHAPE_PARENT, SHAPE_KEY, shape, key)
@@ -204,7 +204,7 @@ def successor(shapes, shape_slots, shape_count, paths, path_slots, path_count, s
     return found, shapes, shape_slots, shape_count, paths, path_slots, path_count
 
 
-@njit
+@helper
 def _add_shape(shapes, slots, count, parent, key, path):
     shapes, slots = _room_for_pair(shapes, slots, count, SHAPE_PARENT, SHAPE_KEY)
     found = find_pair(shapes, slots, SHAPE_PARENT, SHAPE_KEY, parent, key)
@@ -216,7 +216,7 @@ def _add_shape(shapes, slots, count, parent, key, path):
     return count, shapes, slots, count + 1
 
 
-@njit
+@helper
 def new_tables():
     """Empty key, path and shape tables, with the root path in place, and their slots."""
     keys, paths, shapes = new_table(256, 4), new_table(256, 5), new_table(256, 4)
@@ -225,7 +225,7 @@ def new_tables():
     return keys, key_slots, paths, path_slots, shapes, shape_slots
 
 
-@njit
+@helper
 def handed_tables(keys, key_count, paths, path_count, shapes, shape_count, slots):
     """The key, path and shape tables for `adopted`; the slots are released."""
     for each in slots:
@@ -233,7 +233,7 @@ def handed_tables(keys, key_count, paths, path_count, shapes, shape_count, slots
     return handed(keys, key_count), handed(paths, path_count), handed(shapes, shape_count)
 
 
-@njit
+@helper
 def add_root_shape(shapes, slots, count, paths, path):
     """``(shapes, slots, count)`` with the shape of an object at a path that has no keys yet."""
     # A root has no parent: -1 - path keeps roots apart in the pair table.
@@ -241,7 +241,7 @@ def add_root_shape(shapes, slots, count, paths, path):
     return shapes, slots, count
 
 
-@njit
+@helper
 def _skip_space(pos, end):
     while pos < end:
         byte = load_u8(pos)

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from parquet_variant.kernels.cells import BINARY, STRING, UUID
-from parquet_variant.kernels.compiling import njit
+from parquet_variant.kernels.compiling import helper, njit
 from parquet_variant.kernels.growth import grown_table, handed, new_table, new_vector, release
 from parquet_variant.kernels.int128 import digits_of
 from parquet_variant.kernels.json_scan import DECIMAL4, DECIMAL16, INT8, INT64
@@ -59,7 +59,7 @@ _MIX_A, _MIX_B, _MIX_C = 0x2127599BF4325C37, 0x2545F4914F6CDD1D, 0x1B03738712FAD
 _ROOT_HASH, _ELEMENT_HASH = 0x3C6EF372FE94F82B, 0x2B7E151628AED2A6
 
 
-@njit
+@helper
 def _mixed(value):
     value ^= (value >> 32) & 0xFFFFFFFF
     value *= _MIX_A
@@ -93,7 +93,7 @@ def new_counts(paths: int) -> npt.NDArray[np.int64]:
     return counts
 
 
-@njit
+@helper
 def _sampled_hash(address, length):
     """A hash of the length and of 24 bytes: at the start, in the middle, at the end. Enough to tell how many differ."""
     if length >= 8:
@@ -112,7 +112,7 @@ def _sampled_hash(address, length):
     return _mixed(value + length)
 
 
-@njit
+@helper
 def _add_to_sketch(sketches, path, hashed):
     rank = trailing_zeros(hashed >> 6 | (1 << 57)) + 1
     register = hashed & (REGISTERS - 1)

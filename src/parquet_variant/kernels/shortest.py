@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from parquet_variant.kernels.compiling import njit
+from parquet_variant.kernels.compiling import helper, njit
 from parquet_variant.kernels.int128 import multiply_add
 
 __all__ = ["shortest_decimal"]
@@ -36,7 +36,7 @@ _HIGH = np.array([high for high, _ in _POWERS], np.uint64).view(np.int64)
 _LOW = np.array([low for _, low in _POWERS], np.uint64).view(np.int64)
 
 
-@njit
+@helper
 def _round_to_odd(high, low, factor):
     """The top 64 bits of ``power * factor``, the last one set if anything was cut off."""
     carry, _ = multiply_add(0, low, factor, 0)

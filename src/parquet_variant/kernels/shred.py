@@ -7,7 +7,7 @@ marks them and goes on. The same walk runs twice, first to count (see `measure` 
 from __future__ import annotations
 
 from parquet_variant.kernels.cells import BINARY, STRING, UUID, exact_cell, store_cell
-from parquet_variant.kernels.compiling import njit
+from parquet_variant.kernels.compiling import helper, njit
 from parquet_variant.kernels.containers import begin_object, object_size
 from parquet_variant.kernels.growth import address_in, filled_vector, grown_table, new_table, new_vector, release
 from parquet_variant.kernels.json_scan import is_utf8
@@ -46,13 +46,13 @@ __all__ = ["shred_rows"]
 _SCHEMA, _AT, _BEGIN, _END, _LEFT, _OFFSETS, _WIDTH, _ROOM = range(8)
 
 
-@njit
+@helper
 def _copy_counts(to_counts, to_entry, counts, entry):
     copy(address_in(to_counts), address_in(counts), counts.size * 8)
     copy(address_in(to_entry), address_in(entry), entry.size * 8)
 
 
-@njit
+@helper
 def _sort_fields(fields, count):
     """Sort by rank; they nearly always are."""
     for i in range(1, count):
@@ -63,7 +63,7 @@ def _sort_fields(fields, count):
             j -= 1
 
 
-@njit
+@helper
 def _put_value(addresses, s, at, begin, size):
     store_u32(addresses[s, C_VALUE_LENGTHS] + at * 4, size)
     store_u8(addresses[s, C_VALUE_VALID] + at, 1)
@@ -71,7 +71,7 @@ def _put_value(addresses, s, at, begin, size):
     addresses[s, C_VALUE_DATA] += size
 
 
-@njit
+@helper
 def _put_object(addresses, s, at, fields, count, largest, data):
     """Write the residual object of some fields."""
     size = object_size(count, largest, data)
@@ -135,7 +135,7 @@ def _is_taken_apart(table, s, begin):
     return (shape == OBJECT_NODE and basic == 2) or (shape == ARRAY_NODE and basic == 3)
 
 
-@njit
+@helper
 def _chain_children(ids, first_of_id, next_of_node):
     """Chain the schema nodes that have the same name, by its field id; `_child_of` follows the chain."""
     for s in range(len(ids)):

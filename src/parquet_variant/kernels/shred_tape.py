@@ -20,7 +20,7 @@ from parquet_variant.kernels.cells import (
     store_cell,
     write_scalar,
 )
-from parquet_variant.kernels.compiling import njit
+from parquet_variant.kernels.compiling import helper, njit
 from parquet_variant.kernels.containers import array_size, begin_array, begin_object, object_size
 from parquet_variant.kernels.growth import filled_vector, grown, new_vector, release
 from parquet_variant.kernels.json_scan import E_SIZE, OK
@@ -129,7 +129,7 @@ def _array_size(node, nodes, sizes):
     return array_size(nodes[node, 1], data)
 
 
-@njit
+@helper
 def _field_ids(dictionary, starts, keys, local):
     for i in range(starts[dictionary], starts[dictionary + 1]):
         local[keys[i]] = i - starts[dictionary]
@@ -208,7 +208,7 @@ def measure(
     return OK, 0
 
 
-@njit
+@helper
 def _shape_order(shape, count, shapes, rank, orders, order_start, used):
     """``(orders, used)``: ``orders[order_start[shape] + j]`` is now the source position of the j-th field by name."""
     orders = grown(orders, used + 2 * count)  # the second half is for the ranks

@@ -5,12 +5,12 @@ Owns one sort: most runs are short or sorted already, and NumPy's own allocates 
 
 from __future__ import annotations
 
-from parquet_variant.kernels.compiling import njit
+from parquet_variant.kernels.compiling import helper, njit
 
 __all__ = ["sort_run", "sort_with"]
 
 
-@njit
+@helper
 def _widest_gap(count):
     gap = 1
     while gap < count // 3:

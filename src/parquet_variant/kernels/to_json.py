@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from parquet_variant.kernels.cells import BINARY, DATE, FALSE, FLOAT, STRING, UUID
-from parquet_variant.kernels.compiling import njit
+from parquet_variant.kernels.compiling import helper, njit
 from parquet_variant.kernels.growth import new_table, release, resized, room_for
 from parquet_variant.kernels.json_scan import (
     DECIMAL4,
@@ -94,7 +94,7 @@ def quote_names(address, length, starts):
     return out, used + 8
 
 
-@njit
+@helper
 def _escaped(at, pos, end):
     """Write text with its escapes; returns the address after it, or -1 if the text is not UTF-8.
 
@@ -147,7 +147,7 @@ def _escaped(at, pos, end):
     return at
 
 
-@njit
+@helper
 def _scalar_text(at, kind, a, b, scale):
     """Write a scalar that is neither a string nor a float; the buffer has room."""
     if INT8 <= kind <= INT64:
@@ -176,7 +176,7 @@ def _scalar_text(at, kind, a, b, scale):
     return at + 1
 
 
-@njit
+@helper
 def _string_text(out, room, used, a, b):
     """``(ok, out, room, used)`` after a string in its quotes; not ok if it is not UTF-8."""
     out, room = room_for(out, room, used + 6 * b + SCALAR_ROOM)
@@ -189,7 +189,7 @@ def _string_text(out, room, used, a, b):
     return True, out, room, stop + 1 - out
 
 
-@njit
+@helper
 def _leaf_text(out, room, used, kind, a, b, scale):
     """``(ok, out, room, used)`` after a scalar; not ok where the reference has to write it."""
     if kind == STRING:
@@ -200,7 +200,7 @@ def _leaf_text(out, room, used, kind, a, b, scale):
     return True, out, room, _scalar_text(out + used, kind, a, b, scale) - out
 
 
-@njit
+@helper
 def _name_text(out, room, used, first, name_starts, name_address, name):
     """``(ok, out, room, used)`` after the comma, unless it is the first field, and the name; not ok without a name."""
     begin = name_starts[name]
@@ -214,7 +214,7 @@ def _name_text(out, room, used, first, name_starts, name_address, name):
     return size > 0, out, room, used + size
 
 
-@njit
+@helper
 def _value_text(out, room, used, begin, end, base, names, name_starts, name_address, stack, lowest):
     """``(ok, out, room, used)`` after an encoded value; open containers are on the stack from ``lowest`` on."""
     depth = lowest

@@ -8,7 +8,7 @@ are spelled, to tables that it is given; and values that are nested too deep to 
 from __future__ import annotations
 
 from parquet_variant.kernels.cells import NULL, STRING
-from parquet_variant.kernels.compiling import njit
+from parquet_variant.kernels.compiling import helper, njit
 from parquet_variant.kernels.growth import grown_table, new_table, release, resized, room_for
 from parquet_variant.kernels.int128 import digits_of, divide_small, negate
 from parquet_variant.kernels.json_scan import DECIMAL4, DECIMAL16
@@ -34,7 +34,7 @@ _END, _TYPE, _LAST = range(3)
 _COMMA, _SPACE, _OPEN, _CLOSE, _LESS, _GREATER = (ord(sign) for sign in ", ()<>")
 
 
-@njit
+@helper
 def _decimal_digits(high, low, scale):
     """Digits before and after the point of a number without the zeros at the end of its fraction."""
     if scale == 0:
@@ -52,7 +52,7 @@ def _decimal_digits(high, low, scale):
     return max(digits_of(high, low), scale) - scale, scale
 
 
-@njit
+@helper
 def _merge(types, t, code, whole, scale, merged):
     """Merge a scalar type into type ``t``."""
     held = types[t, _CODE]
@@ -70,7 +70,7 @@ def _merge(types, t, code, whole, scale, merged):
         types[t, _CODE] = merged[held, code]
 
 
-@njit
+@helper
 def _part(types, used, parent, last, name):
     """``(type, used)``: the part of an array or object type with a name, made if there is none."""
     part = types[parent, _FIRST] if last < 0 else types[last, _NEXT]
@@ -89,7 +89,7 @@ def _part(types, used, parent, last, name):
     return used, used + 1
 
 
-@njit
+@helper
 def _merge_row(nodes, first, stop, code_of_kind, merged, bigint_digits, stack, types):
     """``(ok, types)``: the merged type of a row's nodes, as type 0 of the table; not ok if they are too deep."""
     types[0, _CODE] = _VOID
@@ -144,7 +144,7 @@ def _words_at(target, source, size):
         store_u64(target + i, load_u64(source + i))
 
 
-@njit
+@helper
 def _write_row(types, words, word_starts, names, name_starts, stack, out, room, used):
     """Append the text of type 0; returns ``(out, room, used)``, the buffer grown as needed."""
     depth = 0

@@ -11,7 +11,7 @@ are put in the order of their names while they are gathered: schema fields are s
 from __future__ import annotations
 
 from parquet_variant.kernels.cells import DATE, FALSE, FLOAT, TRUE, UUID, scalar_size, write_scalar
-from parquet_variant.kernels.compiling import njit
+from parquet_variant.kernels.compiling import helper, njit
 from parquet_variant.kernels.containers import array_size, begin_array, begin_object, object_size
 from parquet_variant.kernels.growth import address_in, grown_table, handed, lent_table, new_table, new_vector, release
 from parquet_variant.kernels.json_scan import DECIMAL4, DECIMAL16, INT8, INT16, INT32
@@ -114,7 +114,7 @@ def _cell(s, at, table, inputs):
     return code, load_u64(address), 0, 0
 
 
-@njit
+@helper
 def _sort_residual(ids, id_width, offsets, width, count, base, names, rank_of_id, room):
     """Write ids and offsets of a residual's fields, sorted by name, to ``room``; False if a field is there twice."""
     for j in range(count):

@@ -7,7 +7,7 @@ faults, and rows whose dictionary has a name twice without being flagged as sort
 from __future__ import annotations
 
 from parquet_variant.kernels.cells import BINARY, STRING, UUID
-from parquet_variant.kernels.compiling import njit
+from parquet_variant.kernels.compiling import helper, njit
 from parquet_variant.kernels.growth import grown, grown_table, new_table, new_vector, release
 from parquet_variant.kernels.int128 import digits_of
 from parquet_variant.kernels.json_scan import DECIMAL4, DECIMAL8, DECIMAL16, is_utf8
@@ -27,7 +27,7 @@ _MAX_SCALE = 38
 _IDS, _ID_WIDTH, _OFFSETS, _OFFSET_WIDTH, _VALUES, _END, _LEFT = range(7)
 
 
-@njit
+@helper
 def scalar_is_valid(kind, a, b, scale, digits):
     """Whether the payload of a scalar is one that its type allows; ``digits`` asks for those of decimals too."""
     if kind == STRING:
@@ -70,7 +70,7 @@ def mark_valid_dictionaries(base, offsets, starts, address, length, state, valid
             valid[d] = 0
 
 
-@njit
+@helper
 def _children_are_apart(at, end, count, offsets, width, values, scratch):
     """Whether the values of a container lie one beside the other, in any order, without a gap."""
     place = values

@@ -10,7 +10,7 @@ added to addresses, so that no malformed number can wrap around.
 from __future__ import annotations
 
 from parquet_variant.kernels.cells import BINARY, DATE, FALSE, FLOAT, STRING, UUID
-from parquet_variant.kernels.compiling import njit
+from parquet_variant.kernels.compiling import helper
 from parquet_variant.kernels.json_scan import DECIMAL4, DECIMAL8, DECIMAL16, INT8, INT16, INT32
 from parquet_variant.kernels.memory import (
     load_s8,
@@ -30,7 +30,7 @@ MALFORMED = -1
 _PAYLOAD = (0, 0, 0, 1, 2, 4, 8, 8, 5, 9, 17, 4, 8, 8, 4, -1, -1, 8, 8, 8, 16)
 
 
-@njit
+@helper
 def value_kind(header):
     """Kind of a value by its first byte: PrimitiveId, STRING for short strings, ARRAY, OBJECT, or MALFORMED."""
     basic = header & 3
@@ -44,7 +44,7 @@ def value_kind(header):
     return kind if kind <= UUID else MALFORMED
 
 
-@njit
+@helper
 def container(at, end):
     """``(ok, count, ids, id_width, offsets, offset_width, values, size)`` of the object or array at an address.
 
@@ -75,7 +75,7 @@ def container(at, end):
     return size <= end - values, count, ids, id_width, offsets, offset_width, values, size
 
 
-@njit
+@helper
 def value_size(at, end):
     """Bytes of the value at an address, header included, or MALFORMED; contents of containers are not looked at."""
     if at >= end:
@@ -98,7 +98,7 @@ def value_size(at, end):
     return size if size <= end - at else MALFORMED
 
 
-@njit
+@helper
 def scalar(at, end):
     """``(kind, a, b, scale)`` of the scalar at an address, as in a tape node; kind is MALFORMED where it is none."""
     size = value_size(at, end)
@@ -107,7 +107,7 @@ def scalar(at, end):
     return scalar_of_size(at, size)
 
 
-@njit
+@helper
 def scalar_of_size(at, size):
     """As `scalar`, of a value that is a scalar of a size that `value_size` gave."""
     header = load_u8(at)
@@ -136,7 +136,7 @@ def scalar_of_size(at, size):
     return kind, load_u64(at + 1), 0, 0
 
 
-@njit
+@helper
 def metadata_header(at, end):
     """``(ok, count, offsets, width, names, size)`` of a metadata: addresses of offsets and names, all its bytes."""
     if end - at < 1:
