@@ -8,8 +8,8 @@ better than pages do. Where zstd finds little more by trying hard (in hashes, id
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -34,6 +34,7 @@ _EASY_LEVEL, _HARD_LEVEL = 2, 5
 # A column gets the second level if that makes this much of it so much smaller.
 _LEVEL_BYTES = 32 << 10
 _LEVEL_GAIN = 0.04
+Pages: TypeAlias = tuple[pa.Buffer, pa.Buffer]
 
 
 def choose_encodings(table: pa.Table, compression: str, level: int | None = None) -> dict[str, Any]:
@@ -57,6 +58,7 @@ def choose_encodings(table: pa.Table, compression: str, level: int | None = None
     >>> choose_encodings(pa.table({"number": range(4000)}), "zstd")
     {'use_dictionary': False, 'column_encoding': {'number': 'DELTA_BINARY_PACKED'}, 'compression_level': {'number': 2}}
     """
+    compression = compression.lower()
     leaves = {
         path: leaf
         for name, column in zip(table.column_names, table.slice(0, _ROWS).columns, strict=True)
@@ -68,8 +70,8 @@ def choose_encodings(table: pa.Table, compression: str, level: int | None = None
     chosen = _smallest(tried, compression) if tried else {}
     others = {path: name for path, (name, _) in chosen.items() if name}
     levels: dict[str, int] | int | None = level
-    if level is None and compression.lower() == "zstd":
-        hard = stays | {path for path, (_, data) in chosen.items() if _is_hard(data)}
+    if level is None and compression == "zstd":
+        hard = stays | {path for path, (_, pages) in chosen.items() if _is_hard(pages)}
         levels = {path: _HARD_LEVEL if path in hard else _EASY_LEVEL for path in leaves}
     return {
         "use_dictionary": [path for path in leaves if path not in others] or False,
@@ -78,28 +80,28 @@ def choose_encodings(table: pa.Table, compression: str, level: int | None = None
     }
 
 
-def _smallest(tried: dict[str, pa.Array], compression: str) -> dict[str, tuple[str, pa.Buffer]]:
+def _smallest(tried: dict[str, pa.Array], compression: str) -> dict[str, tuple[str, Pages]]:
     """The encoding in which each column compresses best, empty for a dictionary, and the column so encoded."""
     entries = min(max(map(len, tried.values())), _ENTRIES)
     sample = pa.table([_of_length(leaf, entries) for leaf in tried.values()], names=list(map(str, range(len(tried)))))
-    codec = _codec(compression)
+    trial = (compression, _TRIAL_LEVEL if compression == "zstd" else None)
     types, columns = _encoded(sample, dictionary_pagesize_limit=DICTIONARY_BYTES)
-    best = [(codec(data), "", data) for data in columns]
+    best = [(_compressed(pages, *trial), "", pages) for pages in columns]
 
     def attempt(encodings: dict[int, str]) -> None:
         names = list(map(str, encodings))
         by_column = dict(zip(names, encodings.values(), strict=True))
         _, columns = _encoded(sample.select(names), use_dictionary=False, column_encoding=by_column)
-        for (number, encoding), data in zip(encodings.items(), columns, strict=True):
-            size = codec(data)
+        for (number, encoding), pages in zip(encodings.items(), columns, strict=True):
+            size = _compressed(pages, *trial)
             if size < best[number][0]:
-                best[number] = size, encoding, data
+                best[number] = size, encoding, pages
 
     attempt(dict.fromkeys(range(len(tried)), "PLAIN"))
     attempt({number: _DELTAS[kind] for number, kind in enumerate(types) if kind in _DELTAS})
     # Shared prefixes are looked for only where values hardly repeat: it is the slowest trial.
     attempt({number: _PREFIXES for number, (_, name, _) in enumerate(best) if name and types[number] == "BYTE_ARRAY"})
-    return {path: (name, data) for path, (_, name, data) in zip(tried, best, strict=True)}
+    return {path: (name, pages) for path, (_, name, pages) in zip(tried, best, strict=True)}
 
 
 def _stays(leaf: pa.Array) -> bool:
@@ -134,7 +136,7 @@ def _of_length(leaf: pa.Array, entries: int) -> pa.Array:
     return leaf[:entries] if missing <= 0 else pa.concat_arrays([leaf, pa.nulls(missing, leaf.type)])
 
 
-def _encoded(sample: pa.Table, **encoding: Any) -> tuple[list[str], list[pa.Buffer]]:
+def _encoded(sample: pa.Table, **encoding: Any) -> tuple[list[str], list[Pages]]:
     """Physical type and pages, not compressed, of each column under some encoding."""
     collected: list[pq.FileMetaData] = []
     sink = pa.BufferOutputStream()
@@ -154,20 +156,21 @@ def _encoded(sample: pa.Table, **encoding: Any) -> tuple[list[str], list[pa.Buff
     return [column.physical_type for column in columns], [_pages(column, file) for column in columns]
 
 
-def _pages(column: pq.ColumnChunkMetaData, file: pa.Buffer) -> pa.Buffer:
-    return file.slice(column.dictionary_page_offset or column.data_page_offset, column.total_compressed_size)
+def _pages(column: pq.ColumnChunkMetaData, file: pa.Buffer) -> Pages:
+    """The dictionary, empty if there is none, and the data."""
+    data, start = column.data_page_offset, column.dictionary_page_offset or column.data_page_offset
+    return file[start:data], file[data : start + column.total_compressed_size]
 
 
-def _codec(compression: str) -> Callable[[pa.Buffer], int]:
-    """Bytes of some data when compressed."""
-    name = compression.lower()
-    if name in ("none", "uncompressed"):
-        return len
-    codec = pa.Codec(name, _TRIAL_LEVEL if name == "zstd" else None)
-    return lambda data: codec.compress(data).size
+def _compressed(pages: Pages, compression: str, level: int | None = None) -> int:
+    """Bytes of pages that are compressed one by one, as a file's are."""
+    if compression in ("none", "uncompressed"):
+        return sum(map(len, pages))
+    codec = pa.Codec(compression, level)
+    return sum(codec.compress(page).size for page in pages if page.size)
 
 
-def _is_hard(data: pa.Buffer) -> bool:
+def _is_hard(pages: Pages) -> bool:
     """Whether zstd makes encoded values much smaller by trying hard."""
-    easy, hard = (pa.Codec("zstd", level).compress(data[:_LEVEL_BYTES]).size for level in (_EASY_LEVEL, _HARD_LEVEL))
-    return bool(hard < easy * (1 - _LEVEL_GAIN))
+    first = pages[0][:_LEVEL_BYTES], pages[1][:_LEVEL_BYTES]
+    return _compressed(first, "zstd", _HARD_LEVEL) < (1 - _LEVEL_GAIN) * _compressed(first, "zstd", _EASY_LEVEL)
