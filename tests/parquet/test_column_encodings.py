@@ -50,6 +50,8 @@ def test_zstd_tries_hard_where_that_pays():
     levels = choose_encodings(table(), "zstd")["compression_level"]
     assert set(levels) == set(table().column_names)
     assert levels["text"] > levels["hash"] == levels["step"]
+    unknown = choose_encodings(table().slice(0, 0), "zstd")["compression_level"]
+    assert set(unknown.values()) == {levels["text"]}
 
 
 @pytest.mark.parametrize(("compression", "level"), [("zstd", 7), ("zstd", -1), ("gzip", 4), ("snappy", None)])

@@ -71,7 +71,8 @@ def choose_encodings(table: pa.Table, compression: str, level: int | None = None
     others = {path: name for path, (name, _) in chosen.items() if name}
     levels: dict[str, int] | int | None = level
     if level is None and compression == "zstd":
-        hard = stays | {path for path, (_, pages) in chosen.items() if _is_hard(pages)}
+        unknown = {path for path, leaf in leaves.items() if leaf.null_count == len(leaf)}
+        hard = stays | unknown | {path for path, (_, pages) in chosen.items() if _is_hard(pages)}
         levels = {path: _HARD_LEVEL if path in hard else _EASY_LEVEL for path in leaves}
     return {
         "use_dictionary": [path for path in leaves if path not in others] or False,
