@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from pathlib import Path
 
 import numba
@@ -53,3 +54,24 @@ def test_helpers_are_for_kernels_only() -> None:
     assert four_times(3) == 12
     with pytest.raises(TypeError, match="twice is a helper of kernels"):
         twice(3)
+
+
+@pytest.mark.parametrize("collects", [True, False])
+def test_the_garbage_collector_is_left_as_it_was(collects: bool) -> None:
+    @njit
+    def divided(left, right):
+        return left // right
+
+    @njit
+    def does_not_compile(number):
+        return number.nothing
+
+    before = gc.isenabled()
+    try:
+        (gc.enable if collects else gc.disable)()
+        assert divided(7, 2) == 3
+        with pytest.raises(numba.TypingError, match="nothing"):
+            does_not_compile(1)
+        assert gc.isenabled() == collects
+    finally:
+        (gc.enable if before else gc.disable)()

@@ -94,6 +94,8 @@ def is_utf8(pos, end):
             pos += 32
         while pos + 8 <= end and load_u64(pos) & _HIGH == 0:
             pos += 8
+        while pos < end and load_u8(pos) < 0x80:
+            pos += 1
         if pos < end:
             length = utf8_length(pos, end)
             if length == 0:

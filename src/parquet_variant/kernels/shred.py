@@ -174,6 +174,7 @@ def shred_rows(rows, row_valid, value_offsets, value_address, table, schema_name
     entry, saved_entry = filled_vector(len(levels), 0), new_vector(len(levels))
     saved_counts = new_table(counts.shape[0], counts.shape[1])
     _copy_counts(saved_counts, saved_entry, counts, entry)
+    zero = filled_vector(1, 0)
     current = -1
     for row in range(rows):
         if (len(row_valid) > 0 and row_valid[row] == 0) or refused[row] != 0:
@@ -194,18 +195,16 @@ def shred_rows(rows, row_valid, value_offsets, value_address, table, schema_name
         if not filling:
             _copy_counts(saved_counts, saved_entry, counts, entry)
         begin, end = value_address + value_offsets[row], value_address + value_offsets[row + 1]
-        size = value_size(begin, end)
-        ok, depth = size != MALFORMED, 0
-        if ok:
-            if _is_taken_apart(table, 0, begin):
-                stack[0, _SCHEMA] = 0
-                stack[0, _AT] = row
-                stack[0, _BEGIN] = begin
-                stack[0, _END] = end
-                stack[0, _LEFT] = -1
-                depth = 1
-            else:
-                ok = _put_leaf(table, 0, row, begin, size, counts, addresses, filling)
+        # A row is taken apart like a list of one element.
+        stack[0, _SCHEMA] = 0
+        stack[0, _AT] = row
+        stack[0, _BEGIN] = begin
+        stack[0, _END] = end
+        stack[0, _LEFT] = 1
+        stack[0, _OFFSETS] = address_in(zero)
+        stack[0, _WIDTH] = 1
+        stack[0, _ROOM] = end - begin
+        ok, depth = True, 1
         while depth > 0 and ok:
             if depth + 2 > len(stack):
                 stack = grown_table(stack, depth + 2)
@@ -331,7 +330,7 @@ def shred_rows(rows, row_valid, value_offsets, value_address, table, schema_name
         for level in range(1, len(levels)):
             levels[level] = entry[level]
         levels[0] = rows
-    for vector in (ids, ranks, first_of_id, next_of_node, seen, entry, saved_entry):
+    for vector in (ids, ranks, first_of_id, next_of_node, seen, entry, saved_entry, zero):
         release(vector)
     for made in (fields, stack, saved_counts):
         release(made)
