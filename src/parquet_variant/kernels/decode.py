@@ -43,6 +43,7 @@ from parquet_variant.kernels.tape import (
     SHAPE_PARENT,
     SHAPE_PATH,
     Tape,
+    put_node,
 )
 from parquet_variant.kernels.values import MALFORMED, container, metadata_header, scalar, value_kind
 
@@ -156,18 +157,14 @@ def decode_rows(first, last, valid, value_offsets, value_base, dictionary_of, na
                         )
                         paths[path, PATH_ELEMENT] = element
                     stack[depth, _PATH] = stack[depth, _SHAPE] = element
-                nodes[n, 0] = kind | (path << 16)
-                nodes[n, 1] = count
+                put_node(nodes, n, kind | (path << 16), count, 0)
                 depth += 1
             else:
                 kind, a, b, scale = scalar(at, end)
                 if kind == MALFORMED:
                     status = _VALUE
                     break
-                nodes[n, 0] = kind | (scale << 8) | (path << 16)
-                nodes[n, 1] = a
-                nodes[n, 2] = b
-                nodes[n, 3] = n + 1
+                put_node(nodes, n, kind | (scale << 8) | (path << 16), a, b)
             n += 1
             # The next value, closing what ends here.
             while depth > 0:

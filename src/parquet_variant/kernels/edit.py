@@ -13,7 +13,7 @@ from parquet_variant.kernels.compiling import helper, njit
 from parquet_variant.kernels.growth import grown, grown_table, handed, new_table, new_vector, release
 from parquet_variant.kernels.memory import load_u8, load_uint
 from parquet_variant.kernels.sorting import sort_with
-from parquet_variant.kernels.tape import ARRAY, OBJECT
+from parquet_variant.kernels.tape import ARRAY, OBJECT, put_node
 from parquet_variant.kernels.unshred import RAW
 from parquet_variant.kernels.validate import scalar_is_valid
 from parquet_variant.kernels.values import MALFORMED, container, scalar, value_kind, value_size
@@ -87,7 +87,6 @@ def gather_canonical(starts, stops, dictionary_of, map_starts, id_map, row_start
             if n + 1 > len(nodes):
                 nodes = grown_table(nodes, n + 1)
             kind = value_kind(load_u8(at))
-            nodes[n, 3] = n + 1
             if kind < ARRAY:
                 budget -= size
                 kind, a, b, scale = scalar(at, end)
@@ -95,13 +94,9 @@ def gather_canonical(starts, stops, dictionary_of, map_starts, id_map, row_start
                     ok = False
                     break
                 if kind == STRING or kind == NULL:
-                    nodes[n, 0] = kind | (field << 16)
-                    nodes[n, 1] = a
-                    nodes[n, 2] = b
+                    put_node(nodes, n, kind | (field << 16), a, b)
                 else:
-                    nodes[n, 0] = RAW | (field << 16)
-                    nodes[n, 1] = at
-                    nodes[n, 2] = size
+                    put_node(nodes, n, RAW | (field << 16), at, size)
             else:
                 _, count, ids, id_width, offsets, offset_width, values, data = container(at, end)
                 budget -= values - at
@@ -117,8 +112,7 @@ def gather_canonical(starts, stops, dictionary_of, map_starts, id_map, row_start
                     if status == 1:
                         stack[depth, _ORDER] = ordered
                         ordered += count
-                nodes[n, 0] = kind | (field << 16)
-                nodes[n, 1] = count
+                put_node(nodes, n, kind | (field << 16), count, 0)
                 stack[depth, _IDS] = ids
                 stack[depth, _ID_WIDTH] = id_width
                 stack[depth, _OFFSETS] = offsets

@@ -21,7 +21,7 @@ from parquet_variant.kernels.growth import (
 )
 from parquet_variant.kernels.memory import copy, load_u8, load_uint, store_u8, store_uint
 from parquet_variant.kernels.sorting import sort_run
-from parquet_variant.kernels.tape import ARRAY, OBJECT
+from parquet_variant.kernels.tape import ARRAY, OBJECT, put_node
 from parquet_variant.kernels.unshred import RAW
 from parquet_variant.kernels.values import container, metadata_header, value_kind, value_size
 
@@ -79,18 +79,14 @@ def gather_values(starts, stops, dictionary_of, map_starts, id_map, row_start, r
             if n + 1 > len(nodes):
                 nodes = grown_table(nodes, n + 1)
             kind = value_kind(load_u8(at))
-            nodes[n, 3] = n + 1
             if kind != OBJECT and kind != ARRAY:
-                nodes[n, 0] = RAW | (field << 16)
-                nodes[n, 1] = at
-                nodes[n, 2] = size
+                put_node(nodes, n, RAW | (field << 16), at, size)
             else:
                 if depth == _MAX_DEPTH:
                     ok = False
                     break
                 _, count, ids, id_width, offsets, offset_width, values, data = container(at, at + size)
-                nodes[n, 0] = kind | (field << 16)
-                nodes[n, 1] = count
+                put_node(nodes, n, kind | (field << 16), count, 0)
                 stack[depth, _IDS] = ids
                 stack[depth, _ID_WIDTH] = id_width
                 stack[depth, _OFFSETS] = offsets

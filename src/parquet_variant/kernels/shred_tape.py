@@ -154,6 +154,7 @@ def measure(
             kind = kind_of(tag)
             path = path_of(tag)
             s = schema_of[path]
+            partial = False
             if s >= 0:
                 shape = table[s, S_KIND]
                 if paths[path, PATH_KEY] < 0 and s > 0:
@@ -183,16 +184,12 @@ def measure(
                         continue
                 elif shape == OBJECT_NODE and kind == OBJECT:
                     counts[s, C_TYPED_COUNT] += 1
-                    fields, size = _object_size(i, nodes, sizes, schema_of, paths, local, True)
-                    if fields == 0:
-                        sizes[i] = _TYPED
-                    else:
-                        sizes[i] = size
-                        counts[s, C_VALUE_COUNT] += 1
-                        counts[s, C_VALUE_BYTES] += size
-                    continue
+                    partial = True
             if kind == OBJECT:
-                _, size = _object_size(i, nodes, sizes, schema_of, paths, local, False)
+                fields, size = _object_size(i, nodes, sizes, schema_of, paths, local, partial)
+                if partial and fields == 0:
+                    sizes[i] = _TYPED
+                    continue
             elif kind == ARRAY:
                 size = _array_size(i, nodes, sizes)
             else:

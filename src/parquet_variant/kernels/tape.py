@@ -1,7 +1,7 @@
 """The tape: a batch of parsed values as one flat node table.
 
 Owns the layout of the tape (described in docs/architecture.md) and the tables beside it: keys, paths, shapes. Leaves
-filling it to `parse_json` and `decode`, and reading it to `emit` and `profile`.
+filling it to `parse_json` and `decode`, and reading it to `shred_tape` and `profile`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from parquet_variant.kernels.compiling import njit
+from parquet_variant.kernels.compiling import helper, njit
 from parquet_variant.kernels.memory import copy
 from parquet_variant.kernels.rooms import give_back
 
@@ -39,6 +39,7 @@ __all__ = [
     "Tape",
     "kind_of",
     "path_of",
+    "put_node",
     "scale_of",
 ]
 
@@ -76,6 +77,15 @@ def scale_of(tag):
 def path_of(tag):
     """Path id of a node."""
     return (tag >> 16) & 0xFFFFFFFF
+
+
+@helper
+def put_node(nodes, n, tag, a, b):
+    """Write a node that ends where it begins; a container ends where its last value does."""
+    nodes[n, 0] = tag
+    nodes[n, 1] = a
+    nodes[n, 2] = b
+    nodes[n, 3] = n + 1
 
 
 @njit

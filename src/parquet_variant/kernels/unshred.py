@@ -10,7 +10,7 @@ are put in the order of their names while they are gathered: schema fields are s
 
 from __future__ import annotations
 
-from parquet_variant.kernels.cells import DATE, FALSE, FLOAT, TRUE, UUID, scalar_size, write_scalar
+from parquet_variant.kernels.cells import DATE, FALSE, FLOAT, NULL, TRUE, UUID, scalar_size, write_scalar
 from parquet_variant.kernels.compiling import helper, njit
 from parquet_variant.kernels.containers import array_size, begin_array, begin_object, object_size
 from parquet_variant.kernels.growth import address_in, grown_table, handed, lent_table, new_table, new_vector, release
@@ -38,7 +38,7 @@ from parquet_variant.kernels.schema_table import (
     S_SCALE,
     S_WIDTH,
 )
-from parquet_variant.kernels.tape import ARRAY, OBJECT
+from parquet_variant.kernels.tape import ARRAY, OBJECT, put_node
 from parquet_variant.kernels.values import container, value_kind, value_size
 
 __all__ = [
@@ -194,16 +194,10 @@ def assemble(rows, row_valid, table, inputs, schema_names, schema_lengths, dicti
                         if (shape == OBJECT_NODE and kind == OBJECT) or (shape == ARRAY_NODE and kind == ARRAY):
                             ok = False  # INVALID by the specification
                             break
-                        nodes[n, 0] = RAW | (field << 16)
-                        nodes[n, 1] = begin
-                        nodes[n, 2] = size
-                        nodes[n, 3] = n + 1
+                        put_node(nodes, n, RAW | (field << 16), begin, size)
                         n += 1
                     elif required:
-                        nodes[n, 0] = field << 16
-                        nodes[n, 1] = 0
-                        nodes[n, 2] = 0
-                        nodes[n, 3] = n + 1
+                        put_node(nodes, n, NULL | (field << 16), 0, 0)
                         n += 1
                     else:  # a missing field
                         stack[depth - 1, _LEFT] -= 1
@@ -212,10 +206,7 @@ def assemble(rows, row_valid, table, inputs, schema_names, schema_lengths, dicti
                         ok = False
                         break
                     kind, a, b, scale = _cell(s, at, table, inputs)
-                    nodes[n, 0] = kind | (scale << 8) | (field << 16)
-                    nodes[n, 1] = a
-                    nodes[n, 2] = b
-                    nodes[n, 3] = n + 1
+                    put_node(nodes, n, kind | (scale << 8) | (field << 16), a, b)
                     n += 1
                 elif shape == ARRAY_NODE:
                     if has_value:
@@ -325,10 +316,7 @@ def assemble(rows, row_valid, table, inputs, schema_names, schema_lengths, dicti
                     ok = False
                     break
                 stack[top, _ROOM] -= size
-                nodes[n, 0] = RAW | (residual_id << 16)
-                nodes[n, 1] = begin
-                nodes[n, 2] = size
-                nodes[n, 3] = n + 1
+                put_node(nodes, n, RAW | (residual_id << 16), begin, size)
                 n += 1
                 stack[top, _LEFT] += 1
                 stack[top, _RESIDUAL] -= 1
