@@ -94,11 +94,15 @@ def _put_object(addresses, s, at, fields, count, largest, data):
 def _put_leaf(table, s, at, begin, size, counts, addresses, filling):
     """Count or write a value that is not taken apart: in its typed column, or else as bytes; False if malformed."""
     if table[s, S_KIND] == PRIMITIVE_NODE and load_u8(begin) & 2 == 0:
-        kind, a, b, scale = scalar_of_size(begin, size)
         code = table[s, S_CODE]
-        if code == STRING or code == BINARY:
-            fits, low, high = kind == code, 0, 0
+        low = high = 0
+        if code == STRING:  # most columns: not by `scalar_of_size`
+            header = load_u8(begin)
+            fits = header & 3 == 1 or header == STRING << 2
+            a = begin + (1 if header & 3 == 1 else 5)
+            kind, b = STRING, begin + size - a
         else:
+            kind, a, b, scale = scalar_of_size(begin, size)
             fits, low, high = exact_cell(kind, a, b, scale, code, table[s, S_PRECISION], table[s, S_SCALE])
         if fits:
             if not filling:
