@@ -350,7 +350,10 @@ def assemble(rows, row_valid, table, inputs, schema_names, schema_lengths, dicti
 
 @njit
 def measure_nodes(nodes, row_start, sizes, row_sizes):
-    """Fill the encoded size of each node and each row; returns the number of bytes of all rows."""
+    """Fill the encoded size of each node and each row; returns the number of bytes of all rows.
+
+    A container's ``b`` becomes what `write_nodes` needs: its greatest field id (bits 32 and up), the bytes of its values.
+    """
     total = 0
     for row in range(len(row_start) - 2, -1, -1):
         row_sizes[row] = 0
@@ -368,6 +371,7 @@ def measure_nodes(nodes, row_start, sizes, row_sizes):
                 data += sizes[kid]
                 largest = max(largest, nodes[kid, 0] >> 16)
                 kid = nodes[kid, 3]
+            nodes[i, 2] = largest << 32 | data
             if kind == OBJECT:
                 sizes[i] = object_size(nodes[i, 1], largest, data)
             else:
@@ -380,7 +384,7 @@ def measure_nodes(nodes, row_start, sizes, row_sizes):
 
 @njit
 def write_nodes(nodes, row_start, sizes, places, target):
-    """Write the values of all rows one after the other at ``target``."""
+    """Write the values of all rows, as `measure_nodes` left them, one after the other at ``target``."""
     for row in range(len(row_start) - 1):
         if row_start[row] == row_start[row + 1]:
             continue
@@ -395,12 +399,7 @@ def write_nodes(nodes, row_start, sizes, places, target):
             if kind < ARRAY:
                 write_scalar(at, kind, nodes[i, 1], nodes[i, 2], (nodes[i, 0] >> 8) & 0xFF)
                 continue
-            data = largest = 0
-            kid = i + 1
-            while kid < nodes[i, 3]:
-                data += sizes[kid]
-                largest = max(largest, nodes[kid, 0] >> 16)
-                kid = nodes[kid, 3]
+            largest, data = nodes[i, 2] >> 32, nodes[i, 2] & 0xFFFFFFFF
             ids = id_width = 0
             if kind == OBJECT:
                 ids, id_width, offsets, offset_width, values = begin_object(at, nodes[i, 1], largest, data)
