@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 import parquet_variant as pv
 from parquet_variant.encoding.metadata import decode_metadata
 from parquet_variant.encoding.variant import Variant
+from parquet_variant.kernels import json_batch
 from parquet_variant.layouts import storages as reference
 from parquet_variant.layouts.rows import rows_of_array
 from parquet_variant.testing import json_texts, mutated_variants, shredding_schemas, variants
@@ -146,3 +147,12 @@ def test_rows_of_unsorted_dictionaries() -> None:
     shredded = pv.shred_variant(array, "b bigint")
     assert shredded.to_pylist() == [{"a": 1, "b": 2, "z": 3}]
     assert shredded.storage.field("typed_value").field("b").field("typed_value").to_pylist() == [2]
+
+
+@pytest.mark.parametrize("text", ['{"a": 1, "b": 1e3, "c": 1e3, "d": 1e3}', '{"b": "0123456789012345678901234567"}'])
+def test_what_is_left_of_an_object_may_not_be_too_large_either(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(json_batch, "_INT32_MAX", 28)
+    assert pv.parse_json(['{"a": 1, "b": 1e3}'], schema="a int").to_pylist() == [{"a": 1, "b": 1000.0}]
+    with pytest.raises(pv.VariantError) as caught:
+        pv.parse_json(['{"a": 1}', text], schema="a int")
+    assert (caught.value.reason, caught.value.row) == ("too-large", 1)
