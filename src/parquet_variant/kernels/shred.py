@@ -100,7 +100,7 @@ def _put_leaf(table, s, at, begin, size, counts, addresses, filling):
             header = load_u8(begin)
             fits = header & 3 == 1 or header == STRING << 2
             a = begin + (1 if header & 3 == 1 else 5)
-            kind, b = STRING, begin + size - a
+            b = begin + size - a
         else:
             kind, a, b, scale = scalar_of_size(begin, size)
             fits, low, high = exact_cell(kind, a, b, scale, code, table[s, S_PRECISION], table[s, S_SCALE])

@@ -352,7 +352,7 @@ def assemble(rows, row_valid, table, inputs, schema_names, schema_lengths, dicti
 def measure_nodes(nodes, row_start, sizes, row_sizes):
     """Fill the encoded size of each node and each row; returns the number of bytes of all rows.
 
-    A container's ``b`` becomes what `write_nodes` needs: its greatest field id (bits 32 and up), the bytes of its values.
+    A container's ``b`` becomes what `write_nodes` needs: its greatest field id (from bit 32 on), and its values' bytes.
     """
     total = 0
     for row in range(len(row_start) - 2, -1, -1):
