@@ -77,15 +77,6 @@ class _QuickCache(FunctionCache):
             return self._load_overload(sig, target_context)
 
 
-def _without_literals(get_call_template: Callable[..., Any]) -> Callable[..., Any]:
-    """Numba's look-up of what a kernel calls, but of one function for all numbers, not of one more for each literal."""
-
-    def look_up(args: tuple[Any, ...], kws: dict[str, Any]) -> Any:
-        return get_call_template(tuple(map(types.unliteral, args)), {k: types.unliteral(v) for k, v in kws.items()})
-
-    return look_up
-
-
 # Passes for closures, comprehensions, object mode, array expressions and code that differs by type: kernels have none.
 _NEEDLESS = {
     DeadBranchPrune,
@@ -111,7 +102,13 @@ class _Compiler(CompilerBase):
 
 
 class _Kernel(CPUDispatcher):
-    """Compiles without the garbage collector: it takes a tenth of the time, and waits for the end as well."""
+    """Compiles one function for all numbers, and with the garbage collector off, which takes a tenth of the time."""
+
+    def get_call_template(self, args: tuple[Any, ...], kws: dict[str, Any]) -> Any:
+        """What another kernel calls: not one function more for each literal."""
+        return super().get_call_template(
+            tuple(map(types.unliteral, args)), {k: types.unliteral(v) for k, v in kws.items()}
+        )
 
     def compile(self, sig: Any) -> Any:
         if not gc.isenabled():
@@ -130,14 +127,27 @@ class _Helper(_Kernel):
         raise TypeError(f"{self.py_func.__name__} is a helper of kernels: Python can call what @njit makes")
 
 
+def _dispatcher(function: Callable[..., Any], kind: type[_Kernel], **options: Any) -> Any:
+    previous = numba.config.CACHE_DIR
+    # Read once, while the dispatcher is made.
+    numba.config.CACHE_DIR = cache_directory(function.__module__.rpartition(".")[2])
+    try:
+        dispatcher = numba.njit(
+            nogil=True, error_model="numpy", _nrt=False, no_cfunc_wrapper=True, pipeline_class=_Compiler, **options
+        )(function)
+        dispatcher.__class__ = kind
+        dispatcher._cache = _QuickCache(function)
+        return dispatcher
+    finally:
+        numba.config.CACHE_DIR = previous
+
+
 def helper(function: Callable[..., Any]) -> Any:
     """Compile what only kernels call, as `njit` does, but without an entry for Python: that takes time, too."""
-    dispatcher = njit(function, no_cpython_wrapper=True)
-    dispatcher.__class__ = _Helper
-    return dispatcher
+    return _dispatcher(function, _Helper, no_cpython_wrapper=True)
 
 
-def njit(function: Callable[..., Any] | None = None, *, inline: bool = False, no_cpython_wrapper: bool = False) -> Any:
+def njit(function: Callable[..., Any] | None = None, *, inline: bool = False) -> Any:
     """Compile without the GIL, without object mode, with NumPy's error model, and keep the result on disk.
 
     Numba's reference counts are off, too: see `growth`, which has what a kernel needs instead of ``np.empty``. So are
@@ -145,16 +155,4 @@ def njit(function: Callable[..., Any] | None = None, *, inline: bool = False, no
     """
     if function is None:
         return lambda wrapped: njit(wrapped, inline=inline)
-    previous = numba.config.CACHE_DIR
-    # Read once, while the dispatcher is made.
-    numba.config.CACHE_DIR = cache_directory(function.__module__.rpartition(".")[2])
-    try:
-        options: dict[str, Any] = {"inline": "always"} if inline else {}
-        options |= {"no_cfunc_wrapper": True, "no_cpython_wrapper": no_cpython_wrapper, "pipeline_class": _Compiler}
-        dispatcher = numba.njit(nogil=True, error_model="numpy", _nrt=False, **options)(function)
-        dispatcher.__class__ = _Kernel
-        dispatcher._cache = _QuickCache(function)
-        dispatcher.get_call_template = _without_literals(dispatcher.get_call_template)
-        return dispatcher
-    finally:
-        numba.config.CACHE_DIR = previous
+    return _dispatcher(function, _Kernel, **({"inline": "always"} if inline else {}))

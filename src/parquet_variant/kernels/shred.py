@@ -140,6 +140,19 @@ def _is_taken_apart(table, s, begin):
 
 
 @helper
+def _open_list(stack, top, schema, at, values, size, count, offsets, width):
+    """Put a list on the stack, whose elements are in ``size`` bytes and go to entries of ``schema`` from ``at`` on."""
+    stack[top, _SCHEMA] = schema
+    stack[top, _AT] = at
+    stack[top, _BEGIN] = values
+    stack[top, _END] = values + size
+    stack[top, _LEFT] = count
+    stack[top, _OFFSETS] = offsets
+    stack[top, _WIDTH] = width
+    stack[top, _ROOM] = size
+
+
+@helper
 def _chain_children(ids, first_of_id, next_of_node):
     """Chain the schema nodes that have the same name, by its field id; `_child_of` follows the chain."""
     for s in range(len(ids)):
@@ -200,14 +213,7 @@ def shred_rows(rows, row_valid, value_offsets, value_address, table, schema_name
             _copy_counts(saved_counts, saved_entry, counts, entry)
         begin, end = value_address + value_offsets[row], value_address + value_offsets[row + 1]
         # A row is taken apart like a list of one element.
-        stack[0, _SCHEMA] = 0
-        stack[0, _AT] = row
-        stack[0, _BEGIN] = begin
-        stack[0, _END] = end
-        stack[0, _LEFT] = 1
-        stack[0, _OFFSETS] = address_in(zero)
-        stack[0, _WIDTH] = 1
-        stack[0, _ROOM] = end - begin
+        _open_list(stack, 0, 0, row, begin, end - begin, 1, address_in(zero), 1)
         ok, depth = True, 1
         while depth > 0 and ok:
             if depth + 2 > len(stack):
@@ -255,14 +261,7 @@ def shred_rows(rows, row_valid, value_offsets, value_address, table, schema_name
                 level = table[s + 1, S_LEVEL]
                 if filling:
                     store_u32(addresses[s, C_LENGTHS] + at * 4, count)
-                stack[top, _SCHEMA] = s + 1
-                stack[top, _AT] = entry[level]
-                stack[top, _BEGIN] = values
-                stack[top, _END] = values + data
-                stack[top, _LEFT] = count
-                stack[top, _OFFSETS] = offsets
-                stack[top, _WIDTH] = width
-                stack[top, _ROOM] = data
+                _open_list(stack, top, s + 1, entry[level], values, data, count, offsets, width)
                 entry[level] += count
                 depth += 1
                 continue
