@@ -14,8 +14,10 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-__all__ = ["DICTIONARY_BYTES", "choose_encodings"]
+__all__ = ["DICTIONARY_BYTES", "UNCOMPRESSED", "choose_encodings"]
 
+# The names of no codec, which pyarrow makes none for.
+UNCOMPRESSED = ("none", "uncompressed")
 # A dictionary may grow to this: what repeats far apart is stored once. pyarrow's default is 1 MiB.
 DICTIONARY_BYTES = 8 << 20
 _ROWS = 1_024
@@ -165,7 +167,7 @@ def _pages(column: pq.ColumnChunkMetaData, file: pa.Buffer) -> Pages:
 
 def _compressed(pages: Pages, compression: str, level: int | None = None) -> int:
     """Bytes of pages that are compressed one by one, as a file's are."""
-    if compression in ("none", "uncompressed"):
+    if compression in UNCOMPRESSED:
         return sum(map(len, pages))
     codec = pa.Codec(compression, level)
     return sum(codec.compress(page).size for page in pages if page.size)

@@ -20,7 +20,7 @@ from pyarrow import fs
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.errors import VariantFileError
 from parquet_variant.parquet.columns import find_variants
-from parquet_variant.parquet.encodings import DICTIONARY_BYTES, choose_encodings
+from parquet_variant.parquet.encodings import DICTIONARY_BYTES, UNCOMPRESSED, choose_encodings
 from parquet_variant.parquet.files import filesystem_of
 from parquet_variant.parquet.footer import parse_schema, patch_tail
 from parquet_variant.parquet.incoming import incoming_columns
@@ -367,7 +367,7 @@ class VariantWriter:
 
 
 def _check_codec(compression: str, level: int | None) -> None:
-    if compression.lower() in ("none", "uncompressed"):
+    if compression.lower() in UNCOMPRESSED:
         return
     try:
         pa.Codec(compression.lower(), level)
