@@ -27,7 +27,7 @@ def works() -> Iterator[Work]:
     )
     yield Work(
         "startup: a process that imports everything and runs every kernel from the cache",
-        {OURS: partial(_python, "from parquet_variant.parquet.warmup import warmup; warmup(None)")},
+        {OURS: partial(_python, "from parquet_variant.ingest.warmup import warmup; warmup(None)")},
     )
 
 
@@ -48,7 +48,7 @@ def kernels(rounds: int = 5) -> str:
 _KERNEL_SECONDS = """
 import time
 from numba.core.dispatcher import Dispatcher
-from parquet_variant.parquet.warmup import warmup
+from parquet_variant.ingest.warmup import warmup
 spent, depth, compile = 0.0, 0, Dispatcher.compile
 def timed(self, signature):
     global spent, depth

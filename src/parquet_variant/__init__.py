@@ -6,10 +6,11 @@ more than pyarrow's. Leaves everything else to the layers below.
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-# Public name -> the module that owns it. One line a name; `__getattr__` loads it on first use.
+from parquet_variant.lazy_names import lazy_names
+
+# Public name -> the module that owns it. One line a name.
 _OWNERS = {
     "VariantArray": "array.variant_array",
     "parse_json": "functions.parse_json",
@@ -27,7 +28,7 @@ _OWNERS = {
     "get_variant_scalar": "functions.get_variant_scalar",
     "VariantScalar": "functions.get_variant_scalar",
     "cast_to_variant": "functions.cast_to_variant",
-    "warmup": "parquet.warmup",
+    "warmup": "ingest.warmup",
     "Variant": "encoding.variant",
     "VariantType": "types",
     "VariantError": "errors",
@@ -77,27 +78,16 @@ _OWNERS = {
     "HintsPolicy": "shredding.policies.hints",
     "TilesPolicy": "shredding.policies.tiles",
     "WorkloadPolicy": "shredding.policies.workload",
+    # Packages: each owns its names.
+    "parquet": "parquet",
+    "delta": "delta",
+    "vortex": "vortex",
+    "spark": "spark",
+    "testing": "testing",
 }
-_PACKAGES = ("parquet", "delta", "vortex", "spark", "testing")
-
-__all__ = sorted([*_OWNERS, *_PACKAGES])  # noqa: PLE0605 - the table above is the truth
+__getattr__, __dir__ = lazy_names(__name__, _OWNERS)
+__all__ = sorted(_OWNERS)  # noqa: PLE0605 - the table above is the truth
 __version__ = "0.1.0"
-
-
-def __getattr__(name: str) -> Any:
-    if name in _OWNERS:
-        value = getattr(import_module(f"{__name__}.{_OWNERS[name]}"), name)
-    elif name in _PACKAGES:
-        value = import_module(f"{__name__}.{name}")
-    else:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
-
 
 if TYPE_CHECKING:
     from parquet_variant.array.variant_array import VariantArray as VariantArray
@@ -159,7 +149,7 @@ if TYPE_CHECKING:
     from parquet_variant.functions.variant_normalize import variant_normalize as variant_normalize
     from parquet_variant.functions.variant_set import variant_set as variant_set
     from parquet_variant.functions.variant_type import variant_type as variant_type
-    from parquet_variant.parquet.warmup import warmup as warmup
+    from parquet_variant.ingest.warmup import warmup as warmup
     from parquet_variant.path import VariantPath as VariantPath
     from parquet_variant.schema.shredding_schema import ShreddingSchema as ShreddingSchema
     from parquet_variant.shredding.policies.auto import AutoPolicy as AutoPolicy

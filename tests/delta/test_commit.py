@@ -17,7 +17,7 @@ import pytest
 import parquet_variant as pv
 from parquet_variant.delta.storage import LocalStorage
 from parquet_variant.errors import DeltaError
-from parquet_variant.parquet.writer import VariantWriter
+from parquet_variant.parquet.writing.writer import VariantWriter
 
 
 def rows(*numbers: int) -> dict[str, Any]:

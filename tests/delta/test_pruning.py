@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 import parquet_variant as pv
 from parquet_variant.delta.pruning import FileFacts, may_match_files
-from parquet_variant.parquet.predicate import (
+from parquet_variant.query.predicate import (
     And,
     Compare,
     Constant,
@@ -32,7 +32,7 @@ from parquet_variant.parquet.predicate import (
     columns_of,
     evaluate,
 )  # fmt: skip
-from parquet_variant.parquet.prune import ColumnFacts, may_match
+from parquet_variant.query.prune import ColumnFacts, may_match
 
 OPERATORS = st.sampled_from(["=", "<>", "<", "<=", ">", ">="])
 

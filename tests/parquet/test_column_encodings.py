@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import parquet_variant as pv
-from parquet_variant.parquet.encodings import choose_encodings
+from parquet_variant.parquet.writing.encodings import choose_encodings
 
 
 def table():

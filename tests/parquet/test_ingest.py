@@ -10,8 +10,8 @@ import pytest
 
 import parquet_variant as pv
 from parquet_variant.errors import JsonError, VariantFileError
-from parquet_variant.parquet.ingest_task import IngestOptions, profile_splits
-from parquet_variant.parquet.sources import Split, plan_splits
+from parquet_variant.ingest.sources import Split, plan_splits
+from parquet_variant.ingest.task import IngestOptions, profile_splits
 
 
 def rows_of(dest: Path, column: str = "v") -> list[object]:

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 import parquet_variant as pv
-from parquet_variant.parquet import known_files
-from parquet_variant.parquet.files import locate, open_file
+from parquet_variant.parquet.format import footer_cache as known_files
+from parquet_variant.parquet.format.files import locate, open_file
 
 
 @pytest.fixture
@@ -138,7 +138,7 @@ def test_a_process_that_has_read_a_file_ends_well(tmp_path, threads):
     code = (
         f"import pyarrow as pa; pa.set_cpu_count({threads})\n"
         "import parquet_variant as pv\n"
-        "from parquet_variant.parquet import known_files; known_files._SETTLED_NS = 0\n"
+        "from parquet_variant.parquet.format import footer_cache as known_files; known_files._SETTLED_NS = 0\n"
         f"for _ in range(4): pv.parquet.extract({str(path)!r}, {{'a': '$.a:bigint', 'b': '$.b:string'}})\n"
         "assert known_files._KNOWN.files"
     )

@@ -10,7 +10,7 @@ import pytest
 
 import parquet_variant as pv
 from parquet_variant.errors import VariantFileError
-from parquet_variant.parquet.staging import Staging
+from parquet_variant.io.staging import Staging
 
 OLD = "id bigint, kind string, gone double"
 

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from parquet_variant.parquet.predicate import (
+from parquet_variant.query.predicate import (
     And,
     Compare,
     IsNull,
@@ -25,8 +25,8 @@ from parquet_variant.parquet.predicate import (
     evaluate,
     is_in,
 )
-from parquet_variant.parquet.predicate_text import parse_predicate
-from parquet_variant.parquet.prune import ColumnFacts, may_match
+from parquet_variant.query.predicate_text import parse_predicate
+from parquet_variant.query.prune import ColumnFacts, may_match
 
 
 def answers(text, array):

@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from parquet_variant.errors import JsonError
-from parquet_variant.parquet.ingest_task import IngestOptions, profile_splits
-from parquet_variant.parquet.sampling import sampled_text
-from parquet_variant.parquet.sources import Split
+from parquet_variant.ingest.sampling import sampled_text
+from parquet_variant.ingest.sources import Split
+from parquet_variant.ingest.task import IngestOptions, profile_splits
 
 
 def text_of(rows: int, pad: int, bom: bool, last_newline: bool) -> bytes:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import parquet_variant as pv
 from parquet_variant.functions.try_variant_get import try_variant_get
-from parquet_variant.parquet.predicate import And, Compare, IsNull, Like, Not, Or, bind, columns_of, evaluate, is_in
+from parquet_variant.query.predicate import And, Compare, IsNull, Like, Not, Or, bind, columns_of, evaluate, is_in
 
 D = Decimal
 SCALARS = st.one_of(

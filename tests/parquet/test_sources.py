@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from parquet_variant.errors import JsonError, VariantFileError
-from parquet_variant.parquet.json_array import ArraySplitter
-from parquet_variant.parquet.lines import split_lines
-from parquet_variant.parquet.sources import codec_of, expand_sources, open_chunks, plan_splits
+from parquet_variant.ingest.json_array import ArraySplitter
+from parquet_variant.ingest.lines import split_lines
+from parquet_variant.ingest.sources import codec_of, expand_sources, open_chunks, plan_splits
 
 NDJSON = b'{"a": 1}\n\n{"b": "x\\ny"}\n[3]\n  \n"last"'
 

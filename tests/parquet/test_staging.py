@@ -8,8 +8,8 @@ import pyarrow.fs as pafs
 import pytest
 
 from parquet_variant.errors import VariantFileError
-from parquet_variant.parquet import staging as staging_module
-from parquet_variant.parquet.staging import BAD_RECORDS, StagedFile, Staging, open_staging
+from parquet_variant.io import staging as staging_module
+from parquet_variant.io.staging import BAD_RECORDS, StagedFile, Staging, open_staging
 
 
 def _stage(staging: Staging, task: int, attempt: int = 0, text: str = "", name: str | None = None) -> StagedFile:

@@ -10,10 +10,10 @@ import pyarrow.parquet as pq
 import pytest
 
 import parquet_variant as pv
-from parquet_variant.parquet import value_pages
-from parquet_variant.parquet.columns import choose_column
-from parquet_variant.parquet.files import locate, open_file
-from parquet_variant.parquet.value_pages import value_spans
+from parquet_variant.parquet.format.columns import choose_column
+from parquet_variant.parquet.format.files import locate, open_file
+from parquet_variant.parquet.reading import value_pages
+from parquet_variant.parquet.reading.value_pages import value_spans
 
 COLUMNS = {"a": "$.a:bigint", "b": "$.b.c:string", "d": "$.b.d[0]:double", "e": "$.b.d[*]:string", "none": "$.x:int"}
 CODECS = ["none", "snappy", "gzip", "brotli", "zstd"]

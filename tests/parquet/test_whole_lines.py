@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from parquet_variant.ingest.whole_lines import Fill, range_text, stream_text, whole_lines
 from parquet_variant.kernels.rooms import give_back
-from parquet_variant.parquet.whole_lines import Fill, range_text, stream_text, whole_lines
 
 TEXTS = st.lists(st.sampled_from([b"", b"a", b"bc", b"x" * 40, b"\n", b"\n\n", b"d\n"]), max_size=30).map(b"".join)
 

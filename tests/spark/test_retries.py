@@ -13,7 +13,7 @@ import json, os, sys
 from pathlib import Path
 import pyarrow as pa
 import parquet_variant as pv
-from parquet_variant.parquet.staging import StagedFile, open_staging
+from parquet_variant.io.staging import StagedFile, open_staging
 from parquet_variant.spark.jobs import run_tasks
 
 root = Path(sys.argv[1])

@@ -7,8 +7,8 @@ import json
 import pytest
 
 import parquet_variant as pv
-from parquet_variant.parquet.ingest_job import run_ingest
-from parquet_variant.parquet.threads import ThreadEngine
+from parquet_variant.ingest.job import run_ingest
+from parquet_variant.io.thread_engine import ThreadEngine
 
 pytest.importorskip("vortex.expr", reason="vortex-data is not installed")
 

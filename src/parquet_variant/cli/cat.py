@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from parquet_variant.cli.options import At, Column, Path, Version
 
 if TYPE_CHECKING:
-    from parquet_variant.parquet.files import OpenFile
+    from parquet_variant.parquet.format.files import OpenFile
 
 __all__ = ["command"]
 
@@ -22,7 +22,7 @@ def command(path: Path, column: Column = None, version: Version = None, at: At =
     The Variant column alone where there is no other column, or one is named; else whole rows as objects.
     """
     from parquet_variant.cli.tables import is_delta, is_vortex
-    from parquet_variant.parquet.files import locate, open_file
+    from parquet_variant.parquet.format.files import locate, open_file
 
     if is_delta(path) or version is not None or at is not None:
         _print_table(path, column, version, at)
@@ -74,9 +74,9 @@ def _print_file(file: OpenFile, name: str | None) -> None:
     """Row group by row group: memory holds one of them."""
     from parquet_variant import to_json
     from parquet_variant.cli.output import print_json_rows
-    from parquet_variant.parquet.columns import choose_column, find_variants, no_variant_column
-    from parquet_variant.parquet.read import row_group_arrays
-    from parquet_variant.parquet.read_table import tagged_table
+    from parquet_variant.parquet.format.columns import choose_column, find_variants, no_variant_column
+    from parquet_variant.parquet.reading.read import row_group_arrays
+    from parquet_variant.parquet.reading.read_table import tagged_table
 
     names = [node.name for node in file.schema.children]
     variants = find_variants(file.schema)

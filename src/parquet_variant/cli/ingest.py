@@ -29,7 +29,7 @@ from parquet_variant.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from parquet_variant.parquet.ingest_result import IngestResult
+    from parquet_variant.ingest.result import IngestResult
 
 __all__ = ["command"]
 
@@ -117,10 +117,10 @@ def _for_vortex(written: dict[str, Any]) -> dict[str, Any]:
 def _destination(dest: str, into: str, mode: Any, preview: bool) -> Any:
     """What opens the destination where that is no directory of Parquet files."""
     if into == Format.VORTEX:
-        from parquet_variant.vortex.ingest import vortex_destination
+        from parquet_variant.ingest.destinations.vortex import vortex_destination
 
         return vortex_destination(dest, mode)
-    from parquet_variant.delta.ingest import delta_destination
+    from parquet_variant.ingest.destinations.delta import delta_destination
 
     return delta_destination(dest, mode, preview=preview)
 
@@ -133,8 +133,8 @@ def _in_process(
     preview = options.pop("preview")
     if into == Format.PARQUET:
         return ingest(sources, dest, **options, **written)
-    from parquet_variant.parquet.ingest_job import run_ingest
-    from parquet_variant.parquet.threads import ThreadEngine
+    from parquet_variant.ingest.job import run_ingest
+    from parquet_variant.io.thread_engine import ThreadEngine
 
     progress, opens = options.pop("progress"), _destination(dest, into, options.pop("mode"), preview)
     return run_ingest(ThreadEngine(None, progress), sources, opens, write=written, **options)
@@ -144,8 +144,8 @@ def _on_spark(
     sources: list[str], dest: str, into: Any, options: dict[str, Any], written: dict[str, Any]
 ) -> IngestResult:
     from parquet_variant.cli.spark_session import spark_session
-    from parquet_variant.parquet.sources import expand_sources
-    from parquet_variant.parquet.staging import open_staging
+    from parquet_variant.ingest.sources import expand_sources
+    from parquet_variant.io.staging import open_staging
     from parquet_variant.spark.ingest import ingest
 
     # What the job looks at first, before anyone waits for a JVM; opening writes nothing.

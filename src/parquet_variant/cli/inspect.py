@@ -12,7 +12,7 @@ import typer
 from parquet_variant.cli.options import AsJson, Column, Path
 
 if TYPE_CHECKING:
-    from parquet_variant.parquet.inspect import ColumnReport
+    from parquet_variant.parquet.operations.inspect import ColumnReport
     from parquet_variant.shredding.estimate import Comparison
 
 __all__ = ["command"]
@@ -61,7 +61,7 @@ def _compared(files: list[str], column: ColumnReport, sources: list[str]) -> tup
     """The typed shares that the sources promise under the files' schema, beside those of the files."""
     from parquet_variant.cli.progress import Progress
     from parquet_variant.parquet import profile
-    from parquet_variant.parquet.files import locate
+    from parquet_variant.parquet.format.files import locate
     from parquet_variant.schema.shredding_schema import ShreddingSchema
     from parquet_variant.shredding.estimate import compare, predict
 

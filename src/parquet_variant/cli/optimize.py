@@ -92,7 +92,7 @@ def _in_process(path: str, progress: Progress, **options: Any) -> Any:
 def _on_spark(path: str, progress: Progress, **options: Any) -> Any:
     from parquet_variant.cli.spark_session import spark_session
     from parquet_variant.cli.tables import is_delta
-    from parquet_variant.parquet.files import locate
+    from parquet_variant.parquet.format.files import locate
     from parquet_variant.spark.optimize import optimize
 
     if not is_delta(path):

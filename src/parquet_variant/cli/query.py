@@ -156,7 +156,7 @@ def _in_spark(path: str, columns: dict[str, str], options: dict[str, Any], asked
 
 def _for_spark(columns: dict[str, str]) -> dict[str, tuple[str, str] | str]:
     """The columns as the data source takes them: path and type apart."""
-    from parquet_variant.parquet.selection import read_selection
+    from parquet_variant.query.selection import read_selection
     from parquet_variant.schema.shredding_schema import ShreddingSchema
 
     return {

@@ -23,7 +23,7 @@ from parquet_variant.cli.options import (
 
 if TYPE_CHECKING:
     from parquet_variant.cli.progress import Progress
-    from parquet_variant.parquet.writer import FileInfo
+    from parquet_variant.parquet.writing.writer import FileInfo
 
 __all__ = ["command"]
 
@@ -97,7 +97,7 @@ def command(
 
 def _on_spark(source: str, dest: str, *, progress: Progress, **options: Any) -> list[FileInfo]:
     from parquet_variant.cli.spark_session import spark_session
-    from parquet_variant.parquet.rewrite import plan_rewrite
+    from parquet_variant.parquet.operations.rewrite import plan_rewrite
     from parquet_variant.spark.rewrite import rewrite
 
     plan_rewrite(source, dest, overwrite=options["overwrite"])  # before anyone waits for a JVM

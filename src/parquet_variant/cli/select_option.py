@@ -28,7 +28,7 @@ def read_selects(texts: list[str]) -> dict[str, str]:
     {'mag': '$.properties.mag:double', 'id': '$.id', 'a=b': "$['a=b'][0]:struct<x: int>", 'day': 'day'}
     """
     from parquet_variant.errors import PathError
-    from parquet_variant.parquet.selection import read_selection
+    from parquet_variant.query.selection import read_selection
 
     selects: dict[str, str] = {}
     for text in texts:

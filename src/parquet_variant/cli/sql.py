@@ -207,8 +207,8 @@ def _one_variant(seen: set[str]) -> None:
 def _filters(query: str, columns: dict[str, str]) -> tuple[str, ...]:
     """What of the WHERE clause each row must meet; nothing wherever the text leaves a doubt."""
     from parquet_variant.errors import VariantError
-    from parquet_variant.parquet.predicate import columns_of
-    from parquet_variant.parquet.predicate_text import parse_predicate
+    from parquet_variant.query.predicate import columns_of
+    from parquet_variant.query.predicate_text import parse_predicate
 
     bare = re.sub(r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"", lambda text: "'" + "_" * (len(text[0]) - 2) + "'", query)
     words = [word.lower() for word in re.findall(r"\w+", bare)]

@@ -20,7 +20,7 @@ def is_delta(path: str) -> bool:
     """
     import pyarrow.fs as pafs
 
-    from parquet_variant.parquet.files import filesystem_of
+    from parquet_variant.io.filesystems import filesystem_of
 
     filesystem, root = filesystem_of(path, None)
     return bool(filesystem.get_file_info(f"{root.rstrip('/')}/_delta_log").type == pafs.FileType.Directory)
@@ -82,8 +82,8 @@ def column_names(path: str, *, version: int | None, at: str | None) -> tuple[lis
         from parquet_variant.vortex.read import column_names as names_in_file
 
         return names_in_file(vortex_files(path)[0])
-    from parquet_variant.parquet.columns import find_variants
-    from parquet_variant.parquet.files import locate, open_file
+    from parquet_variant.parquet.format.columns import find_variants
+    from parquet_variant.parquet.format.files import locate, open_file
 
     with open_file(locate(path)[0]) as file:
         variants = [found.name for found in find_variants(file.schema) if not found.repeated]

@@ -16,8 +16,8 @@ def command(as_json: AsJson = False) -> int:
     """Compile the kernels and keep them in the cache: for images, clusters and CI."""
     from parquet_variant.cli.output import print_json
     from parquet_variant.cli.progress import Progress
+    from parquet_variant.ingest.warmup import warmup
     from parquet_variant.kernels.compiling import cache_home
-    from parquet_variant.parquet.warmup import warmup
 
     begun = time.monotonic()
     with Progress() as progress:

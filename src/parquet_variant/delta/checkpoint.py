@@ -27,7 +27,7 @@ from parquet_variant.delta.snapshot import Snapshot, snapshot
 from parquet_variant.delta.stats_table import StatsTable, read_stats, stats_type
 from parquet_variant.delta.variant_stats import decode_bounds_array
 from parquet_variant.errors import VariantError
-from parquet_variant.parquet.writer import VariantWriter
+from parquet_variant.parquet.writing.writer import VariantWriter
 
 __all__ = ["DEFAULT_RETENTION", "checkpoint", "checkpoint_if_due", "parsed_stats"]
 

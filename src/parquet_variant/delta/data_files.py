@@ -31,8 +31,8 @@ from parquet_variant.delta.storage import Storage, open_storage
 from parquet_variant.errors import DeltaError
 from parquet_variant.functions.infer_shredding_schema import infer_shredding_schema
 from parquet_variant.functions.shred_variant import shred_variant
-from parquet_variant.parquet.statistics import LeafStatistics, may_hide_nan
-from parquet_variant.parquet.writer import FileInfo, VariantWriter
+from parquet_variant.parquet.format.statistics import LeafStatistics, may_hide_nan
+from parquet_variant.parquet.writing.writer import FileInfo, VariantWriter
 from parquet_variant.path import VariantPath
 from parquet_variant.schema.shredding_schema import ShreddingSchema
 from parquet_variant.shredding.statistics import (

@@ -27,8 +27,8 @@ from parquet_variant.delta.properties import SHREDDING_PROPERTY, with_properties
 from parquet_variant.delta.read import iter_files
 from parquet_variant.delta.snapshot import Snapshot, snapshot
 from parquet_variant.delta.write import Shredding, plan
-from parquet_variant.parquet.ingest_job import Engine, Progress
-from parquet_variant.parquet.threads import ThreadEngine
+from parquet_variant.io.engine import Engine, Progress
+from parquet_variant.io.thread_engine import ThreadEngine
 from parquet_variant.schema.shredding_schema import ShreddingSchema
 from parquet_variant.shredding.drift import DriftReport, find_drift
 from parquet_variant.shredding.profile import Profile

@@ -23,7 +23,7 @@ from parquet_variant.delta.partitions import partition_array
 from parquet_variant.delta.schema import VARIANT, Field, StructType, arrow_schema
 from parquet_variant.delta.snapshot import Snapshot, snapshot
 from parquet_variant.errors import DeltaError
-from parquet_variant.parquet.conform import conform
+from parquet_variant.parquet.writing.conform import conform
 
 __all__ = ["iter_files", "live_rows", "read", "read_file", "read_table", "selected_schema"]
 

@@ -27,14 +27,14 @@ from parquet_variant.delta.snapshot import Snapshot, snapshot
 from parquet_variant.delta.storage import open_storage
 from parquet_variant.encoding.cast.targets import VARIANT_STORAGE
 from parquet_variant.errors import DeltaError
-from parquet_variant.parquet.columns import find_variants
-from parquet_variant.parquet.files import ParquetSource, open_file
-from parquet_variant.parquet.predicate import And, Predicate, all_of, bind, columns_of, evaluate
-from parquet_variant.parquet.predicate_text import parse_predicate
-from parquet_variant.parquet.scan import Scan
-from parquet_variant.parquet.scan_report import ScanReport
-from parquet_variant.parquet.selection import Selected, read_selection
+from parquet_variant.parquet.format.columns import find_variants
+from parquet_variant.parquet.format.files import ParquetSource, open_file
+from parquet_variant.parquet.scanning.scan import Scan
+from parquet_variant.parquet.scanning.scan_report import ScanReport
 from parquet_variant.path import VariantPath
+from parquet_variant.query.predicate import And, Predicate, all_of, bind, columns_of, evaluate
+from parquet_variant.query.predicate_text import parse_predicate
+from parquet_variant.query.selection import Selected, read_selection
 
 __all__ = ["DeltaScan", "DeltaScanReport", "DeltaScanTask", "extract", "scan"]
 

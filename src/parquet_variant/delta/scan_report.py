@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from parquet_variant.parquet.scan_report import ScanReport
+from parquet_variant.parquet.scanning.scan_report import ScanReport
 
 __all__ = ["DeltaScanReport", "add_reports"]
 

@@ -1,49 +1,56 @@
 """Parquet files with Variant columns: write, read, query by path, look into, check, rewrite.
 
-Owns the public names of the layer. They are imported here, not on first use, so that a function is never hidden by the
-module of the same name.
+Owns the public names of ``pv.parquet`` and loads each on first use. `ingest`, `infer` and `profile` live a layer above,
+where the other destinations stand beside Parquet. No module here has the name of a public function, so none hides one.
 """
 
 from __future__ import annotations
 
-from parquet_variant.parquet.annotate import annotate as annotate
-from parquet_variant.parquet.extract import extract as extract
-from parquet_variant.parquet.infer import infer as infer
-from parquet_variant.parquet.ingest import ingest as ingest
-from parquet_variant.parquet.ingest_result import IngestResult as IngestResult
-from parquet_variant.parquet.inspect import inspect as inspect
-from parquet_variant.parquet.optimize import OptimizeResult as OptimizeResult
-from parquet_variant.parquet.optimize import optimize as optimize
-from parquet_variant.parquet.predicate_text import parse_predicate as parse_predicate
-from parquet_variant.parquet.profile import profile as profile
-from parquet_variant.parquet.read import read as read
-from parquet_variant.parquet.read_table import read_table as read_table
-from parquet_variant.parquet.rewrite import rewrite as rewrite
-from parquet_variant.parquet.scan import Scan as Scan
-from parquet_variant.parquet.scan import scan as scan
-from parquet_variant.parquet.validate import validate as validate
-from parquet_variant.parquet.write import write as write
-from parquet_variant.parquet.writer import FileInfo as FileInfo
-from parquet_variant.parquet.writer import VariantWriter as VariantWriter
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "FileInfo",
-    "IngestResult",
-    "OptimizeResult",
-    "Scan",
-    "VariantWriter",
-    "annotate",
-    "extract",
-    "infer",
-    "ingest",
-    "inspect",
-    "optimize",
-    "parse_predicate",
-    "profile",
-    "read",
-    "read_table",
-    "rewrite",
-    "scan",
-    "validate",
-    "write",
-]
+from parquet_variant.lazy_names import lazy_names
+
+_OWNERS = {
+    "FileInfo": "parquet.writing.writer",
+    "IngestResult": "ingest.result",
+    "OptimizeResult": "parquet.operations.optimize",
+    "Scan": "parquet.scanning.scan",
+    "VariantWriter": "parquet.writing.writer",
+    "annotate": "parquet.operations.annotate",
+    "extract": "parquet.scanning.extract",
+    "infer": "ingest.infer",
+    "ingest": "ingest.ingest",
+    "inspect": "parquet.operations.inspect",
+    "optimize": "parquet.operations.optimize",
+    "parse_predicate": "query.predicate_text",
+    "profile": "ingest.profile",
+    "read": "parquet.reading.read",
+    "read_table": "parquet.reading.read_table",
+    "rewrite": "parquet.operations.rewrite",
+    "scan": "parquet.scanning.scan",
+    "validate": "parquet.validation.validate",
+    "write": "parquet.writing.write",
+}
+__getattr__, __dir__ = lazy_names(__name__, _OWNERS)
+__all__ = sorted(_OWNERS)  # noqa: PLE0605 - the table above is the truth
+
+if TYPE_CHECKING:
+    from parquet_variant.ingest.infer import infer as infer
+    from parquet_variant.ingest.ingest import ingest as ingest
+    from parquet_variant.ingest.profile import profile as profile
+    from parquet_variant.ingest.result import IngestResult as IngestResult
+    from parquet_variant.parquet.operations.annotate import annotate as annotate
+    from parquet_variant.parquet.operations.inspect import inspect as inspect
+    from parquet_variant.parquet.operations.optimize import OptimizeResult as OptimizeResult
+    from parquet_variant.parquet.operations.optimize import optimize as optimize
+    from parquet_variant.parquet.operations.rewrite import rewrite as rewrite
+    from parquet_variant.parquet.reading.read import read as read
+    from parquet_variant.parquet.reading.read_table import read_table as read_table
+    from parquet_variant.parquet.scanning.extract import extract as extract
+    from parquet_variant.parquet.scanning.scan import Scan as Scan
+    from parquet_variant.parquet.scanning.scan import scan as scan
+    from parquet_variant.parquet.validation.validate import validate as validate
+    from parquet_variant.parquet.writing.write import write as write
+    from parquet_variant.parquet.writing.writer import FileInfo as FileInfo
+    from parquet_variant.parquet.writing.writer import VariantWriter as VariantWriter
+    from parquet_variant.query.predicate_text import parse_predicate as parse_predicate

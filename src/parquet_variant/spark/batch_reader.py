@@ -22,10 +22,10 @@ from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructT
 
 from parquet_variant.array.variant_array import EXTENSION_NAME
 from parquet_variant.errors import VariantError
-from parquet_variant.parquet.files import locate, open_file
-from parquet_variant.parquet.read_table import tagged_table
-from parquet_variant.parquet.scan import Scan, ScanTask, scan
-from parquet_variant.parquet.selection import arrow_type
+from parquet_variant.parquet.format.files import locate, open_file
+from parquet_variant.parquet.reading.read_table import tagged_table
+from parquet_variant.parquet.scanning.scan import Scan, ScanTask, scan
+from parquet_variant.query.selection import arrow_type
 from parquet_variant.spark.arrow_variant import as_spark, row_bytes, slices_by_bytes
 from parquet_variant.spark.options import ReadOptions
 

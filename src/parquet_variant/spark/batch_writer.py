@@ -21,8 +21,8 @@ from pyspark.sql.datasource import (
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
-from parquet_variant.parquet.staging import StagedFile, Staging, open_staging
-from parquet_variant.parquet.writer import VariantWriter
+from parquet_variant.io.staging import StagedFile, Staging, open_staging
+from parquet_variant.parquet.writing.writer import VariantWriter
 from parquet_variant.spark.arrow_variant import nested_variants
 from parquet_variant.spark.frames import Frame
 from parquet_variant.spark.options import WriteOptions

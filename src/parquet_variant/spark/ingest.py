@@ -13,12 +13,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from parquet_variant.errors import VariantError
-from parquet_variant.parquet.ingest_job import Progress, Sources, run_ingest
-from parquet_variant.parquet.ingest_result import IngestResult
-from parquet_variant.parquet.ingest_task import OnError
-from parquet_variant.parquet.sources import Format
-from parquet_variant.parquet.staging import Mode
-from parquet_variant.parquet.threads import ThreadEngine
+from parquet_variant.ingest.job import Sources, run_ingest
+from parquet_variant.ingest.result import IngestResult
+from parquet_variant.ingest.sources import Format
+from parquet_variant.ingest.task import OnError
+from parquet_variant.io.engine import Progress
+from parquet_variant.io.staging import Mode
+from parquet_variant.io.thread_engine import ThreadEngine
 from parquet_variant.schema.shredding_schema import ShreddingSchema
 from parquet_variant.spark.jobs import reduce_tasks, run_tasks
 from parquet_variant.spark.options import location
@@ -114,11 +115,11 @@ def ingest(
     named = [sources] if isinstance(sources, str | os.PathLike) else list(sources)
     target: Any = location(os.fspath(dest))
     if format == "delta":
-        from parquet_variant.delta.ingest import delta_destination
+        from parquet_variant.ingest.destinations.delta import delta_destination
 
         target = delta_destination(target, mode, preview=preview)
     elif format == "vortex":
-        from parquet_variant.vortex.ingest import vortex_destination
+        from parquet_variant.ingest.destinations.vortex import vortex_destination
 
         target = vortex_destination(target, mode)
     return run_ingest(

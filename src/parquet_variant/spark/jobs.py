@@ -17,7 +17,7 @@ from parquet_variant.spark.task_errors import from_spark_errors, to_spark_errors
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from parquet_variant.parquet.ingest_job import Progress
+    from parquet_variant.io.engine import Progress
 
 __all__ = ["reduce_tasks", "run_tasks"]
 

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from parquet_variant.delta.optimize import OptimizeResult as DeltaOptimizeResult
 from parquet_variant.delta.optimize import run_optimize as optimize_table
-from parquet_variant.parquet.ingest_job import Progress
-from parquet_variant.parquet.optimize import OptimizeResult
-from parquet_variant.parquet.optimize import run_optimize as optimize_directory
+from parquet_variant.io.engine import Progress
+from parquet_variant.parquet.operations.optimize import OptimizeResult
+from parquet_variant.parquet.operations.optimize import run_optimize as optimize_directory
 from parquet_variant.spark.ingest import SparkEngine
 from parquet_variant.spark.options import is_delta, location
 

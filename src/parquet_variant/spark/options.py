@@ -17,8 +17,8 @@ from typing import Any
 import pyarrow.fs as pafs
 
 from parquet_variant.errors import VariantError
-from parquet_variant.parquet.files import filesystem_of
-from parquet_variant.parquet.selection import split_type
+from parquet_variant.io.filesystems import filesystem_of
+from parquet_variant.query.selection import split_type
 from parquet_variant.schema.shredding_schema import ShreddingSchema
 
 __all__ = ["ReadOptions", "WriteOptions", "is_delta", "location"]

@@ -8,9 +8,9 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
-from parquet_variant.parquet.ingest_job import Progress
-from parquet_variant.parquet.rewrite import run_rewrite
-from parquet_variant.parquet.writer import FileInfo
+from parquet_variant.io.engine import Progress
+from parquet_variant.parquet.operations.rewrite import run_rewrite
+from parquet_variant.parquet.writing.writer import FileInfo
 from parquet_variant.spark.ingest import SparkEngine
 from parquet_variant.spark.options import location
 

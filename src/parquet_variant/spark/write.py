@@ -11,7 +11,7 @@ import os
 from typing import TYPE_CHECKING, Any, Literal
 
 from parquet_variant.errors import VariantError
-from parquet_variant.parquet.staging import Mode, open_staging
+from parquet_variant.io.staging import Mode, open_staging
 from parquet_variant.schema.shredding_schema import ShreddingSchema
 from parquet_variant.spark.options import location
 from parquet_variant.spark.task_errors import from_spark_errors
@@ -90,7 +90,7 @@ def _opened(dest: str, mode: Mode, format: str) -> object | None:
     """Look at the destination as the mode asks; None if it is to be left alone."""
     if format == "parquet":
         return open_staging(dest, mode)
-    from parquet_variant.delta.ingest import delta_destination
+    from parquet_variant.ingest.destinations.delta import delta_destination
 
     return delta_destination(dest, mode)()
 

@@ -6,9 +6,12 @@ module of the same name; the `vortex` library itself is loaded when a file is re
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from parquet_variant.array.capsules import ChunkedVariantArray as ChunkedVariantArray
 from parquet_variant.array.capsules import variant_table as variant_table
 from parquet_variant.functions.get_variant_scalar import VariantScalar as VariantScalar
+from parquet_variant.lazy_names import lazy_names
 from parquet_variant.vortex.columnar import ColumnarVariant as ColumnarVariant
 from parquet_variant.vortex.encodings import ENCODINGS as ENCODINGS
 from parquet_variant.vortex.encodings import Encoding as Encoding
@@ -22,7 +25,6 @@ from parquet_variant.vortex.files import scan_files as scan_files
 from parquet_variant.vortex.files import vortex_files as vortex_files
 from parquet_variant.vortex.get_element import get_variant_element as get_variant_element
 from parquet_variant.vortex.get_element import get_variant_scalar as get_variant_scalar
-from parquet_variant.vortex.ingest import vortex_destination as vortex_destination
 from parquet_variant.vortex.json_columns import compress_json as compress_json
 from parquet_variant.vortex.json_columns import decompress_json as decompress_json
 from parquet_variant.vortex.range_statistics import RangeStatistics as RangeStatistics
@@ -35,6 +37,12 @@ from parquet_variant.vortex.scan import VortexScan as VortexScan
 from parquet_variant.vortex.scan import scan as scan
 from parquet_variant.vortex.write import VortexFileInfo as VortexFileInfo
 from parquet_variant.vortex.write import write as write
+
+if TYPE_CHECKING:
+    from parquet_variant.ingest.destinations.vortex import vortex_destination as vortex_destination
+
+# A layer above this one.
+__getattr__, _ = lazy_names(__name__, {"vortex_destination": "ingest.destinations.vortex"})
 
 __all__ = [
     "ENCODINGS",

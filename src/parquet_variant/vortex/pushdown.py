@@ -14,9 +14,9 @@ import pyarrow as pa
 
 from parquet_variant.array.capsules import import_variant, with_metadata, without_views
 from parquet_variant.functions.extract_path import needed_columns
-from parquet_variant.parquet.predicate import And, Compare, Or, Predicate
-from parquet_variant.parquet.selection import Selected
 from parquet_variant.path import VariantPath
+from parquet_variant.query.predicate import And, Compare, Or, Predicate
+from parquet_variant.query.selection import Selected
 from parquet_variant.vortex.library import vortex
 
 __all__ = ["Part", "part_of", "pushed_filter", "storage_of_part"]

@@ -24,10 +24,9 @@ from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.encoding.cast.targets import target_of
 from parquet_variant.functions.target_type import as_target
 from parquet_variant.kernels.tape import OBJECT
-from parquet_variant.parquet.predicate import Compare, Operator, Predicate, bind, evaluate
-from parquet_variant.parquet.prune import ColumnFacts, may_match
-from parquet_variant.parquet.statistics import order_key
 from parquet_variant.path import VariantPath
+from parquet_variant.query.predicate import Compare, Operator, Predicate, bind, evaluate
+from parquet_variant.query.prune import ColumnFacts, may_match, order_key
 from parquet_variant.schema.shredding_schema import ShreddingSchema
 from parquet_variant.vortex.columnar import Column, ColumnarVariant
 from parquet_variant.vortex.encodings import encoding_of

@@ -19,9 +19,9 @@ from parquet_variant.array.variant_array import EXTENSION_METADATA
 from parquet_variant.encoding.cast.targets import VARIANT_STORAGE
 from parquet_variant.errors import VariantFileError
 from parquet_variant.functions.extract_path import extract_path
-from parquet_variant.parquet.predicate import Predicate, all_of, bind, columns_of, evaluate
-from parquet_variant.parquet.predicate_text import parse_predicate
-from parquet_variant.parquet.selection import Selected, read_selection
+from parquet_variant.query.predicate import Predicate, all_of, bind, columns_of, evaluate
+from parquet_variant.query.predicate_text import parse_predicate
+from parquet_variant.query.selection import Selected, read_selection
 from parquet_variant.vortex.library import arrow_reader, batches_of, open_file, vortex, vortex_errors
 from parquet_variant.vortex.pushdown import Part, part_of, pushed_filter, storage_of_part
 from parquet_variant.vortex.read import choose_variant
@@ -152,7 +152,7 @@ def scan(
     pushdown: bool = True,
     zone: str = "UTC",
 ) -> VortexScan:
-    """Plan a query by path over a Vortex file; the answer is that of `parquet_variant.parquet.scan` over the same rows.
+    """Plan a query by path over a Vortex file; the answer is that of `pv.parquet.scan` over the same rows.
 
     Parameters
     ----------

@@ -19,7 +19,7 @@ from parquet_variant.array.capsules import ChunkedVariantArray, is_named
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.errors import VariantError, VariantFileError
 from parquet_variant.functions.arrow_input import as_arrow
-from parquet_variant.parquet.write import shredded_as
+from parquet_variant.parquet.writing.write import shredded_as
 from parquet_variant.schema.shredding_schema import ShreddingSchema
 from parquet_variant.vortex.library import arrow_reader, batches_of, others_can_read, vortex, vortex_errors
 from parquet_variant.vortex.storing import StoredLayout, first_difference, stored_column
@@ -70,7 +70,7 @@ def write(
     column
         The column's name, if `data` is one array.
     schema
-        What to shred, as in `parquet_variant.parquet.write`: a schema, its DDL, ``"infer"``, or several by column name.
+        What to shred, as in `pv.parquet.write`: a schema, its DDL, ``"infer"``, or several by column name.
     layout
         ``"variant"``: Vortex's Variant type, unshredded. ``"struct"``: the storage struct, typed columns beside the
         residual. ``"auto"``: the struct for what is shredded and the Variant type for the rest, or the other one where

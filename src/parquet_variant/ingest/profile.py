@@ -1,0 +1,80 @@
+"""`profile`: what is at which path of files, JSON or Parquet.
+
+Owns telling the two kinds of file apart, and going through Parquet files. Leaves JSON to `ingest_job`, and the profile
+itself to `shredding.profile`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from parquet_variant.ingest.job import Sources, run_profile
+from parquet_variant.ingest.sources import Format, expand_sources
+from parquet_variant.ingest.task import OnError
+from parquet_variant.io.engine import Progress
+from parquet_variant.io.filesystems import filesystem_of
+from parquet_variant.io.thread_engine import ThreadEngine
+from parquet_variant.parquet.format.columns import choose_column
+from parquet_variant.parquet.format.files import locate, open_file
+from parquet_variant.parquet.reading.read import row_group_arrays
+from parquet_variant.shredding.profile import Profile
+
+__all__ = ["profile"]
+
+
+def profile(
+    sources: Sources,
+    *,
+    sample: float = 1.0,
+    column: str | None = None,
+    on_error: OnError = "fail",
+    input_format: Format = "auto",
+    parse: Mapping[str, Any] | None = None,
+    threads: int | None = None,
+    progress: Progress | None = None,
+) -> Profile:
+    """Count what is at which path: types, shares, ranges, lengths.
+
+    Parameters
+    ----------
+    sources
+        JSON files as for `ingest`, or Parquet files with a Variant column.
+    sample
+        Share of the JSON text to read, above 0 up to 1.
+    column
+        The Variant column of Parquet files, if they have several.
+    on_error
+        ``"fail"``: a bad line of JSON is an error; ``"quarantine"``: it is passed over.
+    input_format, parse, threads, progress
+        As for `ingest`.
+
+    Raises
+    ------
+    VariantFileError
+        For a source that is missing or cannot be read, or sources without a value.
+    JsonError
+        For a bad line, if `on_error` is ``"fail"``.
+
+    Examples
+    --------
+    >>> found = profile("examples/usgs_earthquakes.ndjson")
+    >>> found.rows, len(list(found))
+    (1707, 34)
+    """
+    files = expand_sources(sources)
+    if not all(map(_is_parquet, files)):
+        engine = ThreadEngine(threads, progress)
+        return run_profile(engine, files, sample=sample, on_error=on_error, input_format=input_format, parse=parse)
+    total = Profile()
+    for source in locate(files):
+        with open_file(source) as file:
+            for _, array in row_group_arrays(file, choose_column(file.schema, column, file.name)):
+                total = total.merge(Profile.of_array(array))
+    return total
+
+
+def _is_parquet(file: str) -> bool:
+    filesystem, path = filesystem_of(file)
+    with filesystem.open_input_stream(path, compression=None) as stream:
+        return bool(stream.read(4) == b"PAR1")

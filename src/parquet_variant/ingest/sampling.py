@@ -1,0 +1,51 @@
+"""Which lines a sample has, and how they are read without the others.
+
+Owns the rule: a line is in the sample if its first byte lies in a chosen block of its file's text; the same lines for
+any splits and chunks. Leaves reading files to `sources`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from parquet_variant.ingest.sources import Format, Split, is_seekable, read_ranges, split_size
+
+__all__ = ["in_sample", "sampled_text"]
+
+# Small enough for hundreds of places in the 8 MiB that are sampled of a file, large enough for a few lines each.
+_BLOCK_BYTES = 32 << 10
+
+
+def in_sample(offsets: npt.NDArray[Any], share: float) -> npt.NDArray[np.bool_]:
+    """Whether lines that begin at these offsets are in a sample of some share; a line at offset 0 always is."""
+    mixed = (offsets // _BLOCK_BYTES).astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+    mixed = (mixed ^ (mixed >> np.uint64(29))) * np.uint64(0xBF58476D1CE4E5B9)
+    return (mixed >> np.uint64(11)).astype(np.float64) < share * 2.0**53
+
+
+def sampled_text(split: Split, share: float, format: Format) -> bytes | None:
+    """The sampled lines of a split, one after the other; None where only all of the file can be read.
+
+    Parameters
+    ----------
+    split
+        Part of a file.
+    share
+        Of the lines, above 0 and up to 1.
+    format
+        As for `open_chunks`.
+
+    Raises
+    ------
+    VariantFileError
+        As by `open_chunks`.
+    """
+    if not is_seekable(split.file, format):
+        return None
+    start, end = split.byte_range or (0, split_size(split))
+    blocks = np.arange(start // _BLOCK_BYTES, -(-end // _BLOCK_BYTES), dtype=np.int64) * _BLOCK_BYTES
+    chosen = blocks[in_sample(blocks, share)].tolist()
+    return read_ranges(split.file, [(max(start, at), min(end, at + _BLOCK_BYTES)) for at in chosen])

@@ -1,0 +1,441 @@
+"""JSON sources: which files, how compressed, and their text in chunks that end at a line.
+
+Owns the walk from what a user names (files, directories, globs, URIs) to `Chunk`s of whole lines with file and line
+number, in bounded memory. Leaves the JSON itself to the parser, JSON arrays to `json_array`, and what to do with a bad
+line to the pipelines (`parquet.ingest` and `spark`).
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import glob
+import itertools
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.fs as pafs
+
+from parquet_variant.errors import JsonError, VariantFileError
+from parquet_variant.ingest.json_array import ArraySplitter
+from parquet_variant.ingest.whole_lines import Fill, first_line_start, range_text, stream_text, whole_lines
+from parquet_variant.io.filesystems import filesystem_of
+from parquet_variant.kernels.rooms import give_back
+
+__all__ = [
+    "Chunk",
+    "Format",
+    "Split",
+    "codec_of",
+    "expand_sources",
+    "filesystem_of",
+    "is_seekable",
+    "open_chunks",
+    "plan_splits",
+    "read_ranges",
+    "split_size",
+]
+
+Format: TypeAlias = Literal["auto", "ndjson", "array"]
+
+# First bytes of a file -> pyarrow's name of the codec. The content decides, not the file's name.
+_MAGIC = ((b"\x1f\x8b", "gzip"), (b"\x28\xb5\x2f\xfd", "zstd"), (b"BZh", "bz2"), (b"\x04\x22\x4d\x18", "lz4"))
+_OTHER_ENCODINGS = ((b"\xff\xfe", "UTF-16"), (b"\xfe\xff", "UTF-16"))
+_PARQUET = b"PAR1"
+_BOM = b"\xef\xbb\xbf"
+_DETECT_BYTES = 1 << 20
+_COUNT_BYTES = 8 << 20
+_LEAST_READ = 4 << 10
+_MAX_LINE_BYTES = 1 << 30
+# What the splitter makes of a block stays in the processor's cache.
+_ARRAY_BLOCK_BYTES = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """A part of a file that one task reads: the lines that begin in bytes ``start`` to ``end`` (None: to the end)."""
+
+    file: str
+    start: int = 0
+    end: int | None = None
+
+    @property
+    def byte_range(self) -> tuple[int, int] | None:
+        """What `open_chunks` takes; None for a whole file."""
+        return None if self.end is None else (self.start, self.end)
+
+
+@dataclass(frozen=True, eq=False)
+class Chunk:
+    """Whole lines of one file.
+
+    Parameters
+    ----------
+    file
+        The file as it was named.
+    data
+        UTF-8 text (not yet checked), lines ended by a newline; the last line of a file may lack it.
+    line_in_range
+        1-based number of the first line, counted from the start of the byte range.
+    range_start
+        Where the byte range starts in the file.
+    offset
+        Where ``data`` begins in the file's (decompressed) text, whatever ranges and chunks it is read in.
+    unit
+        What is numbered: ``"line"``, or ``"element"`` of a JSON array.
+    """
+
+    file: str
+    data: bytes | npt.NDArray[np.uint8] = field(repr=False)
+    line_in_range: int = 1
+    range_start: int = 0
+    offset: int = 0
+    unit: Literal["line", "element"] = "line"
+
+    @property
+    def first_line(self) -> int:
+        """The 1-based number of the first line in the file; for a JSON array, of the first element.
+
+        A chunk of a byte range that begins inside the file counts the lines before it, on first use.
+        """
+        return self.line_in_range + (_lines_before(self.file, self.range_start) if self.range_start else 0)
+
+    @cached_property
+    def ends(self) -> npt.NDArray[np.int64]:
+        """Where each line ends in ``data``, after its newline; found once, to cut the chunk and to number the next."""
+        from parquet_variant.kernels.growth import adopted
+        from parquet_variant.kernels.json_scan import line_ends
+        from parquet_variant.kernels.memory import address_of
+
+        data = np.frombuffer(self.data, np.uint8)
+        return adopted(*line_ends(address_of(data), len(data)))
+
+    def release(self) -> None:
+        """Lend the text's memory to the next chunk: nothing must use it any more."""
+        if isinstance(self.data, np.ndarray):
+            give_back(self.data)
+
+
+def expand_sources(sources: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -> list[str]:
+    """The files that the sources name, in order, each once.
+
+    Parameters
+    ----------
+    sources
+        Files, directories (read recursively; names that begin with ``.`` or ``_`` are left out), glob patterns (``**``
+        for any depth) or URIs (``s3://bucket/key``, ``file:///…``), one or several.
+
+    Raises
+    ------
+    VariantFileError
+        ``reason="missing"`` for a path that is not there or a pattern without a match; ``"no-files"`` for a directory
+        without files, or no sources at all.
+
+    Examples
+    --------
+    >>> [Path(file).name for file in expand_sources("examples/*.ndjson")]
+    ['usgs_earthquakes.ndjson']
+    """
+    named = [sources] if isinstance(sources, str | os.PathLike) else list(sources)
+    if not named:
+        raise VariantFileError("no sources: name at least one file, directory or pattern", reason="no-files")
+    files = dict.fromkeys(file for source in named for file in _expand(os.fspath(source)))
+    return list(files)
+
+
+def codec_of(file: str) -> str | None:
+    """The codec of a file by its first bytes: ``"gzip"``, ``"zstd"``, ``"bz2"``, ``"lz4"`` or None."""
+    filesystem, path = filesystem_of(file)
+    with _file_errors(file), filesystem.open_input_stream(path, compression=None) as stream:
+        head = stream.read(4)
+    return next((codec for magic, codec in _MAGIC if head.startswith(magic)), None)
+
+
+def plan_splits(files: Iterable[str], split_bytes: int = 128 << 20, format: Format = "auto") -> list[Split]:
+    """Cut files into parts of about `split_bytes`, where the codec allows: plain files of lines, nothing else."""
+    splits: list[Split] = []
+    for file in files:
+        filesystem, path = filesystem_of(file)
+        with _file_errors(file):
+            size = filesystem.get_file_info(path).size or 0
+        if size <= split_bytes or codec_of(file) or _is_array_file(file, format):
+            splits.append(Split(file))
+            continue
+        parts = -(-size // split_bytes)
+        bounds = [size * part // parts for part in range(parts + 1)]
+        splits.extend(Split(file, start, end) for start, end in itertools.pairwise(bounds))
+    return splits
+
+
+def split_size(split: Split) -> int:
+    """Bytes of a split as stored."""
+    if split.end is not None:
+        return split.end - split.start
+    filesystem, path = filesystem_of(split.file)
+    with _file_errors(split.file):
+        return filesystem.get_file_info(path).size or 0
+
+
+def open_chunks(
+    source: str,
+    byte_range: tuple[int, int] | None = None,
+    chunk_bytes: int = 16 << 20,
+    format: Format = "auto",
+) -> Iterator[Chunk]:
+    """Read a file as chunks of whole lines.
+
+    Parameters
+    ----------
+    source
+        One file, plain or compressed (see `codec_of`).
+    byte_range
+        Read only the lines that begin at a byte offset in ``start <= offset < end``; plain files of lines only.
+    chunk_bytes
+        About how large a chunk is; it is larger only where a line is.
+    format
+        ``"ndjson"``: a value a line. ``"array"``: the file is one JSON array, each of its elements a row; the chunk
+        holds one element a line. ``"auto"``: an array if the first array in the file is all that there is in it.
+
+    Raises
+    ------
+    VariantFileError
+        For a file that cannot be read (``"missing"``, ``"unreadable"``), broken compression (``"bad-compression"``),
+        text in UTF-16 (``"encoding"``), a line over 1 GiB (``"line-too-long"``).
+    JsonError
+        For a JSON array that is cut off (``"truncated"``), after its elements were given, or followed by other text
+        (``"trailing-text"``).
+    """
+    if chunk_bytes < 1:
+        raise ValueError(f"chunk_bytes must be positive, not {chunk_bytes}")
+    codec = codec_of(source)
+    filesystem, path = filesystem_of(source)
+    if byte_range is not None:
+        if codec:
+            raise VariantFileError(
+                f"a byte range of a {codec} file cannot be read: read the whole file",
+                reason="not-splittable",
+                file=source,
+            )
+        with _file_errors(source), filesystem.open_input_file(path) as file:
+            start, end = byte_range
+            first = first_line_start(file, start, end)
+            if first < end:
+                yield from _line_chunks(source, range_text(file, first, end), chunk_bytes, start, first)
+        return
+    with _file_errors(source), filesystem.open_input_stream(path, compression=codec) as stream:
+        head, is_array = _detect(stream, source, format)
+        if is_array:
+            yield from _array_chunks(source, _blocks(head, stream, _ARRAY_BLOCK_BYTES), chunk_bytes)
+        else:
+            yield from _line_chunks(source, stream_text(head, stream), chunk_bytes)
+
+
+def is_seekable(source: str, format: Format) -> bool:
+    """Whether parts of a file can be read by themselves: it is plain, and a value a line."""
+    return codec_of(source) is None and not _is_array_file(source, format)
+
+
+def read_ranges(source: str, ranges: Sequence[tuple[int, int]]) -> bytes:
+    """The lines that begin in any of some byte ranges of a file, each ended by a newline; see `is_seekable`.
+
+    Raises
+    ------
+    VariantFileError
+        As by `open_chunks`.
+    """
+    filesystem, path = filesystem_of(source)
+    parts: list[bytes] = []
+    with _file_errors(source), filesystem.open_input_file(path) as file:
+        for start, end in ranges:
+            first = first_line_start(file, start, end)
+            if first >= end:
+                continue
+            fill, room = range_text(file, first, end), bytearray(max(end - start, _LEAST_READ))
+            while size := fill(memoryview(room)):
+                parts.append(bytes(room[:size]))
+            if first == 0:
+                parts[0] = parts[0][_start_of_text(parts[0], source) :]
+            if not parts[-1].endswith(b"\n"):
+                parts.append(b"\n")
+    return b"".join(parts)
+
+
+def _expand(source: str) -> list[str]:
+    filesystem, path = filesystem_of(source)
+    with _file_errors(source):
+        info = filesystem.get_file_info(path)
+    if info.type == pafs.FileType.File:
+        return [source]
+    if info.type == pafs.FileType.Directory:
+        files = [file for file in _files_below(filesystem, path, source) if not _hidden(file[len(source) :])]
+        if not files:
+            raise VariantFileError(
+                f"the directory {source} has no files: name one that has JSON files", reason="no-files", file=source
+            )
+        return files
+    if glob.has_magic(path):
+        matches = _glob(filesystem, path, source)
+        if not matches:
+            raise VariantFileError(
+                f"no file matches {source}: check the pattern (quote it, and use ** for any depth)",
+                reason="missing",
+                file=source,
+            )
+        return matches
+    raise VariantFileError(f"{source} does not exist: check the path", reason="missing", file=source)
+
+
+def _hidden(relative: str) -> bool:
+    return any(part.startswith((".", "_")) for part in relative.strip("/").split("/"))
+
+
+def _files_below(filesystem: pafs.FileSystem, path: str, source: str) -> list[str]:
+    """All files below a directory, spelled as the source was."""
+    found = filesystem.get_file_info(pafs.FileSelector(path, recursive=True))
+    base = source.rstrip("/")
+    return sorted(base + info.path[len(path.rstrip("/")) :] for info in found if info.type == pafs.FileType.File)
+
+
+def _glob(filesystem: pafs.FileSystem, pattern: str, source: str) -> list[str]:
+    if "://" not in source:
+        matches = glob.glob(os.path.expanduser(source), recursive=True)  # noqa: PTH207, PTH111
+        return sorted(match for match in matches if Path(match).is_file())
+    scheme = source[: len(source) - len(pattern)]
+    if isinstance(filesystem, pafs.LocalFileSystem):
+        return [scheme + file for file in _glob(filesystem, pattern, pattern)]
+    fixed = pattern[: _first_magic(pattern)].rpartition("/")[0]
+    names = (info.path for info in filesystem.get_file_info(pafs.FileSelector(fixed, recursive=True)) if info.is_file)
+    return sorted(scheme + name for name in names if fnmatch.fnmatchcase(name, pattern))
+
+
+def _first_magic(pattern: str) -> int:
+    """Index of the first glob character."""
+    return min((pattern.find(char) for char in "*?[" if char in pattern), default=len(pattern))
+
+
+@contextmanager
+def _file_errors(file: str) -> Iterator[None]:
+    """Turn pyarrow's errors about a file into ours."""
+    try:
+        yield
+    except FileNotFoundError as err:
+        raise VariantFileError(f"{file} does not exist: check the path", reason="missing", file=file) from err
+    except (OSError, pa.ArrowException) as err:
+        text = str(err).splitlines()[0] if str(err) else type(err).__name__
+        broken = any(word in text.lower() for word in ("zlib", "zstd", "bz2", "lz4", "compress", "truncated"))
+        if broken:
+            raise VariantFileError(
+                f"{file} cannot be decompressed ({text}): it is damaged or cut off, get it again",
+                reason="bad-compression",
+                file=file,
+            ) from err
+        raise VariantFileError(f"{file} cannot be read: {text}", reason="unreadable", file=file) from err
+
+
+def _start_of_text(head: bytes, file: str) -> int:
+    """Length of a UTF-8 byte order mark; refuses the marks of UTF-16 and of Parquet."""
+    for mark, name in _OTHER_ENCODINGS:
+        if head.startswith(mark):
+            raise VariantFileError(f"{file} is {name} text: convert it to UTF-8", reason="encoding", file=file)
+    if head.startswith(_PARQUET):
+        raise VariantFileError(
+            f"{file} is a Parquet file, not JSON: name JSON files, or change Parquet files with `variant rewrite`",
+            reason="not-json",
+            file=file,
+        )
+    return len(_BOM) if head.startswith(_BOM) else 0
+
+
+def _detect(stream: Any, file: str, format: Format) -> tuple[bytes, bool]:
+    """Read the head of a text, without its byte order mark, and tell whether all of it is one JSON array."""
+    head = stream.read(_DETECT_BYTES)
+    head = head[_start_of_text(head, file) :]
+    if format == "ndjson":
+        return head, False
+    if not head.lstrip(b" \t\r\n").startswith(b"["):
+        if format == "array":
+            raise JsonError(f"{file} is not a JSON array: it does not begin with [", reason="not-an-array", file=file)
+        return head, False
+    if format == "array":
+        return head, True
+    splitter = ArraySplitter()
+    block = head
+    try:
+        splitter.feed(block)
+        # Closed at the very end of what was read: only what follows tells.
+        while splitter.closed and (block := stream.read(_DETECT_BYTES)):
+            head += block
+            splitter.feed(block)
+    except JsonError:
+        return head, False
+    return head, True
+
+
+def _is_array_file(file: str, format: Format) -> bool:
+    filesystem, path = filesystem_of(file)
+    with _file_errors(file), filesystem.open_input_stream(path, compression=None) as stream:
+        return _detect(stream, file, format)[1]
+
+
+def _blocks(head: bytes, stream: Any, size: int) -> Iterator[bytes]:
+    yield from (head[start : start + size] for start in range(0, len(head), size))
+    while block := stream.read(size):
+        yield block
+
+
+def _line_chunks(file: str, fill: Fill, chunk_bytes: int, range_start: int = 0, offset: int = 0) -> Iterator[Chunk]:
+    line = 1
+    try:
+        for data in whole_lines(fill, chunk_bytes, _MAX_LINE_BYTES):
+            if not range_start and line == 1:
+                offset = _start_of_text(data[: len(_BOM) + 1].tobytes(), file)
+                data = data[offset:]
+            chunk = Chunk(file, data, line, range_start, offset)
+            line += len(chunk.ends)  # now: the memory may be someone else's afterwards
+            offset += len(data)
+            yield chunk
+    except OverflowError:
+        raise VariantFileError(
+            f"line {line} of {file} is over 1 GiB: a variant cannot be that large, is the file NDJSON?",
+            reason="line-too-long",
+            file=file,
+        ) from None
+
+
+def _array_chunks(file: str, blocks: Iterator[bytes], chunk_bytes: int) -> Iterator[Chunk]:
+    splitter = ArraySplitter()
+    element, offset = 1, 0
+    pending: list[bytes] = []
+    size = 0
+    try:
+        for block in blocks:
+            pending.append(splitter.feed(block))
+            size += len(pending[-1])
+            if size >= chunk_bytes:
+                yield Chunk(file, b"".join(pending), element, offset=offset, unit="element")
+                element, offset = splitter.elements + 1, offset + size
+                pending, size = [], 0
+        if data := b"".join(pending):
+            yield Chunk(file, data, element, offset=offset, unit="element")
+        splitter.finish()
+    except JsonError as err:
+        raise err.at(file=file, row=splitter.elements) from None
+
+
+@lru_cache(maxsize=64)
+def _lines_before(file: str, start: int) -> int:
+    """Number of lines of a plain file that begin before a byte offset."""
+    filesystem, path = filesystem_of(file)
+    lines, left = 1, start - 1  # the line that the offset falls into, or that ends just before it, counts as one
+    with _file_errors(file), filesystem.open_input_stream(path, compression=None) as stream:
+        while left > 0 and (block := stream.read(min(left, _COUNT_BYTES))):
+            lines += block.count(b"\n")
+            left -= len(block)
+    return lines

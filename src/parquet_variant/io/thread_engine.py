@@ -1,0 +1,86 @@
+"""The engine of an ingest in this process: threads, which the kernels and pyarrow let run at the same time.
+
+Owns running tasks, stopping at the first failure, and progress. Leaves what the tasks do to `ingest_job`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
+from functools import reduce
+from itertools import count
+from typing import TypeVar
+
+from parquet_variant.errors import VariantError
+from parquet_variant.io.engine import Progress
+
+__all__ = ["ThreadEngine"]
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+
+class ThreadEngine:
+    """An engine that runs tasks in threads.
+
+    Parameters
+    ----------
+    threads
+        How many work at the same time; one a core if None.
+    progress
+        Called with the step, the tasks done and the tasks in all.
+
+    Raises
+    ------
+    VariantError
+        For fewer threads than 1.
+
+    Examples
+    --------
+    >>> ThreadEngine(2, None).reduce("add", lambda task, attempt, item: item * 10, [1, 2, 3], lambda a, b: a + b)
+    60
+    """
+
+    def __init__(self, threads: int | None, progress: Progress | None) -> None:
+        if threads is not None and threads < 1:
+            raise VariantError(f"threads is {threads}: give 1 or more", reason="bad-option")
+        self.parallelism = threads or os.cpu_count() or 1
+        self.progress = progress
+
+    @property
+    def local(self) -> ThreadEngine:
+        """This engine."""
+        return self
+
+    def run(self, step: str, work: Callable[[int, int, Item], Result], items: Sequence[Item]) -> list[Result]:
+        """Run the tasks and give their results in order; the first that fails stops those that have not begun."""
+        if self.progress:
+            self.progress(step, 0, len(items))
+        done = count(1)
+
+        def report(future: Future[Result]) -> None:
+            if self.progress and not future.cancelled() and future.exception() is None:
+                self.progress(step, next(done), len(items))
+
+        with ThreadPoolExecutor(min(self.parallelism, max(len(items), 1))) as pool:
+            futures = [pool.submit(work, task, 0, item) for task, item in enumerate(items)]
+            for future in futures:
+                future.add_done_callback(report)
+            try:
+                wait(futures, return_when=FIRST_EXCEPTION)
+            finally:
+                # What has not begun need not begin after a failure or an interrupt.
+                pool.shutdown(wait=False, cancel_futures=True)
+        failed = next((future for future in futures if not future.cancelled() and future.exception()), None)
+        return [future.result() for future in ([failed] if failed else futures)]
+
+    def reduce(
+        self,
+        step: str,
+        work: Callable[[int, int, Item], Result],
+        items: Sequence[Item],
+        merge: Callable[[Result, Result], Result],
+    ) -> Result:
+        """Run the tasks and merge their results."""
+        return reduce(merge, self.run(step, work, items))

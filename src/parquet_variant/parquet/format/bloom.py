@@ -1,0 +1,183 @@
+"""Bloom filters of shredded columns: which leaves get one, and whether one rules a value out.
+
+Owns the split-block filter of Parquet's ``BloomFilter.md`` with XXH64, read straight from the file, since pyarrow
+writes but does not read it. Leaves when a filter may speak for a path to `scan_plan`.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Collection, Sequence
+from functools import cache
+from typing import Any
+
+import pyarrow as pa
+
+from parquet_variant.errors import VariantFileError
+from parquet_variant.parquet.format.files import OpenFile
+from parquet_variant.parquet.format.footer import SchemaNode
+from parquet_variant.parquet.format.thrift import STRUCT, ThriftError, read_value
+from parquet_variant.path import VariantPath
+
+__all__ = ["BloomFilters", "bloom_leaves", "xxh64"]
+
+_MASK = (1 << 64) - 1
+_P1, _P2, _P3 = 0x9E3779B185EBCA87, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9
+_P4, _P5 = 0x85EBCA77C2B2AE63, 0x27D4EB2F165667C5
+_SALT = (0x47B6137B, 0x44974D91, 0x8824AD5B, 0xA2B7289D, 0x705495C7, 0x2DF1424B, 0x9EFC4947, 0x5C6BFB31)
+_BLOCK = 32
+_LARGEST = 128 << 20
+
+
+def _rotated(number: int, bits: int) -> int:
+    return ((number << bits) | (number >> (64 - bits))) & _MASK
+
+
+def _round(lane: int, word: int) -> int:
+    return _rotated((lane + word * _P2) & _MASK, 31) * _P1 & _MASK
+
+
+def xxh64(data: bytes) -> int:
+    """The XXH64 hash with seed 0.
+
+    Examples
+    --------
+    >>> hex(xxh64(b"")), hex(xxh64(b"abc"))
+    ('0xef46db3751d8e999', '0x44bc2cf5ad770999')
+    """
+    position, size = 0, len(data)
+    if size >= 32:
+        lanes = [(_P1 + _P2) & _MASK, _P2, 0, -_P1 & _MASK]
+        while position + 32 <= size:
+            words = struct.unpack_from("<4Q", data, position)
+            lanes = [_round(lane, word) for lane, word in zip(lanes, words, strict=True)]
+            position += 32
+        result = sum(_rotated(lane, bits) for lane, bits in zip(lanes, (1, 7, 12, 18), strict=True)) & _MASK
+        for lane in lanes:
+            result = ((result ^ _round(0, lane)) * _P1 + _P4) & _MASK
+    else:
+        result = _P5
+    result = (result + size) & _MASK
+    while position + 8 <= size:
+        result ^= _round(0, struct.unpack_from("<Q", data, position)[0])
+        result = (_rotated(result, 27) * _P1 + _P4) & _MASK
+        position += 8
+    if position + 4 <= size:
+        result ^= struct.unpack_from("<I", data, position)[0] * _P1 & _MASK
+        result = (_rotated(result, 23) * _P2 + _P3) & _MASK
+        position += 4
+    for byte in data[position:]:
+        result = _rotated(result ^ byte * _P5 & _MASK, 11) * _P1 & _MASK
+    for shift, prime in ((33, _P2), (29, _P3)):
+        result = (result ^ (result >> shift)) * prime & _MASK
+    return result ^ (result >> 32)
+
+
+def _may_contain(bitset: bytes, value: int) -> bool:
+    block = ((value >> 32) * (len(bitset) // _BLOCK)) >> 32
+    words = struct.unpack_from("<8I", bitset, block * _BLOCK)
+    key = value & 0xFFFFFFFF
+    return all(word >> ((key * salt & 0xFFFFFFFF) >> 27) & 1 for word, salt in zip(words, _SALT, strict=True))
+
+
+def _plain(scalar: pa.Scalar, leaf: SchemaNode) -> bytes | None:
+    """A literal as the column's plain encoding stores it; None where that is not certain."""
+    value = scalar.as_py()
+    if leaf.spelled() in ("BYTE_ARRAY STRING", "BYTE_ARRAY"):
+        return value.encode() if isinstance(value, str) else value if isinstance(value, bytes) else None
+    if isinstance(value, int) and not isinstance(value, bool) and (not leaf.logical or leaf.logical.startswith("INT(")):
+        form = {"INT32": "<i", "INT64": "<q"}.get(leaf.physical or "")
+        width = 32 if form == "<i" else 64
+        return struct.pack(form, value) if form and -(2 ** (width - 1)) <= value < 2 ** (width - 1) else None
+    return None
+
+
+class BloomFilters:
+    """The bloom filters of an open file, read when asked for.
+
+    Parameters
+    ----------
+    file
+        The open file.
+    """
+
+    def __init__(self, file: OpenFile) -> None:
+        self.file = file
+        self.bytes_read = 0
+
+    def of(self, row_group: int) -> Callable[[SchemaNode], Callable[[pa.Scalar], bool] | None]:
+        """For a row group: a function that gives, for a leaf, what says "certainly no such value", or None."""
+        return lambda leaf: self._excludes(row_group, leaf)
+
+    def _excludes(self, row_group: int, leaf: SchemaNode) -> Callable[[pa.Scalar], bool] | None:
+        if self.file.metadata.row_group(row_group).column(leaf.leaf).bloom_filter_offset is None:
+            return None
+        # Read when the first literal is asked about: a range needs no filter.
+        bitset = cache(lambda: self._bitset(row_group, leaf))
+
+        def excludes(literal: pa.Scalar) -> bool:
+            plain, bits = _plain(literal, leaf), bitset()
+            return plain is not None and bits is not None and not _may_contain(bits, xxh64(plain))
+
+        return excludes
+
+    def _bitset(self, row_group: int, leaf: SchemaNode) -> bytes | None:
+        chunk: Any = self.file.metadata.row_group(row_group).column(leaf.leaf)
+        offset, length = chunk.bloom_filter_offset, chunk.bloom_filter_length
+        with self.file.source.filesystem.open_input_file(self.file.name) as stream:
+            head = stream.read_at(min(length or 256, _LARGEST), offset)
+            try:
+                header, start = read_value(head, 0, STRUCT)
+                size = header[1]
+                # Only the block algorithm, XXH64 and no compression are defined; anything else is unknown.
+                known = all(list(header[part]) == [1] for part in (2, 3, 4))
+            except (ThriftError, KeyError, TypeError):
+                return None
+            if not known or size % _BLOCK or not 0 < size <= _LARGEST:
+                return None
+            data = bytes(head[start : start + size])
+            if len(data) < size:
+                data += stream.read_at(size - len(data), offset + start + len(data))
+        self.bytes_read += len(data)
+        return data if len(data) == size else None
+
+
+def bloom_leaves(schema: pa.Schema, variants: Sequence[tuple[str, ...]], paths: Collection[str]) -> list[str]:
+    """The dotted leaf columns of shredded paths.
+
+    Parameters
+    ----------
+    schema
+        The Arrow schema of the file to be.
+    variants
+        Its Variant columns; the paths are looked for in each.
+    paths
+        Variant paths of shredded primitives, such as ``"$.id"``.
+
+    Raises
+    ------
+    VariantFileError
+        If a path is not shredded as a primitive in any of them.
+    """
+    found = []
+    for path in paths:
+        leaves = [leaf for column in variants if (leaf := _leaf(schema, column, VariantPath.parse(path))) is not None]
+        if not leaves:
+            raise VariantFileError(
+                f"no bloom filter for {path}: it is not shredded as a primitive; add it to the shredding schema",
+                reason="not-shredded",
+            )
+        found += leaves
+    return found
+
+
+def _leaf(schema: pa.Schema, column: tuple[str, ...], path: VariantPath) -> str | None:
+    kind: pa.DataType = pa.struct(list(schema))
+    names: list[str] = []
+    steps = [*column, *(step for segment in path.segments for step in ("typed_value", segment)), "typed_value"]
+    for step in steps:
+        if not isinstance(step, str) or not pa.types.is_struct(kind) or kind.get_field_index(step) < 0:
+            return None
+        names.append(step)
+        kind = kind.field(step).type
+    return None if pa.types.is_nested(kind) else ".".join(names)

@@ -1,0 +1,172 @@
+"""Which columns of a Parquet file are Variants: by their annotation, or by their shape.
+
+Owns finding and choosing Variant columns in a schema tree. Leaves the shredding schema inside of one to
+`schema.ShreddingSchema`, and rules that only a validator holds against a file to `validate`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from parquet_variant.errors import SchemaError, VariantFileError
+from parquet_variant.parquet.format.footer import SchemaNode
+
+__all__ = ["VariantColumn", "choose_column", "find_variants", "no_variant_column"]
+
+_DRAFT_OBJECT = frozenset({"object", "array", "typed_value", "untyped_value"})
+
+
+@dataclass(frozen=True, slots=True)
+class VariantColumn:
+    """A Variant column of a file.
+
+    Parameters
+    ----------
+    name
+        How a person names it: the schema path without the levels that only lists and maps have.
+    node
+        The group in the schema tree.
+    layout
+        ``"unshredded"``, ``"final"``, ``"draft-paths"`` or ``"draft-object"``.
+    repeated
+        Whether it lies inside a list or map, and so has not one value a row.
+    """
+
+    name: str
+    node: SchemaNode
+    layout: str
+    repeated: bool
+
+    @property
+    def path(self) -> tuple[str, ...]:
+        """The schema path, list levels included."""
+        return self.node.path
+
+
+def find_variants(root: SchemaNode) -> list[VariantColumn]:
+    """All Variant columns below `root`, in file order.
+
+    If any group carries the VARIANT annotation, the annotated groups are the answer. Otherwise every group that has
+    the shape of one: a binary ``metadata`` beside ``value`` or ``typed_value``, or one of the two older drafts.
+    """
+    by_annotation = any(node.annotated for node in root.walk())
+    found: list[VariantColumn] = []
+    for node in root.children:
+        _search(node, (), False, by_annotation, found)
+    return found
+
+
+def _search(
+    node: SchemaNode, names: tuple[str, ...], repeated: bool, by_annotation: bool, found: list[VariantColumn]
+) -> None:
+    if node.physical is not None:
+        return
+    repeated = repeated or node.repetition == "repeated"
+    layout = _layout(node)
+    if node.annotated or (not by_annotation and layout):
+        name = ".".join((*names, node.name) if not _is_level(names, node) else names)
+        found.append(
+            VariantColumn(name, node, layout or ("final" if node.child("typed_value") else "unshredded"), repeated)
+        )
+        return
+    names = names if _is_level(names, node) else (*names, node.name)
+    for child in node.children:
+        _search(child, names, repeated, by_annotation, found)
+
+
+def _is_level(names: tuple[str, ...], node: SchemaNode) -> bool:
+    """Whether a group is a level of Parquet's list or map form, not a field that someone named."""
+    return bool(names) and (node.repetition == "repeated" or (node.name == "element" and node.path[-2] == "list"))
+
+
+def _layout(node: SchemaNode) -> str | None:
+    """The layout that a group's shape speaks of; None if it is no Variant."""
+    fields = {child.name: child for child in node.children if not child.name.startswith("_")}
+    metadata, value, typed = fields.get("metadata"), fields.get("value"), fields.get("typed_value")
+    binary = [child is None or _is_binary(child) for child in (metadata, value)]
+    if all(binary) and metadata and value and "paths" in fields and len(fields) == 3:
+        return "draft-paths"
+    if all(binary) and metadata and fields.keys() <= {"metadata", "value", "typed_value"} and (value or typed):
+        return "final" if typed else "unshredded"
+    return "draft-object" if _is_draft_object(node) else None
+
+
+def _is_binary(node: SchemaNode) -> bool:
+    return node.physical == "BYTE_ARRAY" and not node.logical and node.repetition != "repeated"
+
+
+def _is_draft_object(node: SchemaNode) -> bool:
+    fields = {child.name: child for child in node.children}
+    if not fields or not fields.keys() <= _DRAFT_OBJECT or fields.keys() == {"typed_value"}:
+        return False
+    untyped, inner, array = fields.get("untyped_value"), fields.get("object"), fields.get("array")
+    if untyped and not _is_binary(untyped):
+        return False
+    if inner and not (inner.children and all(_is_draft_value(child) for child in inner.children)):
+        return False
+    return bool(untyped or inner or (array and array.logical == "LIST"))
+
+
+def _is_draft_value(node: SchemaNode) -> bool:
+    return node.physical is None and {child.name for child in node.children} <= _DRAFT_OBJECT
+
+
+def choose_column(root: SchemaNode, name: str | None, file: str) -> VariantColumn:
+    """The Variant column of that name, or the only one.
+
+    Raises
+    ------
+    VariantFileError
+        If there is none, none of that name, or more than one and no name.
+    SchemaError
+        If it has a leaf of a type that no Variant can hold.
+    """
+    found = find_variants(root)
+    if not found:
+        raise no_variant_column([node.name for node in root.children], file)
+    if name is None:
+        if len(found) > 1:
+            raise VariantFileError(
+                f"several Variant columns: choose one with column=, from {_listed([column.name for column in found])}",
+                reason="several-variant-columns",
+                file=file,
+            )
+        chosen = found[0]
+    else:
+        matching = [column for column in found if name in (column.name, column.node.dotted)]
+        if not matching:
+            raise VariantFileError(
+                f"{name} is not a Variant column: choose from {_listed([column.name for column in found])}",
+                reason="no-such-column",
+                file=file,
+            )
+        chosen = matching[0]
+    _check_leaves(chosen, file)
+    return chosen
+
+
+def no_variant_column(names: Sequence[str], file: str, column: str | None = None) -> VariantFileError:
+    """The error for a file whose columns `names` have no Variant, or none called `column`, among them."""
+    return VariantFileError(
+        f"no Variant column{f' {column}' if column else ''}: columns are {_listed(names)}; "
+        "make one from JSON with `variant ingest` or pv.parse_json",
+        reason="no-variant-column",
+        file=file,
+    )
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(names) if names else "none"
+
+
+def _check_leaves(column: VariantColumn, file: str) -> None:
+    for leaf in column.node.leaves():
+        # All are read as types that look right in Arrow, so they must be told apart here.
+        unsigned = leaf.logical.startswith("INT(") and leaf.logical.endswith("false)")
+        if leaf.physical == "INT96" or unsigned or (leaf.physical == "FIXED_LEN_BYTE_ARRAY" and not leaf.logical):
+            raise SchemaError(
+                f"column {leaf.dotted} is {leaf.spelled()}, which the shredding specification does not list",
+                reason="unsupported-type",
+                file=file,
+            )

@@ -1,0 +1,279 @@
+"""Which Parquet files a path names, on any pyarrow filesystem, and how one is opened.
+
+Owns paths, directories, lists, globs and the errors when there is nothing. Leaves what is inside a file to `footer` and
+`columns`, and inputs that are not Parquet to `sources`.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import os
+import posixpath
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyarrow import fs
+
+from parquet_variant.errors import VariantFileError
+from parquet_variant.io.filesystems import filesystem_of
+from parquet_variant.parquet.format.footer import MAGIC, SchemaNode, footer_bytes, parse_schema
+from parquet_variant.parquet.format.footer_cache import KnownFile, Mark, Reader, known_file, mark_of, remember
+
+__all__ = ["OpenFile", "ParquetSource", "Source", "locate", "open_file"]
+
+Source = str | os.PathLike[str] | Iterable["str | os.PathLike[str]"]
+# What one thread decodes in a few milliseconds.
+_SMALL_BYTES = 128 << 10
+_SUFFIXES = (".parquet", ".parq", ".pq")
+
+
+@dataclass(frozen=True, slots=True)
+class ParquetSource:
+    """A file by name: where it is, and how large."""
+
+    path: str
+    filesystem: fs.FileSystem
+    size: int
+
+
+@dataclass(slots=True)
+class OpenFile:
+    """An open Parquet file: pyarrow's reader, the schema tree of the footer, and the name for messages.
+
+    Parameters
+    ----------
+    source
+        Where it is.
+    stream
+        Its bytes.
+    metadata
+        Row groups and statistics.
+    schema
+        The schema tree of the footer.
+    dictionaries
+        Numbers of the leaf columns that are read as dictionaries.
+    known
+        What is kept of the file when it is closed; None for nothing.
+    """
+
+    source: ParquetSource
+    stream: pa.NativeFile
+    metadata: pq.FileMetaData
+    schema: SchemaNode
+    dictionaries: frozenset[int]
+    known: KnownFile | None = None
+    _reader: Reader | None = None
+
+    @property
+    def name(self) -> str:
+        """The file's path."""
+        return self.source.path
+
+    @property
+    def reader(self) -> Reader:
+        """A reader of this file alone."""
+        if self._reader is None:
+            self._reader = Reader(self.stream, self.metadata, self.dictionaries, pre_buffer=True)
+        return self._reader
+
+    def read_leaves(self, row_groups: list[int], leaves: list[int]) -> pa.Table:
+        """The table of exactly these leaf columns (by number), for these row groups.
+
+        Raises
+        ------
+        VariantFileError
+            If the data is damaged, or a row group holds more than Arrow's nested columns can.
+        """
+        try:
+            # A column that is read as a dictionary has one a row group, and pyarrow joins no nested columns of several.
+            if len(row_groups) > 1 and not self.dictionaries.isdisjoint(leaves):
+                return pa.concat_tables([self.read_leaves([group], leaves) for group in row_groups])
+            if self.known is not None and self._is_small(row_groups, leaves):
+                lent = self.known.reader(self.stream)
+                # Without threads: one of pyarrow's that still held Python's bytes at exit would end the process.
+                table = lent.reader.read_row_groups(row_groups, column_indices=leaves, use_threads=False)
+                self.known.give_back(lent)
+                return table
+            own: Any = self.reader.reader
+            return own.read_row_groups(row_groups, column_indices=leaves, use_threads=True)
+        except pa.ArrowNotImplementedError:
+            return self._read_plain(row_groups, leaves)
+        except (pa.ArrowInvalid, OSError) as error:
+            raise self._damaged(error) from None
+
+    def _is_small(self, row_groups: list[int], leaves: list[int]) -> bool:
+        """Whether threads would gain nothing, or less than a reader costs to make."""
+        if pa.cpu_count() == 1:
+            return True
+        left = _SMALL_BYTES
+        for number in row_groups:
+            group = self.metadata.row_group(number)
+            for leaf in leaves:
+                left -= group.column(leaf).total_compressed_size
+                if left < 0:
+                    return False
+        return True
+
+    def _read_plain(self, row_groups: list[int], leaves: list[int]) -> pa.Table:
+        """Without dictionaries and in small batches: for row groups whose dictionary was given up half-way."""
+        try:
+            with self.source.filesystem.open_input_file(self.name) as stream:
+                plain: Any = Reader(stream, self.metadata).reader
+                batches = list(plain.iter_batches(1 << 14, row_groups, column_indices=leaves, use_threads=True))
+                return pa.Table.from_batches(batches, None if batches else self.reader.schema_arrow)
+        except (pa.ArrowNotImplementedError, pa.ArrowInvalid, OSError) as error:
+            raise self._damaged(error) from None
+
+    def _damaged(self, error: Exception) -> VariantFileError:
+        line = str(error).split("\n", maxsplit=1)[0]
+        return VariantFileError(
+            f"the file's data cannot be read: {line}; write the file again, with smaller row groups",
+            reason="bad-data",
+            file=self.name,
+        )
+
+    def close(self) -> None:
+        """Close the file."""
+        if self._reader is not None:
+            self._reader.close(force=True)
+        self.stream.close()
+
+    def __enter__(self) -> OpenFile:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+
+def locate(source: Source, filesystem: fs.FileSystem | None = None) -> list[ParquetSource]:
+    """The Parquet files that a path, directory, glob, or list of these names, in order of their paths.
+
+    Parameters
+    ----------
+    source
+        A file; a directory, searched at any depth for ``*.parquet`` (names that start with ``_`` or ``.`` are skipped);
+        a glob; a URI; or a list of these.
+    filesystem
+        Any pyarrow filesystem; by default the local one, or the one that the URI names.
+
+    Raises
+    ------
+    VariantFileError
+        If a path does not exist, a directory holds no Parquet file, or a glob matches none.
+    """
+    if not isinstance(source, (str, os.PathLike)):
+        found = [file for item in source for file in locate(item, filesystem)]
+        if not found:
+            raise VariantFileError("the list of files is empty: name at least one Parquet file", reason="no-files")
+        return list({file.path: file for file in found}.values())
+    system, path = filesystem_of(source, filesystem)
+    info = system.get_file_info(path)
+    if info.type == fs.FileType.File:
+        return [ParquetSource(path, system, info.size)]
+    if info.type == fs.FileType.Directory:
+        return _in_directory(system, path)
+    if any(character in path for character in "*?["):
+        return _matching(system, path)
+    raise VariantFileError(f"{path} does not exist: check the path", reason="no-such-file", file=path)
+
+
+def _in_directory(system: fs.FileSystem, path: str) -> list[ParquetSource]:
+    base = path.rstrip("/")
+    if system.get_file_info(f"{base}/_delta_log").type == fs.FileType.Directory:
+        raise VariantFileError(
+            f"{path} is a Delta table, whose log says which files count: read it with pv.delta", reason="delta-table"
+        )
+    infos = system.get_file_info(fs.FileSelector(path, recursive=True))
+    found = [info for info in infos if info.type == fs.FileType.File and _visible(info.path, base)]
+    if not found:
+        raise VariantFileError(
+            f"the directory {path} holds no Parquet files (*.parquet): check the path, or write some first",
+            reason="no-files",
+            file=path,
+        )
+    return [ParquetSource(info.path, system, info.size) for info in sorted(found, key=lambda info: str(info.path))]
+
+
+def _visible(path: str, base: str) -> bool:
+    names = path[len(base) :].strip("/").split("/")
+    return names[-1].lower().endswith(_SUFFIXES) and not any(name.startswith((".", "_")) for name in names)
+
+
+def _matching(system: fs.FileSystem, pattern: str) -> list[ParquetSource]:
+    parts = pattern.split("/")
+    first = next(index for index, part in enumerate(parts) if any(character in part for character in "*?["))
+    base = "/".join(parts[:first]) or ("/" if pattern.startswith("/") else ".")
+    selector = fs.FileSelector(base, recursive=True, allow_not_found=True)
+    found: dict[str, ParquetSource] = {}
+    for info in sorted(system.get_file_info(selector), key=lambda info: str(info.path)):
+        name = posixpath.normpath(info.path)
+        if not _glob_match(name.split("/"), posixpath.normpath(pattern).split("/")):
+            continue
+        if info.type == fs.FileType.Directory:
+            found |= {file.path: file for file in _in_directory(system, info.path)}
+        elif not posixpath.basename(name).startswith((".", "_")):
+            found[info.path] = ParquetSource(info.path, system, info.size)
+    if not found:
+        raise VariantFileError(f"no file matches {pattern}: check the pattern", reason="no-files", file=pattern)
+    return list(found.values())
+
+
+def _glob_match(names: list[str], patterns: list[str]) -> bool:
+    if not patterns:
+        return not names
+    if patterns[0] == "**":
+        return any(_glob_match(names[skip:], patterns[1:]) for skip in range(len(names) + 1))
+    if not names or not fnmatch.fnmatchcase(names[0], patterns[0]):
+        return False
+    return _glob_match(names[1:], patterns[1:])
+
+
+def open_file(source: ParquetSource) -> OpenFile:
+    """Open one Parquet file; binary leaves that are called ``metadata`` are read as dictionaries.
+
+    Raises
+    ------
+    VariantFileError
+        If it is not a readable Parquet file.
+    """
+    is_local = isinstance(source.filesystem, fs.LocalFileSystem)
+    mark = mark_of(source.path) if is_local else None
+    try:
+        stream = source.filesystem.open_input_file(source.path)
+    except (OSError, pa.ArrowException) as error:
+        raise VariantFileError(f"cannot open {source.path}: {error}", reason="cannot-open", file=source.path) from None
+    try:
+        known = known_file(source.path, mark)
+        if known is not None:
+            return OpenFile(source, stream, known.metadata, known.schema, known.dictionaries, known)
+        return _open_unknown(source, stream, mark, is_local)
+    except VariantFileError:
+        stream.close()
+        raise
+    except (pa.ArrowException, OSError, ValueError) as error:
+        stream.close()
+        raise VariantFileError(
+            f"pyarrow cannot read the Parquet footer: {error}; the file is damaged: write it again",
+            reason="bad-footer",
+            file=source.path,
+        ) from None
+
+
+def _open_unknown(source: ParquetSource, stream: pa.NativeFile, mark: Mark | None, is_local: bool) -> OpenFile:
+    footer = footer_bytes(stream, source.path)
+    schema = parse_schema(footer, source.path)
+    metadata = None
+    if not is_local:
+        # pyarrow would ask for the footer once more: give it a file that has nothing else.
+        metadata = Reader(pa.BufferReader(MAGIC + footer + len(footer).to_bytes(4, "little") + MAGIC)).metadata
+    dictionaries = frozenset(
+        leaf.leaf
+        for leaf in schema.leaves()
+        if leaf.name == "metadata" and leaf.physical == "BYTE_ARRAY" and leaf.leaf is not None
+    )
+    reader = Reader(stream, metadata, dictionaries, pre_buffer=True)
+    remember(source.path, mark, KnownFile(reader.metadata, schema, dictionaries))
+    return OpenFile(source, stream, reader.metadata, schema, dictionaries, _reader=reader)

@@ -1,0 +1,321 @@
+"""The footer of a Parquet file: its schema tree, and the VARIANT annotation that pyarrow cannot write.
+
+Owns where the footer lies, what a schema element says, and how an annotation is put in or taken out: only bytes of the
+schema change, so data pages, indexes and bloom filters keep their offsets. Leaves row groups and statistics to
+pyarrow, and what a group *means* to `columns`.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from parquet_variant.errors import VariantFileError
+from parquet_variant.parquet.format.thrift import (
+    STRUCT,
+    ThriftError,
+    find_field,
+    list_items,
+    read_value,
+    struct_fields,
+    zigzag,
+)
+
+__all__ = ["MAGIC", "TAIL", "SchemaNode", "annotate_footer", "footer_bytes", "parse_schema", "patch_tail"]
+
+MAGIC = b"PAR1"
+TAIL = 8  # Footer length and magic.
+_GUESS = 64 << 10
+_SCHEMA = 2  # FileMetaData.schema
+_LOGICAL_TYPE = 10  # SchemaElement.logicalType
+_VARIANT = 16  # LogicalType.VARIANT
+_SPECIFICATION_VERSION = 1
+# LogicalType{16: VariantType{1: i8 1}}: a long-form header since the id is above 15, then the inner struct.
+_VARIANT_VALUE = bytes([STRUCT]) + zigzag(_VARIANT) + b"\x13" + bytes([_SPECIFICATION_VERSION]) + b"\x00\x00"
+
+_PHYSICAL = ("BOOLEAN", "INT32", "INT64", "INT96", "FLOAT", "DOUBLE", "BYTE_ARRAY", "FIXED_LEN_BYTE_ARRAY")
+_REPETITION = ("required", "optional", "repeated")
+_LOGICAL = {
+    1: "STRING", 2: "MAP", 3: "LIST", 4: "ENUM", 5: "DECIMAL", 6: "DATE", 7: "TIME", 8: "TIMESTAMP", 10: "INT",
+    11: "UNKNOWN", 12: "JSON", 13: "BSON", 14: "UUID", 15: "FLOAT16", 16: "VARIANT", 17: "GEOMETRY", 18: "GEOGRAPHY",
+}  # fmt: skip
+_UNITS = {1: "MILLIS", 2: "MICROS", 3: "NANOS"}
+# ConvertedType: the older annotation that a writer may give alone.
+_CONVERTED = {
+    0: "STRING", 1: "MAP", 3: "LIST", 4: "ENUM", 5: "DECIMAL", 6: "DATE", 7: "TIME(true, MILLIS)",
+    8: "TIME(true, MICROS)", 9: "TIMESTAMP(true, MILLIS)", 10: "TIMESTAMP(true, MICROS)", 11: "INT(8, false)",
+    12: "INT(16, false)", 13: "INT(32, false)", 14: "INT(64, false)", 15: "INT(8, true)", 16: "INT(16, true)",
+    17: "INT(32, true)", 18: "INT(64, true)", 19: "JSON", 20: "BSON", 21: "INTERVAL",
+}  # fmt: skip
+_PARSED: deque[tuple[bytes, SchemaNode]] = deque(maxlen=4)
+
+
+@dataclass(slots=True)
+class SchemaNode:
+    """A group or a leaf column of a Parquet schema.
+
+    Parameters
+    ----------
+    name
+        The field's own name.
+    path
+        The names from the root down, the root itself left out.
+    repetition
+        ``"required"``, ``"optional"`` or ``"repeated"``.
+    physical
+        The physical type of a leaf, such as ``"INT32"``; None for a group.
+    logical
+        The logical type as the shredding specification spells it, such as ``"INT(8, true)"``; empty if there is none.
+    children
+        The fields of a group.
+    leaf
+        The number of the leaf column in the file; None for a group.
+    """
+
+    name: str
+    path: tuple[str, ...]
+    repetition: str
+    physical: str | None
+    logical: str
+    children: list[SchemaNode] = field(default_factory=list)
+    leaf: int | None = None
+    length: int | None = None
+    _leaves: tuple[SchemaNode, ...] | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def annotated(self) -> bool:
+        """Whether the group carries the VARIANT annotation."""
+        return self.logical == "VARIANT"
+
+    @property
+    def dotted(self) -> str:
+        """The path as pyarrow and error messages spell it."""
+        return ".".join(self.path)
+
+    def child(self, name: str) -> SchemaNode | None:
+        """The field with that name, or None."""
+        return next((node for node in self.children if node.name == name), None)
+
+    def walk(self) -> Iterator[SchemaNode]:
+        """This node and all below it, depth first."""
+        waiting = [self]
+        while waiting:
+            node = waiting.pop()
+            yield node
+            waiting.extend(reversed(node.children))
+
+    def leaves(self) -> tuple[SchemaNode, ...]:
+        """The leaf columns below (or at) this node, in file order."""
+        if self._leaves is None:
+            self._leaves = tuple(node for node in self.walk() if node.leaf is not None)
+        return self._leaves
+
+    def spelled(self) -> str:
+        """Physical and logical type as the specification's table prints them."""
+        if self.physical is None:
+            return f"group {self.logical}".strip()
+        length = f"({self.length})" if self.physical == "FIXED_LEN_BYTE_ARRAY" else ""
+        return f"{self.physical}{length} {self.logical}".strip()
+
+
+def _refuse(error: Exception, file: str | None) -> VariantFileError:
+    return VariantFileError(
+        f"the Parquet footer cannot be read: {error}; the file is damaged: write it again",
+        reason="bad-footer",
+        file=file,
+    )
+
+
+def footer_bytes(source: Any, file: str | None = None) -> bytes:
+    """The Thrift bytes of a file's footer.
+
+    Parameters
+    ----------
+    source
+        An open, seekable binary file (Python's or pyarrow's).
+    file
+        The name for error messages.
+
+    Raises
+    ------
+    VariantFileError
+        If it is not a Parquet file, or its footer is encrypted or cut off.
+    """
+    size = source.seek(0, 2)
+    if size is None:  # pyarrow's files return nothing.
+        size = source.tell()
+    source.seek(max(0, size - _GUESS))  # One request is enough for most files.
+    tail = bytes(source.read(_GUESS))
+    if tail[-4:] == b"PARE":
+        raise VariantFileError(
+            "the file has an encrypted footer, which parquet-variant does not read", reason="encrypted", file=file
+        )
+    if size < 12 or tail[-4:] != MAGIC:
+        what = "is empty" if size == 0 else "does not end with the bytes PAR1"
+        raise VariantFileError(
+            f"not a Parquet file: it {what}; name a Parquet file, or turn JSON into one with `variant ingest`",
+            reason="not-parquet",
+            file=file,
+        )
+    length = int.from_bytes(tail[-TAIL:-4], "little")
+    if length + TAIL + 4 > size:
+        raise _refuse(ValueError(f"it claims {length} bytes of a file of {size}"), file)
+    if length + TAIL <= len(tail):
+        return tail[-TAIL - length : -TAIL]
+    source.seek(size - TAIL - length)
+    return bytes(source.read(length))
+
+
+def _schema_elements(footer: bytes) -> Iterator[tuple[int, int, dict[int, Any]]]:
+    """Where each SchemaElement starts and ends, and its fields by id."""
+    schema = find_field(footer, 0, _SCHEMA)
+    if schema is None:
+        raise ThriftError("it has no schema")
+    count, _, position = list_items(footer, schema)
+    for _ in range(count):
+        element, end = read_value(footer, position, STRUCT)
+        yield position, end, element
+        position = end
+
+
+def _logical(element: dict[int, Any]) -> str:
+    union = element.get(_LOGICAL_TYPE)
+    if not union:
+        converted = _CONVERTED.get(element.get(6, -1), "")
+        if converted == "DECIMAL":
+            return f"DECIMAL({element.get(8, 0)}, {element.get(7, 0)})"
+        return converted
+    kind, detail = next(iter(union.items()))
+    name = _LOGICAL.get(kind, f"LOGICAL_TYPE_{kind}")
+    if name == "DECIMAL":
+        return f"DECIMAL({detail.get(2)}, {detail.get(1)})"
+    if name == "INT":
+        return f"INT({detail.get(1)}, {str(detail.get(2)).lower()})"
+    if name in ("TIME", "TIMESTAMP"):
+        unit = next((_UNITS.get(code, "?") for code in detail.get(2) or {}), "?")
+        return f"{name}({str(detail.get(1)).lower()}, {unit})"
+    return name
+
+
+def parse_schema(footer: bytes, file: str | None = None) -> SchemaNode:
+    """The schema tree of a footer; shared between callers, so not to be changed.
+
+    Raises
+    ------
+    VariantFileError
+        If the bytes are not a Parquet footer.
+    """
+    for prefix, known in tuple(
+        _PARSED
+    ):  # Files of one table have one schema: the same bytes at the start of the footer.
+        if footer.startswith(prefix):
+            return known
+    try:
+        spans = list(_schema_elements(footer))
+        elements = [element for _, _, element in spans]
+        root, used, _ = _build(elements, 0, (), 0)
+        if used != len(elements):
+            raise ThriftError(f"{len(elements) - used} schema elements belong to no group")
+        _PARSED.append((footer[: spans[-1][1]], root))
+    except (ThriftError, ValueError, IndexError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise _refuse(error, file) from None
+    return root
+
+
+def _build(
+    elements: Sequence[dict[int, Any]], index: int, parent: tuple[str, ...], leaf: int
+) -> tuple[SchemaNode, int, int]:
+    element = elements[index]
+    name = element[4].decode("utf-8")
+    path = (*parent, name) if index else ()
+    physical = element.get(1)
+    node = SchemaNode(
+        name=name,
+        path=path,
+        repetition=_REPETITION[element.get(3, 0)],
+        physical=None if physical is None else _PHYSICAL[physical],
+        logical=_logical(element),
+        length=element.get(2),
+    )
+    index += 1
+    if physical is not None:
+        node.leaf = leaf
+        return node, index, leaf + 1
+    for _ in range(element.get(5, 0)):
+        child, index, leaf = _build(elements, index, path, leaf)
+        node.children.append(child)
+    return node, index, leaf
+
+
+def annotate_footer(footer: bytes, columns: Collection[tuple[str, ...]], file: str | None = None) -> bytes:
+    """The same footer with the VARIANT(1) annotation on exactly the groups at `columns`.
+
+    Parameters
+    ----------
+    footer
+        The Thrift bytes of a footer.
+    columns
+        Schema paths of the groups to annotate, such as ``("event",)`` or ``("rows", "list", "element")``. Every other
+        group loses a VARIANT annotation that it has.
+
+    Raises
+    ------
+    VariantFileError
+        If a path names no group of the schema, or the bytes are not a Parquet footer.
+
+    Notes
+    -----
+    Parquet's ``LogicalTypes.md``: the annotation is ``LogicalType.VARIANT`` (union field 16) with
+    ``specification_version`` 1. All bytes outside the ``logicalType`` of the changed elements stay as they are.
+    """
+    nodes = list(parse_schema(footer, file).walk())
+    wanted = {tuple(path) for path in columns}
+    groups = {node.path for node in nodes if node.physical is None and node.path}
+    for path in sorted(wanted - groups):
+        raise VariantFileError(
+            f"{'.'.join(path)} is not a group of the file's schema, so it cannot be a Variant; "
+            f"groups are {', '.join('.'.join(group) for group in sorted(groups)) or 'absent'}",
+            reason="no-such-column",
+            file=file,
+        )
+    pieces, done = [], 0
+    for node, (start, end, _) in zip(nodes, _schema_elements(footer), strict=True):
+        if (node.path in wanted) != node.annotated:
+            pieces += [footer[done:start], _with_annotation(footer, start, node.path in wanted)]
+            done = end
+    return b"".join([*pieces, footer[done:]])
+
+
+def _with_annotation(footer: bytes, start: int, wanted: bool) -> bytes:
+    """One schema element with its logicalType set to VARIANT, or taken out."""
+    out, last = bytearray(), 0
+    for found in struct_fields(footer, start):
+        if wanted and last < _LOGICAL_TYPE and (found.id > _LOGICAL_TYPE or not found.type):
+            out += bytes([(_LOGICAL_TYPE - last) << 4 | STRUCT]) + _VARIANT_VALUE
+            last = _LOGICAL_TYPE
+        if not found.type:
+            out.append(0)
+        elif found.id != _LOGICAL_TYPE:
+            delta = found.id - last
+            header = bytes([delta << 4 | found.type]) if 0 < delta < 16 else bytes([found.type]) + zigzag(found.id)
+            out += header + footer[found.start : found.end]
+            last = found.id
+    return bytes(out)
+
+
+def patch_tail(tail: bytes, columns: Collection[tuple[str, ...]], file: str | None = None) -> bytes:
+    """The end of a file (whatever lies before the footer, the footer, its length, the magic) with the annotation set.
+
+    Raises
+    ------
+    VariantFileError
+        If the bytes do not end as a Parquet file does, or a path names no group.
+    """
+    length = int.from_bytes(tail[-TAIL:-4], "little")
+    if tail[-4:] != MAGIC or length + TAIL > len(tail):
+        raise _refuse(ValueError("the last bytes are not a footer"), file)
+    body = len(tail) - TAIL - length
+    footer = annotate_footer(tail[body:-TAIL], columns, file)
+    return tail[:body] + footer + len(footer).to_bytes(4, "little") + MAGIC

@@ -1,0 +1,202 @@
+"""Local files that were opened before: footer, schema tree, plans and idle readers, while the file stays as it was.
+
+Owns what is kept, for how long, and how a changed file is told from a known one. Leaves parsing to `footer` and reading
+to `files`. Values are never kept.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Iterable
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from parquet_variant.parquet.format.footer import SchemaNode
+
+__all__ = ["Handle", "KnownFile", "Mark", "Reader", "known_file", "mark_of", "remember"]
+
+# What changes when a local file does: device, inode, size, times of its last change.
+Mark = tuple[int, int, int, int, int]
+Found = TypeVar("Found")
+
+# A younger file may change again within one tick of its file system's clock (FAT: 2 s), and keep its mark.
+_SETTLED_NS = 3_000_000_000
+# In memory, pyarrow's form of a footer takes ten times its serialized bytes.
+_FOOTER_BYTES = 4 << 20
+_FILES = 128
+_PLANS = 16
+_IDLE_READERS = 2
+
+
+class Handle:
+    """A seekable file for pyarrow that reads from whatever stream it is lent, so that a reader outlives its stream."""
+
+    closed = False
+
+    def __init__(self, stream: pa.NativeFile) -> None:
+        self.stream: pa.NativeFile | None = stream
+        self._position = 0
+
+    def seek(self, offset: int, whence: int = 0) -> int:
+        """Move, as `io.IOBase.seek`."""
+        assert self.stream is not None
+        self._position = offset + (0, self._position, self.stream.size())[whence]
+        return self._position
+
+    def tell(self) -> int:
+        """The position."""
+        return self._position
+
+    def read(self, size: int) -> bytes:
+        """The next bytes."""
+        assert self.stream is not None
+        data: bytes = self.stream.read_at(size, self._position)
+        self._position += len(data)
+        return data
+
+    def close(self) -> None:
+        """Nothing: whoever lent the stream closes it."""
+
+
+class Reader(pq.ParquetFile):
+    """pyarrow's reader without its map from names to columns: slow to make for wide files, and not used here.
+
+    Parameters
+    ----------
+    source
+        A stream, or a `Handle`.
+    metadata
+        The footer, if it is known.
+    dictionaries
+        Numbers of the leaf columns that are read as dictionaries.
+    pre_buffer
+        Ask for all column chunks at once: for file systems that are far away.
+    """
+
+    def __init__(
+        self,
+        source: Any,
+        metadata: pq.FileMetaData | None = None,
+        dictionaries: Iterable[int] = (),
+        pre_buffer: bool = False,
+    ) -> None:
+        self.handle = source
+        super().__init__(
+            source,
+            metadata=metadata,
+            # By name, pyarrow would spell the names of all columns to find them.
+            read_dictionary=list(dictionaries),
+            pre_buffer=pre_buffer,
+            # Nanoseconds, pyarrow's own choice for INT96, wrap around silently outside of 1677 to 2262.
+            coerce_int96_timestamp_unit="us",
+        )
+
+    def _build_nested_paths(self) -> dict[str, list[int]]:
+        return {}
+
+
+@dataclass(slots=True, eq=False)
+class KnownFile:
+    """What was found out about a file: shared by all threads that read it, so only added to.
+
+    Parameters
+    ----------
+    metadata
+        Row groups and statistics.
+    schema
+        The schema tree of the footer.
+    dictionaries
+        Numbers of the leaf columns that are read as dictionaries.
+    """
+
+    metadata: pq.FileMetaData
+    schema: SchemaNode
+    dictionaries: frozenset[int]
+    _idle: list[Reader] = field(default_factory=list, repr=False)
+    _plans: dict[Hashable, Any] = field(default_factory=dict, repr=False)
+
+    def reader(self, stream: pa.NativeFile) -> Reader:
+        """A reader over a stream of the file, for one thread and reading with one: an idle one if there is one."""
+        try:
+            reader = self._idle.pop()
+        except IndexError:
+            return Reader(Handle(stream), self.metadata, self.dictionaries)
+        reader.handle.stream = stream
+        return reader
+
+    def give_back(self, reader: Reader) -> None:
+        """Keep a reader for the next one who asks; it is read from no more."""
+        reader.handle.stream = None
+        if len(self._idle) < _IDLE_READERS:
+            self._idle.append(reader)
+
+    def plan(self, key: Hashable, make: Callable[[], Found]) -> Found:
+        """What was planned before under the key, else what `make` gives; not to be changed."""
+        plan: Found | None = self._plans.get(key)
+        if plan is None:
+            if len(self._plans) >= _PLANS:
+                self._plans.clear()
+            plan = self._plans[key] = make()
+        return plan
+
+
+class _Known:
+    """The files last opened, within bounds."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.files: OrderedDict[Mark, KnownFile] = OrderedDict()
+        self.bytes = 0
+
+    def get(self, mark: Mark) -> KnownFile | None:
+        with self.lock:
+            found = self.files.get(mark)
+            if found is not None:
+                self.files.move_to_end(mark)
+            return found
+
+    def add(self, mark: Mark, known: KnownFile) -> None:
+        size = known.metadata.serialized_size
+        with self.lock:
+            if mark in self.files or size > _FOOTER_BYTES:
+                return
+            self.files[mark] = known
+            self.bytes += size
+            while self.bytes > _FOOTER_BYTES or len(self.files) > _FILES:
+                _, gone = self.files.popitem(last=False)
+                self.bytes -= gone.metadata.serialized_size
+
+
+_KNOWN = _Known()
+if hasattr(os, "register_at_fork"):
+    # The lock may be held by a thread that the child does not have.
+    os.register_at_fork(after_in_child=_KNOWN.__init__)  # type: ignore[misc]
+
+
+def mark_of(path: str) -> Mark | None:
+    """The mark of a local file; None if it is not there, or so young that a change might leave no trace."""
+    try:
+        info = os.stat(path)  # noqa: PTH116 - a Path costs as much as the call
+    except (OSError, ValueError):
+        return None
+    if time.time_ns() - max(info.st_mtime_ns, info.st_ctime_ns) < _SETTLED_NS:
+        return None
+    return info.st_dev, info.st_ino, info.st_size, info.st_mtime_ns, info.st_ctime_ns
+
+
+def known_file(path: str, mark: Mark | None) -> KnownFile | None:
+    """What is known of the file that was opened at a path since it had the mark, if it has it still."""
+    known = None if mark is None else _KNOWN.get(mark)
+    return known if known is not None and mark_of(path) == mark else None
+
+
+def remember(path: str, mark: Mark | None, known: KnownFile) -> None:
+    """Keep what was read of the file at a path since it had the mark, if it has it still."""
+    if mark is not None and mark_of(path) == mark:
+        _KNOWN.add(mark, known)

@@ -1,0 +1,169 @@
+"""What a Parquet file says about the values of a leaf column: counts and bounds, each of which may be unknown.
+
+Owns reading row-group statistics as Arrow scalars, merging them, and the rule that a doubtful bound is no bound. Leaves
+what may be concluded from them to `prune`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from parquet_variant.parquet.format.footer import SchemaNode
+from parquet_variant.query.prune import order_key
+
+__all__ = ["NO_NAN_KEY", "LeafStatistics", "leaf_statistics", "leaf_type", "may_hide_nan", "merged"]
+
+# The file's own key in the footer: our writer has looked, and no float or double column of the file holds a NaN.
+NO_NAN_KEY = b"parquet_variant.no_nan"
+
+_TYPES: dict[str, pa.DataType] = {
+    "BOOLEAN": pa.bool_(),
+    "INT32": pa.int32(),
+    "INT32 INT(8, true)": pa.int8(),
+    "INT32 INT(16, true)": pa.int16(),
+    "INT32 INT(32, true)": pa.int32(),
+    "INT64": pa.int64(),
+    "INT64 INT(64, true)": pa.int64(),
+    "FLOAT": pa.float32(),
+    "DOUBLE": pa.float64(),
+    "INT32 DATE": pa.date32(),
+    "INT64 TIME(false, MICROS)": pa.time64("us"),
+    "INT64 TIMESTAMP(true, MICROS)": pa.timestamp("us", "UTC"),
+    "INT64 TIMESTAMP(false, MICROS)": pa.timestamp("us"),
+    "INT64 TIMESTAMP(true, NANOS)": pa.timestamp("ns", "UTC"),
+    "INT64 TIMESTAMP(false, NANOS)": pa.timestamp("ns"),
+    "BYTE_ARRAY": pa.binary(),
+    "BYTE_ARRAY STRING": pa.string(),
+    "FIXED_LEN_BYTE_ARRAY(16) UUID": pa.uuid(),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class LeafStatistics:
+    """What is known of a leaf column in a row group or a file.
+
+    Parameters
+    ----------
+    values
+        Number of entries, nulls included (more than rows inside lists).
+    nulls
+        Number of them that are null, through whatever parent; None if unknown.
+    lower, upper
+        Scalars of the leaf's Arrow type that no value is below or above (NaN apart); None if unknown. A writer may
+        have cut long texts: then the bound is not itself a value.
+    """
+
+    values: int
+    nulls: int | None = None
+    lower: pa.Scalar | None = None
+    upper: pa.Scalar | None = None
+
+    @property
+    def all_null(self) -> bool:
+        """Whether it is certain that every entry is null."""
+        return self.nulls == self.values
+
+    @property
+    def no_nulls(self) -> bool:
+        """Whether it is certain that no entry is null."""
+        return self.nulls == 0
+
+    def merge(self, other: LeafStatistics) -> LeafStatistics:
+        """Unite the statistics of two row groups; what one of them does not know, the union does not."""
+        nulls = None if self.nulls is None or other.nulls is None else self.nulls + other.nulls
+        if self.all_null or other.all_null:  # Nulls have no bounds, and move none.
+            bounded = other if self.all_null else self
+            return LeafStatistics(self.values + other.values, nulls, bounded.lower, bounded.upper)
+        return LeafStatistics(
+            self.values + other.values,
+            nulls,
+            _pick(self.lower, other.lower, smaller=True),
+            _pick(self.upper, other.upper, smaller=False),
+        )
+
+
+def _pick(left: pa.Scalar | None, right: pa.Scalar | None, *, smaller: bool) -> pa.Scalar | None:
+    if left is None or right is None:
+        return None
+    return left if (order_key(left) <= order_key(right)) == smaller else right
+
+
+def leaf_type(node: SchemaNode) -> pa.DataType | None:
+    """The Arrow type of a leaf that the shredding specification lists; None for any other.
+
+    Examples
+    --------
+    >>> leaf_type(SchemaNode("typed_value", ("v", "typed_value"), "optional", "INT64", "DECIMAL(12, 2)"))
+    Decimal128Type(decimal128(12, 2))
+    """
+    if node.logical.startswith("DECIMAL("):
+        precision, scale = node.logical[8:-1].split(", ")
+        return pa.decimal128(int(precision), int(scale)) if 1 <= int(precision) <= 38 else None
+    return _TYPES.get(node.spelled())
+
+
+def leaf_statistics(chunk: pq.ColumnChunkMetaData, node: SchemaNode) -> LeafStatistics:
+    """The statistics of one column chunk; bounds only where their order is the values' order."""
+    found = chunk.statistics if chunk.is_stats_set else None
+    values = chunk.num_values
+    if found is None:
+        return LeafStatistics(values)
+    nulls = found.null_count if found.has_null_count else None
+    if nulls is not None and not 0 <= nulls <= values:
+        nulls = None
+    arrow = leaf_type(node)
+    if not found.has_min_max or arrow is None:
+        return LeafStatistics(values, nulls)
+    lower, upper = _scalar(found.min_raw, arrow), _scalar(found.max_raw, arrow)
+    if lower is None or upper is None or order_key(lower) > order_key(upper):
+        return LeafStatistics(values, nulls)
+    return LeafStatistics(values, nulls, lower, upper)
+
+
+def _scalar(raw: Any, arrow: pa.DataType) -> pa.Scalar | None:
+    """A statistic as a scalar; None where it is NaN or does not fit the type."""
+    try:
+        if pa.types.is_floating(arrow):
+            if math.isnan(raw):
+                return None
+            return pa.scalar(raw, arrow)
+        if pa.types.is_decimal(arrow):
+            unscaled = raw if isinstance(raw, int) else int.from_bytes(raw, "big", signed=True)
+            digits = tuple(int(digit) for digit in str(abs(unscaled)))  # Decimal arithmetic would round to 28 digits.
+            return pa.scalar(Decimal((int(unscaled < 0), digits, -arrow.scale)), arrow)
+        if pa.types.is_temporal(arrow):
+            width = pa.int32() if pa.types.is_date32(arrow) else pa.int64()
+            return pa.scalar(raw, width).cast(arrow)
+        if arrow == pa.uuid():
+            return pa.scalar(bytes(raw), pa.binary(16)).cast(arrow) if len(raw) == 16 else None
+        if pa.types.is_string(arrow):
+            # A bound that was cut inside a character is not text; as a bound it is then unknown.
+            return pa.scalar(raw if isinstance(raw, str) else raw.decode("utf-8"), arrow)
+        return pa.scalar(raw, arrow)
+    except (pa.ArrowException, ValueError, TypeError, ArithmeticError):
+        return None
+
+
+def may_hide_nan(metadata: pq.FileMetaData) -> bool:
+    """Whether a float column of the file may hold a NaN that its statistics do not show.
+
+    Arrow's writers leave NaN out of the bounds. parquet-mr (Spark) gives no bounds once it meets one.
+    """
+    if (metadata.metadata or {}).get(NO_NAN_KEY) == b"true":
+        return False
+    return not (metadata.created_by or "").startswith("parquet-mr")
+
+
+def merged(statistics: Iterable[LeafStatistics]) -> LeafStatistics:
+    """The statistics of several row groups as one; of none, those of no values."""
+    result: LeafStatistics | None = None
+    for each in statistics:
+        result = each if result is None else result.merge(each)
+    return result or LeafStatistics(0, 0)

@@ -1,0 +1,1 @@
+"""Operations over whole files: annotate, inspect, optimize, rewrite."""

@@ -1,0 +1,101 @@
+"""`annotate`: put the VARIANT annotation on columns of an existing file, or take it off.
+
+Owns replacing a file whole, with only its footer changed. Leaves the footer's bytes to `footer`.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import uuid
+from collections.abc import Collection
+from typing import Any
+
+from pyarrow import fs
+
+from parquet_variant.errors import VariantFileError
+from parquet_variant.io.filesystems import filesystem_of
+from parquet_variant.parquet.format.columns import find_variants
+from parquet_variant.parquet.format.files import locate
+from parquet_variant.parquet.format.footer import MAGIC, TAIL, annotate_footer, footer_bytes, parse_schema
+
+__all__ = ["annotate"]
+
+_COPY_BYTES = 4 << 20
+
+
+def annotate(
+    path: Any, columns: Collection[str] | None = None, *, filesystem: fs.FileSystem | None = None
+) -> tuple[str, ...]:
+    """Set which columns of a Parquet file carry the VARIANT(1) annotation; nothing else in the file changes.
+
+    Parameters
+    ----------
+    path
+        The file; it is replaced in one step.
+    columns
+        Dotted schema paths of the groups to annotate; an empty collection takes every annotation off. By default all
+        columns that have the shape of a Variant.
+    filesystem
+        A pyarrow filesystem.
+
+    Returns
+    -------
+    tuple of str
+        The columns annotated now.
+
+    Raises
+    ------
+    VariantFileError
+        If the file is not Parquet, or has no such group.
+
+    Examples
+    --------
+    >>> import tempfile, parquet_variant as pv
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = pv.parquet.write(f"{folder}/a.parquet", pv.parse_json(["1"]), annotation=False)
+    ...     pv.parquet.annotate(f"{folder}/a.parquet")
+    ('v',)
+    """
+    system, name = filesystem_of(path, filesystem)
+    size = locate(name, system)[0].size
+    with system.open_input_file(name) as source:
+        footer = footer_bytes(source, name)
+        root = parse_schema(footer, name)
+        if columns is None:
+            found = find_variants(root)
+            wanted = {column.path for column in found if column.layout in ("unshredded", "final")}
+        else:
+            dotted = {node.dotted: node.path for node in root.walk() if node.physical is None and node.path}
+            missing = sorted(set(columns) - dotted.keys())
+            if missing:
+                raise VariantFileError(
+                    f"{missing[0]} is not a group of the file: choose from {', '.join(dotted) or 'none'}",
+                    reason="no-such-column",
+                    file=name,
+                )
+            wanted = {dotted[column] for column in columns}
+        patched = annotate_footer(footer, wanted, name)
+        if patched != footer:
+            _replace(system, name, source, size - TAIL - len(footer), patched)
+    return tuple(".".join(column) for column in sorted(wanted))
+
+
+def _replace(system: fs.FileSystem, name: str, source: Any, body: int, footer: bytes) -> None:
+    """Write the file anew beside itself, then give it its name."""
+    folder, base = posixpath.split(name)
+    temporary = posixpath.join(folder, f".{base}.{uuid.uuid4().hex}.tmp")
+    try:
+        with system.open_output_stream(temporary) as stream:
+            source.seek(0)
+            while body > 0:
+                piece = source.read(min(body, _COPY_BYTES))
+                if not piece:
+                    raise VariantFileError("the file became shorter while it was read", reason="changed", file=name)
+                stream.write(piece)
+                body -= len(piece)
+            stream.write(footer + len(footer).to_bytes(4, "little") + MAGIC)
+        system.move(temporary, name)
+    except BaseException:
+        if system.get_file_info(temporary).type == fs.FileType.File:
+            system.delete_file(temporary)
+        raise

@@ -1,0 +1,307 @@
+"""`optimize`: a directory's small files put together, and shredded anew where that pays.
+
+Owns which files are rewritten, under which schema, and putting the new ones in the place of the old. Leaves judging the
+old schema to `shredding.drift`, staging to `staging`, what runs the tasks to `threads` and `spark`, and tables with a
+log to `delta`.
+"""
+
+from __future__ import annotations
+
+import os
+import posixpath
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import pyarrow as pa
+from pyarrow import fs
+
+from parquet_variant.array.variant_array import VariantArray
+from parquet_variant.errors import VariantFileError
+from parquet_variant.io.engine import Engine, Progress
+from parquet_variant.io.filesystems import filesystem_of
+from parquet_variant.io.staging import StagedFile, Staging, open_staging
+from parquet_variant.io.thread_engine import ThreadEngine
+from parquet_variant.parquet.format.columns import choose_column
+from parquet_variant.parquet.format.files import ParquetSource, locate, open_file
+from parquet_variant.parquet.reading.read import row_group_arrays
+from parquet_variant.parquet.reading.read_table import tagged_table
+from parquet_variant.parquet.writing.nested import Place, map_variants
+from parquet_variant.parquet.writing.writer import VariantWriter
+from parquet_variant.schema.shredding_schema import ShreddingSchema
+from parquet_variant.shredding.drift import DriftReport, find_drift
+from parquet_variant.shredding.profile import Profile
+
+__all__ = ["DEFAULT_FILE_BYTES", "OptimizeResult", "optimize", "run_optimize"]
+
+DEFAULT_FILE_BYTES = 128_000_000
+
+
+@dataclass(frozen=True)
+class OptimizeResult:
+    """What a rewrite did.
+
+    Parameters
+    ----------
+    files_removed, files_added, bytes_removed, bytes_added
+        Counts; all zero if there was nothing to do.
+    schema
+        What the new files shred.
+    drift
+        How the data had drifted from the old schema; None if the schema was given.
+    """
+
+    files_removed: int = 0
+    files_added: int = 0
+    bytes_removed: int = 0
+    bytes_added: int = 0
+    schema: ShreddingSchema | None = None
+    drift: DriftReport | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """A file: what it shreds, its rows, and the rest of its schema, which files must share to become one."""
+
+    source: ParquetSource
+    schema: ShreddingSchema
+    rows: int
+    others: str
+
+    @property
+    def folder(self) -> str:
+        return posixpath.dirname(self.source.path)
+
+
+def optimize(
+    path: str | os.PathLike[str],
+    *,
+    file_bytes: int = DEFAULT_FILE_BYTES,
+    reshred: bool = False,
+    schema: ShreddingSchema | str | None = None,
+    policy: Any = None,
+    min_saving: float = 0.02,
+    column: str | None = None,
+    dry_run: bool = False,
+    threads: int | None = None,
+    progress: Progress | None = None,
+    **write: Any,
+) -> OptimizeResult:
+    """Put the small files of a directory together, and shred files anew where that pays; no row changes.
+
+    The new files are written aside and then moved in, before the old ones are removed. A directory has no log: a reader
+    that lists it between the two sees rows twice. A Delta table has one commit instead (`delta.optimize`).
+
+    Parameters
+    ----------
+    path
+        A directory of Parquet files; those of a subdirectory stay in it.
+    file_bytes
+        About how large a file may become; files of at least three quarters of it stay as they are, unless they are
+        shredded anew.
+    reshred
+        Rewrite every file that has another schema than `policy` chooses, whether it pays or not.
+    schema
+        What to shred, as an object or DDL: every file that has another schema is rewritten. By default the schema of
+        most rows, with the changes that `find_drift` finds if these pay.
+    policy
+        Chooses the schema that fits the data; see `infer_shredding_schema`.
+    min_saving
+        Share of the encoded bytes that shredding anew must take off the residual to pay.
+    column
+        The Variant column, if there are several.
+    dry_run
+        Only judge the schema; write nothing.
+    threads, progress
+        As for `ingest`.
+    **write
+        Options of `VariantWriter`.
+
+    Returns
+    -------
+    OptimizeResult
+
+    Raises
+    ------
+    VariantFileError
+        For a path that is no directory of Parquet files, or a Delta table.
+
+    Examples
+    --------
+    >>> import tempfile, parquet_variant as pv
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     for name, text in (("1", '{"n": 1}'), ("2", '{"n": 1, "s": "new"}')):
+    ...         _ = pv.parquet.write(f"{folder}/{name}.parquet", pv.parse_json([text] * 100), schema="n bigint")
+    ...     result = pv.parquet.optimize(folder)
+    >>> result.files_removed, result.files_added, result.schema.to_ddl()
+    (2, 1, 'n bigint, s string')
+    """
+    engine = ThreadEngine(threads, progress)
+    return run_optimize(
+        engine, path, file_bytes=file_bytes, reshred=reshred, schema=schema, policy=policy, min_saving=min_saving,
+        column=column, dry_run=dry_run, **write,
+    )  # fmt: skip
+
+
+def run_optimize(
+    engine: Engine,
+    path: str | os.PathLike[str],
+    *,
+    file_bytes: int = DEFAULT_FILE_BYTES,
+    reshred: bool = False,
+    schema: ShreddingSchema | str | None = None,
+    policy: Any = None,
+    min_saving: float = 0.02,
+    column: str | None = None,
+    dry_run: bool = False,
+    **write: Any,
+) -> OptimizeResult:
+    """Do it on whatever runs the tasks; `optimize` says what the options mean."""
+    root = os.fspath(path).rstrip("/")
+    _check_directory(root)
+    sources = locate(root)
+    found = [_look(source, column) for source in sources]
+    drift = None
+    if schema is None:
+        profile = engine.reduce("profile", partial(_profile, column=column), sources, Profile.merge)
+        drift = find_drift(_most(found), profile, policy, min_saving=min_saving)
+        schema = drift.schema if reshred else drift.merged if drift.pays else _most(found)
+        anew = reshred or drift.pays
+    else:
+        schema = ShreddingSchema.from_ddl(schema) if isinstance(schema, str) else schema
+        anew = True
+    packs = _packs(found, file_bytes, schema if anew else None)
+    if dry_run or not packs:
+        return OptimizeResult(schema=schema, drift=drift)
+    staging = open_staging(root, "append")
+    assert staging is not None
+    try:
+        work = partial(_rewrite, staging=staging, schema=schema, column=column, root=_path_of(root), write=write)
+        written = engine.run("optimize", work, [[each.source for each in pack] for pack in packs])
+        before, after = sum(each.rows for pack in packs for each in pack), sum(rows for _, rows, _ in written)
+        if before != after:
+            raise VariantFileError(
+                f"{before:,} rows became {after:,}: the files changed while they were read; try again",
+                reason="files-changed",
+                file=root,
+            )
+        staging.commit([file for file, _, _ in written], marker=False)
+    except BaseException:
+        staging.abort()
+        raise
+    old = [each.source for pack in packs for each in pack]
+    _remove(old, root)
+    added = sum(size for _, _, size in written)
+    return OptimizeResult(len(old), len(written), sum(each.size for each in old), added, schema, drift)
+
+
+def _check_directory(root: str) -> None:
+    filesystem, path = filesystem_of(root, None)
+    if filesystem.get_file_info(path).type != fs.FileType.Directory:
+        raise VariantFileError(
+            f"{root} is no directory: name a directory of Parquet files, or a Delta table",
+            reason="not-found",
+            file=root,
+        )
+    if filesystem.get_file_info(f"{path}/_delta_log").type == fs.FileType.Directory:
+        raise VariantFileError(f"{root} is a Delta table: use pv.delta.optimize", reason="delta-table", file=root)
+
+
+def _path_of(root: str) -> str:
+    return filesystem_of(root, None)[1].rstrip("/")
+
+
+def _look(source: ParquetSource, column: str | None) -> _Found:
+    with open_file(source) as file:
+        chosen = choose_column(file.schema, column, file.name)
+        table = file.reader.schema_arrow.empty_table()
+        others = [str(field) for field in table.schema if field.name != chosen.path[0]]
+        array = next(array for _, array in row_group_arrays(file, chosen))
+        schema = array.schema if array.schema is not None else ShreddingSchema.variant()
+        return _Found(source, schema, file.metadata.num_rows, f"{table.schema.names} {others}")
+
+
+def _most(found: Sequence[_Found]) -> ShreddingSchema:
+    """The schema that most rows have."""
+    rows: dict[str, int] = {}
+    for each in found:
+        rows[each.schema.to_json()] = rows.get(each.schema.to_json(), 0) + each.rows
+    most = max(rows, key=lambda text: (rows[text], text))
+    return next(each.schema for each in found if each.schema.to_json() == most)
+
+
+def _profile(task: int, attempt: int, source: ParquetSource, *, column: str | None) -> Profile:
+    total = Profile()
+    with open_file(source) as file:
+        for _, array in row_group_arrays(file, choose_column(file.schema, column, file.name)):
+            total = total.merge(Profile.of_array(array))
+    return total
+
+
+def _packs(found: Sequence[_Found], file_bytes: int, schema: ShreddingSchema | None) -> list[list[_Found]]:
+    """The files that become one each; a file alone only if it is shredded anew."""
+    packs: list[list[_Found]] = []
+    filled: dict[tuple[str, str], tuple[list[_Found], int]] = {}
+    for each in found:
+        anew = schema is not None and each.schema != schema
+        small = each.source.size < file_bytes * 3 // 4
+        if not (anew or small):
+            continue
+        key = each.folder, each.others
+        pack, size = filled.get(key, ([], 0))
+        if not pack or size + each.source.size > file_bytes:
+            pack, size = [], 0
+            packs.append(pack)
+        pack.append(each)
+        filled[key] = pack, size + each.source.size
+    return [pack for pack in packs if len(pack) > 1 or (schema is not None and pack[0].schema != schema)]
+
+
+def _rewrite(
+    task: int,
+    attempt: int,
+    sources: list[ParquetSource],
+    *,
+    staging: Staging,
+    schema: ShreddingSchema,
+    column: str | None,
+    root: str,
+    write: dict[str, Any],
+) -> tuple[StagedFile, int, int]:
+    """One new file: where it is staged, its rows and bytes."""
+    folder = posixpath.relpath(posixpath.dirname(sources[0].path), root)
+    name = staging.file_name(task)
+    staged = StagedFile(staging.attempt(task, attempt), name if folder == "." else f"{folder}/{name}")
+    with VariantWriter(staged.path, **write) as writer:
+        for source in sources:
+            with open_file(source) as file:
+                main = choose_column(file.schema, column, file.name).path
+                for group in range(file.metadata.num_row_groups):
+                    table = tagged_table(file, [group])
+                    writer.write_batch(map_variants(table, partial(_shredded, schema=schema, main=main)))
+    assert writer.info is not None
+    return staged, writer.info.rows, writer.info.bytes
+
+
+def _shredded(array: pa.StructArray, path: Place, *, schema: ShreddingSchema, main: tuple[str, ...]) -> pa.StructArray:
+    from parquet_variant.functions.shred_variant import shred_variant
+    from parquet_variant.functions.unshred_variant import unshred_variant
+
+    if path != main:
+        return array
+    whole = VariantArray(array)
+    plain = unshred_variant(whole) if whole.is_shredded else whole
+    return shred_variant(plain, schema).storage
+
+
+def _remove(old: Sequence[ParquetSource], root: str) -> None:
+    for each in old:
+        try:
+            each.filesystem.delete_file(each.path)
+        except OSError as error:
+            raise VariantFileError(
+                f"the new files are in {root}, but {each.path} could not be removed ({error}): remove it and those "
+                "after it by hand",
+                reason="overwrite-failed",
+            ) from error

@@ -1,0 +1,1 @@
+"""Whole Variants and rows out of Parquet files."""

@@ -1,0 +1,118 @@
+"""`read`: the Variant column of a file or of many, whatever layout each has.
+
+Owns joining files and row groups to one array. Leaves finding the column to `columns`, and bringing differing shredding
+schemas together to the array itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Literal
+
+from pyarrow import fs
+
+from parquet_variant.array.variant_array import VariantArray
+from parquet_variant.errors import VariantError, VariantFileError
+from parquet_variant.parquet.format.columns import VariantColumn, choose_column
+from parquet_variant.parquet.format.files import OpenFile, Source, locate, open_file
+from parquet_variant.parquet.reading.storage import nested_array
+
+__all__ = ["OnConflict", "read", "read_column", "row_group_arrays"]
+
+OnConflict = Literal["error", "typed"]
+
+
+def read(
+    source: Source,
+    column: str | None = None,
+    *,
+    filesystem: fs.FileSystem | None = None,
+    on_conflict: OnConflict = "error",
+) -> VariantArray:
+    """Read a Variant column.
+
+    Parameters
+    ----------
+    source
+        A file, directory, glob, URI or list of these. Annotated files and others, all layouts.
+    column
+        The column; may be left out if there is only one. Fields of structs are written with dots.
+    filesystem
+        A pyarrow filesystem.
+    on_conflict
+        What becomes of values whose ``value`` and ``typed_value`` contradict each other: ``"error"`` leaves them to
+        raise `ConflictError` when they are looked at or unshredded; ``"typed"`` takes ``typed_value``, now.
+
+    Returns
+    -------
+    VariantArray
+        In the files' own layout if they share one, else unshredded. ``on_conflict="typed"`` gives it unshredded.
+
+    Raises
+    ------
+    VariantFileError
+        If there is no such file or column.
+    SchemaError
+        If a column has a shape or type that the specification does not allow.
+
+    Examples
+    --------
+    >>> import tempfile, parquet_variant as pv
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = pv.parquet.write(f"{folder}/a.parquet", pv.parse_json(['{"a": 1}', "2"]))
+    ...     pv.parquet.read(folder).to_pylist()
+    [{'a': 1}, 2]
+    """
+    parts: list[VariantArray] = []
+    for each in locate(source, filesystem):
+        with open_file(each) as file:
+            parts.append(read_column(file, choose_column(file.schema, column, file.name), on_conflict))
+    return _joined(parts)
+
+
+def read_column(file: OpenFile, column: VariantColumn, on_conflict: OnConflict = "error") -> VariantArray:
+    """A whole Variant column of an open file."""
+    arrays = [array for _, array in row_group_arrays(file, column)]
+    if on_conflict == "error":
+        return _joined(arrays)
+    from parquet_variant.functions.unshred_variant import unshred_variant
+
+    return _joined([unshred_variant(array, on_conflict=on_conflict) for array in arrays])
+
+
+def row_group_arrays(file: OpenFile, column: VariantColumn) -> Iterator[tuple[int, VariantArray]]:
+    """The Variant column row group by row group, with the number of the first row; of an empty file, one empty array.
+
+    Raises
+    ------
+    VariantFileError
+        If the column lies in a list or map.
+    SchemaError
+        If the specification does not allow its shape.
+    """
+    if column.repeated:
+        raise VariantFileError(
+            f"{column.name} lies in a list or map, so it has not one value a row: use pv.parquet.read_table",
+            reason="repeated-column",
+            file=file.name,
+        )
+    leaves = [leaf.leaf for leaf in column.node.leaves() if leaf.leaf is not None]
+    first_row = 0
+    for groups in [[number] for number in range(file.metadata.num_row_groups)] or [[]]:
+        table = file.read_leaves(groups, leaves)
+        try:
+            array = VariantArray(nested_array(table, column.path))
+            _ = array.schema  # Refuses what the specification does not allow, before any value is looked at.
+        except VariantError as error:
+            raise error.at(file=file.name) from None
+        yield first_row, array
+        first_row += table.num_rows
+
+
+def _joined(parts: list[VariantArray]) -> VariantArray:
+    if len(parts) == 1:
+        return parts[0]
+    filled = [part for part in parts if len(part)] or parts[:1]
+    if len({part.storage.type for part in filled}) > 1:
+        filled = [part.to_unshredded() for part in filled]
+    return VariantArray.concat(filled)

@@ -1,0 +1,143 @@
+"""`read_table`: whole rows, every Variant in its place, in structs, lists and maps too.
+
+Owns tagging the Variants in the Arrow schema, and making files of differing shredding schemas one table. Leaves single
+columns to `read`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+from pyarrow import fs
+
+from parquet_variant.array.variant_array import VariantArray
+from parquet_variant.errors import SchemaError
+from parquet_variant.parquet.format.columns import find_variants
+from parquet_variant.parquet.format.files import OpenFile, Source, locate, open_file
+from parquet_variant.parquet.writing.nested import is_tagged, tagged
+
+__all__ = ["read_table", "tagged_table"]
+
+
+def read_table(
+    source: Source, columns: Sequence[str] | None = None, *, filesystem: fs.FileSystem | None = None
+) -> pa.Table:
+    """Read whole rows; every Variant is a struct whose field carries the extension name ``arrow.parquet.variant``.
+
+    Parameters
+    ----------
+    source
+        A file, directory, glob, URI or list of these.
+    columns
+        Top-level columns to read; all by default.
+    filesystem
+        A pyarrow filesystem.
+
+    Returns
+    -------
+    pyarrow.Table
+        `write` takes it back as it is; ``VariantArray(table["v"])`` gives a column's values. Where files shred a column
+        differently, it comes unshredded.
+
+    Raises
+    ------
+    VariantFileError
+        If there is no such file or column.
+    SchemaError
+        If the files' ordinary columns do not fit together.
+
+    Examples
+    --------
+    >>> import tempfile, parquet_variant as pv, pyarrow as pa
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = pv.parquet.write(f"{folder}/a.parquet", {"id": pa.array([7]), "v": pv.parse_json(['{"a": 1}'])})
+    ...     table = pv.parquet.read_table(folder)
+    >>> table.column_names, pv.VariantArray(table["v"]).to_pylist()
+    (['id', 'v'], [{'a': 1}])
+    """
+    tables = []
+    for each in locate(source, filesystem):
+        with open_file(each) as file:
+            tables.append(tagged_table(file, list(range(file.metadata.num_row_groups)), columns))
+    return tables[0] if len(tables) == 1 else _united(tables)
+
+
+def tagged_table(file: OpenFile, row_groups: list[int], columns: Sequence[str] | None = None) -> pa.Table:
+    """Some row groups of an open file, with its Variants marked as such.
+
+    Raises
+    ------
+    VariantFileError
+        If a column is not there.
+    """
+    from parquet_variant.errors import VariantFileError
+
+    for name in columns or ():
+        if file.schema.child(name) is None:
+            names = ", ".join(child.name for child in file.schema.children)
+            raise VariantFileError(f"no column {name}: choose from {names}", reason="no-such-column", file=file.name)
+    wanted = [node for node in file.schema.children if columns is None or node.name in columns]
+    leaves = [leaf.leaf for node in wanted for leaf in node.leaves() if leaf.leaf is not None]
+    table = file.read_leaves(row_groups, leaves)
+    variants = {variant.path for variant in find_variants(file.schema)}
+    fields = [_tagged(field, (field.name,), variants) for field in table.schema]
+    table = table.cast(pa.schema(fields))
+    return table if columns is None else table.select(list(columns))
+
+
+def _tagged(field: pa.Field, path: tuple[str, ...], variants: set[tuple[str, ...]]) -> pa.Field:
+    if path in variants:
+        return tagged(field, field.type)
+    kind = field.type
+    if pa.types.is_struct(kind):
+        kind = pa.struct([_tagged(child, (*path, child.name), variants) for child in kind])
+    elif pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        make = pa.list_ if pa.types.is_list(kind) else pa.large_list
+        kind = make(_tagged(kind.value_field, _below(path, kind.value_field.name, variants), variants))
+    elif pa.types.is_map(kind):
+        kind = pa.map_(kind.key_field, _tagged(kind.item_field, _below(path, "value", variants), variants))
+    return field.with_type(kind)
+
+
+def _below(path: tuple[str, ...], name: str, variants: set[tuple[str, ...]]) -> tuple[str, ...]:
+    """The schema path of what a list or map holds, whatever the file calls its repeated group."""
+    depth = len(path)
+    for each in variants:
+        if each[:depth] == path and len(each) >= depth + 2 and each[depth + 1] == name:
+            return each[: depth + 2]
+    return (*path, "", name)
+
+
+def _united(tables: list[pa.Table]) -> pa.Table:
+    names = tables[0].column_names
+    for table in tables[1:]:
+        if table.column_names != names:
+            raise SchemaError(
+                f"files have different columns: {', '.join(names)}, and {', '.join(table.column_names)}; "
+                "read them one by one, or name common columns",
+                reason="files-differ",
+            )
+    parts = []
+    for name in names:
+        columns = [table.column(name) for table in tables]
+        if len({column.type for column in columns}) > 1 and is_tagged(tables[0].schema.field(name)):
+            columns = [pa.chunked_array([_unshredded(column)]) for column in columns]
+        parts.append(columns)
+    fields = [
+        tables[0].schema.field(name).with_type(columns[0].type) for name, columns in zip(names, parts, strict=True)
+    ]
+    try:
+        joined = [
+            pa.chunked_array([chunk for column in columns for chunk in column.cast(columns[0].type).chunks])
+            if columns[0].num_chunks
+            else columns[0]
+            for columns in parts
+        ]
+    except pa.ArrowException as error:
+        raise SchemaError(f"files have columns of different types: {error}", reason="files-differ") from None
+    return pa.table(joined, schema=pa.schema(fields))
+
+
+def _unshredded(column: pa.ChunkedArray) -> pa.StructArray:
+    return VariantArray(column).to_unshredded().storage

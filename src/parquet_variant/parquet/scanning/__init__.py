@@ -1,0 +1,1 @@
+"""Typed columns out of Parquet files: what is read, what is skipped."""

@@ -1,0 +1,54 @@
+"""`extract`: typed columns out of Parquet files, as one table.
+
+Owns the one-call form. Leaves everything to `scan`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+from pyarrow import fs
+
+from parquet_variant.parquet.format.files import Source
+from parquet_variant.parquet.scanning.scan import OnError, scan
+
+__all__ = ["extract"]
+
+
+def extract(
+    source: Source,
+    columns: Mapping[str, Any] | Sequence[str],
+    where: Any = None,
+    *,
+    column: str | None = None,
+    filesystem: fs.FileSystem | None = None,
+    skipping: bool = True,
+    on_error: OnError = "null",
+    zone: str = "UTC",
+) -> pa.Table:
+    """Read paths of a Variant column as typed Arrow columns: only the leaf columns and row groups that they need.
+
+    Parameters
+    ----------
+    source, columns, where, column, filesystem, skipping, on_error, zone
+        As for `scan`.
+
+    Raises
+    ------
+    VariantError
+        As `scan`, and `CastError` with ``on_error="raise"``.
+
+    Examples
+    --------
+    >>> import tempfile, parquet_variant as pv
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = pv.parquet.write(f"{folder}/a.parquet", pv.parse_json(['{"mag": 5.5, "place": "x"}', '{"mag": "n/a"}']))
+    ...     pv.parquet.extract(folder, {"mag": ("$.mag", "double"), "place": ("$.place", "string")}).to_pydict()
+    {'mag': [5.5, None], 'place': ['x', None]}
+    """
+    query = scan(
+        source, columns, where, column=column, filesystem=filesystem, skipping=skipping, on_error=on_error, zone=zone
+    )
+    return query.to_table()

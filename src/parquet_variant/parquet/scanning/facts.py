@@ -1,0 +1,176 @@
+"""What the statistics of a file's columns say about a path extracted as a type.
+
+Owns the soundness rules between the two: bounds of ``typed_value`` count only where no residual can hold an answer, and
+only through casts that keep the order. Leaves conclusions from the facts to `prune`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from parquet_variant.parquet.format.footer import SchemaNode
+from parquet_variant.parquet.format.statistics import LeafStatistics, leaf_type
+from parquet_variant.parquet.scanning.projection import PathColumns, only_nulls
+from parquet_variant.query.prune import UNKNOWN, ColumnFacts
+
+__all__ = ["column_facts", "path_facts"]
+
+_ONLY_NULL = ColumnFacts(may_be_null=True, may_be_value=False, may_be_nan=False)
+
+
+def path_facts(
+    columns: PathColumns,
+    target: pa.DataType | None,
+    statistics: Callable[[SchemaNode], LeafStatistics],
+    *,
+    hidden_nan: bool,
+) -> ColumnFacts:
+    """What is known of a path, extracted as `target` (None for a Variant), in a part of a file.
+
+    Parameters
+    ----------
+    columns
+        The leaves that hold the answers.
+    target
+        The Arrow type asked for; failed casts are null.
+    statistics
+        What is known of each leaf in that part.
+    hidden_nan
+        Whether a float column may hold a NaN outside of its bounds.
+    """
+    scalar = target is not None and not pa.types.is_nested(target)
+    if columns.repeated or columns.whole or not scalar:
+        if columns.needed(statistics, scalar=scalar) is None:
+            return _ONLY_NULL
+        return _wrong_type(columns, target, statistics)
+    if not all(only_nulls(statistics(leaf), variant_nulls=True) for leaf in columns.residuals):
+        return UNKNOWN
+    leaf = columns.primitive
+    if leaf is None:
+        return _ONLY_NULL
+    known = statistics(leaf)
+    if known.all_null:
+        return _ONLY_NULL
+    stored = leaf_type(leaf)
+    if stored is None or target is None:
+        return UNKNOWN
+    if _never_casts(stored, target):
+        return _ONLY_NULL
+    return _through_cast(known, stored, target, hidden_nan)
+
+
+def _wrong_type(
+    columns: PathColumns, target: pa.DataType | None, statistics: Callable[[SchemaNode], LeafStatistics]
+) -> ColumnFacts:
+    """A path that holds only objects or arrays: null for every type but text, which prints them."""
+    typed = columns.group.child("typed_value")
+    own = columns.group.child("value")
+    if target is None or pa.types.is_nested(target) or columns.repeated or not columns.reached or typed is None:
+        return UNKNOWN
+    if typed.leaf is not None or pa.types.is_string(target) or pa.types.is_large_string(target):
+        return UNKNOWN
+    if own is not None and not only_nulls(statistics(own), variant_nulls=True):
+        return UNKNOWN
+    return _ONLY_NULL
+
+
+def column_facts(leaf: SchemaNode, known: LeafStatistics, arrow: pa.DataType, *, hidden_nan: bool) -> ColumnFacts:
+    """What is known of an ordinary leaf column."""
+    if known.all_null:
+        return _ONLY_NULL
+    stored = leaf_type(leaf)
+    if stored is None or stored != arrow:
+        return ColumnFacts(may_be_null=not known.no_nulls)
+    return _through_cast(known, stored, arrow, hidden_nan)
+
+
+def _through_cast(known: LeafStatistics, stored: pa.DataType, target: pa.DataType, hidden_nan: bool) -> ColumnFacts:
+    if not _keeps_order(stored, target):
+        return UNKNOWN
+    lower, upper = _cast(known.lower, stored, target, -math.inf), _cast(known.upper, stored, target, math.inf)
+    # A cast that fails makes a null; one that holds for both bounds holds for all between.
+    total = stored == target or pa.types.is_floating(target) or (lower is not None and upper is not None)
+    return ColumnFacts(
+        lower=lower if total else None,
+        upper=upper if total else None,
+        may_be_null=not (known.no_nulls and total),
+        may_be_nan=hidden_nan and pa.types.is_floating(stored),
+    )
+
+
+def _is_exact(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_signed_integer(kind) or pa.types.is_decimal(kind))
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
+
+
+def _keeps_order(stored: pa.DataType, target: pa.DataType) -> bool:
+    """Whether a cast never puts a smaller value above a larger one, and rounds nothing that is compared exactly."""
+    if stored == target or (_is_text(stored) and _is_text(target)):
+        return True
+    if _is_exact(stored) and _is_exact(target):
+        return _scale(stored) <= _scale(target)
+    if pa.types.is_float32(target) or pa.types.is_float64(target):
+        return _is_exact(stored) or (pa.types.is_floating(stored) and stored.bit_width <= target.bit_width)
+    return False
+
+
+def _scale(kind: pa.DataType) -> int:
+    return int(kind.scale) if pa.types.is_decimal(kind) else 0
+
+
+def _cast(bound: pa.Scalar | None, stored: pa.DataType, target: pa.DataType, away: float) -> pa.Scalar | None:
+    """A bound as the target type, as double for float; None if it does not fit."""
+    if bound is None:
+        return None
+    if pa.types.is_floating(target):
+        value = float(bound.as_py())
+        if pa.types.is_decimal(stored):
+            value = math.nextafter(value, away)  # Whoever divides by a power of ten may be off by a last bit.
+        if pa.types.is_float32(target):
+            value = float(np.nextafter(np.float32(value), np.float32(away)))
+        return pa.scalar(value, pa.float64())
+    try:
+        if pa.types.is_decimal(stored) and not pa.types.is_decimal(target):
+            return pa.scalar(int(bound.as_py()), target)
+        return bound if stored == target else pc.cast(bound, target)
+    except (pa.ArrowException, ValueError, OverflowError):
+        return None
+
+
+# Types between which no value is ever cast: the answer is null whatever the value.
+_NEVER = {
+    "bool": ("temporal", "binary", "uuid"),
+    "number": ("binary", "uuid", "date", "time"),
+    "temporal": ("bool", "binary", "uuid"),
+    "binary": ("bool", "number", "temporal", "uuid"),
+    "uuid": ("bool", "number", "temporal"),
+}
+
+
+def _family(kind: pa.DataType) -> str:
+    if pa.types.is_boolean(kind):
+        return "bool"
+    if _is_exact(kind) or pa.types.is_floating(kind):
+        return "number"
+    if pa.types.is_temporal(kind):
+        return "temporal"
+    if kind == pa.uuid():
+        return "uuid"
+    return "binary" if pa.types.is_binary(kind) or pa.types.is_large_binary(kind) else "text"
+
+
+def _never_casts(stored: pa.DataType, target: pa.DataType) -> bool:
+    wanted = {_family(target)}
+    if pa.types.is_date(target):
+        wanted.add("date")
+    if pa.types.is_time(target):
+        wanted.add("time")
+    return bool(wanted & set(_NEVER.get(_family(stored), ())))

@@ -1,0 +1,98 @@
+"""The shredded values of a Variant column in a file's schema: a path, a typed column, a residual column each.
+
+Owns walking the schema tree of any layout. Leaves the Arrow view of the same to `schema`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from parquet_variant.parquet.format.columns import VariantColumn
+from parquet_variant.parquet.format.footer import SchemaNode
+from parquet_variant.parquet.scanning.projection import is_list, list_element
+from parquet_variant.path import WILDCARD, VariantPath
+
+__all__ = ["ShreddedGroup", "shredded_groups"]
+
+
+@dataclass(frozen=True, slots=True)
+class ShreddedGroup:
+    """One shredded value.
+
+    Parameters
+    ----------
+    path
+        Where in the Variant it stands.
+    group
+        The group in the file's schema.
+    typed
+        The typed column or group, if there is one.
+    residual
+        The binary column of what is not typed, if there is one.
+    """
+
+    path: VariantPath
+    group: SchemaNode
+    typed: SchemaNode | None
+    residual: SchemaNode | None
+
+    @property
+    def type_name(self) -> str:
+        """``object``, ``array``, ``variant``, or the Parquet type of the typed column."""
+        if self.typed is None:
+            return "variant"
+        if self.typed.leaf is not None:
+            return self.typed.spelled()
+        return "array" if is_list(self.typed) else "object"
+
+
+def shredded_groups(column: VariantColumn) -> Iterator[ShreddedGroup]:
+    """All shredded values of a column, parents first; for an unshredded one just the whole."""
+    if column.layout == "draft-object":
+        yield from _draft_object(column.node, VariantPath())
+    elif column.layout == "draft-paths":
+        paths = column.node.child("paths")
+        yield ShreddedGroup(VariantPath(), column.node, paths, column.node.child("value"))
+        if paths is not None:
+            yield from _draft_paths(paths, VariantPath(), root=True)
+    else:
+        yield from _final(column.node, VariantPath())
+
+
+def _final(group: SchemaNode, path: VariantPath) -> Iterator[ShreddedGroup]:
+    typed = group.child("typed_value")
+    yield ShreddedGroup(path, group, typed, group.child("value"))
+    if typed is None or typed.leaf is not None:
+        return
+    if is_list(typed):
+        yield from _final(list_element(typed), path / WILDCARD)
+        return
+    for child in typed.children:
+        yield from _final(child, path / child.name)
+
+
+def _draft_object(group: SchemaNode, path: VariantPath) -> Iterator[ShreddedGroup]:
+    parts = {child.name: child for child in group.children}
+    typed = parts.get("object") or parts.get("array") or parts.get("typed_value")
+    yield ShreddedGroup(path, group, typed, parts.get("untyped_value"))
+    for child in parts["object"].children if "object" in parts else ():
+        yield from _draft_object(child, path / child.name)
+    if "array" in parts:
+        yield from _draft_object(list_element(parts["array"]), path / WILDCARD)
+
+
+def _draft_paths(group: SchemaNode, path: VariantPath, *, root: bool = False) -> Iterator[ShreddedGroup]:
+    names = {child.name: child for child in group.children}
+    if (
+        names
+        and names.keys() <= {"typed_value", "untyped_value"}
+        and any(child.leaf is not None for child in group.children)
+    ):
+        if not root:
+            yield ShreddedGroup(path, group, names.get("typed_value"), names.get("untyped_value"))
+    elif is_list(group):
+        yield from _draft_paths(list_element(group), path / WILDCARD)
+    else:
+        for child in group.children:
+            yield from _draft_paths(child, path / child.name)

@@ -1,0 +1,171 @@
+"""Which leaf columns of a file answer a path into a Variant column.
+
+Owns the walk down a shredded column's schema, and which columns a row group can do without. Leaves what the values say
+to `functions.variant_get`, and statistics themselves to `statistics`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from parquet_variant.encoding.cast.targets import VARIANT_STORAGE
+from parquet_variant.parquet.format.columns import VariantColumn
+from parquet_variant.parquet.format.footer import SchemaNode
+from parquet_variant.parquet.format.statistics import LeafStatistics
+from parquet_variant.path import VariantPath
+
+__all__ = ["PathColumns", "columns_of_path", "is_list", "list_element", "only_nulls"]
+
+_VARIANT_NULL = b"\x00"
+
+
+@dataclass(slots=True)
+class PathColumns:
+    """The columns that can hold an answer to a path.
+
+    Parameters
+    ----------
+    group
+        The schema group where the path ends, or the last one that it reaches.
+    reached
+        Whether the path ends at `group`; otherwise its rest lies inside the residual there.
+    repeated
+        Whether the path goes through a list.
+    shaped
+        Whether the answer is a list or struct of parts: then some leaf must be read to tell how many there are.
+    residuals
+        The ``value`` leaves in which an answer may be.
+    typed
+        The leaves of typed columns in which an answer may be.
+    metadata
+        The dictionary column, which residuals need; None in the draft that has none.
+    whole
+        Every leaf is needed: the layout is a draft, or the whole value is asked for.
+    """
+
+    group: SchemaNode
+    reached: bool
+    repeated: bool = False
+    residuals: list[SchemaNode] = field(default_factory=list)
+    typed: list[SchemaNode] = field(default_factory=list)
+    metadata: SchemaNode | None = None
+    whole: bool = False
+    shaped: bool = False
+
+    @property
+    def primitive(self) -> SchemaNode | None:
+        """The typed leaf at the end of the path, if it has a primitive type."""
+        typed = self.group.child("typed_value")
+        return typed if self.reached and typed is not None and typed.leaf is not None else None
+
+    def needed(self, statistics: Callable[[SchemaNode], LeafStatistics], *, scalar: bool) -> list[SchemaNode] | None:
+        """The leaves to read in a part of the file; None if every row is certainly null there.
+
+        Parameters
+        ----------
+        statistics
+            What is known of a leaf in that part.
+        scalar
+            Whether a type is asked for of which Variant null is no value: then residuals that hold nothing but
+            Variant nulls are not read.
+        """
+        if self.whole:
+            return [*self.residuals, *self.typed, *([self.metadata] if self.metadata else [])]
+        residuals = [leaf for leaf in self.residuals if not only_nulls(statistics(leaf), variant_nulls=scalar)]
+        typed = self.typed
+        if self.repeated or self.shaped:
+            residuals = residuals if typed else self.residuals
+        elif self.primitive is not None and statistics(self.primitive).all_null:
+            typed = []
+        if not residuals and not typed:
+            return None
+        # A typed object or list has no names of its own in the dictionary unless a Variant is to be made of it.
+        with_metadata = self.metadata is not None and (residuals or not scalar)
+        return [*residuals, *typed, *([self.metadata] if with_metadata and self.metadata else [])]
+
+
+def only_nulls(known: LeafStatistics, *, variant_nulls: bool) -> bool:
+    """Whether it is certain that a residual column holds nothing, or (if allowed) nothing but Variant nulls."""
+    if known.all_null:
+        return True
+    bounds = (known.lower, known.upper)
+    return variant_nulls and all(bound is not None and bound.as_py() == _VARIANT_NULL for bound in bounds)
+
+
+def is_list(node: SchemaNode) -> bool:
+    """Whether a typed column is a list: annotated so, or in the three-level form."""
+    return node.logical == "LIST" or (len(node.children) == 1 and node.children[0].repetition == "repeated")
+
+
+def columns_of_path(column: VariantColumn, path: VariantPath, target: pa.DataType | None) -> PathColumns:
+    """The leaf columns that can hold an answer to `path`, asked for as an Arrow type (None for a Variant).
+
+    Notes
+    -----
+    Spec, "Objects": readers can assume that a value is not an object if ``typed_value`` is null, and need not read
+    ``value`` if ``typed_value`` has the field; "Arrays": an array is never in ``value`` beside a typed list. So of the
+    levels above the path's end only ``typed_value`` matters.
+    """
+    group = column.node
+    metadata = group.child("metadata")
+    if column.layout not in ("unshredded", "final"):
+        # The drafts keep parts of one value in several places: their readers get the whole column.
+        leaves = [leaf for leaf in group.leaves() if leaf is not metadata]
+        return PathColumns(group, False, typed=leaves, metadata=metadata, whole=True)
+    repeated = False
+    residuals: list[SchemaNode] = []
+    for segment in path.segments:
+        typed, value = group.child("typed_value"), group.child("value")
+        below: SchemaNode | None = None
+        if typed is not None and typed.leaf is None:
+            if is_list(typed) and not isinstance(segment, str):
+                below = list_element(typed)
+                repeated = True
+            elif not is_list(typed) and isinstance(segment, str):
+                below = typed.child(segment)
+        if below is None or below.leaf is not None:
+            if value is not None:
+                residuals.append(value)
+            return PathColumns(group, False, repeated, residuals, [], metadata)
+        group = below
+    found = PathColumns(group, True, repeated, residuals, [], metadata)
+    _add_end(group, target, found)
+    return found
+
+
+def _add_end(group: SchemaNode, target: pa.DataType | None, found: PathColumns) -> None:
+    """Add the columns at the end of a path: of a struct or list that is asked for, those of its parts."""
+    value, typed = group.child("value"), group.child("typed_value")
+    if value is not None:
+        found.residuals.append(value)
+    if typed is None:
+        return
+    if typed.leaf is not None:
+        found.typed.append(typed)
+    elif is_list(typed) and target is not None and pa.types.is_list(target):
+        found.shaped = True
+        _add_end(list_element(typed), target.value_type, found)
+    elif not is_list(typed) and target is not None and pa.types.is_struct(target) and target != VARIANT_STORAGE:
+        found.shaped = True
+        before = len(found.residuals) + len(found.typed)
+        for part in target:
+            below = typed.child(part.name)
+            if below is not None and below.leaf is None:
+                _add_end(below, part.type, found)
+        if before == len(found.residuals) + len(found.typed):  # Nothing else tells objects from other values.
+            found.typed.append(next(iter(typed.leaves())))
+    else:
+        found.whole = True
+        for leaf in typed.leaves():
+            # Below a typed object or list, `value` leaves are residuals of the parts.
+            is_residual = leaf.name == "value" and leaf.path[-2] != "typed_value"
+            (found.residuals if is_residual else found.typed).append(leaf)
+
+
+def list_element(typed: SchemaNode) -> SchemaNode:
+    """The group of one element of a typed list, in the three-level form or an older one."""
+    repeated = typed.children[0]
+    return repeated.children[0] if len(repeated.children) == 1 and repeated.children[0].leaf is None else repeated

@@ -1,0 +1,398 @@
+"""Typed columns out of Variant columns: only the leaves that are needed, only the row groups that may match.
+
+Owns running a query over files, in tasks that other processes can take. Leaves which leaves and row groups to
+`scan_plan`, the cast of a value to `functions.variant_get`, and filters to `predicate`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Literal
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import fs
+
+from parquet_variant.array.variant_array import EXTENSION_METADATA
+from parquet_variant.encoding.cast.targets import VARIANT_STORAGE
+from parquet_variant.errors import SchemaError, VariantError, VariantFileError
+from parquet_variant.parquet.format.files import OpenFile, ParquetSource, Source, locate, open_file
+from parquet_variant.parquet.reading.storage import nested_array
+from parquet_variant.parquet.scanning.scan_plan import FilePlan, GroupPlan, plan_file
+from parquet_variant.parquet.scanning.scan_report import ScanReport
+from parquet_variant.query.predicate import Predicate, all_of, bind, columns_of, evaluate
+from parquet_variant.query.predicate_text import parse_predicate
+from parquet_variant.query.selection import Selected, read_selection
+
+if TYPE_CHECKING:
+    from parquet_variant.functions.located import Located
+    from parquet_variant.functions.shredded_walk import Group
+    from parquet_variant.parquet.reading.value_pages import Spans
+
+__all__ = ["Scan", "ScanTask", "scan"]
+
+OnError = Literal["null", "raise"]
+# Uncompressed bytes that are read at a time where no filter asks for one row group after the other.
+_BATCH_BYTES = 256 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class ScanTask:
+    """Some row groups of one file; small enough to send to another process.
+
+    Parameters
+    ----------
+    source
+        The file.
+    row_groups
+        Their numbers.
+    rows
+        Their rows, before any filter.
+    bytes
+        Compressed bytes of the column chunks that they need.
+    """
+
+    source: ParquetSource
+    row_groups: tuple[int, ...]
+    rows: int
+    bytes: int
+
+
+@dataclass(frozen=True)
+class Scan:
+    """A query over Parquet files: made by `scan`, it reads nothing but footers until asked for rows.
+
+    Parameters
+    ----------
+    sources
+        The files.
+    selection
+        The output columns.
+    hidden
+        Columns that only the filter looks at.
+    predicate
+        The bound filter, or None.
+    column
+        The Variant column's name, if there are several.
+    skipping
+        Whether statistics are used.
+    on_error
+        What becomes of a value that cannot be cast: ``"null"`` or ``"raise"``.
+    zone
+        The session time zone of casts.
+    """
+
+    sources: tuple[ParquetSource, ...]
+    selection: tuple[Selected, ...]
+    hidden: tuple[Selected, ...] = ()
+    predicate: Predicate | None = None
+    column: str | None = None
+    skipping: bool = True
+    on_error: OnError = "null"
+    zone: str = "UTC"
+    _bytes_read: list[int] = field(default_factory=lambda: [0], repr=False, compare=False)
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The Arrow schema of the answer; a Variant is a struct that names its extension."""
+        return pa.schema([_field(each) for each in self.selection])
+
+    @property
+    def bytes_read(self) -> int:
+        """Compressed bytes of the column chunks that this scan has read so far, in this process."""
+        return self._bytes_read[0]
+
+    # ---- plans
+
+    def _plan(self, file: OpenFile) -> FilePlan:
+        # A skipped row cannot raise: so nothing is skipped where errors are asked for.
+        skipping = self.skipping and self.on_error == "null"
+
+        def make() -> FilePlan:
+            return plan_file(file, self._all(), self.predicate, self.column, skipping=skipping)
+
+        if file.known is None or self.predicate is not None:
+            return make()
+        return file.known.plan((self.selection, self.column, skipping), make)
+
+    def _all(self) -> tuple[Selected, ...]:
+        return (*self.selection, *self.hidden)
+
+    def _outputs(self) -> tuple[list[int], list[int]]:
+        """The columns that the filter needs, and the selected ones that it does not."""
+        names = columns_of(self.predicate) if self.predicate is not None else set()
+        first = [number for number, each in enumerate(self._all()) if each.name in names]
+        return first, [number for number in range(len(self.selection)) if number not in first]
+
+    def explain(self) -> ScanReport:
+        """What the scan would read, of how much, and why: files, row groups, columns, bytes.
+
+        The bytes are those of whole column chunks, as the footers tell them. Of a row group in which the filter then
+        finds no row, only the filter's columns are read: fewer bytes than told here.
+        """
+        report = ScanReport()
+        outputs = range(len(self._all()))
+        for source in self.sources:
+            with open_file(source) as file:
+                plan = self._plan(file)
+                report.add(file, plan, plan.chunk_bytes(file, plan.groups, outputs), outputs)
+        return report
+
+    def tasks(self, target_bytes: int = 128 << 20) -> list[ScanTask]:
+        """The work in pieces of about `target_bytes` compressed bytes each, none larger than it must be.
+
+        Row groups that cannot match are in none of them.
+        """
+        tasks: list[ScanTask] = []
+        outputs = range(len(self._all()))
+        for source in self.sources:
+            with open_file(source) as file:
+                plan = self._plan(file)
+                current: ScanTask | None = None
+                for group in plan.groups:
+                    size = plan.chunk_bytes(file, [group], outputs)
+                    rows = file.metadata.row_group(group.number).num_rows
+                    if current is not None and current.bytes + size <= target_bytes:
+                        groups = (*current.row_groups, group.number)
+                        current = replace(
+                            current, row_groups=groups, rows=current.rows + rows, bytes=current.bytes + size
+                        )
+                        continue
+                    if current is not None:
+                        tasks.append(current)
+                    current = ScanTask(source, (group.number,), rows, size)
+                if current is not None:
+                    tasks.append(current)
+        return tasks
+
+    # ---- rows
+
+    def batches(self) -> Iterator[pa.Table]:
+        """The answer in parts, each with at least one row, in the order of files and rows."""
+        for source in self.sources:
+            yield from self._read(source, None)
+
+    def read(self, task: ScanTask) -> Iterator[pa.Table]:
+        """The part of the answer that a task stands for."""
+        return self._read(task.source, frozenset(task.row_groups))
+
+    def to_table(self) -> pa.Table:
+        """The whole answer."""
+        parts = list(self.batches())
+        if parts:
+            return pa.concat_tables(parts)
+        return pa.table([pa.nulls(0, kind) for kind in self.schema.types], schema=self.schema)
+
+    def _read(self, source: ParquetSource, only: frozenset[int] | None) -> Iterator[pa.Table]:
+        with open_file(source) as file:
+            plan = self._plan(file)
+            groups = [group for group in plan.groups if only is None or group.number in only]
+            for part in self._together(file, plan, groups):
+                try:
+                    table = self._part(file, plan, part)
+                except VariantError as error:
+                    if error.row is not None and error.file is None:
+                        error.row += sum(file.metadata.row_group(n).num_rows for n in range(part[0].number))
+                    raise error.at(file=file.name) from None
+                if table is not None and len(table):
+                    yield table
+
+    def _together(self, file: OpenFile, plan: FilePlan, groups: Sequence[GroupPlan]) -> Iterator[list[GroupPlan]]:
+        """Row groups to read at once: neighbours that need the same leaves; with a filter, each on its own."""
+        alone = self.predicate is not None or plan.is_unshredded
+        part: list[GroupPlan] = []
+        size = 0
+        for group in groups:
+            more = file.metadata.row_group(group.number).total_byte_size
+            if part and (alone or group.leaves != part[0].leaves or size + more > _BATCH_BYTES):
+                yield part
+                part, size = [], 0
+            part.append(group)
+            size += more
+        if part:
+            yield part
+
+    def _part(self, file: OpenFile, plan: FilePlan, part: list[GroupPlan]) -> pa.Table | None:
+        first, rest = self._outputs()
+        found: dict[int, Any] = {}
+        mask = None
+        if self.predicate is not None:
+            found = self._columns(file, plan, part, first)
+            named = {self._all()[number].name: column for number, column in found.items()}
+            mask = evaluate(self.predicate, named)
+            if not pc.any(mask).as_py():
+                return None
+        found |= self._columns(file, plan, part, rest)
+        table = pa.table([found[number] for number in range(len(self.selection))], schema=self.schema)
+        return table if mask is None else table.filter(mask)
+
+    def _columns(self, file: OpenFile, plan: FilePlan, part: list[GroupPlan], outputs: list[int]) -> dict[int, Any]:
+        """The selected columns of some row groups, by number."""
+        rows = sum(file.metadata.row_group(group.number).num_rows for group in part)
+        leaves = part[0].leaves_of(outputs)
+        from parquet_variant.functions.extract_path import whole_group
+
+        storage: pa.StructArray | None = None
+        group: Group | Located | None = None  # One for all paths: each distinct metadata is looked at once.
+        table: pa.Table | None = None
+        spans, leaves = self._spans(file, plan, part, outputs, leaves)
+        if leaves:
+            table = file.read_leaves([group.number for group in part], leaves)
+            self._bytes_read[0] += plan.chunk_bytes(file, part, outputs)
+        found = {}
+        for number in outputs:
+            each = self._all()[number]
+            if table is None or part[0].leaves[number] is None:
+                found[number] = pa.nulls(rows, _field(each).type)
+            elif each.path is None:
+                found[number] = self._ordinary(nested_array(table, [each.column or each.name]), each)
+            else:
+                assert plan.column is not None
+                if storage is None:
+                    storage = nested_array(table, plan.column.path)
+                    if spans is None:
+                        group = whole_group(storage)
+                    else:
+                        group = spans.located(storage.field("metadata"))
+                        paths = [self._all()[number].path for number in outputs]
+                        group.look_up(path.segments for path in paths if path is not None)
+                found[number] = self._answer(storage, group, each)
+        return found
+
+    def _spans(
+        self, file: OpenFile, plan: FilePlan, part: list[GroupPlan], outputs: list[int], leaves: list[int]
+    ) -> tuple[Spans | None, list[int]]:
+        """Where the values of an unshredded column lie, if they need not be copied, and the leaves left to read."""
+        columns = [self._all()[number] for number in outputs]
+        if plan.column is None or not plan.is_unshredded or len(part) > 1:
+            return None, leaves
+        if any(each.path is not None and each.output is None for each in columns):
+            return None, leaves
+        metadata, value = plan.column.node.child("metadata"), plan.column.node.child("value")
+        if metadata is None or value is None or not {metadata.leaf, value.leaf} <= set(leaves):
+            return None, leaves
+        from parquet_variant.parquet.reading.value_pages import value_spans
+
+        spans = value_spans(file, part[0].number, plan.column)
+        return spans, leaves if spans is None else [leaf for leaf in leaves if leaf != value.leaf]
+
+    def _ordinary(self, column: pa.Array, each: Selected) -> pa.Array:
+        if each.type is None or column.type == each.type:
+            return column
+        try:
+            return column.cast(each.type)
+        except pa.ArrowException:
+            raise SchemaError(
+                f"column {each.column or each.name} is {column.type} here, not {each.type} as in the first file",
+                reason="files-differ",
+            ) from None
+
+    def _answer(self, storage: pa.StructArray, group: Group | Located | None, each: Selected) -> pa.Array:
+        from parquet_variant.functions.extract_path import extract_from
+        from parquet_variant.functions.extract_variant import extract_variant
+
+        assert each.path is not None and group is not None
+        if each.type is None and each.output is None:
+            answer = extract_variant(storage, each.path).to_unshredded().storage
+            plain = [answer.field(name).cast(pa.binary()) for name in ("metadata", "value")]
+            return pa.StructArray.from_arrays(plain, fields=list(VARIANT_STORAGE), mask=answer.is_null())
+        target = VARIANT_STORAGE if each.type is None else each.type
+        return extract_from(group, each.path, target, safe=self.on_error == "raise", zone=self.zone)
+
+
+def _field(selected: Selected) -> pa.Field:
+    if selected.output is None:
+        return pa.field(selected.name, VARIANT_STORAGE, metadata=EXTENSION_METADATA)
+    return pa.field(selected.name, selected.output)
+
+
+def scan(
+    source: Source,
+    columns: Mapping[str, Any] | Sequence[str],
+    where: Any = None,
+    *,
+    column: str | None = None,
+    filesystem: fs.FileSystem | None = None,
+    skipping: bool = True,
+    on_error: OnError = "null",
+    zone: str = "UTC",
+) -> Scan:
+    """Plan a query by path over Parquet files, whatever their shredding schemas.
+
+    Parameters
+    ----------
+    source
+        A file, directory, glob, URI or list of these.
+    columns
+        Output columns by name: ``("$.path", "type")``, ``"$.path:type"``, ``"$.path"`` (a Variant), or the name of an
+        ordinary column of the files.
+    where
+        A filter: text such as ``"mag > 5 and place like 'x%'"``; tuples such as ``[("mag", ">", 5)]``; or a predicate.
+        It names output columns, ordinary columns of the files, or (in double quotes) ``"$.path:type"``.
+    column
+        The Variant column, if the files have several.
+    filesystem
+        A pyarrow filesystem.
+    skipping
+        Use statistics and bloom filters to read less; the answer is the same without.
+    on_error
+        ``"null"``: a value that cannot be cast is null, as with `try_variant_get`; ``"raise"``: it is an error, and
+        nothing is skipped.
+    zone
+        The session time zone of casts: a region or an offset.
+
+    Raises
+    ------
+    VariantFileError
+        If a file or column is not there.
+    PathError, PredicateError, SchemaError
+        If a path, the filter or a type cannot be read.
+
+    Examples
+    --------
+    >>> import tempfile, parquet_variant as pv
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = pv.parquet.write(f"{folder}/a.parquet", pv.parse_json(['{"mag": 5.5}', '{"mag": 1}']), schema="infer")
+    ...     pv.parquet.scan(folder, {"mag": "$.mag:double"}, "mag > 2").to_table().to_pydict()
+    {'mag': [5.5]}
+    """
+    sources = tuple(locate(source, filesystem))
+    selection = read_selection(columns)
+    if not selection:
+        raise VariantFileError("no columns are selected: name at least one", reason="no-columns")
+    predicate = _predicate(where)
+    names = {each.name for each in selection}
+    wanted = sorted(columns_of(predicate) - names) if predicate is not None else []
+    hidden = read_selection({name: name for name in wanted})
+    if any(each.path is None for each in (*selection, *hidden)):
+        selection, hidden = _with_types(sources[0], selection), _with_types(sources[0], hidden)
+    if predicate is not None:
+        predicate = bind(predicate, {each.name: each.output for each in (*selection, *hidden)}, zone)
+    return Scan(sources, selection, hidden, predicate, column, skipping, on_error, zone)
+
+
+def _predicate(where: Any) -> Predicate | None:
+    if where is None:
+        return None
+    if isinstance(where, str):
+        return parse_predicate(where)
+    return all_of(where if isinstance(where, list) else [where])
+
+
+def _with_types(source: ParquetSource, selection: tuple[Selected, ...]) -> tuple[Selected, ...]:
+    """The selection with the types that ordinary columns have in the first file."""
+    with open_file(source) as file:
+        arrow = file.reader.schema_arrow
+        found = []
+        for each in selection:
+            index = arrow.get_field_index(each.column or each.name) if each.path is None else -1
+            if each.path is None and index < 0:
+                raise VariantFileError(
+                    f"no column {each.column or each.name}: choose from {', '.join(arrow.names)}, "
+                    "or write a path such as $.a",
+                    reason="no-such-column",
+                    file=file.name,
+                )
+            found.append(replace(each, type=arrow.field(index).type) if index >= 0 else each)
+    return tuple(found)

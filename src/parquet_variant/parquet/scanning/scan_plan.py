@@ -1,0 +1,221 @@
+"""How one file answers a query: which row groups may match, and which leaf columns each of them needs.
+
+Owns the plan of a file, from its footer alone. Leaves the meaning of statistics to `facts` and `prune`, and reading to
+`scan`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+
+from parquet_variant.errors import VariantFileError
+from parquet_variant.parquet.format.bloom import BloomFilters
+from parquet_variant.parquet.format.columns import VariantColumn, choose_column
+from parquet_variant.parquet.format.files import OpenFile
+from parquet_variant.parquet.format.footer import SchemaNode
+from parquet_variant.parquet.format.statistics import LeafStatistics, leaf_statistics, may_hide_nan, merged
+from parquet_variant.parquet.scanning.facts import column_facts, path_facts
+from parquet_variant.parquet.scanning.projection import PathColumns, columns_of_path
+from parquet_variant.query.predicate import Predicate, columns_of
+from parquet_variant.query.prune import UNKNOWN, ColumnFacts, may_match
+from parquet_variant.query.selection import Selected
+
+__all__ = ["FilePlan", "GroupPlan", "plan_file"]
+
+Statistics = Callable[[SchemaNode], LeafStatistics]
+
+
+@dataclass(frozen=True, slots=True)
+class GroupPlan:
+    """One row group that may hold matches.
+
+    Parameters
+    ----------
+    number
+        The row group's number.
+    leaves
+        For each output column, the numbers of the leaf columns to read; None if every row is null there.
+    """
+
+    number: int
+    leaves: tuple[tuple[int, ...] | None, ...]
+
+    def leaves_of(self, outputs: Iterable[int]) -> list[int]:
+        """The leaf columns that some outputs need together."""
+        return sorted({leaf for output in outputs for leaf in self.leaves[output] or ()})
+
+
+@dataclass(slots=True)
+class FilePlan:
+    """A file's answer to a query: its Variant column, and the row groups to read."""
+
+    column: VariantColumn | None
+    groups: list[GroupPlan]
+    residuals: frozenset[int]
+
+    @property
+    def is_unshredded(self) -> bool:
+        """Whether every path is looked up in the bytes of whole values."""
+        return self.column is not None and self.column.layout == "unshredded"
+
+    def chunk_bytes(self, file: OpenFile, groups: Sequence[GroupPlan], outputs: Iterable[int]) -> int:
+        """Compressed bytes of the column chunks that some outputs need of some row groups."""
+        wanted = list(outputs)
+        return sum(
+            file.metadata.row_group(group.number).column(leaf).total_compressed_size
+            for group in groups
+            for leaf in group.leaves_of(wanted)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Output:
+    """A selected column in one file: the columns of a path, or an ordinary column."""
+
+    selected: Selected
+    path: PathColumns | None
+    node: SchemaNode | None
+
+    @property
+    def scalar(self) -> bool:
+        kind = self.selected.type
+        return kind is not None and not pa.types.is_nested(kind)
+
+    def leaves(self, statistics: Statistics) -> tuple[int, ...] | None:
+        if self.path is not None:
+            needed = self.path.needed(statistics, scalar=self.scalar)
+            return None if needed is None else tuple(leaf.leaf for leaf in needed if leaf.leaf is not None)
+        assert self.node is not None
+        return tuple(leaf.leaf for leaf in self.node.leaves() if leaf.leaf is not None)
+
+    def facts(self, statistics: Statistics, hidden_nan: bool) -> ColumnFacts:
+        if self.path is not None:
+            return path_facts(self.path, self.selected.type, statistics, hidden_nan=hidden_nan)
+        assert self.node is not None
+        if self.node.leaf is None or self.selected.type is None or self.node.repetition == "repeated":
+            return UNKNOWN
+        return column_facts(self.node, statistics(self.node), self.selected.type, hidden_nan=hidden_nan)
+
+    @property
+    def exact_leaf(self) -> SchemaNode | None:
+        """The leaf whose own values the output's are, if a bloom filter over it can speak for them."""
+        return self.path.primitive if self.path is not None and not self.path.repeated else self.node
+
+
+def plan_file(
+    file: OpenFile,
+    selection: Sequence[Selected],
+    predicate: Predicate | None,
+    column: str | None,
+    *,
+    skipping: bool = True,
+) -> FilePlan:
+    """Plan the reading of one file.
+
+    Parameters
+    ----------
+    file
+        The open file.
+    selection
+        The output columns, and those that only the predicate looks at.
+    predicate
+        The bound filter, or None.
+    column
+        The Variant column's name, if the file has several.
+    skipping
+        Use statistics at all; without, every row group and every residual is read.
+
+    Raises
+    ------
+    VariantFileError
+        If the file lacks a column.
+    """
+    variant = (
+        choose_column(file.schema, column, file.name) if any(each.path is not None for each in selection) else None
+    )
+    if variant is not None and variant.repeated:
+        raise VariantFileError(
+            f"{variant.name} lies in a list or map, so it has not one value a row: use pv.parquet.read_table",
+            reason="repeated-column",
+            file=file.name,
+        )
+    outputs = [_output(file, each, variant) for each in selection]
+    hidden_nan = may_hide_nan(file.metadata)
+    blooms = BloomFilters(file)
+    names = {each.name: output for each, output in zip(selection, outputs, strict=True)}
+    per_group = [_statistics(file, number) if skipping else _unknown for number in range(file.metadata.num_row_groups)]
+    if (
+        predicate is not None
+        and skipping
+        and per_group
+        and not _may_hold(predicate, names, _whole(per_group), hidden_nan)
+    ):
+        per_group = []  # One look at the whole file spares a look at each of its row groups.
+    groups = []
+    for number, statistics in enumerate(per_group):
+        if predicate is not None and skipping:
+            if not _may_hold(predicate, names, statistics, hidden_nan):
+                continue
+            if not _may_hold(predicate, names, statistics, hidden_nan, blooms.of(number)):
+                continue
+        groups.append(GroupPlan(number, tuple(output.leaves(statistics) for output in outputs)))
+    residuals = {
+        leaf.leaf for output in outputs if output.path for leaf in output.path.residuals if leaf.leaf is not None
+    }
+    return FilePlan(variant, groups, frozenset(residuals))
+
+
+def _output(file: OpenFile, selected: Selected, variant: VariantColumn | None) -> _Output:
+    if selected.path is not None:
+        assert variant is not None
+        return _Output(selected, columns_of_path(variant, selected.path, selected.type), None)
+    node = file.schema.child(selected.column or selected.name)
+    if node is None:
+        names = ", ".join(child.name for child in file.schema.children)
+        raise VariantFileError(
+            f"no column {selected.column or selected.name}: choose from {names}, or write a path such as $.a",
+            reason="no-such-column",
+            file=file.name,
+        )
+    return _Output(selected, None, node)
+
+
+def _statistics(file: OpenFile, number: int) -> Statistics:
+    group = file.metadata.row_group(number)
+    known: dict[int, LeafStatistics] = {}
+
+    def statistics(node: SchemaNode) -> LeafStatistics:
+        assert node.leaf is not None
+        if node.leaf not in known:
+            known[node.leaf] = leaf_statistics(group.column(node.leaf), node)
+        return known[node.leaf]
+
+    return statistics
+
+
+def _unknown(node: SchemaNode) -> LeafStatistics:
+    return LeafStatistics(0)
+
+
+def _whole(groups: Sequence[Statistics]) -> Statistics:
+    return lambda node: merged(statistics(node) for statistics in groups)
+
+
+def _may_hold(
+    predicate: Predicate,
+    outputs: dict[str, _Output],
+    statistics: Statistics,
+    hidden_nan: bool,
+    blooms: Callable[[SchemaNode], Callable[[pa.Scalar], bool] | None] | None = None,
+) -> bool:
+    facts = {name: outputs[name].facts(statistics, hidden_nan) for name in columns_of(predicate)}
+    if blooms is not None:
+        for name, known in facts.items():
+            leaf = outputs[name].exact_leaf
+            # Unknown facts mean that a residual or a cast may give values that the filter has never seen.
+            if leaf is not None and leaf.leaf is not None and known is not UNKNOWN:
+                facts[name] = replace(known, excludes=blooms(leaf))
+    return may_match(predicate, facts.__getitem__)

@@ -1,0 +1,1 @@
+"""Parquet files against the specification and against engines."""

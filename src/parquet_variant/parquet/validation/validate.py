@@ -1,0 +1,167 @@
+"""`validate`: Parquet files with Variant columns against the final specification, and against engines.
+
+Owns going through files, columns and row groups. Leaves the rules to `validate_schema`, `validate_values` and
+`validate_statistics`, and what engines can read to `engines`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+from pyarrow import fs
+
+from parquet_variant.errors import VariantError
+from parquet_variant.parquet.format.columns import VariantColumn, find_variants, no_variant_column
+from parquet_variant.parquet.format.files import OpenFile, Source, locate, open_file
+from parquet_variant.parquet.reading.storage import nested_array
+from parquet_variant.parquet.validation.engines import EngineNote, FileTraits, engine_notes
+from parquet_variant.parquet.validation.validate_schema import check_schema
+from parquet_variant.parquet.validation.validate_statistics import check_statistics
+from parquet_variant.parquet.validation.validate_values import check_values
+from parquet_variant.parquet.validation.violations import Found, Violation
+from parquet_variant.parquet.wording import counted
+
+__all__ = ["ValidationReport", "validate"]
+
+
+@dataclass(slots=True)
+class ValidationReport:
+    """What a validation found.
+
+    Parameters
+    ----------
+    files, rows
+        How much was checked.
+    violations
+        What breaks the specification, file by file.
+    omitted
+        Violations beyond the limit, which are only counted.
+    engines
+        Which engines will not read the files as they are, and why. No violations.
+    """
+
+    files: int = 0
+    rows: int = 0
+    violations: list[Violation] = field(default_factory=list)
+    omitted: int = 0
+    engines: list[EngineNote] = field(default_factory=list)
+
+    @property
+    def ok(self) -> bool:
+        """Whether nothing breaks the specification."""
+        return not self.violations
+
+    def to_dict(self) -> dict[str, Any]:
+        """The report for machines."""
+        return {
+            "files": self.files,
+            "rows": self.rows,
+            "ok": self.ok,
+            "violations": [violation.to_dict() for violation in self.violations],
+            "omitted": self.omitted,
+            "engines": [note.to_dict() for note in self.engines],
+        }
+
+    def __str__(self) -> str:
+        count = len(self.violations) + self.omitted
+        verdict = counted(count, "violation") if count else "valid"
+        lines = [f"{counted(self.files, 'file')}, {counted(self.rows, 'row')}: {verdict}"]
+        lines += [str(violation) for violation in self.violations]
+        lines += [f"… and {self.omitted:,} more"] if self.omitted else []
+        return "\n".join([*lines, *(str(note) for note in self.engines)])
+
+
+def validate(
+    source: Source,
+    *,
+    column: str | None = None,
+    filesystem: fs.FileSystem | None = None,
+    limit: int = 1000,
+) -> ValidationReport:
+    """Check files against the specification of shredding and encoding, every value included.
+
+    Parameters
+    ----------
+    source
+        A file, directory, glob, URI or list of these.
+    column
+        Only this Variant column; all by default.
+    filesystem
+        A pyarrow filesystem.
+    limit
+        Violations to keep a column of a file; the rest is counted.
+
+    Returns
+    -------
+    ValidationReport
+        With every violation's file, row group, row, path and reason.
+
+    Raises
+    ------
+    VariantFileError
+        If a file is not there or not Parquet, or has no Variant column (of that name).
+
+    Examples
+    --------
+    >>> import tempfile, parquet_variant as pv
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = pv.parquet.write(f"{folder}/a.parquet", pv.parse_json(['{"a": 1}']), schema="a bigint")
+    ...     pv.parquet.validate(folder).ok
+    True
+    """
+    report = ValidationReport()
+    traits = FileTraits()
+    for each in locate(source, filesystem):
+        with open_file(each) as file:
+            variants = [variant for variant in find_variants(file.schema) if column in (None, variant.name)]
+            if not variants:
+                raise no_variant_column([node.name for node in file.schema.children], file.name, column)
+            report.files += 1
+            report.rows += file.metadata.num_rows
+            for variant in variants:
+                found = Found(file.name, variant.name, limit)
+                traits.add_column(file, variant)
+                _check(file, variant, found, traits)
+                report.violations += found.violations
+                report.omitted += found.count - len(found.violations)
+    report.engines = engine_notes(traits)
+    return report
+
+
+def _check(file: OpenFile, variant: VariantColumn, found: Found, traits: FileTraits) -> None:
+    if not check_schema(variant, found):
+        return
+    # A map is one only if its keys are read too.
+    top = file.schema.child(variant.path[0]) if variant.repeated else variant.node
+    assert top is not None
+    leaves = [leaf.leaf for leaf in top.leaves() if leaf.leaf is not None]
+    for number in range(file.metadata.num_row_groups):
+        found.row_group = number
+        try:
+            table = file.read_leaves([number], leaves)
+            storage = _storage(table, variant)
+        except VariantError as error:
+            found.add(error.reason, error.message, error.path)
+            continue
+        traits.add_names(storage)
+        check_values(storage, found)
+        check_statistics(file, variant, number, found)
+        found.first_row += file.metadata.row_group(number).num_rows
+
+
+def _storage(table: pa.Table, variant: VariantColumn) -> pa.StructArray:
+    """The Variants of a row group; those in lists and maps one after the other, so that rows count values."""
+    if not variant.repeated:
+        return nested_array(table, variant.path)
+    array = table.column(0).combine_chunks()
+    names = list(variant.path[1:])
+    while names:
+        if pa.types.is_struct(array.type):
+            array = array.flatten()[[child.name for child in array.type].index(names.pop(0))]
+        elif pa.types.is_map(array.type):
+            array, names = array.items, names[2:]
+        else:
+            array, names = array.flatten(), names[2:]
+    return array

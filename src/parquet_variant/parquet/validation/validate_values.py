@@ -1,0 +1,217 @@
+"""The specification's rules on the values of a shredded column.
+
+Owns the INVALID lines of the table of objects, the rules on arrays and primitives, that every name is in the
+dictionary, and UTF-8. Leaves the bytes of one value to `encoding.validate`, and the schema to `validate_schema`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from parquet_variant.encoding.metadata import decode_metadata
+from parquet_variant.encoding.validate import Fault, find_faults
+from parquet_variant.encoding.variant import Variant
+from parquet_variant.errors import VariantError
+from parquet_variant.functions.validate import sound_rows
+from parquet_variant.parquet.validation.violations import Found
+from parquet_variant.path import WILDCARD, VariantPath
+from parquet_variant.schema.storage_shape import is_list
+from parquet_variant.types import BasicType
+
+__all__ = ["check_values"]
+
+Rows = npt.NDArray[np.int64]
+_EMPTY_OBJECT_METADATA = b"\x01\x00\x00"
+_SMALL, _MOST_SMALL = 32, 100_000
+
+
+def check_values(storage: pa.StructArray, found: Found) -> None:
+    """Record every rule that the values of a row group break.
+
+    Parameters
+    ----------
+    storage
+        The storage of an unshredded column, or of a shredded one in the final layout.
+    found
+        Takes the violations.
+    """
+    keep = np.flatnonzero(_valid(storage))
+    rows = keep.astype(np.int64)
+    fields = _fields(storage)
+    taken = {name: _take(array, keep, len(storage)) for name, array in fields.items()}
+    if _valid(taken["metadata"]).sum() < len(rows):
+        for row in rows[~_valid(taken["metadata"])]:
+            found.add("no-metadata", "metadata is null", None, int(row))
+    metadata = taken["metadata"]
+    if not pa.types.is_dictionary(metadata.type):
+        metadata = metadata.dictionary_encode()
+    codes = np.full(len(storage), -1, np.int64)
+    codes[rows] = metadata.indices.fill_null(-1).to_numpy(zero_copy_only=False)
+    check = _Check(found, codes, [bytes(each) for each in metadata.dictionary.to_pylist()])
+    check.group(taken, rows, VariantPath(), required=True, top=True)
+
+
+def _fields(group: pa.StructArray) -> dict[str, pa.Array]:
+    return {field.name: group.field(number) for number, field in enumerate(group.type)}
+
+
+def _valid(array: pa.Array) -> npt.NDArray[np.bool_]:
+    return array.is_valid().to_numpy(zero_copy_only=False).astype(bool)
+
+
+def _take(array: pa.Array, keep: npt.NDArray[Any], rows: int) -> pa.Array:
+    return array if len(keep) == rows else array.take(pa.array(keep, pa.int64()))
+
+
+class _Check:
+    def __init__(self, found: Found, codes: Rows, metadata: list[bytes]) -> None:
+        self.found, self.codes, self.metadata = found, codes, metadata
+        self.small: dict[tuple[int, bytes], list[Fault]] = {}
+        self.names: list[frozenset[str] | None] = [self._names(each) for each in metadata]
+        self.faulty = {
+            code for code, each in enumerate(metadata) if find_faults(each, b"\x00")
+        }  # Told with the first row that has them.
+        for code in sorted(self.faulty):
+            row = int(np.flatnonzero(codes == code)[0]) if (codes == code).any() else None
+            for fault in find_faults(metadata[code], b"\x00"):
+                found.add(fault.reason, f"metadata, byte {fault.offset}: {fault.message}", None, row)
+
+    @staticmethod
+    def _names(metadata: bytes) -> frozenset[str] | None:
+        try:
+            return frozenset(decode_metadata(metadata))
+        except VariantError:
+            return None
+
+    def group(
+        self, fields: dict[str, pa.Array], rows: Rows, path: VariantPath, *, required: bool, top: bool = False
+    ) -> npt.NDArray[np.bool_]:
+        """Check the entries of one group; gives which of them are there."""
+        none = np.zeros(len(rows), bool)
+        value, typed = fields.get("value"), fields.get("typed_value")
+        has_value = none if value is None else _valid(value)
+        has_typed = none if typed is None else _valid(typed)
+        if required:
+            where = "a row" if top else "an element"
+            for row in rows[~has_value & ~has_typed]:
+                self.found.add("missing", f"value and typed_value are both null in {where}", path, int(row))
+        names: frozenset[str] = frozenset()
+        kind = "variant" if typed is None else "primitive"
+        if typed is not None and pa.types.is_struct(typed.type):
+            kind = "object"
+            names = frozenset(field.name for field in typed.type if pa.types.is_struct(field.type))
+        elif typed is not None and is_list(typed.type) and pa.types.is_struct(typed.type.value_type):
+            kind = "array"
+        if value is not None:
+            self._residuals(value, np.flatnonzero(has_value), rows, has_typed, path, kind, names)
+        if typed is not None:
+            self._typed(typed, rows, has_typed, path, kind)
+        return has_value | has_typed
+
+    def _residuals(
+        self,
+        value: pa.Array,
+        places: npt.NDArray[Any],
+        rows: Rows,
+        has_typed: npt.NDArray[np.bool_],
+        path: VariantPath,
+        kind: str,
+        names: frozenset[str],
+    ) -> None:
+        sound = self._sound(value, places, rows)
+        if kind in ("variant", "primitive"):  # a sound value breaks no other rule, unless there is a typed one too
+            places = places[~sound[places] | has_typed[places]]
+        for place in places:
+            row, data = int(rows[place]), value[int(place)].as_py()
+            code = int(self.codes[row])
+            metadata = self.metadata[code] if code >= 0 else _EMPTY_OBJECT_METADATA
+            faults = [] if sound[place] else self._faults(code, metadata, data)
+            for fault in faults:
+                self.found.add(fault.reason, f"value, byte {fault.offset}: {fault.message}", path, row)
+            basic = BasicType(data[0] & 3) if data else BasicType.PRIMITIVE
+            if has_typed[place] and (kind != "object" or basic is not BasicType.OBJECT):
+                self.found.add("conflict", "value and typed_value are both set, and value is no object", path, row)
+            elif kind == "array" and basic is BasicType.ARRAY:
+                self.found.add("array-not-typed", "value holds an array though typed_value is a list", path, row)
+            elif kind == "object" and basic is BasicType.OBJECT and not has_typed[place]:
+                self.found.add("object-not-typed", "value holds an object though typed_value is null", path, row)
+            if kind == "object" and basic is BasicType.OBJECT and not faults and code not in self.faulty:
+                both = sorted(names.intersection(Variant(metadata, data).keys()))
+                for name in both:
+                    self.found.add("field-in-both", f"the shredded field {name!r} is in value too", path, row)
+
+    def _sound(self, value: pa.Array, places: npt.NDArray[Any], rows: Rows) -> npt.NDArray[np.bool_]:
+        """Which entries of a column the kernel finds without fault; it says no where it does not know."""
+        there = np.zeros(len(value), np.bool_)
+        codes = self.codes[rows]
+        there[places] = codes[places] >= 0
+        if not there.any():
+            return there
+        dictionary = pa.array(self.metadata, pa.binary())
+        metadata = pa.DictionaryArray.from_arrays(pa.array(np.maximum(codes, 0), pa.int32()), dictionary)
+        storage = pa.StructArray.from_arrays([metadata, value], ["metadata", "value"], mask=pa.array(~there))
+        return there & sound_rows(storage)
+
+    def _faults(self, code: int, metadata: bytes, data: bytes) -> list[Fault]:
+        """The faults of a value's bytes; small values, which come again and again, are looked at once."""
+        known = self.small.get((code, data))
+        if known is None:
+            known = [fault for fault in find_faults(metadata, data) if fault.part == "value"]
+            if len(data) <= _SMALL and len(self.small) < _MOST_SMALL:
+                self.small[code, data] = known
+        return known
+
+    def _typed(
+        self, typed: pa.Array, rows: Rows, has_typed: npt.NDArray[np.bool_], path: VariantPath, kind: str
+    ) -> None:
+        if kind == "object":
+            keep = np.flatnonzero(has_typed)
+            for name, child in _fields(typed).items():
+                if not pa.types.is_struct(child.type):
+                    continue
+                fields = {key: _take(array, keep, len(typed)) for key, array in _children(child).items()}
+                there = self.group(fields, rows[keep], path / name, required=False)
+                self._check_name(name, rows[keep][there], path / name)
+        elif kind == "array":
+            lengths = pc.list_value_length(typed).fill_null(0).to_numpy(zero_copy_only=False)
+            elements = pc.list_flatten(typed)
+            self.group(_children(elements), np.repeat(rows, lengths), path / WILDCARD, required=True)
+        elif pa.types.is_string(typed.type) or pa.types.is_large_string(typed.type):
+            self._check_text(typed, rows, path)
+        elif pa.types.is_time64(typed.type):
+            ticks = typed.cast(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False)
+            for row in rows[(ticks < 0) | (ticks >= 86_400_000_000)]:
+                self.found.add("bad-time", "typed_value is no time of a day", path, int(row))
+
+    def _check_name(self, name: str, rows: Rows, path: VariantPath) -> None:
+        codes = self.codes[rows]
+        for code in np.unique(codes):
+            names = self.names[code] if code >= 0 else None
+            if names is not None and name not in names:
+                row = int(rows[codes == code][0])
+                self.found.add("name-not-in-metadata", f"the field {name!r} is not in the row's dictionary", path, row)
+
+    def _check_text(self, typed: pa.Array, rows: Rows, path: VariantPath) -> None:
+        try:
+            typed.validate(full=True)
+            return
+        except pa.ArrowInvalid:
+            pass
+        binary = typed.cast(pa.large_binary() if pa.types.is_large_string(typed.type) else pa.binary())
+        for place, data in enumerate(binary):
+            try:
+                (data.as_py() or b"").decode("utf-8")
+            except UnicodeDecodeError as error:
+                message = f"typed_value is not UTF-8: {error.reason} at byte {error.start}"
+                self.found.add("bad-utf8", message, path, int(rows[place]))
+
+
+def _children(group: pa.StructArray) -> dict[str, pa.Array]:
+    """The columns of a field's or element's group; an optional group that is null is a missing field."""
+    arrays = group.flatten() if group.null_count else [group.field(number) for number in range(group.type.num_fields)]
+    return dict(zip((field.name for field in group.type), arrays, strict=True))

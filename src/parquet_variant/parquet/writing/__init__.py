@@ -1,0 +1,1 @@
+"""Variants into Parquet files."""

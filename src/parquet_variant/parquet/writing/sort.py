@@ -1,0 +1,69 @@
+"""Rows in the order of typed paths, where a writer is asked for it.
+
+Owns the sort. Leaves the values to `functions.variant_get`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from parquet_variant.array.variant_array import VariantArray
+from parquet_variant.errors import VariantFileError
+from parquet_variant.query.selection import Selected, read_selection
+
+__all__ = ["sorted_rows"]
+
+
+def sorted_rows(table: pa.Table, variants: Sequence[tuple[str, ...]], sort_by: Sequence[str]) -> pa.Table:
+    """The table in ascending order of some keys, nulls last; equal rows keep their order.
+
+    Parameters
+    ----------
+    table
+        Rows with Variant columns.
+    variants
+        Where the Variant columns are.
+    sort_by
+        ``"$.path:type"`` into the only top-level Variant column, or the name of an ordinary column. A path without a
+        type is sorted as the type that it is shredded as, or else numbers before texts.
+
+    Raises
+    ------
+    VariantFileError
+        If there is not exactly one top-level Variant column to take a path from.
+    """
+    selection = read_selection({f"key{number}": key for number, key in enumerate(sort_by)})
+    keys = {
+        f"{selected.name}.{number}": pc.cast(key, key.type.storage_type)
+        if isinstance(key.type, pa.BaseExtensionType)
+        else key
+        for selected in selection
+        for number, key in enumerate(_keys(table, variants, selected))
+    }
+    ordered = pc.sort_indices(pa.table(keys), sort_keys=[(name, "ascending") for name in keys])
+    return table.take(ordered)
+
+
+def _keys(table: pa.Table, variants: Sequence[tuple[str, ...]], selected: Selected) -> list[pa.Array]:
+    from parquet_variant.functions.try_variant_get import try_variant_get
+
+    if selected.path is None:
+        if selected.column not in table.column_names:
+            raise VariantFileError(f"cannot sort by {selected.column}: no such column", reason="no-such-column")
+        return [table.column(selected.column)]
+    top = [path[0] for path in variants if len(path) == 1]
+    if len(top) != 1:
+        raise VariantFileError(
+            f"cannot sort by {selected.path}: there are {len(top)} Variant columns at the top, not one",
+            reason="several-variant-columns" if top else "no-variant-column",
+        )
+    array = VariantArray(table.column(top[0]))
+    if selected.type is not None:
+        return [try_variant_get(array, selected.path, selected.type)]
+    shredded = None if array.schema is None else array.schema.get(selected.path)
+    own = pa.float64() if shredded is None or shredded.type is None else shredded.type
+    # The text orders what is not of the type.
+    return [try_variant_get(array, selected.path, kind) for kind in dict.fromkeys((own, pa.string()))]

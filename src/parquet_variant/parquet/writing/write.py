@@ -1,0 +1,147 @@
+"""`write`: Variants, alone or beside other columns, into one Parquet file.
+
+Owns the one-call form and its options. Leaves the file to `VariantWriter`, and what is shredded to the functions below.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+from pyarrow import fs
+
+from parquet_variant.array.variant_array import VariantArray
+from parquet_variant.parquet.writing.incoming import as_table
+from parquet_variant.parquet.writing.nested import Place, map_variants
+from parquet_variant.parquet.writing.writer import DEFAULT_ROW_GROUP_BYTES, FileInfo, VariantWriter
+from parquet_variant.schema.layout import Layout
+from parquet_variant.schema.shredding_schema import ShreddingSchema
+
+__all__ = ["shredded_as", "write"]
+
+SchemaLike = ShreddingSchema | str | None
+
+
+def write(
+    path: Any,
+    data: Any,
+    *,
+    column: str = "v",
+    schema: SchemaLike | Mapping[str, SchemaLike] = None,
+    layout: Layout = "final",
+    compression: str = "zstd",
+    compression_level: int | None = None,
+    row_group_bytes: int = DEFAULT_ROW_GROUP_BYTES,
+    annotation: bool = True,
+    filesystem: fs.FileSystem | None = None,
+    sort_by: Sequence[str] | str = (),
+    bloom_filters: Collection[str] | str = (),
+    variants: Collection[str] = (),
+    overwrite: bool = False,
+) -> FileInfo:
+    """Write a Parquet file with Variant columns.
+
+    Parameters
+    ----------
+    path
+        The file to make; its directory is created. Nothing is there until all is written.
+    data
+        A `VariantArray`; a mapping of column names to `VariantArray` or Arrow arrays; or a pyarrow table whose Variant
+        columns are structs with the extension name ``arrow.parquet.variant`` (or are named in `variants`).
+    column
+        The column's name, if `data` is one `VariantArray`.
+    schema
+        What to shred: a `ShreddingSchema`, its DDL, or ``"infer"``; for several Variant columns also a mapping by name.
+        None writes each as it is, shredded or not. Applies to Variants at the top of `data`, not inside lists.
+    layout
+        ``"final"``, ``"unshredded"``, ``"draft-paths"`` or ``"draft-object"``.
+    compression, compression_level
+        The codec.
+    row_group_bytes
+        Arrow bytes a row group.
+    annotation
+        Put the VARIANT annotation into the footer; without it, readers that know no Variant see a struct.
+    filesystem
+        A pyarrow filesystem.
+    sort_by
+        Paths, such as ``"$.ts"`` or ``"$.ts:timestamp"``: the rows are sorted by them. Nothing is sorted unasked.
+    bloom_filters
+        Paths of shredded primitives that get a bloom filter.
+    variants
+        Dotted schema paths of structs that are Variants though their Arrow fields do not say so.
+    overwrite
+        Replace a file that is there.
+
+    Returns
+    -------
+    FileInfo
+        Rows, bytes, and statistics of each leaf column.
+
+    Raises
+    ------
+    VariantFileError
+        If the file exists already or cannot be made.
+    SchemaError
+        If the schema cannot be read, or the data does not have one shape.
+
+    Examples
+    --------
+    >>> import tempfile, parquet_variant as pv
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     info = pv.parquet.write(f"{folder}/a.parquet", pv.parse_json(['{"a": 1}', "null", None]), schema="a bigint")
+    >>> info.rows, info.variants
+    (3, (('v',),))
+    """
+    named = {column: data} if isinstance(data, VariantArray) else data
+    if schema is not None or layout != "final":
+        named = _shredded(named, schema, layout, frozenset(variants))
+    with VariantWriter(
+        path,
+        variants=variants,
+        compression=compression,
+        compression_level=compression_level,
+        row_group_bytes=row_group_bytes,
+        annotation=annotation,
+        filesystem=filesystem,
+        sort_by=sort_by,
+        bloom_filters=bloom_filters,
+        overwrite=overwrite,
+    ) as writer:
+        writer.write_batch(named)
+    assert writer.info is not None
+    return writer.info
+
+
+def _shredded(data: Any, schema: Any, layout: Layout, variants: frozenset[str]) -> pa.Table:
+    """The columns with the top-level Variants shredded as asked."""
+
+    def shredded(storage: pa.StructArray, place: Place) -> pa.StructArray:
+        if len(place) > 1:
+            return storage
+        wanted = schema.get(place[0]) if isinstance(schema, Mapping) else schema
+        return shredded_as(VariantArray(storage), wanted, layout).storage
+
+    return map_variants(as_table(data), shredded, {(name,) for name in variants})
+
+
+def shredded_as(array: VariantArray, schema: SchemaLike, layout: Layout) -> VariantArray:
+    """The array in a layout under a schema: inferred, given, or (None) the one that it has.
+
+    Raises
+    ------
+    SchemaError
+        If the DDL cannot be read.
+    """
+    from parquet_variant.functions.shred_variant import shred_variant
+
+    if layout == "unshredded":
+        return array.to_unshredded()
+    schema = array.schema if schema is None else schema
+    if schema is None:
+        return array
+    if schema == "infer":
+        from parquet_variant.functions.infer_shredding_schema import infer_shredding_schema
+
+        schema = infer_shredding_schema(array)
+    return shred_variant(array, schema, layout=layout)

@@ -1,0 +1,216 @@
+"""Predicates written as text: ``mag > 5 and place like 'x%'``.
+
+Owns the grammar (SQL's, as far as single columns and literals go) and its errors. Leaves the tree to `predicate`.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from decimal import Decimal
+from typing import Any, NamedTuple, NoReturn
+
+from parquet_variant.query.predicate import And, Compare, IsNull, Like, Not, Or, Predicate, PredicateError, is_in
+
+__all__ = ["parse_predicate"]
+
+_MAX_DEPTH = 100
+_TOKEN = re.compile(
+    r"""\s*(?:
+      (?P<number>[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?)(?![\w.])
+    | (?P<hex>[xX]'(?:[0-9a-fA-F]{2})*')
+    | (?P<string>'(?:[^']|'')*')
+    | (?P<quoted>"(?:[^"]|"")*"|`(?:[^`]|``)*`)
+    | (?P<name>[^\W\d]\w*)
+    | (?P<op><>|!=|<=|>=|==|=|<|>)
+    | (?P<mark>[(),])
+    | (?P<end>\Z)
+    )""",
+    re.VERBOSE,
+)
+_KEYWORDS = frozenset(("and", "or", "not", "in", "is", "null", "like", "between", "true", "false"))
+
+
+class _Token(NamedTuple):
+    kind: str
+    text: str
+    offset: int
+
+    @property
+    def word(self) -> str:
+        return self.text.lower() if self.kind == "name" else self.text if self.kind in ("op", "mark") else ""
+
+
+def parse_predicate(text: str) -> Predicate:
+    """Read a predicate.
+
+    Parameters
+    ----------
+    text
+        Comparisons (``= <> != < <= > >=``), ``IN (…)``, ``BETWEEN … AND …``, ``LIKE 'x%'``, ``IS NULL`` of columns with
+        literals, joined by AND, OR, NOT and parentheses. Literals: numbers, ``'text'``, TRUE, FALSE, NULL,
+        ``DATE '2024-01-31'``, ``TIMESTAMP '2024-01-31 12:00:00'``, ``X'0A0B'``. Odd column names stand in double quotes
+        or backticks. Keywords in any case.
+
+    Raises
+    ------
+    PredicateError
+        With the offset in characters, if the text is anything else.
+
+    Examples
+    --------
+    >>> parse_predicate("mag > 5 and place like 'x%'")
+    And(parts=(Compare(column='mag', op='>', literal=5), Like(column='place', pattern='x%')))
+    >>> parse_predicate("mag >")
+    Traceback (most recent call last):
+    ...
+    parquet_variant.query.predicate.PredicateError: expected a literal, found the end (byte offset 5)
+    """
+    return _Parser(text).parse()
+
+
+class _Parser:
+    def __init__(self, text: str) -> None:
+        self.tokens: list[_Token] = []
+        position = 0
+        while not self.tokens or self.tokens[-1].kind != "end":
+            match = _TOKEN.match(text, position)
+            if match is None or match.lastgroup is None:
+                offset = position + len(text[position:]) - len(text[position:].lstrip())
+                raise PredicateError(f"cannot read the filter at {text[offset : offset + 20]!r}", offset=offset)
+            self.tokens.append(_Token(match.lastgroup, match[match.lastgroup], match.start(match.lastgroup)))
+            position = match.end()
+        self.position, self.depth = 0, 0
+
+    def parse(self) -> Predicate:
+        found = self._or()
+        if self._peek().kind != "end":
+            self._fail("AND, OR or the end")
+        return found
+
+    # ---- tokens
+
+    def _peek(self) -> _Token:
+        return self.tokens[self.position]
+
+    def _take(self) -> _Token:
+        token = self.tokens[self.position]
+        self.position += token.kind != "end"
+        return token
+
+    def _accept(self, *words: str) -> bool:
+        """Take these words if they come next."""
+        coming = [token.word for token in self.tokens[self.position : self.position + len(words)]]
+        if coming != list(words):
+            return False
+        self.position += len(words)
+        return True
+
+    def _expect(self, word: str) -> None:
+        if not self._accept(word):
+            self._fail(word.upper())
+
+    def _fail(self, wanted: str) -> NoReturn:
+        token = self._peek()
+        found = "the end" if token.kind == "end" else repr(token.text)
+        raise PredicateError(f"expected {wanted}, found {found}", offset=token.offset)
+
+    # ---- grammar
+
+    def _or(self) -> Predicate:
+        parts = [self._and()]
+        while self._accept("or"):
+            parts.append(self._and())
+        return parts[0] if len(parts) == 1 else Or(tuple(parts))
+
+    def _and(self) -> Predicate:
+        parts = [self._not()]
+        while self._accept("and"):
+            parts.append(self._not())
+        return parts[0] if len(parts) == 1 else And(tuple(parts))
+
+    def _not(self) -> Predicate:
+        self.depth += 1
+        if self.depth > _MAX_DEPTH:
+            raise PredicateError(f"the filter nests deeper than {_MAX_DEPTH}", offset=self._peek().offset)
+        if self._accept("not"):
+            found: Predicate = Not(self._not())
+        elif self._accept("("):
+            found = self._or()
+            self._expect(")")
+        else:
+            found = self._comparison()
+        self.depth -= 1
+        return found
+
+    def _comparison(self) -> Predicate:
+        column = self._column()
+        if self._accept("is"):
+            negated = self._accept("not")
+            self._expect("null")
+            return Not(IsNull(column)) if negated else IsNull(column)
+        negated = self._accept("not")
+        found = self._predicate(column, negated)
+        return Not(found) if negated else found
+
+    def _predicate(self, column: str, negated: bool) -> Predicate:
+        if self._accept("in"):
+            self._expect("(")
+            values = [self._literal()]
+            while self._accept(","):
+                values.append(self._literal())
+            self._expect(")")
+            return is_in(column, values)
+        if self._accept("like"):
+            token = self._take()
+            if token.kind != "string":
+                self.position -= token.kind != "end"
+                self._fail("a pattern in single quotes")
+            return Like(column, token.text[1:-1].replace("''", "'"))
+        if self._accept("between"):
+            low = self._literal()
+            self._expect("and")
+            return And((Compare(column, ">=", low), Compare(column, "<=", self._literal())))
+        if negated or self._peek().kind != "op":
+            self._fail("IN, LIKE or BETWEEN" if negated else "a comparison")
+        op: Any = {"==": "=", "!=": "<>"}.get(self._peek().text, self._peek().text)
+        self._take()
+        return Compare(column, op, self._literal())
+
+    def _column(self) -> str:
+        token = self._peek()
+        if token.kind == "quoted":
+            self._take()
+            mark = token.text[0]
+            return token.text[1:-1].replace(mark * 2, mark)
+        if token.kind != "name" or token.word in _KEYWORDS:
+            self._fail("a column")
+        self._take()
+        return token.text
+
+    def _literal(self) -> Any:
+        token = self._peek()
+        if token.kind == "number":
+            self._take()
+            # A fraction stays exact here; a float column makes a double of it when it is bound.
+            return int(token.text) if re.fullmatch(r"[-+]?\d+", token.text) else Decimal(token.text)
+        if token.kind == "string":
+            self._take()
+            return token.text[1:-1].replace("''", "'")
+        if token.kind == "hex":
+            self._take()
+            return bytes.fromhex(token.text[2:-1])
+        if token.word in ("true", "false", "null"):
+            self._take()
+            return {"true": True, "false": False, "null": None}[token.word]
+        if token.word in ("date", "timestamp") and self.tokens[self.position + 1].kind == "string":
+            return self._moment()
+        return self._fail("a literal")
+
+    def _moment(self) -> dt.date:
+        kind = dt.date if self._take().word == "date" else dt.datetime
+        token = self._take()
+        try:
+            return kind.fromisoformat(token.text[1:-1])
+        except ValueError:
+            raise PredicateError(f"{token.text} is not an ISO 8601 {kind.__name__}", offset=token.offset) from None
