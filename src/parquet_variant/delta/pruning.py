@@ -24,7 +24,7 @@ from parquet_variant.delta.schema import VARIANT, Field
 from parquet_variant.delta.snapshot import Snapshot
 from parquet_variant.delta.stats_table import StatsTable, read_stats
 from parquet_variant.delta.variant_stats import decode_bounds_array
-from parquet_variant.functions.try_variant_get import try_variant_get
+from parquet_variant.functions.variant_get import try_variant_get
 from parquet_variant.path import VariantPath
 from parquet_variant.query.predicate import And, Compare, Constant, IsNull, Like, Not, Or, Predicate, columns_of
 from parquet_variant.query.selection import Selected

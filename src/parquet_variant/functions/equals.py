@@ -1,7 +1,7 @@
 """`equals`: which values mean the same.
 
-Owns the public operation and the quick yes for equal bytes. Leaves different bytes to `kernels.equals`, and
-malformed values to `Variant`, whose equality decides.
+Owns the public operation and its `try_` twin, and the quick yes for equal bytes. Leaves different bytes to
+`kernels.equals`, and malformed values to `Variant`, whose equality decides.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from parquet_variant.errors import SchemaError, VariantError
 from parquet_variant.functions.gathering import Batch, Names, gathered, present_rows
 from parquet_variant.functions.variant_input import as_variant_array
 
-__all__ = ["compared", "equals"]
+__all__ = ["compared", "equals", "try_equals"]
 
 
 @overload
@@ -60,6 +60,24 @@ def equals(left: Any, right: Any) -> bool | pa.BooleanArray:
     if isinstance(left, Variant) and isinstance(right, Variant):
         return left == right
     return compared(left, right, keep_going=False)
+
+
+def try_equals(left: Any, right: Any) -> bool | pa.BooleanArray | None:
+    r"""Compare values as `equals` does; null where that would raise for a row.
+
+    Examples
+    --------
+    >>> import parquet_variant as pv
+    >>> rows = [pv.Variant.from_python([1]), pv.Variant(b"\x11\0\0", b"\x0c")]
+    >>> pv.try_equals(pv.VariantArray.from_variants(rows), pv.Variant.from_python([1])).to_pylist()
+    [True, None]
+    """
+    if isinstance(left, Variant) and isinstance(right, Variant):
+        try:
+            return left == right
+        except VariantError:
+            return None
+    return compared(left, right, keep_going=True)
 
 
 def compared(left: Any, right: Any, *, keep_going: bool) -> pa.BooleanArray:

@@ -1,6 +1,6 @@
 """`from_python`: Python objects to Variants.
 
-Owns the public operation. Leaves which type gives which to `encoding.python_values`.
+Owns the public operation and its `try_` twin. Leaves which type gives which to `encoding.python_values`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from parquet_variant.encoding.python_values import MAX_DEPTH
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import VariantError
 
-__all__ = ["from_python", "variants_of"]
+__all__ = ["from_python", "try_from_python", "variants_of"]
 
 
 def from_python(values: Iterable[Any], *, max_depth: int = MAX_DEPTH) -> VariantArray:
@@ -44,6 +44,18 @@ def from_python(values: Iterable[Any], *, max_depth: int = MAX_DEPTH) -> Variant
     parquet_variant.errors.CastError: builtins.set has no Variant type: convert {2} first (row 1)
     """
     return VariantArray.from_variants(variants_of(values, max_depth, keep_going=False))
+
+
+def try_from_python(values: Iterable[Any], *, max_depth: int = MAX_DEPTH) -> VariantArray:
+    """Make a column of Python objects as `from_python` does; SQL NULL for those that have no Variant type.
+
+    Examples
+    --------
+    >>> import parquet_variant as pv
+    >>> pv.try_from_python([1, {2}, "x"]).to_pylist()
+    [1, None, 'x']
+    """
+    return VariantArray.from_variants(variants_of(values, max_depth, keep_going=True))
 
 
 def variants_of(values: Iterable[Any], max_depth: int, *, keep_going: bool) -> list[Variant | None]:

@@ -1,6 +1,6 @@
 """`is_variant_null`: which values are Variant null.
 
-Owns the public operation. Leaves the steps down a path to `shredded_walk`.
+Owns the public operation and its `try_` twin. Leaves the steps down a path to `shredded_walk`.
 """
 
 from __future__ import annotations
@@ -11,14 +11,16 @@ import numpy as np
 import pyarrow as pa
 
 from parquet_variant.encoding.variant import Variant
+from parquet_variant.errors import MalformedVariantError
 from parquet_variant.functions.extract_path import final_storage
+from parquet_variant.functions.keep_going import by_row
 from parquet_variant.functions.located import Located
 from parquet_variant.functions.shredded_walk import Group, follow
 from parquet_variant.functions.variant_input import as_variant_array
 from parquet_variant.path import VariantPath
 from parquet_variant.types import PrimitiveId, VariantType
 
-__all__ = ["is_variant_null"]
+__all__ = ["is_variant_null", "try_is_variant_null"]
 
 
 @overload
@@ -59,6 +61,25 @@ def is_variant_null(array: Any, path: str | VariantPath = "$") -> bool | pa.Bool
         return found is not None and found.type == VariantType.NULL
     storage = final_storage(as_variant_array(array).storage)
     return follow(Group.of_storage(storage), parsed.segments, _IsNull()).fill_null(False)
+
+
+def try_is_variant_null(array: Any, path: str | VariantPath = "$") -> bool | pa.BooleanArray | None:
+    r"""Tell which values are Variant null, as `is_variant_null` does; null where that would raise for a row.
+
+    Examples
+    --------
+    >>> import parquet_variant as pv
+    >>> rows = [pv.Variant.from_python(None), pv.Variant(b"\x11\0\0", b"\x0c")]
+    >>> pv.try_is_variant_null(pv.VariantArray.from_variants(rows)).to_pylist()
+    [True, None]
+    """
+    path = VariantPath.parse(path)
+    if isinstance(array, Variant):
+        try:
+            return is_variant_null(array, path)
+        except MalformedVariantError:
+            return None
+    return by_row(array, lambda column: is_variant_null(column, path))
 
 
 class _IsNull:

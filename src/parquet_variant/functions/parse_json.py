@@ -1,7 +1,7 @@
 """`parse_json`: JSON text to Variants.
 
-Owns the public operation over text and over arrays of text. Leaves one value to `encoding.json_reader` and batches to
-`kernels.json_batch`.
+Owns the public operation and its `try_` twin over text and over arrays of text. Leaves one value to
+`encoding.json_reader` and batches to `kernels.json_batch`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from parquet_variant.errors import JsonError, SchemaError
 from parquet_variant.functions.arrow_input import as_arrow
 from parquet_variant.schema.shredding_schema import ShreddingSchema
 
-__all__ = ["ONE_TEXT", "parse_json", "parse_json_array"]
+__all__ = ["ONE_TEXT", "parse_json", "parse_json_array", "try_parse_json"]
 
 # What is one text, not a column of them.
 ONE_TEXT = (str, bytes, bytearray, memoryview)
@@ -79,6 +79,31 @@ def parse_json(
     return parse_json_array(source, schema=schema, per_batch=dictionary == "batch", keep_going=False, options=options)[
         0
     ]
+
+
+def try_parse_json(
+    source: Any,
+    *,
+    schema: ShreddingSchema | str | None = None,
+    dictionary: Literal["row", "batch"] = "row",
+    **options: Any,
+) -> Variant | VariantArray | None:
+    """Parse JSON text as `parse_json` does, but give null where that would raise.
+
+    Examples
+    --------
+    >>> import parquet_variant as pv
+    >>> pv.try_parse_json("{") is None
+    True
+    >>> pv.try_parse_json(["[1]", "[1", None]).to_pylist()
+    [[1], None, None]
+    """
+    if isinstance(source, ONE_TEXT):
+        try:
+            return parse_json(source, **options)
+        except JsonError:
+            return None
+    return parse_json_array(source, schema=schema, per_batch=dictionary == "batch", keep_going=True, options=options)[0]
 
 
 def parse_json_array(

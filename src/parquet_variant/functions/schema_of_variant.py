@@ -1,7 +1,7 @@
 """`schema_of_variant`: the type of each value, in Spark's words.
 
-Owns the public operation over columns. Leaves batches to `kernels.type_text`, the types and their text to
-`encoding.schema_of`, which also decides the rows that the kernel leaves.
+Owns the public operation and its `try_` twin over columns. Leaves batches to `kernels.type_text`, the types and their
+text to `encoding.schema_of`, which also decides the rows that the kernel leaves.
 """
 
 from __future__ import annotations
@@ -26,12 +26,14 @@ from parquet_variant.encoding.schema_of import (
     schema_of,
 )
 from parquet_variant.encoding.variant import Variant
+from parquet_variant.errors import VariantError
 from parquet_variant.functions.gathering import Batch, Names, gathered, present_rows, value_chunks
+from parquet_variant.functions.keep_going import readable_storage
 from parquet_variant.functions.reference_texts import text_column, with_reference_texts
 from parquet_variant.functions.variant_input import as_variant_array
 from parquet_variant.types import TYPE_OF_ID
 
-__all__ = ["schema_of_variant", "type_texts"]
+__all__ = ["schema_of_variant", "try_schema_of_variant", "type_texts"]
 
 
 @overload
@@ -67,6 +69,24 @@ def schema_of_variant(array: Any) -> str | pa.StringArray:
     if isinstance(array, Variant):
         return str(schema_of(array))
     return type_texts(as_variant_array(array).to_unshredded().storage, keep_going=False)
+
+
+def try_schema_of_variant(array: Any) -> str | pa.StringArray | None:
+    r"""Tell the type of each value, as `schema_of_variant` does; null where that would raise.
+
+    Examples
+    --------
+    >>> import parquet_variant as pv
+    >>> rows = [pv.Variant.from_python([1]), pv.Variant(b"\x11\0\0", b"\x0c")]
+    >>> pv.try_schema_of_variant(pv.VariantArray.from_variants(rows)).to_pylist()
+    ['ARRAY<BIGINT>', None]
+    """
+    if isinstance(array, Variant):
+        try:
+            return str(schema_of(array))
+        except VariantError:
+            return None
+    return type_texts(readable_storage(array), keep_going=True)
 
 
 def type_texts(storage: pa.StructArray, *, keep_going: bool) -> pa.StringArray:

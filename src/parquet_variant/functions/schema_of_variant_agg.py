@@ -1,6 +1,7 @@
 """`schema_of_variant_agg`: the one type that holds all values of a column.
 
-Owns the public operation, and the walk over a column path by path. Leaves merging to `encoding.schema_of`.
+Owns the public operation and its `try_` twin, and the walk over a column path by path. Leaves merging to
+`encoding.schema_of`.
 """
 
 from __future__ import annotations
@@ -24,13 +25,15 @@ from parquet_variant.encoding.schema_of import (
 )
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import VariantError
+from parquet_variant.functions.keep_going import only_rows, readable_storage
 from parquet_variant.functions.located import Cells, Located
+from parquet_variant.functions.schema_of_variant import type_texts
 from parquet_variant.functions.variant_input import as_variant_array
 from parquet_variant.kernels import get
 from parquet_variant.kernels.tape import ARRAY, OBJECT
 from parquet_variant.types import TYPE_OF_ID, PrimitiveId
 
-__all__ = ["schema_of_variant_agg"]
+__all__ = ["schema_of_variant_agg", "try_schema_of_variant_agg"]
 
 _DECIMALS = (PrimitiveId.DECIMAL4, PrimitiveId.DECIMAL8, PrimitiveId.DECIMAL16)
 
@@ -64,6 +67,28 @@ def schema_of_variant_agg(array: Any) -> str:
     if isinstance(array, Variant):
         array = VariantArray.from_variants([array])
     return str(_of_located(Located.of_storage(as_variant_array(array).to_unshredded().storage), 0))
+
+
+def try_schema_of_variant_agg(array: Any) -> str:
+    r"""Tell the one type that holds all values that can be read, as `schema_of_variant_agg` does.
+
+    Rows for which `try_schema_of_variant` gives null do not count, as if they were SQL NULL.
+
+    Examples
+    --------
+    >>> import parquet_variant as pv
+    >>> rows = [pv.Variant.from_python([1]), pv.Variant(b"\x11\0\0", b"\x0c")]
+    >>> pv.try_schema_of_variant_agg(pv.VariantArray.from_variants(rows))
+    'ARRAY<BIGINT>'
+    """
+    if isinstance(array, Variant):
+        array = VariantArray.from_variants([array])
+    try:
+        return schema_of_variant_agg(array)
+    except VariantError:
+        storage = readable_storage(array)
+    readable = np.asarray(type_texts(storage, keep_going=True).is_valid())
+    return schema_of_variant_agg(only_rows(storage, readable))
 
 
 def _of_located(located: Located, depth: int) -> SparkType:

@@ -1,7 +1,7 @@
 """`to_json`: Variants to JSON text.
 
-Owns the public operation. Leaves batches to `kernels.to_json`, and one value to `encoding.json_writer`, which also
-decides the rows that the kernel leaves.
+Owns the public operation and its `try_` twin. Leaves batches to `kernels.to_json`, and one value to
+`encoding.json_writer`, which also decides the rows that the kernel leaves.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ import pyarrow as pa
 from parquet_variant.array.parts import binary_parts, metadata_parts, valid_bytes
 from parquet_variant.array.unshredding import gathered, unshredded_storage
 from parquet_variant.encoding.variant import Variant
+from parquet_variant.errors import VariantError
+from parquet_variant.functions.keep_going import readable_storage
 from parquet_variant.functions.reference_texts import text_column, with_reference_texts
 from parquet_variant.functions.variant_input import as_variant_array
 from parquet_variant.kernels.schema_table import schema_table
@@ -23,7 +25,7 @@ from parquet_variant.schema.layout import schema_of_layout
 if TYPE_CHECKING:
     from parquet_variant.kernels.name_tables import NameTable
 
-__all__ = ["json_texts", "to_json"]
+__all__ = ["json_texts", "to_json", "try_to_json"]
 
 _MAX_DEPTH = 1000
 
@@ -64,6 +66,24 @@ def to_json(source: Any, *, on_conflict: Literal["error", "typed"] = "error") ->
     if array.layout == "final" and (texts := _shredded_texts(array.storage)) is not None:
         return texts
     return json_texts(unshredded_storage(array.storage, array.layout, on_conflict), keep_going=False)
+
+
+def try_to_json(source: Any) -> str | pa.Array | None:
+    r"""Write values as JSON text, as `to_json` does; null where that would raise.
+
+    Examples
+    --------
+    >>> import parquet_variant as pv
+    >>> rows = [pv.Variant.from_python([1]), pv.Variant(b"\x11\0\0", b"\x0c")]
+    >>> pv.try_to_json(pv.VariantArray.from_variants(rows)).to_pylist()
+    ['[1]', None]
+    """
+    if isinstance(source, Variant):
+        try:
+            return source.to_json()
+        except VariantError:
+            return None
+    return json_texts(readable_storage(source), keep_going=True)
 
 
 def _shredded_texts(storage: pa.StructArray) -> pa.Array | None:

@@ -1,6 +1,6 @@
 """`to_python`: Variants to Python objects.
 
-Owns the public operation. Leaves which type gives which to `encoding.python_values`.
+Owns the public operation and its `try_` twin. Leaves which type gives which to `encoding.python_values`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import VariantError
 from parquet_variant.functions.variant_input import as_variant_array
 
-__all__ = ["python_objects", "to_python"]
+__all__ = ["python_objects", "to_python", "try_to_python"]
 
 
 def to_python(array: Any) -> Any:
@@ -37,6 +37,24 @@ def to_python(array: Any) -> Any:
     [{'a': [1, Decimal('2.50')]}, None, None]
     """
     return array.to_python() if isinstance(array, Variant) else python_objects(array, keep_going=False)
+
+
+def try_to_python(array: Any) -> Any:
+    r"""Give values as Python objects, as `to_python` does; None where that would raise.
+
+    Examples
+    --------
+    >>> import parquet_variant as pv
+    >>> rows = [pv.Variant.from_python([1]), pv.Variant(b"\x11\0\0", b"\x0c")]
+    >>> pv.try_to_python(pv.VariantArray.from_variants(rows))
+    [[1], None]
+    """
+    if isinstance(array, Variant):
+        try:
+            return array.to_python()
+        except VariantError:
+            return None
+    return python_objects(array, keep_going=True)
 
 
 def python_objects(array: Any, *, keep_going: bool) -> list[Any]:

@@ -1,6 +1,6 @@
 """`variant_explode`: a row for each field and element of values.
 
-Owns the public operation. Leaves the work to `exploding`.
+Owns the public operation and its `try_` twin. Leaves the work to `exploding`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from parquet_variant.functions.exploding import exploded
 
-__all__ = ["variant_explode"]
+__all__ = ["try_variant_explode", "variant_explode"]
 
 
 def variant_explode(array: Any) -> pa.Table:
@@ -44,3 +44,16 @@ def variant_explode(array: Any) -> pa.Table:
     [(0, 0, None, '1'), (0, 1, None, 'null'), (1, 0, 'a', '[2]'), (1, 1, 'b', '3')]
     """
     return exploded(array, outer=False)
+
+
+def try_variant_explode(array: Any) -> pa.Table:
+    r"""Explode values as `variant_explode` does; those for which that would raise count as SQL NULL.
+
+    Examples
+    --------
+    >>> import parquet_variant as pv
+    >>> rows = [pv.Variant.from_python([1]), pv.Variant(b"\x11\0\0", b"\x03\x01\0")]
+    >>> pv.try_variant_explode(pv.VariantArray.from_variants(rows)).select(["row", "pos"]).to_pylist()
+    [{'row': 0, 'pos': 0}]
+    """
+    return exploded(array, outer=False, keep_going=True)

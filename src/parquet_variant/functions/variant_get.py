@@ -1,7 +1,7 @@
 """`variant_get`: the values at a path, as a type.
 
-Owns the public operation on arrays and on single values. Leaves typed extraction to `extract_path`, extraction as
-Variant to `extract_variant`, and the casts to `encoding.cast`.
+Owns the public operation and its `try_` twin on arrays and on single values. Leaves typed extraction to `extract_path`,
+extraction as Variant to `extract_variant`, and the casts to `encoding.cast`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from parquet_variant.functions.target_type import as_target
 from parquet_variant.functions.variant_input import as_variant_array
 from parquet_variant.path import Segment, VariantPath, Wildcard
 
-__all__ = ["get_values", "variant_get"]
+__all__ = ["get_values", "try_variant_get", "variant_get"]
 
 
 @overload
@@ -81,6 +81,25 @@ def variant_get(
 null instead (row 0, path $['a'])
     """
     return get_values(array, path, type, safe=True, zone=zone)
+
+
+def try_variant_get(
+    array: Any, path: str | VariantPath, type: str | pa.DataType = "variant", *, zone: str = "UTC"
+) -> Any:
+    """Get the values at a path as a type; null for a value, at any depth, that has no such cast.
+
+    Parameters, results and errors are those of `variant_get`, without the CastError for values.
+
+    Examples
+    --------
+    >>> import parquet_variant as pv
+    >>> array = pv.parse_json(['{"a": 1}', '{"a": "x"}', '{"a": [1, "x"]}'])
+    >>> pv.try_variant_get(array, "$.a", "int").to_pylist()
+    [1, None, None]
+    >>> pv.try_variant_get(array, "$.a", "array<int>").to_pylist()
+    [None, None, [1, None]]
+    """
+    return get_values(array, path, type, safe=False, zone=zone)
 
 
 def get_values(array: Any, path: str | VariantPath, type: str | pa.DataType, *, safe: bool, zone: str) -> Any:

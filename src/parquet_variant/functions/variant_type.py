@@ -1,6 +1,6 @@
 """`variant_type`: what each value is.
 
-Owns the public operation. Leaves the types to `types`.
+Owns the public operation and its `try_` twin. Leaves the types to `types`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,9 @@ import numpy as np
 import pyarrow as pa
 
 from parquet_variant.encoding.variant import Variant
+from parquet_variant.errors import VariantError
 from parquet_variant.functions.extract_path import final_storage, whole_values
+from parquet_variant.functions.keep_going import by_row
 from parquet_variant.functions.located import Located
 from parquet_variant.functions.shredded_walk import Group
 from parquet_variant.functions.variant_input import as_variant_array
@@ -20,7 +22,7 @@ from parquet_variant.kernels.tape import ARRAY, OBJECT
 from parquet_variant.schema.storage_shape import is_list
 from parquet_variant.types import TYPE_OF_ID, VariantType
 
-__all__ = ["variant_type"]
+__all__ = ["try_variant_type", "variant_type"]
 
 _NAMES = [member.value for member in VariantType]
 _NUMBER_OF_KIND = np.full(256, -1, np.int32)
@@ -79,3 +81,21 @@ def variant_type(array: Any) -> VariantType | pa.StringArray:
         kinds[(kinds == get.MISSING) & group.present] = 0
     numbers = _NUMBER_OF_KIND[kinds]
     return pa.DictionaryArray.from_arrays(pa.array(numbers, mask=numbers < 0), pa.array(_NAMES)).dictionary_decode()
+
+
+def try_variant_type(array: Any) -> VariantType | pa.StringArray | None:
+    r"""Tell what each value is, as `variant_type` does; null where that would raise.
+
+    Examples
+    --------
+    >>> import parquet_variant as pv
+    >>> rows = [pv.Variant.from_python([1]), pv.Variant(b"\x11\0\0", b"\x0c")]
+    >>> pv.try_variant_type(pv.VariantArray.from_variants(rows)).to_pylist()
+    ['array', None]
+    """
+    if isinstance(array, Variant):
+        try:
+            return array.type
+        except VariantError:
+            return None
+    return by_row(array, variant_type)

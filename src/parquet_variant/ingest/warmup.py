@@ -25,8 +25,8 @@ from parquet_variant.functions.parse_json import parse_json
 from parquet_variant.functions.schema_of_variant import schema_of_variant
 from parquet_variant.functions.shred_variant import shred_variant
 from parquet_variant.functions.to_json import to_json
-from parquet_variant.functions.try_variant_get import try_variant_get
 from parquet_variant.functions.unshred_variant import unshred_variant
+from parquet_variant.functions.variant_get import try_variant_get
 from parquet_variant.functions.variant_type import variant_type
 from parquet_variant.ingest.ingest import ingest
 from parquet_variant.io.engine import Progress

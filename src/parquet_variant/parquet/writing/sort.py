@@ -48,7 +48,7 @@ def sorted_rows(table: pa.Table, variants: Sequence[tuple[str, ...]], sort_by: S
 
 
 def _keys(table: pa.Table, variants: Sequence[tuple[str, ...]], selected: Selected) -> list[pa.Array]:
-    from parquet_variant.functions.try_variant_get import try_variant_get
+    from parquet_variant.functions.variant_get import try_variant_get
 
     if selected.path is None:
         if selected.column not in table.column_names:
