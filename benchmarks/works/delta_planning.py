@@ -22,7 +22,7 @@ import pyarrow as pa
 import parquet_variant as pv
 from benchmarks.data import scratch
 from parquet_variant.delta import z85
-from parquet_variant.delta.variant_stats import encode_bounds
+from parquet_variant.delta.statistics.variant_stats import encode_bounds
 from parquet_variant.path import VariantPath
 
 _ROWS = 100

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import parquet_variant as pv
-from parquet_variant.delta.columns import variant_field
+from parquet_variant.delta.data.columns import variant_field
 from parquet_variant.path import VariantPath
 from parquet_variant.shredding.statistics import (
     array_facts,

@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from parquet_variant.delta import z85
-from parquet_variant.delta.snapshot import snapshot
-from parquet_variant.delta.variant_stats import decode_bounds, decode_bounds_array, encode_bounds
+from parquet_variant.delta.log.snapshot import snapshot
+from parquet_variant.delta.statistics.variant_stats import decode_bounds, decode_bounds_array, encode_bounds
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import DeltaError
 from parquet_variant.path import VariantPath

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import parquet_variant as pv
-from parquet_variant.delta.variant_stats import decode_bounds
+from parquet_variant.delta.statistics.variant_stats import decode_bounds
 from parquet_variant.errors import DeltaError
 
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import parquet_variant as pv
-from parquet_variant.delta.optimize import run_optimize
+from parquet_variant.delta.maintenance.optimize import run_optimize
 from parquet_variant.errors import DeltaError, VariantFileError
 from parquet_variant.spark.ingest import SparkEngine
 

@@ -1,59 +1,66 @@
-"""Delta tables with Variant columns, shredded or not: create, write, read, look back, look after.
+"""Delta tables with Variant columns, shredded or not: create, write, read, change, look back, look after.
 
-Owns the public names of the layer. They are imported here, not on first use, so that a function is never hidden by the
-module of the same name.
+Owns the public names of ``pv.delta`` and loads each on first use. No module directly in this folder has the name of a
+public function, so none hides one.
 """
 
 from __future__ import annotations
 
-from parquet_variant.delta.added import added as added
-from parquet_variant.delta.checkpoint import checkpoint as checkpoint
-from parquet_variant.delta.commit import CommitResult as CommitResult
-from parquet_variant.delta.data_files import WritePlan as WritePlan
-from parquet_variant.delta.history import history as history
-from parquet_variant.delta.optimize import OptimizeResult as OptimizeResult
-from parquet_variant.delta.optimize import drop_shredding as drop_shredding
-from parquet_variant.delta.optimize import optimize as optimize
-from parquet_variant.delta.properties import set_properties as set_properties
-from parquet_variant.delta.read import read as read
-from parquet_variant.delta.read import read_table as read_table
-from parquet_variant.delta.restore import restore as restore
-from parquet_variant.delta.scan import DeltaScan as DeltaScan
-from parquet_variant.delta.scan import extract as extract
-from parquet_variant.delta.scan import scan as scan
-from parquet_variant.delta.snapshot import Snapshot as Snapshot
-from parquet_variant.delta.snapshot import snapshot as snapshot
-from parquet_variant.delta.vacuum import vacuum as vacuum
-from parquet_variant.delta.write import append as append
-from parquet_variant.delta.write import commit_files as commit_files
-from parquet_variant.delta.write import create as create
-from parquet_variant.delta.write import overwrite as overwrite
-from parquet_variant.delta.write import plan as plan
-from parquet_variant.delta.write import write as write
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "CommitResult",
-    "DeltaScan",
-    "OptimizeResult",
-    "Snapshot",
-    "WritePlan",
-    "added",
-    "append",
-    "checkpoint",
-    "commit_files",
-    "create",
-    "drop_shredding",
-    "extract",
-    "history",
-    "optimize",
-    "overwrite",
-    "plan",
-    "read",
-    "read_table",
-    "restore",
-    "scan",
-    "set_properties",
-    "snapshot",
-    "vacuum",
-    "write",
-]
+from parquet_variant.lazy_names import lazy_names
+
+_OWNERS = {
+    "CommitResult": "delta.log.commit",
+    "DeltaScan": "delta.reading.scan",
+    "OptimizeResult": "delta.maintenance.optimize",
+    "Snapshot": "delta.log.snapshot",
+    "WritePlan": "delta.writing.data_files",
+    "added": "delta.reading.added",
+    "append": "delta.writing.write",
+    "checkpoint": "delta.log.checkpoint",
+    "commit_files": "delta.writing.write",
+    "create": "delta.writing.write",
+    "drop_shredding": "delta.maintenance.optimize",
+    "extract": "delta.reading.scan",
+    "history": "delta.log.history",
+    "optimize": "delta.maintenance.optimize",
+    "overwrite": "delta.writing.write",
+    "plan": "delta.writing.write",
+    "read": "delta.reading.read",
+    "read_table": "delta.reading.read",
+    "restore": "delta.maintenance.restore",
+    "scan": "delta.reading.scan",
+    "set_properties": "delta.protocol.properties",
+    "snapshot": "delta.log.snapshot",
+    "vacuum": "delta.maintenance.vacuum",
+    "write": "delta.writing.write",
+}
+__getattr__, __dir__ = lazy_names(__name__, _OWNERS)
+__all__ = sorted(_OWNERS)  # noqa: PLE0605 - the table above is the truth
+
+if TYPE_CHECKING:
+    from parquet_variant.delta.log.checkpoint import checkpoint as checkpoint
+    from parquet_variant.delta.log.commit import CommitResult as CommitResult
+    from parquet_variant.delta.log.history import history as history
+    from parquet_variant.delta.log.snapshot import Snapshot as Snapshot
+    from parquet_variant.delta.log.snapshot import snapshot as snapshot
+    from parquet_variant.delta.maintenance.optimize import OptimizeResult as OptimizeResult
+    from parquet_variant.delta.maintenance.optimize import drop_shredding as drop_shredding
+    from parquet_variant.delta.maintenance.optimize import optimize as optimize
+    from parquet_variant.delta.maintenance.restore import restore as restore
+    from parquet_variant.delta.maintenance.vacuum import vacuum as vacuum
+    from parquet_variant.delta.protocol.properties import set_properties as set_properties
+    from parquet_variant.delta.reading.added import added as added
+    from parquet_variant.delta.reading.read import read as read
+    from parquet_variant.delta.reading.read import read_table as read_table
+    from parquet_variant.delta.reading.scan import DeltaScan as DeltaScan
+    from parquet_variant.delta.reading.scan import extract as extract
+    from parquet_variant.delta.reading.scan import scan as scan
+    from parquet_variant.delta.writing.data_files import WritePlan as WritePlan
+    from parquet_variant.delta.writing.write import append as append
+    from parquet_variant.delta.writing.write import commit_files as commit_files
+    from parquet_variant.delta.writing.write import create as create
+    from parquet_variant.delta.writing.write import overwrite as overwrite
+    from parquet_variant.delta.writing.write import plan as plan
+    from parquet_variant.delta.writing.write import write as write

@@ -16,10 +16,10 @@ from pyspark.sql.datasource import InputPartition
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
-from parquet_variant.delta.deletion_vector import relative_path
-from parquet_variant.delta.read import read_file, selected_schema
-from parquet_variant.delta.scan import DeltaScan, DeltaScanTask, scan
-from parquet_variant.delta.snapshot import Snapshot, snapshot
+from parquet_variant.delta.data.deletion_vector import relative_path
+from parquet_variant.delta.log.snapshot import Snapshot, snapshot
+from parquet_variant.delta.reading.read import read_file, selected_schema
+from parquet_variant.delta.reading.scan import DeltaScan, DeltaScanTask, scan
 from parquet_variant.spark.batch_reader import BatchReader, spark_batches
 from parquet_variant.spark.options import ReadOptions
 

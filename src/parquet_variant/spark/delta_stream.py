@@ -13,8 +13,8 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.types import StructType
 
-from parquet_variant.delta.log import commit_path
-from parquet_variant.delta.snapshot import Snapshot, snapshot
+from parquet_variant.delta.log.segment import commit_path
+from parquet_variant.delta.log.snapshot import Snapshot, snapshot
 from parquet_variant.errors import DeltaError
 from parquet_variant.spark.delta_reader import DeltaReader
 from parquet_variant.spark.options import ReadOptions

@@ -17,9 +17,9 @@ from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructField, StructType, VariantType
 
-from parquet_variant.delta.snapshot import Snapshot, load_snapshot
+from parquet_variant.delta.log.snapshot import Snapshot, load_snapshot
 from parquet_variant.delta.storage import open_storage
-from parquet_variant.delta.write import commit_files, create, plan
+from parquet_variant.delta.writing.write import commit_files, create, plan
 from parquet_variant.errors import DeltaError
 from parquet_variant.spark.frames import Frame
 from parquet_variant.spark.options import WriteOptions

@@ -8,8 +8,8 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
-from parquet_variant.delta.optimize import OptimizeResult as DeltaOptimizeResult
-from parquet_variant.delta.optimize import run_optimize as optimize_table
+from parquet_variant.delta.maintenance.optimize import OptimizeResult as DeltaOptimizeResult
+from parquet_variant.delta.maintenance.optimize import run_optimize as optimize_table
 from parquet_variant.io.engine import Progress
 from parquet_variant.parquet.operations.optimize import OptimizeResult
 from parquet_variant.parquet.operations.optimize import run_optimize as optimize_directory

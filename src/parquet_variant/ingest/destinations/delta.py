@@ -17,10 +17,10 @@ import pyarrow as pa
 import pyarrow.fs as pafs
 
 from parquet_variant.array.variant_array import EXTENSION_METADATA
-from parquet_variant.delta.data_files import WritePlan
-from parquet_variant.delta.snapshot import Snapshot, load_snapshot
+from parquet_variant.delta.log.snapshot import Snapshot, load_snapshot
 from parquet_variant.delta.storage import open_storage
-from parquet_variant.delta.write import commit_files, create, plan
+from parquet_variant.delta.writing.data_files import WritePlan
+from parquet_variant.delta.writing.write import commit_files, create, plan
 from parquet_variant.encoding.cast.targets import VARIANT_STORAGE
 from parquet_variant.errors import DeltaError
 from parquet_variant.ingest.job import Work

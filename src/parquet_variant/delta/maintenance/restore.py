@@ -13,12 +13,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from parquet_variant.delta.commit import CommitResult, Transaction, commit
-from parquet_variant.delta.deletion_vector import relative_path
-from parquet_variant.delta.features import check_writable
-from parquet_variant.delta.file_rows import to_adds, to_removes
-from parquet_variant.delta.snapshot import load_snapshot, snapshot
+from parquet_variant.delta.data.deletion_vector import relative_path
+from parquet_variant.delta.log.commit import CommitResult, Transaction, commit
+from parquet_variant.delta.log.snapshot import load_snapshot, snapshot
+from parquet_variant.delta.protocol.features import check_writable
 from parquet_variant.delta.storage import Storage, open_storage
+from parquet_variant.delta.writing.file_rows import to_adds, to_removes
 from parquet_variant.errors import DeltaError
 
 __all__ = ["restore"]

@@ -14,19 +14,19 @@ from typing import Any, Literal, TypeAlias
 
 import pyarrow as pa
 
-from parquet_variant.delta.actions import Add, Metadata, Txn
-from parquet_variant.delta.checkpoint import checkpoint_if_due
-from parquet_variant.delta.columns import as_table
-from parquet_variant.delta.commit import CommitResult, Transaction, commit, now_millis
-from parquet_variant.delta.data_files import DEFAULT_FILE_BYTES, WritePlan, plan_write
-from parquet_variant.delta.deletion_vector import relative_path
-from parquet_variant.delta.features import check_writable, table_protocol
-from parquet_variant.delta.file_actions import FILE_SCHEMA
-from parquet_variant.delta.file_rows import to_removes
-from parquet_variant.delta.properties import SHREDDING_PROPERTY
-from parquet_variant.delta.schema import StructType, from_arrow_schema, parse_schema, variant_paths
-from parquet_variant.delta.snapshot import Snapshot, load_snapshot
+from parquet_variant.delta.data.columns import as_table
+from parquet_variant.delta.data.deletion_vector import relative_path
+from parquet_variant.delta.log.actions import Add, Metadata, Txn
+from parquet_variant.delta.log.checkpoint import checkpoint_if_due
+from parquet_variant.delta.log.commit import CommitResult, Transaction, commit, now_millis
+from parquet_variant.delta.log.file_actions import FILE_SCHEMA
+from parquet_variant.delta.log.snapshot import Snapshot, load_snapshot
+from parquet_variant.delta.protocol.features import check_writable, table_protocol
+from parquet_variant.delta.protocol.properties import SHREDDING_PROPERTY
+from parquet_variant.delta.protocol.schema import StructType, from_arrow_schema, parse_schema, variant_paths
 from parquet_variant.delta.storage import Storage, open_storage
+from parquet_variant.delta.writing.data_files import DEFAULT_FILE_BYTES, WritePlan, plan_write
+from parquet_variant.delta.writing.file_rows import to_removes
 from parquet_variant.errors import DeltaError
 from parquet_variant.schema.shredding_schema import ShreddingSchema
 

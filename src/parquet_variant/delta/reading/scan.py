@@ -16,14 +16,14 @@ from typing import Any
 import pyarrow as pa
 
 from parquet_variant.array.variant_array import EXTENSION_METADATA
-from parquet_variant.delta.columns import by_field_id, by_name, conform_column
-from parquet_variant.delta.deletion_vector import relative_path
-from parquet_variant.delta.partitions import partition_array
-from parquet_variant.delta.pruning import Pruned, prune_files
-from parquet_variant.delta.read import live_rows
-from parquet_variant.delta.scan_report import DeltaScanReport, add_reports
-from parquet_variant.delta.schema import VARIANT, Field, PrimitiveType, StructType, arrow_type, variant_paths
-from parquet_variant.delta.snapshot import Snapshot, snapshot
+from parquet_variant.delta.data.columns import by_field_id, by_name, conform_column
+from parquet_variant.delta.data.deletion_vector import relative_path
+from parquet_variant.delta.data.partitions import partition_array
+from parquet_variant.delta.log.snapshot import Snapshot, snapshot
+from parquet_variant.delta.protocol.schema import VARIANT, Field, PrimitiveType, StructType, arrow_type, variant_paths
+from parquet_variant.delta.reading.read import live_rows
+from parquet_variant.delta.reading.scan_report import DeltaScanReport, add_reports
+from parquet_variant.delta.statistics.pruning import Pruned, prune_files
 from parquet_variant.delta.storage import open_storage
 from parquet_variant.encoding.cast.targets import VARIANT_STORAGE
 from parquet_variant.errors import DeltaError

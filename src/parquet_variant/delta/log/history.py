@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from parquet_variant.delta.log import LOG
+from parquet_variant.delta.log.segment import LOG
 from parquet_variant.delta.storage import open_storage
 from parquet_variant.errors import DeltaError
 

@@ -19,11 +19,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from parquet_variant.array.variant_array import VariantArray
-from parquet_variant.delta.partitions import partition_array
-from parquet_variant.delta.schema import VARIANT, Field
-from parquet_variant.delta.snapshot import Snapshot
-from parquet_variant.delta.stats_table import StatsTable, read_stats
-from parquet_variant.delta.variant_stats import decode_bounds_array
+from parquet_variant.delta.data.partitions import partition_array
+from parquet_variant.delta.log.snapshot import Snapshot
+from parquet_variant.delta.protocol.schema import VARIANT, Field
+from parquet_variant.delta.statistics.stats_table import StatsTable, read_stats
+from parquet_variant.delta.statistics.variant_stats import decode_bounds_array
 from parquet_variant.functions.variant_get import try_variant_get
 from parquet_variant.path import VariantPath
 from parquet_variant.query.predicate import And, Compare, Constant, IsNull, Like, Not, Or, Predicate, columns_of

@@ -14,11 +14,16 @@ from functools import cached_property
 
 import pyarrow as pa
 
-from parquet_variant.delta.actions import DomainMetadata, Metadata, Protocol, Txn
-from parquet_variant.delta.features import check_readable, column_mapping_mode, in_commit_since, shredding_enabled
-from parquet_variant.delta.log import list_segment, version_at
-from parquet_variant.delta.replay import replay
-from parquet_variant.delta.schema import StructType, parse_schema
+from parquet_variant.delta.log.actions import DomainMetadata, Metadata, Protocol, Txn
+from parquet_variant.delta.log.replay import replay
+from parquet_variant.delta.log.segment import list_segment, version_at
+from parquet_variant.delta.protocol.features import (
+    check_readable,
+    column_mapping_mode,
+    in_commit_since,
+    shredding_enabled,
+)
+from parquet_variant.delta.protocol.schema import StructType, parse_schema
 from parquet_variant.delta.storage import Storage, open_storage
 from parquet_variant.errors import DeltaError
 

@@ -16,16 +16,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from parquet_variant.delta.actions import Metadata, Protocol
-from parquet_variant.delta.commit import now_millis
-from parquet_variant.delta.file_actions import FILE_SCHEMA
-from parquet_variant.delta.log import LAST_CHECKPOINT, LOG
-from parquet_variant.delta.partitions import partition_array
-from parquet_variant.delta.properties import duration_millis
-from parquet_variant.delta.schema import StructType
-from parquet_variant.delta.snapshot import Snapshot, snapshot
-from parquet_variant.delta.stats_table import StatsTable, read_stats, stats_type
-from parquet_variant.delta.variant_stats import decode_bounds_array
+from parquet_variant.delta.data.partitions import partition_array
+from parquet_variant.delta.log.actions import Metadata, Protocol
+from parquet_variant.delta.log.commit import now_millis
+from parquet_variant.delta.log.file_actions import FILE_SCHEMA
+from parquet_variant.delta.log.segment import LAST_CHECKPOINT, LOG
+from parquet_variant.delta.log.snapshot import Snapshot, snapshot
+from parquet_variant.delta.protocol.properties import duration_millis
+from parquet_variant.delta.protocol.schema import StructType
+from parquet_variant.delta.statistics.stats_table import StatsTable, read_stats, stats_type
+from parquet_variant.delta.statistics.variant_stats import decode_bounds_array
 from parquet_variant.errors import VariantError
 from parquet_variant.parquet.writing.writer import VariantWriter
 

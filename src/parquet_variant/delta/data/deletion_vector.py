@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from parquet_variant.delta import z85
-from parquet_variant.delta.actions import DeletionVector
+from parquet_variant.delta.log.actions import DeletionVector
 from parquet_variant.delta.storage import LocalStorage, Storage
 from parquet_variant.errors import DeltaError
 

@@ -16,7 +16,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.json as pj
 
-from parquet_variant.delta.schema import VARIANT, ArrayType, DeltaType, MapType, PrimitiveType, StructType, arrow_type
+from parquet_variant.delta.protocol.schema import (
+    VARIANT,
+    ArrayType,
+    DeltaType,
+    MapType,
+    PrimitiveType,
+    StructType,
+    arrow_type,
+)
 
 __all__ = ["StatsTable", "read_stats", "stats_type"]
 

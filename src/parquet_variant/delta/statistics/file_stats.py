@@ -17,8 +17,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from parquet_variant.delta.schema import VARIANT, ArrayType, DeltaType, MapType, PrimitiveType, StructType
-from parquet_variant.delta.variant_stats import encode_bounds
+from parquet_variant.delta.protocol.schema import VARIANT, ArrayType, DeltaType, MapType, PrimitiveType, StructType
+from parquet_variant.delta.statistics.variant_stats import encode_bounds
 from parquet_variant.parquet.format.statistics import LeafStatistics
 from parquet_variant.path import VariantPath
 from parquet_variant.shredding.statistics import TEXT_LENGTH, Bounds, lower_text, upper_text

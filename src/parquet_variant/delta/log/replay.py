@@ -16,10 +16,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from parquet_variant.delta.actions import DomainMetadata, Metadata, Protocol, Txn
-from parquet_variant.delta.file_actions import FILE_SCHEMA, read_checkpoint_part, split_commits
-from parquet_variant.delta.log import LOG, Segment
-from parquet_variant.delta.schema import partition_names
+from parquet_variant.delta.log.actions import DomainMetadata, Metadata, Protocol, Txn
+from parquet_variant.delta.log.file_actions import FILE_SCHEMA, read_checkpoint_part, split_commits
+from parquet_variant.delta.log.segment import LOG, Segment
+from parquet_variant.delta.protocol.schema import partition_names
 from parquet_variant.delta.storage import FileInfo, LocalStorage, Storage
 from parquet_variant.errors import DeltaError, VariantError
 

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from parquet_variant.array.variant_array import EXTENSION_METADATA, VariantArray
-from parquet_variant.delta.schema import (
+from parquet_variant.delta.protocol.schema import (
     VARIANT,
     ArrayType,
     DeltaType,

@@ -14,7 +14,7 @@ from urllib.parse import quote
 
 import pyarrow as pa
 
-from parquet_variant.delta.schema import DeltaType, PrimitiveType, arrow_type
+from parquet_variant.delta.protocol.schema import DeltaType, PrimitiveType, arrow_type
 from parquet_variant.errors import DeltaError
 
 __all__ = ["partition_array", "partition_directory", "partition_text", "split_by_partition"]

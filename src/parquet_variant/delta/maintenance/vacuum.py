@@ -11,13 +11,13 @@ from datetime import timedelta
 
 import pyarrow.compute as pc
 
-from parquet_variant.delta.actions import DeletionVector
-from parquet_variant.delta.checkpoint import DEFAULT_RETENTION
-from parquet_variant.delta.commit import Transaction, commit, now_millis
-from parquet_variant.delta.deletion_vector import relative_path, vector_path
-from parquet_variant.delta.features import check_writable
-from parquet_variant.delta.properties import duration_millis
-from parquet_variant.delta.snapshot import Snapshot, load_snapshot
+from parquet_variant.delta.data.deletion_vector import relative_path, vector_path
+from parquet_variant.delta.log.actions import DeletionVector
+from parquet_variant.delta.log.checkpoint import DEFAULT_RETENTION
+from parquet_variant.delta.log.commit import Transaction, commit, now_millis
+from parquet_variant.delta.log.snapshot import Snapshot, load_snapshot
+from parquet_variant.delta.protocol.features import check_writable
+from parquet_variant.delta.protocol.properties import duration_millis
 from parquet_variant.delta.storage import open_storage
 from parquet_variant.errors import DeltaError
 

@@ -12,10 +12,10 @@ from dataclasses import replace
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from parquet_variant.delta.file_actions import FILE_SCHEMA, split_commits
-from parquet_variant.delta.log import commit_path
-from parquet_variant.delta.schema import partition_names
-from parquet_variant.delta.snapshot import Snapshot, snapshot
+from parquet_variant.delta.log.file_actions import FILE_SCHEMA, split_commits
+from parquet_variant.delta.log.segment import commit_path
+from parquet_variant.delta.log.snapshot import Snapshot, snapshot
+from parquet_variant.delta.protocol.schema import partition_names
 from parquet_variant.errors import DeltaError
 
 __all__ = ["added"]

@@ -16,12 +16,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from parquet_variant.array.variant_array import VariantArray
-from parquet_variant.delta.actions import DeletionVector
-from parquet_variant.delta.columns import by_field_id, by_name, conform_table
-from parquet_variant.delta.deletion_vector import deleted_rows, relative_path
-from parquet_variant.delta.partitions import partition_array
-from parquet_variant.delta.schema import VARIANT, Field, StructType, arrow_schema
-from parquet_variant.delta.snapshot import Snapshot, snapshot
+from parquet_variant.delta.data.columns import by_field_id, by_name, conform_table
+from parquet_variant.delta.data.deletion_vector import deleted_rows, relative_path
+from parquet_variant.delta.data.partitions import partition_array
+from parquet_variant.delta.log.actions import DeletionVector
+from parquet_variant.delta.log.snapshot import Snapshot, snapshot
+from parquet_variant.delta.protocol.schema import VARIANT, Field, StructType, arrow_schema
 from parquet_variant.errors import DeltaError
 from parquet_variant.parquet.writing.conform import conform
 

@@ -11,10 +11,10 @@ import re
 from collections.abc import Mapping
 from dataclasses import replace
 
-from parquet_variant.delta.actions import Metadata, Protocol
-from parquet_variant.delta.commit import CommitResult, Transaction, commit
-from parquet_variant.delta.features import SHREDDING, VARIANT_TYPE, check_writable, has_feature
-from parquet_variant.delta.snapshot import Snapshot, snapshot
+from parquet_variant.delta.log.actions import Metadata, Protocol
+from parquet_variant.delta.log.commit import CommitResult, Transaction, commit
+from parquet_variant.delta.log.snapshot import Snapshot, snapshot
+from parquet_variant.delta.protocol.features import SHREDDING, VARIANT_TYPE, check_writable, has_feature
 from parquet_variant.errors import DeltaError
 
 __all__ = [

@@ -17,16 +17,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from parquet_variant.array.variant_array import VariantArray
-from parquet_variant.delta.actions import Add
-from parquet_variant.delta.columns import by_field_id, by_name, conform_table
-from parquet_variant.delta.commit import Transaction, commit
-from parquet_variant.delta.data_files import DEFAULT_FILE_BYTES, WritePlan, plan_write
-from parquet_variant.delta.features import SHREDDING, check_writable, has_feature
-from parquet_variant.delta.file_rows import to_removes
-from parquet_variant.delta.properties import SHREDDING_PROPERTY, with_properties, without_feature
-from parquet_variant.delta.read import iter_files
-from parquet_variant.delta.snapshot import Snapshot, snapshot
-from parquet_variant.delta.write import Shredding, plan
+from parquet_variant.delta.data.columns import by_field_id, by_name, conform_table
+from parquet_variant.delta.log.actions import Add
+from parquet_variant.delta.log.commit import Transaction, commit
+from parquet_variant.delta.log.snapshot import Snapshot, snapshot
+from parquet_variant.delta.protocol.features import SHREDDING, check_writable, has_feature
+from parquet_variant.delta.protocol.properties import SHREDDING_PROPERTY, with_properties, without_feature
+from parquet_variant.delta.reading.read import iter_files
+from parquet_variant.delta.writing.data_files import DEFAULT_FILE_BYTES, WritePlan, plan_write
+from parquet_variant.delta.writing.file_rows import to_removes
+from parquet_variant.delta.writing.write import Shredding, plan
 from parquet_variant.io.engine import Engine, Progress
 from parquet_variant.io.thread_engine import ThreadEngine
 from parquet_variant.schema.shredding_schema import ShreddingSchema

@@ -1,0 +1,1 @@
+"""Looking after a table: compaction, going back, removing what is not needed."""

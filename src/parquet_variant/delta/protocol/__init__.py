@@ -1,0 +1,1 @@
+"""What a table asks of its readers and writers: features, properties, schema."""

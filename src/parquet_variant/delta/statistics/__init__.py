@@ -1,0 +1,1 @@
+"""Statistics of data files, and the files that they prove cannot match."""
