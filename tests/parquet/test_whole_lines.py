@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from parquet_variant.ingest.whole_lines import Fill, range_text, stream_text, whole_lines
-from parquet_variant.kernels.rooms import give_back
+from parquet_variant.kernels.buffer_pool import release
 
 TEXTS = st.lists(st.sampled_from([b"", b"a", b"bc", b"x" * 40, b"\n", b"\n\n", b"d\n"]), max_size=30).map(b"".join)
 
@@ -20,7 +20,7 @@ def pieces_of(fill: Fill, size: int, most: int = 1 << 20) -> list[bytes]:
     for piece in whole_lines(fill, size, most):
         pieces.append(piece.tobytes())
         piece[:] = 0  # what the next user of the memory may do
-        give_back(piece)
+        release(piece)
     return pieces
 
 
@@ -60,7 +60,7 @@ def test_pieces_lie_in_the_memory_of_earlier_pieces() -> None:
     places = []
     for piece in whole_lines(stream_text(b"", io.BytesIO(b"12345678901234\n" * 70_000)), 1 << 16, 1 << 20):
         places.append(piece.ctypes.data)
-        give_back(piece)
+        release(piece)
 
     assert len(places) > 10
     assert len(set(places)) <= 4

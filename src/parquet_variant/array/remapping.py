@@ -18,8 +18,8 @@ import pyarrow as pa
 from parquet_variant.array.parts import binary_parts
 from parquet_variant.encoding.metadata import decode_metadata
 from parquet_variant.errors import MalformedVariantError
+from parquet_variant.kernels.buffer_pool import adopt
 from parquet_variant.kernels.columns import bitmap
-from parquet_variant.kernels.growth import adopted
 from parquet_variant.kernels.name_tables import NameTable
 from parquet_variant.kernels.remap import copy_spans, gather_values, least_names, metadata_sizes, write_names
 from parquet_variant.kernels.unshred import measure_nodes, write_nodes
@@ -95,10 +95,10 @@ def least(spans: Spans, names: NameTable) -> tuple[pa.Array, pa.Array] | None:
         return None
     nodes, row_start = gathered
     name_starts, sizes = np.empty(len(spans.starts) + 1, np.int64), np.empty(len(spans.starts), np.int64)
-    handed = least_names(
+    exported = least_names(
         nodes, row_start, spans.dictionary_of, names.starts, names.order, names.length, name_starts, sizes
     )
-    used = adopted(*handed)
+    used = adopt(*exported)
     metadata = _binary(
         sizes,
         spans.starts >= 0,
@@ -123,8 +123,8 @@ def _gathered(spans: Spans, ids: Sequence[Any]) -> tuple[npt.NDArray[np.int64], 
     np.cumsum([len(one) for one in ids], out=map_starts[1:])
     id_map = np.concatenate([np.asarray(one, np.int64) for one in ids] or [np.empty(0, np.int64)])
     row_start, refused = np.empty(rows + 1, np.int64), np.zeros(rows, np.uint8)
-    handed = gather_values(spans.starts, spans.stops, spans.dictionary_of, map_starts, id_map, row_start, refused)
-    nodes = adopted(*handed)
+    exported = gather_values(spans.starts, spans.stops, spans.dictionary_of, map_starts, id_map, row_start, refused)
+    nodes = adopt(*exported)
     return None if refused.any() else (nodes, row_start)
 
 

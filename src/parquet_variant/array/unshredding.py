@@ -18,10 +18,9 @@ from parquet_variant.array.reference_rows import with_reference_rows
 from parquet_variant.array.typed_inputs import TypedInputs
 from parquet_variant.encoding.metadata import extend_metadata
 from parquet_variant.errors import MalformedVariantError
+from parquet_variant.kernels.buffer_pool import acquire, acquire_block, adopt, release
 from parquet_variant.kernels.columns import bitmap
-from parquet_variant.kernels.growth import adopted, give_on, lent
 from parquet_variant.kernels.name_tables import NameTable, name_table
-from parquet_variant.kernels.rooms import borrow, give_back
 from parquet_variant.kernels.schema_table import SchemaTable, schema_table
 from parquet_variant.kernels.unshred import assemble, measure_nodes, write_nodes
 from parquet_variant.layouts import storages as reference
@@ -129,12 +128,12 @@ def gathered(storage: pa.StructArray, table: SchemaTable, metadata: MetadataPart
     names = name_table(metadata.dictionary, repeated=True)
     row_start, refused = np.empty(rows + 1, np.int64), np.zeros(rows, np.uint8)
     scratch = np.empty(3 * storage.nbytes + 64, np.uint8)  # hardly ever touched, so hardly ever memory
-    handed = assemble(
+    exported = assemble(
         rows, valid_bytes(storage), table.nodes, inputs.addresses, inputs.names, inputs.name_lengths, metadata.indices,
         names.starts, names.address, names.length, names.rank, names.order, names.state, row_start, refused,
-        table.schema.depth, scratch, lent(),
+        table.schema.depth, scratch, acquire_block(),
     )  # fmt: skip
-    return Gathered(adopted(*handed), row_start, names, refused)
+    return Gathered(adopt(*exported)[: row_start[-1]], row_start, names, refused)
 
 
 def assembled(
@@ -143,12 +142,11 @@ def assembled(
     """The rows that the kernel decides, and a flag for each of the others (null here)."""
     nodes, row_start, _, refused = gathered(storage, table, metadata)
     rows, valid = len(storage), valid_bytes(storage)
-    sizes, places, row_sizes = borrow(np.int64, len(nodes)), borrow(np.int64, len(nodes)), np.empty(rows, np.int64)
+    sizes, places, row_sizes = acquire(np.int64, len(nodes)), acquire(np.int64, len(nodes)), np.empty(rows, np.int64)
     total = measure_nodes(nodes, row_start, sizes, row_sizes)
     data = np.empty(max(total, 1), np.uint8)
     write_nodes(nodes, row_start, sizes, places, data.ctypes.data)
-    give_back(sizes, places)
-    give_on(nodes)
+    release(sizes, places, nodes)
     wide = total > np.iinfo(np.int32).max
     offsets = np.zeros(rows + 1, np.int64 if wide else np.int32)
     np.cumsum(row_sizes, out=offsets[1:])

@@ -185,8 +185,8 @@ def _edited(
     one_value: bool,
     keep: bool,
 ) -> tuple[Int64s, Int64s]:
+    from parquet_variant.kernels.buffer_pool import adopt
     from parquet_variant.kernels.edit import CHANGED, LEFT, edit_rows, strip_rows
-    from parquet_variant.kernels.growth import adopted
 
     if edit.kind == EditKind.NORMALIZE:
         state[state != LEFT] = CHANGED
@@ -197,11 +197,11 @@ def _edited(
         count = strip_rows(nodes, row_start, edit.kind == EditKind.STRIP_NULLS, out, out_start, state)
         return out[:count], out_start
     segments = np.array([table.rank[key] if isinstance(key, str) else -1 - key for key in edit.segments], np.int64)
-    handed = edit_rows(
+    exported = edit_rows(
         nodes, row_start, int(edit.kind), segments, values, value_start, one_value, edit.max_size, keep, out_start,
         state,
     )  # fmt: skip
-    return adopted(*handed), out_start
+    return adopt(*exported), out_start
 
 
 def _written(
@@ -214,16 +214,16 @@ def _written(
     state: npt.NDArray[np.uint8],
 ) -> pa.StructArray:
     """The values of a table of nodes, each with metadata of just its names."""
+    from parquet_variant.kernels.buffer_pool import adopt
     from parquet_variant.kernels.edit import CHANGED, LEFT
-    from parquet_variant.kernels.growth import adopted
     from parquet_variant.kernels.remap import least_names, write_names
     from parquet_variant.kernels.unshred import measure_nodes, write_nodes
 
     rows = len(row_sizes)
     one = np.zeros(rows, np.int64)
     name_starts, name_sizes = np.empty(rows + 1, np.int64), np.empty(rows, np.int64)
-    handed = least_names(nodes, row_start, one, table.starts, table.order, table.length, name_starts, name_sizes)
-    used = adopted(*handed)
+    exported = least_names(nodes, row_start, one, table.starts, table.order, table.length, name_starts, name_sizes)
+    used = adopt(*exported)
     measure_nodes(nodes, row_start, sizes, row_sizes)
     if edit.kind != EditKind.NORMALIZE:
         state[(state == CHANGED) & (row_sizes + name_sizes > edit.max_size)] = LEFT

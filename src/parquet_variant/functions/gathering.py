@@ -126,10 +126,10 @@ def _names_of(table: NameTable, counts: Int64s) -> pa.Array:
 
 def gathered(batch: Batch, map_of_names: tuple[Int64s, Int64s]) -> tuple[Int64s, Int64s, npt.NDArray[np.uint8]]:
     """The nodes of some values, where each row's nodes start, and a flag for each row that the kernel leaves."""
+    from parquet_variant.kernels.buffer_pool import adopt
     from parquet_variant.kernels.edit import gather_canonical
-    from parquet_variant.kernels.growth import adopted
 
     rows = len(batch.starts)
     row_start, refused = np.empty(rows + 1, np.int64), np.zeros(rows, np.uint8)
-    handed = gather_canonical(batch.starts, batch.stops, batch.dictionary_of, *map_of_names, row_start, refused)
-    return adopted(*handed), row_start, refused
+    exported = gather_canonical(batch.starts, batch.stops, batch.dictionary_of, *map_of_names, row_start, refused)
+    return adopt(*exported), row_start, refused

@@ -99,7 +99,7 @@ def type_texts(storage: pa.StructArray, *, keep_going: bool) -> pa.StringArray:
 
 def _chunk(storage: pa.StructArray) -> tuple[pa.Array, npt.NDArray[np.uint8]]:
     """The types that the kernel finds, and the rows that it leaves."""
-    from parquet_variant.kernels.growth import adopted_bytes
+    from parquet_variant.kernels.buffer_pool import adopt_bytes
     from parquet_variant.kernels.memory import address_of
     from parquet_variant.kernels.type_text import write_types
 
@@ -110,11 +110,11 @@ def _chunk(storage: pa.StructArray) -> tuple[pa.Array, npt.NDArray[np.uint8]]:
     nodes, row_start, refused = gathered(batch, (starts, order[ranks]))
     words = _words()
     offsets = np.empty(len(storage) + 1, np.int64)
-    handed = write_types(
+    exported = write_types(
         nodes, row_start, words.code_of_kind, words.merged, BIGINT_DIGITS, MAX_DEPTH, address_of(words.text),
         words.starts, spelled.address, spelled.offsets, offsets, refused,
     )  # fmt: skip
-    return text_column(adopted_bytes(*handed), offsets, valid_bytes(storage)), refused
+    return text_column(adopt_bytes(*exported), offsets, valid_bytes(storage)), refused
 
 
 def _spelled(names: pa.Array) -> tuple[Any, npt.NDArray[np.int64]]:

@@ -88,7 +88,7 @@ def try_to_json(source: Any) -> str | pa.Array | None:
 
 def _shredded_texts(storage: pa.StructArray) -> pa.Array | None:
     """The text of each row of a shredded storage, unless there is a row that the kernels leave."""
-    from parquet_variant.kernels.growth import adopted_bytes, give_on
+    from parquet_variant.kernels.buffer_pool import adopt_bytes, release
     from parquet_variant.kernels.to_json import write_json_nodes
 
     metadata = metadata_parts(storage.field("metadata"))
@@ -97,26 +97,26 @@ def _shredded_texts(storage: pa.StructArray) -> pa.Array | None:
         return None
     quoted, name_starts = _quoted(names)
     offsets = np.empty(len(storage) + 1, np.int64)
-    handed = write_json_nodes(
+    exported = write_json_nodes(
         nodes, row_start, metadata.indices, names.starts, name_starts, quoted.ctypes.data, offsets, refused, _MAX_DEPTH
     )
-    give_on(nodes)
-    text = adopted_bytes(*handed)
+    release(nodes)
+    text = adopt_bytes(*exported)
     return None if refused.any() else text_column(text, offsets, valid_bytes(storage))
 
 
 def _quoted(names: NameTable) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
     """All names as they stand in JSON, and where each starts."""
-    from parquet_variant.kernels.growth import adopted_bytes
+    from parquet_variant.kernels.buffer_pool import adopt_bytes
     from parquet_variant.kernels.to_json import quote_names
 
     starts = np.empty(len(names.address) + 1, np.int64)
-    return adopted_bytes(*quote_names(names.address, names.length, starts)), starts
+    return adopt_bytes(*quote_names(names.address, names.length, starts)), starts
 
 
 def json_texts(storage: pa.StructArray, *, keep_going: bool) -> pa.Array:
     """The text of each row of an unshredded storage; with ``keep_going`` null for rows that would raise."""
-    from parquet_variant.kernels.growth import adopted_bytes
+    from parquet_variant.kernels.buffer_pool import adopt_bytes
     from parquet_variant.kernels.name_tables import name_table
     from parquet_variant.kernels.to_json import write_json_rows
 
@@ -125,9 +125,9 @@ def json_texts(storage: pa.StructArray, *, keep_going: bool) -> pa.Array:
     quoted, name_starts = _quoted(names)
     rows, valid = len(storage), valid_bytes(storage)
     offsets, refused = np.empty(rows + 1, np.int64), np.zeros(rows, np.uint8)
-    handed = write_json_rows(
+    exported = write_json_rows(
         rows, valid, value.offsets, value.address, metadata.indices, names.starts, names.state, name_starts,
         quoted.ctypes.data, offsets, refused, _MAX_DEPTH,
     )  # fmt: skip
-    text = text_column(adopted_bytes(*handed), offsets, valid)
+    text = text_column(adopt_bytes(*exported), offsets, valid)
     return with_reference_texts(text, storage, refused, Variant.to_json, keep_going=keep_going)

@@ -27,7 +27,7 @@ from parquet_variant.errors import JsonError, VariantFileError
 from parquet_variant.ingest.json_array import ArraySplitter
 from parquet_variant.ingest.whole_lines import Fill, first_line_start, range_text, stream_text, whole_lines
 from parquet_variant.io.filesystems import filesystem_of
-from parquet_variant.kernels.rooms import give_back
+from parquet_variant.kernels.buffer_pool import release
 
 __all__ = [
     "Chunk",
@@ -110,17 +110,17 @@ class Chunk:
     @cached_property
     def ends(self) -> npt.NDArray[np.int64]:
         """Where each line ends in ``data``, after its newline; found once, to cut the chunk and to number the next."""
-        from parquet_variant.kernels.growth import adopted
+        from parquet_variant.kernels.buffer_pool import adopt
         from parquet_variant.kernels.json_scan import line_ends
         from parquet_variant.kernels.memory import address_of
 
         data = np.frombuffer(self.data, np.uint8)
-        return adopted(*line_ends(address_of(data), len(data)))
+        return adopt(*line_ends(address_of(data), len(data)))
 
     def release(self) -> None:
         """Lend the text's memory to the next chunk: nothing must use it any more."""
         if isinstance(self.data, np.ndarray):
-            give_back(self.data)
+            release(self.data)
 
 
 def expand_sources(sources: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -> list[str]:

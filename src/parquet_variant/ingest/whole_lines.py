@@ -1,4 +1,4 @@
-"""Text read into lent memory, in pieces that end at a line.
+"""Text read into memory of the buffer pool, in pieces that end at a line.
 
 Owns where a piece is cut and the memory it lies in: as much is read in place as can be, since copying text and clearing
 pages for it would take as long as parsing it. Leaves files, line numbers and byte order marks to `sources`.
@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from parquet_variant.kernels.rooms import borrow, give_back
+from parquet_variant.kernels.buffer_pool import acquire, release
 
 __all__ = ["Fill", "first_line_start", "range_text", "stream_text", "whole_lines"]
 
@@ -69,20 +69,20 @@ def range_text(file: Any, position: int, end: int) -> Fill:
 def whole_lines(fill: Fill, size: int, most: int) -> Iterator[Bytes]:
     """Pieces of about ``size`` bytes; the last line of the last piece may lack its newline.
 
-    A piece can be given back (`rooms.give_back`) when nothing uses its text any more.
+    A piece can be released (`buffer_pool.release`) when nothing uses its text any more.
 
     Raises
     ------
     OverflowError
         For a line of more than ``most`` bytes.
     """
-    room, used = borrow(np.uint8, size), 0
+    room, used = acquire(np.uint8, size), 0
     while got := fill(room[used:].data):
         cut = _last_newline(room, used, used + got) + 1
         used += got
         if cut:
             rest = room[cut:used]
-            following = borrow(np.uint8, size if 2 * len(rest) <= size else size + len(rest))
+            following = acquire(np.uint8, size if 2 * len(rest) <= size else size + len(rest))
             following[: len(rest)] = rest
             used = len(rest)
             # Before the piece is given away: its memory may be someone else's afterwards.
@@ -91,14 +91,14 @@ def whole_lines(fill: Fill, size: int, most: int) -> Iterator[Bytes]:
         elif used > most:
             raise OverflowError
         elif used == len(room):
-            larger = borrow(np.uint8, 2 * used)
+            larger = acquire(np.uint8, 2 * used)
             larger[:used] = room
-            give_back(room)
+            release(room)
             room = larger
     if used:
         yield room[:used]
     else:
-        give_back(room)
+        release(room)
 
 
 def _last_newline(text: Bytes, start: int, stop: int) -> int:

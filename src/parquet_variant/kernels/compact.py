@@ -6,8 +6,8 @@ Owns that one step, so that no other kernel needs to know of duplicates. Leaves 
 from __future__ import annotations
 
 from parquet_variant.kernels.compiling import helper, njit
-from parquet_variant.kernels.growth import address_in, handed, new_table, new_vector, release
 from parquet_variant.kernels.memory import copy
+from parquet_variant.kernels.native_vectors import address_in, export_table, free, new_table, new_vector
 from parquet_variant.kernels.parse_json import empty_slots, find_pair, successor
 from parquet_variant.kernels.tape import (
     DROPPED,
@@ -81,7 +81,7 @@ def compact(nodes, row_start, paths, shapes):
     row_start[len(row_start) - 1] = kept
     for i in range(kept):
         nodes[i, 3] = moved[nodes[i, 3]]
-    release(moved)
-    release(path_slots)
-    release(shape_slots)
-    return kept, (handed(paths, path_count), handed(shapes, shape_count))
+    free(moved)
+    free(path_slots)
+    free(shape_slots)
+    return kept, (export_table(paths, path_count), export_table(shapes, shape_count))

@@ -150,8 +150,8 @@ def helper(function: Callable[..., Any]) -> Any:
 def njit(function: Callable[..., Any] | None = None, *, inline: bool = False) -> Any:
     """Compile without the GIL, without object mode, with NumPy's error model, and keep the result on disk.
 
-    Numba's reference counts are off, too: see `growth`, which has what a kernel needs instead of ``np.empty``. So are
-    the entries for C, which nobody uses, and some passes of the compiler, for which kernels have no work.
+    Numba's reference counts are off, too: `native_vectors` has what a kernel needs instead of ``np.empty``. So are the
+    entries for C, which nobody uses, and some passes of the compiler, for which kernels have no work.
     """
     if function is None:
         return lambda wrapped: njit(wrapped, inline=inline)

@@ -16,18 +16,19 @@ import pyarrow as pa
 
 from parquet_variant.encoding.validate import find_faults
 from parquet_variant.errors import MalformedVariantError
+from parquet_variant.kernels.buffer_pool import adopt
 from parquet_variant.kernels.compiling import njit
-from parquet_variant.kernels.growth import adopted, filled_vector, grown_table, new_table, release
 from parquet_variant.kernels.memory import load_u8, load_uint
+from parquet_variant.kernels.native_vectors import filled_vector, free, new_table, reserve_rows
 from parquet_variant.kernels.parse_json import (
     ELEMENT_KEY,
     HASH_SEED,
     add_key,
     add_path,
     add_root_shape,
+    export_tables,
     find_key,
     find_pair,
-    handed_tables,
     hash_bytes,
     new_tables,
     successor,
@@ -89,7 +90,7 @@ def decode_rows(first, last, valid, value_offsets, value_base, dictionary_of, na
                 nodes, row_start, seed):  # fmt: skip
     """Walk the rows from ``first`` to ``last`` into ``nodes`` and ``row_start``.
 
-    Returns ``(status, row, offset, nodes used, tables)``, the tables of keys, paths and shapes for `adopted`. The walk
+    Returns ``(status, row, offset, nodes used, tables)``, the tables of keys, paths and shapes for `adopt`. The walk
     ends at the first malformed row, with the byte offset in its value.
     """
     keys, key_slots, paths, path_slots, shapes, shape_slots = new_tables()
@@ -134,7 +135,7 @@ def decode_rows(first, last, valid, value_offsets, value_base, dictionary_of, na
                     status = _VALUE
                     break
                 if depth + 1 > len(stack):
-                    stack = grown_table(stack, depth + 1)
+                    stack = reserve_rows(stack, depth + 1)
                 stack[depth, _NODE] = n
                 stack[depth, _IDS] = ids
                 stack[depth, _ID_WIDTH] = id_width
@@ -222,9 +223,9 @@ def decode_rows(first, last, valid, value_offsets, value_base, dictionary_of, na
             break
         row += 1
     row_start[last - first] = n
-    release(known)
-    release(stack)
-    tables = handed_tables(
+    free(known)
+    free(stack)
+    tables = export_tables(
         keys, key_count, paths, path_count, shapes, shape_count, (key_slots, path_slots, shape_slots)
     )
     return status, row, offset, n, tables
@@ -279,7 +280,7 @@ def decode_values(
         first, last, valid, value_offsets, value_address, dictionary_of, name_base, name_offsets, name_starts, nodes,
         row_start, HASH_SEED,
     )  # fmt: skip
-    keys, paths, shapes = starmap(adopted, tables)
+    keys, paths, shapes = starmap(adopt, tables)
     if status != _OK:
         at, stop = value_address + int(value_offsets[row]), value_address + int(value_offsets[row + 1])
         value = bytes(pa.foreign_buffer(at, stop - at, base=owner)) if stop > at else b""

@@ -11,18 +11,11 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from parquet_variant.kernels.buffer_pool import adopt
 from parquet_variant.kernels.compiling import helper, njit
 from parquet_variant.kernels.containers import uint_width
-from parquet_variant.kernels.growth import (
-    address_in,
-    adopted,
-    filled_vector,
-    grown,
-    handed_vector,
-    new_vector,
-    release,
-)
 from parquet_variant.kernels.memory import copy, store_u8, store_uint
+from parquet_variant.kernels.native_vectors import address_in, export_vector, filled_vector, free, new_vector, reserve
 from parquet_variant.kernels.sorting import sort_run
 from parquet_variant.kernels.tape import KEY_ADDRESS, KEY_LENGTH, OBJECT, SHAPE_KEY, SHAPE_PARENT, Tape
 
@@ -73,9 +66,9 @@ def _find_run(slots, hashes, starts, values, hashed, run, size):
 @helper
 def _add_run(slots, hashes, starts, values, count, found, hashed, run, size):
     """Append a run; returns the five grown tables."""
-    hashes = grown(hashes, count + 2)
-    starts = grown(starts, count + 2)
-    values = grown(values, starts[count] + size)
+    hashes = reserve(hashes, count + 2)
+    starts = reserve(starts, count + 2)
+    values = reserve(values, starts[count] + size)
     hashes[count] = hashed
     for i in range(size):
         values[starts[count] + i] = run[i]
@@ -83,7 +76,7 @@ def _add_run(slots, hashes, starts, values, count, found, hashed, run, size):
     slots[-1 - found] = count
     if (count + 1) * 2 > len(slots):
         room = 4 * len(slots)
-        release(slots)
+        free(slots)
         slots = filled_vector(room, -1)
         mask = len(slots) - 1
         for entry in range(count + 1):
@@ -124,7 +117,7 @@ def _keys_of_shapes(run, size, shapes, stamps, stamp, rank, order, out):
 
 @njit
 def _assign(nodes, row_start, shapes, rank, order, per_batch, of_row):
-    """Fill ``of_row``; returns ``(starts, keys)`` of the dictionaries, for `adopted`."""
+    """Fill ``of_row``; returns ``(starts, keys)`` of the dictionaries, for `adopt`."""
     rows = len(row_start) - 1
     shape_stamp, key_stamp = filled_vector(len(shapes), -1), filled_vector(len(rank), -1)
     run, keys = new_vector(len(shapes)), new_vector(len(rank))
@@ -167,7 +160,7 @@ def _assign(nodes, row_start, shapes, rank, order, per_batch, of_row):
                 known = set_count
                 set_count += 1
             if count == len(dictionary_of):
-                dictionary_of = grown(dictionary_of, len(dictionary_of) + 1)
+                dictionary_of = reserve(dictionary_of, len(dictionary_of) + 1)
             dictionary_of[count] = known
             slots, hashes, starts, values = _add_run(slots, hashes, starts, values, count, found, hashed, run, size)
             found = count
@@ -175,7 +168,7 @@ def _assign(nodes, row_start, shapes, rank, order, per_batch, of_row):
         of_row[row] = dictionary_of[found]
     if set_count == 0:  # one for the batch, or no row at all
         key_count = _keys_of_shapes(run, size, shapes, key_stamp, 0, rank, order, keys)
-        set_keys = grown(set_keys, key_count)
+        set_keys = reserve(set_keys, key_count)
         copy(address_in(set_keys), address_in(keys), 8 * key_count)
         set_starts[1] = key_count
         set_count = 1
@@ -192,8 +185,8 @@ def _assign(nodes, row_start, shapes, rank, order, per_batch, of_row):
         set_hashes,
         dictionary_of,
     ):
-        release(vector)
-    return handed_vector(set_starts, set_count + 1), handed_vector(set_keys, set_starts[set_count])
+        free(vector)
+    return export_vector(set_starts, set_count + 1), export_vector(set_keys, set_starts[set_count])
 
 
 @njit
@@ -231,7 +224,7 @@ def assign_dictionaries(tape: Tape, *, per_batch: bool = False) -> Dictionaries:
     """Find the dictionaries of a tape: one for each distinct key set, or one for the whole batch."""
     of_row = np.zeros(tape.rows, np.int32)
     vectors = _assign(tape.nodes, tape.row_start, tape.shapes, tape.key_rank, tape.key_order, per_batch, of_row)
-    starts, dictionary_keys = starmap(adopted, vectors)
+    starts, dictionary_keys = starmap(adopt, vectors)
     sizes, widths = np.empty(len(starts) - 1, np.int64), np.empty(len(starts) - 1, np.int64)
     _metadata_sizes(starts, dictionary_keys, tape.keys, sizes, widths)
     offsets = np.zeros(len(starts), np.int64)

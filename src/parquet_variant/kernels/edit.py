@@ -10,8 +10,8 @@ from __future__ import annotations
 from parquet_variant.encoding.edits import EditKind
 from parquet_variant.kernels.cells import NULL, STRING
 from parquet_variant.kernels.compiling import helper, njit
-from parquet_variant.kernels.growth import grown, grown_table, handed, new_table, new_vector, release
 from parquet_variant.kernels.memory import load_u8, load_uint
+from parquet_variant.kernels.native_vectors import export_table, free, new_table, new_vector, reserve, reserve_rows
 from parquet_variant.kernels.sorting import sort_with
 from parquet_variant.kernels.tape import ARRAY, OBJECT, put_node
 from parquet_variant.kernels.unshred import RAW
@@ -44,7 +44,7 @@ def _field_order(ids, id_width, count, first, last, id_map, order, used):
         previous = id_map[field_id]
     if in_order:
         return 0, order
-    order = grown(order, used + 2 * count)  # the second half is for the ranks
+    order = reserve(order, used + 2 * count)  # the second half is for the ranks
     ranks = order[used + count :]
     for i in range(count):
         order[used + i] = i
@@ -58,7 +58,7 @@ def _field_order(ids, id_width, count, first, last, id_map, order, used):
 
 @njit
 def gather_canonical(starts, stops, dictionary_of, map_starts, id_map, row_start, refused):
-    """Gather the nodes of every value, fields in order; returns their table for `adopted`.
+    """Gather the nodes of every value, fields in order; returns their table for `adopt`.
 
     A value lies from ``starts`` to ``stops``; none where start is -1. Id i of dictionary d becomes
     ``id_map[map_starts[d] + i]``.
@@ -85,7 +85,7 @@ def gather_canonical(starts, stops, dictionary_of, map_starts, id_map, row_start
                 ok = False
                 break
             if n + 1 > len(nodes):
-                nodes = grown_table(nodes, n + 1)
+                nodes = reserve_rows(nodes, n + 1)
             kind = value_kind(load_u8(at))
             if kind < ARRAY:
                 budget -= size
@@ -146,9 +146,9 @@ def gather_canonical(starts, stops, dictionary_of, map_starts, id_map, row_start
             refused[row] = 1
             n = row_start[row]
     row_start[len(starts)] = n
-    release(stack)
-    release(order)
-    return handed(nodes, n)
+    free(stack)
+    free(order)
+    return export_table(nodes, n)
 
 
 @helper
@@ -192,7 +192,7 @@ def _nulls(count, out, used):
 
 @njit
 def edit_rows(nodes, row_start, kind, segments, values, value_start, one_value, max_size, keep, out_start, state):
-    """Make one change to every value of a table; returns the new table for `adopted`.
+    """Make one change to every value of a table; returns the new table for `adopt`.
 
     ``segments``: the rank of a key, or -1 - index. ``values`` are the nodes to put in, those of row 0 everywhere if
     ``one_value``. ``state`` comes with rows that are LEFT, whose nodes are empty, and gets CHANGED and more LEFT. Rows
@@ -240,7 +240,7 @@ def edit_rows(nodes, row_start, kind, segments, values, value_start, one_value, 
         if nothing:
             if keep or state[row] == CHANGED:
                 if n + nodes_before > len(out):
-                    out = grown_table(out, n + nodes_before)
+                    out = reserve_rows(out, n + nodes_before)
                 n = _copied(nodes, begin, end, out, n)
             continue
         removed = 0
@@ -260,7 +260,7 @@ def edit_rows(nodes, row_start, kind, segments, values, value_start, one_value, 
             state[row] = LEFT
             continue
         if n + nodes_before - removed + added > len(out):
-            out = grown_table(out, n + nodes_before - removed + added)
+            out = reserve_rows(out, n + nodes_before - removed + added)
         start = n
         n = _copied(nodes, begin, place, out, n)
         if kind != _DELETE:
@@ -292,8 +292,8 @@ def edit_rows(nodes, row_start, kind, segments, values, value_start, one_value, 
             out[parent, 1] += padding + 1
         state[row] = CHANGED
     out_start[len(row_start) - 1] = n
-    release(path)
-    return handed(out, n)
+    free(path)
+    return export_table(out, n)
 
 
 @njit
@@ -322,7 +322,7 @@ def strip_rows(nodes, row_start, arrays, out, out_start, state):
             out[n, 3] = n + 1
             if kind == OBJECT or kind == ARRAY:
                 if depth + 1 > len(stack):
-                    stack = grown_table(stack, depth + 1)
+                    stack = reserve_rows(stack, depth + 1)
                 stack[depth, 0] = nodes[j, 3]
                 stack[depth, 1] = n
                 depth += 1
@@ -331,5 +331,5 @@ def strip_rows(nodes, row_start, arrays, out, out_start, state):
             depth -= 1
             out[stack[depth, 1], 3] = n
     out_start[len(row_start) - 1] = n
-    release(stack)
+    free(stack)
     return n

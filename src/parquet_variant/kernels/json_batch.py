@@ -17,12 +17,11 @@ import pyarrow as pa
 from parquet_variant.encoding.json_reader import MAX_SIZE, parse_json
 from parquet_variant.errors import JsonError, VariantError
 from parquet_variant.kernels import json_scan as codes
+from parquet_variant.kernels.buffer_pool import acquire, adopt, release
 from parquet_variant.kernels.columns import ColumnBuffers
 from parquet_variant.kernels.compact import compact
 from parquet_variant.kernels.dictionaries import Dictionaries, assign_dictionaries
-from parquet_variant.kernels.growth import adopted
 from parquet_variant.kernels.parse_json import HASH_SEED, parse_rows
-from parquet_variant.kernels.rooms import borrow, give_back
 from parquet_variant.kernels.schema_table import SchemaTable, schema_table
 from parquet_variant.kernels.shred_tape import fill, map_paths, measure
 from parquet_variant.kernels.tape import Tape
@@ -137,17 +136,17 @@ def parse_text(
     data = np.ascontiguousarray(data)
     total = int((stops - starts).sum()) if rows else 0
     # A value takes at least a character, and another one parts it from the next.
-    nodes = borrow(np.int64, total // 2 + rows + 2, 4)
+    nodes = acquire(np.int64, total // 2 + rows + 2, 4)
     scratch = np.empty(total + 8, np.uint8)
     row_start = np.empty(rows + 1, np.int64)
     status, error_at = np.zeros(rows, np.int32), np.zeros(rows, np.int64)
-    doubles = borrow(np.int64, total // 2 + rows + 2)
+    doubles = acquire(np.int64, total // 2 + rows + 2)
     _, count, double_count, dropped, tables = parse_rows(
         data.ctypes.data, starts, stops, _NO_BYTES if valid is None else valid, scratch.ctypes.data, nodes, row_start,
         status, error_at, doubles, options.floats == "double", options.on_duplicate_key == "error",
         options.on_lone_surrogate == "replace", options.max_depth, options.max_size, keep_going, HASH_SEED,
     )  # fmt: skip
-    keys, paths, shapes = starmap(adopted, tables)
+    keys, paths, shapes = starmap(adopt, tables)
     bad = np.flatnonzero(status)
     faults = [
         (first_row + row, _fault(data[starts[row] : stops[row]].tobytes(), first_row + row, options))
@@ -156,10 +155,10 @@ def parse_text(
     if faults and not keep_going:
         raise faults[0][1]
     _round_doubles(nodes, doubles[:double_count], data)
-    give_back(doubles[:double_count])
+    release(doubles[:double_count])
     if dropped:
         count, tables = compact(nodes, row_start, paths, shapes)
-        paths, shapes = starmap(adopted, tables)
+        paths, shapes = starmap(adopt, tables)
     return ParsedRows(Tape(nodes[:count], row_start, keys, paths, shapes, (data, scratch)), faults)
 
 
@@ -215,7 +214,7 @@ def storage_from_tape(
     dictionaries = dictionaries or assign_dictionaries(tape, per_batch=per_batch)
     schema_of = np.empty(len(tape.paths), np.int64)
     map_paths(tape.paths, table.nodes, _name_keys(table, tape), schema_of)
-    sizes, places = borrow(np.int32, len(tape.nodes)), borrow(np.int64, len(tape.nodes))
+    sizes, places = acquire(np.int32, len(tape.nodes)), acquire(np.int64, len(tape.nodes))
     counts, levels = np.zeros((len(table.nodes), 4), np.int64), np.zeros(table.levels, np.int64)
     status, row = measure(
         tape.nodes, tape.row_start, tape.paths, schema_of, table.nodes, dictionaries.of_row, dictionaries.starts,
@@ -229,7 +228,7 @@ def storage_from_tape(
         dictionaries.of_row, dictionaries.starts, dictionaries.keys, len(tape.keys), sizes,
         places, buffers.addresses, table.levels,
     )  # fmt: skip
-    give_back(sizes, places)
+    release(sizes, places)
     null = tape.row_start[1:] == tape.row_start[:-1]
     valid = (~null).astype(np.uint8) if null.any() else None
     return buffers.storage(metadata_array(dictionaries), valid)

@@ -7,7 +7,6 @@ Positions are absolute addresses; ``end`` is the address after the text.
 from __future__ import annotations
 
 from parquet_variant.kernels.compiling import helper, njit
-from parquet_variant.kernels.growth import grown, handed_vector, new_vector
 from parquet_variant.kernels.int128 import digits_of, fits_int64, multiply_add, negate
 from parquet_variant.kernels.memory import (
     copy,
@@ -19,6 +18,7 @@ from parquet_variant.kernels.memory import (
     store_u8,
     trailing_zeros,
 )
+from parquet_variant.kernels.native_vectors import export_vector, new_vector, reserve
 from parquet_variant.types import PrimitiveId
 
 # Status codes of the parser; 0 is success. The reference says in words what is wrong.
@@ -351,7 +351,7 @@ def scan_number(pos, end, as_double):
 
 @njit
 def line_ends(address, size):
-    """Where lines end, counted from the address, after the newline; for `adopted`. A last line may lack one."""
+    """Where lines end, counted from the address, after the newline; for `adopt`. A last line may lack one."""
     ends = new_vector(1024)
     count = pos = 0
     while pos < size:
@@ -362,7 +362,7 @@ def line_ends(address, size):
             for k in range(size - pos):
                 if load_u8(address + pos + k) == 0x0A:
                     hits |= 1 << k
-        ends = grown(ends, count + 33)
+        ends = reserve(ends, count + 33)
         while hits != 0:
             ends[count] = pos + trailing_zeros(hits) + 1
             count += 1
@@ -371,4 +371,4 @@ def line_ends(address, size):
     if size > 0 and (count == 0 or ends[count - 1] != size):
         ends[count] = size
         count += 1
-    return handed_vector(ends, count)
+    return export_vector(ends, count)

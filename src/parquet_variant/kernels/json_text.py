@@ -9,9 +9,9 @@ from __future__ import annotations
 import numpy as np
 
 from parquet_variant.kernels.compiling import helper
-from parquet_variant.kernels.growth import new_vector, release
 from parquet_variant.kernels.int128 import divide_small, negate
 from parquet_variant.kernels.memory import load_u8, store_u8, store_u64
+from parquet_variant.kernels.native_vectors import free, new_vector
 from parquet_variant.kernels.shortest import shortest_decimal
 
 __all__ = ["SCALAR_ROOM", "base64_text", "date_text", "decimal_text", "double_text", "int_text", "time_text",
@@ -116,8 +116,8 @@ def decimal_text(at, high, low, scale):
             at += 1
         store_u8(at, 0x30 + digits[i])
         at += 1
-    release(chunks)
-    release(digits)
+    free(chunks)
+    free(digits)
     return at
 
 

@@ -14,7 +14,6 @@ import os
 import numpy as np
 
 from parquet_variant.kernels.compiling import helper, njit
-from parquet_variant.kernels.growth import filled_vector, grown_table, handed, new_table, release
 from parquet_variant.kernels.json_scan import (
     DOUBLE,
     DOUBLE_TEXT,
@@ -35,6 +34,7 @@ from parquet_variant.kernels.json_scan import (
     unescape,
 )
 from parquet_variant.kernels.memory import equal, load_u8, load_u32, load_u64
+from parquet_variant.kernels.native_vectors import export_table, filled_vector, free, new_table, reserve_rows
 from parquet_variant.kernels.tape import (
     ARRAY,
     DROPPED,
@@ -63,9 +63,9 @@ __all__ = [
     "add_path",
     "add_root_shape",
     "empty_slots",
+    "export_tables",
     "find_key",
     "find_pair",
-    "handed_tables",
     "hash_bytes",
     "new_tables",
     "parse_rows",
@@ -135,8 +135,8 @@ def find_key(keys, slots, address, length, hashed):
 def add_key(keys, slots, count, address, length, plain, hashed):
     """``(key, keys, slots, count)`` with a key in the table that it does not have yet."""
     if count == len(keys):
-        keys = grown_table(keys, count + 1)
-        release(slots)
+        keys = reserve_rows(keys, count + 1)
+        free(slots)
         slots = empty_slots(4 * len(keys))
         for k in range(count):
             slots[-1 - find_key(keys, slots, keys[k, KEY_ADDRESS], keys[k, KEY_LENGTH], keys[k, KEY_HASH])] = k
@@ -167,8 +167,8 @@ def _room_for_pair(table, slots, count, left_column, right_column):
     """The table and its slots, grown if they are full."""
     if count < len(table):
         return table, slots
-    table = grown_table(table, count + 1)
-    release(slots)
+    table = reserve_rows(table, count + 1)
+    free(slots)
     slots = empty_slots(4 * len(table))
     for row in range(count):
         slots[
@@ -226,11 +226,11 @@ def new_tables():
 
 
 @helper
-def handed_tables(keys, key_count, paths, path_count, shapes, shape_count, slots):
-    """The key, path and shape tables for `adopted`; the slots are released."""
+def export_tables(keys, key_count, paths, path_count, shapes, shape_count, slots):
+    """The key, path and shape tables for `adopt`; the slots are freed."""
     for each in slots:
-        release(each)
-    return handed(keys, key_count), handed(paths, path_count), handed(shapes, shape_count)
+        free(each)
+    return export_table(keys, key_count), export_table(paths, path_count), export_table(shapes, shape_count)
 
 
 @helper
@@ -263,7 +263,7 @@ def parse_rows(base, starts, stops, valid, scratch, nodes, row_start, status, er
     ends the work.
 
     Returns ``(rows done, nodes, doubles, dropped, tables)``: counts, the fourth of fields that `compact` has to
-    remove, and the tables of keys, paths and shapes for `adopted`.
+    remove, and the tables of keys, paths and shapes for `adopt`.
     """
     keys, key_slots, paths, path_slots, shapes, shape_slots = new_tables()
     key_count, path_count, shape_count = 0, 1, 0
@@ -472,8 +472,8 @@ def parse_rows(base, starts, stops, valid, scratch, nodes, row_start, status, er
     for rest in range(row, rows):
         row_start[rest] = n
     row_start[rows] = n
-    release(stack)
-    tables = handed_tables(
+    free(stack)
+    tables = export_tables(
         keys, key_count, paths, path_count, shapes, shape_count, (key_slots, path_slots, shape_slots)
     )
     return row, n, double_count, dropped, tables

@@ -11,10 +11,10 @@ import numpy.typing as npt
 
 from parquet_variant.kernels.cells import BINARY, STRING, UUID
 from parquet_variant.kernels.compiling import helper, njit
-from parquet_variant.kernels.growth import grown_table, handed, new_table, new_vector, release
 from parquet_variant.kernels.int128 import digits_of
 from parquet_variant.kernels.json_scan import DECIMAL4, DECIMAL16, INT8, INT64
 from parquet_variant.kernels.memory import load_u8, load_u16, load_u32, load_u64, trailing_zeros
+from parquet_variant.kernels.native_vectors import export_table, free, new_table, new_vector, reserve_rows
 from parquet_variant.kernels.parse_json import hash_bytes
 from parquet_variant.kernels.tape import ARRAY, KEY_ADDRESS, KEY_LENGTH, OBJECT, PATH_KEY, PATH_PARENT, path_of
 
@@ -81,7 +81,7 @@ def path_identities(paths, keys, hashes, depths):
         step = _ELEMENT_HASH if key < 0 else key_hashes[key]
         hashes[p] = _mixed(hashes[parent] * _MIX_C + step) & _HIGHEST
         depths[p] = depths[parent] + 1
-    release(key_hashes)
+    free(key_hashes)
 
 
 def new_counts(paths: int) -> npt.NDArray[np.int64]:
@@ -122,7 +122,7 @@ def _add_to_sketch(sketches, path, hashed):
 
 @njit
 def profile_nodes(nodes, row_start, rows, kinds, counts, sketches, digits_of_path):
-    """Count every node of some rows of the tape; returns the digits table for `adopted`.
+    """Count every node of some rows of the tape; returns the digits table for `adopt`.
 
     Parameters
     ----------
@@ -165,7 +165,7 @@ def profile_nodes(nodes, row_start, rows, kinds, counts, sketches, digits_of_pat
             elif DECIMAL4 <= kind <= DECIMAL16:
                 at = digits_of_path[path]
                 if at < 0:
-                    digits = grown_table(digits, used + 1)
+                    digits = reserve_rows(digits, used + 1)
                     at = used
                     for bucket in range(digits.shape[1]):
                         digits[at, bucket] = 0
@@ -181,7 +181,7 @@ def profile_nodes(nodes, row_start, rows, kinds, counts, sketches, digits_of_pat
                 _add_to_sketch(sketches, path, _sampled_hash(a, 16))
             elif kind > 2:
                 _add_to_sketch(sketches, path, _mixed(a * _MIX_C))
-    return handed(digits, used)
+    return export_table(digits, used)
 
 
 @njit

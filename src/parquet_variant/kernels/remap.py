@@ -9,17 +9,17 @@ from __future__ import annotations
 
 from parquet_variant.kernels.compiling import njit
 from parquet_variant.kernels.containers import uint_width
-from parquet_variant.kernels.growth import (
+from parquet_variant.kernels.memory import copy, load_u8, load_uint, store_u8, store_uint
+from parquet_variant.kernels.native_vectors import (
+    export_table,
+    export_vector,
     filled_vector,
-    grown,
-    grown_table,
-    handed,
-    handed_vector,
+    free,
     new_table,
     new_vector,
-    release,
+    reserve,
+    reserve_rows,
 )
-from parquet_variant.kernels.memory import copy, load_u8, load_uint, store_u8, store_uint
 from parquet_variant.kernels.sorting import sort_run
 from parquet_variant.kernels.tape import ARRAY, OBJECT, put_node
 from parquet_variant.kernels.unshred import RAW
@@ -52,7 +52,7 @@ def copy_spans(starts, sizes, target):
 
 @njit
 def gather_values(starts, stops, dictionary_of, map_starts, id_map, row_start, refused):
-    """Gather the nodes of every value with mapped ids; returns their table for `adopted`.
+    """Gather the nodes of every value with mapped ids; returns their table for `adopt`.
 
     A value lies from ``starts`` to ``stops``; none where start is -1. Id i of dictionary d becomes
     ``id_map[map_starts[d] + i]``. Fields must come in the order of their new ids.
@@ -77,7 +77,7 @@ def gather_values(starts, stops, dictionary_of, map_starts, id_map, row_start, r
                 break
             budget -= 1
             if n + 1 > len(nodes):
-                nodes = grown_table(nodes, n + 1)
+                nodes = reserve_rows(nodes, n + 1)
             kind = value_kind(load_u8(at))
             if kind != OBJECT and kind != ARRAY:
                 put_node(nodes, n, RAW | (field << 16), at, size)
@@ -121,8 +121,8 @@ def gather_values(starts, stops, dictionary_of, map_starts, id_map, row_start, r
             refused[row] = 1
             n = row_start[row]
     row_start[len(starts)] = n
-    release(stack)
-    return handed(nodes, n)
+    free(stack)
+    return export_table(nodes, n)
 
 
 @njit
@@ -130,7 +130,7 @@ def least_names(nodes, row_start, dictionary_of, starts, order, length, name_sta
     """Number the names that each value uses, and put the new ids into its nodes, which have ranks as ids.
 
     ``starts``, ``order`` and ``length`` are those of a `NameTable`. Fills ``name_starts`` (values + 1) and the bytes of
-    each metadata; returns the ranks of the names, value by value, for `adopted`.
+    each metadata; returns the ranks of the names, value by value, for `adopt`.
     """
     used = new_vector(1024)
     count = 0
@@ -152,7 +152,7 @@ def least_names(nodes, row_start, dictionary_of, starts, order, length, name_sta
                 if stamp[rank] != row:
                     stamp[rank] = row
                     if count + 1 > len(used):
-                        used = grown(used, count + 1)
+                        used = reserve(used, count + 1)
                     used[count] = rank
                     count += 1
                 kid = nodes[kid, 3]
@@ -172,9 +172,9 @@ def least_names(nodes, row_start, dictionary_of, starts, order, length, name_sta
                 nodes[kid, 0] = (nodes[kid, 0] & 0xFFFF) | (number[nodes[kid, 0] >> 16] << 16)
                 kid = nodes[kid, 3]
     name_starts[len(row_start) - 1] = count
-    release(number)
-    release(stamp)
-    return handed_vector(used, count)
+    free(number)
+    free(stamp)
+    return export_vector(used, count)
 
 
 @njit

@@ -9,10 +9,10 @@ from __future__ import annotations
 from parquet_variant.kernels.cells import BINARY, STRING, UUID, exact_cell, store_cell
 from parquet_variant.kernels.compiling import helper, njit
 from parquet_variant.kernels.containers import begin_object, object_size
-from parquet_variant.kernels.growth import address_in, filled_vector, grown_table, new_table, new_vector, release
 from parquet_variant.kernels.json_scan import is_utf8
 from parquet_variant.kernels.memory import copy, load_u8, load_uint, store_u8, store_u32, store_uint
 from parquet_variant.kernels.name_tables import UNUSABLE, resolve_names
+from parquet_variant.kernels.native_vectors import address_in, filled_vector, free, new_table, new_vector, reserve_rows
 from parquet_variant.kernels.schema_table import (
     ARRAY_NODE,
     OBJECT_NODE,
@@ -217,7 +217,7 @@ def shred_rows(rows, row_valid, value_offsets, value_address, table, schema_name
         ok, depth = True, 1
         while depth > 0 and ok:
             if depth + 2 > len(stack):
-                stack = grown_table(stack, depth + 2)
+                stack = reserve_rows(stack, depth + 2)
             top = depth - 1
             s, at, begin, end = stack[top, _SCHEMA], stack[top, _AT], stack[top, _BEGIN], stack[top, _END]
             left = stack[top, _LEFT]
@@ -290,7 +290,7 @@ def shred_rows(rows, row_valid, value_offsets, value_address, table, schema_name
                             break
                         continue
                     if depth + 1 > len(stack):
-                        stack = grown_table(stack, depth + 1)
+                        stack = reserve_rows(stack, depth + 1)
                     stack[depth, _SCHEMA] = child
                     stack[depth, _AT] = at
                     stack[depth, _BEGIN] = begin
@@ -303,7 +303,7 @@ def shred_rows(rows, row_valid, value_offsets, value_address, table, schema_name
                     sorted_fields = False
                 previous = rank
                 if kept + 1 > len(fields):
-                    fields = grown_table(fields, kept + 1)
+                    fields = reserve_rows(fields, kept + 1)
                 fields[kept, 0] = rank
                 fields[kept, 1] = field_id
                 fields[kept, 2] = begin
@@ -334,6 +334,6 @@ def shred_rows(rows, row_valid, value_offsets, value_address, table, schema_name
             levels[level] = entry[level]
         levels[0] = rows
     for vector in (ids, ranks, first_of_id, next_of_node, seen, entry, saved_entry, zero):
-        release(vector)
+        free(vector)
     for made in (fields, stack, saved_counts):
-        release(made)
+        free(made)

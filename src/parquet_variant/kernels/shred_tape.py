@@ -22,9 +22,9 @@ from parquet_variant.kernels.cells import (
 )
 from parquet_variant.kernels.compiling import helper, njit
 from parquet_variant.kernels.containers import array_size, begin_array, begin_object, object_size
-from parquet_variant.kernels.growth import filled_vector, grown, new_vector, release
 from parquet_variant.kernels.json_scan import E_SIZE, OK
 from parquet_variant.kernels.memory import copy, store_u8, store_u32, store_uint
+from parquet_variant.kernels.native_vectors import filled_vector, free, new_vector, reserve
 from parquet_variant.kernels.schema_table import (
     ARRAY_NODE,
     OBJECT_NODE,
@@ -195,20 +195,20 @@ def measure(
             else:
                 size = scalar_size(kind, nodes[i, 2])
             if size > max_size:
-                release(local)
+                free(local)
                 return E_SIZE, row
             sizes[i] = size
             if s >= 0:
                 counts[s, C_VALUE_COUNT] += 1
                 counts[s, C_VALUE_BYTES] += size
-    release(local)
+    free(local)
     return OK, 0
 
 
 @helper
 def _shape_order(shape, count, shapes, rank, orders, order_start, used):
     """``(orders, used)``: ``orders[order_start[shape] + j]`` is now the source position of the j-th field by name."""
-    orders = grown(orders, used + 2 * count)  # the second half is for the ranks
+    orders = reserve(orders, used + 2 * count)  # the second half is for the ranks
     at = shape
     for j in range(count - 1, -1, -1):
         orders[used + j] = j
@@ -331,7 +331,7 @@ def fill(nodes, row_start, paths, shapes, rank, schema_of, table, of_row, starts
                 addresses[s, C_VALUE_DATA] += size
             if kind == OBJECT:
                 count = nodes[i, 1]
-                kids = grown(kids, count)
+                kids = reserve(kids, count)
                 key_shape = nodes[i, 2]
                 if order_start[key_shape] < 0:
                     orders, used = _shape_order(key_shape, count, shapes, rank, orders, order_start, used)
@@ -342,4 +342,4 @@ def fill(nodes, row_start, paths, shapes, rank, schema_of, table, of_row, starts
             else:
                 write_scalar(places[i], kind, nodes[i, 1], nodes[i, 2], scale_of(tag))
     for vector in (local, order_start, orders, kids, entry):
-        release(vector)
+        free(vector)

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from parquet_variant.kernels.buffer_pool import release
 from parquet_variant.kernels.compiling import helper, njit
 from parquet_variant.kernels.memory import copy
-from parquet_variant.kernels.rooms import give_back
 
 __all__ = [
     "ARRAY",
@@ -123,8 +123,8 @@ class Tape:
         return len(self.row_start) - 1
 
     def release(self) -> None:
-        """Give the nodes' memory to the next batch: the tape is of no use any more."""
-        give_back(self.nodes)
+        """Let the next batch have the nodes' memory: the tape is of no use any more."""
+        release(self.nodes)
 
     @cached_property
     def key_offsets(self) -> Int64s:

@@ -10,7 +10,6 @@ import numpy as np
 
 from parquet_variant.kernels.cells import BINARY, DATE, FALSE, FLOAT, STRING, UUID
 from parquet_variant.kernels.compiling import helper, njit
-from parquet_variant.kernels.growth import new_table, release, resized, room_for
 from parquet_variant.kernels.json_scan import (
     DECIMAL4,
     DECIMAL16,
@@ -45,6 +44,7 @@ from parquet_variant.kernels.memory import (
     trailing_zeros,
 )
 from parquet_variant.kernels.name_tables import UNUSABLE
+from parquet_variant.kernels.native_vectors import free, new_table, reallocate, reserve_bytes
 from parquet_variant.kernels.tape import ARRAY, OBJECT
 from parquet_variant.kernels.unshred import RAW
 from parquet_variant.kernels.values import MALFORMED, container, scalar_of_size, value_size
@@ -71,17 +71,17 @@ _LEFT, _IDS, _ID_WIDTH, _OFFSETS, _OFFSET_WIDTH, _VALUES, _END, _ROOM = range(8)
 
 @njit
 def quote_names(address, length, starts):
-    """Write every name as it stands in JSON, quotes and colon included; returns address and size for `adopted_bytes`.
+    """Write every name as it stands in JSON, quotes and colon included; returns address and size for `adopt_bytes`.
 
     Fills ``starts``: name i is ``out[starts[i]:starts[i + 1]]``; it is empty where the name is not UTF-8. Eight bytes
     after the end may be read.
     """
     room = 1024
-    out = resized(0, room)
+    out = reallocate(0, room)
     used = 0
     for i in range(len(address)):
         starts[i] = used
-        out, room = room_for(out, room, used + 6 * length[i] + SCALAR_ROOM)
+        out, room = reserve_bytes(out, room, used + 6 * length[i] + SCALAR_ROOM)
         at = out + used
         store_u8(at, 0x22)
         stop = _escaped(at + 1, address[i], address[i] + length[i])
@@ -90,7 +90,7 @@ def quote_names(address, length, starts):
             store_u8(stop + 1, 0x3A)
             used += stop + 2 - at
     starts[len(address)] = used
-    out, room = room_for(out, room, used + 8)
+    out, room = reserve_bytes(out, room, used + 8)
     return out, used + 8
 
 
@@ -179,7 +179,7 @@ def _scalar_text(at, kind, a, b, scale):
 @helper
 def _string_text(out, room, used, a, b):
     """``(ok, out, room, used)`` after a string in its quotes; not ok if it is not UTF-8."""
-    out, room = room_for(out, room, used + 6 * b + SCALAR_ROOM)
+    out, room = reserve_bytes(out, room, used + 6 * b + SCALAR_ROOM)
     at = out + used
     store_u8(at, 0x22)
     stop = _escaped(at + 1, a, a + b)
@@ -196,7 +196,7 @@ def _leaf_text(out, room, used, kind, a, b, scale):
         return _string_text(out, room, used, a, b)
     if kind == FLOAT or scale > _MAX_SCALE:
         return False, out, room, used
-    out, room = room_for(out, room, used + (2 * b if kind == BINARY else 0) + SCALAR_ROOM)
+    out, room = reserve_bytes(out, room, used + (2 * b if kind == BINARY else 0) + SCALAR_ROOM)
     return True, out, room, _scalar_text(out + used, kind, a, b, scale) - out
 
 
@@ -205,7 +205,7 @@ def _name_text(out, room, used, first, name_starts, name_address, name):
     """``(ok, out, room, used)`` after the comma, unless it is the first field, and the name; not ok without a name."""
     begin = name_starts[name]
     size = name_starts[name + 1] - begin
-    out, room = room_for(out, room, used + size + SCALAR_ROOM)
+    out, room = reserve_bytes(out, room, used + size + SCALAR_ROOM)
     if not first:
         store_u8(out + used, 0x2C)
         used += 1
@@ -232,7 +232,7 @@ def _value_text(out, room, used, begin, end, base, names, name_starts, name_addr
             _, count, ids, id_width, places, width, values, data = container(begin, end)
             if depth == len(stack):
                 return False, out, room, used
-            out, room = room_for(out, room, used + SCALAR_ROOM)
+            out, room = reserve_bytes(out, room, used + SCALAR_ROOM)
             store_u8(out + used, 0x7B if id_width > 0 else 0x5B)
             used += 1
             stack[depth, _LEFT] = count
@@ -254,7 +254,7 @@ def _value_text(out, room, used, begin, end, base, names, name_starts, name_addr
         # Close what ends here, then go to the next field or element.
         while depth > lowest and stack[depth - 1, _LEFT] == 0:
             depth -= 1
-            out, room = room_for(out, room, used + SCALAR_ROOM)
+            out, room = reserve_bytes(out, room, used + SCALAR_ROOM)
             store_u8(out + used, 0x5D if stack[depth, _ID_WIDTH] == 0 else 0x7D)
             used += 1
             first = False
@@ -271,7 +271,7 @@ def _value_text(out, room, used, begin, end, base, names, name_starts, name_addr
             if not ok:
                 return False, out, room, used
         elif not first:
-            out, room = room_for(out, room, used + SCALAR_ROOM)
+            out, room = reserve_bytes(out, room, used + SCALAR_ROOM)
             store_u8(out + used, 0x2C)
             used += 1
         begin = stack[top, _VALUES] + load_uint(stack[top, _OFFSETS], stack[top, _OFFSET_WIDTH])
@@ -282,12 +282,12 @@ def _value_text(out, room, used, begin, end, base, names, name_starts, name_addr
 @njit
 def write_json_rows(rows, row_valid, value_offsets, value_address, dictionary_of, starts, state, name_starts,
                     name_address, offsets, refused, max_depth):  # fmt: skip
-    """Write the text of every row, which ``offsets`` says where; returns address and size for `adopted_bytes`.
+    """Write the text of every row, which ``offsets`` says where; returns address and size for `adopt_bytes`.
 
     ``starts`` and ``state`` are those of a `NameTable`, ``name_starts`` and ``name_address`` come from `quote_names`.
     """
     room = max(1024, 2 * (value_offsets[rows] - value_offsets[0]))
-    out = resized(0, room)
+    out = reallocate(0, room)
     used = 0
     stack = new_table(max_depth, 8)
     for row in range(rows):
@@ -305,7 +305,7 @@ def write_json_rows(rows, row_valid, value_offsets, value_address, dictionary_of
             refused[row] = 1
             used = offsets[row]
     offsets[rows] = used
-    release(stack)
+    free(stack)
     return out, used
 
 
@@ -314,7 +314,7 @@ def write_json_nodes(nodes, row_start, dictionary_of, starts, name_starts, name_
     """The same of rows that `unshred.assemble` has put together as nodes: their bytes need not be written first."""
     rows = len(row_start) - 1
     room = 1024
-    out = resized(0, room)
+    out = reallocate(0, room)
     used = 0
     stack = new_table(max_depth, 8)
     for row in range(rows):
@@ -328,7 +328,7 @@ def write_json_nodes(nodes, row_start, dictionary_of, starts, name_starts, name_
         for i in range(row_start[row], row_start[row + 1]):
             while depth > 0 and stack[depth - 1, _END] == i:
                 depth -= 1
-                out, room = room_for(out, room, used + SCALAR_ROOM)
+                out, room = reserve_bytes(out, room, used + SCALAR_ROOM)
                 store_u8(out + used, 0x5D if stack[depth, _ID_WIDTH] == 0 else 0x7D)
                 used += 1
                 first = False
@@ -338,7 +338,7 @@ def write_json_nodes(nodes, row_start, dictionary_of, starts, name_starts, name_
                 if not ok:
                     break
             elif not first:
-                out, room = room_for(out, room, used + SCALAR_ROOM)
+                out, room = reserve_bytes(out, room, used + SCALAR_ROOM)
                 store_u8(out + used, 0x2C)
                 used += 1
             first = False
@@ -347,7 +347,7 @@ def write_json_nodes(nodes, row_start, dictionary_of, starts, name_starts, name_
                 if depth == max_depth:
                     ok = False
                     break
-                out, room = room_for(out, room, used + SCALAR_ROOM)
+                out, room = reserve_bytes(out, room, used + SCALAR_ROOM)
                 store_u8(out + used, 0x7B if kind == OBJECT else 0x5B)
                 used += 1
                 stack[depth, _ID_WIDTH] = 1 if kind == OBJECT else 0
@@ -367,11 +367,11 @@ def write_json_nodes(nodes, row_start, dictionary_of, starts, name_starts, name_
             refused[row] = 1
             used = offsets[row]
             continue
-        out, room = room_for(out, room, used + depth)
+        out, room = reserve_bytes(out, room, used + depth)
         while depth > 0:
             depth -= 1
             store_u8(out + used, 0x5D if stack[depth, _ID_WIDTH] == 0 else 0x7D)
             used += 1
     offsets[rows] = used
-    release(stack)
+    free(stack)
     return out, used

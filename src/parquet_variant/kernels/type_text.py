@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from parquet_variant.kernels.cells import NULL, STRING
 from parquet_variant.kernels.compiling import helper, njit
-from parquet_variant.kernels.growth import grown_table, new_table, release, resized, room_for
 from parquet_variant.kernels.int128 import digits_of, divide_small, negate
 from parquet_variant.kernels.json_scan import DECIMAL4, DECIMAL16
 from parquet_variant.kernels.json_text import int_text
 from parquet_variant.kernels.memory import load_u64, store_u8, store_u64
+from parquet_variant.kernels.native_vectors import free, new_table, reallocate, reserve_bytes, reserve_rows
 from parquet_variant.kernels.tape import ARRAY as ARRAY_NODE
 from parquet_variant.kernels.tape import OBJECT as OBJECT_NODE
 from parquet_variant.kernels.values import scalar
@@ -105,7 +105,7 @@ def _merge_row(nodes, first, stop, code_of_kind, merged, bigint_digits, stack, t
             t = stack[depth - 1, _TYPE]
             if t >= 0:
                 if used == len(types):
-                    types = grown_table(types, used + 1)
+                    types = reserve_rows(types, used + 1)
                 t, used = _part(types, used, t, stack[depth - 1, _LAST], tag >> 16)
                 stack[depth - 1, _LAST] = t
                 if types[stack[depth - 1, _TYPE], _CODE] == _ARRAY:
@@ -150,7 +150,7 @@ def _write_row(types, words, word_starts, names, name_starts, stack, out, room, 
     depth = 0
     t = 0
     while True:
-        out, room = room_for(out, room, used + _ROOM)
+        out, room = reserve_bytes(out, room, used + _ROOM)
         code = types[t, _CODE]
         size = word_starts[code + 1] - word_starts[code]
         _words_at(out + used, words + word_starts[code], size)
@@ -176,7 +176,7 @@ def _write_row(types, words, word_starts, names, name_starts, stack, out, room, 
             if part >= 0:
                 stack[depth - 1, _LAST] = part
                 break
-            out, room = room_for(out, room, used + _ROOM)
+            out, room = reserve_bytes(out, room, used + _ROOM)
             if types[parent, _CODE] == _ARRAY and last < 0:
                 size = word_starts[_VOID + 1] - word_starts[_VOID]
                 _words_at(out + used, words + word_starts[_VOID], size)
@@ -189,7 +189,7 @@ def _write_row(types, words, word_starts, names, name_starts, stack, out, room, 
         if types[parent, _CODE] == _OBJECT:
             name = types[part, _NAME]
             size = name_starts[name + 1] - name_starts[name]
-            out, room = room_for(out, room, used + size + _ROOM)
+            out, room = reserve_bytes(out, room, used + size + _ROOM)
             if last >= 0:
                 store_u8(out + used, _COMMA)
                 store_u8(out + used + 1, _SPACE)
@@ -221,7 +221,7 @@ def write_types(nodes, row_start, code_of_kind, merged, bigint_digits, max_depth
     """
     types, stack = new_table(64, 6), new_table(max_depth, 3)
     room = max(64 * len(refused), 1024)
-    out = resized(0, room)
+    out = reallocate(0, room)
     used = 0
     for row in range(len(refused)):
         offsets[row] = used
@@ -234,6 +234,6 @@ def write_types(nodes, row_start, code_of_kind, merged, bigint_digits, max_depth
         else:
             refused[row] = 1
     offsets[len(refused)] = used
-    release(types)
-    release(stack)
+    free(types)
+    free(stack)
     return out, used

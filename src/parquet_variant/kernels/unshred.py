@@ -13,7 +13,6 @@ from __future__ import annotations
 from parquet_variant.kernels.cells import DATE, FALSE, FLOAT, NULL, TRUE, UUID, scalar_size, write_scalar
 from parquet_variant.kernels.compiling import helper, njit
 from parquet_variant.kernels.containers import array_size, begin_array, begin_object, object_size
-from parquet_variant.kernels.growth import address_in, grown_table, handed, lent_table, new_table, new_vector, release
 from parquet_variant.kernels.json_scan import DECIMAL4, DECIMAL16, INT8, INT16, INT32
 from parquet_variant.kernels.memory import (
     copy,
@@ -28,6 +27,15 @@ from parquet_variant.kernels.memory import (
     store_uint,
 )
 from parquet_variant.kernels.name_tables import UNUSABLE, resolve_names
+from parquet_variant.kernels.native_vectors import (
+    address_in,
+    export_table,
+    free,
+    new_table,
+    new_vector,
+    pooled_table,
+    reserve_rows,
+)
 from parquet_variant.kernels.schema_table import (
     ARRAY_NODE,
     OBJECT_NODE,
@@ -139,17 +147,17 @@ def _sort_residual(ids, id_width, offsets, width, count, base, names, rank_of_id
 
 @njit
 def assemble(rows, row_valid, table, inputs, schema_names, schema_lengths, dictionary_of, starts, address, length,
-             rank_of_id, order, state, row_start, refused, max_depth, scratch, lent):  # fmt: skip
-    """Gather the nodes of every row; returns their table for `adopted`.
+             rank_of_id, order, state, row_start, refused, max_depth, scratch, block):  # fmt: skip
+    """Gather the nodes of every row; returns their table for `adopt`.
 
     ``schema_names`` and ``schema_lengths`` locate the name of each schema node (length -1: none); ``dictionary_of`` is
     the dictionary of each row, and the arrays after it are those of a `NameTable`. Rows that the kernel does not decide
     get no nodes and a 1 in ``refused``. ``scratch`` is bytes to sort in: three times those of the residuals are always
-    enough. ``lent`` is for the nodes, see `growth.lent`.
+    enough. ``block`` is memory of the pool for the nodes.
     """
     ids, ranks = new_vector(len(table)), new_vector(len(table))
     stack = new_table(max_depth + 2, 13)
-    nodes = lent_table(lent, 4, max(64, 2 * rows))
+    nodes = pooled_table(block, 4, max(64, 2 * rows))
     room_end = address_in(scratch) + len(scratch)
     current = -1
     n = 0
@@ -175,7 +183,7 @@ def assemble(rows, row_valid, table, inputs, schema_names, schema_lengths, dicti
         while True:
             if visit:
                 if n + 2 > len(nodes):
-                    nodes = grown_table(nodes, n + 2)
+                    nodes = reserve_rows(nodes, n + 2)
                 there = _is_set(inputs[s, I_GROUP_VALID], at)
                 has_value = there and _is_set(inputs[s, I_VALUE_VALID], at)
                 has_typed = there and _is_set(inputs[s, I_TYPED_VALID], at)
@@ -309,7 +317,7 @@ def assemble(rows, row_valid, table, inputs, schema_names, schema_lengths, dicti
                 rank = rank_of_id[base + residual_id]
             if has_residual and (not has_child or rank < ranks[child]):
                 if n + 2 > len(nodes):
-                    nodes = grown_table(nodes, n + 2)
+                    nodes = reserve_rows(nodes, n + 2)
                 begin = stack[top, _VALUES] + load_uint(stack[top, _OFFSETS], stack[top, _OFFSET_WIDTH])
                 size = value_size(begin, stack[top, _VALUES_END])
                 if size < 0 or size > stack[top, _ROOM]:
@@ -342,10 +350,11 @@ def assemble(rows, row_valid, table, inputs, schema_names, schema_lengths, dicti
             refused[row] = 1
             n = row_start[row]
     row_start[rows] = n
-    release(ids)
-    release(ranks)
-    release(stack)
-    return handed(nodes, n)
+    free(ids)
+    free(ranks)
+    free(stack)
+    # All of it, so that the pool knows how large it is: ``row_start[rows]`` rows are filled.
+    return export_table(nodes, len(nodes))
 
 
 @njit

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from parquet_variant.kernels.cells import BINARY, STRING, UUID
 from parquet_variant.kernels.compiling import helper, njit
-from parquet_variant.kernels.growth import grown, grown_table, new_table, new_vector, release
 from parquet_variant.kernels.int128 import digits_of
 from parquet_variant.kernels.json_scan import DECIMAL4, DECIMAL8, DECIMAL16, is_utf8
 from parquet_variant.kernels.memory import load_u8, load_uint
 from parquet_variant.kernels.name_tables import SORTED, UNUSABLE
+from parquet_variant.kernels.native_vectors import free, new_table, new_vector, reserve, reserve_rows
 from parquet_variant.kernels.sorting import sort_run
 from parquet_variant.kernels.tape import ARRAY, OBJECT
 from parquet_variant.kernels.values import MALFORMED, container, metadata_header, scalar, value_kind, value_size
@@ -85,7 +85,7 @@ def _children_are_apart(at, end, count, offsets, width, values, scratch):
     else:
         return place == end, scratch
     # Not in order: look at them sorted.
-    scratch = grown(scratch, count)
+    scratch = reserve(scratch, count)
     for i in range(count):
         scratch[i] = values + load_uint(offsets + i * width, width)
     sort_run(scratch, 0, count)
@@ -139,7 +139,7 @@ def mark_valid_rows(rows, row_valid, value_offsets, value_address, dictionary_of
                     if not ok:
                         break
                 if depth + 1 > len(stack):
-                    stack = grown_table(stack, depth + 1)
+                    stack = reserve_rows(stack, depth + 1)
                 stack[depth, _OFFSETS] = offsets
                 stack[depth, _OFFSET_WIDTH] = width
                 stack[depth, _VALUES] = values
@@ -161,5 +161,5 @@ def mark_valid_rows(rows, row_valid, value_offsets, value_address, dictionary_of
             end = stack[top, _END]
             stack[top, _OFFSETS] += stack[top, _OFFSET_WIDTH]
         valid[row] = 1 if ok else 0
-    release(stack)
-    release(scratch)
+    free(stack)
+    free(scratch)

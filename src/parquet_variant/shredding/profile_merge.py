@@ -147,14 +147,14 @@ class TapePaths:
 def table_of_rows(tape: Tape, paths: TapePaths, rows: npt.NDArray[np.intp]) -> PathTable:
     """The table of some of a tape's rows, uncapped."""
     from parquet_variant.kernels import profile as kernel
-    from parquet_variant.kernels.growth import adopted
+    from parquet_variant.kernels.buffer_pool import adopt
 
     hashes, count = paths.hashes, len(paths.hashes)
     kinds, counts = np.zeros((count, KINDS), np.int64), kernel.new_counts(count)
     sketches = np.zeros((count, REGISTERS), np.uint8)
     digits_of_path = np.full(count, -1, np.int64)
-    handed = kernel.profile_nodes(tape.nodes, tape.row_start, rows, kinds, counts, sketches, digits_of_path)
-    digits = adopted(*handed)
+    exported = kernel.profile_nodes(tape.nodes, tape.row_start, rows, kinds, counts, sketches, digits_of_path)
+    digits = adopt(*exported)
     decimals = np.flatnonzero(digits_of_path >= 0)
     digit_order = decimals[np.argsort(hashes[decimals])]
     # Other rows, and a bad one, leave paths without values behind.

@@ -2,52 +2,38 @@
 
 Owns memory that is not counted: kernels compile without Numba's reference counts, whose atomic operations in loops
 took a quarter to two thirds of the time of every kernel. So whoever makes a vector or table here also releases it, or
-hands it to Python, which takes it over with `adopted`. What comes from Python must never be grown or released. Entries
+hands it to Python, which takes it over with `adopt`. What comes from Python must never be grown or released. Entries
 are ``int64`` and start undefined.
 """
 
 from __future__ import annotations
 
-import ctypes
-from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
 from llvmlite import ir
 from numba.core import cgutils, types
 from numba.extending import intrinsic
 from numba.np import arrayobj
 
 from parquet_variant.kernels.compiling import helper, njit
-from parquet_variant.kernels.rooms import MOST_BYTES
 
 __all__ = [
     "address_in",
-    "adopted",
-    "adopted_bytes",
+    "export_table",
+    "export_vector",
     "filled_vector",
-    "give_on",
-    "grown",
-    "grown_table",
-    "handed",
-    "handed_vector",
-    "lent",
-    "lent_table",
+    "free",
     "new_table",
     "new_vector",
-    "release",
-    "resized",
-    "room_for",
+    "pooled_table",
+    "reallocate",
+    "reserve",
+    "reserve_bytes",
+    "reserve_rows",
 ]
-
-# Tables that one batch gives on to the next: a page that the system has to clear costs as much as filling it.
-_MOST_KEPT = 4
-_kept: list[tuple[int, int]] = []
 
 _WORD = ir.IntType(64)
 _BYTES = ir.IntType(8).as_pointer()
-_free = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(("free", ctypes.CDLL(None)))
 
 
 @intrinsic
@@ -116,7 +102,7 @@ def address_in(typing_context: Any, array: Any) -> Any:
 
 
 @helper
-def resized(address, size):
+def reallocate(address, size):
     """Address of ``size`` bytes, the first of which are those at an address that was made here; 0 makes new ones."""
     address = _reallocated(address, max(size, 1))
     if address == 0:
@@ -130,7 +116,7 @@ def resized(address, size):
 @njit(inline=True)
 def new_vector(size):
     """A vector with room for some entries."""
-    return _vector_at(resized(0, 8 * size), size)
+    return _vector_at(reallocate(0, 8 * size), size)
 
 
 @helper
@@ -142,7 +128,7 @@ def _fill(vector, value):
 @njit(inline=True)
 def filled_vector(size, value):
     """A vector whose entries are all the same."""
-    vector = _vector_at(resized(0, 8 * size), size)
+    vector = _vector_at(reallocate(0, 8 * size), size)
     _fill(vector, value)
     return vector
 
@@ -150,19 +136,19 @@ def filled_vector(size, value):
 @njit(inline=True)
 def new_table(rows, columns):
     """A table with room for some rows."""
-    return _table_at(resized(0, 8 * rows * columns), rows, columns)
+    return _table_at(reallocate(0, 8 * rows * columns), rows, columns)
 
 
 @njit(inline=True)
-def lent_table(lent, columns, rows):
-    """A table in memory that was `lent`, or a new one with room for some rows."""
-    address, size = lent
+def pooled_table(acquire_block, columns, rows):
+    """A table in memory that was `acquire_block`, or a new one with room for some rows."""
+    address, size = acquire_block
     height = size // (8 * columns) if address != 0 else rows
-    return _table_at(address if address != 0 else resized(0, 8 * rows * columns), height, columns)
+    return _table_at(address if address != 0 else reallocate(0, 8 * rows * columns), height, columns)
 
 
 @helper
-def release(array):
+def free(array):
     """Give a vector's or a table's memory back."""
     _released(address_in(array))
 
@@ -174,18 +160,18 @@ def _larger(size, room):
 
 @helper
 def _moved(address, room, larger, width):
-    return address if larger == room else resized(address, larger * width)
+    return address if larger == room else reallocate(address, larger * width)
 
 
 @njit(inline=True)
-def grown(vector, size):
+def reserve(vector, size):
     """The vector, or one of at least twice its length in its place, with room for ``size`` entries."""
     larger = _larger(size, len(vector))
     return _vector_at(_moved(address_in(vector), len(vector), larger, 8), larger)
 
 
 @njit(inline=True)
-def grown_table(table, rows):
+def reserve_rows(table, rows):
     """The table, or one of at least twice its height in its place, with room for ``rows`` rows."""
     columns = table.shape[1]
     larger = _larger(rows, table.shape[0])
@@ -193,57 +179,19 @@ def grown_table(table, rows):
 
 
 @helper
-def handed(table, rows):
-    """What a kernel returns of a table whose first rows it has filled, for `adopted`."""
+def export_table(table, rows):
+    """What a kernel returns of a table whose first rows it has filled, for `adopt`."""
     return address_in(table), rows, table.shape[1]
 
 
 @helper
-def handed_vector(vector, size):
-    """What a kernel returns of a vector whose first entries it has filled, for `adopted`."""
+def export_vector(vector, size):
+    """What a kernel returns of a vector whose first entries it has filled, for `adopt`."""
     return address_in(vector), size
 
 
 @njit(inline=True)
-def room_for(address, room, size):
+def reserve_bytes(address, room, size):
     """``(address, room)`` of bytes, or of at least twice as many in their place, if there is no room for ``size``."""
     larger = _larger(size, room)
     return _moved(address, room, larger, 1), larger
-
-
-class _Memory:
-    """Memory that a kernel has handed over; freed when no array stands on it any more."""
-
-    def __init__(self, address: int, shape: tuple[int, ...], typestr: str) -> None:
-        self.address = address
-        self.__array_interface__ = {"version": 3, "data": (address, False), "shape": shape, "typestr": typestr}
-
-    def __del__(self, _free: Callable[[int], None] = _free) -> None:
-        if self.address:
-            _free(self.address)
-
-
-def adopted_bytes(address: int, size: int) -> npt.NDArray[np.uint8]:
-    """Bytes that a kernel has handed over, as `adopted` takes over entries."""
-    return np.asarray(_Memory(address, (size,), "|u1"))
-
-
-def adopted(address: int, *shape: int) -> npt.NDArray[np.int64]:
-    """What a kernel has handed over, as an array that releases it when nothing uses it any more."""
-    return np.asarray(_Memory(address, shape, "<i8"))
-
-
-def give_on(array: npt.NDArray[np.int64]) -> None:
-    """Keep the memory of an adopted table for `lent`: nothing must use the array any more."""
-    memory: Any = array.base
-    if len(_kept) < _MOST_KEPT and array.nbytes <= MOST_BYTES:
-        _kept.append((memory.address, array.nbytes))
-        memory.address = 0
-
-
-def lent() -> tuple[int, int]:
-    """Address and size of memory that was given on, for `lent_table`; zeros if there is none."""
-    try:
-        return _kept.pop()
-    except IndexError:
-        return 0, 0

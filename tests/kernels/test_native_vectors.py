@@ -1,4 +1,4 @@
-"""What kernels allocate for themselves, lend to each other, and sort."""
+"""What kernels allocate for themselves, export, and sort."""
 
 from __future__ import annotations
 
@@ -11,24 +11,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import parquet_variant as pv
+from parquet_variant.kernels.buffer_pool import adopt, adopt_bytes
 from parquet_variant.kernels.compiling import njit
-from parquet_variant.kernels.growth import (
-    adopted,
-    adopted_bytes,
+from parquet_variant.kernels.memory import store_u8
+from parquet_variant.kernels.native_vectors import (
+    export_table,
+    export_vector,
     filled_vector,
-    grown,
-    grown_table,
-    handed,
-    handed_vector,
+    free,
     new_table,
     new_vector,
-    release,
-    resized,
-    room_for,
+    reallocate,
+    reserve,
+    reserve_bytes,
+    reserve_rows,
 )
-from parquet_variant.kernels.memory import store_u8
-from parquet_variant.kernels.rooms import borrow, give_back
 from parquet_variant.kernels.sorting import sort_run, sort_with
 
 INTEGERS = st.integers(-(2**63), 2**63 - 1)
@@ -38,22 +35,22 @@ INTEGERS = st.integers(-(2**63), 2**63 - 1)
 def _count_up(size):
     vector, table, marks = new_vector(1), new_table(1, 3), filled_vector(5, 7)
     room = 1
-    text = resized(0, room)
+    text = reallocate(0, room)
     for i in range(size):
-        vector = grown(vector, i + 1)
-        table = grown_table(table, i + 1)
-        text, room = room_for(text, room, i + 1)
+        vector = reserve(vector, i + 1)
+        table = reserve_rows(table, i + 1)
+        text, room = reserve_bytes(text, room, i + 1)
         vector[i] = i
         for column in range(3):
             table[i, column] = marks[column] * i + column
         store_u8(text + i, i & 0x7F)
-    release(marks)
-    return handed_vector(vector, size), handed(table, size), (text, size)
+    free(marks)
+    return export_vector(vector, size), export_table(table, size), (text, size)
 
 
 @njit
 def _too_much():
-    return handed_vector(new_vector(1 << 50), 1)
+    return export_vector(new_vector(1 << 50), 1)
 
 
 def _resident_megabytes() -> int:
@@ -65,19 +62,19 @@ def _resident_megabytes() -> int:
 def test_what_grows_keeps_its_entries_and_is_taken_over(size: int) -> None:
     vector, table, text = _count_up(size)
     numbers = np.arange(size)
-    assert adopted(*vector).tolist() == numbers.tolist()
-    assert adopted(*table).tolist() == [[7 * n, 7 * n + 1, 7 * n + 2] for n in range(size)]
-    assert adopted_bytes(*text).tolist() == (numbers & 0x7F).tolist()
+    assert adopt(*vector).tolist() == numbers.tolist()
+    assert adopt(*table).tolist() == [[7 * n, 7 * n + 1, 7 * n + 2] for n in range(size)]
+    assert adopt_bytes(*text).tolist() == (numbers & 0x7F).tolist()
 
 
 def test_a_view_keeps_what_was_taken_over_and_the_last_one_releases_it() -> None:
-    rest = adopted(*_count_up(1000)[0])[990:]
+    rest = adopt(*_count_up(1000)[0])[990:]
     gc.collect()
     assert rest.tolist() == list(range(990, 1000))
     before = _resident_megabytes()
     for _ in range(200):
         vector, table, text = _count_up(100_000)
-        adopted(*vector), adopted(*table), adopted_bytes(*text)
+        adopt(*vector), adopt(*table), adopt_bytes(*text)
     assert _resident_megabytes() - before < 300  # 640 MB went through
 
 
@@ -105,23 +102,3 @@ def test_long_runs_are_sorted() -> None:
     expected = np.sort(values)
     sort_run(values, 0, len(values))
     assert np.array_equal(values, expected)
-
-
-def test_memory_is_lent_again_only_after_it_was_given_back() -> None:
-    first, second = borrow(np.int64, 1000, 4), borrow(np.int64, 1000, 4)
-    first[:], second[:] = 1, 2
-    assert first.min() == 1
-    assert first.shape == (1000, 4)
-    address = first.ctypes.data
-    give_back(first[:10])
-    del first
-    again = [borrow(np.int32, 10) for _ in range(20)]
-    assert address in [array.ctypes.data for array in again]
-    assert len({array.ctypes.data for array in again}) == 20
-    assert second.max() == 2
-
-
-def test_batches_that_are_parsed_one_after_the_other_do_not_share_values() -> None:
-    arrays = [pv.parse_json([f'{{"n": {n}, "s": "{"x" * n}"}}'] * 50) for n in range(30)]
-    for n, array in enumerate(arrays):
-        assert array.to_pylist() == [{"n": n, "s": "x" * n}] * 50

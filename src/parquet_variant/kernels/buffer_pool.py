@@ -1,0 +1,116 @@
+"""Memory that one batch uses after the other: the buffer pool of the process.
+
+Owns blocks of the C library's memory: those that Python acquires, and those that kernels made and export, which Python
+adopts. A page that the system has to clear costs as much as parsing what goes into it, so whatever a batch needs only
+for a while is acquired here, and released when nothing uses it any more. A block has one holder: to release it takes it
+away from the array, so to release the array, or a view of it, once more does nothing.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import math
+import mmap
+import os
+from collections.abc import Callable
+from threading import Lock
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["acquire", "acquire_block", "adopt", "adopt_bytes", "release"]
+
+_MOST_BLOCKS = 16
+# A block of which more than this was used is freed: memory must not stay as high as the largest batch made it.
+_MOST_BYTES = 128 << 20
+# From this size on the system is asked for huge pages, as NumPy does for its arrays.
+_HUGE_BYTES = 4 << 20
+_PAGE_BYTES = mmap.PAGESIZE
+
+_c = ctypes.CDLL(None)
+_malloc = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_size_t)(("malloc", _c))
+_free = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(("free", _c))
+_madvise = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)(("madvise", _c))
+
+# Address and size of each block that nobody holds.
+_pool: list[tuple[int, int]] = []
+_lock = Lock()
+
+
+def _start_anew() -> None:
+    """A forked process has a lock of its own: another thread may have held this one, and there is no such thread."""
+    global _lock
+    _lock = Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_start_anew)
+
+
+class _Block:
+    """Memory with one holder; freed when no array stands on it any more, unless it was released before."""
+
+    def __init__(self, address: int, size: int, dtype: npt.DTypeLike, shape: tuple[int, ...]) -> None:
+        self.address = address
+        self.size = size
+        typestr = np.dtype(dtype).str
+        self.__array_interface__ = {"version": 3, "data": (address, False), "shape": shape, "typestr": typestr}
+
+    def __del__(self, _free: Callable[[int], None] = _free) -> None:
+        if self.address:
+            _free(self.address)
+
+
+def acquire(dtype: npt.DTypeLike, *shape: int) -> npt.NDArray[Any]:
+    """An array whose entries are undefined; release it, or just forget it."""
+    size = math.prod(shape) * np.dtype(dtype).itemsize
+    with _lock:
+        fitting = [number for number, (_, capacity) in enumerate(_pool) if size <= capacity]
+        best = min(fitting, key=lambda number: _pool[number][1], default=-1)
+        address, capacity = _pool.pop(best) if best >= 0 else (0, size)
+    return np.asarray(_Block(address or _allocated(size), capacity, dtype, shape))
+
+
+def acquire_block() -> tuple[int, int]:
+    """Address and size of the largest block, for a kernel, which has to free or export it; zeros if there is none."""
+    with _lock:
+        largest = max(range(len(_pool)), key=lambda number: _pool[number][1], default=-1)
+        return _pool.pop(largest) if largest >= 0 else (0, 0)
+
+
+def adopt(address: int, *shape: int) -> npt.NDArray[np.int64]:
+    """Entries that a kernel exports, as an array that frees them when nothing uses it any more."""
+    return np.asarray(_Block(address, 8 * math.prod(shape), np.int64, shape))
+
+
+def adopt_bytes(address: int, size: int) -> npt.NDArray[np.uint8]:
+    """Bytes that a kernel exports, as `adopt` takes over entries."""
+    return np.asarray(_Block(address, size, np.uint8, (size,)))
+
+
+def release(*arrays: npt.NDArray[Any]) -> None:
+    """Let the next batch have the memory of acquired or adopted arrays: nothing must use it any more.
+
+    An array may be cut to what was used of it.
+    """
+    for array in arrays:
+        block: Any = array
+        while isinstance(block, np.ndarray):
+            block = block.base
+        if not isinstance(block, _Block) or array.nbytes > _MOST_BYTES:
+            continue
+        with _lock:
+            if block.address and len(_pool) < _MOST_BLOCKS:
+                _pool.append((block.address, block.size))
+                block.address = 0
+
+
+def _allocated(size: int) -> int:
+    address = _malloc(max(size, 1))
+    if not address:
+        raise MemoryError(f"no memory left for {size} bytes; work on fewer rows at a time")
+    if size >= _HUGE_BYTES and hasattr(mmap, "MADV_HUGEPAGE"):
+        skipped = -address % _PAGE_BYTES
+        _madvise(address + skipped, size - skipped, mmap.MADV_HUGEPAGE)
+    return int(address)

@@ -1,0 +1,89 @@
+"""Memory that batches hand on to each other: one holder at a time."""
+
+from __future__ import annotations
+
+import multiprocessing
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+import parquet_variant as pv
+from parquet_variant.kernels.buffer_pool import acquire, release
+
+
+def test_a_released_array_is_acquired_again_and_no_other() -> None:
+    first, second = acquire(np.int64, 1000, 4), acquire(np.int64, 1000, 4)
+    first[:], second[:] = 1, 2
+    assert first.min() == 1
+    assert first.shape == (1000, 4)
+    address = first.ctypes.data
+    release(first[:10])
+    del first
+    again = [acquire(np.int32, 10) for _ in range(20)]
+    assert address in [array.ctypes.data for array in again]
+    assert len({array.ctypes.data for array in again}) == 20
+    assert second.max() == 2
+
+
+def test_batches_that_are_parsed_one_after_the_other_do_not_share_values() -> None:
+    arrays = [pv.parse_json([f'{{"n": {n}, "s": "{"x" * n}"}}'] * 50) for n in range(30)]
+    for n, array in enumerate(arrays):
+        assert array.to_pylist() == [{"n": n, "s": "x" * n}] * 50
+
+
+@pytest.mark.parametrize(
+    "other", [lambda array: array, lambda array: array[:3], lambda array: array.view(np.uint8), np.asarray]
+)
+def test_what_is_released_twice_goes_to_one_holder(other: Callable[[np.ndarray], np.ndarray]) -> None:
+    array = acquire(np.int64, 5000)
+    view = other(array)
+    release(array)
+    first = acquire(np.int64, 5000)
+    release(array, view)
+    release(view)
+    second, third = acquire(np.int64, 5000), acquire(np.int64, 5000)
+    assert not any(np.shares_memory(*pair) for pair in ((first, second), (first, third), (second, third)))
+    first[:], second[:], third[:] = 1, 2, 3
+    assert (first.min(), first.max(), second.max()) == (1, 1, 2)
+
+
+def test_memory_of_others_is_not_taken() -> None:
+    array = np.arange(4000)
+    release(array, array[5:])
+    assert not any(np.shares_memory(acquire(np.int64, 4000), array) for _ in range(20))
+
+
+def test_threads_that_release_the_same_array_do_not_share_it() -> None:
+    for _ in range(50):
+        array = acquire(np.int64, 3000)
+        with ThreadPoolExecutor(4) as threads:
+            list(threads.map(release, [array] * 4))
+        held = [acquire(np.int64, 3000) for _ in range(20)]
+        assert len({each.ctypes.data for each in held}) == 20
+
+
+@pytest.mark.parametrize("shape", [(0,), (0, 4), (1,)])
+def test_an_array_may_be_empty(shape: tuple[int, ...]) -> None:
+    array = acquire(np.int64, *shape)
+    assert array.shape == shape
+    release(array)
+
+
+def test_more_than_there_is_is_an_error() -> None:
+    with pytest.raises(MemoryError, match="work on fewer rows"):
+        acquire(np.int64, 1 << 55)
+
+
+def _parses() -> None:
+    assert pv.parse_json(["[1, 2]"] * 100).to_pylist() == [[1, 2]] * 100
+
+
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_forked_process_has_a_pool_of_its_own() -> None:
+    _parses()
+    child = multiprocessing.get_context("fork").Process(target=_parses)
+    child.start()
+    child.join(60)
+    assert child.exitcode == 0
