@@ -1,0 +1,69 @@
+"""DuckDB, as what runs SQL text over Arrow data: no file access, no network, our session zone.
+
+Owns the connection's settings and the words of its errors. Leaves what the text is to `sql_expression` and `sql`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import pyarrow as pa
+
+from parquet_variant.errors import VariantError
+from parquet_variant.query.sql_dialect import SqlError
+
+__all__ = ["connect", "run_sql"]
+
+_CONFIG: dict[str, Any] = {"enable_external_access": "false", "autoinstall_known_extensions": "false"}
+
+
+@contextmanager
+def connect(*, zone: str = "UTC", threads: int | None = None) -> Iterator[Any]:
+    """A DuckDB connection in memory, closed at the end.
+
+    Raises
+    ------
+    VariantError
+        With reason ``no-engine`` if DuckDB is not installed.
+    """
+    try:
+        import duckdb
+    except ImportError:
+        raise VariantError("SQL needs an engine: run: pip install 'parquet-variant[sql]'", reason="no-engine") from None
+    config = _CONFIG | ({"threads": str(threads)} if threads is not None else {})
+    with duckdb.connect(":memory:", config=config) as connection:
+        connection.execute("SET TimeZone = ?", [zone])
+        yield connection
+
+
+def run_sql(text: str, tables: Mapping[str, Any], *, zone: str = "UTC", threads: int | None = None) -> pa.Table:
+    """The answer to a query over Arrow tables or streams.
+
+    Parameters
+    ----------
+    text
+        DuckDB's SQL.
+    tables
+        Arrow tables, or readers of batches (each is read once), by the names that the text has.
+
+    Raises
+    ------
+    SqlError
+        What DuckDB has against the query.
+
+    Examples
+    --------
+    >>> run_sql("SELECT a + 1 AS b FROM t", {"t": pa.table({"a": [1, 2]})}).to_pydict()
+    {'b': [2, 3]}
+    """
+    import duckdb
+
+    with connect(zone=zone, threads=threads) as connection:
+        for name, table in tables.items():
+            connection.register(name, table)
+        try:
+            return connection.sql(text).to_arrow_table()
+        except duckdb.Error as error:
+            raise SqlError(f"the SQL cannot be run: {str(error).strip().splitlines()[0]}") from None

@@ -1,0 +1,235 @@
+"""One condition or value in SQL over the columns of one or several tables, taken apart.
+
+Owns which columns an expression needs, what of it can be pushed down, and its text over those columns; that is what
+DELETE, UPDATE and MERGE ask for. Leaves whole queries, with their scopes, to the room `sql`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+from sqlglot import exp
+
+from parquet_variant.query.predicate import Predicate
+from parquet_variant.query.sql_dialect import SqlEngine, SqlError, parse_sql, to_sql, written
+from parquet_variant.query.sql_pushdown import pushdown
+from parquet_variant.query.sql_terms import VariantTerm, read_term
+from parquet_variant.schema.shredding_schema import ShreddingSchema
+
+if TYPE_CHECKING:
+    from parquet_variant.path import VariantPath
+
+__all__ = ["SqlExpression", "TableColumns", "column_name", "read_expression"]
+
+
+@dataclass(frozen=True, slots=True)
+class TableColumns:
+    """The columns of a table that a text may name.
+
+    Parameters
+    ----------
+    variants
+        Names of its Variant columns; ``s.v`` is the field v of the struct s.
+    ordinary
+        Arrow types of its other columns by name.
+    """
+
+    variants: Sequence[str] = ()
+    ordinary: Mapping[str, pa.DataType] = field(default_factory=dict)
+
+    def find(self, name: str) -> tuple[str, bool] | None:
+        """The column that a name means, in any case where that is clear, and whether it is a Variant."""
+        every = {**dict.fromkeys(self.ordinary, False), **dict.fromkeys(self.variants, True)}
+        if name in every:
+            return name, every[name]
+        alike = [each for each in every if each.lower() == name.lower()]
+        return (alike[0], every[alike[0]]) if len(alike) == 1 else None
+
+
+@dataclass(frozen=True, slots=True)
+class NeededColumn:
+    """A column that an expression needs of a table.
+
+    Parameters
+    ----------
+    column
+        The table's column: the Variant, or the ordinary one.
+    path
+        The path into the Variant; None for an ordinary column.
+    type
+        The Arrow type asked for; None for a Variant, or an ordinary column as it is.
+    """
+
+    column: str
+    path: VariantPath | None = None
+    type: pa.DataType | None = None
+
+    @property
+    def select(self) -> Any:
+        """As `parquet.scan` and `delta.scan` take it."""
+        return self.column if self.path is None else (self.path, self.type)
+
+
+@dataclass(frozen=True, slots=True)
+class SqlExpression:
+    """An expression, taken apart.
+
+    Parameters
+    ----------
+    text
+        The engine's text over the columns below, each qualified by its table.
+    columns
+        For each table, the columns that the text needs, by the names that it has for them.
+    pushdown
+        For each table, a predicate over those names that holds wherever the expression is true (if it is a condition).
+    """
+
+    text: str
+    columns: Mapping[str, Mapping[str, NeededColumn]]
+    pushdown: Mapping[str, Predicate]
+
+
+def read_expression(
+    text: str, tables: Mapping[str, TableColumns], *, engine: SqlEngine = "duckdb", zone: str = "UTC"
+) -> SqlExpression:
+    r"""Take an expression apart.
+
+    Parameters
+    ----------
+    text
+        A condition or a value: ``v:a.b::int > 5 AND day = DATE '2024-01-31'``.
+    tables
+        The columns of each table, by the name or alias that qualifies them in the text.
+    engine
+        Whose SQL it is.
+    zone
+        The session time zone.
+
+    Raises
+    ------
+    SqlError, PathError
+        If the text cannot be read, names what is not there, has a subquery, or compares a Variant that is not cast.
+
+    Examples
+    --------
+    >>> found = read_expression("v:a.b::int > 5 AND lower(c) = 'x'", {"t": TableColumns(["v"], {"c": pa.string()})})
+    >>> found.text
+    't."v:$[\'a\'][\'b\']:int" > 5 AND LOWER(t.c) = \'x\''
+    >>> found.pushdown["t"]
+    Compare(column="v:$['a']['b']:int", op='>', literal=5)
+    """
+    tree = parse_sql(text, engine, what="expression")
+    for node in tree.find_all(exp.Query, exp.Window, exp.Star):
+        raise SqlError(f"{written(node, engine)!r} cannot stand in a condition on rows: it asks for other rows")
+    reading = _Reading(tables, engine)
+    condition = reading.rewritten(tree)
+    found = {}
+    for table in tables:
+        predicate = pushdown(condition, reading.columns_of(table), zone)
+        if predicate is not None:
+            found[table] = predicate
+    return SqlExpression(to_sql(condition, engine), reading.columns, found)
+
+
+def column_name(term: VariantTerm, column: str) -> str:
+    """What a path's column is called where it stands beside others; the same path and type, the same name."""
+    if term.path.segments or term.cast:
+        kind = "variant" if term.type is None else _type_name(term.type)
+        return f"{column}:{term.path}:{kind}"
+    return column
+
+
+def _type_name(kind: pa.DataType) -> str:
+    try:
+        return ShreddingSchema.from_arrow(kind).to_ddl()
+    except ValueError:
+        return str(kind)
+
+
+class _Reading:
+    """Rewrites one tree; `columns` fills up with what it needs."""
+
+    def __init__(self, tables: Mapping[str, TableColumns], engine: SqlEngine) -> None:
+        self.tables, self.engine = tables, engine
+        self.columns: dict[str, dict[str, NeededColumn]] = {table: {} for table in tables}
+        self.types: dict[tuple[str, str], pa.DataType | None] = {}
+
+    def resolve(self, column: exp.Column) -> tuple[str, str, bool] | None:
+        """Table, column and whether it is a Variant."""
+        parts = [part.name for part in column.parts]
+        wanted = next((table for table in self.tables if len(parts) > 1 and table.lower() == parts[0].lower()), None)
+        places = [wanted] if wanted is not None else list(self.tables)
+        name = ".".join(parts[1:] if wanted is not None else parts)
+        found = [(table, *hit) for table in places if (hit := self.tables[table].find(name)) is not None]
+        if len(found) > 1:
+            raise SqlError(f"{name} may be of {' or of '.join(each[0] for each in found)}: write the table before it")
+        return found[0] if found else None
+
+    def is_variant(self, column: exp.Column) -> bool:
+        found = self.resolve(column)
+        return found is not None and found[2]
+
+    def rewritten(self, node: exp.Expr) -> exp.Expr:
+        term = read_term(node, self.is_variant, self.engine)
+        if term is not None:
+            return self.term(term, node)
+        if isinstance(node, exp.Column):
+            return self.ordinary(node)
+        copy = node.copy()
+        for key, value in node.args.items():
+            if isinstance(value, exp.Expr):
+                copy.set(key, self.rewritten(value))
+            elif isinstance(value, list):
+                copy.set(key, [self.rewritten(each) if isinstance(each, exp.Expr) else each for each in value])
+        return copy
+
+    def term(self, term: VariantTerm, node: exp.Expr) -> exp.Expr:
+        resolved = self.resolve(term.column)
+        assert resolved is not None
+        table, column, _ = resolved
+        if not term.cast and not _takes_variant(node):
+            raise SqlError(
+                f"{written(node, self.engine)} is a Variant: write the type, as in {written(node, self.engine)}::string"
+            )
+        name = column_name(term, column)
+        self.columns[table][name] = NeededColumn(column, term.path, term.type)
+        self.types[table, name] = term.output
+        return _reference(table, name)
+
+    def ordinary(self, node: exp.Column) -> exp.Expr:
+        found = self.resolve(node)
+        if found is None and len(node.parts) > 1:  # a field of a struct
+            owner = exp.Column(**dict(zip(("this", "table", "db"), reversed(node.parts[:-1]), strict=False)))
+            return exp.Dot(this=exp.Paren(this=self.ordinary(owner)), expression=node.this.copy())
+        if found is None:
+            raise SqlError(f"there is no column {node.name}: choose from {', '.join(self.names())}")
+        table, column, _ = found
+        self.columns[table][column] = NeededColumn(column)
+        self.types[table, column] = self.tables[table].ordinary[column]
+        return _reference(table, column)
+
+    def names(self) -> list[str]:
+        return [name for table in self.tables.values() for name in (*table.variants, *table.ordinary)]
+
+    def columns_of(self, table: str) -> Any:
+        def known(node: exp.Expr) -> tuple[str, pa.DataType | None] | None:
+            if not isinstance(node, exp.Column) or node.table != table:
+                return None
+            return node.name, self.types[table, node.name]
+
+        return known
+
+
+def _takes_variant(node: exp.Expr) -> bool:
+    parent = node.parent
+    while isinstance(parent, exp.Paren):
+        parent = parent.parent
+    return parent is None or isinstance(parent, exp.Is)
+
+
+def _reference(table: str, column: str) -> exp.Column:
+    plain = column.isidentifier() and column.islower()
+    return exp.Column(this=exp.to_identifier(column, quoted=not plain), table=exp.to_identifier(table))

@@ -1,0 +1,206 @@
+"""What of a condition in SQL a scan can skip by: the part of it that is a `Predicate` over columns.
+
+Owns which comparisons mean the same to the engine that runs the text and to `predicate`; every other is left to the
+engine alone. A row that the condition takes is always one that the predicate takes.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import struct
+from collections.abc import Callable
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+from sqlglot import exp
+
+from parquet_variant.errors import VariantError
+from parquet_variant.query.predicate import And, Compare, IsNull, Like, Not, Or, Predicate, bind
+
+__all__ = ["Known", "pushdown"]
+
+# The column that an expression is, and its Arrow type (None for a Variant); None if it is no column of the scan.
+Known = Callable[[exp.Expr], tuple[str, pa.DataType | None] | None]
+_OPERATORS: dict[type[exp.Expr], str] = {
+    exp.EQ: "=",
+    exp.NEQ: "<>",
+    exp.LT: "<",
+    exp.LTE: "<=",
+    exp.GT: ">",
+    exp.GTE: ">=",
+}
+_FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
+# What a node may carry; anything else (symmetric, a subquery, an escape) changes what it means.
+_UNDERSTOOD = {"this", "expression", "expressions", "low", "high", "negate", "table"}
+_NO_LITERAL = object()
+_MAX_DIGITS = 18  # more, and the engine may compare as double
+
+
+def pushdown(condition: exp.Expr, known: Known, zone: str = "UTC") -> Predicate | None:
+    """A predicate that every row meets for which the condition is true; None if nothing is known.
+
+    Parameters
+    ----------
+    condition
+        The condition.
+    known
+        Which expressions are columns of the scan.
+    zone
+        The session time zone.
+    """
+    condition = _unwrapped(condition)
+    if isinstance(condition, exp.And):
+        parts = [pushdown(each, known, zone) for each in condition.flatten()]
+        return _joined(And, [each for each in parts if each is not None])
+    if isinstance(condition, exp.Or):
+        parts = [pushdown(each, known, zone) for each in condition.flatten()]
+        return None if None in parts else _joined(Or, [each for each in parts if each is not None])
+    return _exact(condition, known, zone)
+
+
+def _joined(kind: type[And] | type[Or], parts: list[Predicate]) -> Predicate | None:
+    return kind(tuple(parts)) if len(parts) > 1 else parts[0] if parts else None
+
+
+def _exact(node: exp.Expr, known: Known, zone: str) -> Predicate | None:
+    """The predicate that says the same as a condition, unknown answers included."""
+    node = _unwrapped(node)
+    if {key for key, value in node.args.items() if value} - _UNDERSTOOD:
+        return None
+    if isinstance(node, (exp.And, exp.Or)):
+        parts = [_exact(each, known, zone) for each in node.flatten()]
+        if None in parts:
+            return None
+        return _joined(And if isinstance(node, exp.And) else Or, [each for each in parts if each is not None])
+    if isinstance(node, exp.Not):
+        inner = _exact(node.this, known, zone)
+        return None if inner is None else Not(inner)
+    if isinstance(node, exp.Is):
+        found = known(_unwrapped(node.this))
+        if found is None or not isinstance(node.expression, exp.Null):
+            return None
+        return Not(IsNull(found[0])) if node.args.get("negate") else IsNull(found[0])
+    if type(node) in _OPERATORS:
+        return _comparison(node, known, zone)
+    if isinstance(node, exp.Between):
+        bounds = (
+            exp.GTE(this=node.this, expression=node.args["low"]),
+            exp.LTE(this=node.this, expression=node.args["high"]),
+        )
+        parts = [_comparison(each, known, zone) for each in bounds]
+        return None if None in parts else _joined(And, [each for each in parts if each is not None])
+    if isinstance(node, exp.In) and node.expressions:
+        parts = [_comparison(exp.EQ(this=node.this, expression=each), known, zone) for each in node.expressions]
+        return None if None in parts else _joined(Or, [each for each in parts if each is not None])
+    if isinstance(node, exp.Like):
+        return _like(node, known)
+    found = known(node)
+    if found is not None and found[1] == pa.bool_():
+        return Compare(found[0], "=", True)
+    return None
+
+
+def _unwrapped(node: exp.Expr) -> exp.Expr:
+    while isinstance(node, exp.Paren):
+        node = node.this
+    return node
+
+
+def _like(node: exp.Like, known: Known) -> Predicate | None:
+    found, pattern = known(_unwrapped(node.this)), node.expression
+    if found is None or found[1] != pa.string() or not (isinstance(pattern, exp.Literal) and pattern.is_string):
+        return None
+    if "\\" in pattern.name:  # an escape here, a backslash there
+        return None
+    like = Like(found[0], pattern.name)
+    return Not(like) if node.args.get("negate") else like
+
+
+def _comparison(node: exp.Expr, known: Known, zone: str) -> Predicate | None:
+    op = _OPERATORS[type(node)]
+    left, right = _unwrapped(node.this), _unwrapped(node.expression)
+    found, other = known(left), right
+    if found is None:
+        found, other, op = known(right), left, _FLIPPED.get(op, op)
+    if found is None or found[1] is None:
+        return None
+    column, kind = found
+    literal = _literal(other)
+    if literal is _NO_LITERAL or not _compares_alike(kind, literal, other):
+        return None
+    compare = Compare(column, op, literal)  # type: ignore[arg-type]
+    try:
+        bind(compare, {column: kind}, zone)
+    except (VariantError, ValueError, OverflowError):
+        return None
+    return compare
+
+
+def _literal(node: exp.Expr) -> Any:
+    """The Python value of a literal; a marker for everything else."""
+    if isinstance(node, exp.Neg):
+        inner = _literal(_unwrapped(node.this))
+        return -inner if isinstance(inner, (int, Decimal, float)) and not isinstance(inner, bool) else _NO_LITERAL
+    if isinstance(node, exp.Boolean):
+        return bool(node.this)
+    if isinstance(node, exp.Null):
+        return None
+    if isinstance(node, exp.Literal):
+        if node.is_string:
+            return node.name
+        text = node.name
+        if "e" in text.lower():
+            return float(text)
+        return Decimal(text) if "." in text else int(text) if text.isdecimal() and len(text) < 40 else _NO_LITERAL
+    if isinstance(node, exp.Cast) and isinstance(node.this, exp.Literal) and node.this.is_string:
+        return _moment(node)
+    return _NO_LITERAL
+
+
+def _moment(node: exp.Cast) -> Any:
+    """``DATE '2024-01-31'`` and ``TIMESTAMP '…'``."""
+    try:
+        if node.to.this == exp.DataType.Type.DATE:
+            return dt.date.fromisoformat(node.this.name)
+        if node.to.this in (exp.DataType.Type.TIMESTAMPTZ, exp.DataType.Type.TIMESTAMPNTZ):
+            return dt.datetime.fromisoformat(node.this.name)
+    except ValueError:
+        pass
+    return _NO_LITERAL
+
+
+def _compares_alike(kind: pa.DataType, literal: Any, node: exp.Expr) -> bool:
+    """Whether the engine, too, compares the column with the literal without rounding either."""
+    if literal is None:
+        return True
+    if isinstance(literal, bool):
+        return pa.types.is_boolean(kind)
+    if isinstance(literal, str):
+        return pa.types.is_string(kind)
+    if isinstance(literal, dt.date):
+        return _moments_alike(kind, literal, node)
+    if isinstance(literal, float):
+        if pa.types.is_integer(kind):
+            return abs(literal) < 2**53
+        return pa.types.is_float64(kind)
+    assert isinstance(literal, (int, Decimal))
+    if len(Decimal(literal).as_tuple().digits) > _MAX_DIGITS:
+        return False
+    if pa.types.is_float32(kind):
+        if abs(Decimal(literal)) > 2**100:
+            return False
+        return Decimal(struct.unpack("f", struct.pack("f", float(literal)))[0]) == literal
+    if pa.types.is_decimal(kind):  # one decimal type must hold both
+        exponent = Decimal(literal).as_tuple().exponent
+        assert isinstance(exponent, int)
+        whole = max(kind.precision - kind.scale, _MAX_DIGITS + exponent)
+        return whole + max(kind.scale, -exponent) <= 38
+    return pa.types.is_integer(kind) or pa.types.is_float64(kind)
+
+
+def _moments_alike(kind: pa.DataType, literal: dt.date, node: exp.Expr) -> bool:
+    if not isinstance(literal, dt.datetime):
+        return pa.types.is_date(kind)
+    zoned = isinstance(node, exp.Cast) and node.to.this == exp.DataType.Type.TIMESTAMPTZ
+    return pa.types.is_timestamp(kind) and kind.unit == "us" and (kind.tz is not None) == zoned

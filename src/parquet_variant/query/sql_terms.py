@@ -1,0 +1,156 @@
+"""What an expression of a text reads of a Variant column: a path, and the type that it is cast to.
+
+Owns the ways to write that: ``v:a.b``, ``v['a']``, ``variant_get(v, '$.a', 'int')``, casts of any of them. Leaves which
+names are Variant columns to the caller.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+from sqlglot import exp
+
+from parquet_variant.path import WILDCARD, Segment, VariantPath
+from parquet_variant.query.selection import Selected
+from parquet_variant.query.sql_dialect import SqlEngine, SqlError, to_sql, written
+from parquet_variant.query.sql_types import sql_type, sql_type_named
+
+__all__ = ["VariantTerm", "read_term"]
+
+_GETTERS = {"variant_get": False, "try_variant_get": True}
+
+
+@dataclass(frozen=True, slots=True)
+class VariantTerm:
+    """A path into a Variant column, as an expression asks for it.
+
+    Parameters
+    ----------
+    column
+        The name of the Variant column, as the text has it.
+    path
+        The path.
+    type
+        The Arrow type of the result; None for a Variant.
+    cast
+        Whether a type is asked for: ``::variant`` is a cast without a type.
+    """
+
+    column: exp.Column
+    path: VariantPath
+    type: pa.DataType | None = None
+    cast: bool = False
+
+    @property
+    def key(self) -> str | None:
+        """The last key of the path: what an output column is called."""
+        keys = [segment for segment in self.path.segments if isinstance(segment, str)]
+        return keys[-1] if keys else None
+
+    @property
+    def output(self) -> pa.DataType | None:
+        """The Arrow type of the result: a list for each wildcard; None for a Variant."""
+        return Selected("", self.path, self.type).output
+
+
+def read_term(
+    node: exp.Expr, is_variant: Callable[[exp.Column], bool], engine: SqlEngine = "duckdb"
+) -> VariantTerm | None:
+    """What an expression reads of a Variant column; None if it is anything else.
+
+    Parameters
+    ----------
+    node
+        The expression; what a Variant is cast to belongs to it, what surrounds that does not.
+    is_variant
+        Whether a column of the text is a Variant.
+    engine
+        Whose names types have.
+
+    Raises
+    ------
+    SqlError
+        For a type that does not exist, or arguments of ``variant_get`` that are no path and type.
+    PathError
+        For a path that cannot be read.
+
+    Examples
+    --------
+    >>> from parquet_variant.query.sql_dialect import parse_sql
+    >>> term = read_term(parse_sql("v:a['b c'][0]::int", what="expression"), lambda column: column.name == "v")
+    >>> str(term.path), term.type
+    ("$['a']['b c'][0]", DataType(int32))
+    """
+    if isinstance(node, exp.Paren):
+        return read_term(node.this, is_variant, engine)
+    if isinstance(node, exp.Column):
+        return VariantTerm(node, VariantPath()) if is_variant(node) else None
+    if isinstance(node, exp.JSONExtract) and node.args.get("variant_extract"):
+        return _extended(read_term(node.this, is_variant, engine), _steps(node))
+    if isinstance(node, exp.Bracket):
+        inner = read_term(node.this, is_variant, engine)
+        return None if inner is None or inner.cast else _extended(inner, (_subscript(node, engine),))
+    if isinstance(node, exp.Cast):
+        inner = read_term(node.this, is_variant, engine)
+        if inner is None or inner.cast:
+            return None
+        if node.args.get("format") is not None:
+            raise SqlError(f"{written(node, engine)}: a cast of a Variant takes no format")
+        return _typed(inner, sql_type(node.to, engine), node, engine)
+    if isinstance(node, exp.Anonymous) and str(node.this).lower() in _GETTERS:
+        return _getter(node, is_variant, engine)
+    return None
+
+
+def _extended(term: VariantTerm | None, segments: tuple[Segment, ...]) -> VariantTerm | None:
+    if term is None or (term.cast and term.type is not None):
+        return None
+    return VariantTerm(term.column, VariantPath((*term.path.segments, *segments)))
+
+
+def _typed(term: VariantTerm, kind: pa.DataType | None, node: exp.Expr, engine: SqlEngine) -> VariantTerm:
+    """A cast; over wildcards it names the whole, so that ``v:items[*].n::array<int>`` is what it says."""
+    wildcards = sum(segment is WILDCARD for segment in term.path.segments)
+    for _ in range(wildcards if kind is not None else 0):
+        if kind is None or not pa.types.is_list(kind):
+            raise SqlError(
+                f"{written(node, engine)}: a path with [*] gives an array: cast it to array<type>", reason="bad-type"
+            )
+        kind = kind.value_type
+    return replace(term, type=kind, cast=True)
+
+
+def _steps(node: exp.JSONExtract) -> tuple[Segment, ...]:
+    return tuple(WILDCARD if isinstance(step.this, exp.Expr) else step.this for step in node.expression.expressions[1:])
+
+
+def _subscript(node: exp.Bracket, engine: SqlEngine) -> Segment:
+    (index, *more) = node.expressions
+    if not more and isinstance(index, exp.Literal):
+        if index.is_string:
+            return index.name
+        if index.name.isdecimal():
+            return int(index.name[:20])
+    if not more and isinstance(index, exp.Column) and index.this.quoted and not index.table:
+        return index.name  # v["a"], where double quotes are names
+    if not more and isinstance(index, exp.Star):
+        return WILDCARD
+    raise SqlError(f"{written(node, engine)}: a Variant has [0], ['key'] and [*]", reason="bad-path")
+
+
+def _getter(node: exp.Anonymous, is_variant: Callable[[exp.Column], bool], engine: SqlEngine) -> VariantTerm | None:
+    arguments = node.expressions
+    inner = read_term(arguments[0], is_variant, engine) if arguments else None
+    if inner is None:
+        return None
+    texts = [each.name for each in arguments[1:] if isinstance(each, exp.Literal) and each.is_string]
+    if len(texts) != len(arguments) - 1 or len(texts) not in (1, 2):
+        raise SqlError(
+            f"{written(node, engine)}: write {str(node.this).lower()}(column, '$.path', 'type') with both in quotes"
+        )
+    term = _extended(inner, VariantPath.parse(texts[0]).segments)
+    if term is None:
+        raise SqlError(f"{to_sql(arguments[0], engine)} is no Variant any more: it was cast")
+    return _typed(term, sql_type_named(texts[1], engine) if len(texts) == 2 else None, node, engine)

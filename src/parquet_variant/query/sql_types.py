@@ -1,0 +1,119 @@
+"""The types that SQL casts a Variant to: Spark's names, and SQL's usual ones as DuckDB has them.
+
+Owns what a type in a text means as Arrow type. Leaves the names of the other surfaces to `functions.target_type`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+from sqlglot import exp
+
+from parquet_variant.encoding.cast.targets import VARIANT_STORAGE
+from parquet_variant.query.sql_dialect import SqlEngine, SqlError, parse_sql, to_sql
+
+__all__ = ["sql_type", "sql_type_named"]
+
+_T = exp.DataType.Type
+_ARROW: dict[Any, pa.DataType] = {
+    _T.BOOLEAN: pa.bool_(),
+    _T.TINYINT: pa.int8(),
+    _T.SMALLINT: pa.int16(),
+    _T.INT: pa.int32(),
+    _T.BIGINT: pa.int64(),
+    _T.INT128: pa.decimal128(38, 0),
+    _T.UTINYINT: pa.uint8(),
+    _T.USMALLINT: pa.uint16(),
+    _T.UINT: pa.uint32(),
+    _T.UBIGINT: pa.uint64(),
+    _T.FLOAT: pa.float32(),
+    _T.DOUBLE: pa.float64(),
+    _T.TEXT: pa.string(),
+    _T.VARCHAR: pa.string(),
+    _T.NVARCHAR: pa.string(),
+    _T.CHAR: pa.string(),
+    _T.BINARY: pa.binary(),
+    _T.VARBINARY: pa.binary(),
+    _T.BLOB: pa.binary(),
+    _T.DATE: pa.date32(),
+    _T.TIME: pa.time64("us"),
+    _T.TIMESTAMPTZ: pa.timestamp("us", "UTC"),
+    _T.TIMESTAMPLTZ: pa.timestamp("us", "UTC"),
+    _T.TIMESTAMP: pa.timestamp("us"),
+    _T.TIMESTAMPNTZ: pa.timestamp("us"),
+    _T.TIMESTAMP_NS: pa.timestamp("ns"),
+    _T.UUID: pa.uuid(),
+}
+# Names that no tokenizer knows.
+_NAMED = {"timestamp_nanos": pa.timestamp("ns", "UTC"), "timestamp_ntz_nanos": pa.timestamp("ns")}
+_KNOWN = (
+    "boolean, tinyint, smallint, int, bigint (int8), float, double, decimal(p,s), string (varchar, text), binary, "
+    "date, time, timestamp (with time zone), timestamp_ntz, timestamp_nanos, timestamp_ntz_nanos, uuid, variant, "
+    "array<type>, struct<name: type>, map<string, type>"
+)
+
+
+def sql_type(given: exp.DataType, engine: SqlEngine = "duckdb") -> pa.DataType | None:
+    """The Arrow type of a type in a parsed text; None for ``variant``.
+
+    Raises
+    ------
+    SqlError
+        With reason ``bad-type`` and the list of types, for one that no Variant can be cast to.
+    """
+    found = _arrow(given, engine)
+    return None if found == VARIANT_STORAGE else found
+
+
+def sql_type_named(name: str, engine: SqlEngine = "duckdb") -> pa.DataType | None:
+    """The Arrow type of a type's name, as the third argument of ``variant_get`` has it; None for ``variant``.
+
+    Examples
+    --------
+    >>> sql_type_named("int8"), sql_type_named("array<struct<a: text>>")
+    (DataType(int64), ListType(list<element: struct<a: string>>))
+    >>> sql_type_named("nope")
+    Traceback (most recent call last):
+    ...
+    parquet_variant.query.sql_dialect.SqlError: unknown type nope: use boolean, tinyint, ...
+    """
+    try:
+        cast = parse_sql(f"CAST(x AS {name})", engine, what="expression")
+    except SqlError:
+        raise _unknown(name) from None
+    if not isinstance(cast, exp.Cast) or not isinstance(cast.to, exp.DataType):
+        raise _unknown(name)
+    return sql_type(cast.to, engine)
+
+
+def _arrow(given: exp.DataType, engine: SqlEngine) -> pa.DataType:
+    kind, inner = given.this, given.expressions
+    if kind == _T.VARIANT:
+        return VARIANT_STORAGE
+    if kind in (_T.ARRAY, _T.LIST) and len(inner) == 1 and not given.args.get("values"):
+        return pa.list_(pa.field("element", _arrow(inner[0], engine)))
+    if kind == _T.MAP and len(inner) == 2:
+        return pa.map_(_arrow(inner[0], engine), _arrow(inner[1], engine))
+    if kind == _T.STRUCT and inner and all(isinstance(each, exp.ColumnDef) for each in inner):
+        return pa.struct([pa.field(each.name, _arrow(each.args["kind"], engine)) for each in inner])
+    if kind == _T.DECIMAL:
+        return _decimal(given, engine)
+    named = _NAMED.get(str(given.args.get("kind") or "").lower()) if kind == _T.USERDEFINED else _ARROW.get(kind)
+    if named is None:
+        raise _unknown(to_sql(given, engine))
+    return named
+
+
+def _decimal(given: exp.DataType, engine: SqlEngine) -> pa.DataType:
+    numbers = [each.name for each in given.expressions] or ["10"]
+    if not all(each.isdecimal() and len(each) < 3 for each in numbers) or len(numbers) > 2:
+        raise _unknown(to_sql(given, engine))
+    precision, scale = int(numbers[0]), int(numbers[1]) if len(numbers) == 2 else 0
+    if not (1 <= precision <= 38 and 0 <= scale <= precision):
+        raise SqlError(f"{to_sql(given, engine)}: precision is 1 to 38, scale 0 to precision", reason="bad-type")
+    return pa.decimal128(precision, scale)
+
+
+def _unknown(name: str) -> SqlError:
+    return SqlError(f"unknown type {name}: use {_KNOWN}", reason="bad-type")

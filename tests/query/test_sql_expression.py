@@ -1,0 +1,179 @@
+"""SQL expressions over Variant paths: what is read of them, what is pushed down, and that both mean the same."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+pytest.importorskip("sqlglot", reason="sqlglot is not installed")
+pytest.importorskip("duckdb", reason="DuckDB is not installed")
+
+import parquet_variant as pv
+from parquet_variant.errors import VariantError
+from parquet_variant.query.duckdb_engine import run_sql
+from parquet_variant.query.predicate import bind, evaluate
+from parquet_variant.query.sql_dialect import SqlError, parse_sql, to_sql
+from parquet_variant.query.sql_expression import TableColumns, read_expression
+from parquet_variant.query.sql_terms import read_term
+from parquet_variant.query.sql_types import sql_type_named
+
+
+def term(text: str, engine: Any = "duckdb") -> tuple[str, str] | None:
+    found = read_term(parse_sql(text, engine, what="expression"), lambda column: column.name == "v", engine)
+    return found and (str(found.path), str(found.type))
+
+
+@pytest.mark.parametrize("engine", ["duckdb", "spark"])
+@pytest.mark.parametrize(
+    ("text", "path", "kind"),
+    [
+        ("v:a.b[0]::string", "$['a']['b'][0]", "string"),
+        ("v['a']", "$['a']", "None"),
+        ("v['a.b'][3]:c::int", "$['a.b'][3]['c']", "int32"),
+        ("t.v:a['x y'].c", "$['a']['x y']['c']", "None"),
+        ('v:"a b".`c d`', "$['a b']['c d']", "None"),
+        ("v:[0].c::decimal(9, 2)", "$[0]['c']", "decimal128(9, 2)"),
+        ("v:select.from.order", "$['select']['from']['order']", "None"),
+        ("v:items[*].n::array<int>", "$['items'][*]['n']", "int32"),
+        ("variant_get(v, '$.a', 'int8')", "$['a']", "int64"),
+        ("try_variant_get(v:x, '$[0]')", "$['x'][0]", "None"),
+        ("CAST(v:a AS struct<x: int, y array<text>>)", "$['a']", "struct<x: int32, y: list<element: string>>"),
+        ("TRY_CAST((v:a) AS timestamp)", "$['a']", "timestamp[us, tz=UTC]"),
+        ("v:a::timestamp_ntz", "$['a']", "timestamp[us]"),
+        ("v:a?::long", "$['a']", "int64"),
+        ("v::string", "$", "string"),
+        ("v:a::decimal", "$['a']", "decimal128(10, 0)"),
+        ("V:A", None, None),
+    ],
+)
+def test_paths_and_types(text: str, path: str | None, kind: str | None, engine: Any) -> None:
+    assert term(text, engine) == (None if path is None else (path, kind))
+
+
+def test_what_is_no_path_stays_the_engines() -> None:
+    for text in ("x[1:2]", "{'a': 1}", "LIST_TRANSFORM([1], LAMBDA x : x + 1)", "[1, 2][1]", "COUNT(DISTINCT a)"):
+        assert to_sql(parse_sql(text, what="expression")) == text
+    assert term("v:['it''s']") == ("$['it\\'s']", "None")
+    assert term("v:a::string::int") is None  # the outer cast is the engine's
+
+
+@pytest.mark.parametrize(
+    ("text", "wrong"),
+    [
+        ("v:a..b = 1", "a key is expected"),
+        ("v:items[-1]::int = 1", "count from 0"),
+        ("v:a::nope = 1", "unknown type nope: use boolean"),
+        ("v:items[*].n::int = 1", "cast it to array<type>"),
+        ("v:a = 1", "v:a is a Variant: write the type, as in v:a::string"),
+        ("v = 1", "v is a Variant"),
+        ("lower(v:a) = 'x'", "v:a is a Variant"),
+        ("nope = 1", "no column nope: choose from v, n, s"),
+        ("n = (SELECT 1)", "asks for other rows"),
+        ("sum(n) OVER () > 1", "asks for other rows"),
+        ("n = 1; DROP TABLE t", "cannot be read"),
+        ("n = 'a", "quote"),
+        ("", "empty"),
+        ("variant_get(v, n) = 1", "both in quotes"),
+        ("v['a', 'b'] IS NULL", "a Variant has"),
+        ("(" * 3000, "nests"),
+    ],
+)
+def test_errors_speak_of_the_text(text: str, wrong: str) -> None:
+    with pytest.raises(VariantError, match=r".*" + wrong.replace("[", r"\[").replace("*", r"\*").replace("(", r"\(")):
+        read_expression(text, {"t": TableColumns(["v"], {"n": pa.int64(), "s": pa.string()})})
+
+
+def test_two_tables() -> None:
+    tables = {"t": TableColumns(["v"], {"id": pa.int64()}), "s": TableColumns(["v"], {"id": pa.int64()})}
+    found = read_expression("t.v:k::int = s.id AND s.v:n::int > 3", tables)
+    assert {table: len(columns) for table, columns in found.columns.items()} == {"t": 1, "s": 2}
+    assert set(found.pushdown) == {"s"}
+    with pytest.raises(SqlError, match="id may be of t or of s"):
+        read_expression("id = 1", tables)
+
+
+ROWS = [
+    '{"i": 1, "d": 0.1, "s": "a", "b": true, "day": "2024-01-31", "at": "2024-01-31T10:00:00Z", "f": 0.1}',
+    '{"i": -5, "d": 2.50, "s": "its", "b": false, "day": "2023-12-31", "at": "1969-12-31T23:59:59Z", "f": 1e300}',
+    '{"i": 9007199254740993, "d": 100, "s": "ab%", "day": "x", "f": -0.0}',
+    '{"i": null, "s": ""}',
+    '{"i": 2, "d": 5.55, "s": "A\\nb", "b": true, "f": 3.4028235e38}',
+    "null",
+    "[1]",
+]
+CONDITIONS = [
+    "v:i::bigint > 1",
+    "v:i::bigint = 9007199254740992e0",
+    "1 < v:i::bigint",
+    "v:i::bigint <> 1.5",
+    "NOT (v:i::bigint >= 1.5 OR v:s::string = 'a')",
+    "v:i::bigint NOT IN (1, 2)",
+    "v:i::bigint IN (1, NULL)",
+    "v:i::bigint BETWEEN -5 AND 1",
+    "v:i::bigint NOT BETWEEN -5 AND 1",
+    "v:i::bigint IS NULL",
+    "v:i::bigint IS NOT NULL AND v:d::double < 5.6",
+    "v:d::decimal(9, 2) = 2.5",
+    "v:d::decimal(9, 2) > 0.099999",
+    "v:d::decimal(9, 2) < 1e-1",
+    "v:d::double = 0.1",
+    "v:f::float = 0.1",
+    "v:f::float > 0.5",
+    "v:f::double = 0",
+    "v:s::string LIKE 'a%'",
+    "v:s::string LIKE '%\\%'",
+    "v:s::string NOT LIKE '%b%'",
+    "v:s::string > 'a'",
+    "v:b::boolean",
+    "NOT v:b::boolean",
+    "v:b::boolean = true OR v:i::bigint = 2",
+    "v:day::date >= DATE '2024-01-01'",
+    "v:at::timestamp < TIMESTAMP '1970-01-01 00:00:00'",
+    "v:at::timestamp > '2000-01-01'",
+    "v:i::int8 = 1 AND length(v:s::string) = 1",
+    "CASE WHEN v:i::bigint = 1 THEN true ELSE v:b::boolean END",
+    "(v:i::bigint, v:s::string) = (1, 'a')",
+    "n % 2 = 0 AND v IS NOT NULL",
+    "v:s::string = NULL",
+    "v:s::string LIKE 'x%' ESCAPE 'x'",
+    "v:s::string LIKE ANY ('a%', '%b')",
+    "v:i::bigint BETWEEN SYMMETRIC 1 AND -5",
+    "v:i::bigint IS DISTINCT FROM 1",
+    "v:b::boolean IS NOT TRUE",
+    "v:i::bigint = ANY([1, 2])",
+]
+
+
+@pytest.mark.parametrize("condition", CONDITIONS)
+def test_what_is_pushed_down_loses_no_row(condition: str) -> None:
+    values = pv.parse_json(ROWS)
+    found = read_expression(condition, {"t": TableColumns(["v"], {"n": pa.int64()})})
+    columns = {
+        name: pa.array(range(len(ROWS)), pa.int64())
+        if need.path is None
+        else values.storage if need.type is None
+        else pv.try_variant_get(values, need.path, need.type)
+        for name, need in found.columns["t"].items()
+    }  # fmt: skip
+    table = pa.table(columns)
+    answer = run_sql(f"SELECT ({found.text}) AS c FROM t", {"t": table})["c"].to_pylist()
+    predicate = found.pushdown.get("t")
+    if predicate is not None:
+        bound = bind(predicate, {name: table.schema.field(name).type for name in table.column_names})
+        kept = evaluate(bound, table).to_pylist()
+        assert all(keep is True for keep, take in zip(kept, answer, strict=True) if take)
+
+
+@pytest.mark.parametrize("condition", [each for each in CONDITIONS if "e0" not in each][:12])
+def test_simple_comparisons_are_pushed_down(condition: str) -> None:
+    found = read_expression(condition, {"t": TableColumns(["v"])})
+    assert "t" in found.pushdown
+
+
+@pytest.mark.parametrize("name", ["bool", "text", "int8", "array<map<string, double>>", "int[][]", "timestamp_nanos"])
+def test_names_of_types(name: str) -> None:
+    assert isinstance(sql_type_named(name), pa.DataType)
+    assert sql_type_named("variant") is None
+    assert sql_type_named("int8") == pa.int64()
