@@ -6,6 +6,7 @@ raises it.
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 __all__ = [
@@ -18,7 +19,25 @@ __all__ = [
     "SchemaError",
     "VariantError",
     "VariantFileError",
+    "without_secrets",
 ]
+
+
+_USER = re.compile(r"(?<=://)[^/@\s'\"]+@")
+_SIGNED = re.compile(r"(?i)([?&;][^=&\s]*(?:sig|token|cred|key|secret|pass)[^=&\s]*=)[^&#\s'\")]+")
+
+
+def without_secrets(text: str) -> str:
+    """A text whose URLs show neither passwords nor signatures.
+
+    Examples
+    --------
+    >>> without_secrets("s3://key:secret@bucket/x, https://host/x?sig=abc&v=1")
+    's3://***@bucket/x, https://host/x?sig=***&v=1'
+    """
+    if "://" not in text:
+        return text
+    return _SIGNED.sub(r"\1***", _USER.sub("***@", text))
 
 
 class VariantError(ValueError):
@@ -55,9 +74,10 @@ class VariantError(ValueError):
         path: str | None = None,
         offset: int | None = None,
     ) -> None:
+        message = without_secrets(message)
         self.message = message
         self.reason = reason if reason is not None else self.default_reason
-        self.file = file
+        self.file = None if file is None else without_secrets(file)
         self.row = row
         self.path = path
         self.offset = offset
@@ -67,7 +87,7 @@ class VariantError(ValueError):
         """Fill in the parts of the location that are still unknown and return the error itself."""
         for name, value in location.items():
             if getattr(self, name) is None:
-                setattr(self, name, value)
+                setattr(self, name, without_secrets(value) if isinstance(value, str) else value)
         return self
 
     def __str__(self) -> str:

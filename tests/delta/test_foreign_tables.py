@@ -286,12 +286,19 @@ def test_versions_by_in_commit_timestamps(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("uri", ["{root}/a%20b.parquet", "file://{root}/a%20b.parquet", "file:{root}/a%20b.parquet"])
-def test_absolute_paths_of_a_clone(tmp_path: Path, uri: str) -> None:
+def test_absolute_paths_of_a_clone_are_read_if_allowed(tmp_path: Path, uri: str) -> None:
     put(tmp_path / "source", "a b.parquet", {"v": storage(['{"n": 1}'], "n bigint")})
     path = uri.format(root=tmp_path / "source")
-    commit(tmp_path / "clone", 0, protocol(), metadata(column("v", "variant")), add(path))
-    assert values(pv.delta.read_table(tmp_path / "clone")) == [{"n": 1}]
-    assert pv.delta.extract(tmp_path / "clone", {"n": "$.n:long"}).to_pylist() == [{"n": 1}]
+    clone = tmp_path / "clone"
+    commit(clone, 0, protocol(), metadata(column("v", "variant")), add(path))
+    assert values(pv.delta.read_table(clone, allow_outside=True)) == [{"n": 1}]
+    assert pv.delta.extract(clone, {"n": "$.n:long"}, allow_outside=True).to_pylist() == [{"n": 1}]
+    for refused in (pv.delta.read_table, lambda table: pv.delta.extract(table, {"n": "$.n:long"})):
+        with pytest.raises(DeltaError, match="allow_outside") as caught:
+            refused(clone)
+        assert caught.value.reason == "outside-table"
+        assert caught.value.file == str(clone)
+        assert path in str(caught.value)
 
 
 # ---- nested variants, shredded and not

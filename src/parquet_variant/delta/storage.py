@@ -16,6 +16,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlparse
@@ -25,7 +26,7 @@ import pyarrow.fs as pafs
 
 from parquet_variant.errors import DeltaError
 
-__all__ = ["FileInfo", "LocalStorage", "ObjectStorage", "Storage", "open_storage"]
+__all__ = ["FileInfo", "LocalStorage", "ObjectStorage", "Storage", "open_storage", "outside"]
 
 # Windows drives look like one-letter schemes.
 _MIN_SCHEME = 2
@@ -49,11 +50,14 @@ class Storage(ABC):
         Where the root is.
     options
         Configuration of the object store, as obstore takes it.
+    allow_outside
+        Whether files that lie outside of the root may be read (shallow clones). They are never written or deleted.
     """
 
-    def __init__(self, uri: str, options: Mapping[str, str] | None = None) -> None:
+    def __init__(self, uri: str, options: Mapping[str, str] | None = None, *, allow_outside: bool = False) -> None:
         self.uri = uri
         self.options = dict(options or {})
+        self.allow_outside = allow_outside
 
     @abstractmethod
     def list(self, directory: str, start: str = "") -> Iterator[FileInfo]:
@@ -92,9 +96,14 @@ class Storage(ABC):
 class LocalStorage(Storage):
     """A directory on a local or mounted disk."""
 
-    def __init__(self, uri: str, options: Mapping[str, str] | None = None) -> None:
-        super().__init__(uri, options)
+    def __init__(self, uri: str, options: Mapping[str, str] | None = None, *, allow_outside: bool = False) -> None:
+        super().__init__(uri, options, allow_outside=allow_outside)
         self.root = Path(unquote(urlparse(uri).path) if uri.startswith("file:") else uri).absolute()
+
+    @cached_property
+    def real_root(self) -> str:
+        """The root without links."""
+        return os.path.realpath(self.root)
 
     def list(self, directory: str, start: str = "") -> Iterator[FileInfo]:
         """See `Storage.list`."""
@@ -108,7 +117,7 @@ class LocalStorage(Storage):
                 for entry in entries:
                     if entry.is_dir(follow_symlinks=False):
                         stack.append(Path(entry.path))
-                    elif entry.name >= start:
+                    elif entry.name >= start and not entry.is_dir():  # A link to a directory leads elsewhere.
                         try:
                             stat = entry.stat()
                         except FileNotFoundError:
@@ -118,7 +127,7 @@ class LocalStorage(Storage):
 
     def read(self, path: str, offset: int = 0, length: int | None = None) -> bytes:
         """See `Storage.read`."""
-        with (self.root / path).open("rb") as file:
+        with self._readable(path).open("rb") as file:
             file.seek(offset)
             return file.read() if length is None else file.read(length)
 
@@ -143,7 +152,7 @@ class LocalStorage(Storage):
     @contextmanager
     def create(self, path: str) -> Iterator[Path]:
         """See `Storage.create`. The file is at its place at once: only a commit makes it part of the table."""
-        target = self.root / path
+        target = self._writable(path)
         target.parent.mkdir(parents=True, exist_ok=True)
         yield target
         _sync_file(target)
@@ -151,14 +160,32 @@ class LocalStorage(Storage):
 
     def delete(self, path: str) -> None:
         """See `Storage.delete`."""
-        (self.root / path).unlink(missing_ok=True)
+        self._writable(path).unlink(missing_ok=True)
 
     def filesystem(self, path: str) -> tuple[pafs.FileSystem, str]:
         """See `Storage.filesystem`."""
-        return pafs.LocalFileSystem(), str(self.root / path)
+        return pafs.LocalFileSystem(), str(self._readable(path))
+
+    def _readable(self, path: str) -> Path:
+        """Where a file is; refused if a link leads it out of the table."""
+        full = self.root / path
+        if not self.allow_outside and not self._inside(full):
+            raise outside(self, path)
+        return full
+
+    def _writable(self, path: str) -> Path:
+        """Where a file is to be written or deleted: inside of the table, whatever may be read."""
+        full = self.root / path
+        if not self._inside(full.parent):
+            raise outside(self, path)
+        return full
+
+    def _inside(self, full: Path) -> bool:
+        real = os.path.realpath(full)
+        return real == self.real_root or real.startswith(self.real_root.rstrip("/") + "/")
 
     def _write_temporary(self, path: str, data: bytes) -> Path:
-        target = self.root / path
+        target = self._writable(path)
         target.parent.mkdir(parents=True, exist_ok=True)
         temporary = target.parent / f".{target.name}.{uuid.uuid4().hex}.tmp"
         with temporary.open("xb") as file:
@@ -171,9 +198,16 @@ class LocalStorage(Storage):
 class ObjectStorage(Storage):
     """A prefix of an object store, through obstore."""
 
-    def __init__(self, uri: str, options: Mapping[str, str] | None = None) -> None:
-        super().__init__(uri, options)
+    def __init__(self, uri: str, options: Mapping[str, str] | None = None, *, allow_outside: bool = False) -> None:
+        super().__init__(uri, options, allow_outside=allow_outside)
         self._store = _obstore().store.from_url(uri, **self.options)
+
+    def _place(self, path: str) -> tuple[Any, str]:
+        """The store and the path in it; another store for a URL, which `relative_path` gives only where allowed."""
+        if "://" not in path:
+            return self._store, path
+        parts = urlparse(path)
+        return _obstore().store.from_url(f"{parts.scheme}://{parts.netloc}", **self.options), unquote(parts.path)[1:]
 
     def list(self, directory: str, start: str = "") -> Iterator[FileInfo]:
         """See `Storage.list`."""
@@ -186,10 +220,11 @@ class ObjectStorage(Storage):
 
     def read(self, path: str, offset: int = 0, length: int | None = None) -> bytes:
         """See `Storage.read`."""
+        store, path = self._place(path)
         if length is None:
-            data = bytes(_obstore().get(self._store, path).bytes())
+            data = bytes(_obstore().get(store, path).bytes())
             return data[offset:] if offset else data
-        return bytes(_obstore().get_range(self._store, path, start=offset, length=length))
+        return bytes(_obstore().get_range(store, path, start=offset, length=length))
 
     def put(self, path: str, data: bytes) -> None:
         """See `Storage.put`."""
@@ -223,7 +258,8 @@ class ObjectStorage(Storage):
 
     def filesystem(self, path: str) -> tuple[pafs.FileSystem, str]:
         """See `Storage.filesystem`."""
-        return pafs.PyFileSystem(_Handler(self._store)), path
+        store, path = self._place(path)
+        return pafs.PyFileSystem(_Handler(store)), path
 
 
 class _Ranges(io.RawIOBase):
@@ -287,7 +323,19 @@ class _Handler(pafs.FileSystemHandler):
     move = copy_file = open_output_stream = open_append_stream = _refuse
 
 
-def open_storage(uri: str | os.PathLike[str], options: Mapping[str, str] | None = None) -> Storage:
+def outside(storage: Storage, path: str) -> DeltaError:
+    """The error for a path of the log that leads out of the table."""
+    return DeltaError(
+        f"the log names {path}, which lies outside of the table: pass allow_outside=True to read such files "
+        "(a shallow clone's); they are never written or deleted",
+        reason="outside-table",
+        file=storage.uri,
+    )
+
+
+def open_storage(
+    uri: str | os.PathLike[str], options: Mapping[str, str] | None = None, *, allow_outside: bool = False
+) -> Storage:
     """The storage of a table.
 
     Parameters
@@ -296,6 +344,8 @@ def open_storage(uri: str | os.PathLike[str], options: Mapping[str, str] | None 
         A local path, or a URL that obstore knows: ``file://``, ``s3://``, ``gs://``, ``az://``, ``memory://``.
     options
         Configuration of the object store (`obstore.store.from_url`).
+    allow_outside
+        See `Storage`.
 
     Returns
     -------
@@ -314,8 +364,8 @@ def open_storage(uri: str | os.PathLike[str], options: Mapping[str, str] | None 
     text = os.fspath(uri)
     scheme = urlparse(text).scheme
     if len(scheme) < _MIN_SCHEME or scheme == "file":
-        return LocalStorage(text, options)
-    return ObjectStorage(text, options)
+        return LocalStorage(text, options, allow_outside=allow_outside)
+    return ObjectStorage(text, options, allow_outside=allow_outside)
 
 
 def _obstore() -> Any:

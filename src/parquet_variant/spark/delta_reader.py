@@ -16,7 +16,7 @@ from pyspark.sql.datasource import InputPartition
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
-from parquet_variant.delta.data.deletion_vector import relative_path
+from parquet_variant.delta.data.paths import relative_path
 from parquet_variant.delta.log.snapshot import Snapshot, snapshot
 from parquet_variant.delta.reading.read import read_file, selected_schema
 from parquet_variant.delta.reading.scan import DeltaScan, DeltaScanTask, scan

@@ -7,25 +7,22 @@ Owns finding a vector (inline, beside the table, at an absolute path), its check
 from __future__ import annotations
 
 import struct
-import uuid
 import zlib
 from collections.abc import Iterator
-from pathlib import Path
-from urllib.parse import unquote, urlparse
 
 import numpy as np
 import numpy.typing as npt
 
 from parquet_variant.delta import z85
+from parquet_variant.delta.data.paths import vector_path
 from parquet_variant.delta.log.actions import DeletionVector
-from parquet_variant.delta.storage import LocalStorage, Storage
+from parquet_variant.delta.storage import Storage
 from parquet_variant.errors import DeltaError
 
-__all__ = ["deleted_rows", "read_bitmap", "relative_path", "vector_path"]
+__all__ = ["deleted_rows", "read_bitmap"]
 
 _MAGIC = 1681511377
 _MAGIC_NATIVE = 1681511376
-_UUID_CHARACTERS = 20
 _FILE_VERSION = 1
 _COOKIE = 12346
 _RUN_COOKIE = 12347
@@ -114,33 +111,6 @@ def _from_file(storage: Storage, vector: DeletionVector) -> bytes:
     if int.from_bytes(size, "big") != vector.size_in_bytes or int.from_bytes(checksum, "big") != zlib.crc32(data):
         raise DeltaError("the deletion vector's size or checksum is wrong", reason="bad-deletion-vector", file=path)
     return data
-
-
-def vector_path(storage: Storage, vector: DeletionVector) -> str | None:
-    """The file of a deletion vector as the storage takes it; None for one without a file."""
-    if vector.storage_type == "u":
-        text = vector.path_or_inline_dv
-        prefix, name = text[:-_UUID_CHARACTERS], text[-_UUID_CHARACTERS:]
-        file = f"deletion_vector_{uuid.UUID(bytes=z85.decode(name))}.bin"
-        return f"{prefix}/{file}" if prefix else file
-    return relative_path(storage, vector.path_or_inline_dv) if vector.storage_type == "p" else None
-
-
-def relative_path(storage: Storage, path: str) -> str:
-    """A path of the log (percent-encoded, perhaps absolute) as the storage takes it."""
-    decoded = unquote(path)
-    scheme = urlparse(path).scheme
-    if len(scheme) > 1:
-        base = storage.uri.rstrip("/") + "/"
-        if decoded.startswith(base):
-            return decoded[len(base) :]
-        if scheme != "file":
-            raise DeltaError(f"{path} lies outside of {storage.uri}: not supported", reason="unsupported-path")
-        decoded = unquote(urlparse(path).path)
-    if isinstance(storage, LocalStorage) and decoded.startswith(f"{storage.root}/"):
-        # The same file must have the same name, however it is spelled: vacuum compares names.
-        return str(Path(decoded).relative_to(storage.root))
-    return decoded
 
 
 def _bitmap32(data: bytes, at: int) -> tuple[npt.NDArray[np.uint32], int]:

@@ -24,8 +24,9 @@ from parquet_variant.delta.log.segment import LAST_CHECKPOINT, LOG
 from parquet_variant.delta.log.snapshot import Snapshot, snapshot
 from parquet_variant.delta.protocol.properties import duration_millis
 from parquet_variant.delta.protocol.schema import StructType
+from parquet_variant.delta.statistics.stats_json import with_json_stats
 from parquet_variant.delta.statistics.stats_table import StatsTable, read_stats, stats_type
-from parquet_variant.delta.statistics.variant_stats import decode_bounds_array
+from parquet_variant.delta.statistics.variant_stats import decode_bounds_array, parsed_bounds
 from parquet_variant.errors import VariantError
 from parquet_variant.parquet.writing.writer import VariantWriter
 
@@ -109,6 +110,8 @@ def checkpoint(
     if stats_parsed is None:
         stats_parsed = configuration.get("delta.checkpoint.writeStatsAsStruct", "false").lower() == "true"
     as_json = configuration.get("delta.checkpoint.writeStatsAsJson", "true").lower() != "false"
+    # Deletion vectors need numRecords, in one form or the other.
+    stats_parsed = stats_parsed or (not as_json and current.files["deletionVector"].null_count < current.num_files)
     rows = _rows(current, as_json=as_json, stats_parsed=stats_parsed)
     path = f"{LOG}/{current.version:020}.checkpoint.parquet"
     storage = current.storage
@@ -188,7 +191,7 @@ def _add_columns(current: Snapshot, *, as_json: bool, stats_parsed: bool) -> dic
     # A checkpoint changes nothing by itself: streams that read it must not take its files for new ones.
     columns["dataChange"] = pa.array(np.zeros(len(files), dtype=bool))
     if as_json:
-        columns["stats"] = files["stats"].cast(pa.string())
+        columns["stats"] = with_json_stats(files, current.schema)["stats"].cast(pa.string())
     if stats_parsed:
         columns["stats_parsed"] = parsed_stats(files, current.schema)
         if current.partition_columns:
@@ -230,18 +233,12 @@ def _typed(stats: StatsTable, kind: pa.StructType, place: tuple[str, ...], schem
 
 
 def _variant_bounds(stats: StatsTable, place: tuple[str, ...]) -> pa.Array:
-    texts = _one_chunk(stats.get(place[0], place[1:]))
-    decoded = decode_bounds_array(texts)
+    bounds = decode_bounds_array(_one_chunk(stats.get(place[0], place[1:])))
     other = stats.parsed_variant(place[0], place[1:])
-    pieces = []
-    for name in ("metadata", "value"):
-        piece = decoded.field(name).cast(pa.binary())
-        if other is not None and other.type.get_field_index("typed_value") < 0:
-            piece = pc.if_else(decoded.is_null(), pc.struct_field(other, name).cast(pa.binary()), piece)
-        pieces.append(piece)
-    known = pc.and_(pieces[0].is_valid(), pieces[1].is_valid())
-    filled = [pc.fill_null(pc.if_else(known, piece, None), b"") for piece in pieces]
-    return pa.StructArray.from_arrays(filled, fields=list(_VARIANT_STORAGE), mask=pc.invert(known))
+    if other is not None:
+        bounds = pc.if_else(bounds.is_null(), parsed_bounds(other), bounds)
+    pieces = [pc.fill_null(pc.struct_field(bounds, name).cast(pa.binary()), b"") for name in ("metadata", "value")]
+    return pa.StructArray.from_arrays(pieces, fields=list(_VARIANT_STORAGE), mask=bounds.is_null())
 
 
 def _parsed_partitions(current: Snapshot) -> pa.Array:

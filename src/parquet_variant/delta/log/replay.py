@@ -16,15 +16,17 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from parquet_variant.delta.data.paths import relative_path
 from parquet_variant.delta.log.actions import DomainMetadata, Metadata, Protocol, Txn
 from parquet_variant.delta.log.file_actions import FILE_SCHEMA, read_checkpoint_part, split_commits
 from parquet_variant.delta.log.segment import LOG, Segment
 from parquet_variant.delta.protocol.schema import partition_names
-from parquet_variant.delta.storage import FileInfo, LocalStorage, Storage
+from parquet_variant.delta.storage import FileInfo, LocalStorage, Storage, outside
 from parquet_variant.errors import DeltaError, VariantError
 
 __all__ = ["State", "apply_actions", "last_file_actions", "replay"]
 
+_SIDECARS = f"{LOG}/_sidecars"
 _READERS = 16
 _PART_BYTES = 4 << 20
 _HASHED_ROWS = 1 << 14
@@ -189,11 +191,16 @@ def _checkpoint(storage: Storage, path: str, state: State, files: bool) -> list[
             tables.append(table)
     sidecars = [action["sidecar"]["path"] for action in others if "sidecar" in action]
     if files:
-        for sidecar in sidecars:
-            name = unquote(sidecar)
-            where = name if name.startswith(LOG) else f"{LOG}/_sidecars/{name.rpartition('/')[2]}"
-            tables.append(_read_part(storage, where, files=True)[1])
+        tables.extend(_read_part(storage, _sidecar_path(storage, each), files=True)[1] for each in sidecars)
     return tables
+
+
+def _sidecar_path(storage: Storage, sidecar: str) -> str:
+    """Where a sidecar lies: in the table's own directory of sidecars, wherever the checkpoint says."""
+    found = relative_path(storage, sidecar if "/" in sidecar else f"{_SIDECARS}/{sidecar}")
+    if not found.startswith(f"{_SIDECARS}/"):
+        raise outside(storage, sidecar)
+    return found
 
 
 def _read_part(storage: Storage, path: str, *, files: bool) -> tuple[list[dict[str, Any]], pa.Table | None]:

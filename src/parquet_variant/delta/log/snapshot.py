@@ -25,7 +25,7 @@ from parquet_variant.delta.protocol.features import (
 )
 from parquet_variant.delta.protocol.schema import StructType, parse_schema
 from parquet_variant.delta.storage import Storage, open_storage
-from parquet_variant.errors import DeltaError
+from parquet_variant.errors import DeltaError, without_secrets
 
 __all__ = ["Snapshot", "load_snapshot", "snapshot", "to_millis"]
 
@@ -84,7 +84,7 @@ class Snapshot:
         return int(self.files.num_rows)
 
     def __repr__(self) -> str:
-        return f"Snapshot({self.storage.uri!r}, version={self.version}, files={self.num_files})"
+        return f"Snapshot({without_secrets(self.storage.uri)!r}, version={self.version}, files={self.num_files})"
 
 
 def snapshot(
@@ -93,6 +93,7 @@ def snapshot(
     version: int | None = None,
     timestamp: int | str | datetime | None = None,
     storage_options: Mapping[str, str] | None = None,
+    allow_outside: bool = False,
 ) -> Snapshot:
     """The table at a version, or as it was at a time.
 
@@ -108,6 +109,8 @@ def snapshot(
         file's modification time.
     storage_options
         Configuration of the object store.
+    allow_outside
+        Read files that the log names outside of the table, too (shallow clones); by default they are refused.
 
     Returns
     -------
@@ -132,7 +135,7 @@ def snapshot(
         return table
     if version is not None and timestamp is not None:
         raise DeltaError("give a version or a timestamp, not both", reason="bad-argument")
-    storage = open_storage(table, storage_options)
+    storage = open_storage(table, storage_options, allow_outside=allow_outside)
     if timestamp is not None:
         newest = load_snapshot(storage, files=False)
         version = version_at(storage, to_millis(timestamp), in_commit_since(newest.protocol, newest.metadata))
@@ -141,8 +144,11 @@ def snapshot(
 
 def load_snapshot(storage: Storage, version: int | None = None, *, files: bool = True) -> Snapshot:
     """The table in a storage at a version; `files=False` leaves out the file actions."""
-    segment = list_segment(storage, version)
-    state = replay(storage, segment, files=files)
+    try:
+        segment = list_segment(storage, version)
+        state = replay(storage, segment, files=files)
+    except DeltaError as error:
+        raise error.at(file=storage.uri) from None
     assert state.protocol is not None and state.metadata is not None
     check_readable(state.protocol, storage.uri)
     return Snapshot(

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from parquet_variant.delta.data.deletion_vector import relative_path
+from parquet_variant.delta.data.paths import relative_path
 from parquet_variant.delta.log.commit import CommitResult, Transaction, commit
 from parquet_variant.delta.log.snapshot import load_snapshot, snapshot
 from parquet_variant.delta.protocol.features import check_writable
@@ -76,7 +76,7 @@ def restore(
     transaction = Transaction(
         "RESTORE",
         {"version": wanted.version},
-        adds=to_adds(back),
+        adds=to_adds(wanted, back),
         removes=to_removes(current, gone),
         metadata=wanted.metadata if wanted.metadata != current.metadata else None,
         read_version=current.version,

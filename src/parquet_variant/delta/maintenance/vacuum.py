@@ -11,7 +11,7 @@ from datetime import timedelta
 
 import pyarrow.compute as pc
 
-from parquet_variant.delta.data.deletion_vector import relative_path, vector_path
+from parquet_variant.delta.data.paths import relative_path, vector_path
 from parquet_variant.delta.log.actions import DeletionVector
 from parquet_variant.delta.log.checkpoint import DEFAULT_RETENTION
 from parquet_variant.delta.log.commit import Transaction, commit, now_millis

@@ -36,6 +36,7 @@ __all__ = [
     "parse_schema",
     "partition_names",
     "variant_paths",
+    "was_float",
 ]
 
 _PHYSICAL = "delta.columnMapping.physicalName"
@@ -218,6 +219,12 @@ def partition_names(metadata: Metadata) -> list[str]:
     schema = parse_schema(metadata.schema_string)
     found = [schema.get(name) for name in metadata.partition_columns]
     return [name if f is None else f.physical_name for f, name in zip(found, metadata.partition_columns, strict=True)]
+
+
+def was_float(column: Field) -> bool:
+    """Whether a column of doubles held floats once: their shortest text is no bound of the doubles they became."""
+    changes = column.metadata.get("delta.typeChanges") or ()
+    return any(isinstance(each, dict) and each.get("fromType") == "float" for each in changes)
 
 
 def variant_paths(kind: DeltaType, prefix: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:

@@ -28,6 +28,7 @@ def added(
     *,
     ignore_changes: bool = False,
     storage_options: Mapping[str, str] | None = None,
+    allow_outside: bool = False,
 ) -> Snapshot:
     """A snapshot that holds only the files that were added after a version.
 
@@ -45,6 +46,8 @@ def added(
         Go on where rows were removed (an overwrite); by default that is an error.
     storage_options
         Configuration of the object store.
+    allow_outside
+        Read files that the log names outside of the table, too (shallow clones); by default they are refused.
 
     Returns
     -------
@@ -65,7 +68,7 @@ def added(
     ...     pv.delta.read(pv.delta.added(folder, since=first)).to_pylist()
     [2]
     """
-    newest = snapshot(table, version=until, storage_options=storage_options)
+    newest = snapshot(table, version=until, storage_options=storage_options, allow_outside=allow_outside)
     names = partition_names(newest.metadata)
     parts = [FILE_SCHEMA.empty_table()]
     for version in range(since + 1, newest.version + 1):

@@ -17,8 +17,9 @@ import pyarrow.parquet as pq
 
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.delta.data.columns import by_field_id, by_name, conform_table
-from parquet_variant.delta.data.deletion_vector import deleted_rows, relative_path
+from parquet_variant.delta.data.deletion_vector import deleted_rows
 from parquet_variant.delta.data.partitions import partition_array
+from parquet_variant.delta.data.paths import relative_path
 from parquet_variant.delta.log.actions import DeletionVector
 from parquet_variant.delta.log.snapshot import Snapshot, snapshot
 from parquet_variant.delta.protocol.schema import VARIANT, Field, StructType, arrow_schema
@@ -35,6 +36,7 @@ def read_table(
     version: int | None = None,
     timestamp: int | str | datetime | None = None,
     storage_options: Mapping[str, str] | None = None,
+    allow_outside: bool = False,
 ) -> pa.Table:
     """All rows of a table.
 
@@ -48,6 +50,8 @@ def read_table(
         Which version; by default the newest (see `snapshot`).
     storage_options
         Configuration of the object store.
+    allow_outside
+        Read files that the log names outside of the table, too (shallow clones); by default they are refused.
 
     Returns
     -------
@@ -68,7 +72,9 @@ def read_table(
     ...     pv.delta.read_table(folder).num_rows
     1
     """
-    current = snapshot(table, version=version, timestamp=timestamp, storage_options=storage_options)
+    current = snapshot(
+        table, version=version, timestamp=timestamp, storage_options=storage_options, allow_outside=allow_outside
+    )
     schema = selected_schema(current, columns)
     parts = [part for _, part in iter_files(current, schema)]
     if not parts:
@@ -83,12 +89,13 @@ def read(
     version: int | None = None,
     timestamp: int | str | datetime | None = None,
     storage_options: Mapping[str, str] | None = None,
+    allow_outside: bool = False,
 ) -> VariantArray:
     """A variant column of all rows.
 
     Parameters
     ----------
-    table, version, timestamp, storage_options
+    table, version, timestamp, storage_options, allow_outside
         As `read_table`.
     column
         The column; by default the only variant column at the top.
@@ -111,7 +118,9 @@ def read(
     ...     pv.delta.read(folder).to_pylist()
     [{'n': 1}]
     """
-    current = snapshot(table, version=version, timestamp=timestamp, storage_options=storage_options)
+    current = snapshot(
+        table, version=version, timestamp=timestamp, storage_options=storage_options, allow_outside=allow_outside
+    )
     names = [f.name for f in current.schema.fields if f.type == VARIANT]
     if column is None and len(names) == 1:
         column = names[0]

@@ -17,8 +17,8 @@ import pyarrow as pa
 
 from parquet_variant.array.variant_array import EXTENSION_METADATA
 from parquet_variant.delta.data.columns import by_field_id, by_name, conform_column
-from parquet_variant.delta.data.deletion_vector import relative_path
 from parquet_variant.delta.data.partitions import partition_array
+from parquet_variant.delta.data.paths import relative_path
 from parquet_variant.delta.log.snapshot import Snapshot, snapshot
 from parquet_variant.delta.protocol.schema import VARIANT, Field, PrimitiveType, StructType, arrow_type, variant_paths
 from parquet_variant.delta.reading.read import live_rows
@@ -296,6 +296,7 @@ def scan(
     skipping: bool = True,
     zone: str = "UTC",
     storage_options: Mapping[str, str] | None = None,
+    allow_outside: bool = False,
 ) -> DeltaScan:
     """Plan a query by path over a table; files that cannot match are never opened.
 
@@ -316,6 +317,8 @@ def scan(
         The session time zone of casts.
     storage_options
         Configuration of the object store.
+    allow_outside
+        Read files that the log names outside of the table, too (shallow clones); by default they are refused.
 
     Returns
     -------
@@ -337,7 +340,9 @@ def scan(
     ...     query.explain().files_pruned, query.to_table().num_rows
     (1, 0)
     """
-    current = snapshot(table, version=version, timestamp=timestamp, storage_options=storage_options)
+    current = snapshot(
+        table, version=version, timestamp=timestamp, storage_options=storage_options, allow_outside=allow_outside
+    )
     selection = read_selection(columns)
     if not selection:
         raise DeltaError("no columns are selected: name at least one", reason="no-columns")
@@ -366,6 +371,7 @@ def extract(
     skipping: bool = True,
     zone: str = "UTC",
     storage_options: Mapping[str, str] | None = None,
+    allow_outside: bool = False,
 ) -> pa.Table:
     """Read paths of a table's variant column as typed Arrow columns.
 
@@ -386,7 +392,7 @@ def extract(
     """
     query = scan(
         table, columns, where, column=column, version=version, timestamp=timestamp, skipping=skipping, zone=zone,
-        storage_options=storage_options,
+        storage_options=storage_options, allow_outside=allow_outside,
     )  # fmt: skip
     return query.to_table()
 
@@ -400,13 +406,14 @@ class _Bare:
     def __reduce__(self) -> tuple[Any, ...]:
         s = self.snapshot
         return _open_bare, (
-            s.storage.uri, dict(s.storage.options), s.version, s.timestamp, s.protocol, s.metadata, s.files,
+            s.storage.uri, dict(s.storage.options), s.storage.allow_outside, s.version, s.timestamp, s.protocol,
+            s.metadata, s.files,
         )  # fmt: skip
 
 
-def _open_bare(uri: str, options: dict[str, str], *parts: Any) -> _Bare:
+def _open_bare(uri: str, options: dict[str, str], allow_outside: bool, *parts: Any) -> _Bare:
     version, timestamp, protocol, metadata, files = parts
-    storage = open_storage(uri, options)
+    storage = open_storage(uri, options, allow_outside=allow_outside)
     return _Bare(Snapshot(storage, version, timestamp, protocol, metadata, {}, {}, files, files))
 
 

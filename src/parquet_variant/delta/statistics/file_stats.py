@@ -23,7 +23,7 @@ from parquet_variant.parquet.format.statistics import LeafStatistics
 from parquet_variant.path import VariantPath
 from parquet_variant.shredding.statistics import TEXT_LENGTH, Bounds, lower_text, upper_text
 
-__all__ = ["FileStats", "indexed_leaves"]
+__all__ = ["FileStats", "dump_stats", "indexed_leaves", "python_value", "set_at", "spelled_bound"]
 
 _INDEXED_COLUMNS = "delta.dataSkippingNumIndexedCols"
 _DEFAULT_INDEXED = 32
@@ -93,7 +93,7 @@ class FileStats:
         high: dict[str, Any] = {}
         for place, kind in self._indexed():
             if kind == VARIANT or isinstance(kind, (ArrayType, MapType)):
-                _set(nulls, place, self._nulls.get(place, 0))
+                set_at(nulls, place, self._nulls.get(place, 0))
                 bounds = variants.get(place, {})
                 _set_variant(low, place, {p: b.lower for p, b in bounds.items()})
                 _set_variant(high, place, {p: b.upper for p, b in bounds.items()})
@@ -102,13 +102,15 @@ class FileStats:
             if known is None:
                 continue
             if known.nulls is not None:
-                _set(nulls, place, known.nulls)
+                set_at(nulls, place, known.nulls)
             if isinstance(kind, PrimitiveType) and known.lower is not None and known.upper is not None:
                 if hidden_nan and kind.name in ("float", "double"):
                     continue
-                _set(low, place, _spelled(_python(known.lower), kind, up=False))
-                _set(high, place, _spelled(_python(known.upper), kind, up=True))
-        return _dump({"numRecords": rows, "minValues": low, "maxValues": high, "nullCount": nulls, "tightBounds": True})
+                set_at(low, place, spelled_bound(python_value(known.lower), kind, up=False))
+                set_at(high, place, spelled_bound(python_value(known.upper), kind, up=True))
+        return dump_stats(
+            {"numRecords": rows, "minValues": low, "maxValues": high, "nullCount": nulls, "tightBounds": True}
+        )
 
     def _indexed(self) -> Iterator[tuple[tuple[str, ...], DeltaType]]:
         found = (leaf for f in self.schema.fields for leaf in _leaves(f.type, (f.name,)))
@@ -123,7 +125,8 @@ def _leaves(kind: DeltaType, place: tuple[str, ...]) -> Iterator[tuple[tuple[str
         yield place, kind
 
 
-def _set(tree: dict[str, Any], place: tuple[str, ...], value: Any) -> None:
+def set_at(tree: dict[str, Any], place: tuple[str, ...], value: Any) -> None:
+    """Put a value into a tree of objects; None is left out."""
     if value is None:
         return
     for name in place[:-1]:
@@ -134,10 +137,10 @@ def _set(tree: dict[str, Any], place: tuple[str, ...], value: Any) -> None:
 def _set_variant(tree: dict[str, Any], place: tuple[str, ...], bounds: Mapping[VariantPath, Any]) -> None:
     known = {path: bound for path, bound in bounds.items() if bound is not None}
     if known:
-        _set(tree, place, encode_bounds(known))
+        set_at(tree, place, encode_bounds(known))
 
 
-def _python(scalar: pa.Scalar) -> Any:
+def python_value(scalar: pa.Scalar) -> Any:
     """The Python value; None for a date or time that Python has none for."""
     try:
         return scalar.as_py()
@@ -145,7 +148,7 @@ def _python(scalar: pa.Scalar) -> Any:
         return None
 
 
-def _spelled(value: Any, kind: PrimitiveType, *, up: bool) -> Any:
+def spelled_bound(value: Any, kind: PrimitiveType, *, up: bool) -> Any:
     """A bound as JSON holds it, never tighter than the value; None if there is no such spelling."""
     if kind.name not in _BOUNDED and not kind.name.startswith("decimal"):
         return None
@@ -174,10 +177,10 @@ def _instant(value: datetime, *, up: bool) -> str | None:
     return whole.isoformat(timespec="milliseconds") + zone
 
 
-def _dump(value: Any) -> str:
+def dump_stats(value: Any) -> str:
     """JSON text; decimals as exact numbers, which the standard module cannot write."""
     if isinstance(value, dict):
-        inner = ",".join(f"{json.dumps(k, ensure_ascii=False)}:{_dump(v)}" for k, v in value.items())
+        inner = ",".join(f"{json.dumps(k, ensure_ascii=False)}:{dump_stats(v)}" for k, v in value.items())
         return "{" + inner + "}"
     if isinstance(value, Decimal):
         return format(value, "f")

@@ -21,9 +21,10 @@ import pyarrow.compute as pc
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.delta.data.partitions import partition_array
 from parquet_variant.delta.log.snapshot import Snapshot
-from parquet_variant.delta.protocol.schema import VARIANT, Field
+from parquet_variant.delta.protocol.schema import VARIANT, Field, was_float
 from parquet_variant.delta.statistics.stats_table import StatsTable, read_stats
-from parquet_variant.delta.statistics.variant_stats import decode_bounds_array
+from parquet_variant.delta.statistics.variant_stats import decode_bounds_array, parsed_bounds
+from parquet_variant.errors import VariantError
 from parquet_variant.functions.variant_get import try_variant_get
 from parquet_variant.path import VariantPath
 from parquet_variant.query.predicate import And, Compare, Constant, IsNull, Like, Not, Or, Predicate, columns_of
@@ -42,6 +43,7 @@ _EXACT = {
     VariantType.INT8, VariantType.INT16, VariantType.INT32, VariantType.INT64,
     VariantType.DECIMAL4, VariantType.DECIMAL8, VariantType.DECIMAL16,
 }  # fmt: skip
+_FLOATS = {VariantType.FLOAT, VariantType.DOUBLE}
 _DECIMALS = {VariantType.DECIMAL4, VariantType.DECIMAL8, VariantType.DECIMAL16}
 
 
@@ -56,7 +58,7 @@ class FileFacts:
     may_be_null, may_be_value
         Whether a row may be null, or anything else.
     may_be_nan
-        Whether a NaN may be there that the bounds do not show.
+        Whether a NaN may be there that the bounds do not show; for all files, or for each.
     """
 
     files: int
@@ -64,7 +66,7 @@ class FileFacts:
     upper: pa.Array | None = None
     may_be_null: Mask | None = None
     may_be_value: Mask | None = None
-    may_be_nan: bool = True
+    may_be_nan: bool | Mask = True
 
 
 @dataclass(frozen=True)
@@ -171,7 +173,7 @@ def _compare(compare: Compare, known: FileFacts, yes: Mask) -> tuple[Mask, Mask]
     floating = pa.types.is_floating(literal.type)
     if floating and math.isnan(literal.as_py()):
         return yes, yes
-    nan = floating and known.may_be_nan
+    nan = known.may_be_nan if floating else False
     below = _test("less", known.lower, literal, yes)
     above = _test("greater", known.upper, literal, yes) | nan
     equal = _test("less_equal", known.lower, literal, yes) & _test("greater_equal", known.upper, literal, yes)
@@ -240,8 +242,10 @@ class _Statistics:
             lower, upper = _get(self.stats, "minValues", place), _get(self.stats, "maxValues", place)
         if upper is not None and pa.types.is_timestamp(upper.type):
             upper = _later(upper)
-        if lower is not None and each.type is not None and pa.types.is_floating(each.type):
-            lower, upper = lower.cast(pa.float64()), None if upper is None else upper.cast(pa.float64())
+        if each.type is not None and pa.types.is_floating(each.type):
+            lower, upper = (None if bounds is None else _numbers(bounds) for bounds in (lower, upper))
+            if was_float(field):
+                lower = upper = None
         return FileFacts(self.count, lower, upper, null, value)
 
     def _path_facts(self, each: Selected) -> FileFacts:
@@ -249,10 +253,10 @@ class _Statistics:
         _, value = self._nulls(self.place)
         if each.type is None or pa.types.is_nested(each.type) or not _names_only(each.path):
             return FileFacts(self.count, may_be_value=value)
-        lower = self._typed("minValues", each.path, each.type)
-        upper = self._typed("maxValues", each.path, each.type)
+        lower, _ = self._typed("minValues", each.path, each.type)
+        upper, maybe_nan = self._typed("maxValues", each.path, each.type)
         if pa.types.is_floating(each.type):
-            return FileFacts(self.count, lower.cast(pa.float64()), upper.cast(pa.float64()), None, value, False)
+            return FileFacts(self.count, _numbers(lower), _numbers(upper), None, value, maybe_nan)
         if pa.types.is_timestamp(each.type):
             upper = _later(upper)
         if not (pa.types.is_string(each.type) or pa.types.is_large_string(each.type)):
@@ -281,32 +285,53 @@ class _Statistics:
                 found.append(VariantArray.from_storage(decode_bounds_array(texts)))
             parsed = self.stats.parsed_variant(kind, self.place)
             if parsed is not None:
-                found.append(VariantArray.from_storage(parsed).to_unshredded())
+                found.append(VariantArray.from_storage(parsed_bounds(parsed)))
             self._bounds[kind] = found
         return self._bounds[kind]
 
-    def _typed(self, kind: str, path: VariantPath, target: pa.DataType) -> pa.Array:
-        """The bound of a path as the target type; null where there is none, or where the cast may change the order."""
-        answer = pa.nulls(self.count, target)
+    def _typed(self, kind: str, path: VariantPath, target: pa.DataType) -> tuple[pa.Array, Mask]:
+        """The bound of a path as the target type, null where there is none or the cast may change the order.
+
+        And whether the path may hold a NaN: where its bound is a float or double, since writers may leave NaN out.
+        """
+        answer, nan = pa.nulls(self.count, target), np.zeros(self.count, dtype=bool)
         for bounds in self._variants(kind):
-            at_path = try_variant_get(bounds, VariantPath((str(path),)), "variant")
-            kept = at_path.storage
-            keep = _order_kept(kept, target)
-            typed = try_variant_get(at_path, "$", target)
-            typed = pc.if_else(pa.array(keep), typed, pa.scalar(None, typed.type)).cast(target)
+            typed, floating = _bound_at(bounds, path, target)
             answer = pc.if_else(answer.is_null(), typed, answer)
-        return answer
+            nan |= floating
+        return answer, nan
 
 
-def _order_kept(storage: pa.StructArray, target: pa.DataType) -> Mask:
-    """Where a scalar's cast to the target never puts a smaller value above a larger one."""
+def _bound_at(bounds: VariantArray, path: VariantPath, target: pa.DataType) -> tuple[pa.Array, Mask]:
+    """The bound of a path as the target type, and where it is a float; null where damaged, since it is then unknown."""
+    try:
+        at_path = try_variant_get(bounds, VariantPath((str(path),)), "variant")
+        keep, floating = _order_kept(at_path.storage, target)
+        typed = try_variant_get(at_path, "$", target)
+        return pc.if_else(pa.array(keep), typed, pa.scalar(None, typed.type)).cast(target), floating
+    except VariantError:
+        if len(bounds) == 1:
+            return pa.nulls(1, target), np.zeros(1, dtype=bool)
+    middle = len(bounds) // 2
+    halves = [_bound_at(bounds[part], path, target) for part in (slice(0, middle), slice(middle, None))]
+    return pa.concat_arrays([half[0] for half in halves]), np.concatenate([half[1] for half in halves])
+
+
+def _numbers(bounds: pa.Array) -> pa.Array:
+    """Bounds as doubles; a NaN among them says nothing."""
+    bounds = bounds.cast(pa.float64())
+    return pc.if_else(pc.is_nan(bounds), pa.scalar(None, pa.float64()), bounds)
+
+
+def _order_kept(storage: pa.StructArray, target: pa.DataType) -> tuple[Mask, Mask]:
+    """Where a scalar's cast to the target never puts a smaller value above a larger one; and where it is a float."""
     values = storage.field("value").cast(pa.large_binary())
     first, second = _leading_bytes(values)
     keep = _headers(_sources(target))[first]
     if pa.types.is_decimal(target) or pa.types.is_integer(target):
         scale = target.scale if pa.types.is_decimal(target) else 0
         keep &= ~_headers(_DECIMALS)[first] | (second <= scale)
-    return keep & np.asarray(pc.and_(storage.is_valid(), values.is_valid()))
+    return keep & np.asarray(pc.and_(storage.is_valid(), values.is_valid())), _headers(_FLOATS)[first]
 
 
 def _headers(kinds: Collection[VariantType]) -> Mask:

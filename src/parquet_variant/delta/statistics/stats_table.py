@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -193,17 +194,18 @@ def _parse(stats: pa.Array, wanted: pa.StructType) -> pa.Table:
         if len(table) != len(stats):
             raise pa.ArrowInvalid("a line break inside of statistics")
         return _dated(table, wanted)
-    except pa.ArrowInvalid:
+    except pa.ArrowException:
         if len(stats) == 1:
-            return _one(filled[0].as_py(), wanted)
+            return _one(filled[0], wanted)
         # Halve until the rows that Arrow does not take are alone.
         middle = len(stats) // 2
         return pa.concat_tables([_parse(stats.slice(0, middle), wanted), _parse(stats.slice(middle), wanted)])
 
 
-def _one(text: str, wanted: pa.StructType) -> pa.Table:
+def _one(stats: pa.Scalar, wanted: pa.StructType) -> pa.Table:
     try:
-        data = json.loads(text)
+        # A decimal through a float would be rounded, and a bound tighter than its values.
+        data = json.loads(stats.as_py(), parse_float=Decimal)
     except (ValueError, RecursionError):
         data = {}
     row = _tolerant(data, wanted) or {}
@@ -221,12 +223,12 @@ def _tolerant(data: Any, kind: pa.DataType) -> Any:
     try:
         if pa.types.is_temporal(kind):
             return pa.scalar(data, pa.string()).cast(kind).as_py() if isinstance(data, str) else None
-        if pa.types.is_floating(kind) and isinstance(data, (int, float)) and not isinstance(data, bool):
+        if pa.types.is_floating(kind) and isinstance(data, (int, Decimal)) and not isinstance(data, bool):
             return float(data)
-        if pa.types.is_decimal(kind) and isinstance(data, (int, float)):
-            return pa.scalar(str(data)).cast(kind).as_py()
+        if pa.types.is_decimal(kind):
+            return pa.scalar(Decimal(data), kind).as_py() if isinstance(data, (int, Decimal)) else None
         return pa.scalar(data, kind).as_py()
-    except (pa.ArrowException, OverflowError, ValueError):
+    except (pa.ArrowException, ArithmeticError, OverflowError, ValueError, TypeError):
         return None
 
 

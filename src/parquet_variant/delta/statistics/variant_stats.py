@@ -18,6 +18,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.delta import z85
 from parquet_variant.encoding.header import value_size
 from parquet_variant.encoding.metadata import metadata_length
@@ -26,11 +27,12 @@ from parquet_variant.errors import DeltaError, VariantError
 from parquet_variant.path import VariantPath
 from parquet_variant.types import VariantType
 
-__all__ = ["decode_bounds", "decode_bounds_array", "encode_bounds", "split_bounds"]
+__all__ = ["decode_bounds", "decode_bounds_array", "encode_bounds", "parsed_bounds", "split_bounds"]
 
 _VERSION_MASK = 0x0F
 _VERSION = 1
 _OBJECT_BITS = 0b10
+_BOUNDS = pa.struct([("metadata", pa.large_binary()), ("value", pa.large_binary())])
 
 
 def encode_bounds(bounds: Mapping[VariantPath, Variant]) -> str:
@@ -127,6 +129,20 @@ def decode_bounds_array(texts: pa.Array) -> pa.StructArray:
     )
 
 
+def parsed_bounds(storage: pa.StructArray) -> pa.StructArray:
+    """Bounds in Parquet form, shredded or not, as `decode_bounds_array` gives them; what is damaged is null."""
+    try:
+        plain = VariantArray.from_storage(storage).to_unshredded().storage
+    except VariantError:
+        if len(storage) == 1:
+            return pa.nulls(1, _BOUNDS)
+        middle = len(storage) // 2
+        return pa.concat_arrays([parsed_bounds(storage.slice(0, middle)), parsed_bounds(storage.slice(middle))])
+    pieces = [pc.cast(pc.struct_field(plain, name), pa.large_binary()) for name in _BOUNDS.names]
+    known = pc.and_(plain.is_valid(), pc.and_(pieces[0].is_valid(), pieces[1].is_valid()))
+    return pa.StructArray.from_arrays(pieces, fields=list(_BOUNDS), mask=pc.invert(known))
+
+
 def _cut(
     data: npt.NDArray[np.uint8], starts: npt.NDArray[np.int64], stops: npt.NDArray[np.int64]
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
@@ -191,4 +207,4 @@ def _row_by_row(texts: pa.Array) -> pa.StructArray:
             rows.append(None if metadata is None else {"metadata": metadata, "value": value})
         except VariantError:
             rows.append(None)
-    return pa.array(rows, pa.struct([("metadata", pa.large_binary()), ("value", pa.large_binary())]))
+    return pa.array(rows, _BOUNDS)

@@ -79,7 +79,7 @@ class WritePlan:
     schema_string: str
     partition_columns: tuple[str, ...] = ()
     configuration: Mapping[str, str] = field(default_factory=dict)
-    storage_options: Mapping[str, str] | None = None
+    storage_options: Mapping[str, str] | None = field(default=None, repr=False)
     shred: bool = False
     variant_stats: bool = False
     shredding: Mapping[str, ShreddingSchema] | None = None
@@ -305,7 +305,7 @@ class _File:
 
     def _variant_places(self) -> list[Place]:
         """Variants outside of lists and maps: those that have one value a row."""
-        return [place for place in _variant_leaves(self.plan.data_schema, ()) if True]
+        return _variant_leaves(self.plan.data_schema, ())
 
 
 class _ColumnFacts:

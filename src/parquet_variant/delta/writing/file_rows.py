@@ -12,13 +12,15 @@ import pyarrow as pa
 from parquet_variant.delta.log.actions import Add, Remove
 from parquet_variant.delta.log.commit import now_millis
 from parquet_variant.delta.log.snapshot import Snapshot
+from parquet_variant.delta.statistics.stats_json import with_json_stats
 from parquet_variant.errors import DeltaError
 
 __all__ = ["to_adds", "to_removes"]
 
 
-def to_adds(files: pa.Table, *, data_change: bool = True) -> list[Add]:
+def to_adds(snapshot: Snapshot, files: pa.Table, *, data_change: bool = True) -> list[Add]:
     """Add actions for rows of `Snapshot.files`."""
+    files = with_json_stats(files, snapshot.schema)
     return [Add.from_dict(_plain(row) | {"dataChange": data_change}) for row in files.to_pylist()]
 
 
@@ -42,6 +44,7 @@ def to_removes(snapshot: Snapshot, files: pa.Table, *, data_change: bool = True)
     if data_change and snapshot.metadata.configuration.get("delta.appendOnly", "false").lower() == "true":
         raise DeltaError(f"{snapshot.storage.uri} is append-only", reason="append-only", file=snapshot.storage.uri)
     told = {"dataChange": data_change, "deletionTimestamp": now_millis(), "extendedFileMetadata": True}
+    files = with_json_stats(files, snapshot.schema)
     return [Remove.from_dict(_plain(row) | told) for row in files.to_pylist()]
 
 

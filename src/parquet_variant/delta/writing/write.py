@@ -15,7 +15,7 @@ from typing import Any, Literal, TypeAlias
 import pyarrow as pa
 
 from parquet_variant.delta.data.columns import as_table
-from parquet_variant.delta.data.deletion_vector import relative_path
+from parquet_variant.delta.data.paths import relative_path
 from parquet_variant.delta.log.actions import Add, Metadata, Txn
 from parquet_variant.delta.log.checkpoint import checkpoint_if_due
 from parquet_variant.delta.log.commit import CommitResult, Transaction, commit, now_millis

@@ -1,0 +1,90 @@
+"""Paths that a table's log names: decoded, and inside of the table unless the caller allowed otherwise.
+
+Owns what a path of the log means to the storage, and that a log cannot show files of other places: `..`, absolute paths
+and URLs of elsewhere are refused by name. Leaves links on a disk to `storage`, which alone sees them.
+"""
+
+from __future__ import annotations
+
+import os
+import posixpath
+import uuid
+from urllib.parse import unquote, urlparse
+
+from parquet_variant.delta import z85
+from parquet_variant.delta.log.actions import DeletionVector
+from parquet_variant.delta.storage import LocalStorage, Storage, outside
+from parquet_variant.errors import DeltaError
+
+__all__ = ["relative_path", "vector_path"]
+
+_UUID_CHARACTERS = 20
+# Names of one and the same object store.
+_SAME_SCHEME = {"s3a": "s3", "s3n": "s3", "gcs": "gs", "abfs": "abfss"}
+
+
+def relative_path(storage: Storage, path: str) -> str:
+    """A path of the log (percent-encoded, perhaps absolute) as the storage takes it.
+
+    Raises
+    ------
+    DeltaError
+        Reason ``"outside-table"`` if it lies outside of the table and the storage does not allow that.
+    """
+    scheme = urlparse(path).scheme
+    if len(scheme) > 1 and scheme != "file":
+        base, url = _canonical(storage.uri).rstrip("/") + "/", _canonical(unquote(path))
+        if not url.startswith(base):
+            if not storage.allow_outside:
+                raise outside(storage, path)
+            return path
+        decoded = url[len(base) :]
+    else:
+        decoded = unquote(urlparse(path).path if scheme == "file" else path)
+    if isinstance(storage, LocalStorage):
+        return _local(storage, decoded, path)
+    if decoded.startswith("/") or ".." in decoded.split("/"):
+        raise outside(storage, path)
+    return decoded
+
+
+def _local(storage: LocalStorage, decoded: str, path: str) -> str:
+    if "\x00" in decoded:
+        raise outside(storage, path)
+    if not decoded.startswith("/") and not {".", "..", ""} & set(decoded.split("/")):
+        return decoded
+    # The same file must have the same name, however it is spelled: vacuum compares names.
+    full = os.path.normpath(storage.root / decoded)
+    for root in (str(storage.root), storage.real_root):
+        if full.startswith(f"{root.rstrip('/')}/"):
+            return full[len(root.rstrip("/")) + 1 :]
+    if not storage.allow_outside:
+        raise outside(storage, path)
+    return full
+
+
+def vector_path(storage: Storage, vector: DeletionVector) -> str | None:
+    """The file of a deletion vector as the storage takes it; None for one without a file.
+
+    Raises
+    ------
+    DeltaError
+        As `relative_path`; ``"bad-deletion-vector"`` for a name that is none.
+    """
+    if vector.storage_type == "u":
+        text = vector.path_or_inline_dv
+        prefix, name = text[:-_UUID_CHARACTERS], text[-_UUID_CHARACTERS:]
+        try:
+            file = f"deletion_vector_{uuid.UUID(bytes=z85.decode(name))}.bin"
+        except (DeltaError, ValueError):
+            raise DeltaError(f"{text!r} names no deletion vector", reason="bad-deletion-vector") from None
+        joined = posixpath.join(prefix, file)
+        if joined.startswith("/") or ".." in joined.split("/"):
+            raise outside(storage, joined)
+        return joined
+    return relative_path(storage, vector.path_or_inline_dv) if vector.storage_type == "p" else None
+
+
+def _canonical(url: str) -> str:
+    scheme, mark, rest = url.partition("://")
+    return _SAME_SCHEME.get(scheme, scheme) + mark + rest

@@ -1,0 +1,94 @@
+"""Statistics that a checkpoint held only as columns, as the JSON that actions hold.
+
+Owns that one direction, so that no rewrite of the log loses statistics, nor `numRecords`, which deletion vectors need.
+Leaves the other direction to `stats_table`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from parquet_variant.delta import z85
+from parquet_variant.delta.protocol.schema import VARIANT, DeltaType, PrimitiveType, StructType
+from parquet_variant.delta.statistics.file_stats import dump_stats, python_value, set_at, spelled_bound
+from parquet_variant.delta.statistics.variant_stats import parsed_bounds
+
+__all__ = ["with_json_stats"]
+
+Place = tuple[str, ...]
+
+
+def with_json_stats(files: pa.Table, schema: StructType) -> pa.Table:
+    """Rows of `Snapshot.files` with all statistics as JSON, and no column of parsed ones.
+
+    Parameters
+    ----------
+    files
+        Rows of `Snapshot.files`.
+    schema
+        The table's columns.
+    """
+    if "stats_parsed" not in files.column_names:
+        return files
+    stats, bare = files["stats"], files.drop_columns("stats_parsed")
+    rows = pc.and_(stats.is_null(), files["stats_parsed"].is_valid())
+    if not pc.any(rows).as_py():
+        return bare
+    parsed = files["stats_parsed"].filter(rows).combine_chunks()
+    texts = iter(_texts(parsed, schema))
+    told = [next(texts) if new else old for new, old in zip(rows.to_pylist(), stats.to_pylist(), strict=True)]
+    return bare.set_column(bare.column_names.index("stats"), "stats", pa.array(told, pa.large_string()))
+
+
+def _texts(parsed: pa.StructArray, schema: StructType) -> list[str]:
+    rows: list[dict[str, Any]] = [{} for _ in range(len(parsed))]
+    for name in ("numRecords", "tightBounds"):
+        _put(rows, (name,), _values(_dig(parsed, (name,))))
+    for place, kind in _leaves(schema, ()):
+        _put(rows, ("nullCount", *place), _values(_dig(parsed, ("nullCount", *place))))
+        for name in ("minValues", "maxValues"):
+            column = _dig(parsed, (name, *place))
+            if column is None:
+                continue
+            if kind == VARIANT:
+                _put(rows, (name, *place), _bounds(column))
+            elif isinstance(kind, PrimitiveType):
+                found = [spelled_bound(value, kind, up=name == "maxValues") for value in _values(column)]
+                _put(rows, (name, *place), found)
+    return [dump_stats(row) for row in rows]
+
+
+def _leaves(kind: DeltaType, place: Place) -> Iterator[tuple[Place, DeltaType]]:
+    if isinstance(kind, StructType):
+        for f in kind.fields:
+            yield from _leaves(f.type, (*place, f.physical_name))
+    else:
+        yield place, kind
+
+
+def _dig(parsed: pa.Array, place: Place) -> pa.Array | None:
+    for name in place:
+        if not pa.types.is_struct(parsed.type) or parsed.type.get_field_index(name) < 0:
+            return None
+        parsed = pc.struct_field(parsed, name)
+    return parsed
+
+
+def _values(column: pa.Array | None) -> list[Any]:
+    return [] if column is None else [python_value(each) for each in column]
+
+
+def _bounds(column: pa.Array) -> list[str | None]:
+    if not pa.types.is_struct(column.type):
+        return [each if isinstance(each, str) else None for each in column.to_pylist()]
+    rows = parsed_bounds(column).to_pylist()
+    return [None if row is None else z85.encode(row["metadata"] + row["value"]) for row in rows]
+
+
+def _put(rows: list[dict[str, Any]], place: Place, values: list[Any]) -> None:
+    for row, value in zip(rows, values, strict=False):
+        set_at(row, place, value)

@@ -1,0 +1,262 @@
+"""What a log says is not believed: paths that lead out of the table, damaged statistics, secrets in messages."""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import parquet_variant as pv
+from parquet_variant.delta import z85
+from parquet_variant.delta.data.paths import relative_path, vector_path
+from parquet_variant.delta.log.actions import DeletionVector
+from parquet_variant.delta.storage import open_storage
+from parquet_variant.errors import DeltaError
+
+from .conftest import events
+
+
+def rewrite_log(table: Path, change: Callable[[dict[str, Any]], None], version: int = 0) -> None:
+    path = table / "_delta_log" / f"{version:020}.json"
+    actions = [json.loads(line) for line in path.read_text().splitlines()]
+    for action in actions:
+        change(action)
+    path.write_text("".join(json.dumps(action) + "\n" for action in actions))
+
+
+def set_path(path: str) -> Callable[[dict[str, Any]], None]:
+    def change(action: dict[str, Any]) -> None:
+        if "add" in action:
+            action["add"]["path"] = path
+
+    return change
+
+
+@pytest.fixture
+def victim(tmp_path: Path) -> Path:
+    file = tmp_path / "victim.parquet"
+    pv.parquet.write(file, {"v": pv.parse_json(['{"id": 7, "secret": 1}'])})
+    return file
+
+
+@pytest.mark.parametrize(
+    "spelled", ["../victim.parquet", "x/../../victim.parquet", "%2e%2e/victim.parquet", "{victim}", "file://{victim}"]
+)
+def test_a_path_out_of_the_table_is_refused_by_name(make_table: Any, victim: Path, spelled: str) -> None:
+    table = make_table(3)
+    rewrite_log(table, set_path(spelled.format(victim=victim)))
+    for read in (pv.delta.read, lambda t: pv.delta.extract(t, {"id": "$.id:long"}), pv.delta.read_table):
+        with pytest.raises(DeltaError, match="outside of the table") as caught:
+            read(table)
+        assert caught.value.reason == "outside-table"
+    assert pv.delta.read(table, allow_outside=True).to_pylist() == [{"id": 7, "secret": 1}]
+    query = pv.delta.scan(table, {"id": "$.id:long"}, allow_outside=True)
+    assert pickle.loads(pickle.dumps(query)).current.storage.allow_outside
+
+
+def test_a_path_that_only_looks_outside_is_read(make_table: Any) -> None:
+    table = make_table(3)
+    (file,) = table.glob("*.parquet")
+    rewrite_log(table, set_path(f"sub/../../{table.name}/{file.name}"))
+    assert len(pv.delta.read(table)) == 3
+    os.utime(file, (1, 1))
+    assert pv.delta.vacuum(table, retention=None) == []
+    assert file.exists()
+
+
+def test_a_link_out_of_the_table_is_not_followed(make_table: Any, victim: Path, tmp_path: Path) -> None:
+    table = make_table(3)
+    (table / "link.parquet").symlink_to(victim)
+    (table / "dir").symlink_to(tmp_path)
+    for path in ("link.parquet", "dir/victim.parquet"):
+        rewrite_log(table, set_path(path))
+        with pytest.raises(DeltaError) as caught:
+            pv.delta.read(table)
+        assert caught.value.reason == "outside-table"
+        assert len(pv.delta.read(table, allow_outside=True)) == 1
+
+
+def test_what_lies_outside_is_never_deleted_or_written(make_table: Any, victim: Path, tmp_path: Path) -> None:
+    table = make_table(3, 3, partition_by=["p"])
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "old.parquet").write_bytes(b"x")
+    os.utime(elsewhere / "old.parquet", (1, 1))
+    (table / "out").symlink_to(elsewhere)
+    rewrite_log(table, set_path(str(victim)), 1)
+    gone = pv.delta.vacuum(table, retention=pv.delta.vacuum.__globals__["timedelta"](0), force=True)
+    assert victim.exists()
+    assert (elsewhere / "old.parquet").exists()
+    assert not any("out" in name.split("/") for name in gone)
+    with pytest.raises(DeltaError):
+        pv.delta.optimize(table)
+    for partition in table.glob("p=*"):
+        for file in partition.iterdir():
+            file.unlink()
+        partition.rmdir()
+        partition.symlink_to(elsewhere)
+    with pytest.raises(DeltaError) as caught:
+        pv.delta.append(table, events(6, 9))
+    assert caught.value.reason == "outside-table"
+    assert [f.name for f in elsewhere.iterdir()] == ["old.parquet"]
+
+
+def test_vectors_and_sidecars_stay_inside(tmp_path: Path, make_table: Any) -> None:
+    storage = open_storage(tmp_path / "t")
+    name = z85.encode(bytes(range(16)))
+    assert vector_path(storage, DeletionVector("u", f"ab{name}", 1, 1)) == (
+        "ab/deletion_vector_00010203-0405-0607-0809-0a0b0c0d0e0f.bin"
+    )
+    for vector in (DeletionVector("u", f"../..{name}", 1, 1), DeletionVector("p", "/etc/passwd", 1, 1)):
+        with pytest.raises(DeltaError) as caught:
+            vector_path(storage, vector)
+        assert caught.value.reason == "outside-table"
+    with pytest.raises(DeltaError) as caught:
+        vector_path(storage, DeletionVector("u", "!" + "\x00" * 20, 1, 1))
+    assert caught.value.reason == "bad-deletion-vector"
+    table = make_table(3)
+    metadata, protocol = (
+        next(
+            json.loads(line) for line in (table / "_delta_log" / f"{0:020}.json").read_text().splitlines() if k in line
+        )
+        for k in ("metaData", "protocol")
+    )
+    lines = [
+        metadata,
+        protocol,
+        {"sidecar": {"path": "../../../etc/x.parquet", "sizeInBytes": 1, "modificationTime": 1}},
+    ]
+    path = table / "_delta_log" / f"{0:020}.checkpoint.3a0d65cd-4056-49b8-937b-95f9e3ee90e5.json"
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    with pytest.raises(DeltaError) as caught:
+        pv.delta.snapshot(table)
+    assert caught.value.reason == "outside-table"
+
+
+@pytest.mark.parametrize("path", ["s3://other/x.parquet", "https://elsewhere/x.parquet", "../x", "/x"])
+def test_paths_of_object_stores_stay_below_the_prefix(path: str) -> None:
+    storage = open_storage("s3://bucket/table", {"skip_signature": "true", "region": "x"})
+    with pytest.raises(DeltaError) as caught:
+        relative_path(storage, path)
+    assert caught.value.reason == "outside-table"
+    assert relative_path(storage, "s3a://bucket/table/a%20b.parquet") == "a b.parquet"
+
+
+def test_secrets_of_urls_stand_in_no_error() -> None:
+    error = DeltaError(
+        "cannot read s3://key:hunter2@bucket/t?X-Amz-Signature=abc&part=1: gone",
+        file="https://h/t?sig=hunter2&se=5#x",
+    )
+    for shown in (str(error), repr(error), error.message, error.file):
+        assert "hunter2" not in str(shown)
+        assert "abc" not in str(shown)
+    assert "s3://***@bucket/t" in error.message
+    plan = pv.delta.WritePlan("s3://b/t", "{}", storage_options={"secret_access_key": "hunter2"})
+    assert "hunter2" not in repr(plan)
+
+
+# ---- damaged statistics: unknown never prunes, and never raises
+
+
+def set_stats(text: Callable[[dict[str, Any]], str]) -> Callable[[dict[str, Any]], None]:
+    def change(action: dict[str, Any]) -> None:
+        if "add" in action:
+            action["add"]["stats"] = text(json.loads(action["add"]["stats"]))
+
+    return change
+
+
+def damaged(bounds: bytes) -> Callable[[dict[str, Any]], str]:
+    def change(stats: dict[str, Any]) -> str:
+        stats["minValues"]["v"] = stats["maxValues"]["v"] = z85.encode(bounds)
+        return json.dumps(stats)
+
+    return change
+
+
+def test_damaged_bounds_of_variants_prune_nothing_and_raise_nothing(make_table: Any) -> None:
+    table = make_table(5, 5)
+    good = z85.decode(json.loads(pv.delta.snapshot(table).files["stats"][0].as_py())["minValues"]["v"])
+    for at in range(0, len(good), 3):
+        bad = bytearray(good)
+        bad[at] ^= 0xFF
+        rewrite_log(table, set_stats(damaged(bytes(bad))))
+        for where in ("id >= 0", "id >= 1 and name like 'n%'"):
+            query = pv.delta.scan(table, {"id": "$.id:long", "name": "$.name:string"}, where)
+            assert set(range(1, 10)) - {0} <= set(query.to_table()["id"].to_pylist()) | set(range(5)), at
+            assert query.to_table()["id"].to_pylist()[-5:] == [5, 6, 7, 8, 9]
+        pv.delta.checkpoint(table, stats_parsed=True)
+        for path in (table / "_delta_log").glob("*checkpoint*"):
+            path.unlink()
+
+
+@pytest.mark.parametrize("text", ["[]", "5", '"x"', "{", '{"minValues": 3}', '{"numRecords": 1e400}', "{" * 2000])
+def test_damaged_statistics_prune_nothing_and_raise_nothing(make_table: Any, text: str) -> None:
+    table = make_table(5, 5)
+    rewrite_log(table, set_stats(lambda _: text))
+    assert pv.delta.extract(table, {"k": "k"}, "k >= 0")["k"].to_pylist() == list(range(10))
+    assert pv.delta.extract(table, {"id": "$.id:long"}, "id >= 0")["id"].to_pylist() == list(range(10))
+
+
+def test_a_decimal_beside_a_bad_bound_stays_exact(tmp_path: Path) -> None:
+    low, high = "12345678901234567.12345678901234567891", "12345678901234567.12345678901234567899"
+    rows = {"d": pa.array([low, high]).cast(pa.decimal128(38, 20)), "x": pa.array([1.0, 2.0])}
+    pv.delta.write(tmp_path, rows)
+
+    def infinite(stats: dict[str, Any]) -> str:
+        bounds = f'{{"d": {low}, "x": 1.0}}', f'{{"d": {high}, "x": "Infinity"}}'
+        return f'{{"numRecords": 2, "minValues": {bounds[0]}, "maxValues": {bounds[1]}}}'
+
+    rewrite_log(tmp_path, set_stats(infinite))
+    for op, literal in ((">=", high), ("<=", low), ("=", high)):
+        found = pv.delta.extract(tmp_path, {"d": "d"}, f"d {op} {literal}")
+        assert found.num_rows >= 1, op
+
+
+def test_a_bound_that_is_nan_prunes_nothing(tmp_path: Path) -> None:
+    nan, one = pv.Variant.from_python({"$['a']": float("nan")}), pv.Variant.from_python({"$['a']": 1.0})
+    rows = pv.parse_json(['{"a": 1.0e0}', '{"a": 5.0e0}'])
+    pv.delta.write(tmp_path, {"v": rows, "x": pa.array([1.0, float("nan")])})
+    for low, high in ((nan, nan), (one, one), (nan, one), (one, nan)):
+
+        def change(stats: dict[str, Any], low: Any = low, high: Any = high) -> str:
+            stats["minValues"]["v"], stats["maxValues"]["v"] = z85.encode(low.to_bytes()), z85.encode(high.to_bytes())
+            text = json.dumps(stats)
+            return text.replace('"minValues": {', '"minValues": {"x": NaN, ').replace(
+                '"maxValues": {', '"maxValues": {"x": NaN, '
+            )
+
+        rewrite_log(tmp_path, set_stats(change))
+        # A foreign bound of doubles may leave NaN out, which is above every number.
+        assert len(pv.delta.scan(tmp_path, {"a": "$.a:double"}, "a > 3").pruned.files) == 1
+        assert len(pv.delta.scan(tmp_path, {"x": "x"}, "x >= 1").pruned.files) == 1
+        assert pv.delta.extract(tmp_path, {"a": "$.a:double"}, "a >= 1").num_rows == 2
+
+
+def test_a_checkpoint_keeps_statistics_whatever_form_they_came_in(make_table: Any) -> None:
+    table = make_table(5, 5)
+    before = [json.loads(text) for text in pv.delta.snapshot(table).files["stats"].to_pylist()]
+    pv.delta.set_properties(
+        table, {"delta.checkpoint.writeStatsAsJson": False, "delta.checkpoint.writeStatsAsStruct": True}
+    )
+    first = table / pv.delta.checkpoint(table)
+    add = pq.read_table(first)["add"].combine_chunks()
+    assert add.type.get_field_index("stats") < 0
+    (table / "_delta_log" / f"{3:020}.json").write_text('{"txn":{"appId":"a","version":1}}\n')
+    for version in range(3):
+        (table / "_delta_log" / f"{version:020}.json").unlink()
+    pv.delta.set_properties(table, {"delta.checkpoint.writeStatsAsJson": True})
+    found = pv.delta.snapshot(table)
+    assert found.files["stats"].null_count == 2
+    pv.delta.checkpoint(table)
+    after = [json.loads(text) for text in pv.delta.snapshot(table).files["stats"].to_pylist()]
+    assert after == before
+    pv.delta.restore(table, version=3)
+    assert len(pv.delta.scan(table, {"id": "$.id:long"}, "id >= 7").pruned.files) == 1
