@@ -116,14 +116,14 @@ def test_what_a_dead_attempt_left_of_a_batch_is_replaced(dest, monkeypatch):
     moves = []
 
     def dies(self, source, target):
-        moves.append(source)
-        if len(moves) == 2:
-            raise OSError("killed")
+        moves.append(target)
+        if len(moves) == 3:
+            raise KeyboardInterrupt
         Path(source).rename(target)
 
     with monkeypatch.context() as patch:
-        patch.setattr(staging_module, "filesystem_of", lambda path, _: (_Local(dies), path))
-        with pytest.raises(OSError, match="killed"):
+        patch.setattr(staging_module, "filesystem_of", lambda path, _=None: (_Local(dies), path))
+        with pytest.raises(KeyboardInterrupt):
             staging.commit_once(files, "app", 7)
     assert [path.read_text() for path in dest.glob("*.parquet")] == ["dead"]
     again = Staging(str(dest))

@@ -177,6 +177,7 @@ class _Directory:
         self._made_here = filesystem.get_file_info(path).type == pafs.FileType.NotFound
 
     def work(self, schema: ShreddingSchema, options: IngestOptions) -> Work:
+        self._staging = self._staging.begin()
         return partial(_write, schema, options, self._staging)
 
     def commit(self, written: Sequence[WrittenSplits]) -> list[str]:

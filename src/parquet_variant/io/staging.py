@@ -1,31 +1,48 @@
 """Writing a directory of files so that readers see all of a job's files or none: staged by tasks, moved by the driver.
 
-Owns the destination's modes, the staging directory and the commit; both engines (`parquet.ingest` and `spark`) use it.
-Leaves what is in the files to the writers, and tables with a log to `delta`.
+Owns the destination's modes, the staging directory, the commit, and sweeping up after jobs that died; all engines use
+it. Leaves which files count in the middle of a commit to `commit_journal`, what is in the files to the writers, and
+tables with a log to `delta`.
 """
 
 from __future__ import annotations
 
+import posixpath
 import uuid
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
 from typing import Literal, TypeAlias, get_args
 
 import pyarrow.fs as pafs
 
 from parquet_variant.errors import VariantFileError
+from parquet_variant.io.commit_journal import (
+    COMMITTED,
+    PREPARED,
+    TEMPORARY,
+    Journal,
+    files_that_count,
+    journal_of,
+    others,
+    publish,
+)
 from parquet_variant.io.filesystems import filesystem_of
+from parquet_variant.io.job_owner import JobOwner
 
-__all__ = ["BAD_RECORDS", "Mode", "StagedFile", "Staging", "open_staging"]
+__all__ = ["BAD_RECORDS", "Mode", "StagedFile", "Staging", "open_staging", "sweep"]
 
 Mode: TypeAlias = Literal["error", "append", "overwrite", "ignore"]
 
 # Names that begin with an underscore are no data to Spark, pyarrow and our own scan.
 BAD_RECORDS = "_bad_records"
-_TEMPORARY = "_temporary"
 _STREAMS = "_streams"
 _SUCCESS = "_SUCCESS"
+_OWNER = "owner.json"
+_DATA = (".parquet", ".parquet.crc", ".vortex")
+# A job of another machine, of which nothing has changed for so long, is dead.
+_STALE_AFTER = timedelta(hours=24)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +71,8 @@ class Staging:
     """One job's way into a directory; the same on the driver and, pickled, in every task.
 
     A task attempt writes into its own directory (`attempt`). `commit` moves only the files it is told of, so that what
-    failed, repeated or speculative attempts wrote is never seen.
+    failed, repeated or speculative attempts wrote is never seen. A commit that is cut off at any point leaves what was
+    there before, or all that is new, to every reader of this package; the next job carries it through or takes it back.
 
     Parameters
     ----------
@@ -64,30 +82,66 @@ class Staging:
         Whether the commit removes the Parquet files that were there before.
     job
         A unique name, part of every file's name.
+    begun
+        Whether the driver said that the job runs (`begin`): tasks then write only as long as it does.
     """
 
     dest: str
     overwrite: bool = False
     job: str = field(default_factory=lambda: uuid.uuid4().hex[:12])
+    begun: bool = False
 
     @property
     def directory(self) -> str:
         """The job's staging directory."""
-        return f"{self.dest.rstrip('/')}/{_TEMPORARY}/{self.job}"
+        return f"{self.dest.rstrip('/')}/{TEMPORARY}/{self.job}"
+
+    def _place(self) -> tuple[pafs.FileSystem, str]:
+        filesystem, root = filesystem_of(self.dest, None)
+        return filesystem, root.rstrip("/")
+
+    def begin(self) -> Staging:
+        """Say who runs the job; on the driver, before the first task."""
+        filesystem, path = filesystem_of(self.directory, None)
+        filesystem.create_dir(path, recursive=True)
+        with filesystem.open_output_stream(f"{path}/{_OWNER}") as stream:
+            stream.write(JobOwner.current().to_json().encode())
+        return replace(self, begun=True)
 
     def attempt(self, task: int, attempt: int | str = 0) -> str:
-        """Make the directory of a task attempt; no two runs of a task may have the same `attempt`."""
-        directory = f"{self.directory}/{task:05d}-{attempt}"
-        filesystem, path = filesystem_of(directory, None)
-        filesystem.create_dir(path, recursive=True)
-        return directory
+        """Make the directory of a task attempt; no two runs of a task may have the same `attempt`.
+
+        Raises
+        ------
+        VariantFileError
+            With reason ``"job-over"`` if the job was ended meanwhile: nothing is to be written any more.
+        """
+        filesystem, path = filesystem_of(self.directory, None)
+        if self.begun and filesystem.get_file_info(f"{path}/{_OWNER}").type != pafs.FileType.File:
+            raise VariantFileError(
+                f"the job that writes {self.dest} has ended, and what it staged is gone", reason="job-over"
+            )
+        name = f"{task:05d}-{attempt}"
+        filesystem.create_dir(f"{path}/{name}", recursive=True)
+        return f"{self.directory}/{name}"
 
     def file_name(self, task: int, index: int = 0, extension: str = "parquet") -> str:
         """The name of a task's file: unique over jobs, tasks and a task's files; it sorts in the order of the input."""
         return f"part-{task:05d}-{index:04d}-{self.job}.{extension}"
 
-    def commit(self, files: Iterable[StagedFile], *, marker: bool = True) -> list[str]:
-        """Make the files visible, remove the old ones if so asked, and write ``_SUCCESS`` if `marker` says so.
+    def commit(
+        self, files: Iterable[StagedFile], *, marker: bool = True, replaced: Iterable[str] | None = None
+    ) -> list[str]:
+        """Make the files visible and the old ones invisible in one step, and write ``_SUCCESS`` if `marker` says so.
+
+        Parameters
+        ----------
+        files
+            What to make visible.
+        marker
+            Whether to write ``_SUCCESS``.
+        replaced
+            Paths below `dest` of the files that these stand for; by default those of the mode.
 
         Returns
         -------
@@ -97,38 +151,13 @@ class Staging:
         Raises
         ------
         VariantFileError
-            With reason ``"commit-failed"`` if a file cannot be moved: those already moved are removed again and the
-            destination is as it was; with ``"overwrite-failed"`` if an old file cannot be removed after that.
+            With reason ``"commit-failed"`` if a file cannot be moved: the destination is as it was; ``"conflict"`` if
+            another job replaces files there, too: the same; with ``"overwrite-failed"`` if an old file cannot be
+            removed after that, which then counts no more.
         """
-        filesystem, root = filesystem_of(self.dest, None)
-        old = _replaceable(filesystem, root) if self.overwrite else []
-        moved: list[str] = []
-        try:
-            for file in files:
-                target = f"{root}/{file.name}"
-                filesystem.create_dir(target.rpartition("/")[0], recursive=True)
-                filesystem.move(filesystem_of(file.path, None)[1], target)
-                moved.append(file.name)
-        except OSError as error:
-            for name in moved:
-                with suppress(OSError):
-                    filesystem.delete_file(f"{root}/{name}")
-            raise VariantFileError(
-                f"{self.dest} could not be written ({error}); it is as it was before", reason="commit-failed"
-            ) from error
-        try:
-            for path in old:
-                filesystem.delete_file(path)
-        except OSError as error:
-            raise VariantFileError(
-                f"the new files are in {self.dest}, but {path} could not be removed ({error}): remove it by hand",
-                reason="overwrite-failed",
-            ) from error
-        self.abort()
-        if marker:
-            with filesystem.open_output_stream(f"{root}/{_SUCCESS}"):
-                pass
-        return [f"{self.dest.rstrip('/')}/{name}" for name in moved]
+        moves = {file.name: file for file in files}
+        self._switch(moves, (_SUCCESS,) if marker else (), None if replaced is None else tuple(replaced))
+        return [f"{self.dest.rstrip('/')}/{name}" for name in moves]
 
     def commit_once(self, files: Iterable[StagedFile], stream: str, batch: int) -> None:
         """Commit a batch of a stream, whose batches come in order and may come again after a failure.
@@ -145,41 +174,148 @@ class Staging:
         batch
             Number of the batch.
         """
-        filesystem, root = filesystem_of(self.dest, None)
-        marker = f"{root}/{_STREAMS}/{stream}/{batch}"
-        if filesystem.get_file_info(marker).type == pafs.FileType.File:
+        filesystem, root = self._place()
+        marker = f"{_STREAMS}/{stream}/{batch}"
+        self._settle()
+        if filesystem.get_file_info(f"{root}/{marker}").type == pafs.FileType.File:
             self.abort()
             return
-        suffix = f"-{stream}-{batch}.parquet"
-        for info in filesystem.get_file_info(pafs.FileSelector(root, allow_not_found=True)):
-            if info.path.endswith(suffix):
-                filesystem.delete_file(info.path)
-        old = _replaceable(filesystem, root) if self.overwrite else []
         # A repeated batch may come through another job: the batch, not the job, names the file.
-        moves = {f"{file.name.rsplit('-', 1)[0]}{suffix}": file for file in files}
-        filesystem.create_dir(marker.rpartition("/")[0], recursive=True)
-        for name, file in moves.items():
-            filesystem.move(filesystem_of(file.path, None)[1], f"{root}/{name}")
-        for path in old:
-            filesystem.delete_file(path)
-        with filesystem.open_output_stream(marker):
-            pass
-        self.abort()
+        suffix = f"-{stream}-{batch}.parquet"
+        self._switch({f"{file.name.rsplit('-', 1)[0]}{suffix}": file for file in files}, (_SUCCESS, marker), None)
 
     def abort(self) -> None:
-        """Remove everything that was staged; nothing was visible."""
+        """Remove everything that was staged; what is not committed is taken back."""
+        with suppress(OSError):
+            if not self._settle():
+                self._clear()
+
+    def _switch(
+        self, moves: Mapping[str, StagedFile], markers: tuple[str, ...], replaced: tuple[str, ...] | None
+    ) -> None:
+        filesystem, root = self._place()
+        directory = f"{root}/{TEMPORARY}/{self.job}"
+        try:
+            filesystem.create_dir(directory, recursive=True)
+            self._prepare(Journal(tuple(moves), (), markers), replaced)
+            for name, file in moves.items():
+                target = f"{root}/{name}"
+                filesystem.create_dir(posixpath.dirname(target), recursive=True)
+                filesystem.move(filesystem_of(file.path, None)[1], target)
+            filesystem.move(f"{directory}/{PREPARED}", f"{directory}/{COMMITTED}")
+        except VariantFileError:
+            self.abort()
+            raise
+        except OSError as error:
+            self.abort()
+            raise VariantFileError(
+                f"{self.dest} could not be written ({error}); it is as it was before", reason="commit-failed"
+            ) from error
+        try:
+            self._settle()
+        except OSError as error:
+            raise VariantFileError(
+                f"the new files are in {self.dest} and count; an old one could not be removed ({error}): the next job "
+                "that writes there tries again",
+                reason="overwrite-failed",
+            ) from error
+
+    def _prepare(self, journal: Journal, replaced: tuple[str, ...] | None) -> None:
+        """Say what is to be done, and make sure that nobody else is about to do something that does not go with it."""
+        filesystem, root = self._place()
+        directory = f"{root}/{TEMPORARY}/{self.job}"
+        while True:
+            old = _replaceable(filesystem, root) if self.overwrite and replaced is None else replaced or ()
+            publish(filesystem, directory, replace(journal, remove=tuple(old)))
+            if not old:
+                return
+            # Both of two jobs say what they do before they look: at least one of them sees the other.
+            other = next((job for job, theirs in others(filesystem, root, directory) if theirs.remove), None)
+            there = {info.path for info in files_that_count(filesystem, root)}
+            if other is not None or (replaced is not None and not {f"{root}/{name}" for name in old} <= there):
+                what = "replaced files there meanwhile" if other is None else f"({other}) replaces files there, too"
+                raise VariantFileError(
+                    f"nothing was written to {self.dest}: another job {what}; run this one again", reason="conflict"
+                )
+            if replaced is not None or set(_replaceable(filesystem, root)) == set(old):
+                return
+
+    def _settle(self) -> bool:
+        """Carry through what this job committed, or take back what it did not; whether anything was committed."""
+        filesystem, root = self._place()
+        directory = f"{root}/{TEMPORARY}/{self.job}"
+        found = journal_of(filesystem, directory)
+        if found is None:
+            return False
+        journal, committed = found
+        if committed:
+            journal.carry_through(filesystem, root)
+            self._clear()
+        else:
+            journal.take_back(filesystem, root)
+            with suppress(FileNotFoundError):
+                filesystem.delete_file(f"{directory}/{PREPARED}")
+        return committed
+
+    def _clear(self) -> None:
+        """Remove the job's directory, the journal first; and the one above it, unless it holds other jobs."""
         filesystem, path = filesystem_of(self.directory, None)
-        with suppress(OSError):
+        for name in (COMMITTED, PREPARED):
+            if filesystem.get_file_info(f"{path}/{name}").type == pafs.FileType.File:
+                filesystem.delete_file(f"{path}/{name}")
+        if filesystem.get_file_info(path).type == pafs.FileType.Directory:
             filesystem.delete_dir(path)
-        # The parent may hold other jobs' files: it goes only when empty.
-        parent = path.rpartition("/")[0]
-        with suppress(OSError):
-            if not filesystem.get_file_info(pafs.FileSelector(parent, allow_not_found=True)):
-                filesystem.delete_dir(parent)
+        _remove_empty(filesystem, posixpath.dirname(path))
+
+
+def sweep(dest: str) -> list[str]:
+    """Put in order what jobs that died left in a directory: carry through their commits, or take them back.
+
+    A job is dead if its process is gone; if that cannot be told, after 24 hours in which nothing of it changed. What
+    was committed is carried through in any case.
+
+    Parameters
+    ----------
+    dest
+        The directory, as a path or URI.
+
+    Returns
+    -------
+    list of str
+        The jobs.
+    """
+    filesystem, root = filesystem_of(dest, None)
+    temporary = f"{root.rstrip('/')}/{TEMPORARY}"
+    swept = []
+    for info in filesystem.get_file_info(pafs.FileSelector(temporary, allow_not_found=True)):
+        if info.type != pafs.FileType.Directory:
+            continue
+        found = journal_of(filesystem, info.path)
+        if (found is not None and found[1]) or _is_dead(filesystem, info.path):
+            Staging(dest, job=info.base_name).abort()
+            swept.append(info.base_name)
+    _remove_empty(filesystem, temporary)
+    return swept
+
+
+def _remove_empty(filesystem: pafs.FileSystem, directory: str) -> None:
+    with suppress(OSError):
+        if not filesystem.get_file_info(pafs.FileSelector(directory)):
+            filesystem.delete_dir(directory)
+
+
+def _is_dead(filesystem: pafs.FileSystem, directory: str) -> bool:
+    with suppress(OSError, ValueError, TypeError), filesystem.open_input_stream(f"{directory}/{_OWNER}") as stream:
+        gone = JobOwner.from_json(stream.read().decode()).is_gone()
+        if gone is not None:
+            return gone
+    infos = filesystem.get_file_info(pafs.FileSelector(directory, recursive=True, allow_not_found=True))
+    changed = [info.mtime for info in (*infos, filesystem.get_file_info(directory)) if info.mtime is not None]
+    return bool(changed) and datetime.now(UTC) - max(changed).astimezone(UTC) > _STALE_AFTER
 
 
 def open_staging(dest: str, mode: Mode = "error") -> Staging | None:
-    """Look at a destination and begin to write into it.
+    """Look at a destination that is to be written into; what jobs that died left there is put in order first.
 
     Parameters
     ----------
@@ -210,8 +346,9 @@ def open_staging(dest: str, mode: Mode = "error") -> Staging | None:
             raise VariantFileError(
                 f"{dest} is a Delta table: write to it with format='delta'", reason="exists", file=dest
             )
-        names = [info.base_name for info in filesystem.get_file_info(pafs.FileSelector(path))]
-        if any(name != _TEMPORARY for name in names):
+        sweep(dest)
+        names = [info.base_name for info in filesystem.get_file_info(pafs.FileSelector(path, allow_not_found=True))]
+        if any(name != TEMPORARY for name in names):
             if mode == "error":
                 raise VariantFileError(
                     f"{dest} already exists: choose another destination, or mode append or overwrite",
@@ -223,14 +360,11 @@ def open_staging(dest: str, mode: Mode = "error") -> Staging | None:
     return Staging(dest, overwrite=mode == "overwrite")
 
 
-def _replaceable(filesystem: pafs.FileSystem, root: str) -> list[str]:
+def _replaceable(filesystem: pafs.FileSystem, root: str) -> tuple[str, ...]:
     """The data files of a directory, and what belongs to them; anything else a user put there stays."""
-    selector = pafs.FileSelector(root, recursive=True, allow_not_found=True)
     found = []
-    for info in filesystem.get_file_info(selector):
+    for info in files_that_count(filesystem, root):
         below = info.path[len(root) :].strip("/")
-        if info.type != pafs.FileType.File or below.startswith(f"{_TEMPORARY}/"):
-            continue
-        if below.endswith((".parquet", ".parquet.crc")) or below == _SUCCESS or below.startswith(f"{BAD_RECORDS}/"):
-            found.append(info.path)
-    return found
+        if not below.startswith(f"{TEMPORARY}/") and (below.endswith(_DATA) or below.startswith(f"{BAD_RECORDS}/")):
+            found.append(below)
+    return tuple(found)

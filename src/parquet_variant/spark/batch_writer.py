@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 
 import pyarrow as pa
@@ -52,9 +52,13 @@ class _Tasks:
     def __init__(self, options: WriteOptions, schema: StructType, overwrite: bool) -> None:
         staging = open_staging(options.path, "overwrite" if overwrite else "append")
         assert staging is not None  # only the mode "ignore" gives none
-        self.staging: Staging = staging
+        self.staging: Staging = self._named(staging, options).begin()
         self.options = options
         self.frame = Frame(schema, options.column, options.schema)
+
+    @staticmethod
+    def _named(staging: Staging, options: WriteOptions) -> Staging:
+        return staging
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> TaskFiles:
         """Write a partition into a staged file."""
@@ -100,8 +104,13 @@ class StreamWriter(_Tasks, DataSourceStreamArrowWriter):
 
     def __init__(self, options: WriteOptions, schema: StructType, overwrite: bool) -> None:
         super().__init__(options, schema, overwrite)
+        # Each batch's commit removes the directory: that it is gone does not mean that the stream has ended.
+        self.staging = replace(self.staging, begun=False)
+
+    @staticmethod
+    def _named(staging: Staging, options: WriteOptions) -> Staging:
         # The committing process makes a writer of its own: the job's name must be the same there.
-        self.staging = Staging(options.path, overwrite, options.stream_id())
+        return replace(staging, job=options.stream_id())
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark's name
         """Make a micro-batch visible, unless it already is."""

@@ -13,8 +13,10 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.fs as pafs
 
 from parquet_variant.errors import VariantFileError
+from parquet_variant.io.commit_journal import files_that_count
 from parquet_variant.vortex.library import open_file
 from parquet_variant.vortex.pushdown import Part
 from parquet_variant.vortex.scan import VortexScan, scan
@@ -34,7 +36,8 @@ def vortex_files(path: str | os.PathLike[str]) -> list[str]:
     """
     name = os.fspath(path).removeprefix("file://")
     if os.path.isdir(name):  # noqa: PTH112 - a name, perhaps of a remote file
-        found = sorted(str(each) for each in Path(name).rglob(f"*{_SUFFIX}") if each.is_file())
+        infos = files_that_count(pafs.LocalFileSystem(), name)
+        found = sorted(info.path for info in infos if info.path.endswith(_SUFFIX))
         return [each for each in found if not _hidden(os.path.relpath(each, name))]
     if not name.endswith(_SUFFIX):
         return []

@@ -27,7 +27,7 @@ from parquet_variant.ingest.job import Work
 from parquet_variant.ingest.sources import Split
 from parquet_variant.ingest.task import IngestOptions, SplitArrays, WrittenSplits
 from parquet_variant.io.filesystems import filesystem_of
-from parquet_variant.io.staging import Mode, Staging
+from parquet_variant.io.staging import Mode, Staging, sweep
 from parquet_variant.schema.shredding_schema import ShreddingSchema
 
 __all__ = ["DeltaDestination", "delta_destination"]
@@ -62,6 +62,7 @@ class DeltaDestination:
         if self._current is None:
             variant = pa.field(options.column, VARIANT_STORAGE, metadata=EXTENSION_METADATA)
             self._current = create(self.dest, pa.schema([variant]), preview=self._preview)
+        self._staging = self._staging.begin()
         made = plan(self._current, shredding={options.column: schema}, **options.write)
         return partial(_write, made, schema, options, self._staging)
 
@@ -132,6 +133,8 @@ def _open(dest: str, mode: Mode, preview: bool) -> DeltaDestination | None:
         )
     elif mode == "ignore":
         return None
+    else:
+        sweep(dest)
     return DeltaDestination(dest, current, mode == "overwrite", preview)
 
 

@@ -19,10 +19,9 @@ from parquet_variant.ingest.job import Work
 from parquet_variant.ingest.sources import Split
 from parquet_variant.ingest.task import IngestOptions, SplitArrays, WrittenSplits
 from parquet_variant.io.filesystems import filesystem_of
-from parquet_variant.io.staging import BAD_RECORDS, Mode, StagedFile, Staging, open_staging
+from parquet_variant.io.staging import BAD_RECORDS, Mode, StagedFile, Staging, open_staging, sweep
 from parquet_variant.parquet.writing.conform import conform
 from parquet_variant.schema.shredding_schema import ShreddingSchema
-from parquet_variant.vortex.files import vortex_files
 from parquet_variant.vortex.library import vortex
 from parquet_variant.vortex.read import read
 from parquet_variant.vortex.write import write
@@ -66,6 +65,7 @@ class VortexDestination:
                 file=self.dest,
             )
         self._options, self._schema = options, schema
+        self._staging = self._staging.begin()
         return partial(_write, schema, options, self._staging)
 
     def commit(self, written: Sequence[WrittenSplits]) -> list[str]:
@@ -74,11 +74,8 @@ class VortexDestination:
             self._join([file.path for part in written for file in part.files])
             shutil.rmtree(self._staging.dest)
             return [Path(self.dest).name]
-        old = vortex_files(self.dest) if self._overwrite else []
-        names = self._staging.commit(file for part in written for file in part.files)
-        for path in old:
-            Path(path).unlink(missing_ok=True)
         root = self.dest.rstrip("/") + "/"
+        names = self._staging.commit(file for part in written for file in part.files)
         return [name.removeprefix(root) for name in names if not name.startswith(f"{root}{BAD_RECORDS}/")]
 
     def abort(self) -> None:
@@ -139,6 +136,7 @@ def _open(dest: str, mode: Mode) -> VortexDestination | None:
     # Beside the file, so that the last step is a rename.
     aside = target.parent / f".{target.name}.parts"
     target.parent.mkdir(parents=True, exist_ok=True)
+    sweep(str(aside))
     return VortexDestination(dest, Staging(str(aside)), mode == "overwrite")
 
 

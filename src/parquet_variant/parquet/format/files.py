@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 from pyarrow import fs
 
 from parquet_variant.errors import VariantFileError
+from parquet_variant.io.commit_journal import files_that_count
 from parquet_variant.io.filesystems import filesystem_of
 from parquet_variant.parquet.format.footer import MAGIC, SchemaNode, footer_bytes, parse_schema
 from parquet_variant.parquet.format.footer_cache import KnownFile, Mark, Reader, known_file, mark_of, remember
@@ -186,8 +187,7 @@ def _in_directory(system: fs.FileSystem, path: str) -> list[ParquetSource]:
         raise VariantFileError(
             f"{path} is a Delta table, whose log says which files count: read it with pv.delta", reason="delta-table"
         )
-    infos = system.get_file_info(fs.FileSelector(path, recursive=True))
-    found = [info for info in infos if info.type == fs.FileType.File and _visible(info.path, base)]
+    found = [info for info in files_that_count(system, path) if _visible(info.path, base)]
     if not found:
         raise VariantFileError(
             f"the directory {path} holds no Parquet files (*.parquet): check the path, or write some first",
@@ -207,6 +207,7 @@ def _matching(system: fs.FileSystem, pattern: str) -> list[ParquetSource]:
     first = next(index for index, part in enumerate(parts) if any(character in part for character in "*?["))
     base = "/".join(parts[:first]) or ("/" if pattern.startswith("/") else ".")
     selector = fs.FileSelector(base, recursive=True, allow_not_found=True)
+    counted = {info.path: info for info in files_that_count(system, base)}
     found: dict[str, ParquetSource] = {}
     for info in sorted(system.get_file_info(selector), key=lambda info: str(info.path)):
         name = posixpath.normpath(info.path)
@@ -214,7 +215,7 @@ def _matching(system: fs.FileSystem, pattern: str) -> list[ParquetSource]:
             continue
         if info.type == fs.FileType.Directory:
             found |= {file.path: file for file in _in_directory(system, info.path)}
-        elif not posixpath.basename(name).startswith((".", "_")):
+        elif info.path in counted and not posixpath.basename(name).startswith((".", "_")):
             found[info.path] = ParquetSource(info.path, system, info.size)
     if not found:
         raise VariantFileError(f"no file matches {pattern}: check the pattern", reason="no-files", file=pattern)

@@ -174,10 +174,13 @@ def run_optimize(
     packs = _packs(found, file_bytes, schema if anew else None)
     if dry_run or not packs:
         return OptimizeResult(schema=schema, drift=drift)
-    staging = open_staging(root, "append")
-    assert staging is not None
+    opened = open_staging(root, "append")
+    assert opened is not None
+    staging = opened.begin()
+    base = _path_of(root)
+    old = [each.source for pack in packs for each in pack]
     try:
-        work = partial(_rewrite, staging=staging, schema=schema, column=column, root=_path_of(root), write=write)
+        work = partial(_rewrite, staging=staging, schema=schema, column=column, root=base, write=write)
         written = engine.run("optimize", work, [[each.source for each in pack] for pack in packs])
         before, after = sum(each.rows for pack in packs for each in pack), sum(rows for _, rows, _ in written)
         if before != after:
@@ -186,12 +189,11 @@ def run_optimize(
                 reason="files-changed",
                 file=root,
             )
-        staging.commit([file for file, _, _ in written], marker=False)
+        replaced = [each.path[len(base) :].strip("/") for each in old]
+        staging.commit([file for file, _, _ in written], marker=False, replaced=replaced)
     except BaseException:
         staging.abort()
         raise
-    old = [each.source for pack in packs for each in pack]
-    _remove(old, root)
     added = sum(size for _, _, size in written)
     return OptimizeResult(len(old), len(written), sum(each.size for each in old), added, schema, drift)
 
@@ -293,15 +295,3 @@ def _shredded(array: pa.StructArray, path: Place, *, schema: ShreddingSchema, ma
     whole = VariantArray(array)
     plain = unshred_variant(whole) if whole.is_shredded else whole
     return shred_variant(plain, schema).storage
-
-
-def _remove(old: Sequence[ParquetSource], root: str) -> None:
-    for each in old:
-        try:
-            each.filesystem.delete_file(each.path)
-        except OSError as error:
-            raise VariantFileError(
-                f"the new files are in {root}, but {each.path} could not be removed ({error}): remove it and those "
-                "after it by hand",
-                reason="overwrite-failed",
-            ) from error
