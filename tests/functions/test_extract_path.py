@@ -85,15 +85,15 @@ def test_a_shredded_leaf_is_given_back_without_a_copy() -> None:
 
 
 def test_a_residual_costs_only_its_own_row(monkeypatch: pytest.MonkeyPatch) -> None:
-    from parquet_variant.functions import located
+    from parquet_variant.functions import value_positions
 
     rows: list[Any] = [{"a": number} for number in range(1000)]
     rows[500] = {"a": "500"}
     storage = pv.shred_variant(pv.VariantArray.from_pylist(rows), pv.ShreddingSchema.from_ddl("a bigint")).storage
     read: list[int] = []
-    read_cells = located.get.read_cells
+    read_slots = value_positions.get.read_slots
     monkeypatch.setattr(
-        located.get, "read_cells", lambda starts, *rest: read.append(len(starts)) or read_cells(starts, *rest)
+        value_positions.get, "read_slots", lambda starts, *rest: read.append(len(starts)) or read_slots(starts, *rest)
     )
     assert extract_path(storage, "$.a", pa.int64()).to_pylist() == list(range(1000))
     assert read == [1]

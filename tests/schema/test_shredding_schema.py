@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from parquet_variant import testing
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import SchemaError
-from parquet_variant.layouts.typed_values import cell_of
+from parquet_variant.layouts.typed_values import slot_of
 from parquet_variant.path import VariantPath
 from parquet_variant.schema.merge import common_numeric
 from parquet_variant.schema.primitive_types import DDL_NAMES
@@ -148,9 +148,9 @@ class TestMerge:
             else:
                 largest = -(1 << (arrow.bit_width - 1))
             variant = Variant.from_python(largest)
-            assert cell_of(variant, arrow) is not None
+            assert slot_of(variant, arrow) is not None
             if common is not None:
-                assert cell_of(variant, common) is not None
+                assert slot_of(variant, common) is not None
 
     @pytest.mark.parametrize(
         ("a", "b", "merged"),

@@ -569,7 +569,7 @@ class TestDraftObjectLeafTable:
         for value, column in (({"x": 1}, "object"), (["a", 1], "array"), (1.5, "typed_value"), ("s", "untyped_value")):
             row = draft_object.shred_value(V(value), storage)
             assert row is not None
-            assert [name for name, cell in row.items() if cell is not None] == [column]
+            assert [name for name, slot in row.items() if slot is not None] == [column]
             assert draft_object.reconstruct(row, storage) == V(value)
 
 

@@ -1,7 +1,7 @@
 """Draft ``object`` and the final layout, column by column.
 
 Owns turning one storage into the other: the same typed columns under other names. Leaves what the columns cannot decide
-to the reference (`Undecided`), and the binaries to `draft_parts`.
+to the scalar fallback (`Undecided`), and the binaries to `draft_parts`.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def draft_object_of_final(storage: pa.StructArray, schema: ShreddingSchema) -> p
     Raises
     ------
     Undecided
-        For values whose bytes only the reference can rewrite.
+        For values whose bytes only the scalar fallback can rewrite.
     """
     columns = columns_of(storage)
     metadata = metadata_parts(columns["metadata"])
@@ -84,7 +84,7 @@ def final_of_draft_object(storage: pa.StructArray) -> pa.StructArray:
     Raises
     ------
     Undecided
-        For groups of several shapes, and for binaries that only the reference can read.
+        For groups of several shapes, and for binaries that only the scalar fallback can read.
     """
     plan = object_plan(storage.type)
     binaries, names = Binaries(), set[str]()

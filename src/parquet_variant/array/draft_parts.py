@@ -1,7 +1,7 @@
 """What the column-wise conversions of both drafts share.
 
 Owns groups and lists as columns, the ``untyped_value`` binaries on their way to and from a common dictionary, and the
-signal that only the reference can decide. Leaves each draft's shape to its own module.
+signal that only the scalar fallback can decide. Leaves each draft's shape to its own module.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ __all__ = [
 Int64s = npt.NDArray[np.int64]
 
 
-class Undecided(Exception):  # noqa: N818 - no error: the reference goes on
-    """The columns do not decide what the rows mean: the reference has to."""
+class Undecided(Exception):  # noqa: N818 - no error: the scalar fallback goes on
+    """The columns do not decide what the rows mean: the scalar fallback has to."""
 
 
 def undecided_if(condition: bool | np.bool_) -> None:
-    """Leave the storage to the reference if the condition holds."""
+    """Leave the storage to the scalar fallback if the condition holds."""
     if condition:
         raise Undecided
 

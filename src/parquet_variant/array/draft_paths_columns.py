@@ -2,7 +2,7 @@
 
 Owns turning one storage into the other: what the final layout keeps in the ``value`` of every group is all in the one
 ``value`` at the top here, and so is gathered from the groups or handed out to them. Leaves what the columns cannot
-decide to the reference (`Undecided`), and the binaries to `draft_parts`.
+decide to the scalar fallback (`Undecided`), and the binaries to `draft_parts`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from parquet_variant.array.draft_parts import (
 from parquet_variant.array.parts import metadata_parts
 from parquet_variant.array.remapping import least, spans_of
 from parquet_variant.array.shredding import shredded_storage
-from parquet_variant.array.unshredding import assembled
+from parquet_variant.array.unshredding import assembled_storage
 from parquet_variant.kernels.name_tables import NameTable, name_table
 from parquet_variant.kernels.schema_table import schema_table
 from parquet_variant.schema.draft_paths_storage import PathsNode, paths_plan
@@ -61,7 +61,7 @@ def draft_paths_of_final(storage: pa.StructArray, schema: ShreddingSchema) -> pa
     Raises
     ------
     Undecided
-        For values whose bytes only the reference can rewrite.
+        For values whose bytes only the scalar fallback can rewrite.
     """
     columns = columns_of(storage)
     metadata = metadata_parts(columns["metadata"])
@@ -101,7 +101,7 @@ def _left(
     if not has.any():
         return {name: pa.nulls(len(has), pa.binary()) for name in ("value", "metadata")}
     storage = struct_of({"metadata": columns["metadata"], **group}, missing)
-    plain, refused = assembled(storage, schema_table(_skeleton(schema)), metadata_parts(columns["metadata"]))
+    plain, refused = assembled_storage(storage, schema_table(_skeleton(schema)), metadata_parts(columns["metadata"]))
     undecided_if(refused.any())
     value = pc.if_else(pa.array(has), plain.field("value"), None)
     parts = least(spans_of(value, rows), names)
@@ -154,7 +154,7 @@ def final_of_draft_paths(storage: pa.StructArray) -> pa.StructArray:
     ------
     Undecided
         For storages without ``paths`` or with nested typed values, for columns that contradict each other, and for
-        binaries that only the reference can read.
+        binaries that only the scalar fallback can read.
     """
     plan = paths_plan(storage.type)
     if plan is None:
@@ -249,15 +249,15 @@ def _merged_lists(typed: pa.Array, rest: pa.Array, there: Bools, rest_there: Boo
     undecided_if(np.any(there & rest_there & (lengths != rest_lengths)))
     both = np.maximum(lengths, rest_lengths)
     merged = _merged(
-        columns_of(_spread(elements, there, lengths, both)),
-        columns_of(_spread(rest_elements, rest_there, rest_lengths, both)),
+        columns_of(_scatter_lists(elements, there, lengths, both)),
+        columns_of(_scatter_lists(rest_elements, rest_there, rest_lengths, both)),
         node,
         element=True,
     )
     return list_of(both, struct_of(merged, None), pa.array(~(there | rest_there)))
 
 
-def _spread(elements: pa.Array, there: Bools, lengths: Int64s, wanted: Int64s) -> pa.Array:
+def _scatter_lists(elements: pa.Array, there: Bools, lengths: Int64s, wanted: Int64s) -> pa.Array:
     """The elements with nulls for the lists that are not there but in the other column."""
     if np.array_equal(lengths, wanted):
         return elements

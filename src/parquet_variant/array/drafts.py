@@ -1,7 +1,7 @@
 """Arrays of the draft layouts, a batch at a time.
 
-Owns the way through the final layout, whose kernels do the work, and the way back to the reference where the columns do
-not decide. Leaves the columns to `draft_object_columns` and `draft_paths_columns`.
+Owns the way through the final layout, whose kernels do the work, and the way back to the scalar fallback where the
+columns do not decide. Leaves the columns to `draft_object_columns` and `draft_paths_columns`.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from parquet_variant.array.draft_parts import Undecided
 from parquet_variant.array.draft_paths_columns import draft_paths_of_final, final_of_draft_paths
 from parquet_variant.array.parts import metadata_parts
 from parquet_variant.array.shredding import shredded_storage
-from parquet_variant.array.unshredding import assembled
+from parquet_variant.array.unshredding import assembled_storage
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.kernels.schema_table import schema_table
-from parquet_variant.layouts import storages as reference
+from parquet_variant.layouts import storages as scalar
 from parquet_variant.layouts.conflicts import OnConflict
 from parquet_variant.schema.layout import Layout, schema_of_layout
 from parquet_variant.schema.shredding_schema import ShreddingSchema
@@ -55,7 +55,7 @@ def shredded_draft(storage: pa.StructArray, schema: ShreddingSchema, layout: Lay
             return draft_paths_of_final(shredded_storage(storage, schema), schema)
     except Undecided:
         pass
-    return reference.shredded_storage(VariantArray(storage), schema, layout)
+    return scalar.shredded_storage(VariantArray(storage), schema, layout)
 
 
 def unshredded_draft(storage: pa.StructArray, layout: Layout, on_conflict: OnConflict = "error") -> pa.StructArray:
@@ -85,7 +85,7 @@ def unshredded_draft(storage: pa.StructArray, layout: Layout, on_conflict: OnCon
     try:
         final = (final_of_draft_object if layout == "draft-object" else final_of_draft_paths)(storage)
     except Undecided:
-        return reference.unshredded_storage(storage, on_conflict)
+        return scalar.unshredded_storage(storage, on_conflict)
     table = schema_table(schema_of_layout(final.type))
-    plain, refused = assembled(final, table, metadata_parts(final.field("metadata")))
-    return reference.unshredded_storage(storage, on_conflict) if refused.any() else plain
+    plain, refused = assembled_storage(final, table, metadata_parts(final.field("metadata")))
+    return scalar.unshredded_storage(storage, on_conflict) if refused.any() else plain

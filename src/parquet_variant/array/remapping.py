@@ -1,8 +1,8 @@
 """Columns of values under other dictionaries.
 
 Owns calling `kernels.remap`: values that get the ids of a common dictionary, values that get metadata of their own, and
-``metadata ‖ value`` binaries taken apart. None instead of a result means that the reference has to decide. Leaves which
-columns those are to `draft_columns`.
+``metadata ‖ value`` binaries taken apart. None instead of a result means that the scalar fallback has to decide. Leaves
+which columns those are to `draft_columns`.
 """
 
 from __future__ import annotations
@@ -20,8 +20,9 @@ from parquet_variant.encoding.metadata import decode_metadata
 from parquet_variant.errors import MalformedVariantError
 from parquet_variant.kernels.buffer_pool import adopt
 from parquet_variant.kernels.columns import bitmap
+from parquet_variant.kernels.memory import copy_spans
 from parquet_variant.kernels.name_tables import NameTable
-from parquet_variant.kernels.remap import copy_spans, gather_values, least_names, metadata_sizes, write_names
+from parquet_variant.kernels.remap import gather_values, least_names, metadata_sizes, write_names
 from parquet_variant.kernels.unshred import measure_nodes, write_nodes
 
 __all__ = ["Spans", "dictionary_names", "least", "remapped", "spans_of", "split_combined"]
@@ -82,18 +83,18 @@ def dictionary_names(dictionary: pa.BinaryArray) -> list[list[str]] | None:
 
 def remapped(spans: Spans, ids: Sequence[Sequence[int]]) -> pa.Array | None:
     """Write the values with other ids: id i of dictionary d becomes ``ids[d][i]``."""
-    gathered = _gathered(spans, ids)
-    return None if gathered is None else _values(spans, *gathered)
+    mapped = _mapped_nodes(spans, ids)
+    return None if mapped is None else _values(spans, *mapped)
 
 
 def least(spans: Spans, names: NameTable) -> tuple[pa.Array, pa.Array] | None:
     """Write the values, each with metadata of just the names that it uses: the metadata, and the values."""
     bounds = names.starts.tolist()
     ids = [names.rank[first:last] for first, last in pairwise(bounds)]
-    gathered = _gathered(spans, ids)
-    if gathered is None:
+    mapped = _mapped_nodes(spans, ids)
+    if mapped is None:
         return None
-    nodes, row_start = gathered
+    nodes, row_start = mapped
     name_starts, sizes = np.empty(len(spans.starts) + 1, np.int64), np.empty(len(spans.starts), np.int64)
     exported = least_names(
         nodes, row_start, spans.dictionary_of, names.starts, names.order, names.length, name_starts, sizes
@@ -117,7 +118,7 @@ def least(spans: Spans, names: NameTable) -> tuple[pa.Array, pa.Array] | None:
     return metadata, _values(spans, nodes, row_start)
 
 
-def _gathered(spans: Spans, ids: Sequence[Any]) -> tuple[npt.NDArray[np.int64], Int64s] | None:
+def _mapped_nodes(spans: Spans, ids: Sequence[Any]) -> tuple[npt.NDArray[np.int64], Int64s] | None:
     rows = len(spans.starts)
     map_starts = np.zeros(len(ids) + 1, np.int64)
     np.cumsum([len(one) for one in ids], out=map_starts[1:])

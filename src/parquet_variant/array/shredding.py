@@ -1,6 +1,6 @@
 """Unshredded storages to shredded ones (final layout), a batch at a time.
 
-Owns calling `kernels.shred` and putting in the rows that only the reference decides. Leaves the drafts to
+Owns calling `kernels.shred` and putting in the rows that only the scalar fallback decides. Leaves the drafts to
 `layouts.storages`.
 """
 
@@ -9,15 +9,15 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
+from parquet_variant.array.fallback_rows import with_fallback_rows
 from parquet_variant.array.parts import binary_parts, metadata_parts, valid_bytes
-from parquet_variant.array.reference_rows import with_reference_rows
 from parquet_variant.array.typed_inputs import schema_names
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.kernels.columns import ColumnBuffers
 from parquet_variant.kernels.name_tables import name_table
 from parquet_variant.kernels.schema_table import schema_table
 from parquet_variant.kernels.shred import shred_rows
-from parquet_variant.layouts import storages as reference
+from parquet_variant.layouts import storages as scalar
 from parquet_variant.schema.shredding_schema import ShreddingSchema
 
 __all__ = ["shredded_storage"]
@@ -59,7 +59,7 @@ def shredded_storage(storage: pa.StructArray, schema: ShreddingSchema) -> pa.Str
     walk(buffers.addresses, filling=True)
     shredded = buffers.storage(metadata.column, valid if len(valid) else None)
 
-    def by_reference(row: int) -> pa.StructArray:
-        return reference.shredded_storage(VariantArray(storage.slice(row, 1)), schema, "final")
+    def by_fallback(row: int) -> pa.StructArray:
+        return scalar.shredded_storage(VariantArray(storage.slice(row, 1)), schema, "final")
 
-    return with_reference_rows(shredded, refused, by_reference)
+    return with_fallback_rows(shredded, refused, by_fallback)

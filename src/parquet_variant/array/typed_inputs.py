@@ -16,8 +16,8 @@ import pyarrow.compute as pc
 from parquet_variant.array.parts import binary_parts, valid_bytes
 from parquet_variant.kernels.schema_table import S_END, S_PARENT, S_WIDTH, SchemaTable
 from parquet_variant.kernels.unshred import (
-    I_CELLS,
     I_GROUP_VALID,
+    I_SLOTS,
     I_TYPED_DATA,
     I_TYPED_OFFSETS,
     I_TYPED_VALID,
@@ -124,7 +124,7 @@ class TypedInputs:
         data = typed.buffers()[1]
         if pa.types.is_boolean(typed.type):
             bits = np.frombuffer(data, np.uint8)
-            cells = np.unpackbits(bits, count=typed.offset + len(typed), bitorder="little")[typed.offset :]
-            self.addresses[s, I_CELLS] = self._address(cells)
+            slots = np.unpackbits(bits, count=typed.offset + len(typed), bitorder="little")[typed.offset :]
+            self.addresses[s, I_SLOTS] = self._address(slots)
         else:
-            self.addresses[s, I_CELLS] = data.address + typed.offset * int(self._table.nodes[s, S_WIDTH])
+            self.addresses[s, I_SLOTS] = data.address + typed.offset * int(self._table.nodes[s, S_WIDTH])

@@ -1,6 +1,6 @@
 """Storages of any layout to unshredded ones, a batch at a time.
 
-Owns calling `kernels.unshred` and putting in the rows that only the reference decides. Leaves the drafts to
+Owns calling `kernels.unshred` and putting in the rows that only the scalar fallback decides. Leaves the drafts to
 `drafts`.
 """
 
@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from parquet_variant.array.fallback_rows import with_fallback_rows
 from parquet_variant.array.parts import MetadataParts, metadata_parts, valid_bytes
-from parquet_variant.array.reference_rows import with_reference_rows
 from parquet_variant.array.typed_inputs import TypedInputs
 from parquet_variant.encoding.metadata import extend_metadata
 from parquet_variant.errors import MalformedVariantError
@@ -23,11 +23,11 @@ from parquet_variant.kernels.columns import bitmap
 from parquet_variant.kernels.name_tables import NameTable, name_table
 from parquet_variant.kernels.schema_table import SchemaTable, schema_table
 from parquet_variant.kernels.unshred import assemble, measure_nodes, write_nodes
-from parquet_variant.layouts import storages as reference
+from parquet_variant.layouts import storages as scalar
 from parquet_variant.layouts.conflicts import OnConflict
 from parquet_variant.schema.layout import Layout, schema_of_layout
 
-__all__ = ["Gathered", "assembled", "gathered", "unshredded_storage"]
+__all__ = ["AssembledNodes", "assembled_nodes", "assembled_storage", "unshredded_storage"]
 
 
 def unshredded_storage(storage: pa.StructArray, layout: Layout, on_conflict: OnConflict = "error") -> pa.StructArray:
@@ -55,12 +55,10 @@ def unshredded_storage(storage: pa.StructArray, layout: Layout, on_conflict: OnC
         return unshredded_draft(storage, layout, on_conflict)
     table = schema_table(schema_of_layout(storage.type))
     metadata = metadata_parts(storage.field("metadata"))
-    plain, refused = assembled(storage, table, metadata)
+    plain, refused = assembled_storage(storage, table, metadata)
     if refused.any():
         plain, refused = _with_names_of_fields(storage, table, metadata, plain, refused)
-    return with_reference_rows(
-        plain, refused, lambda row: reference.unshredded_storage(storage.slice(row, 1), on_conflict)
-    )
+    return with_fallback_rows(plain, refused, lambda row: scalar.unshredded_storage(storage.slice(row, 1), on_conflict))
 
 
 def _with_names_of_fields(
@@ -78,7 +76,7 @@ def _with_names_of_fields(
         np.where(metadata.indices[rows] < 0, -1, np.searchsorted(used, metadata.indices[rows])).astype(np.int32),
         pa.array([_extended(metadata.dictionary[d].as_py(), names) for d in used.tolist()], pa.binary()),
     )
-    again, still_refused = assembled(storage.take(pa.array(rows)), table, extended)
+    again, still_refused = assembled_storage(storage.take(pa.array(rows)), table, extended)
     where = np.arange(len(plain))
     where[rows] = len(plain) + np.arange(len(rows))
     known = plain.field("metadata").dictionary
@@ -95,14 +93,14 @@ def _with_names_of_fields(
 
 
 def _extended(metadata: bytes, names: Sequence[str]) -> bytes:
-    """With the names, unless it is malformed: the reference tells how."""
+    """With the names, unless it is malformed: the scalar fallback tells how."""
     try:
         return extend_metadata(metadata, names)
     except MalformedVariantError:
         return metadata
 
 
-class Gathered(NamedTuple):
+class AssembledNodes(NamedTuple):
     """The rows of a shredded storage as nodes (see `kernels.unshred`).
 
     Parameters
@@ -121,7 +119,7 @@ class Gathered(NamedTuple):
     refused: npt.NDArray[np.uint8]
 
 
-def gathered(storage: pa.StructArray, table: SchemaTable, metadata: MetadataParts) -> Gathered:
+def assembled_nodes(storage: pa.StructArray, table: SchemaTable, metadata: MetadataParts) -> AssembledNodes:
     """Put the rows together as nodes."""
     rows = len(storage)
     inputs = TypedInputs(storage, table)
@@ -133,14 +131,14 @@ def gathered(storage: pa.StructArray, table: SchemaTable, metadata: MetadataPart
         names.starts, names.address, names.length, names.rank, names.order, names.state, row_start, refused,
         table.schema.depth, scratch, acquire_block(),
     )  # fmt: skip
-    return Gathered(adopt(*exported)[: row_start[-1]], row_start, names, refused)
+    return AssembledNodes(adopt(*exported)[: row_start[-1]], row_start, names, refused)
 
 
-def assembled(
+def assembled_storage(
     storage: pa.StructArray, table: SchemaTable, metadata: MetadataParts
 ) -> tuple[pa.StructArray, np.ndarray]:
     """The rows that the kernel decides, and a flag for each of the others (null here)."""
-    nodes, row_start, _, refused = gathered(storage, table, metadata)
+    nodes, row_start, _, refused = assembled_nodes(storage, table, metadata)
     rows, valid = len(storage), valid_bytes(storage)
     sizes, places, row_sizes = acquire(np.int64, len(nodes)), acquire(np.int64, len(nodes)), np.empty(rows, np.int64)
     total = measure_nodes(nodes, row_start, sizes, row_sizes)

@@ -2,7 +2,7 @@
 
 Owns the public operation and which Arrow type gives which Variant type. A column becomes a shredded storage whose
 leaves are encoded a column at a time; `VariantArray.to_unshredded` puts the rows together. Leaves types that have no
-such form (maps, JSON and Variants inside others) to the reference, row by row.
+such form (maps, JSON and Variants inside others) to the scalar fallback, row by row.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.encoding.metadata import encode_metadata
 from parquet_variant.errors import CastError
 from parquet_variant.functions.arrow_input import as_arrow
-from parquet_variant.functions.column_cells import cells_of_column
-from parquet_variant.functions.encoded_cells import encoded_cells
-from parquet_variant.functions.located import Cells
+from parquet_variant.functions.column_slots import slots_of_column
+from parquet_variant.functions.encoded_slots import encoded_slots
 from parquet_variant.functions.parse_json import parse_json
-from parquet_variant.kernels.encode_cells import narrow
+from parquet_variant.functions.value_positions import ScalarSlots
+from parquet_variant.kernels.encode_slots import narrow
 from parquet_variant.schema.primitive_types import lenient_primitive
 from parquet_variant.schema.storage_shape import is_binary, is_list
 from parquet_variant.types import PrimitiveId
@@ -84,7 +84,7 @@ def cast_to_variant(values: Any) -> VariantArray:
         return VariantArray(array)
     if array.type == pa.json_():
         return parse_json(array.storage)
-    if _needs_reference(array.type):
+    if _needs_fallback(array.type):
         return VariantArray.from_pylist(_objects(array))
     names: set[str] = set()
     columns = _group(array, names)
@@ -156,15 +156,15 @@ def _encoded(array: pa.Array) -> pa.Array:
     """Scalars as encoded values, null as Variant null."""
     if pa.types.is_null(array.type):
         return pa.repeat(_NULL_VALUE, len(array))
-    cells = _cells(array)
-    narrow(cells.kinds, cells.a, cells.b, cells.scales)
-    return encoded_cells(cells)
+    slots = _slots(array)
+    narrow(slots.kinds, slots.a, slots.b, slots.scales)
+    return encoded_slots(slots)
 
 
-def _cells(array: pa.Array) -> Cells:
+def _slots(array: pa.Array) -> ScalarSlots:
     arrow = array.type
     if pa.types.is_uint64(arrow):
-        signed = cells_of_column(array.view(pa.int64()))
+        signed = slots_of_column(array.view(pa.int64()))
         large = (signed.kinds == PrimitiveId.INT64) & (signed.a < 0)
         signed.kinds[large] = PrimitiveId.DECIMAL16  # its high half is 0
         return signed
@@ -174,7 +174,7 @@ def _cells(array: pa.Array) -> Cells:
     if stored is None:
         raise CastError(f"{arrow} has no Variant type: cast the column first", reason="unsupported-type")
     try:
-        return cells_of_column(array if arrow == pa.uuid() else array.cast(stored))
+        return slots_of_column(array if arrow == pa.uuid() else array.cast(stored))
     except pa.ArrowInvalid as error:
         raise CastError(f"a {arrow} cannot be a Variant of type {stored}: {error}", reason="bad-cast") from None
 
@@ -182,14 +182,14 @@ def _cells(array: pa.Array) -> Cells:
 # -- row by row
 
 
-def _needs_reference(arrow: pa.DataType) -> bool:
+def _needs_fallback(arrow: pa.DataType) -> bool:
     """Whether a type has a part whose keys or metadata differ from row to row."""
     if pa.types.is_dictionary(arrow) or pa.types.is_run_end_encoded(arrow):
-        return _needs_reference(arrow.value_type)
+        return _needs_fallback(arrow.value_type)
     if _is_any_list(arrow):
-        return _needs_reference(arrow.value_type)
+        return _needs_fallback(arrow.value_type)
     if pa.types.is_struct(arrow) and not _is_variant(arrow):
-        return any(_needs_reference(field.type) for field in arrow)
+        return any(_needs_fallback(field.type) for field in arrow)
     return pa.types.is_map(arrow) or arrow == pa.json_() or _is_variant(arrow)
 
 
@@ -197,7 +197,7 @@ def _objects(array: pa.Array) -> list[Any]:
     """Python containers of Variants, None for null."""
     array = _decoded(array)
     arrow = array.type
-    if not _needs_reference(arrow) or arrow == pa.json_() or _is_variant(arrow):
+    if not _needs_fallback(arrow) or arrow == pa.json_() or _is_variant(arrow):
         return list(cast_to_variant(array))
     valid = array.is_valid().to_pylist()
     if pa.types.is_struct(arrow):

@@ -1,7 +1,7 @@
 """What the functions that change values share: one change over a column, a value or an array to put in.
 
-Owns calling `kernels.edit`, putting in the rows that only the reference decides, and leaving rows that do not change as
-they are. Leaves what a change means to `encoding.edits`.
+Owns calling `kernels.edit`, putting in the rows that only the scalar fallback decides, and leaving rows that do not
+change as they are. Leaves what a change means to `encoding.edits`.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from parquet_variant.array.fallback_rows import with_fallback_rows
 from parquet_variant.array.parts import MetadataParts, metadata_parts
-from parquet_variant.array.reference_rows import with_reference_rows
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.encoding.edits import Edit, EditKind, apply_edit
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import SchemaError, VariantError
-from parquet_variant.functions.gathering import Batch, Names, gathered, present_rows, value_chunks
+from parquet_variant.functions.canonical_nodes import Batch, Names, canonical_nodes, present_rows, value_chunks
 from parquet_variant.functions.variant_input import as_variant_array
 from parquet_variant.kernels.memory import address_of
 
@@ -56,7 +56,7 @@ def edited(source: Any, edits: Sequence[Edit], value: Any = NO_VALUE, *, keep_go
         if isinstance(given, VariantArray) or (value is not NO_VALUE and given is None):
             return None
         try:
-            return _by_reference(source, edits, given)
+            return _by_fallback(source, edits, given)
         except VariantError:
             if keep_going:
                 return None
@@ -101,7 +101,7 @@ def _column(value: Any) -> VariantArray:
     return cast_to_variant(value)
 
 
-def _by_reference(variant: Variant, edits: Sequence[Edit], value: Variant | None) -> Variant:
+def _by_fallback(variant: Variant, edits: Sequence[Edit], value: Variant | None) -> Variant:
     return reduce(lambda changed, edit: apply_edit(changed, edit, value), edits, variant)
 
 
@@ -116,11 +116,11 @@ def _chunk(
         present &= present_rows(operand.storage)
     changed, state = _by_kernel(Batch.of(storage, present), edits, operand)
 
-    def by_reference(row: int) -> pa.StructArray:
+    def by_fallback(row: int) -> pa.StructArray:
         variant = _variant(storage, row)
         value = _variant(operand.storage, row) if isinstance(operand, VariantArray) else operand
         try:
-            return VariantArray.from_variants([_by_reference(variant, edits, value)]).storage
+            return VariantArray.from_variants([_by_fallback(variant, edits, value)]).storage
         except VariantError:
             if keep_going:
                 return VariantArray.from_variants([None]).storage
@@ -128,7 +128,7 @@ def _chunk(
 
     if np.any(present & (state != CHANGED) & (state != LEFT)):
         changed = _merged(changed, storage, state != CHANGED, present)
-    return with_reference_rows(changed, present & (state == LEFT), by_reference)
+    return with_fallback_rows(changed, present & (state == LEFT), by_fallback)
 
 
 def _variant(storage: pa.StructArray, row: int) -> Variant:
@@ -149,11 +149,11 @@ def _by_kernel(
         column = operand if isinstance(operand, VariantArray) else VariantArray.from_variants([operand])
         batches.append(Batch.of(column.storage, present_rows(column.storage)))
     table = Names(batches, keys)
-    nodes, row_start, refused = gathered(batch, table.maps[0])
+    nodes, row_start, refused = canonical_nodes(batch, table.maps[0])
     state = np.where(refused, LEFT, UNCHANGED).astype(np.uint8)
     values, value_start = np.empty((0, 4), np.int64), np.zeros(2, np.int64)
     if operand is not None:
-        values, value_start, value_refused = gathered(batches[1], table.maps[1])
+        values, value_start, value_refused = canonical_nodes(batches[1], table.maps[1])
         if isinstance(operand, VariantArray):
             state[value_refused != 0] = LEFT
         elif value_refused[0]:

@@ -17,7 +17,7 @@ from parquet_variant.array.parts import metadata_parts
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import SchemaError, VariantError
-from parquet_variant.functions.gathering import Batch, Names, gathered, present_rows
+from parquet_variant.functions.canonical_nodes import Batch, Names, canonical_nodes, present_rows
 from parquet_variant.functions.variant_input import as_variant_array
 
 __all__ = ["compared", "equals", "try_equals"]
@@ -130,7 +130,7 @@ def _same_meaning(left: pa.StructArray, right: pa.StructArray) -> tuple[npt.NDAr
 
     batches = [Batch.of(side, present_rows(side)) for side in (left, right)]
     table = Names(batches)
-    (nodes, row_start, refused), (other, other_start, other_refused) = map(gathered, batches, table.maps)
+    (nodes, row_start, refused), (other, other_start, other_refused) = map(canonical_nodes, batches, table.maps)
     same = np.zeros(len(left), np.uint8)
     compare_rows(nodes, row_start, other, other_start, same)
     decided = (refused == 0) & (other_refused == 0)

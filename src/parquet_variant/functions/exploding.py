@@ -1,6 +1,6 @@
 """What `variant_explode` and its kin share: a row for each field and element.
 
-Owns the table. Leaves finding the children to `located`.
+Owns the table. Leaves finding the children to `value_positions`.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ import pyarrow as pa
 from parquet_variant.array.variant_array import EXTENSION_METADATA, VariantArray
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import VariantError
-from parquet_variant.functions.located import Located
-from parquet_variant.functions.located_storage import located_storage
+from parquet_variant.functions.position_storage import position_storage
 from parquet_variant.functions.validate import sound_rows
+from parquet_variant.functions.value_positions import ValuePositions
 from parquet_variant.functions.variant_input import as_variant_array
 
 __all__ = ["exploded"]
@@ -35,16 +35,16 @@ def exploded(array: Any, *, outer: bool, keep_going: bool = False) -> pa.Table:
     """
     column = VariantArray.from_variants([array]) if isinstance(array, Variant) else as_variant_array(array)
     storage = column.to_unshredded().storage
-    located = Located.of_storage(_readable(storage) if keep_going else storage)
-    located.spans()  # raises for values that have no end, which below would count as scalars
-    offsets, _, elements = located.elements()
-    field_offsets, _, ids, fields = located.fields()
+    value_positions = ValuePositions.of_storage(_readable(storage) if keep_going else storage)
+    value_positions.spans()  # raises for values that have no end, which below would count as scalars
+    offsets, _, elements = value_positions.elements()
+    field_offsets, _, ids, fields = value_positions.fields()
     rows = np.concatenate([_rows(elements), _rows(fields)])
     starts = np.where(np.diff(offsets) > 0, offsets[:-1], field_offsets[:-1])
     positions = np.concatenate([np.arange(len(elements)), np.arange(len(fields))]) - starts[rows]
     names = fields.dictionaries.distinct_names.take(pa.array(fields.dictionaries.name_numbers(fields.metas, ids)))
     keys = pa.concat_arrays([pa.nulls(len(elements), pa.string()), names])
-    values = pa.concat_arrays([located_storage(elements), located_storage(fields)])
+    values = pa.concat_arrays([position_storage(elements), position_storage(fields)])
     places = np.argsort(rows, kind="stable")
     if outer:
         childless = np.flatnonzero((np.diff(offsets) == 0) & (np.diff(field_offsets) == 0))
@@ -58,8 +58,8 @@ def exploded(array: Any, *, outer: bool, keep_going: bool = False) -> pa.Table:
     return pa.Table.from_arrays(columns, schema=schema)
 
 
-def _rows(located: Located) -> np.ndarray[Any, np.dtype[np.int64]]:
-    return np.arange(len(located)) if located.rows is None else located.rows.astype(np.int64)
+def _rows(value_positions: ValuePositions) -> np.ndarray[Any, np.dtype[np.int64]]:
+    return np.arange(len(value_positions)) if value_positions.rows is None else value_positions.rows.astype(np.int64)
 
 
 def _readable(storage: pa.StructArray) -> pa.StructArray:

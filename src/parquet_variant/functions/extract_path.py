@@ -1,7 +1,7 @@
 """Typed extraction of one path from a storage struct, shredded or not, whole or read in part.
 
 Owns what a target type asks of the shredded columns at the end of a path. Leaves the way there to `shredded_walk`, and
-casts to `cell_casts`.
+casts to `slot_casts`.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.encoding.cast.datetimes import zone_of
 from parquet_variant.encoding.cast.forms import in_form, plain_form
 from parquet_variant.encoding.cast.targets import Target, target_of
-from parquet_variant.functions.cell_casts import CastOptions, array_of_cells, list_array, patched
-from parquet_variant.functions.column_cells import cells_of_column
-from parquet_variant.functions.located import Located
-from parquet_variant.functions.shredded_walk import Bools, Group, follow, follow_located, lists_of, spread
+from parquet_variant.functions.column_slots import slots_of_column
+from parquet_variant.functions.shredded_walk import Bools, Group, follow, follow_positions, lists_of, scatter
+from parquet_variant.functions.slot_casts import CastOptions, array_of_slots, list_array, patched
+from parquet_variant.functions.value_positions import ValuePositions
 from parquet_variant.path import Segment, VariantPath, Wildcard
 from parquet_variant.schema.storage_shape import is_list
 
@@ -94,13 +94,19 @@ def whole_group(storage: pa.StructArray) -> Group:
 
 
 def extract_from(
-    values: Group | Located, parsed: VariantPath, target: pa.DataType, *, safe: bool, zone: str, lossless: bool = False
+    values: Group | ValuePositions,
+    parsed: VariantPath,
+    target: pa.DataType,
+    *,
+    safe: bool,
+    zone: str,
+    lossless: bool = False,
 ) -> pa.Array:
     """`extract_path` from values that several paths are taken from: what all of them need is made once."""
     target_of(target)  # refuses the type itself, not its plain form
     finish = _Typed(target_of(plain_form(target)), CastOptions(zone_of(zone), safe, str(parsed), lossless))
-    if isinstance(values, Located):
-        found = follow_located(values, parsed.segments, finish)
+    if isinstance(values, ValuePositions):
+        found = follow_positions(values, parsed.segments, finish)
     else:
         found = follow(values, parsed.segments, finish)
     for segment in parsed.segments:
@@ -179,12 +185,12 @@ def _leaves(arrow: pa.DataType, prefix: tuple[str, ...]) -> list[tuple[str, ...]
     return [prefix]
 
 
-def whole_values(group: Group) -> Located:
+def whole_values(group: Group) -> ValuePositions:
     """Every value of a group, put together from its columns, in bytes."""
     storage = group.storage()
     plain = VariantArray(storage).to_unshredded().storage
-    located = Located.of_storage(plain)
-    return located if group.rows is None else replace(located, rows=group.rows)
+    value_positions = ValuePositions.of_storage(plain)
+    return value_positions if group.rows is None else replace(value_positions, rows=group.rows)
 
 
 @dataclass(frozen=True)
@@ -194,8 +200,8 @@ class _Typed:
     target: Target
     options: CastOptions
 
-    def of_located(self, located: Located) -> pa.Array:
-        return array_of_cells(located.cells(), self.target, self.options)
+    def of_positions(self, value_positions: ValuePositions) -> pa.Array:
+        return array_of_slots(value_positions.slots(), self.target, self.options)
 
     def of_group(self, group: Group) -> pa.Array:
         typed = group.typed
@@ -203,25 +209,25 @@ class _Typed:
             base = pa.nulls(group.size, self.target.arrow)
         elif pa.types.is_struct(typed.type):
             if self.target.family != "struct" or not self.target.names:
-                return self.of_located(whole_values(group))
+                return self.of_positions(whole_values(group))
             base = self._struct(group)
         elif is_list(typed.type):
             if self.target.family != "list" or self.target.size >= 0:
-                return self.of_located(whole_values(group))
+                return self.of_positions(whole_values(group))
             base = self._list(group)
         else:
             base = self._column(group, typed)
         if group.value is None:
             return base
-        positions, located = group.in_bytes()
-        return patched(base, positions, self.of_located(located)) if len(positions) else base
+        positions, value_positions = group.in_bytes()
+        return patched(base, positions, self.of_positions(value_positions)) if len(positions) else base
 
     def _column(self, group: Group, typed: pa.Array) -> pa.Array:
         if group.present is not None and typed.null_count < group.size - int(group.present.sum()):
             typed = pc.if_else(pa.array(group.present), typed, pa.scalar(None, typed.type))
         if typed.type == self.target.arrow:
             return typed
-        return array_of_cells(cells_of_column(typed, group.rows), self.target, self.options)
+        return array_of_slots(slots_of_column(typed, group.rows), self.target, self.options)
 
     def _struct(self, group: Group) -> pa.Array:
         """A struct of the fields that are asked for: each from its own columns, or from the bytes beside them."""
@@ -237,7 +243,7 @@ class _Typed:
         inner = group.elements(elements, np.repeat(positions, np.diff(offsets)))
         found = _Typed(self.target.children[0], self.options).of_group(inner)
         lists = list_array(offsets, found, np.ones(len(positions), np.bool_), self.target.arrow)
-        return spread(lists, positions, group.size)
+        return scatter(lists, positions, group.size)
 
 
 def _nulls(valid: Bools | None, size: int) -> pa.Array | None:

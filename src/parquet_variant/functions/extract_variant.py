@@ -10,9 +10,9 @@ import pyarrow as pa
 
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.functions.extract_path import final_storage
-from parquet_variant.functions.located import Located
-from parquet_variant.functions.located_storage import located_storage
+from parquet_variant.functions.position_storage import position_storage
 from parquet_variant.functions.shredded_walk import Group, follow
+from parquet_variant.functions.value_positions import ValuePositions
 from parquet_variant.path import VariantPath
 
 __all__ = ["extract_variant"]
@@ -55,5 +55,5 @@ class _AsVariant:
     def of_group(self, group: Group) -> pa.Array:
         return group.storage()
 
-    def of_located(self, located: Located) -> pa.Array:
-        return located_storage(located)
+    def of_positions(self, value_positions: ValuePositions) -> pa.Array:
+        return position_storage(value_positions)

@@ -14,8 +14,8 @@ from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import MalformedVariantError
 from parquet_variant.functions.extract_path import final_storage
 from parquet_variant.functions.keep_going import by_row
-from parquet_variant.functions.located import Located
 from parquet_variant.functions.shredded_walk import Group, follow
+from parquet_variant.functions.value_positions import ValuePositions
 from parquet_variant.functions.variant_input import as_variant_array
 from parquet_variant.path import VariantPath
 from parquet_variant.types import PrimitiveId, VariantType
@@ -85,11 +85,11 @@ def try_is_variant_null(array: Any, path: str | VariantPath = "$") -> bool | pa.
 class _IsNull:
     """Ends a path with the question."""
 
-    def of_located(self, located: Located) -> pa.Array:
-        return pa.array(located.cells().kinds == PrimitiveId.NULL)
+    def of_positions(self, value_positions: ValuePositions) -> pa.Array:
+        return pa.array(value_positions.slots().kinds == PrimitiveId.NULL)
 
     def of_group(self, group: Group) -> pa.Array:
-        positions, located = group.in_bytes()
+        positions, value_positions = group.in_bytes()
         found = np.zeros(group.size, np.bool_)
         if group.is_required:
             # Neither typed nor in bytes: a required value that is missing is Variant null.
@@ -97,5 +97,5 @@ class _IsNull:
             found[:] = group.typed is None if typed is None else ~typed
             if group.present is not None:
                 found &= group.present
-        found[positions] = located.cells().kinds == PrimitiveId.NULL
+        found[positions] = value_positions.slots().kinds == PrimitiveId.NULL
         return pa.array(found)

@@ -1,6 +1,6 @@
-"""Which cells are of a target type already: the same value, without a cast.
+"""Which slots are of a target type already: the same value, without a cast.
 
-Owns that question for `get_variant_element`. Leaves the conversion of the cells that are to `cell_casts`.
+Owns that question for `get_variant_element`. Leaves the conversion of the slots that are to `slot_casts`.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ import numpy.typing as npt
 
 from parquet_variant.encoding.cast.scalars import NANOS_OF
 from parquet_variant.encoding.cast.targets import Target
-from parquet_variant.functions.located import Cells
-from parquet_variant.kernels import cast_cells, get
+from parquet_variant.functions.value_positions import ScalarSlots
+from parquet_variant.kernels import cast_slots, get
 from parquet_variant.kernels.memory import address_of
 from parquet_variant.kernels.tape import ARRAY, OBJECT
 from parquet_variant.types import TYPE_OF_ID, PrimitiveId
@@ -40,35 +40,35 @@ _KINDS: dict[str, tuple[int, ...]] = {
 }
 
 
-def only_lossless(cells: Cells, target: Target) -> Cells:
-    """The cells without those that would change, or be of another type, as the target."""
+def only_lossless(slots: ScalarSlots, target: Target) -> ScalarSlots:
+    """The slots without those that would change, or be of another type, as the target."""
     if target.family == "variant":
-        return cells
+        return slots
     if target.family in ("integer", "decimal"):
-        same = _exact(cells, target)
+        same = _exact(slots, target)
     else:
-        same = np.isin(cells.kinds, _KINDS[target.family])
+        same = np.isin(slots.kinds, _KINDS[target.family])
         if target.family in ("time", "timestamp", "timestamp_ntz"):
-            same &= _on_a_tick(cells, target)
-    kinds = np.where(same, cells.kinds, get.MISSING).astype(np.uint8)
-    return dataclasses.replace(cells, kinds=kinds)
+            same &= _on_a_tick(slots, target)
+    kinds = np.where(same, slots.kinds, get.MISSING).astype(np.uint8)
+    return dataclasses.replace(slots, kinds=kinds)
 
 
-def _exact(cells: Cells, target: Target) -> npt.NDArray[np.bool_]:
+def _exact(slots: ScalarSlots, target: Target) -> npt.NDArray[np.bool_]:
     """Exact numbers that the target holds exactly."""
-    done = np.zeros(len(cells), np.bool_)
+    done = np.zeros(len(slots), np.bool_)
     numbers = np.flatnonzero(
-        ((cells.kinds >= _P.INT8) & (cells.kinds <= _P.INT64))
-        | ((cells.kinds >= _P.DECIMAL4) & (cells.kinds <= _P.DECIMAL16))
+        ((slots.kinds >= _P.INT8) & (slots.kinds <= _P.INT64))
+        | ((slots.kinds >= _P.DECIMAL4) & (slots.kinds <= _P.DECIMAL16))
     )
     precision, scale = (target.precision, target.scale) if target.family == "decimal" else (38, 0)
-    scratch = np.empty(2 * len(cells), np.int64)
-    cast_cells.decimal_cells(
+    scratch = np.empty(2 * len(slots), np.int64)
+    cast_slots.decimal_slots(
         numbers,
-        cells.kinds,
-        cells.a,
-        cells.b,
-        cells.scales,
+        slots.kinds,
+        slots.a,
+        slots.b,
+        slots.scales,
         min(precision, 38),
         min(scale, 38),
         address_of(scratch),
@@ -77,10 +77,10 @@ def _exact(cells: Cells, target: Target) -> npt.NDArray[np.bool_]:
     return done
 
 
-def _on_a_tick(cells: Cells, target: Target) -> npt.NDArray[np.bool_]:
-    found = np.zeros(len(cells), np.bool_)
+def _on_a_tick(slots: ScalarSlots, target: Target) -> npt.NDArray[np.bool_]:
+    found = np.zeros(len(slots), np.bool_)
     for kind in _KINDS[target.family]:
         nanos = NANOS_OF[TYPE_OF_ID[_P(kind)].type]
-        exact = np.ones(len(cells), np.bool_) if nanos >= target.tick else cells.a % (target.tick // nanos) == 0
-        found |= (cells.kinds == kind) & exact
+        exact = np.ones(len(slots), np.bool_) if nanos >= target.tick else slots.a % (target.tick // nanos) == 0
+        found |= (slots.kinds == kind) & exact
     return found

@@ -27,9 +27,9 @@ from parquet_variant.encoding.schema_of import (
 )
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import VariantError
-from parquet_variant.functions.gathering import Batch, Names, gathered, present_rows, value_chunks
+from parquet_variant.functions.canonical_nodes import Batch, Names, canonical_nodes, present_rows, value_chunks
+from parquet_variant.functions.fallback_texts import text_column, with_fallback_texts
 from parquet_variant.functions.keep_going import readable_storage
-from parquet_variant.functions.reference_texts import text_column, with_reference_texts
 from parquet_variant.functions.variant_input import as_variant_array
 from parquet_variant.types import TYPE_OF_ID
 
@@ -94,7 +94,7 @@ def type_texts(storage: pa.StructArray, *, keep_going: bool) -> pa.StringArray:
     pieces = [_chunk(storage.slice(start, stop - start)) for start, stop in value_chunks(storage)]
     texts = pa.concat_arrays([text for text, _ in pieces])
     refused = np.concatenate([flags for _, flags in pieces])
-    return with_reference_texts(texts, storage, refused, lambda value: str(schema_of(value)), keep_going=keep_going)
+    return with_fallback_texts(texts, storage, refused, lambda value: str(schema_of(value)), keep_going=keep_going)
 
 
 def _chunk(storage: pa.StructArray) -> tuple[pa.Array, npt.NDArray[np.uint8]]:
@@ -107,7 +107,7 @@ def _chunk(storage: pa.StructArray) -> tuple[pa.Array, npt.NDArray[np.uint8]]:
     table = Names([batch])
     starts, ranks = table.maps[0]
     spelled, order = _spelled(table.values)
-    nodes, row_start, refused = gathered(batch, (starts, order[ranks]))
+    nodes, row_start, refused = canonical_nodes(batch, (starts, order[ranks]))
     words = _words()
     offsets = np.empty(len(storage) + 1, np.int64)
     exported = write_types(

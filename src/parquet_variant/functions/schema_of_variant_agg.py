@@ -26,8 +26,8 @@ from parquet_variant.encoding.schema_of import (
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import VariantError
 from parquet_variant.functions.keep_going import only_rows, readable_storage
-from parquet_variant.functions.located import Cells, Located
 from parquet_variant.functions.schema_of_variant import type_texts
+from parquet_variant.functions.value_positions import ScalarSlots, ValuePositions
 from parquet_variant.functions.variant_input import as_variant_array
 from parquet_variant.kernels import get
 from parquet_variant.kernels.tape import ARRAY, OBJECT
@@ -66,7 +66,7 @@ def schema_of_variant_agg(array: Any) -> str:
     """
     if isinstance(array, Variant):
         array = VariantArray.from_variants([array])
-    return str(_of_located(Located.of_storage(as_variant_array(array).to_unshredded().storage), 0))
+    return str(_of_positions(ValuePositions.of_storage(as_variant_array(array).to_unshredded().storage), 0))
 
 
 def try_schema_of_variant_agg(array: Any) -> str:
@@ -91,46 +91,46 @@ def try_schema_of_variant_agg(array: Any) -> str:
     return schema_of_variant_agg(only_rows(storage, readable))
 
 
-def _of_located(located: Located, depth: int) -> SparkType:
+def _of_positions(value_positions: ValuePositions, depth: int) -> SparkType:
     if depth > MAX_DEPTH:
         raise VariantError(f"values are nested deeper than {MAX_DEPTH}", reason="depth")
-    cells = located.cells()
-    found = merge_all(_scalars(cells))
-    if (cells.kinds == ARRAY).any():
-        _, _, elements = located.elements()
-        inner = _of_located(elements, depth + 1) if len(elements) else VOID
+    slots = value_positions.slots()
+    found = merge_all(_scalars(slots))
+    if (slots.kinds == ARRAY).any():
+        _, _, elements = value_positions.elements()
+        inner = _of_positions(elements, depth + 1) if len(elements) else VOID
         found = merged(found, SparkType("ARRAY", element=inner))
-    if (cells.kinds == OBJECT).any():
-        found = merged(found, _objects(located, depth))
+    if (slots.kinds == OBJECT).any():
+        found = merged(found, _objects(value_positions, depth))
     return found
 
 
-def _scalars(cells: Cells) -> Iterable[SparkType]:
-    for kind in np.unique(cells.kinds).tolist():
+def _scalars(slots: ScalarSlots) -> Iterable[SparkType]:
+    for kind in np.unique(slots.kinds).tolist():
         if kind in (ARRAY, OBJECT, get.MISSING):
             continue
         if kind in _DECIMALS:
-            yield from _decimal_types(cells, cells.kinds == kind)
+            yield from _decimal_types(slots, slots.kinds == kind)
         else:
             yield scalar_type(TYPE_OF_ID[PrimitiveId(kind)].type)
 
 
-def _decimal_types(cells: Cells, chosen: npt.NDArray[np.bool_]) -> set[SparkType]:
-    numbers = np.unique(np.stack([cells.a[chosen], cells.b[chosen], cells.scales[chosen].astype(np.int64)]), axis=1)
+def _decimal_types(slots: ScalarSlots, chosen: npt.NDArray[np.bool_]) -> set[SparkType]:
+    numbers = np.unique(np.stack([slots.a[chosen], slots.b[chosen], slots.scales[chosen].astype(np.int64)]), axis=1)
     return {decimal_type((high << 64) | (low & 0xFFFFFFFFFFFFFFFF), scale) for low, high, scale in numbers.T.tolist()}
 
 
-def _objects(located: Located, depth: int) -> SparkType:
-    _, _, ids, values = located.fields()
+def _objects(value_positions: ValuePositions, depth: int) -> SparkType:
+    _, _, ids, values = value_positions.fields()
     if not len(ids):
         return object_type({})
-    keys = located.dictionaries.name_numbers(values.metas, ids)
+    keys = value_positions.dictionaries.name_numbers(values.metas, ids)
     order = np.argsort(keys, kind="stable")
     bounds = np.flatnonzero(np.diff(keys[order], prepend=-1))
-    names = located.dictionaries.distinct_names
+    names = value_positions.dictionaries.distinct_names
     return object_type(
         {
-            names[keys[positions[0]]].as_py(): _of_located(values.take(positions), depth + 1)
+            names[keys[positions[0]]].as_py(): _of_positions(values.take(positions), depth + 1)
             for positions in np.split(order, bounds[1:])
         }
     )

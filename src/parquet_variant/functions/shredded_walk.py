@@ -2,7 +2,7 @@
 
 Owns `Group`, the columns of one shredded value in each row, and the steps from group to group (spec: "Objects",
 "Arrays"). By the specification a field or element that is shredded is never in the ``value`` column of its parent: a
-step to it reads no bytes. Leaves the bytes to `located` and what is done with the value found to its callers.
+step to it reads no bytes. Leaves the bytes to `value_positions` and what is done with the value found to its callers.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ import pyarrow.compute as pc
 from parquet_variant.array.parts import MetadataParts, metadata_parts, valid_bytes
 from parquet_variant.encoding.cast.forms import in_form, plain_form
 from parquet_variant.errors import SchemaError
-from parquet_variant.functions.cell_casts import list_array
-from parquet_variant.functions.located import Dictionaries, Int64s, Located
+from parquet_variant.functions.slot_casts import list_array
+from parquet_variant.functions.value_positions import Dictionaries, Int64s, ValuePositions
 from parquet_variant.path import Segment
 from parquet_variant.schema.storage_shape import is_list
 
-__all__ = ["Bools", "Finish", "Group", "field_of", "follow", "follow_located", "lists_of", "spread"]
+__all__ = ["Bools", "Finish", "Group", "field_of", "follow", "follow_positions", "lists_of", "scatter"]
 
 Bools = npt.NDArray[np.bool_]
 
@@ -35,7 +35,7 @@ class Finish(Protocol):
     def of_group(self, group: Group) -> pa.Array:
         """The result for values that are shredded: one entry a row of the group."""
 
-    def of_located(self, located: Located) -> pa.Array:
+    def of_positions(self, value_positions: ValuePositions) -> pa.Array:
         """The result for values in bytes: one entry a position."""
 
 
@@ -161,26 +161,26 @@ class Group:
         mask = None if there is None else pa.array(~there)
         return pa.StructArray.from_arrays(list(arrays.values()), names=list(arrays), mask=mask)
 
-    def in_bytes(self, *, beside_typed: bool = False) -> tuple[Int64s, Located]:
+    def in_bytes(self, *, beside_typed: bool = False) -> tuple[Int64s, ValuePositions]:
         """Entries that have a ``value`` (and, unless ``beside_typed``, nothing typed), and where it lies."""
         if self.value is None:
-            return self._located(np.empty(0, np.int64), pa.array([], pa.binary()))
+            return self._positions_of(np.empty(0, np.int64), pa.array([], pa.binary()))
         there = _both(self.present, _valid(self.value))
         if self.typed is not None and not beside_typed:
             typed = _valid(self.typed)
             there = _both(there, np.zeros(self.size, np.bool_) if typed is None else ~typed)
         if there is None or there.all():
-            return self._located(np.arange(self.size), self.value)
+            return self._positions_of(np.arange(self.size), self.value)
         positions = np.flatnonzero(there)
-        return self._located(positions, self.value.take(pa.array(positions)))
+        return self._positions_of(positions, self.value.take(pa.array(positions)))
 
-    def _located(self, positions: Int64s, values: pa.Array) -> tuple[Int64s, Located]:
+    def _positions_of(self, positions: Int64s, values: pa.Array) -> tuple[Int64s, ValuePositions]:
         rows = positions if self.rows is None else self.rows[positions]
         parts = self.metadata.parts
-        located = Located.of_column(
+        value_positions = ValuePositions.of_column(
             values, MetadataParts(parts.indices[rows], parts.dictionary), self.metadata.dictionaries
         )
-        return positions, replace(located, rows=rows)
+        return positions, replace(value_positions, rows=rows)
 
 
 def field_of(struct: pa.StructArray, name: str) -> pa.Array | None:
@@ -228,7 +228,7 @@ def _both(left: Bools | None, right: Bools | None) -> Bools | None:
     return left & right
 
 
-def spread(array: pa.Array, positions: Int64s, size: int) -> pa.Array:
+def scatter(array: pa.Array, positions: Int64s, size: int) -> pa.Array:
     """The entries of an array at some positions of a longer one, null elsewhere."""
     if len(positions) == size:
         return array
@@ -258,24 +258,24 @@ def follow(group: Group, segments: tuple[Segment, ...], finish: Finish) -> pa.Ar
             return _element(group, segment, rest, finish)
         return _all_elements(group, rest, finish)
     # Not shredded: a field may be beside shredded ones, anything else only where nothing is typed.
-    positions, located = group.in_bytes(beside_typed=typed is not None and pa.types.is_struct(typed.type))
+    positions, value_positions = group.in_bytes(beside_typed=typed is not None and pa.types.is_struct(typed.type))
     if not len(positions):
-        return follow_located(located, segments, finish).take(pa.nulls(group.size, pa.int64()))
-    return spread(follow_located(located, segments, finish), positions, group.size)
+        return follow_positions(value_positions, segments, finish).take(pa.nulls(group.size, pa.int64()))
+    return scatter(follow_positions(value_positions, segments, finish), positions, group.size)
 
 
-def follow_located(located: Located, segments: tuple[Segment, ...], finish: Finish) -> pa.Array:
+def follow_positions(value_positions: ValuePositions, segments: tuple[Segment, ...], finish: Finish) -> pa.Array:
     """`follow` in bytes."""
     for index, segment in enumerate(segments):
         if isinstance(segment, str):
-            located = located.key(segment)
+            value_positions = value_positions.key(segment)
         elif isinstance(segment, int):
-            located = located.index(segment)
+            value_positions = value_positions.index(segment)
         else:
-            offsets, is_array, elements = located.elements()
-            found = follow_located(elements, segments[index + 1 :], finish)
+            offsets, is_array, elements = value_positions.elements()
+            found = follow_positions(elements, segments[index + 1 :], finish)
             return list_array(offsets, found, is_array, pa.list_(pa.field("element", found.type)))
-    return finish.of_located(located)
+    return finish.of_positions(value_positions)
 
 
 def _element(group: Group, index: int, rest: tuple[Segment, ...], finish: Finish) -> pa.Array:
@@ -283,7 +283,7 @@ def _element(group: Group, index: int, rest: tuple[Segment, ...], finish: Finish
     there = np.flatnonzero(np.diff(offsets) > index)
     struct = elements.take(pa.array(offsets[there] + index))
     found = follow(group.elements(struct, positions[there]), rest, finish)
-    return spread(found, positions[there], group.size) if len(there) else found.take(pa.nulls(group.size, pa.int64()))
+    return scatter(found, positions[there], group.size) if len(there) else found.take(pa.nulls(group.size, pa.int64()))
 
 
 def _all_elements(group: Group, rest: tuple[Segment, ...], finish: Finish) -> pa.Array:
@@ -291,7 +291,7 @@ def _all_elements(group: Group, rest: tuple[Segment, ...], finish: Finish) -> pa
     parents = np.repeat(positions, np.diff(offsets))
     found = follow(group.elements(elements, parents), rest, finish)
     lists = list_array(offsets, found, np.ones(len(positions), np.bool_), pa.list_(pa.field("element", found.type)))
-    return spread(lists, positions, group.size) if len(positions) else pa.nulls(group.size, lists.type)
+    return scatter(lists, positions, group.size) if len(positions) else pa.nulls(group.size, lists.type)
 
 
 def lists_of(group: Group) -> tuple[Int64s, Int64s, pa.StructArray]:

@@ -13,11 +13,11 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from parquet_variant.array.parts import binary_parts, metadata_parts, valid_bytes
-from parquet_variant.array.unshredding import gathered, unshredded_storage
+from parquet_variant.array.unshredding import assembled_nodes, unshredded_storage
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import VariantError
+from parquet_variant.functions.fallback_texts import text_column, with_fallback_texts
 from parquet_variant.functions.keep_going import readable_storage
-from parquet_variant.functions.reference_texts import text_column, with_reference_texts
 from parquet_variant.functions.variant_input import as_variant_array
 from parquet_variant.kernels.schema_table import schema_table
 from parquet_variant.schema.layout import schema_of_layout
@@ -92,7 +92,7 @@ def _shredded_texts(storage: pa.StructArray) -> pa.Array | None:
     from parquet_variant.kernels.to_json import write_json_nodes
 
     metadata = metadata_parts(storage.field("metadata"))
-    nodes, row_start, names, refused = gathered(storage, schema_table(schema_of_layout(storage.type)), metadata)
+    nodes, row_start, names, refused = assembled_nodes(storage, schema_table(schema_of_layout(storage.type)), metadata)
     if refused.any():
         return None
     quoted, name_starts = _quoted(names)
@@ -130,4 +130,4 @@ def json_texts(storage: pa.StructArray, *, keep_going: bool) -> pa.Array:
         quoted.ctypes.data, offsets, refused, _MAX_DEPTH,
     )  # fmt: skip
     text = text_column(adopt_bytes(*exported), offsets, valid)
-    return with_reference_texts(text, storage, refused, Variant.to_json, keep_going=keep_going)
+    return with_fallback_texts(text, storage, refused, Variant.to_json, keep_going=keep_going)

@@ -14,8 +14,8 @@ from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import VariantError
 from parquet_variant.functions.extract_path import final_storage, whole_values
 from parquet_variant.functions.keep_going import by_row
-from parquet_variant.functions.located import Located
 from parquet_variant.functions.shredded_walk import Group
+from parquet_variant.functions.value_positions import ValuePositions
 from parquet_variant.functions.variant_input import as_variant_array
 from parquet_variant.kernels import get
 from parquet_variant.kernels.tape import ARRAY, OBJECT
@@ -70,11 +70,11 @@ def variant_type(array: Any) -> VariantType | pa.StringArray:
         valid = group.typed_valid()
         kinds = np.full(group.size, get.MISSING, np.uint8)
         kinds[slice(None) if valid is None else valid] = OBJECT if pa.types.is_struct(typed.type) else ARRAY
-        positions, located = group.in_bytes()
-        kinds[positions] = located.cells().kinds
+        positions, value_positions = group.in_bytes()
+        kinds[positions] = value_positions.slots().kinds
     else:
-        located = Located.of_storage(group.storage()) if typed is None else whole_values(group)
-        kinds = located.cells().kinds
+        value_positions = ValuePositions.of_storage(group.storage()) if typed is None else whole_values(group)
+        kinds = value_positions.slots().kinds
     if group.present is None:
         kinds[kinds == get.MISSING] = 0  # a value that is neither typed nor in bytes is Variant null
     else:

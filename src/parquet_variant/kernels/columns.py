@@ -158,11 +158,11 @@ class ColumnBuffers:
             return pa.nulls(entries, node.type)
         if self.table.nodes[s, S_WIDTH] == 0:
             return binary_array(self._kept[s, C_LENGTHS], self._kept[s, C_TYPED_DATA], valid, node.type)
-        cells = self._kept[s, C_CELLS]
+        slots = self._kept[s, C_CELLS]
         if node.type == pa.bool_():
-            return pa.Array.from_buffers(node.type, entries, [bitmap(valid), bitmap(cells)])
+            return pa.Array.from_buffers(node.type, entries, [bitmap(valid), bitmap(slots)])
         storage = node.type.storage_type if isinstance(node.type, pa.BaseExtensionType) else node.type
-        array = pa.Array.from_buffers(storage, entries, [bitmap(valid), pa.py_buffer(cells)])
+        array = pa.Array.from_buffers(storage, entries, [bitmap(valid), pa.py_buffer(slots)])
         return array if storage is node.type else pa.ExtensionArray.from_storage(node.type, array)
 
     def _group(self, s: int) -> pa.Array:

@@ -290,7 +290,7 @@ def decode_values(
 
 
 def _fault(status: int, row: int, offset: int, metadata: bytes, value: bytes) -> MalformedVariantError:
-    """The error for a malformed row, in the words of the reference where it agrees."""
+    """The error for a malformed row, in the words of the scalar fallback where it agrees."""
     faults = [fault for fault in find_faults(metadata, value) if fault.reason not in _PASSED_OVER]
     if faults:
         found = min(faults, key=lambda fault: (fault.part != "metadata", abs(fault.offset - offset)))

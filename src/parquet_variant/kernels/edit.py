@@ -2,16 +2,16 @@
 
 Owns gathering values in canonical order, splicing nodes in and out, and stripping nulls. Nodes are those of `unshred`.
 A field's id is its rank among all names of the batch, so that values and what is inserted into them agree. Leaves
-malformed values, paths that do not fit and everything else that raises to the reference: those rows are marked.
+malformed values, paths that do not fit and everything else that raises to the scalar fallback: those rows are marked.
 """
 
 from __future__ import annotations
 
 from parquet_variant.encoding.edits import EditKind
-from parquet_variant.kernels.cells import NULL, STRING
 from parquet_variant.kernels.compiling import helper, njit
 from parquet_variant.kernels.memory import load_u8, load_uint
 from parquet_variant.kernels.native_vectors import export_table, free, new_table, new_vector, reserve, reserve_rows
+from parquet_variant.kernels.scalar_slots import NULL, STRING
 from parquet_variant.kernels.sorting import sort_with
 from parquet_variant.kernels.tape import ARRAY, OBJECT, put_node
 from parquet_variant.kernels.unshred import RAW

@@ -1,16 +1,16 @@
 """Which values of two columns mean the same; the fast twin of `Variant.__eq__`.
 
 Owns comparing two tables of nodes that `edit.gather_canonical` made with the same ranks. Leaves rows that it did not
-gather to the reference.
+gather to the scalar fallback.
 """
 
 from __future__ import annotations
 
-from parquet_variant.kernels.cells import BINARY, FLOAT, STRING, UUID
 from parquet_variant.kernels.compiling import helper, njit
 from parquet_variant.kernels.int128 import divide_by_power
 from parquet_variant.kernels.json_scan import DECIMAL4, DECIMAL16, DOUBLE, INT8, INT64
 from parquet_variant.kernels.memory import equal, load_f32, load_f64
+from parquet_variant.kernels.scalar_slots import BINARY, FLOAT, STRING, UUID
 from parquet_variant.kernels.tape import ARRAY
 from parquet_variant.kernels.unshred import RAW
 from parquet_variant.kernels.values import scalar

@@ -2,7 +2,7 @@
 
 Owns the walk over encoded values. A value is where it starts and where its bytes must end, as absolute addresses: a
 start of ``ABSENT`` is no value, one of ``BROKEN`` was reached through malformed bytes. Every bound is checked before a
-byte is read. Leaves columns and rows to `functions.located`, and what a cell becomes to `functions.cell_casts`.
+byte is read. Leaves columns and rows to `functions.value_positions`, and what a slot becomes to `functions.slot_casts`.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ __all__ = [
     "find_index",
     "find_keys",
     "measure",
-    "read_cells",
+    "read_slots",
     "resolve_key",
     "value_end",
 ]
 
 ABSENT, BROKEN = 0, -1
-# Kinds of cells beyond those of the tape: no value at all, and bytes that are none.
+# Kinds of slots beyond those of the tape: no value at all, and bytes that are none.
 MISSING, MALFORMED = 254, 255
 
 # What `resolve_key` found beside an id.
@@ -316,7 +316,7 @@ def measure(starts, stops, sizes):
 
 
 @njit
-def read_cells(starts, stops, kinds, a, b, scales):
+def read_slots(starts, stops, kinds, a, b, scales):
     """Read each value into ``kind``, payload ``a`` and ``b`` (as on the tape) and decimal scale.
 
     Arrays and objects have their address in ``a`` and their bytes in ``b``. Returns the first malformed position or -1.

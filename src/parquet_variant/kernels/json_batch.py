@@ -90,7 +90,7 @@ class ParsedRows:
 
 
 def _fault(text: bytes, row: int, options: JsonOptions) -> JsonError:
-    """The error of a row that the kernel refused, worded by the reference."""
+    """The error of a row that the kernel refused, worded by the scalar fallback."""
     try:
         parse_json(text, **asdict(options))
     except JsonError as error:

@@ -1,7 +1,8 @@
 """How scalars are spelled in JSON, inside kernels; the twin of `encoding.json_writer`.
 
 Owns the text of every scalar but strings and floats. Leaves strings and structure to `to_json`, and rows with floats to
-the reference. Every function writes at an address with room for `SCALAR_ROOM` bytes and returns the address after.
+the scalar fallback. Every function writes at an address with room for `SCALAR_ROOM` bytes and returns the address
+after.
 """
 
 from __future__ import annotations

@@ -15,11 +15,12 @@ from llvmlite import ir
 from numba.core import cgutils, types
 from numba.extending import intrinsic
 
-from parquet_variant.kernels.compiling import helper
+from parquet_variant.kernels.compiling import helper, njit
 
 __all__ = [
     "address_of",
     "copy",
+    "copy_spans",
     "equal",
     "high_of_32",
     "load_f32",
@@ -119,6 +120,14 @@ def copy(typing_context: Any, target: Any, source: Any, size: Any) -> Any:
         return context.get_dummy_value()
 
     return types.void(types.int64, types.int64, types.int64), codegen
+
+
+@njit
+def copy_spans(starts, sizes, target):
+    """Copy stretches of memory one after the other."""
+    for i in range(len(starts)):
+        copy(target, starts[i], sizes[i])
+        target += sizes[i]
 
 
 def _mask(found: Callable[[Any, Any, Callable[[int], Any]], Any]) -> Any:

@@ -1,7 +1,7 @@
 """The names of every distinct metadata of a column, resolved once.
 
 Owns where each name lies, and its rank by bytes among the names of its dictionary. Leaves malformed dictionaries, and
-those with a name twice, to the reference: they are marked.
+those with a name twice, to the scalar fallback: they are marked.
 """
 
 from __future__ import annotations

@@ -9,13 +9,13 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from parquet_variant.kernels.cells import BINARY, STRING, UUID
 from parquet_variant.kernels.compiling import helper, njit
 from parquet_variant.kernels.int128 import digits_of
 from parquet_variant.kernels.json_scan import DECIMAL4, DECIMAL16, INT8, INT64
 from parquet_variant.kernels.memory import load_u8, load_u16, load_u32, load_u64, trailing_zeros
 from parquet_variant.kernels.native_vectors import export_table, free, new_table, new_vector, reserve_rows
 from parquet_variant.kernels.parse_json import hash_bytes
+from parquet_variant.kernels.scalar_slots import BINARY, STRING, UUID
 from parquet_variant.kernels.tape import ARRAY, KEY_ADDRESS, KEY_LENGTH, OBJECT, PATH_KEY, PATH_PARENT, path_of
 
 __all__ = [

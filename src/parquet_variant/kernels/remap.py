@@ -1,8 +1,8 @@
 """Values under other dictionaries: the same values with other field ids.
 
 Owns rewriting ids, and making the least metadata for each value. Leaves malformed values, fields that are not in the
-order of their names and values nested too deeply to the reference: they are flagged, and get no bytes. Nodes are those
-of `unshred`.
+order of their names and values nested too deeply to the scalar fallback: they are flagged, and get no bytes. Nodes are
+those of `unshred`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from parquet_variant.kernels.tape import ARRAY, OBJECT, put_node
 from parquet_variant.kernels.unshred import RAW
 from parquet_variant.kernels.values import container, metadata_header, value_kind, value_size
 
-__all__ = ["copy_spans", "gather_values", "least_names", "metadata_sizes", "write_names"]
+__all__ = ["gather_values", "least_names", "metadata_sizes", "write_names"]
 
 _MAX_DEPTH = 1000
 # Columns of a frame: where the next id, offset and value are, what is left, and which node is filled.
@@ -40,14 +40,6 @@ def metadata_sizes(starts, stops, sizes):
         if starts[i] >= 0:
             ok, _, _, _, _, size = metadata_header(starts[i], stops[i])
             sizes[i] = size if ok else -1
-
-
-@njit
-def copy_spans(starts, sizes, target):
-    """Copy stretches of memory one after the other."""
-    for i in range(len(starts)):
-        copy(target, starts[i], sizes[i])
-        target += sizes[i]
 
 
 @njit

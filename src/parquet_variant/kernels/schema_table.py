@@ -39,7 +39,7 @@ __all__ = [
 VARIANT_NODE, PRIMITIVE_NODE, ARRAY_NODE, OBJECT_NODE = range(4)
 _KINDS = {"variant": VARIANT_NODE, "primitive": PRIMITIVE_NODE, "array": ARRAY_NODE, "object": OBJECT_NODE}
 
-# Columns of the table. CODE is the PrimitiveId of a primitive (true stands for boolean); WIDTH the bytes of one cell of
+# Columns of the table. CODE is the PrimitiveId of a primitive (true stands for boolean); WIDTH the bytes of one slot of
 # its Arrow array, 0 for strings and binary; END the first node after the subtree; LEVEL where the node's entries count.
 S_KIND, S_CODE, S_PRECISION, S_SCALE, S_WIDTH, S_LEVEL, S_PARENT, S_END = range(8)
 COLUMNS = 8
@@ -54,7 +54,7 @@ def primitive_code(arrow_type: pa.DataType) -> PrimitiveId:
     return _CODES[arrow_type]
 
 
-def _cell_width(arrow_type: pa.DataType) -> int:
+def _slot_width(arrow_type: pa.DataType) -> int:
     if arrow_type == pa.bool_():
         return 1  # a byte while the kernel works, a bit in Arrow
     if arrow_type in (pa.string(), pa.binary()):
@@ -106,7 +106,7 @@ def schema_table(schema: ShreddingSchema) -> SchemaTable:
                 levels += 1
         if node.type is not None:
             nodes[i, S_CODE] = primitive_code(node.type)
-            nodes[i, S_WIDTH] = _cell_width(node.type)
+            nodes[i, S_WIDTH] = _slot_width(node.type)
             if pa.types.is_decimal128(node.type):
                 nodes[i, S_PRECISION], nodes[i, S_SCALE] = node.type.precision, node.type.scale
     for i in range(len(walked) - 1, 0, -1):

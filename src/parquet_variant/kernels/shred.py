@@ -1,18 +1,19 @@
 """Variant bytes to typed columns (final layout), guided by the schema: what is not shredded is never looked into.
 
-Owns the walk. Leaves cells to `cells`, buffers to `columns`, and rows that are malformed to the reference: the kernel
-marks them and goes on. The same walk runs twice, first to count (see `measure` in `shred_tape`), then to write.
+Owns the walk. Leaves slots to `scalar_slots`, buffers to `columns`, and rows that are malformed to the scalar fallback:
+the kernel marks them and goes on. The same walk runs twice, first to count (see `measure` in `shred_tape`), then to
+write.
 """
 
 from __future__ import annotations
 
-from parquet_variant.kernels.cells import BINARY, STRING, UUID, exact_cell, store_cell
 from parquet_variant.kernels.compiling import helper, njit
 from parquet_variant.kernels.containers import begin_object, object_size
 from parquet_variant.kernels.json_scan import is_utf8
 from parquet_variant.kernels.memory import copy, load_u8, load_uint, store_u8, store_u32, store_uint
 from parquet_variant.kernels.name_tables import UNUSABLE, resolve_names
 from parquet_variant.kernels.native_vectors import address_in, filled_vector, free, new_table, new_vector, reserve_rows
+from parquet_variant.kernels.scalar_slots import BINARY, STRING, UUID, exact_slot, store_slot
 from parquet_variant.kernels.schema_table import (
     ARRAY_NODE,
     OBJECT_NODE,
@@ -103,7 +104,7 @@ def _put_leaf(table, s, at, begin, size, counts, addresses, filling):
             b = begin + size - a
         else:
             kind, a, b, scale = scalar_of_size(begin, size)
-            fits, low, high = exact_cell(kind, a, b, scale, code, table[s, S_PRECISION], table[s, S_SCALE])
+            fits, low, high = exact_slot(kind, a, b, scale, code, table[s, S_PRECISION], table[s, S_SCALE])
         if fits:
             if not filling:
                 if code == STRING and not is_utf8(a, a + b):
@@ -121,7 +122,7 @@ def _put_leaf(table, s, at, begin, size, counts, addresses, filling):
             elif code == UUID:
                 copy(addresses[s, C_CELLS] + at * 16, a, 16)
             else:
-                store_cell(addresses[s, C_CELLS] + at * table[s, S_WIDTH], table[s, S_WIDTH], low, high)
+                store_slot(addresses[s, C_CELLS] + at * table[s, S_WIDTH], table[s, S_WIDTH], low, high)
             return True
     if filling:
         _put_value(addresses, s, at, begin, size)

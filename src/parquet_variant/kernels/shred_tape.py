@@ -1,8 +1,8 @@
 """From a tape to Variant bytes and typed columns, under any shredding schema, in two passes.
 
-Owns where every node of the tape goes: into a typed cell, into a `value` blob, or into the blob of an ancestor. With
+Owns where every node of the tape goes: into a typed slot, into a `value` blob, or into the blob of an ancestor. With
 the schema that shreds nothing this is the plain encoder. Leaves the layout of the Arrow arrays to `columns` and scalars
-to `cells`.
+to `slots`.
 
 Pass one (`measure`) walks the nodes backwards, children before parents: sizes of all blobs, counts for all columns.
 Pass two (`fill`) walks them forwards, parents before children: an object writes its header and tells each field where
@@ -11,20 +11,20 @@ its value goes, so that nothing is moved twice.
 
 from __future__ import annotations
 
-from parquet_variant.kernels.cells import (
-    BINARY,
-    STRING,
-    UUID,
-    exact_cell,
-    scalar_size,
-    store_cell,
-    write_scalar,
-)
 from parquet_variant.kernels.compiling import helper, njit
 from parquet_variant.kernels.containers import array_size, begin_array, begin_object, object_size
 from parquet_variant.kernels.json_scan import E_SIZE, OK
 from parquet_variant.kernels.memory import copy, store_u8, store_u32, store_uint
 from parquet_variant.kernels.native_vectors import filled_vector, free, new_vector, reserve
+from parquet_variant.kernels.scalar_slots import (
+    BINARY,
+    STRING,
+    UUID,
+    exact_slot,
+    scalar_size,
+    store_slot,
+    write_scalar,
+)
 from parquet_variant.kernels.schema_table import (
     ARRAY_NODE,
     OBJECT_NODE,
@@ -162,7 +162,7 @@ def measure(
                 if shape == PRIMITIVE_NODE:
                     if kind < ARRAY:
                         code = table[s, S_CODE]
-                        ok, _, _ = exact_cell(
+                        ok, _, _ = exact_slot(
                             kind,
                             nodes[i, 1],
                             nodes[i, 2],
@@ -315,14 +315,14 @@ def fill(nodes, row_start, paths, shapes, rank, schema_of, table, of_row, starts
                             copy(addresses[s, C_TYPED_DATA], nodes[i, 1], nodes[i, 2])
                             addresses[s, C_TYPED_DATA] += nodes[i, 2]
                         else:
-                            _, low, high = exact_cell(
+                            _, low, high = exact_slot(
                                 kind, nodes[i, 1], nodes[i, 2], scale_of(tag),
                                 table[s, S_CODE], table[s, S_PRECISION], table[s, S_SCALE],
                             )  # fmt: skip
                             if kind == UUID:
                                 copy(addresses[s, C_CELLS] + at * 16, nodes[i, 1], 16)
                             else:
-                                store_cell(addresses[s, C_CELLS] + at * width, width, low, high)
+                                store_slot(addresses[s, C_CELLS] + at * width, width, low, high)
                     if size == _TYPED:
                         continue
                 store_u32(addresses[s, C_VALUE_LENGTHS] + at * 4, size)

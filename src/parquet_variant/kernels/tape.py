@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from parquet_variant.kernels.buffer_pool import release
 from parquet_variant.kernels.compiling import helper, njit
-from parquet_variant.kernels.memory import copy
+from parquet_variant.kernels.memory import copy_spans
 
 __all__ = [
     "ARRAY",
@@ -88,12 +88,6 @@ def put_node(nodes, n, tag, a, b):
     nodes[n, 3] = n + 1
 
 
-@njit
-def _gather_keys(keys, offsets, target):
-    for k in range(keys.shape[0]):
-        copy(target + offsets[k], keys[k, 0], keys[k, 1])
-
-
 @dataclass(frozen=True, eq=False)
 class Tape:
     """A batch of values, parsed.
@@ -137,7 +131,8 @@ class Tape:
     def key_bytes(self) -> npt.NDArray[np.uint8]:
         """The keys' UTF-8 bytes, one after the other."""
         target = np.empty(max(int(self.key_offsets[-1]), 1), np.uint8)
-        _gather_keys(self.keys, self.key_offsets, target.ctypes.data)
+        addresses, lengths = self.keys[:, KEY_ADDRESS].copy(), self.keys[:, KEY_LENGTH].copy()
+        copy_spans(addresses, lengths, target.ctypes.data)
         return target[: int(self.key_offsets[-1])]
 
     @cached_property

@@ -1,14 +1,13 @@
 """Variant bytes to JSON text; the twin of `encoding.json_writer`.
 
 Owns the walk over a value and the escaping of strings. Leaves the spelling of scalars to `json_text`, and rows that
-are malformed, too deep or hold floats to the reference: the kernel marks them and goes on.
+are malformed, too deep or hold floats to the scalar fallback: the kernel marks them and goes on.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from parquet_variant.kernels.cells import BINARY, DATE, FALSE, FLOAT, STRING, UUID
 from parquet_variant.kernels.compiling import helper, njit
 from parquet_variant.kernels.json_scan import (
     DECIMAL4,
@@ -45,6 +44,7 @@ from parquet_variant.kernels.memory import (
 )
 from parquet_variant.kernels.name_tables import UNUSABLE
 from parquet_variant.kernels.native_vectors import free, new_table, reallocate, reserve_bytes
+from parquet_variant.kernels.scalar_slots import BINARY, DATE, FALSE, FLOAT, STRING, UUID
 from parquet_variant.kernels.tape import ARRAY, OBJECT
 from parquet_variant.kernels.unshred import RAW
 from parquet_variant.kernels.values import MALFORMED, container, scalar_of_size, value_size
@@ -191,7 +191,7 @@ def _string_text(out, room, used, a, b):
 
 @helper
 def _leaf_text(out, room, used, kind, a, b, scale):
-    """``(ok, out, room, used)`` after a scalar; not ok where the reference has to write it."""
+    """``(ok, out, room, used)`` after a scalar; not ok where the scalar fallback has to write it."""
     if kind == STRING:
         return _string_text(out, room, used, a, b)
     if kind == FLOAT or scale > _MAX_SCALE:

@@ -2,18 +2,18 @@
 
 Owns merging the types of a value's parts, and writing the outcome. Takes nodes as `edit.gather_canonical` makes them,
 with names numbered in the order in which they are written. Leaves which scalars merge to what, and how types and names
-are spelled, to tables that it is given; and values that are nested too deep to the reference.
+are spelled, to tables that it is given; and values that are nested too deep to the scalar fallback.
 """
 
 from __future__ import annotations
 
-from parquet_variant.kernels.cells import NULL, STRING
 from parquet_variant.kernels.compiling import helper, njit
 from parquet_variant.kernels.int128 import digits_of, divide_small, negate
 from parquet_variant.kernels.json_scan import DECIMAL4, DECIMAL16
 from parquet_variant.kernels.json_text import int_text
 from parquet_variant.kernels.memory import load_u64, store_u8, store_u64
 from parquet_variant.kernels.native_vectors import free, new_table, reallocate, reserve_bytes, reserve_rows
+from parquet_variant.kernels.scalar_slots import NULL, STRING
 from parquet_variant.kernels.tape import ARRAY as ARRAY_NODE
 from parquet_variant.kernels.tape import OBJECT as OBJECT_NODE
 from parquet_variant.kernels.values import scalar

@@ -1,8 +1,8 @@
 """Shredded columns back to Variant bytes (final layout).
 
 Owns putting each row together: first as nodes in the order in which they will lie in the value, then as bytes. Leaves
-the rows that the specification calls INVALID, and metadata that lacks a shredded name, to the reference: the kernel
-lists them and goes on.
+the rows that the specification calls INVALID, and metadata that lacks a shredded name, to the scalar fallback: the
+kernel lists them and goes on.
 
 A node is ``int64[4]``: kind (bits 0-7), scale (8-15) and field id (16-47); a; b; end, as in a tape. Fields of an object
 are put in the order of their names while they are gathered: schema fields are sorted already, and so are residuals.
@@ -10,7 +10,6 @@ are put in the order of their names while they are gathered: schema fields are s
 
 from __future__ import annotations
 
-from parquet_variant.kernels.cells import DATE, FALSE, FLOAT, NULL, TRUE, UUID, scalar_size, write_scalar
 from parquet_variant.kernels.compiling import helper, njit
 from parquet_variant.kernels.containers import array_size, begin_array, begin_object, object_size
 from parquet_variant.kernels.json_scan import DECIMAL4, DECIMAL16, INT8, INT16, INT32
@@ -36,6 +35,7 @@ from parquet_variant.kernels.native_vectors import (
     pooled_table,
     reserve_rows,
 )
+from parquet_variant.kernels.scalar_slots import DATE, FALSE, FLOAT, NULL, TRUE, UUID, scalar_size, write_scalar
 from parquet_variant.kernels.schema_table import (
     ARRAY_NODE,
     OBJECT_NODE,
@@ -51,8 +51,8 @@ from parquet_variant.kernels.values import container, value_kind, value_size
 
 __all__ = [
     "INPUT_COLUMNS",
-    "I_CELLS",
     "I_GROUP_VALID",
+    "I_SLOTS",
     "I_TYPED_DATA",
     "I_TYPED_OFFSETS",
     "I_TYPED_VALID",
@@ -74,14 +74,14 @@ __all__ = [
     I_TYPED_VALID,
     I_TYPED_OFFSETS,
     I_TYPED_DATA,
-    I_CELLS,
+    I_SLOTS,
     I_GROUP_VALID,
 ) = range(8)
 INPUT_COLUMNS = 8
 
 # An encoded value that is copied as it is: a = address, b = bytes.
 RAW = 30
-# DuckDB writes the fields of objects in any order. More of them in one object are left to the reference.
+# DuckDB writes the fields of objects in any order. More of them in one object are left to the scalar fallback.
 _UNSORTED, _MOST_UNSORTED = -2, 4096
 # Columns of a frame of the stack in `assemble`.
 _SCHEMA, _AT, _STOP, _NODE, _LEFT, _IDS, _ID_WIDTH, _OFFSETS, _OFFSET_WIDTH, _VALUES, _VALUES_END, _RESIDUAL, _ROOM = (
@@ -96,15 +96,15 @@ def _is_set(address, at):
 
 
 @njit(inline=True)
-def _cell(s, at, table, inputs):
-    """``(kind, a, b, scale)`` of a typed cell."""
+def _slot(s, at, table, inputs):
+    """``(kind, a, b, scale)`` of a typed slot."""
     code = table[s, S_CODE]
     width = table[s, S_WIDTH]
     if width == 0:
         offsets = inputs[s, I_TYPED_OFFSETS]
         begin = load_u64(offsets + at * 8)
         return code, inputs[s, I_TYPED_DATA] + begin, load_u64(offsets + at * 8 + 8) - begin, 0
-    address = inputs[s, I_CELLS] + at * width
+    address = inputs[s, I_SLOTS] + at * width
     if code == TRUE:
         return (TRUE if load_u8(address) != 0 else FALSE), 0, 0, 0
     if DECIMAL4 <= code <= DECIMAL16:
@@ -213,7 +213,7 @@ def assemble(rows, row_valid, table, inputs, schema_names, schema_lengths, dicti
                     if has_value:
                         ok = False
                         break
-                    kind, a, b, scale = _cell(s, at, table, inputs)
+                    kind, a, b, scale = _slot(s, at, table, inputs)
                     put_node(nodes, n, kind | (scale << 8) | (field << 16), a, b)
                     n += 1
                 elif shape == ARRAY_NODE:

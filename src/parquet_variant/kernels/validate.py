@@ -1,18 +1,19 @@
 """Which values have no structural fault; the fast twin of `encoding.validate`.
 
-Owns the yes: a row that is marked has no fault. Leaves all others to the reference, which says what is wrong: rows with
-faults, and rows whose dictionary has a name twice without being flagged as sorted, which is no fault by itself.
+Owns the yes: a row that is marked has no fault. Leaves all others to the scalar fallback, which says what is wrong:
+rows with faults, and rows whose dictionary has a name twice without being flagged as sorted, which is no fault by
+itself.
 """
 
 from __future__ import annotations
 
-from parquet_variant.kernels.cells import BINARY, STRING, UUID
 from parquet_variant.kernels.compiling import helper, njit
 from parquet_variant.kernels.int128 import digits_of
 from parquet_variant.kernels.json_scan import DECIMAL4, DECIMAL8, DECIMAL16, is_utf8
 from parquet_variant.kernels.memory import load_u8, load_uint
 from parquet_variant.kernels.name_tables import SORTED, UNUSABLE
 from parquet_variant.kernels.native_vectors import free, new_table, new_vector, reserve, reserve_rows
+from parquet_variant.kernels.scalar_slots import BINARY, STRING, UUID
 from parquet_variant.kernels.sorting import sort_run
 from parquet_variant.kernels.tape import ARRAY, OBJECT
 from parquet_variant.kernels.values import MALFORMED, container, metadata_header, scalar, value_kind, value_size

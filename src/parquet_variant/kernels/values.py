@@ -1,7 +1,7 @@
 """Reading encoded values inside kernels, with every bound checked.
 
 Owns the byte layout of values in the reading direction: where a container's parts lie, how long a value is, what a
-scalar holds. Leaves writing to `cells` and `containers`, and full validation to `validate`.
+scalar holds. Leaves writing to `slots` and `containers`, and full validation to `validate`.
 
 ``end`` is always the address after the last byte that may be touched. Lengths and counts are compared before they are
 added to addresses, so that no malformed number can wrap around.
@@ -9,7 +9,6 @@ added to addresses, so that no malformed number can wrap around.
 
 from __future__ import annotations
 
-from parquet_variant.kernels.cells import BINARY, DATE, FALSE, FLOAT, STRING, UUID
 from parquet_variant.kernels.compiling import helper
 from parquet_variant.kernels.json_scan import DECIMAL4, DECIMAL8, DECIMAL16, INT8, INT16, INT32
 from parquet_variant.kernels.memory import (
@@ -21,6 +20,7 @@ from parquet_variant.kernels.memory import (
     load_u64,
     load_uint,
 )
+from parquet_variant.kernels.scalar_slots import BINARY, DATE, FALSE, FLOAT, STRING, UUID
 from parquet_variant.kernels.tape import ARRAY, OBJECT
 
 __all__ = ["MALFORMED", "container", "metadata_header", "scalar", "scalar_of_size", "value_kind", "value_size"]

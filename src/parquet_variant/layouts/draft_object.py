@@ -18,7 +18,7 @@ from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import SchemaError
 from parquet_variant.layouts.conflicts import OnConflict, Policy
 from parquet_variant.layouts.trees import VARIANT_NULL, Tree, compact, fields_of_object, is_null
-from parquet_variant.layouts.typed_values import cell_of, variant_of
+from parquet_variant.layouts.typed_values import slot_of, variant_of
 from parquet_variant.path import WILDCARD, VariantPath
 from parquet_variant.schema.draft_object_storage import ObjectNode, object_plan, object_storage_type
 from parquet_variant.schema.shredding_schema import ShreddingSchema
@@ -45,7 +45,7 @@ def shred_value(variant: Variant | None, schema: ShreddingSchema | pa.StructType
     Returns
     -------
     dict or None
-        The row of the storage struct, cells as in `typed_values`; None for a SQL NULL.
+        The row of the storage struct, slots as in `typed_values`; None for a SQL NULL.
 
     Raises
     ------
@@ -76,10 +76,10 @@ def _shred(variant: Variant, node: ObjectNode, path: VariantPath) -> dict[str, A
         residual = dict(fields) or None
     elif node.element is not None and kind == VariantType.ARRAY:
         row["array"] = [_shred(element, node.element, path / WILDCARD) for element in variant]
-    elif node.typed is None or (cell := cell_of(variant, node.typed)) is None:
+    elif node.typed is None or (slot := slot_of(variant, node.typed)) is None:
         residual = variant
     else:
-        row["typed_value"] = cell
+        row["typed_value"] = slot
     if residual is not None and not node.has_untyped:
         raise SchemaError(
             f"a value of type {kind} does not fit, and the storage type has no untyped_value for it",

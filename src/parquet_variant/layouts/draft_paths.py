@@ -18,7 +18,7 @@ import pyarrow as pa
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import MalformedVariantError, SchemaError
 from parquet_variant.layouts.conflicts import OnConflict, Policy
-from parquet_variant.layouts.nested_cells import nested_cell_of, tree_of_nested_cell
+from parquet_variant.layouts.nested_slots import nested_slot_of, tree_of_nested_slot
 from parquet_variant.layouts.trees import VARIANT_NULL, Tree, compact, fields_of_object, is_null
 from parquet_variant.path import VariantPath
 from parquet_variant.schema.draft_paths_storage import PathsNode, paths_plan, paths_storage_type
@@ -46,7 +46,7 @@ def shred_value(variant: Variant | None, schema: ShreddingSchema | pa.StructType
     Returns
     -------
     dict or None
-        The row of the storage struct, cells as in `typed_values`; None for a SQL NULL.
+        The row of the storage struct, slots as in `typed_values`; None for a SQL NULL.
 
     Raises
     ------
@@ -96,12 +96,12 @@ def _shred(variant: Variant, node: PathsNode) -> tuple[Tree | None, Any]:
 
 
 def _leaf(variant: Variant, node: PathsNode) -> tuple[Tree | None, dict[str, Any] | None]:
-    cell = None if node.typed is None else nested_cell_of(variant, node.typed)
-    if cell is None and not node.has_untyped:
+    slot = None if node.typed is None else nested_slot_of(variant, node.typed)
+    if slot is None and not node.has_untyped:
         return variant, None
-    row = {} if node.typed is None else {"typed_value": cell}
+    row = {} if node.typed is None else {"typed_value": slot}
     if node.has_untyped:
-        row["untyped_value"] = compact(variant).to_bytes() if cell is None else None
+        row["untyped_value"] = compact(variant).to_bytes() if slot is None else None
     return None, row
 
 
@@ -184,7 +184,7 @@ def _leaf_tree(
     clash = typed is not None and untyped is not None
     if clash or (residual is not None and not is_null(residual)):
         policy.meet("both-set", path)
-    return Variant.from_bytes(untyped) if untyped is not None and not clash else tree_of_nested_cell(typed, node.typed)
+    return Variant.from_bytes(untyped) if untyped is not None and not clash else tree_of_nested_slot(typed, node.typed)
 
 
 def _elements(residual: Variant | None, size: int, path: VariantPath, policy: Policy) -> list[Variant | None]:

@@ -18,7 +18,7 @@ from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import MalformedVariantError
 from parquet_variant.layouts.conflicts import OnConflict, Policy
 from parquet_variant.layouts.trees import VARIANT_NULL, Tree, fields_of_object, joined
-from parquet_variant.layouts.typed_values import cell_of, variant_of
+from parquet_variant.layouts.typed_values import slot_of, variant_of
 from parquet_variant.path import VariantPath
 from parquet_variant.schema.final_storage import schema_of_final
 from parquet_variant.schema.shredding_schema import ShreddingSchema
@@ -42,7 +42,7 @@ def shred_value(variant: Variant | None, schema: ShreddingSchema | pa.StructType
     Returns
     -------
     dict or None
-        The row of the storage struct, cells as in `typed_values`; None for a SQL NULL.
+        The row of the storage struct, slots as in `typed_values`; None for a SQL NULL.
 
     Raises
     ------
@@ -78,7 +78,7 @@ def _shred(variant: Variant | None, schema: ShreddingSchema) -> dict[str, bytes 
             residual = joined(variant.metadata, dict(fields)).value if fields else None
             return {"value": residual, "typed_value": typed}
     else:
-        typed = cell_of(variant, schema.type)
+        typed = slot_of(variant, schema.type)
     return {"value": variant.value if typed is None else None, "typed_value": typed}
 
 

@@ -19,7 +19,7 @@ __all__ = ["array_of_rows", "rows_of_array"]
 
 
 def array_of_rows(rows: Sequence[Any], storage: pa.DataType) -> pa.Array:
-    """Make an Arrow array of rows whose cells are those of `typed_values`.
+    """Make an Arrow array of rows whose slots are those of `typed_values`.
 
     Examples
     --------
@@ -30,7 +30,7 @@ def array_of_rows(rows: Sequence[Any], storage: pa.DataType) -> pa.Array:
 
 
 def rows_of_array(array: pa.Array) -> list[Any]:
-    """Give the rows of an Arrow array as Python objects, cells as in `typed_values`.
+    """Give the rows of an Arrow array as Python objects, slots as in `typed_values`.
 
     Raises
     ------

@@ -2,7 +2,7 @@
 
 A number (int or decimal) goes to any int or decimal column that holds it exactly; nothing goes to or from float and
 double, and every other type only to its own (spark-shredding-draft-1-paths, "Shredding Semantics"; timestamps keep unit
-and zone). Owns those rules and the Python form of a cell: bool, int (also days, and micros or nanos of times and
+and zone). Owns those rules and the Python form of a slot: bool, int (also days, and micros or nanos of times and
 timestamps), float, Decimal, str, and bytes (also of a uuid). Leaves Arrow arrays to `rows`.
 """
 
@@ -19,14 +19,14 @@ from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import MalformedVariantError
 from parquet_variant.types import EXACT_NUMERIC, INTEGERS, TYPES, VariantType, decimal_type_for_precision
 
-__all__ = ["cell_of", "variant_of"]
+__all__ = ["slot_of", "variant_of"]
 
 _TYPE_OF = {row.arrow: row.type for row in TYPES.values() if row.arrow is not None and row.precision is None}
 _CONTAINERS = (VariantType.ARRAY, VariantType.OBJECT, VariantType.NULL)
 
 
-def cell_of(variant: Variant, arrow: pa.DataType) -> Any | None:
-    """Give the cell that holds a value exactly, or None if a column of that type cannot.
+def slot_of(variant: Variant, arrow: pa.DataType) -> Any | None:
+    """Give the slot that holds a value exactly, or None if a column of that type cannot.
 
     Parameters
     ----------
@@ -37,7 +37,7 @@ def cell_of(variant: Variant, arrow: pa.DataType) -> Any | None:
 
     Examples
     --------
-    >>> cell_of(Variant.from_python(123), pa.decimal128(9, 2)), cell_of(Variant.from_python(1.0), pa.int64())
+    >>> slot_of(Variant.from_python(123), pa.decimal128(9, 2)), slot_of(Variant.from_python(1.0), pa.int64())
     (Decimal('123.00'), None)
     """
     kind = variant.type
@@ -74,13 +74,13 @@ def _number(variant: Variant, kind: VariantType, scale: int) -> int | None:
     return None if rest else whole
 
 
-def variant_of(cell: Any, arrow: pa.DataType) -> Variant:
-    """Make the Variant of a cell: its type is the column's.
+def variant_of(slot: Any, arrow: pa.DataType) -> Variant:
+    """Make the Variant of a slot: its type is the column's.
 
     Raises
     ------
     MalformedVariantError
-        For a cell that its column's type cannot hold, such as a time outside the day.
+        For a slot that its column's type cannot hold, such as a time outside the day.
 
     Examples
     --------
@@ -88,11 +88,11 @@ def variant_of(cell: Any, arrow: pa.DataType) -> Variant:
     (<Variant decimal4: 1.5>, <Variant int16: 7>)
     """
     if pa.types.is_decimal(arrow):
-        sign, digits, exponent = cell.as_tuple()
+        sign, digits, exponent = slot.as_tuple()
         unscaled = int("".join(map(str, digits))) * 10 ** (exponent + arrow.scale) * (-1 if sign else 1)
         kind, raw = decimal_type_for_precision(arrow.precision), (unscaled, arrow.scale)
     else:
-        kind, raw = _TYPE_OF[arrow], cell
+        kind, raw = _TYPE_OF[arrow], slot
     value = encode_scalar(kind, raw)
     if kind == VariantType.TIME:
         read_scalar(value, 0, len(value))

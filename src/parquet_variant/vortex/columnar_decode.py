@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.encoding.metadata import encode_metadata
-from parquet_variant.functions.column_cells import cells_of_column
+from parquet_variant.functions.column_slots import slots_of_column
 from parquet_variant.kernels.tape import OBJECT
 from parquet_variant.kernels.unshred import measure_nodes, write_nodes
 from parquet_variant.types import PrimitiveId
@@ -97,11 +97,11 @@ def _place(
         own = at[column.positions(index)]
         nodes[own, 0] = child.kind | child.code >> 8 << 8 | key << 16
         if child.values is not None:
-            cells = cells_of_column(child.values)
-            kept.append(cells.owner)
-            nodes[own, 1], nodes[own, 2] = cells.a, cells.b
+            slots = slots_of_column(child.values)
+            kept.append(slots.owner)
+            nodes[own, 1], nodes[own, 2] = slots.a, slots.b
             if child.code == BOOLEAN:
-                nodes[own, 0] = cells.kinds.astype(np.int64) | key << 16
+                nodes[own, 0] = slots.kinds.astype(np.int64) | key << 16
         elif child.elements is not None and child.offsets is not None:
             lengths = np.diff(child.offsets)
             nodes[own, 1] = lengths

@@ -15,10 +15,10 @@ import pyarrow as pa
 
 from parquet_variant.encoding.cast.forms import in_form, plain_form
 from parquet_variant.encoding.cast.targets import Target, target_of
-from parquet_variant.functions.cell_casts import CastOptions, array_of_cells, list_array
-from parquet_variant.functions.column_cells import cells_of_column
+from parquet_variant.functions.column_slots import slots_of_column
 from parquet_variant.functions.extract_path import extract_path
-from parquet_variant.functions.shredded_walk import spread
+from parquet_variant.functions.shredded_walk import scatter
+from parquet_variant.functions.slot_casts import CastOptions, array_of_slots, list_array
 from parquet_variant.kernels.tape import ARRAY, OBJECT
 from parquet_variant.path import Segment, VariantPath, Wildcard
 from parquet_variant.vortex.columnar import Child, Column, ColumnarVariant
@@ -61,7 +61,7 @@ def columnar_element(array: ColumnarVariant, path: str | VariantPath, target: pa
     target_of(target)  # refuses the type itself, not its plain form
     plain = target_of(plain_form(target))
     options = CastOptions(dt.UTC, safe=False, path=str(parsed), lossless=True)
-    found = spread(_follow(array.column, parsed.segments, plain, options), array.present, len(array))
+    found = scatter(_follow(array.column, parsed.segments, plain, options), array.present, len(array))
     for segment in parsed.segments:
         if isinstance(segment, Wildcard):
             target = pa.list_(pa.field("element", target))
@@ -79,7 +79,7 @@ def _follow(column: Column, segments: tuple[Segment, ...], target: Target, optio
         if objects is None or field is None:
             return _nulls(_follow(Column(0), rest, target, options), column.size)
         places = objects[1][field.places(objects[0].size)]
-        return spread(_follow(field.column, rest, target, options), places, column.size)
+        return scatter(_follow(field.column, rest, target, options), places, column.size)
     arrays = column.child(ARRAY)
     child, positions = (Child(ARRAY, 0), np.empty(0, np.int64)) if arrays is None else arrays
     offsets = np.zeros(1, np.int64) if child.offsets is None else child.offsets
@@ -87,18 +87,18 @@ def _follow(column: Column, segments: tuple[Segment, ...], target: Target, optio
     if isinstance(segment, int):
         there = np.flatnonzero(np.diff(offsets) > segment)
         found = _follow(elements.take(offsets[there] + segment), rest, target, options)
-        return _spread(found, positions[there], column.size)
+        return _scatter(found, positions[there], column.size)
     found = _follow(elements, rest, target, options)
     kind = pa.list_(pa.field("element", found.type))
-    return _spread(list_array(offsets, found, np.ones(child.size, np.bool_), kind), positions, column.size)
+    return _scatter(list_array(offsets, found, np.ones(child.size, np.bool_), kind), positions, column.size)
 
 
 def _nulls(like: pa.Array, size: int) -> pa.Array:
     return like.take(pa.nulls(size, pa.int64()))
 
 
-def _spread(found: pa.Array, positions: Int64s, size: int) -> pa.Array:
-    return spread(found, positions, size) if len(positions) else _nulls(found, size)
+def _scatter(found: pa.Array, positions: Int64s, size: int) -> pa.Array:
+    return scatter(found, positions, size) if len(positions) else _nulls(found, size)
 
 
 def _typed(column: Column, target: Target, options: CastOptions) -> pa.Array:
@@ -127,7 +127,7 @@ def _of_child(child: Child, target: Target, options: CastOptions) -> pa.Array | 
     if child.values is not None:
         if target.family in ("list", "struct"):
             return None
-        return array_of_cells(cells_of_column(child.values), target, options)
+        return array_of_slots(slots_of_column(child.values), target, options)
     if child.elements is not None and child.offsets is not None:
         if target.family != "list":
             return None
@@ -145,7 +145,7 @@ def _of_child(child: Child, target: Target, options: CastOptions) -> pa.Array | 
         if field is None:
             columns.append(pa.nulls(child.size, inner.arrow))
         else:
-            columns.append(spread(_typed(field.column, inner, options), field.places(child.size), child.size))
+            columns.append(scatter(_typed(field.column, inner, options), field.places(child.size), child.size))
     fields = [target.arrow.field(index) for index in range(len(columns))]
     return pa.StructArray.from_arrays(columns, fields=fields)
 

@@ -15,8 +15,8 @@ import pyarrow as pa
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.encoding.cast.targets import target_of
 from parquet_variant.errors import MalformedVariantError
-from parquet_variant.functions.cell_casts import CastOptions, array_of_cells
-from parquet_variant.functions.located import Cells
+from parquet_variant.functions.slot_casts import CastOptions, array_of_slots
+from parquet_variant.functions.value_positions import ScalarSlots
 from parquet_variant.kernels.tape import ARRAY, OBJECT, PATH_KEY, PATH_PARENT, Tape
 from parquet_variant.shredding.profile import array_tapes
 from parquet_variant.types import TYPE_OF_ID, TYPES, PrimitiveId
@@ -27,7 +27,7 @@ __all__ = ["encode_columnar", "scalar_type"]
 _P = PrimitiveId
 _MAX_SCALE = 38
 _ROWS = 1 << 16
-# Nothing is cast: every cell is of the type that is asked for.
+# Nothing is cast: every slot is of the type that is asked for.
 _OPTIONS = CastOptions(dt.UTC, safe=False, path="$", lossless=True)
 _LARGE = {pa.string(): pa.large_string(), pa.binary(): pa.large_binary()}
 
@@ -125,8 +125,8 @@ def _values(tape: Tape, chosen: Int64s, code: int, first_row: int) -> pa.Array:
         raise MalformedVariantError(
             f"a decimal of scale {code >> 8}: the most is {_MAX_SCALE}", reason="bad-decimal", row=int(rows[0])
         )
-    cells = Cells(kinds, nodes[:, 1].copy(), nodes[:, 2].copy(), scales, rows=rows, owner=tape)
-    values = array_of_cells(cells, target_of(scalar_type(code)), _OPTIONS)
+    slots = ScalarSlots(kinds, nodes[:, 1].copy(), nodes[:, 2].copy(), scales, rows=rows, owner=tape)
+    values = array_of_slots(slots, target_of(scalar_type(code)), _OPTIONS)
     if values.null_count:
         row = int(rows[int(np.argmax(values.is_null().to_numpy(zero_copy_only=False)))])
         kind = TYPE_OF_ID[PrimitiveId(code & 0xFF)].type

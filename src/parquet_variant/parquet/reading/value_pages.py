@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from parquet_variant.array.parts import metadata_parts
-from parquet_variant.functions.located import Dictionaries, Located
+from parquet_variant.functions.value_positions import Dictionaries, ValuePositions
 from parquet_variant.kernels import pages
 from parquet_variant.parquet.format.columns import VariantColumn
 from parquet_variant.parquet.format.files import OpenFile
@@ -37,10 +37,10 @@ class Spans(NamedTuple):
     stops: Int64s
     owner: list[pa.Buffer]
 
-    def located(self, metadata: pa.Array) -> Located:
+    def value_positions(self, metadata: pa.Array) -> ValuePositions:
         """The values with the metadata column of the same rows."""
         parts = metadata_parts(metadata)
-        return Located.at(self.starts, self.stops, parts, Dictionaries(parts), owner=self.owner)
+        return ValuePositions.at(self.starts, self.stops, parts, Dictionaries(parts), owner=self.owner)
 
 
 def value_spans(file: OpenFile, row_group: int, column: VariantColumn) -> Spans | None:

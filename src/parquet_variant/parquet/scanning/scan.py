@@ -26,8 +26,8 @@ from parquet_variant.query.predicate_text import parse_predicate
 from parquet_variant.query.selection import Selected, read_selection
 
 if TYPE_CHECKING:
-    from parquet_variant.functions.located import Located
     from parquet_variant.functions.shredded_walk import Group
+    from parquet_variant.functions.value_positions import ValuePositions
     from parquet_variant.parquet.reading.value_pages import Spans
 
 __all__ = ["Scan", "ScanTask", "scan"]
@@ -234,7 +234,7 @@ class Scan:
         from parquet_variant.functions.extract_path import whole_group
 
         storage: pa.StructArray | None = None
-        group: Group | Located | None = None  # One for all paths: each distinct metadata is looked at once.
+        group: Group | ValuePositions | None = None  # One for all paths: each distinct metadata is looked at once.
         table: pa.Table | None = None
         spans, leaves = self._spans(file, plan, part, outputs, leaves)
         if leaves:
@@ -254,7 +254,7 @@ class Scan:
                     if spans is None:
                         group = whole_group(storage)
                     else:
-                        group = spans.located(storage.field("metadata"))
+                        group = spans.value_positions(storage.field("metadata"))
                         paths = [self._all()[number].path for number in outputs]
                         group.look_up(path.segments for path in paths if path is not None)
                 found[number] = self._answer(storage, group, each)
@@ -288,7 +288,7 @@ class Scan:
                 reason="files-differ",
             ) from None
 
-    def _answer(self, storage: pa.StructArray, group: Group | Located | None, each: Selected) -> pa.Array:
+    def _answer(self, storage: pa.StructArray, group: Group | ValuePositions | None, each: Selected) -> pa.Array:
         from parquet_variant.functions.extract_path import extract_from
         from parquet_variant.functions.extract_variant import extract_variant
 

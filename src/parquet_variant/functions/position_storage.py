@@ -1,6 +1,7 @@
 """Values found inside a column, as a storage struct of their own.
 
-Owns the copying of their bytes; the metadata of their rows goes with them as it is. Leaves finding them to `located`.
+Owns the copying of their bytes; the metadata of their rows goes with them as it is. Leaves finding them to
+`value_positions`.
 """
 
 from __future__ import annotations
@@ -9,22 +10,22 @@ import numpy as np
 import pyarrow as pa
 
 from parquet_variant.encoding.metadata import EMPTY_METADATA
-from parquet_variant.functions.column_casts import gathered
-from parquet_variant.functions.located import Located
+from parquet_variant.functions.column_casts import take_bytes
+from parquet_variant.functions.value_positions import ValuePositions
 from parquet_variant.kernels import get
 
-__all__ = ["located_storage"]
+__all__ = ["position_storage"]
 
 
-def located_storage(located: Located) -> pa.StructArray:
+def position_storage(value_positions: ValuePositions) -> pa.StructArray:
     """An unshredded storage struct of some positions, null where there is no value."""
-    there = located.starts != get.ABSENT
-    value = gathered(located.spans(), np.arange(len(located)), as_text=False)
+    there = value_positions.starts != get.ABSENT
+    value = take_bytes(value_positions.spans(), np.arange(len(value_positions)), as_text=False)
     if value.nbytes < 2**31 - 1:
         value = value.cast(pa.binary())
-    dictionary = located.dictionaries.array
+    dictionary = value_positions.dictionaries.array
     if len(dictionary) == 0:
         dictionary = pa.array([EMPTY_METADATA], pa.binary())
-    metadata = pa.DictionaryArray.from_arrays(pa.array(np.maximum(located.metas, 0)), dictionary)
+    metadata = pa.DictionaryArray.from_arrays(pa.array(np.maximum(value_positions.metas, 0)), dictionary)
     fields = [pa.field("metadata", metadata.type, nullable=False), pa.field("value", value.type, nullable=False)]
     return pa.StructArray.from_arrays([metadata, value], fields=fields, mask=pa.array(~there))

@@ -1,7 +1,7 @@
 """Values found inside a column of Variants: where each lies, and the steps from one to the next.
 
-Owns the column of positions (`Located`), its way from a storage struct and down a path, and the raising of what kernels
-report. Leaves the bytes to `kernels.get` and the casts to `cell_casts`.
+Owns the column of positions (`ValuePositions`), its way from a storage struct and down a path, and the raising of what
+kernels report. Leaves the bytes to `kernels.get` and the casts to `slot_casts`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from parquet_variant.kernels import get
 from parquet_variant.kernels.memory import address_of
 from parquet_variant.path import Segment
 
-__all__ = ["Cells", "Dictionaries", "Located"]
+__all__ = ["Dictionaries", "ScalarSlots", "ValuePositions"]
 
 Int64s = npt.NDArray[np.int64]
 
@@ -96,14 +96,14 @@ def _names(metadata: bytes) -> list[str]:
 
 
 @dataclass(frozen=True, eq=False)
-class Cells:
+class ScalarSlots:
     """Values read: kinds and payloads as on the tape (`kernels.tape`).
 
     Parameters
     ----------
     kinds, a, b, scales
         One entry a value; kind ``MISSING`` where there is none.
-    located
+    value_positions
         Where arrays and objects lie; None if there can be none.
     rows
         The row of each entry; None if entry i belongs to row i.
@@ -115,7 +115,7 @@ class Cells:
     a: Int64s
     b: Int64s
     scales: npt.NDArray[np.uint8]
-    located: Located | None = None
+    value_positions: ValuePositions | None = None
     rows: Int64s | None = None
     owner: Any = None
 
@@ -127,13 +127,13 @@ class Cells:
         return position if self.rows is None else int(self.rows[position])
 
 
-# What was found of each key: starts, stops, and what was found below it. No `Located`: its root would make it a cycle,
-# and memory that only the garbage collector frees grows without it noticing.
+# What was found of each key: starts, stops, and what was found below it. No `ValuePositions`: its root would make it a
+# cycle, and memory that only the garbage collector frees grows without it noticing.
 _Keys: TypeAlias = "dict[str, tuple[Int64s, Int64s, _Keys]]"
 
 
 @dataclass(frozen=True, eq=False)
-class Located:
+class ValuePositions:
     """A column of positions of values.
 
     Parameters
@@ -158,7 +158,7 @@ class Located:
     dictionaries: Dictionaries
     rows: Int64s | None = None
     owner: Any = None
-    root: Located | None = None
+    root: ValuePositions | None = None
     _keys: _Keys = field(init=False, default_factory=dict, repr=False)
 
     @classmethod
@@ -168,7 +168,7 @@ class Located:
         metadata: MetadataParts,
         dictionaries: Dictionaries,
         present: npt.NDArray[np.bool_] | None = None,
-    ) -> Located:
+    ) -> ValuePositions:
         """The values of a binary column.
 
         Parameters
@@ -195,14 +195,14 @@ class Located:
     @classmethod
     def at(
         cls, starts: Int64s, stops: Int64s, metadata: MetadataParts, dictionaries: Dictionaries, owner: Any
-    ) -> Located:
+    ) -> ValuePositions:
         """The values at some addresses, with the metadata of the same rows."""
         # Writable like all other metas: to Numba a read-only array is another type.
         metas = np.require(metadata.indices, requirements="W")
         return cls(starts, stops, metas, dictionaries, owner=owner)
 
     @classmethod
-    def of_storage(cls, storage: pa.StructArray) -> Located:
+    def of_storage(cls, storage: pa.StructArray) -> ValuePositions:
         """The values of an unshredded storage struct; SQL NULL is absent."""
         metadata = metadata_parts(storage.field("metadata"))
         valid = valid_bytes(storage)
@@ -218,7 +218,7 @@ class Located:
 
     # -- steps
 
-    def key(self, name: str) -> Located:
+    def key(self, name: str) -> ValuePositions:
         """The value of a key in each object; absent elsewhere."""
         if name not in self._keys:
             self._find([name])
@@ -257,13 +257,13 @@ class Located:
         for number, name in enumerate(keys):
             self._keys[name] = starts[number], stops[number], {}
 
-    def index(self, position: int) -> Located:
+    def index(self, position: int) -> ValuePositions:
         """The element at a position of each array; absent elsewhere."""
         starts, stops = np.empty(len(self), np.int64), np.empty(len(self), np.int64)
         get.find_index(self.starts, self.stops, position, starts, stops)
         return replace(self, starts=starts, stops=stops, root=self.root or self)
 
-    def elements(self) -> tuple[Int64s, npt.NDArray[np.bool_], Located]:
+    def elements(self) -> tuple[Int64s, npt.NDArray[np.bool_], ValuePositions]:
         """Offsets of each array's elements, which entries are arrays, and the elements.
 
         Raises
@@ -279,7 +279,7 @@ class Located:
         self._refuse(get.find_elements(self.starts, self.stops, offsets, starts, stops, parents))
         return offsets, counts >= 0, self._below(starts, stops, parents)
 
-    def fields(self) -> tuple[Int64s, npt.NDArray[np.bool_], Int64s, Located]:
+    def fields(self) -> tuple[Int64s, npt.NDArray[np.bool_], Int64s, ValuePositions]:
         """Offsets of each object's fields, which entries are objects, each field's id in its metadata, and its value.
 
         Raises
@@ -299,7 +299,7 @@ class Located:
         )
         return offsets, counts >= 0, ids, self._below(starts, stops, parents)
 
-    def _below(self, starts: Int64s, stops: Int64s, parents: Int64s) -> Located:
+    def _below(self, starts: Int64s, stops: Int64s, parents: Int64s) -> ValuePositions:
         return replace(
             self,
             starts=starts,
@@ -309,7 +309,7 @@ class Located:
             root=self.root or self,
         )
 
-    def take(self, positions: Int64s) -> Located:
+    def take(self, positions: Int64s) -> ValuePositions:
         """Some of the entries."""
         return replace(
             self,
@@ -322,7 +322,7 @@ class Located:
 
     # -- reading
 
-    def cells(self) -> Cells:
+    def slots(self) -> ScalarSlots:
         """Kind and payload of every value.
 
         Raises
@@ -333,10 +333,10 @@ class Located:
         size = len(self)
         kinds, scales = np.empty(size, np.uint8), np.empty(size, np.uint8)
         a, b = np.empty(size, np.int64), np.empty(size, np.int64)
-        self._refuse(get.read_cells(self.starts, self.stops, kinds, a, b, scales))
-        return Cells(kinds, a, b, scales, self, self.rows, self.owner)
+        self._refuse(get.read_slots(self.starts, self.stops, kinds, a, b, scales))
+        return ScalarSlots(kinds, a, b, scales, self, self.rows, self.owner)
 
-    def spans(self) -> Cells:
+    def spans(self) -> ScalarSlots:
         """The bytes of every value: where they are in ``a``, how many in ``b``.
 
         Raises
@@ -347,7 +347,7 @@ class Located:
         sizes = np.empty(len(self), np.int64)
         self._refuse(get.measure(self.starts, self.stops, sizes))
         empty = np.empty(0, np.uint8)
-        return Cells(empty, self.starts, sizes, empty, self, self.rows, self.owner)
+        return ScalarSlots(empty, self.starts, sizes, empty, self, self.rows, self.owner)
 
     def variant(self, position: int) -> Variant | None:
         """The value of an entry, its bytes copied; None if there is none."""

@@ -1,7 +1,7 @@
-"""Typed columns as cells: what a shredded ``typed_value`` holds, in the form that every cast reads.
+"""Typed columns as slots: what a shredded ``typed_value`` holds, in the form that every cast reads.
 
-Owns the step from each stored Arrow type to the kind and payload of cells. Leaves which types may be stored to
-`schema.primitive_types`, and casts to `cell_casts`.
+Owns the step from each stored Arrow type to the kind and payload of slots. Leaves which types may be stored to
+`schema.primitive_types`, and casts to `slot_casts`.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ import pyarrow as pa
 
 from parquet_variant.array.parts import binary_parts, valid_bytes
 from parquet_variant.errors import SchemaError
-from parquet_variant.functions.located import Cells, Int64s
+from parquet_variant.functions.value_positions import Int64s, ScalarSlots
 from parquet_variant.kernels import get
 from parquet_variant.schema.primitive_types import stored_primitive
 from parquet_variant.types import PrimitiveId
 
-__all__ = ["cells_of_column"]
+__all__ = ["slots_of_column"]
 
 _P = PrimitiveId
 _KIND_OF = {
@@ -39,8 +39,8 @@ _KIND_OF = {
 _IN_MEMORY = (_P.STRING, _P.BINARY, _P.UUID)
 
 
-def cells_of_column(array: pa.Array, rows: Int64s | None = None) -> Cells:
-    """The cells of a shredded column; null entries are missing.
+def slots_of_column(array: pa.Array, rows: Int64s | None = None) -> ScalarSlots:
+    """The slots of a shredded column; null entries are missing.
 
     Parameters
     ----------
@@ -81,7 +81,7 @@ def cells_of_column(array: pa.Array, rows: Int64s | None = None) -> Cells:
             a, owner = _numbers(array, kind), array
     if len(valid):
         kinds[valid == 0] = get.MISSING
-    return Cells(kinds, a, b, scales, rows=rows, owner=owner)
+    return ScalarSlots(kinds, a, b, scales, rows=rows, owner=owner)
 
 
 def _numbers(array: pa.Array, kind: _P) -> Int64s:

@@ -1,6 +1,6 @@
-"""Rows of a text column that a kernel leaves to the reference.
+"""Rows of a text column that a kernel leaves to the scalar fallback.
 
-Owns putting the reference's texts among those of the kernel. Leaves which rows those are to the kernels.
+Owns putting the scalar fallback's texts among those of the kernel. Leaves which rows those are to the kernels.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import VariantError
 from parquet_variant.kernels.columns import bitmap
 
-__all__ = ["text_column", "with_reference_texts"]
+__all__ = ["text_column", "with_fallback_texts"]
 
 
 def text_column(data: npt.NDArray[np.uint8], offsets: npt.NDArray[np.int64], valid: npt.NDArray[np.uint8]) -> pa.Array:
@@ -35,7 +35,7 @@ def text_column(data: npt.NDArray[np.uint8], offsets: npt.NDArray[np.int64], val
     )
 
 
-def with_reference_texts(
+def with_fallback_texts(
     text: pa.Array,
     storage: pa.StructArray,
     refused: npt.NDArray[Any],
@@ -43,7 +43,7 @@ def with_reference_texts(
     *,
     keep_going: bool = False,
 ) -> pa.Array:
-    """Replace the refused rows of a text column by what the reference makes of them.
+    """Replace the refused rows of a text column by what the scalar fallback makes of them.
 
     Parameters
     ----------
@@ -56,7 +56,7 @@ def with_reference_texts(
     text_of
         Gives the text of one value.
     keep_going
-        Whether rows that the reference cannot read become null; otherwise they raise, with their row.
+        Whether rows that the scalar fallback cannot read become null; otherwise they raise, with their row.
     """
     rows = np.flatnonzero(refused).tolist()
     if not rows:

@@ -1,4 +1,4 @@
-"""Scalars between their three forms: tape payload, typed cell, Variant bytes.
+"""Scalars between their three forms: tape payload, typed slot, Variant bytes.
 
 Owns the exactness rules of shredding ("Shredding Semantics" of the drafts): an integer or decimal goes to any numeric
 column that holds it exactly; every other type only to its own. Leaves rows, columns and nesting to its callers.
@@ -29,9 +29,9 @@ __all__ = [
     "STRING",
     "TRUE",
     "UUID",
-    "exact_cell",
+    "exact_slot",
     "scalar_size",
-    "store_cell",
+    "store_slot",
     "write_scalar",
 ]
 
@@ -62,10 +62,10 @@ def _int_fits(value, code):
 
 
 @helper
-def exact_cell(kind, a, b, scale, code, precision, cell_scale):
-    """``(ok, low, high)``: the value as a cell of a typed column, ok where it is exactly the same value.
+def exact_slot(kind, a, b, scale, code, precision, slot_scale):
+    """``(ok, low, high)``: the value as a slot of a typed column, ok where it is exactly the same value.
 
-    ``code``, ``precision`` and ``cell_scale`` describe the column; for strings, binary and uuid the cell is the
+    ``code``, ``precision`` and ``slot_scale`` describe the column; for strings, binary and uuid the slot is the
     payload itself.
     """
     if _is_int(code):
@@ -82,10 +82,10 @@ def exact_cell(kind, a, b, scale, code, precision, cell_scale):
             high, low = b, a
         else:
             return False, 0, 0
-        if scale < cell_scale:
-            ok, high, low = multiply_power(high, low, cell_scale - scale)
-        elif scale > cell_scale:
-            ok, high, low = divide_by_power(high, low, scale - cell_scale)
+        if scale < slot_scale:
+            ok, high, low = multiply_power(high, low, slot_scale - scale)
+        elif scale > slot_scale:
+            ok, high, low = divide_by_power(high, low, scale - slot_scale)
         else:
             ok = True
         return ok and digits_of(high, low) <= precision, low, high
@@ -95,8 +95,8 @@ def exact_cell(kind, a, b, scale, code, precision, cell_scale):
 
 
 @njit(inline=True)
-def store_cell(address, width, low, high):
-    """Write a cell of fixed width: 1, 2, 4, 8 or 16 bytes."""
+def store_slot(address, width, low, high):
+    """Write a slot of fixed width: 1, 2, 4, 8 or 16 bytes."""
     if width == 8:
         store_u64(address, low)
     elif width == 4:

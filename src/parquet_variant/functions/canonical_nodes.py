@@ -14,11 +14,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from parquet_variant.array.parts import binary_parts, metadata_parts, valid_bytes
-from parquet_variant.kernels.memory import address_of
+from parquet_variant.kernels.memory import address_of, copy_spans
 from parquet_variant.kernels.name_tables import NameTable, name_table
-from parquet_variant.kernels.remap import copy_spans
 
-__all__ = ["Batch", "Names", "gathered", "present_rows", "value_chunks"]
+__all__ = ["Batch", "Names", "canonical_nodes", "present_rows", "value_chunks"]
 
 Int64s = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
@@ -124,7 +123,7 @@ def _names_of(table: NameTable, counts: Int64s) -> pa.Array:
     return pa.Array.from_buffers(pa.large_binary(), len(length), buffers)
 
 
-def gathered(batch: Batch, map_of_names: tuple[Int64s, Int64s]) -> tuple[Int64s, Int64s, npt.NDArray[np.uint8]]:
+def canonical_nodes(batch: Batch, map_of_names: tuple[Int64s, Int64s]) -> tuple[Int64s, Int64s, npt.NDArray[np.uint8]]:
     """The nodes of some values, where each row's nodes start, and a flag for each row that the kernel leaves."""
     from parquet_variant.kernels.buffer_pool import adopt
     from parquet_variant.kernels.edit import gather_canonical

@@ -1,6 +1,6 @@
-"""Rows that a kernel leaves to the reference.
+"""Rows that a kernel leaves to the scalar fallback.
 
-Owns putting the reference's rows among those of the kernel. Leaves which rows those are to the kernels.
+Owns putting the scalar fallback's rows among those of the kernel. Leaves which rows those are to the kernels.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ import pyarrow as pa
 
 from parquet_variant.errors import VariantError
 
-__all__ = ["with_reference_rows"]
+__all__ = ["with_fallback_rows"]
 
 
-def with_reference_rows(
-    storage: pa.StructArray, refused: npt.NDArray[Any], by_reference: Callable[[int], pa.StructArray]
+def with_fallback_rows(
+    storage: pa.StructArray, refused: npt.NDArray[Any], by_fallback: Callable[[int], pa.StructArray]
 ) -> pa.StructArray:
-    """Replace the refused rows of a storage by what the reference makes of them.
+    """Replace the refused rows of a storage by what the scalar fallback makes of them.
 
     Parameters
     ----------
@@ -28,7 +28,7 @@ def with_reference_rows(
         What the kernel made.
     refused
         A flag a row.
-    by_reference
+    by_fallback
         Gives the storage of one row, or raises what is wrong with it.
     """
     rows = np.flatnonzero(refused)
@@ -37,7 +37,7 @@ def with_reference_rows(
     pieces = []
     for row in rows.tolist():
         try:
-            pieces.append(by_reference(row).cast(storage.type))
+            pieces.append(by_fallback(row).cast(storage.type))
         except VariantError as error:
             error.row = row
             raise

@@ -1,16 +1,16 @@
-"""Columns of cells to columns of encoded values, each number in its narrowest type.
+"""Columns of slots to columns of encoded values, each number in its narrowest type.
 
 Owns the narrowing and the writing of whole columns of scalars. Leaves nesting to `unshred`.
 """
 
 from __future__ import annotations
 
-from parquet_variant.kernels.cells import NULL, scalar_size, write_scalar
 from parquet_variant.kernels.compiling import njit
 from parquet_variant.kernels.int128 import digits_of
 from parquet_variant.kernels.json_scan import DECIMAL4, DECIMAL8, DECIMAL16, INT8, INT16, INT32, INT64
+from parquet_variant.kernels.scalar_slots import NULL, scalar_size, write_scalar
 
-__all__ = ["measure_cells", "narrow", "write_cells"]
+__all__ = ["measure_slots", "narrow", "write_slots"]
 
 
 @njit
@@ -34,7 +34,7 @@ def narrow(kinds, a, b, scales):
 
 
 @njit
-def measure_cells(kinds, b, offsets):
+def measure_slots(kinds, b, offsets):
     """Fill the offsets of the encoded values; kinds beyond the primitive ones count as null."""
     offsets[0] = 0
     for i in range(len(kinds)):
@@ -43,7 +43,7 @@ def measure_cells(kinds, b, offsets):
 
 
 @njit
-def write_cells(kinds, a, b, scales, offsets, target):
+def write_slots(kinds, a, b, scales, offsets, target):
     """Write the encoded values at ``target``."""
     for i in range(len(kinds)):
         kind = kinds[i] if kinds[i] <= 20 else NULL

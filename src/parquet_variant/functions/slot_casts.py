@@ -1,8 +1,8 @@
-"""Cells to Arrow arrays of a target type: lists and structs field by field, the odd cell by the reference.
+"""Slots to Arrow arrays of a target type: lists and structs field by field, the odd slot by the scalar fallback.
 
-Owns the way from cells to an array. Cells that `column_casts` does not take, and all that fail, go through
-`encoding.cast`, once for each distinct one; so the answer is always the reference's. Leaves finding the values to
-`located` and `shredded_walk`.
+Owns the way from slots to an array. ScalarSlots that `column_casts` does not take, and all that fail, go through
+`encoding.cast`, once for each distinct one; so the answer is always the scalar fallback's. Leaves finding the values to
+`value_positions` and `shredded_walk`.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ from parquet_variant.encoding.metadata import EMPTY_METADATA
 from parquet_variant.encoding.scalars import encode_scalar
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import CastError, VariantError
-from parquet_variant.functions.column_casts import cast_column, gathered
-from parquet_variant.functions.located import Cells, Located
-from parquet_variant.functions.located_storage import located_storage
+from parquet_variant.functions.column_casts import cast_column, take_bytes
 from parquet_variant.functions.lossless import only_lossless
+from parquet_variant.functions.position_storage import position_storage
 from parquet_variant.functions.to_json import to_json
+from parquet_variant.functions.value_positions import ScalarSlots, ValuePositions
 from parquet_variant.kernels import get
 from parquet_variant.kernels.tape import ARRAY, OBJECT
 from parquet_variant.types import TYPE_OF_ID, PrimitiveId
 
-__all__ = ["CastOptions", "array_of_cells", "list_array", "patched"]
+__all__ = ["CastOptions", "array_of_slots", "list_array", "patched"]
 
 _P = PrimitiveId
 _IN_MEMORY = (_P.STRING, _P.BINARY, _P.UUID)
@@ -63,30 +63,30 @@ class CastOptions(NamedTuple):
     lossless: bool = False
 
 
-def array_of_cells(cells: Cells, target: Target, options: CastOptions) -> pa.Array:
-    """Cells as an array of the target's type, a plain one: null for Variant null and for what is missing.
+def array_of_slots(slots: ScalarSlots, target: Target, options: CastOptions) -> pa.Array:
+    """Slots as an array of the target's type, a plain one: null for Variant null and for what is missing.
 
     Raises
     ------
     CastError
-        If a cell has no such cast and the options say that this is an error; with its row and the path.
+        If a slot has no such cast and the options say that this is an error; with its row and the path.
     MalformedVariantError
         If a string is not UTF-8.
     """
     if options.lossless:
-        cells = only_lossless(cells, target)
-    if target.family == "list" and cells.located is not None:
-        array, done = _lists(cells, cells.located, target, options)
-    elif target.family == "struct" and target.names and cells.located is not None:
-        array, done = _structs(cells, cells.located, target, options)
-    elif target.family == "map" and cells.located is not None:
-        array, done = _maps(cells.located, target, options)
+        slots = only_lossless(slots, target)
+    if target.family == "list" and slots.value_positions is not None:
+        array, done = _lists(slots, slots.value_positions, target, options)
+    elif target.family == "struct" and target.names and slots.value_positions is not None:
+        array, done = _structs(slots, slots.value_positions, target, options)
+    elif target.family == "map" and slots.value_positions is not None:
+        array, done = _maps(slots.value_positions, target, options)
     else:
-        array, done = cast_column(cells, target, options.zone)
-    done = done | (cells.kinds == get.MISSING)
+        array, done = cast_column(slots, target, options.zone)
+    done = done | (slots.kinds == get.MISSING)
     if target.family != "variant":
-        done |= cells.kinds == _P.NULL
-    return _by_reference(cells, np.flatnonzero(~done), target, options, array)
+        done |= slots.kinds == _P.NULL
+    return _by_fallback(slots, np.flatnonzero(~done), target, options, array)
 
 
 def patched(base: pa.Array, positions: Int64s, replacement: pa.Array) -> pa.Array:
@@ -121,66 +121,68 @@ def list_array(offsets: Int64s, elements: pa.Array, valid: npt.NDArray[np.bool_]
 
 
 def _lists(
-    cells: Cells, located: Located, target: Target, options: CastOptions
+    slots: ScalarSlots, value_positions: ValuePositions, target: Target, options: CastOptions
 ) -> tuple[pa.Array, npt.NDArray[np.bool_]]:
-    offsets, is_list, elements = located.elements()
+    offsets, is_list, elements = value_positions.elements()
     if target.size >= 0:
         is_list &= np.diff(offsets) == target.size
         chosen = np.flatnonzero(is_list)
-        _, _, elements = located.take(chosen).elements()
-        children = array_of_cells(elements.cells(), target.children[0], options)
+        _, _, elements = value_positions.take(chosen).elements()
+        children = array_of_slots(elements.slots(), target.children[0], options)
         lists = pa.FixedSizeListArray.from_arrays(children, type=target.arrow)
         return lists.take(pa.array(np.cumsum(is_list) - 1, mask=~is_list)), is_list
-    children = array_of_cells(elements.cells(), target.children[0], options)
+    children = array_of_slots(elements.slots(), target.children[0], options)
     return list_array(offsets, children, is_list, target.arrow), is_list
 
 
 def _structs(
-    cells: Cells, located: Located, target: Target, options: CastOptions
+    slots: ScalarSlots, value_positions: ValuePositions, target: Target, options: CastOptions
 ) -> tuple[pa.Array, npt.NDArray[np.bool_]]:
-    is_object = cells.kinds == OBJECT
+    is_object = slots.kinds == OBJECT
     columns = [
-        array_of_cells(located.key(name).cells(), child, options)
+        array_of_slots(value_positions.key(name).slots(), child, options)
         for name, child in zip(target.names, target.children, strict=True)
     ]
     fields = [target.arrow.field(index) for index in range(len(columns))]
     return pa.StructArray.from_arrays(columns, fields=fields, mask=pa.array(~is_object)), is_object
 
 
-def _maps(located: Located, target: Target, options: CastOptions) -> tuple[pa.Array, npt.NDArray[np.bool_]]:
-    offsets, is_object, ids, values = located.fields()
-    names = located.dictionaries.distinct_names.cast(target.arrow.key_type)
-    keys = names.take(pa.array(located.dictionaries.name_numbers(values.metas, ids)))
-    items = array_of_cells(values.cells(), target.children[0], options)
+def _maps(
+    value_positions: ValuePositions, target: Target, options: CastOptions
+) -> tuple[pa.Array, npt.NDArray[np.bool_]]:
+    offsets, is_object, ids, values = value_positions.fields()
+    names = value_positions.dictionaries.distinct_names.cast(target.arrow.key_type)
+    keys = names.take(pa.array(value_positions.dictionaries.name_numbers(values.metas, ids)))
+    items = array_of_slots(values.slots(), target.children[0], options)
     maps = pa.MapArray.from_arrays(
         pa.array(offsets.astype(np.int32)), keys, items, type=target.arrow, mask=pa.array(~is_object)
     )
     return maps, is_object
 
 
-# -- by the reference
+# -- the scalar fallback
 
 
-def _by_reference(cells: Cells, rest: Int64s, target: Target, options: CastOptions, base: pa.Array) -> pa.Array:
-    """The base with the cells at some positions cast by the reference, each distinct scalar once."""
+def _by_fallback(slots: ScalarSlots, rest: Int64s, target: Target, options: CastOptions, base: pa.Array) -> pa.Array:
+    """The base with the slots at some positions cast by the scalar fallback, each distinct scalar once."""
     if not len(rest):
         return base
-    kinds = cells.kinds[rest]
+    kinds = slots.kinds[rest]
     nested = (kinds == ARRAY) | (kinds == OBJECT) | (target.family == "variant")
-    base = _nested_by_reference(cells, rest[nested], target, options, base)
+    base = _nested_by_fallback(slots, rest[nested], target, options, base)
     for kind in _IN_MEMORY:
         positions = rest[~nested & (kinds == kind)]
         if len(positions):
-            keys = gathered(cells, positions, as_text=kind == _P.STRING)
-            base = _scalars_by_reference(cells, positions, keys, kind, target, options, base)
+            keys = take_bytes(slots, positions, as_text=kind == _P.STRING)
+            base = _scalars_by_fallback(slots, positions, keys, kind, target, options, base)
     positions = rest[~nested & ~np.isin(kinds, _IN_MEMORY)]
     if len(positions):
-        base = _scalars_by_reference(cells, positions, _packed(cells, positions), None, target, options, base)
+        base = _scalars_by_fallback(slots, positions, _packed(slots, positions), None, target, options, base)
     return base
 
 
-def _scalars_by_reference(
-    cells: Cells,
+def _scalars_by_fallback(
+    slots: ScalarSlots,
     positions: Int64s,
     keys: pa.Array,
     kind: _P | None,
@@ -188,7 +190,7 @@ def _scalars_by_reference(
     options: CastOptions,
     base: pa.Array,
 ) -> pa.Array:
-    """``keys`` stand for the cells: their bytes if they have a kind, else what `_packed` gives."""
+    """``keys`` stand for the slots: their bytes if they have a kind, else what `_packed` gives."""
     encoded = keys.dictionary_encode()
     results: list[Any] = [None] * len(encoded.dictionary)
     if not target.children and target.family != "struct":
@@ -198,55 +200,60 @@ def _scalars_by_reference(
     if options.safe and None in results:
         failed = np.array([result is None for result in results])[encoded.indices.to_numpy()]
         position = int(positions[np.argmax(failed)])
-        raise no_cast(_variant_of(cells, position), target).at(row=cells.row(position), path=options.path)
+        raise no_cast(_variant_of(slots, position), target).at(row=slots.row(position), path=options.path)
     return patched(base, positions, array_of_raw(results, target).take(encoded.indices))
 
 
-def _nested_by_reference(
-    cells: Cells, positions: Int64s, target: Target, options: CastOptions, base: pa.Array
+def _nested_by_fallback(
+    slots: ScalarSlots, positions: Int64s, target: Target, options: CastOptions, base: pa.Array
 ) -> pa.Array:
     """Arrays and objects, and whatever stays a Variant."""
-    if target.family == "string" and cells.located is not None and len(positions):
-        base, positions = _json_texts(cells, cells.located, positions, target, options, base)
+    if target.family == "string" and slots.value_positions is not None and len(positions):
+        base, positions = _json_texts(slots, slots.value_positions, positions, target, options, base)
     raws = []
     for position in positions.tolist():
         try:
-            raws.append(cast_raw(_variant_of(cells, position), target, options.zone, options.safe))
+            raws.append(cast_raw(_variant_of(slots, position), target, options.zone, options.safe))
         except VariantError as error:
-            raise error.at(row=cells.row(position), path=options.path) from None
+            raise error.at(row=slots.row(position), path=options.path) from None
     return patched(base, positions, array_of_raw(raws, target)) if raws else base
 
 
 def _json_texts(
-    cells: Cells, located: Located, positions: Int64s, target: Target, options: CastOptions, base: pa.Array
+    slots: ScalarSlots,
+    value_positions: ValuePositions,
+    positions: Int64s,
+    target: Target,
+    options: CastOptions,
+    base: pa.Array,
 ) -> tuple[pa.Array, Int64s]:
     """The base with the JSON text of arrays and objects, and the positions where that was not possible."""
     try:
-        texts = to_json(VariantArray(located_storage(located.take(positions))))
+        texts = to_json(VariantArray(position_storage(value_positions.take(positions))))
     except VariantError as error:
         if error.row is not None:
-            error.row = cells.row(int(positions[error.row]))
+            error.row = slots.row(int(positions[error.row]))
         raise
     if options.zone is not dt.UTC:
-        # Text that may hold an instant, which is in UTC here, is left to the reference.
+        # Text that may hold an instant, which is in UTC here, is left to the scalar fallback.
         has_instant = pc.match_substring(texts, '+00:00"').to_numpy(zero_copy_only=False)
         base = patched(base, positions[~has_instant], texts.filter(pa.array(~has_instant)).cast(target.arrow))
         return base, positions[has_instant]
     return patched(base, positions, texts.cast(target.arrow)), positions[:0]
 
 
-def _packed(cells: Cells, positions: Int64s) -> pa.Array:
-    """Each cell as 18 bytes, so that Arrow's hashing finds the distinct ones."""
+def _packed(slots: ScalarSlots, positions: Int64s) -> pa.Array:
+    """Each slot as 18 bytes, so that Arrow's hashing finds the distinct ones."""
     table = np.empty((len(positions), 18), np.uint8)
-    table[:, 0] = cells.kinds[positions]
-    table[:, 1] = cells.scales[positions]
-    table[:, 2:10] = cells.a[positions].view(np.uint8).reshape(-1, 8)
-    table[:, 10:18] = cells.b[positions].view(np.uint8).reshape(-1, 8)
+    table[:, 0] = slots.kinds[positions]
+    table[:, 1] = slots.scales[positions]
+    table[:, 2:10] = slots.a[positions].view(np.uint8).reshape(-1, 8)
+    table[:, 10:18] = slots.b[positions].view(np.uint8).reshape(-1, 8)
     return pa.FixedSizeBinaryArray.from_buffers(pa.binary(18), len(positions), [None, pa.py_buffer(table)])
 
 
 def _unpacked(key: bytes) -> tuple[int, Any]:
-    """Kind and raw payload (see `encoding.scalars`) of a packed cell."""
+    """Kind and raw payload (see `encoding.scalars`) of a packed slot."""
     kind, scale = key[0], key[1]
     if kind in (_P.TRUE, _P.FALSE):
         return kind, kind == _P.TRUE
@@ -259,16 +266,16 @@ def _unpacked(key: bytes) -> tuple[int, Any]:
     return kind, None if kind == _P.NULL else int.from_bytes(key[2:10], "little", signed=True)
 
 
-def _variant_of(cells: Cells, position: int) -> Variant:
-    """The value of a cell, with its own bytes."""
-    kind = int(cells.kinds[position])
-    if cells.located is not None:
-        variant = cells.located.variant(position)
+def _variant_of(slots: ScalarSlots, position: int) -> Variant:
+    """The value of a slot, with its own bytes."""
+    kind = int(slots.kinds[position])
+    if slots.value_positions is not None:
+        variant = slots.value_positions.variant(position)
         assert variant is not None
         return variant
     if kind in _IN_MEMORY:
-        raw: Any = ctypes.string_at(int(cells.a[position]), int(cells.b[position]))
+        raw: Any = ctypes.string_at(int(slots.a[position]), int(slots.b[position]))
         raw = raw.decode(errors="replace") if kind == _P.STRING else raw
     else:
-        kind, raw = _unpacked(_packed(cells, np.array([position]))[0].as_py())
+        kind, raw = _unpacked(_packed(slots, np.array([position]))[0].as_py())
     return Variant(EMPTY_METADATA, encode_scalar(TYPE_OF_ID[_P(kind)].type, raw))

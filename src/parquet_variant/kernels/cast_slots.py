@@ -1,31 +1,23 @@
-"""Casts of whole columns of cells that NumPy has no words for: gathering bytes, ISO timestamps, decimals.
+"""Casts of whole columns of slots that NumPy has no words for: ISO timestamps, decimals.
 
-Owns the loops. Leaves the choice between them, and every cell that they do not take, to `functions.cell_casts`.
+Owns the loops. Leaves the choice between them, and every slot that they do not take, to `functions.slot_casts`.
 """
 
 from __future__ import annotations
 
-from parquet_variant.kernels.cells import exact_cell
 from parquet_variant.kernels.compiling import helper, njit
 from parquet_variant.kernels.json_scan import DECIMAL4
-from parquet_variant.kernels.memory import copy, load_u8, store_u64
+from parquet_variant.kernels.memory import load_u8, store_u64
+from parquet_variant.kernels.scalar_slots import exact_slot
 
-__all__ = ["decimal_cells", "gather", "iso_timestamps"]
-
-
-@njit
-def gather(addresses, sizes, offsets, target):
-    """Copy stretches of bytes to where their offsets say."""
-    for i in range(len(addresses)):
-        if sizes[i] > 0:
-            copy(target + offsets[i], addresses[i], sizes[i])
+__all__ = ["decimal_slots", "iso_timestamps"]
 
 
 @njit
-def decimal_cells(positions, kinds, a, b, scales, precision, scale, target, done):
+def decimal_slots(positions, kinds, a, b, scales, precision, scale, target, done):
     """Write the numbers that a decimal type holds exactly, 16 bytes each; ``done`` says which."""
     for i in positions:
-        done[i], low, high = exact_cell(kinds[i], a[i], b[i], scales[i], DECIMAL4, precision, scale)
+        done[i], low, high = exact_slot(kinds[i], a[i], b[i], scales[i], DECIMAL4, precision, scale)
         store_u64(target + i * 16, low)
         store_u64(target + i * 16 + 8, high)
 
