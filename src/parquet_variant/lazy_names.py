@@ -21,7 +21,8 @@ def lazy_names(package: str, owners: Mapping[str, str]) -> tuple[Callable[[str],
     package
         Its ``__name__``.
     owners
-        Public name to the module that owns it, below ``parquet_variant``. A name that is its own owner is a package.
+        Public name to the module that owns it, below ``parquet_variant``; with ``module:name`` where it has another
+        name there. A name that is its own owner is a package.
 
     Examples
     --------
@@ -33,8 +34,9 @@ def lazy_names(package: str, owners: Mapping[str, str]) -> tuple[Callable[[str],
     def get(name: str) -> Any:
         if name not in owners:
             raise AttributeError(f"module {package!r} has no attribute {name!r}", name=name, obj=sys.modules[package])
-        owner = import_module(f"parquet_variant.{owners[name]}")
-        value = owner if owners[name] == name else getattr(owner, name)
+        module, _, own_name = owners[name].partition(":")
+        owner = import_module(f"parquet_variant.{module}")
+        value = owner if module == name else getattr(owner, own_name or name)
         setattr(sys.modules[package], name, value)
         return value
 

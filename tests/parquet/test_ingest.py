@@ -10,8 +10,9 @@ import pytest
 
 import parquet_variant as pv
 from parquet_variant.errors import JsonError, VariantFileError
+from parquet_variant.ingest.request import TextOptions
 from parquet_variant.ingest.sources import Split, plan_splits
-from parquet_variant.ingest.task import IngestOptions, profile_splits
+from parquet_variant.ingest.task import profile_splits
 
 
 def rows_of(dest: Path, column: str = "v") -> list[object]:
@@ -142,7 +143,7 @@ def test_a_sample_is_the_same_however_the_file_is_cut(tmp_path: Path) -> None:
     profiles = []
     for splits in ([Split(str(file))], plan_splits([str(file)], 500_000), plan_splits([str(file)], 77_777)):
         for chunk_bytes in (10_000, 1 << 20):
-            options = IngestOptions(sample=0.2, chunk_bytes=chunk_bytes)
+            options = TextOptions(sample=0.2, chunk_bytes=chunk_bytes)
             profiles.append(profile_splits(splits, options).profile)
     assert 1_200 < profiles[0].rows < 2_400
     assert all(profile == profiles[0] for profile in profiles)

@@ -12,9 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from parquet_variant.errors import JsonError
+from parquet_variant.ingest.request import TextOptions
 from parquet_variant.ingest.sampling import sampled_text
 from parquet_variant.ingest.sources import Split
-from parquet_variant.ingest.task import IngestOptions, profile_splits
+from parquet_variant.ingest.task import profile_splits
 
 
 def text_of(rows: int, pad: int, bom: bool, last_newline: bool) -> bytes:
@@ -38,7 +39,7 @@ def test_the_sample_is_the_same_for_any_splits_and_for_compressed_files(
     packed.write_bytes(gzip.compress(text, 1))
     bounds = [0, *sorted(int(cut * len(text)) for cut in cuts), len(text)]
     splits = [Split(str(plain), start, end) for start, end in itertools.pairwise(bounds)]
-    options = IngestOptions(sample=share)
+    options = TextOptions(sample=share)
     whole = profile_splits([Split(str(plain))], options)
     assert whole.profile.rows > 0
     assert profile_splits(splits, options).profile == whole.profile
@@ -52,7 +53,7 @@ def test_a_bad_line_in_the_sample_is_named_by_its_number(tmp_path: Path) -> None
     lines[5] = '{"n": tru}'
     file.write_text("\n".join(lines))
     with pytest.raises(JsonError, match="line 6") as caught:
-        profile_splits([Split(str(file))], IngestOptions(sample=0.1))
+        profile_splits([Split(str(file))], TextOptions(sample=0.1))
     assert caught.value.file == str(file)
 
 

@@ -1,6 +1,6 @@
 """``variant ingest``: JSON files in; shredded Parquet files, a Delta table or Vortex files out.
 
-Owns the options and the report. Leaves the work to `parquet.ingest` (threads) and `spark.ingest` (Spark).
+Owns the options and the report. Leaves the work to `ingest.job`, on threads or on Spark.
 """
 
 from __future__ import annotations
@@ -82,26 +82,41 @@ def command(
     from parquet_variant.cli.policy_option import read_policy
     from parquet_variant.cli.progress import Progress
     from parquet_variant.cli.schema_option import read_schema
+    from parquet_variant.ingest.job import IngestJob
+    from parquet_variant.ingest.request import IngestRequest
+    from parquet_variant.io.filesystems import absolute
+    from parquet_variant.io.thread_engine import ThreadEngine
 
+    if preview and into is not Format.DELTA:
+        raise typer.BadParameter("--preview is for --format delta")
+    written = written_as(compression, sort_by, bloom_filters, row_group_bytes)
+    if engine is Engine.SPARK:  # whose workers may stand in another directory
+        sources, dest = [absolute(source) for source in sources], absolute(dest)
     with Progress() as progress:
-        options: dict[str, Any] = {
-            "schema": read_schema(schema),
-            "policy": read_policy(policy, settings, queries),
-            "sample": sample,
-            "column": column,
-            "on_error": on_error.value,
-            "mode": mode.value,
-            "input_format": input_format.value,
-            "progress": progress,
-        }
-        written = written_as(compression, sort_by, bloom_filters, row_group_bytes)
-        if preview and into is not Format.DELTA:
-            raise typer.BadParameter("--preview is for --format delta")
-        options["preview"] = preview
-        if into is Format.VORTEX:
-            written = _for_vortex(written)
-        run = _on_spark if engine is Engine.SPARK else _in_process
-        result = run(sources, dest, into.value, options, written)
+        request = IngestRequest.of(
+            sources,
+            dest,
+            format=into.value,
+            schema=read_schema(schema),
+            policy=read_policy(policy, settings, queries),
+            sample=sample,
+            column=column,
+            on_error=on_error.value,
+            mode=mode.value,
+            input_format=input_format.value,
+            preview=preview,
+            **(_for_vortex(written) if into is Format.VORTEX else written),
+        )
+        # What can be looked at is looked at before anyone waits for a JVM.
+        job = IngestJob(request)
+        if engine is Engine.SPARK:
+            from parquet_variant.cli.spark_session import spark_session
+            from parquet_variant.spark.engine import SparkEngine
+
+            with spark_session(progress) as session:
+                result = job.run(SparkEngine(session, progress))
+        else:
+            result = job.run(ThreadEngine(None, progress))
     _report(result, into, as_json)
     return 0
 
@@ -112,48 +127,6 @@ def _for_vortex(written: dict[str, Any]) -> dict[str, Any]:
     if given:
         raise typer.BadParameter(f"--{given[0].replace('_', '-')} is for Parquet files, not for --format vortex")
     return {}
-
-
-def _destination(dest: str, into: str, mode: Any, preview: bool) -> Any:
-    """What opens the destination where that is no directory of Parquet files."""
-    if into == Format.VORTEX:
-        from parquet_variant.ingest.destinations.vortex import vortex_destination
-
-        return vortex_destination(dest, mode)
-    from parquet_variant.ingest.destinations.delta import delta_destination
-
-    return delta_destination(dest, mode, preview=preview)
-
-
-def _in_process(
-    sources: list[str], dest: str, into: str, options: dict[str, Any], written: dict[str, Any]
-) -> IngestResult:
-    from parquet_variant.parquet import ingest
-
-    preview = options.pop("preview")
-    if into == Format.PARQUET:
-        return ingest(sources, dest, **options, **written)
-    from parquet_variant.ingest.job import run_ingest
-    from parquet_variant.io.thread_engine import ThreadEngine
-
-    progress, opens = options.pop("progress"), _destination(dest, into, options.pop("mode"), preview)
-    return run_ingest(ThreadEngine(None, progress), sources, opens, write=written, **options)
-
-
-def _on_spark(
-    sources: list[str], dest: str, into: Any, options: dict[str, Any], written: dict[str, Any]
-) -> IngestResult:
-    from parquet_variant.cli.spark_session import spark_session
-    from parquet_variant.ingest.sources import expand_sources
-    from parquet_variant.io.staging import open_staging
-    from parquet_variant.spark.ingest import ingest
-
-    # What the job looks at first, before anyone waits for a JVM; opening writes nothing.
-    expand_sources(sources)
-    mode = options["mode"]
-    open_staging(dest, mode) if into == Format.PARQUET else _destination(dest, into, mode, options["preview"])()
-    with spark_session(options["progress"]) as session:
-        return ingest(session, sources, dest, format=into, **options, **written)
 
 
 def _report(result: IngestResult, into: Format, as_json: bool) -> None:

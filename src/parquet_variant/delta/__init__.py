@@ -1,7 +1,7 @@
 """Delta tables with Variant columns, shredded or not: create, write, read, change, look back, look after.
 
-Owns the public names of ``pv.delta`` and loads each on first use. No module directly in this folder has the name of a
-public function, so none hides one.
+Owns the public names of ``pv.delta`` and loads each on first use. `ingest` lives a layer above. No
+module directly in this folder has the name of a public function, so none hides one.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ _OWNERS = {
     "drop_shredding": "delta.maintenance.optimize",
     "extract": "delta.reading.scan",
     "history": "delta.log.history",
+    "ingest": "ingest.ingest:ingest_delta",
     "optimize": "delta.maintenance.optimize",
     "overwrite": "delta.writing.write",
     "plan": "delta.writing.write",
@@ -64,3 +65,6 @@ if TYPE_CHECKING:
     from parquet_variant.delta.writing.write import overwrite as overwrite
     from parquet_variant.delta.writing.write import plan as plan
     from parquet_variant.delta.writing.write import write as write
+    from parquet_variant.ingest.ingest import ingest_delta
+
+    ingest = ingest_delta

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from parquet_variant.ingest.job import Sources
 from parquet_variant.ingest.profile import profile
+from parquet_variant.ingest.request import Sources
 from parquet_variant.shredding.infer import InferenceResult
 from parquet_variant.shredding.infer import infer as infer_from_profile
 

@@ -1,45 +1,40 @@
-"""JSON files in, a directory of shredded Parquet files out, in this process: threads, no JVM.
+"""JSON files in, shredded Parquet files, a Delta table or Vortex files out, in this process: threads, no JVM.
 
-Owns the public operation. Leaves the threads to `threads`, the steps to `ingest_job`, the same on Spark to
-`spark.ingest`.
+Owns the public operation, for each format. Leaves the options to `request`, the steps to `job`, the threads to
+`io.thread_engine`, and the same on Spark to `spark.ingest`.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
-from typing import Any
+from typing import Unpack
 
-from parquet_variant.ingest.job import Sources, run_ingest
+from parquet_variant.ingest.job import IngestJob
+from parquet_variant.ingest.request import IngestOptions, IngestRequest, OutputFormat, Sources
 from parquet_variant.ingest.result import IngestResult
-from parquet_variant.ingest.sources import Format
-from parquet_variant.ingest.task import OnError
 from parquet_variant.io.engine import Progress
-from parquet_variant.io.staging import Mode
 from parquet_variant.io.thread_engine import ThreadEngine
-from parquet_variant.schema.shredding_schema import ShreddingSchema
 
-__all__ = ["ingest"]
+__all__ = ["LocalOptions", "ingest", "ingest_delta", "ingest_vortex"]
+
+
+class LocalOptions(IngestOptions, total=False):
+    """The keywords of an ingest in this process."""
+
+    threads: int | None
+    progress: Progress | None
 
 
 def ingest(
     sources: Sources,
     dest: str | os.PathLike[str],
     *,
-    schema: ShreddingSchema | str | None = None,
-    policy: Any = None,
-    sample: float | None = None,
-    column: str = "v",
-    on_error: OnError = "fail",
-    mode: Mode = "error",
-    input_format: Format = "auto",
-    split_bytes: int | None = None,
-    parse: Mapping[str, Any] | None = None,
+    format: OutputFormat = "parquet",
     threads: int | None = None,
     progress: Progress | None = None,
-    **write: Any,
+    **options: Unpack[IngestOptions],
 ) -> IngestResult:
-    """Read JSON files and write them as a directory of shredded Parquet files.
+    """Read JSON files and write them as a directory of shredded Parquet files, a Delta table or Vortex files.
 
     The text is read twice, in chunks: once to infer the schema, once to write. Memory is bounded by the threads, not by
     the input.
@@ -49,7 +44,14 @@ def ingest(
     sources
         Files, directories, globs or URIs of NDJSON or JSON arrays; plain, gzip, zstd, bz2 or lz4.
     dest
-        The directory to write. It has all of the files in the end, or is as it was.
+        The directory or table to write. It has all of the rows in the end, or is as it was.
+    format
+        ``"parquet"``: a directory of files; ``"delta"``: a Delta table, made if it is not there, in one commit;
+        ``"vortex"``: a directory of Vortex files, or one file if the name ends in ``.vortex``.
+    threads
+        Threads that work; by default one a core.
+    progress
+        Called with the step, the tasks done and the tasks in all.
     schema
         What to shred, as an object or DDL. By default it is inferred from the input.
     policy
@@ -70,12 +72,14 @@ def ingest(
         Size of the parts into which plain files are cut; by default so that every thread has one, from 4 to 128 MiB.
     parse
         Options of `parse_json`.
-    threads
-        Threads that work; by default one a core.
-    progress
-        Called with the step, the tasks done and the tasks in all.
-    **write
-        Options of `VariantWriter`, such as ``compression="zstd"`` or ``row_group_bytes``.
+    preview
+        For a new Delta table: name the feature ``variantShredding-preview``, for readers that know no other.
+    compression, compression_level, row_group_bytes, annotation, sort_by, bloom_filters
+        Of Parquet files, also those of a Delta table: see `VariantWriter`.
+    file_bytes
+        Of a Delta table: about how large a file may become.
+    layout, compact
+        Of Vortex files: see `pv.vortex.write`.
 
     Returns
     -------
@@ -84,23 +88,42 @@ def ingest(
 
     Raises
     ------
+    VariantError
+        For an option that cannot be, before anything is read.
     VariantFileError
         For a source that is missing or cannot be read, sources without a value, or a destination that holds data.
+    DeltaError
+        For a table that is there already, or that this package may not write.
     JsonError
         For a bad line, if `on_error` is ``"fail"``, with file and line.
+
+    Examples
+    --------
+    >>> import tempfile, parquet_variant as pv
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     result = pv.parquet.ingest("examples/usgs_earthquakes.ndjson", f"{folder}/quakes", compression="snappy")
+    ...     result.rows, len(pv.parquet.read(f"{folder}/quakes"))
+    (1707, 1707)
     """
-    return run_ingest(
-        ThreadEngine(threads, progress),
-        sources,
-        dest,
-        schema=schema,
-        policy=policy,
-        sample=sample,
-        column=column,
-        on_error=on_error,
-        mode=mode,
-        input_format=input_format,
-        split_bytes=split_bytes,
-        parse=parse,
-        write=write,
-    )
+    request = IngestRequest.of(sources, dest, format=format, **options)
+    return IngestJob(request).run(ThreadEngine(threads, progress))
+
+
+def ingest_delta(sources: Sources, dest: str | os.PathLike[str], **options: Unpack[LocalOptions]) -> IngestResult:
+    """Read JSON files and write them as a Delta table, in one commit: `pv.parquet.ingest` with ``format="delta"``.
+
+    Examples
+    --------
+    >>> import tempfile, parquet_variant as pv
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = pv.delta.ingest("examples/usgs_earthquakes.ndjson", folder)
+    ...     _ = pv.delta.ingest("examples/usgs_earthquakes.ndjson", folder, mode="append")
+    ...     len(pv.delta.read(folder))
+    3414
+    """
+    return ingest(sources, dest, format="delta", **options)
+
+
+def ingest_vortex(sources: Sources, dest: str | os.PathLike[str], **options: Unpack[LocalOptions]) -> IngestResult:
+    """Read JSON files and write them as Vortex files, or one: `pv.parquet.ingest` with ``format="vortex"``."""
+    return ingest(sources, dest, format="vortex", **options)

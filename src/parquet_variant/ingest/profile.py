@@ -1,6 +1,6 @@
 """`profile`: what is at which path of files, JSON or Parquet.
 
-Owns telling the two kinds of file apart, and going through Parquet files. Leaves JSON to `ingest_job`, and the profile
+Owns telling the two kinds of file apart, and going through Parquet files. Leaves JSON to `job`, and the profile
 itself to `shredding.profile`.
 """
 
@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from parquet_variant.ingest.job import Sources, run_profile
+from parquet_variant.ingest.job import profile_sources
+from parquet_variant.ingest.request import OnError, Sources, TextOptions
 from parquet_variant.ingest.sources import Format, expand_sources
-from parquet_variant.ingest.task import OnError
 from parquet_variant.io.engine import Progress
 from parquet_variant.io.filesystems import filesystem_of
 from parquet_variant.io.thread_engine import ThreadEngine
@@ -64,8 +64,8 @@ def profile(
     """
     files = expand_sources(sources)
     if not all(map(_is_parquet, files)):
-        engine = ThreadEngine(threads, progress)
-        return run_profile(engine, files, sample=sample, on_error=on_error, input_format=input_format, parse=parse)
+        text = TextOptions.of(sample=sample, on_error=on_error, input_format=input_format, parse=parse)
+        return profile_sources(ThreadEngine(threads, progress), files, text)
     total = Profile()
     for source in locate(files):
         with open_file(source) as file:

@@ -1,83 +1,44 @@
 """What one task of an ingest does to its splits, in whatever engine: text to profile, text to a staged file.
 
 Owns the two passes over a split and what becomes of a bad line. Leaves which splits there are to `sources`, running the
-tasks to the engines (`parquet.ingest` and `spark.ingest`), and the destination to `staging`.
+tasks to the engines, and the files that are written to `destinations`.
 """
 
 from __future__ import annotations
 
 import json
 from base64 import b64encode
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass, field
-from typing import Any, Generic, Literal, TypeAlias, TypeVar
+from dataclasses import asdict, dataclass
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 
 from parquet_variant.array.variant_array import VariantArray
+from parquet_variant.delta.log.actions import Add
 from parquet_variant.errors import JsonError, VariantError
 from parquet_variant.ingest.lines import Lines, split_lines
+from parquet_variant.ingest.request import TextOptions
 from parquet_variant.ingest.sampling import in_sample, sampled_text
-from parquet_variant.ingest.sources import Chunk, Format, Split, open_chunks, split_size
+from parquet_variant.ingest.sources import Chunk, Split, open_chunks, split_size
 from parquet_variant.io.filesystems import filesystem_of
 from parquet_variant.io.staging import BAD_RECORDS, StagedFile, Staging
-from parquet_variant.kernels.json_batch import JsonOptions, parse_text, storage_from_tape
+from parquet_variant.kernels.json_batch import parse_text, storage_from_tape
 from parquet_variant.kernels.tape import Tape
-from parquet_variant.parquet.writing.writer import VariantWriter
 from parquet_variant.schema.shredding_schema import ShreddingSchema
 from parquet_variant.shredding.profile import Profile, profile_tape
 
 __all__ = [
     "BadRecord",
-    "IngestOptions",
-    "OnError",
     "ProfiledSplits",
     "SplitArrays",
     "WrittenSplits",
     "pack_splits",
     "profile_splits",
-    "write_splits",
 ]
 
-OnError: TypeAlias = Literal["fail", "quarantine"]
 Result = TypeVar("Result")
-
-
-@dataclass(frozen=True, slots=True)
-class IngestOptions:
-    """What every task of an ingest needs to know; pickled into Spark tasks.
-
-    Parameters
-    ----------
-    column
-        Name of the variant column.
-    on_error
-        ``"fail"``: the first bad line ends the job; ``"quarantine"``: it goes to the bad records.
-    format
-        As for `open_chunks`.
-    chunk_bytes
-        Text parsed at a time.
-    sample
-        Share of the lines that is profiled, above 0 up to 1.
-    parse
-        Options of `parse_json`, such as ``floats`` or ``on_duplicate_key``.
-    write
-        Options of `VariantWriter`, such as ``compression`` or ``row_group_bytes``.
-    """
-
-    column: str = "v"
-    on_error: OnError = "fail"
-    format: Format = "auto"
-    chunk_bytes: int = 16 << 20
-    sample: float = 1.0
-    parse: Mapping[str, Any] = field(default_factory=dict)
-    write: Mapping[str, Any] = field(default_factory=dict)
-
-    @property
-    def json(self) -> JsonOptions:
-        """How the text is read."""
-        return JsonOptions(**self.parse)
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,8 +114,8 @@ class WrittenSplits:
         Rows written, lines quarantined.
     text_bytes, file_bytes
         Size of the decompressed text that was read and of the data files.
-    actions
-        What a table's log is to say of files that are in their place already.
+    adds
+        Files that are in their place in a table already, for its log.
     """
 
     files: tuple[StagedFile, ...]
@@ -162,10 +123,10 @@ class WrittenSplits:
     bad: int
     text_bytes: int
     file_bytes: int
-    actions: tuple[Mapping[str, Any], ...] = ()
+    adds: tuple[Add, ...] = ()
 
 
-def profile_splits(splits: Sequence[Split], options: IngestOptions) -> ProfiledSplits:
+def profile_splits(splits: Sequence[Split], text: TextOptions) -> ProfiledSplits:
     """First pass: what is at which path, over the good rows; a bad line that will be quarantined is passed over.
 
     Raises
@@ -176,70 +137,43 @@ def profile_splits(splits: Sequence[Split], options: IngestOptions) -> ProfiledS
         For a file that cannot be read.
     """
     total = ProfiledSplits(Profile(), 0)
-    for batch in _batches(splits, options, profile_tape, options.sample):
+    for batch in _batches(splits, text, profile_tape, 1.0 if text.sample is None else text.sample):
         total = total.merge(ProfiledSplits(batch.result, batch.text_bytes))
     return total
 
 
-def write_splits(
-    splits: Sequence[Split],
-    schema: ShreddingSchema | None,
-    options: IngestOptions,
-    staging: Staging,
-    task: int,
-    attempt: int = 0,
-) -> WrittenSplits:
-    """Second pass: parse, shred and write the splits into one staged file, and the bad lines into another.
+class SplitArrays:
+    """Second pass: the rows of a task's splits as shredded arrays; bad lines go to a staged file while they are met.
 
     Parameters
     ----------
     splits
         The task's share of the input.
     schema
-        What to shred; None for nothing.
-    options
-        The same for all tasks.
+        What to shred.
+    text
+        How the text is read.
     staging
-        The job's way into the destination; the caller commits.
+        The job's way into the destination.
     task, attempt
         Number of the task, which names the files, and of this attempt, which keeps them apart.
 
     Raises
     ------
     JsonError, VariantFileError
-        As `profile_splits`.
-    """
-    arrays = SplitArrays(splits, schema, options, staging, task, attempt)
-    data = StagedFile(arrays.directory, staging.file_name(task))
-    writer = None
-    with ExitStack() as stack:
-        for array in arrays:
-            writer = writer or stack.enter_context(VariantWriter(data.path, **options.write))
-            writer.write_batch({options.column: array})
-    info = writer.info if writer is not None else None
-    files = ((data,) if info else ()) + arrays.bad_files
-    return WrittenSplits(files, info.rows if info else 0, arrays.bad, arrays.text_bytes, info.bytes if info else 0)
-
-
-class SplitArrays:
-    """The rows of a task's splits as shredded arrays; bad lines go to a staged file while they are met.
-
-    Parameters
-    ----------
-    splits, schema, options, staging, task, attempt
-        As for `write_splits`.
+        As `profile_splits`, on iteration.
     """
 
     def __init__(
         self,
         splits: Sequence[Split],
-        schema: ShreddingSchema | None,
-        options: IngestOptions,
+        schema: ShreddingSchema,
+        text: TextOptions,
         staging: Staging,
         task: int,
         attempt: int,
     ) -> None:
-        self.splits, self.schema, self.options = splits, schema, options
+        self.splits, self.schema, self.text = splits, schema, text
         self.directory = staging.attempt(task, attempt)
         self._quarantine = StagedFile(self.directory, f"{BAD_RECORDS}/{staging.file_name(task, extension='ndjson')}")
         self.bad = 0
@@ -248,7 +182,7 @@ class SplitArrays:
     def __iter__(self) -> Iterator[VariantArray]:
         bad_stream = None
         with ExitStack() as stack:
-            for batch in _batches(self.splits, self.options, self._encode):
+            for batch in _batches(self.splits, self.text, self._encode):
                 self.text_bytes += batch.text_bytes
                 if batch.bad:
                     bad_stream = bad_stream or stack.enter_context(_open_output(self._quarantine.path))
@@ -257,10 +191,12 @@ class SplitArrays:
                 if len(batch.result):
                     yield batch.result
 
-    @property
-    def bad_files(self) -> tuple[StagedFile, ...]:
-        """The file of bad lines, if there were any so far."""
-        return (self._quarantine,) if self.bad else ()
+    def written(
+        self, files: tuple[StagedFile, ...], rows: int, file_bytes: int, adds: tuple[Add, ...] = ()
+    ) -> WrittenSplits:
+        """What became of the splits, with the file of bad lines if there were any."""
+        bad_files = (self._quarantine,) if self.bad else ()
+        return WrittenSplits((*files, *bad_files), rows, self.bad, self.text_bytes, file_bytes, adds)
 
     def _encode(self, tape: Tape) -> VariantArray:
         return VariantArray(storage_from_tape(tape, self.schema, per_batch=True))
@@ -296,10 +232,10 @@ class _Batch(Generic[Result]):
 
 
 def _batches(
-    splits: Sequence[Split], options: IngestOptions, use: Callable[[Tape], Result], sample: float = 1.0
+    splits: Sequence[Split], options: TextOptions, use: Callable[[Tape], Result], sample: float = 1.0
 ) -> Iterator[_Batch[Result]]:
     for split in splits:
-        if sample < 1 and (text := sampled_text(split, sample, options.format)) is not None:
+        if sample < 1 and (text := sampled_text(split, sample, options.input_format)) is not None:
             chunk = Chunk(split.file, text)
             try:
                 yield _use(chunk, split_lines(chunk), options, use, 1.0)
@@ -307,7 +243,7 @@ def _batches(
             except VariantError:
                 pass  # reading all of the split tells the line
         last: tuple[Chunk, Lines] | None = None
-        chunks = open_chunks(split.file, split.byte_range, options.chunk_bytes, options.format)
+        chunks = open_chunks(split.file, split.byte_range, options.chunk_bytes, options.input_format)
         while True:
             try:
                 chunk = next(chunks)
@@ -331,7 +267,7 @@ def _no_rows() -> Tape:
 
 
 def _use(
-    chunk: Chunk, lines: Lines, options: IngestOptions, use: Callable[[Tape], Result], sample: float
+    chunk: Chunk, lines: Lines, options: TextOptions, use: Callable[[Tape], Result], sample: float
 ) -> _Batch[Result]:
     """Parse the lines and use the good ones; with bad ones among them, those are parsed again without them."""
     _, offsets_buffer, data_buffer = lines.text.buffers()

@@ -13,7 +13,7 @@ from pyarrow import fs
 
 from parquet_variant.errors import VariantFileError
 
-__all__ = ["filesystem_of"]
+__all__ = ["absolute", "filesystem_of"]
 
 
 def filesystem_of(path: str | os.PathLike[str], filesystem: fs.FileSystem | None = None) -> tuple[fs.FileSystem, str]:
@@ -28,3 +28,17 @@ def filesystem_of(path: str | os.PathLike[str], filesystem: fs.FileSystem | None
             raise VariantFileError(f"cannot use {text}: {error}", reason="bad-uri") from None
         return found[0], found[1]
     return fs.LocalFileSystem(), str(Path(text).expanduser()) if text.startswith("~") else text
+
+
+def absolute(path: str | os.PathLike[str]) -> str:
+    """A path that means the same in every process; Spark's ``file:/x`` becomes plain.
+
+    Examples
+    --------
+    >>> absolute("file:/lake/a.parquet"), absolute("s3://lake/*.ndjson"), absolute("/a/b/../*.json")
+    ('/lake/a.parquet', 's3://lake/*.ndjson', '/a/*.json')
+    """
+    text = os.fspath(path)
+    if text.startswith("file:"):
+        text = "/" + text.removeprefix("file:").lstrip("/")
+    return text if "://" in text else os.path.abspath(text)  # noqa: PTH100 - globs and missing files stay as they are

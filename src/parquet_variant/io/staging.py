@@ -31,7 +31,7 @@ from parquet_variant.io.commit_journal import (
 from parquet_variant.io.filesystems import filesystem_of
 from parquet_variant.io.job_owner import JobOwner
 
-__all__ = ["BAD_RECORDS", "Mode", "StagedFile", "Staging", "open_staging", "sweep"]
+__all__ = ["BAD_RECORDS", "Mode", "StagedFile", "Staging", "check_mode", "open_staging", "sweep"]
 
 Mode: TypeAlias = Literal["error", "append", "overwrite", "ignore"]
 
@@ -314,6 +314,12 @@ def _is_dead(filesystem: pafs.FileSystem, directory: str) -> bool:
     return bool(changed) and datetime.now(UTC) - max(changed).astimezone(UTC) > _STALE_AFTER
 
 
+def check_mode(mode: str) -> None:
+    """Check that there is such a mode; with reason ``"bad-mode"`` if there is not."""
+    if mode not in get_args(Mode):
+        raise VariantFileError(f"mode is {mode!r}: use error, append, overwrite or ignore", reason="bad-mode")
+
+
 def open_staging(dest: str, mode: Mode = "error") -> Staging | None:
     """Look at a destination that is to be written into; what jobs that died left there is put in order first.
 
@@ -335,8 +341,7 @@ def open_staging(dest: str, mode: Mode = "error") -> Staging | None:
     VariantFileError
         With reason ``"exists"``: the destination is a file, a Delta table, or holds data and the mode is ``"error"``.
     """
-    if mode not in get_args(Mode):
-        raise VariantFileError(f"mode is {mode!r}: use error, append, overwrite or ignore", reason="bad-mode")
+    check_mode(mode)
     filesystem, path = filesystem_of(dest, None)
     kind = filesystem.get_file_info(path).type
     if kind == pafs.FileType.File:

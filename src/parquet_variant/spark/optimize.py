@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any
 from parquet_variant.delta.maintenance.optimize import OptimizeResult as DeltaOptimizeResult
 from parquet_variant.delta.maintenance.optimize import run_optimize as optimize_table
 from parquet_variant.io.engine import Progress
+from parquet_variant.io.filesystems import absolute
 from parquet_variant.parquet.operations.optimize import OptimizeResult
 from parquet_variant.parquet.operations.optimize import run_optimize as optimize_directory
-from parquet_variant.spark.ingest import SparkEngine
-from parquet_variant.spark.options import is_delta, location
+from parquet_variant.spark.engine import SparkEngine
+from parquet_variant.spark.options import is_delta
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -53,7 +54,7 @@ def optimize(
     DeltaError
         As `delta.optimize`.
     """
-    engine, where = SparkEngine(spark, progress), location(os.fspath(path))
+    engine, where = SparkEngine(spark, progress), absolute(path)
     if not is_delta({}, where):
         return optimize_directory(engine, where, **options)
     if "schema" in options:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -17,11 +16,11 @@ from typing import Any
 import pyarrow.fs as pafs
 
 from parquet_variant.errors import VariantError
-from parquet_variant.io.filesystems import filesystem_of
+from parquet_variant.io.filesystems import absolute, filesystem_of
 from parquet_variant.query.selection import split_type
 from parquet_variant.schema.shredding_schema import ShreddingSchema
 
-__all__ = ["ReadOptions", "WriteOptions", "is_delta", "location"]
+__all__ = ["ReadOptions", "WriteOptions", "is_delta"]
 
 # What Spark adds by itself, or users give for Spark.
 _OF_SPARK = frozenset({"path", "paths", "checkpointlocation", "queryname", "truncate", "serialization.format"})
@@ -73,7 +72,7 @@ class WriteOptions:
                 "a stream needs the option checkpointLocation, by which its batches are known", reason="bad-option"
             )
         identity = self.checkpoint
-        filesystem, path = filesystem_of(location(self.checkpoint), None)
+        filesystem, path = filesystem_of(absolute(self.checkpoint), None)
         # Spark keeps the query's id there; a checkpoint that was deleted and made again gets another.
         with suppress(OSError), filesystem.open_input_stream(f"{path}/metadata") as stream:
             identity = stream.read().decode()
@@ -167,7 +166,7 @@ class ReadOptions:
         text = given.get("paths", "")
         if text.lstrip().startswith("["):
             # Not our option: `load([…])` says so, that several files or directories are to be read.
-            sources = tuple(location(source) for source in _value("paths", text, json.loads))
+            sources = tuple(absolute(source) for source in _value("paths", text, json.loads))
         else:
             sources = (_path(given),)
             given.setdefault("columns", text)
@@ -264,17 +263,4 @@ def _bad(option: str, text: str, hint: str) -> VariantError:
 def _path(given: Mapping[str, str]) -> str:
     if not given.get("path"):
         raise VariantError("no path: name one in load() or save()", reason="bad-option")
-    return location(given["path"])
-
-
-def location(path: str) -> str:
-    """A path that means the same in every process; Spark's ``file:/x`` becomes plain.
-
-    Examples
-    --------
-    >>> location("file:/lake/a.parquet"), location("s3://lake/*.ndjson"), location("/a/b/../*.json")
-    ('/lake/a.parquet', 's3://lake/*.ndjson', '/a/*.json')
-    """
-    if path.startswith("file:"):
-        path = "/" + path.removeprefix("file:").lstrip("/")
-    return path if "://" in path else os.path.abspath(path)  # noqa: PTH100 - globs and missing files stay as they are
+    return absolute(given["path"])

@@ -12,7 +12,8 @@ from functools import reduce
 from typing import TYPE_CHECKING, Any, Literal
 
 from parquet_variant.errors import VariantError
-from parquet_variant.spark.options import ReadOptions, location
+from parquet_variant.io.filesystems import absolute
+from parquet_variant.spark.options import ReadOptions
 from parquet_variant.spark.struct_view import ReadPlan, plan_read, struct_view
 from parquet_variant.spark.task_errors import from_spark_errors
 
@@ -75,7 +76,7 @@ def read(
     for name, value in options.items():
         if value is not None:
             reader = reader.option(name, value)
-    source = location(os.fspath(path))  # of the driver, not of wherever the JVM was started
+    source = absolute(path)  # of the driver, not of wherever the JVM was started
     plan = None
     if columns is not None and where is None and engine != "python" and not ReadOptions.of({"path": source}).delta:
         plan = plan_read(source, columns, column=column)

@@ -9,10 +9,10 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from parquet_variant.io.engine import Progress
+from parquet_variant.io.filesystems import absolute
 from parquet_variant.parquet.operations.rewrite import run_rewrite
 from parquet_variant.parquet.writing.writer import FileInfo
-from parquet_variant.spark.ingest import SparkEngine
-from parquet_variant.spark.options import location
+from parquet_variant.spark.engine import SparkEngine
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -50,5 +50,5 @@ def rewrite(
     """
     # The workers may stand in another directory than the driver.
     one = isinstance(source, str | os.PathLike)
-    named = location(os.fspath(source)) if one else [location(os.fspath(each)) for each in source]
-    return run_rewrite(SparkEngine(spark, progress), named, location(os.fspath(dest)), **options)
+    named = absolute(source) if one else [absolute(each) for each in source]
+    return run_rewrite(SparkEngine(spark, progress), named, absolute(dest), **options)

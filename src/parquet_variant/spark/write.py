@@ -11,9 +11,9 @@ import os
 from typing import TYPE_CHECKING, Any, Literal
 
 from parquet_variant.errors import VariantError
+from parquet_variant.io.filesystems import absolute
 from parquet_variant.io.staging import Mode, open_staging
 from parquet_variant.schema.shredding_schema import ShreddingSchema
-from parquet_variant.spark.options import location
 from parquet_variant.spark.task_errors import from_spark_errors
 
 if TYPE_CHECKING:
@@ -68,8 +68,8 @@ def write(
 
     if format not in ("parquet", "delta"):
         raise VariantError(f"format is {format!r}: use parquet or delta", reason="bad-option")
-    target = location(os.fspath(dest))
-    if _opened(target, mode, format) is None:
+    target = absolute(dest)
+    if _leave_alone(target, mode, format):
         return
     column, _ = choose_column(df.schema, column)
     if isinstance(schema, str):
@@ -86,13 +86,13 @@ def write(
         writer.mode("overwrite" if mode == "overwrite" else "append").save(target)
 
 
-def _opened(dest: str, mode: Mode, format: str) -> object | None:
-    """Look at the destination as the mode asks; None if it is to be left alone."""
+def _leave_alone(dest: str, mode: Mode, format: str) -> bool:
+    """Look at the destination as the mode asks; whether it holds data that is to stay as it is."""
     if format == "parquet":
-        return open_staging(dest, mode)
-    from parquet_variant.ingest.destinations.delta import delta_destination
+        return open_staging(dest, mode) is None
+    from parquet_variant.ingest.destinations.delta import open_table
 
-    return delta_destination(dest, mode)()
+    return not open_table(dest, mode)[0]
 
 
 def infer_schema(df: DataFrame, column: str | None = None, policy: Any = None) -> ShreddingSchema:

@@ -39,10 +39,12 @@ from parquet_variant.vortex.write import VortexFileInfo as VortexFileInfo
 from parquet_variant.vortex.write import write as write
 
 if TYPE_CHECKING:
-    from parquet_variant.ingest.destinations.vortex import vortex_destination as vortex_destination
+    from parquet_variant.ingest.ingest import ingest_vortex
+
+    ingest = ingest_vortex
 
 # A layer above this one.
-__getattr__, _ = lazy_names(__name__, {"vortex_destination": "ingest.destinations.vortex"})
+__getattr__, _ = lazy_names(__name__, {"ingest": "ingest.ingest:ingest_vortex"})
 
 __all__ = [
     "ENCODINGS",
@@ -64,6 +66,7 @@ __all__ = [
     "encoding_of",
     "get_variant_element",
     "get_variant_scalar",
+    "ingest",
     "iter_tables",
     "matching_rows",
     "read",
@@ -71,7 +74,6 @@ __all__ = [
     "scan",
     "scan_files",
     "variant_table",
-    "vortex_destination",
     "vortex_files",
     "write",
 ]

@@ -24,7 +24,7 @@ from parquet_variant.schema.shredding_schema import ShreddingSchema
 from parquet_variant.vortex.library import arrow_reader, batches_of, others_can_read, vortex, vortex_errors
 from parquet_variant.vortex.storing import StoredLayout, first_difference, stored_column
 
-__all__ = ["VortexFileInfo", "write"]
+__all__ = ["VortexFileInfo", "check_options", "write"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,8 +98,7 @@ def write(
     (3, {'v': 'struct'})
     """
     library = vortex()
-    if layout not in ("auto", "variant", "struct"):
-        raise VariantError(f"layout={layout!r} is unknown: use auto, variant or struct", reason="bad-option")
+    check_options(layout=layout, compact=compact)
     target = Path(os.fspath(path))
     if target.exists() and not overwrite:
         raise VariantFileError(f"{target} exists: pass overwrite=True to replace it", reason="file-exists")
@@ -129,6 +128,22 @@ def write(
     changed = [name for name in wanted if layouts[name] != wanted[name]]
     reasons = dict.fromkeys(changed, failed.message) if failed is not None else {}
     return VortexFileInfo(str(target), rows, size, layouts, reasons)
+
+
+def check_options(**options: Any) -> None:
+    """Check the options that say how a file is written, which do not depend on the file.
+
+    Raises
+    ------
+    VariantError
+        With reason ``"bad-option"``, also for a name that no option has.
+    """
+    if unknown := sorted(set(options) - {"layout", "compact"}):
+        raise VariantError(
+            f"there is no option {unknown[0]!r} for Vortex files: use layout or compact", reason="bad-option"
+        )
+    if (layout := options.get("layout", "auto")) not in ("auto", "variant", "struct"):
+        raise VariantError(f"layout={layout!r} is unknown: use auto, variant or struct", reason="bad-option")
 
 
 def _tries(wanted: dict[str, StoredLayout]) -> list[dict[str, StoredLayout]]:

@@ -1,32 +1,32 @@
 """JSON files into Vortex files: tasks write and verify parts, the driver commits, on any engine.
 
-Owns Vortex files as the destination of an ingest. Leaves the steps to `parquet.ingest_job` and a file to `write`.
+Owns Vortex files as the destination of an ingest. Leaves the steps to `job` and a file to `write`.
 """
 
 from __future__ import annotations
 
-import os
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import get_args
 
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.errors import VariantFileError
-from parquet_variant.ingest.job import Work
+from parquet_variant.ingest.destination import Work
+from parquet_variant.ingest.request import IngestRequest
 from parquet_variant.ingest.sources import Split
-from parquet_variant.ingest.task import IngestOptions, SplitArrays, WrittenSplits
+from parquet_variant.ingest.task import SplitArrays, WrittenSplits
 from parquet_variant.io.filesystems import filesystem_of
-from parquet_variant.io.staging import BAD_RECORDS, Mode, StagedFile, Staging, open_staging, sweep
+from parquet_variant.io.staging import BAD_RECORDS, StagedFile, Staging, open_staging, sweep
 from parquet_variant.parquet.writing.conform import conform
 from parquet_variant.schema.shredding_schema import ShreddingSchema
 from parquet_variant.vortex.library import vortex
 from parquet_variant.vortex.read import read
 from parquet_variant.vortex.write import write
 
-__all__ = ["VortexDestination", "vortex_destination"]
+__all__ = ["VortexDestination", "open_vortex"]
 
 _SUFFIX = ".vortex"
 
@@ -36,19 +36,15 @@ class VortexDestination:
 
     Parameters
     ----------
-    dest
-        The directory or file.
+    request
+        What is asked for.
     staging
-        The job's way there.
-    overwrite
-        Whether the commit replaces what is there.
+        The job's way there; beside the file, if it is one.
     """
 
-    def __init__(self, dest: str, staging: Staging, overwrite: bool) -> None:
-        self.dest = dest
-        self._staging = staging
-        self._overwrite = overwrite
-        self._options = IngestOptions()
+    def __init__(self, request: IngestRequest, staging: Staging) -> None:
+        self.dest = request.dest
+        self._request, self._staging = request, staging
         self._schema: ShreddingSchema | None = None
         self._made_here = not Path(staging.dest).exists()
 
@@ -56,17 +52,11 @@ class VortexDestination:
     def _one_file(self) -> bool:
         return self._staging.dest != self.dest
 
-    def work(self, schema: ShreddingSchema, options: IngestOptions) -> Work:
+    def work(self, schema: ShreddingSchema) -> Work:
         """What every task does."""
-        if self._one_file and options.on_error != "fail":
-            raise VariantFileError(
-                f"bad lines go into the destination, which must be a directory then: give a name without {_SUFFIX}",
-                reason="bad-option",
-                file=self.dest,
-            )
-        self._options, self._schema = options, schema
+        self._schema = schema
         self._staging = self._staging.begin()
-        return partial(_write, schema, options, self._staging)
+        return partial(_write, self._request, schema, self._staging)
 
     def commit(self, written: Sequence[WrittenSplits]) -> list[str]:
         """Make the parts visible, or one file of them."""
@@ -89,70 +79,58 @@ class VortexDestination:
         if len(parts) == 1:
             Path(parts[0]).replace(self.dest)
             return
-        column = self._options.column
+        column, overwrite = self._request.column, self._request.mode == "overwrite"
         # Parts differ in which columns hold nothing, so that they are not there: one shape for all.
         chunks = [conform(read(part, column).to_unshredded().storage, "unshredded") for part in parts]
         rows = VariantArray.concat(map(VariantArray, chunks))
-        write(self.dest, {column: rows}, schema=self._schema, overwrite=self._overwrite, **self._options.write)
+        write(self.dest, {column: rows}, schema=self._schema, overwrite=overwrite, **self._request.write)
 
 
-def vortex_destination(dest: str | os.PathLike[str], mode: Mode = "error") -> Callable[[], VortexDestination | None]:
-    """What opens Vortex files for `run_ingest`.
-
-    Parameters
-    ----------
-    dest
-        A local directory; or a file, if its name ends in ``.vortex`` and no directory has that name.
-    mode
-        If it holds data: ``"error"``, ``"append"`` (for directories), ``"overwrite"`` or ``"ignore"``.
+def open_vortex(request: IngestRequest) -> VortexDestination | None:
+    """Look at the directory, or the file if the name ends in ``.vortex``; None if it is to be left alone.
 
     Raises
     ------
     VariantFileError
-        When opened, if the mode says so, or if the destination cannot be.
+        If the mode says so, or if the destination cannot be.
     VariantError
         If vortex-data is not installed.
     """
-    if mode not in get_args(Mode):
-        raise VariantFileError(f"mode is {mode!r}: use error, append, overwrite or ignore", reason="bad-mode")
-    return partial(_open, os.fspath(dest), mode)
-
-
-def _open(dest: str, mode: Mode) -> VortexDestination | None:
     vortex()
-    dest = dest.removeprefix("file://")
+    request = replace(request, dest=request.dest.removeprefix("file://"))
+    dest, mode = request.dest, request.mode
     if "://" in dest:
         raise VariantFileError(f"Vortex files are written to local disk, not to {dest}", reason="bad-option", file=dest)
     target = Path(dest)
     if not dest.endswith(_SUFFIX) or target.is_dir():
         staging = open_staging(dest, mode)
-        return None if staging is None else VortexDestination(dest, staging, mode == "overwrite")
+        return None if staging is None else VortexDestination(request, staging)
     if target.exists():
         if mode == "ignore":
             return None
         if mode != "overwrite":
             hint = "a file takes no more rows: append to a directory" if mode == "append" else "use mode overwrite"
             raise VariantFileError(f"{dest} exists: {hint}, or choose another place", reason="exists", file=dest)
+    if request.text.on_error != "fail":
+        raise VariantFileError(
+            f"bad lines go into the destination, which must be a directory then: give a name without {_SUFFIX}",
+            reason="bad-option",
+            file=dest,
+        )
     # Beside the file, so that the last step is a rename.
-    aside = target.parent / f".{target.name}.parts"
-    target.parent.mkdir(parents=True, exist_ok=True)
-    sweep(str(aside))
-    return VortexDestination(dest, Staging(str(aside)), mode == "overwrite")
+    aside = str(target.parent / f".{target.name}.parts")
+    sweep(aside)
+    return VortexDestination(request, Staging(aside))
 
 
 def _write(
-    schema: ShreddingSchema,
-    options: IngestOptions,
-    staging: Staging,
-    task: int,
-    attempt: int,
-    splits: list[Split],
+    request: IngestRequest, schema: ShreddingSchema, staging: Staging, task: int, attempt: int, splits: list[Split]
 ) -> WrittenSplits:
-    arrays = SplitArrays(splits, schema, options, staging, task, attempt)
+    arrays = SplitArrays(splits, schema, request.text, staging, task, attempt)
     chunks = list(arrays)
     if not chunks:
-        return WrittenSplits(arrays.bad_files, 0, arrays.bad, arrays.text_bytes, 0)
+        return arrays.written((), 0, 0)
     data = StagedFile(arrays.directory, staging.file_name(task, extension=_SUFFIX[1:]))
     _, path = filesystem_of(data.path, None)
-    info = write(path, {options.column: VariantArray.concat(chunks)}, **options.write)
-    return WrittenSplits((data, *arrays.bad_files), info.rows, arrays.bad, arrays.text_bytes, info.bytes)
+    info = write(path, {request.column: VariantArray.concat(chunks)}, **request.write)
+    return arrays.written((data,), info.rows, info.bytes)

@@ -18,8 +18,9 @@ from parquet_variant.parquet.format.files import OpenFile
 from parquet_variant.parquet.format.footer import SchemaNode
 from parquet_variant.parquet.format.thrift import STRUCT, ThriftError, read_value
 from parquet_variant.path import VariantPath
+from parquet_variant.schema.shredding_schema import ShreddingSchema
 
-__all__ = ["BloomFilters", "bloom_leaves", "xxh64"]
+__all__ = ["BloomFilters", "bloom_leaves", "check_bloom_paths", "xxh64"]
 
 _MASK = (1 << 64) - 1
 _P1, _P2, _P3 = 0x9E3779B185EBCA87, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9
@@ -163,12 +164,30 @@ def bloom_leaves(schema: pa.Schema, variants: Sequence[tuple[str, ...]], paths: 
     for path in paths:
         leaves = [leaf for column in variants if (leaf := _leaf(schema, column, VariantPath.parse(path))) is not None]
         if not leaves:
-            raise VariantFileError(
-                f"no bloom filter for {path}: it is not shredded as a primitive; add it to the shredding schema",
-                reason="not-shredded",
-            )
+            raise _not_shredded(path)
         found += leaves
     return found
+
+
+def check_bloom_paths(schema: ShreddingSchema, paths: Collection[str]) -> None:
+    """Check before a file is begun that a schema shreds the paths that shall have a bloom filter.
+
+    Raises
+    ------
+    VariantFileError
+        As `bloom_leaves`.
+    """
+    for path in paths:
+        node = schema.get(path)
+        if node is None or node.type is None or VariantPath.parse(path).has_wildcard:
+            raise _not_shredded(path)
+
+
+def _not_shredded(path: str) -> VariantFileError:
+    return VariantFileError(
+        f"no bloom filter for {path}: it is not shredded as a primitive; add it to the shredding schema",
+        reason="not-shredded",
+    )
 
 
 def _leaf(schema: pa.Schema, column: tuple[str, ...], path: VariantPath) -> str | None:

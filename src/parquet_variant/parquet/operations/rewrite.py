@@ -24,8 +24,9 @@ from parquet_variant.parquet.format.files import OpenFile, ParquetSource, Source
 from parquet_variant.parquet.reading.read import OnConflict, row_group_arrays
 from parquet_variant.parquet.reading.read_table import tagged_table
 from parquet_variant.parquet.writing.nested import Place, map_variants
+from parquet_variant.parquet.writing.options import DEFAULT_ROW_GROUP_BYTES
 from parquet_variant.parquet.writing.write import SchemaLike
-from parquet_variant.parquet.writing.writer import DEFAULT_ROW_GROUP_BYTES, FileInfo, VariantWriter
+from parquet_variant.parquet.writing.writer import FileInfo, VariantWriter
 from parquet_variant.schema.layout import Layout
 from parquet_variant.schema.shredding_schema import ShreddingSchema
 from parquet_variant.shredding.profile import Profile

@@ -14,7 +14,8 @@ from pyarrow import fs
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.parquet.writing.incoming import as_table
 from parquet_variant.parquet.writing.nested import Place, map_variants
-from parquet_variant.parquet.writing.writer import DEFAULT_ROW_GROUP_BYTES, FileInfo, VariantWriter
+from parquet_variant.parquet.writing.options import DEFAULT_ROW_GROUP_BYTES
+from parquet_variant.parquet.writing.writer import FileInfo, VariantWriter
 from parquet_variant.schema.layout import Layout
 from parquet_variant.schema.shredding_schema import ShreddingSchema
 

@@ -23,13 +23,13 @@ from parquet_variant.io.filesystems import filesystem_of
 from parquet_variant.parquet.format.columns import find_variants
 from parquet_variant.parquet.format.footer import parse_schema, patch_tail
 from parquet_variant.parquet.format.statistics import NO_NAN_KEY, LeafStatistics, leaf_statistics, merged
-from parquet_variant.parquet.writing.encodings import DICTIONARY_BYTES, UNCOMPRESSED, choose_encodings
+from parquet_variant.parquet.writing.encodings import DICTIONARY_BYTES, choose_encodings
 from parquet_variant.parquet.writing.incoming import incoming_columns
+from parquet_variant.parquet.writing.options import DEFAULT_ROW_GROUP_BYTES, WriterOptions
 from parquet_variant.parquet.writing.written import has_nan, is_recovered, leaf_paths, null_rows, schema_for_others
 
-__all__ = ["DEFAULT_ROW_GROUP_BYTES", "Columns", "FileInfo", "VariantWriter"]
+__all__ = ["Columns", "FileInfo", "VariantWriter"]
 
-DEFAULT_ROW_GROUP_BYTES = 128 << 20
 # Pages are compressed one by one: larger ones are smaller in all.
 _PAGE_BYTES = 16 << 20
 # Values of a column that are encoded at a time: eight times pyarrow's default, for fewer calls.
@@ -154,16 +154,13 @@ class VariantWriter:
         bloom_filters: Collection[str] | str = (),
         overwrite: bool = False,
     ) -> None:
-        if row_group_bytes < 1:
-            raise VariantFileError(f"row_group_bytes is {row_group_bytes}: it must be positive", reason="bad-option")
-        _check_codec(compression, compression_level)
+        self._options = WriterOptions(
+            compression, compression_level, row_group_bytes, annotation, sort_by, bloom_filters
+        )
         self.filesystem, self.path = filesystem_of(path, filesystem)
         self.info: FileInfo | None = None
         self.rows = 0
         self._variants = frozenset(variants)
-        self._compression, self._compression_level = compression, compression_level
-        self._row_group_bytes, self._annotation = row_group_bytes, annotation
-        self._sort_by, self._bloom_filters = _names(sort_by), _names(bloom_filters)
         self._pending: list[pa.Table] = []
         self._pending_bytes = 0
         self._writer: pq.ParquetWriter | None = None
@@ -207,7 +204,7 @@ class VariantWriter:
                 self._nulls[place] = self._nulls.get(place, 0) + nulls
         self._pending.append(table)
         self._pending_bytes += table.nbytes
-        if self._pending_bytes >= self._row_group_bytes and not self._sort_by:
+        if self._pending_bytes >= self._options.row_group_bytes and not self._options.sort_by:
             self._flush()
 
     def _open(self, table: pa.Table, annotated: tuple[tuple[str, ...], ...]) -> None:
@@ -238,27 +235,27 @@ class VariantWriter:
             store_schema=False,
             metadata_collector=self._collected,
             bloom_filter_options=self._bloom_options(table),
-            compression=self._compression,
-            **choose_encodings(table, self._compression, self._compression_level),
+            compression=self._options.compression,
+            **choose_encodings(table, self._options.compression, self._options.compression_level),
         )
 
     def _bloom_options(self, table: pa.Table) -> dict[str, Any] | None:
-        if not self._bloom_filters:
+        if not self._options.bloom_filters:
             return None
         from parquet_variant.parquet.format.bloom import bloom_leaves
 
-        return dict.fromkeys(bloom_leaves(table.schema, self._annotated, self._bloom_filters), True)
+        return dict.fromkeys(bloom_leaves(table.schema, self._annotated, self._options.bloom_filters), True)
 
     def _flush(self, *, last: bool = False) -> None:
         """Write what is pending as row groups; what does not fill one stays, unless it is the last."""
         table = pa.concat_tables(self._pending)
         self._pending, self._pending_bytes = [], 0
-        if self._sort_by:
+        if self._options.sort_by:
             from parquet_variant.parquet.writing.sort import sorted_rows
 
-            table = sorted_rows(table.combine_chunks(), self._annotated, self._sort_by)
+            table = sorted_rows(table.combine_chunks(), self._annotated, self._options.sort_by)
         # Rows a group by their mean size; one row that is larger than a group makes a group of its own.
-        rows = max(1, int(len(table) * self._row_group_bytes / max(1, table.nbytes)))
+        rows = max(1, int(len(table) * self._options.row_group_bytes / max(1, table.nbytes)))
         start = 0
         while start < len(table) and (last or len(table) - start >= rows or start == 0):
             self._write_group(table.slice(start, rows))
@@ -314,7 +311,7 @@ class VariantWriter:
         sink.held = []
         writer.close()
         tail = b"".join(sink.held)
-        patched = patch_tail(tail, self._annotated, self.path) if self._annotation and self._annotated else tail
+        patched = patch_tail(tail, self._annotated, self.path) if self._options.annotation and self._annotated else tail
         sink.stream.write(patched)
         sink.stream.close()
         return sink.written - len(tail) + len(patched)
@@ -366,18 +363,6 @@ class VariantWriter:
             self.abort()
 
 
-def _check_codec(compression: str, level: int | None) -> None:
-    if compression.lower() in UNCOMPRESSED:
-        return
-    try:
-        pa.Codec(compression.lower(), level)
-    except (ValueError, OSError, TypeError, pa.ArrowException) as error:
-        raise VariantFileError(
-            f"cannot compress with {compression!r}: {error}; zstd, snappy, gzip, lz4, brotli and none are known",
-            reason="bad-option",
-        ) from None
-
-
 def _same_type(table: pa.Table, schema: pa.Schema, path: str) -> pa.Table:
     """The table under the first batch's schema, where only nullability of whole columns or dictionaries differ."""
     from parquet_variant.errors import SchemaError
@@ -403,8 +388,3 @@ def _same_type(table: pa.Table, schema: pa.Schema, path: str) -> pa.Table:
                 ) from None
         columns.append(column)
     return pa.table(columns, schema=schema)
-
-
-def _names(given: Collection[str] | str) -> tuple[str, ...]:
-    """One name may be given without a list."""
-    return (given,) if isinstance(given, str) else tuple(given)

@@ -1,0 +1,90 @@
+"""JSON files into a directory of Parquet files: tasks stage files, the driver moves them in, on any engine.
+
+Owns the directory as the destination of an ingest. Leaves the steps to `job`, a file to `VariantWriter` and the moves
+to `io.staging`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import ExitStack, suppress
+from functools import partial
+
+import pyarrow.fs as pafs
+
+from parquet_variant.ingest.destination import Work
+from parquet_variant.ingest.request import IngestRequest
+from parquet_variant.ingest.sources import Split
+from parquet_variant.ingest.task import SplitArrays, WrittenSplits
+from parquet_variant.io.filesystems import filesystem_of
+from parquet_variant.io.staging import BAD_RECORDS, StagedFile, Staging, open_staging
+from parquet_variant.parquet.writing.writer import VariantWriter
+from parquet_variant.schema.shredding_schema import ShreddingSchema
+
+__all__ = ["ParquetDestination", "open_parquet"]
+
+
+class ParquetDestination:
+    """A directory of Parquet files, one a task.
+
+    Parameters
+    ----------
+    request
+        What is asked for.
+    staging
+        The job's way into the directory.
+    """
+
+    def __init__(self, request: IngestRequest, staging: Staging) -> None:
+        self.dest = request.dest
+        self._request, self._staging = request, staging
+        filesystem, path = filesystem_of(self.dest)
+        self._made_here = filesystem.get_file_info(path).type == pafs.FileType.NotFound
+
+    def work(self, schema: ShreddingSchema) -> Work:
+        """What every task does."""
+        self._staging = self._staging.begin()
+        return partial(_write, self._request, schema, self._staging)
+
+    def commit(self, written: Sequence[WrittenSplits]) -> list[str]:
+        """Make the files of all tasks visible."""
+        root = self.dest.rstrip("/") + "/"
+        names = self._staging.commit(file for part in written for file in part.files)
+        return [name.removeprefix(root) for name in names if not name.startswith(f"{root}{BAD_RECORDS}/")]
+
+    def abort(self) -> None:
+        """Leave the directory as it was, if there was one."""
+        self._staging.abort()
+        if self._made_here:
+            filesystem, path = filesystem_of(self.dest)
+            with suppress(OSError):
+                if not filesystem.get_file_info(pafs.FileSelector(path)):
+                    filesystem.delete_dir(path)
+
+
+def open_parquet(request: IngestRequest) -> ParquetDestination | None:
+    """Look at the directory; None if it holds data and is to be left alone then.
+
+    Raises
+    ------
+    VariantFileError
+        As `open_staging`.
+    """
+    staging = open_staging(request.dest, request.mode)
+    return None if staging is None else ParquetDestination(request, staging)
+
+
+def _write(
+    request: IngestRequest, schema: ShreddingSchema, staging: Staging, task: int, attempt: int, splits: list[Split]
+) -> WrittenSplits:
+    arrays = SplitArrays(splits, schema, request.text, staging, task, attempt)
+    data = StagedFile(arrays.directory, staging.file_name(task))
+    writer = None
+    with ExitStack() as stack:
+        for array in arrays:
+            writer = writer or stack.enter_context(VariantWriter(data.path, **request.write))
+            writer.write_batch({request.column: array})
+    if writer is None:
+        return arrays.written((), 0, 0)
+    info = writer.close()
+    return arrays.written((data,), info.rows, info.bytes)

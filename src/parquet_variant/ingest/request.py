@@ -1,0 +1,218 @@
+"""`IngestRequest`: all that an ingest is asked for, the same from Python, the command line and Spark.
+
+Owns the options' names, their defaults, and the errors for what cannot be, before any file is opened. Leaves doing it
+to `job`, and what each option of a file means to the writers.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from typing import Any, Literal, TypeAlias, TypedDict, Unpack, get_args
+
+from parquet_variant.errors import VariantError
+from parquet_variant.ingest.sources import Format
+from parquet_variant.io.staging import Mode, check_mode
+from parquet_variant.kernels.json_batch import JsonOptions
+from parquet_variant.parquet.format.bloom import check_bloom_paths
+from parquet_variant.parquet.writing.options import WriterOptions
+from parquet_variant.schema.shredding_schema import ShreddingSchema
+from parquet_variant.shredding.infer import Policy, policy_named
+
+__all__ = ["IngestOptions", "IngestRequest", "OnError", "OutputFormat", "Sources", "TextOptions"]
+
+OnError: TypeAlias = Literal["fail", "quarantine"]
+OutputFormat: TypeAlias = Literal["parquet", "delta", "vortex"]
+Sources: TypeAlias = "str | os.PathLike[str] | Iterable[str | os.PathLike[str]]"
+
+
+class IngestOptions(TypedDict, total=False):
+    """The keywords of every `ingest`; `pv.parquet.ingest` says what they mean."""
+
+    schema: ShreddingSchema | str | None
+    policy: Policy | str | None
+    sample: float | None
+    column: str
+    on_error: OnError
+    mode: Mode
+    input_format: Format
+    split_bytes: int | None
+    parse: Mapping[str, Any] | None
+    preview: bool
+    # Of Parquet files, also those of a Delta table.
+    compression: str
+    compression_level: int | None
+    row_group_bytes: int
+    annotation: bool
+    sort_by: Sequence[str] | str
+    bloom_filters: Collection[str] | str
+    # Of the files of a Delta table.
+    file_bytes: int
+    # Of Vortex files.
+    layout: Literal["auto", "variant", "struct"]
+    compact: bool
+
+
+@dataclass(frozen=True, slots=True)
+class TextOptions:
+    """How JSON text is read, by every task.
+
+    Parameters
+    ----------
+    on_error
+        ``"fail"``: the first bad line ends the job; ``"quarantine"``: it goes to the bad records.
+    input_format
+        As for `open_chunks`.
+    sample
+        Share of the lines that is profiled, above 0 up to 1; None leaves it to the job.
+    json
+        Options of `parse_json`.
+    chunk_bytes
+        Text parsed at a time.
+    """
+
+    on_error: OnError = "fail"
+    input_format: Format = "auto"
+    sample: float | None = None
+    json: JsonOptions = field(default_factory=JsonOptions)
+    chunk_bytes: int = 16 << 20
+
+    def __post_init__(self) -> None:
+        _check_choice("on_error", self.on_error, OnError)
+        _check_choice("input_format", self.input_format, Format)
+        if self.sample is not None and not 0 < self.sample <= 1:
+            raise _bad(f"sample is {self.sample}: give a share above 0 and up to 1")
+
+    @classmethod
+    def of(cls, *, parse: Mapping[str, Any] | None = None, **options: Any) -> TextOptions:
+        """The options, with those of the parser by name."""
+        known = [each.name for each in fields(JsonOptions)]
+        if unknown := sorted(set(parse or {}) - set(known)):
+            raise _bad(f"there is no parse option {unknown[0]!r}: use {', '.join(known)}")
+        return cls(json=JsonOptions(**(parse or {})), **options)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IngestRequest:
+    """What to read, what to make of it and where to write it; can be pickled.
+
+    Parameters
+    ----------
+    sources, dest
+        Files that are read; the directory, table or file that is written.
+    text
+        How the JSON is read.
+    format
+        ``"parquet"``, ``"delta"`` or ``"vortex"``.
+    schema, policy
+        What to shred; None infers it, as the policy says.
+    column
+        Name of the variant column.
+    mode
+        If `dest` holds data.
+    split_bytes
+        Size of the parts into which plain files are cut.
+    preview
+        For a new Delta table: name the feature ``variantShredding-preview``.
+    write
+        Options of the files.
+
+    Raises
+    ------
+    VariantError
+        With a reason such as ``"bad-option"``, ``"bad-mode"`` or ``"bad-policy"``.
+
+    Examples
+    --------
+    >>> request = IngestRequest.of("logs/*.ndjson", "logs.parquet", schema="id bigint", compression="snappy")
+    >>> request.schema.to_ddl(), request.write
+    ('id bigint', {'compression': 'snappy'})
+    """
+
+    sources: tuple[str, ...]
+    dest: str
+    text: TextOptions = field(default_factory=TextOptions)
+    format: OutputFormat = "parquet"
+    schema: ShreddingSchema | None = None
+    policy: Policy | None = None
+    column: str = "v"
+    mode: Mode = "error"
+    split_bytes: int | None = None
+    preview: bool = False
+    write: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        _check_choice("format", self.format, OutputFormat)
+        check_mode(self.mode)
+        if not isinstance(self.column, str) or not self.column:
+            raise _bad(f"column is {self.column!r}: give the variant column a name")
+        if self.split_bytes is not None and self.split_bytes < 1:
+            raise _bad(f"split_bytes is {self.split_bytes}: give a positive number of bytes")
+        if self.preview and self.format != "delta":
+            raise _bad("preview is for Delta tables only")
+        self._check_write()
+
+    @classmethod
+    def of(
+        cls,
+        sources: Sources,
+        dest: str | os.PathLike[str],
+        *,
+        format: OutputFormat = "parquet",
+        **options: Unpack[IngestOptions],
+    ) -> IngestRequest:
+        """Make the request of the keywords of `ingest`.
+
+        Raises
+        ------
+        VariantError
+            As the class; also for a name that no option has.
+        """
+        given: dict[str, Any] = dict(options)
+        text = {name: given.pop(name) for name in ("on_error", "input_format", "sample", "parse") if name in given}
+        own = {each.name: given.pop(each.name) for each in fields(cls) if each.name in given}
+        schema, policy = own.pop("schema", None), own.pop("policy", None)
+        return cls(
+            sources=(os.fspath(sources),)
+            if isinstance(sources, str | os.PathLike)
+            else tuple(os.fspath(source) for source in sources),
+            dest=os.fspath(dest),
+            text=TextOptions.of(**text),
+            format=format,
+            schema=ShreddingSchema.from_ddl(schema) if isinstance(schema, str) else schema,
+            policy=policy_named(policy) if isinstance(policy, str) else policy,
+            write=given,
+            **own,
+        )
+
+    def check_schema(self, schema: ShreddingSchema) -> None:
+        """Check what can be known of the files only with the schema: that a path with a bloom filter is shredded.
+
+        Raises
+        ------
+        VariantFileError
+            With reason ``"not-shredded"``.
+        """
+        if paths := self.write.get("bloom_filters", ()):
+            check_bloom_paths(schema, (paths,) if isinstance(paths, str) else paths)
+
+    def _check_write(self) -> None:
+        if self.format == "vortex":
+            from parquet_variant.vortex.write import check_options
+
+            check_options(**self.write)
+            return
+        write = dict(self.write)
+        if self.format == "delta" and write.pop("file_bytes", 1) < 1:
+            raise _bad(f"file_bytes is {self.write['file_bytes']}: give a positive number of bytes")
+        WriterOptions.of(write)
+
+
+def _check_choice(name: str, value: Any, choices: Any) -> None:
+    if value not in get_args(choices):
+        raise _bad(f"{name} is {value!r}: use {' or '.join(get_args(choices))}")
+
+
+def _bad(message: str) -> VariantError:
+    return VariantError(message, reason="bad-option")

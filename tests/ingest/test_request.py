@@ -1,0 +1,105 @@
+"""An ingest is one request: the same from every front door, and refused before anything is read or made."""
+
+from __future__ import annotations
+
+import inspect
+import pickle
+from dataclasses import fields
+from pathlib import Path
+from typing import get_type_hints
+
+import pytest
+
+import parquet_variant as pv
+from parquet_variant.ingest.request import IngestOptions, IngestRequest, TextOptions
+from parquet_variant.parquet.writing.options import WriterOptions
+from parquet_variant.vortex.write import write as write_vortex
+
+ROWS = '{"a": 1, "b": "x"}\n{"a": 2}\n'
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    (tmp_path / "in.ndjson").write_text(ROWS)
+    return tmp_path / "in.ndjson"
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        ({"compression": "zip"}, "bad-option"),
+        ({"compression": 5}, "bad-option"),
+        ({"compression": "snappy", "compression_level": 3}, "bad-option"),
+        ({"row_group_bytes": 0}, "bad-option"),
+        ({"row_group_bytes": "much"}, "bad-option"),
+        ({"sort_by": "$.a["}, "bad-path"),
+        ({"sort_by": ["$.a:nothing"]}, None),
+        ({"bloom_filters": ["a b"]}, "bad-path"),
+        ({"overwrite": True}, "bad-option"),
+        ({"file_bytes": 1}, "bad-option"),
+        ({"format": "orc"}, "bad-option"),
+        ({"format": "delta", "file_bytes": 0}, "bad-option"),
+        ({"format": "vortex", "compression": "zstd"}, "bad-option"),
+        ({"format": "vortex", "layout": "rows"}, "bad-option"),
+        ({"mode": "upsert"}, "bad-mode"),
+        ({"policy": "best"}, "bad-policy"),
+        ({"policy": "hints", "schema": "a int,"}, None),
+        ({"column": ""}, "bad-option"),
+        ({"sample": 0}, "bad-option"),
+        ({"split_bytes": 0}, "bad-option"),
+        ({"on_error": "skip"}, "bad-option"),
+        ({"input_format": "csv"}, "bad-option"),
+        ({"parse": {"float": "double"}}, "bad-option"),
+        ({"parse": {"floats": "single"}}, "bad-option"),
+        ({"preview": True}, "bad-option"),
+    ],
+)
+def test_what_cannot_be_is_refused_before_anything_is_looked_at(tmp_path, options, reason):
+    with pytest.raises(pv.VariantError) as caught:
+        pv.parquet.ingest(tmp_path / "is not there", tmp_path / "out", **options)
+    assert reason is None or caught.value.reason == reason
+    assert caught.value.reason != "missing"
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_bloom_filter_of_what_is_not_shredded_is_refused_before_a_file_is_begun(source, tmp_path):
+    with pytest.raises(pv.VariantFileError) as caught:
+        pv.parquet.ingest(source, tmp_path / "out", schema="a bigint", bloom_filters="$.b")
+    assert caught.value.reason == "not-shredded"
+    assert not (tmp_path / "out").exists()
+
+
+def test_the_keywords_are_those_of_the_request_and_of_the_files():
+    own = {each.name for each in fields(IngestRequest)} - {"sources", "dest", "format", "text", "write"}
+    text = {each.name for each in fields(TextOptions)} - {"json", "chunk_bytes"} | {"parse"}
+    files = {each.name for each in fields(WriterOptions)} | {"file_bytes"}
+    vortex = set(inspect.signature(write_vortex).parameters) & {"layout", "compact"}
+    assert set(get_type_hints(IngestOptions)) == own | text | files | vortex
+
+
+def test_every_front_door_makes_the_same_rows(source, tmp_path):
+    made = {
+        "parquet": pv.parquet.ingest(source, tmp_path / "p", schema="a bigint", threads=1),
+        "delta": pv.delta.ingest(source, tmp_path / "d", schema="a bigint", threads=1),
+        "delta too": pv.parquet.ingest(source, tmp_path / "d2", schema="a bigint", format="delta"),
+    }
+    assert {result.rows for result in made.values()} == {2}
+    rows = [{"a": 1, "b": "x"}, {"a": 2}]
+    assert pv.parquet.read(tmp_path / "p").to_pylist() == rows
+    assert pv.delta.read(tmp_path / "d").to_pylist() == pv.delta.read(tmp_path / "d2").to_pylist() == rows
+
+
+def test_a_table_without_the_column_is_refused_before_a_line_is_read(tmp_path):
+    pv.delta.ingest(_file(tmp_path, "good", ROWS), tmp_path / "t", column="v")
+    with pytest.raises(pv.DeltaError, match="no variant column"):
+        pv.delta.ingest(_file(tmp_path, "bad", "{"), tmp_path / "t", mode="append", column="w")
+
+
+def test_a_request_goes_to_other_processes(source, tmp_path):
+    request = IngestRequest.of([source] * 3, tmp_path / "out", schema="a bigint", compression="snappy")
+    assert pickle.loads(pickle.dumps(request)) == request
+
+
+def _file(folder: Path, name: str, text: str) -> Path:
+    (folder / name).write_text(text)
+    return folder / name
