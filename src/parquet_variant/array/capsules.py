@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from parquet_variant.array.soundness import refuse_unsound
 from parquet_variant.array.variant_array import EXTENSION_METADATA, EXTENSION_NAME, VariantArray
 from parquet_variant.encoding.metadata import EMPTY_METADATA
 from parquet_variant.errors import SchemaError
@@ -215,9 +216,12 @@ def import_variant(obj: Any, column: str | None = None) -> list[pa.StructArray]:
     Raises
     ------
     SchemaError
-        If it holds no Arrow data (``not-arrow``), no such column or no single Variant (``not-a-variant``).
+        If it holds no Arrow data (``not-arrow``), no such column or no single Variant (``not-a-variant``), or its
+        buffers point outside of one another (``bad-arrow``).
     """
     chunks, kind = _chunks_of(obj)
+    for chunk in chunks:
+        refuse_unsound(chunk)
     # Empty chunks go: pyarrow 26 cannot put an imported one with an offset together with others.
     chunks = [chunk for chunk in chunks if len(chunk)]
     if column is None and is_storage(kind):

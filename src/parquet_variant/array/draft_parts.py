@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 
 from parquet_variant.array.parts import metadata_parts
 from parquet_variant.array.remapping import Spans, dictionary_names, least, remapped, spans_of, split_combined
+from parquet_variant.encoding.cast.forms import list_elements
 from parquet_variant.encoding.metadata import encode_metadata
 from parquet_variant.kernels.name_tables import NameTable
 
@@ -57,7 +58,7 @@ def struct_of(columns: dict[str, pa.Array], missing: pa.Array | None) -> pa.Stru
 def list_parts(array: pa.Array) -> tuple[Int64s, pa.Array]:
     """Give the length of each list (0 for null), and the elements of all, one after the other."""
     lengths = pc.list_value_length(array).fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64)
-    return lengths, array.flatten()
+    return lengths, list_elements(array)
 
 
 def list_of(lengths: Int64s, elements: pa.Array, missing: pa.Array) -> pa.Array:

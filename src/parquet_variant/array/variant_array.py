@@ -6,7 +6,7 @@ and the public operations to `functions`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from typing import Any, overload
 
@@ -14,12 +14,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from parquet_variant.array.soundness import refuse_unsound
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import SchemaError
 from parquet_variant.schema.layout import Layout, detect_layout, schema_of_layout
 from parquet_variant.schema.shredding_schema import ShreddingSchema
 
-__all__ = ["EXTENSION_METADATA", "EXTENSION_NAME", "VariantArray"]
+__all__ = ["EXTENSION_METADATA", "EXTENSION_NAME", "VariantArray", "refuse_one_value"]
 
 # Arrow's canonical extension type. It is field metadata here and never a registered pyarrow type: pyarrow's Parquet
 # writer crashes on a Python extension type of this name.
@@ -40,7 +41,7 @@ class VariantArray:
     Raises
     ------
     SchemaError
-        If the struct is not a Variant storage.
+        If the struct is not a Variant storage, or its buffers point outside of one another (``bad-arrow``).
 
     Examples
     --------
@@ -66,11 +67,19 @@ class VariantArray:
                 reason="not-a-variant",
             )
         layout = detect_layout(storage.type)
+        refuse_unsound(storage)
         self._storage = _with_values(storage) if layout == "unshredded" else storage
         self.__dict__["layout"] = layout
 
     layout: Layout
     """``"unshredded"``, ``"final"``, ``"draft-paths"`` or ``"draft-object"``."""
+
+    def _over(self, storage: pa.StructArray) -> VariantArray:
+        """The array over rows of this one's storage: what was checked is not checked again."""
+        made = VariantArray.__new__(VariantArray)
+        made._storage = storage
+        made.__dict__["layout"] = self.layout
+        return made
 
     # -- made from something else
 
@@ -82,6 +91,7 @@ class VariantArray:
     @classmethod
     def from_variants(cls, values: Iterable[Variant | None]) -> VariantArray:
         """The array of some values, bytes as they are; None is SQL NULL."""
+        refuse_one_value(values)
         rows = [None if v is None else {"metadata": v.metadata, "value": v.value} for v in values]
         empty = {"metadata": Variant.from_python(None).metadata, "value": b""}
         metadata = pa.array([(row or empty)["metadata"] for row in rows], pa.binary()).dictionary_encode()
@@ -93,6 +103,7 @@ class VariantArray:
     @classmethod
     def from_pylist(cls, values: Iterable[Any]) -> VariantArray:
         """The array of some Python objects; None is SQL NULL (``Variant.from_python(None)`` is a Variant null)."""
+        refuse_one_value(values)
         return cls.from_variants(v if v is None or isinstance(v, Variant) else Variant.from_python(v) for v in values)
 
     @classmethod
@@ -152,13 +163,13 @@ class VariantArray:
             start, stop, step = index.indices(len(self))
             if step != 1:
                 return self.take(np.arange(start, stop, step))
-            return VariantArray(self._storage.slice(start, max(stop - start, 0)))
+            return self._over(self._storage.slice(start, max(stop - start, 0)))
         row = index + len(self) if index < 0 else index
         if not 0 <= row < len(self):
             raise IndexError(f"row {index} of {len(self)}")
         if not self._storage[row].is_valid:
             return None
-        one = VariantArray(self._storage.slice(row, 1)).to_unshredded()._storage
+        one = self._over(self._storage.slice(row, 1)).to_unshredded()._storage
         # Never .as_py() on the struct: it would copy every child.
         return Variant(one.field("metadata")[0].as_py() or b"", one.field("value")[0].as_py())
 
@@ -171,11 +182,11 @@ class VariantArray:
 
     def take(self, indices: Any) -> VariantArray:
         """The rows at some indices, in their order."""
-        return VariantArray(self._storage.take(pa.array(indices, pa.int64())))
+        return self._over(self._storage.take(pa.array(indices, pa.int64())))
 
     def filter(self, mask: Any) -> VariantArray:
         """The rows where the mask is true."""
-        return VariantArray(self._storage.filter(pa.array(mask, pa.bool_())))
+        return self._over(self._storage.filter(pa.array(mask, pa.bool_())))
 
     def to_pylist(self) -> list[Any]:
         """Python objects; None for SQL NULL and for Variant null."""
@@ -260,6 +271,24 @@ class VariantArray:
         from parquet_variant.array.capsules import import_variant
 
         return cls.concat(cls(storage) for storage in import_variant(obj, column))
+
+
+def refuse_one_value(values: Any) -> None:
+    """Refuse what is one value where a column of them is wanted, though Python could take it apart.
+
+    Raises
+    ------
+    SchemaError
+        With reason ``one-value``.
+    """
+    one = (str, bytes, bytearray, memoryview, Mapping, set, frozenset, Variant)
+    many = ("__iter__", "__getitem__", "__array__", "__arrow_c_array__", "__arrow_c_stream__")
+    if isinstance(values, one) or not any(hasattr(values, name) for name in many):
+        raise SchemaError(
+            f"expected a column of values, found one {type(values).__name__}: put it into a list, or make one Variant "
+            "with Variant.from_python",
+            reason="one-value",
+        )
 
 
 def _with_values(storage: pa.StructArray) -> pa.StructArray:

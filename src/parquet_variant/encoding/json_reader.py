@@ -44,9 +44,11 @@ from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import JsonError, VariantError
 from parquet_variant.types import VariantType
 
-__all__ = ["MAX_SIZE", "parse_json"]
+__all__ = ["MAX_SIZE", "MOST_DEPTH", "check_options", "parse_json"]
 
 MAX_SIZE = 128 << 20
+MOST_DEPTH = 1_000_000
+_MOST_SIZE = 1 << 62
 
 _BLANKS = re.compile(rb"[ \t\n\r]*")
 _LITERAL_TEXT = re.compile(rb'[^"\\\x00-\x1f]*')
@@ -92,12 +94,14 @@ def parse_json(
     on_lone_surrogate
         Whether half a surrogate pair is an error, or becomes U+FFFD.
     max_depth
-        The most containers inside each other.
+        The most containers inside each other: 0 to 1,000,000.
     max_size
         The most bytes of text.
 
     Raises
     ------
+    VariantError
+        For an option that is not there, with reason ``bad-option``.
     JsonError
         With the byte offset of the fault, a reason and what was expected there.
 
@@ -109,6 +113,23 @@ def parse_json(
     Traceback (most recent call last):
     parquet_variant.errors.JsonError: found ']', expected a value (byte offset 3)
     """
+    check_options(floats, on_duplicate_key, on_lone_surrogate, max_depth, max_size)
+    replace = on_lone_surrogate == "replace"
+    data = _utf8(text, replace) if isinstance(text, str) else bytes(memoryview(text))
+    if len(data) > max_size:
+        raise JsonError(f"the text has {len(data)} bytes, max_size allows {max_size}", reason="too-large", offset=0)
+    reader = _Reader(data, floats == "decimal", on_duplicate_key == "error", replace, max_depth)
+    return Variant(*reader.document())
+
+
+def check_options(floats: str, on_duplicate_key: str, on_lone_surrogate: str, max_depth: int, max_size: int) -> None:
+    """Refuse options that `parse_json` does not have.
+
+    Raises
+    ------
+    VariantError
+        With reason ``bad-option``.
+    """
     for name, value, allowed in (
         ("floats", floats, ("decimal", "double")),
         ("on_duplicate_key", on_duplicate_key, ("last", "error")),
@@ -116,12 +137,11 @@ def parse_json(
     ):
         if value not in allowed:
             raise VariantError(f"{name}={value!r} is unknown: use one of {', '.join(allowed)}", reason="bad-option")
-    replace = on_lone_surrogate == "replace"
-    data = _utf8(text, replace) if isinstance(text, str) else bytes(memoryview(text))
-    if len(data) > max_size:
-        raise JsonError(f"the text has {len(data)} bytes, max_size allows {max_size}", reason="too-large", offset=0)
-    reader = _Reader(data, floats == "decimal", on_duplicate_key == "error", replace, max_depth)
-    return Variant(*reader.document())
+    for name, number, least, most in (("max_depth", max_depth, 0, MOST_DEPTH), ("max_size", max_size, 1, _MOST_SIZE)):
+        if not isinstance(number, int) or isinstance(number, bool) or not least <= number <= most:
+            raise VariantError(
+                f"{name}={number!r} cannot be: give an integer from {least} to {most}", reason="bad-option"
+            )
 
 
 def _utf8(text: str, replace: bool) -> bytes:

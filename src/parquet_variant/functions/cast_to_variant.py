@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from parquet_variant.array.variant_array import VariantArray
+from parquet_variant.encoding.cast.forms import list_elements
 from parquet_variant.encoding.metadata import encode_metadata
 from parquet_variant.errors import CastError
 from parquet_variant.functions.arrow_input import as_arrow
@@ -144,7 +145,7 @@ def _struct(array: pa.StructArray, names: set[str]) -> pa.StructArray | None:
 def _list(array: pa.Array, names: set[str]) -> pa.Array:
     offsets = np.zeros(len(array) + 1, np.int64)
     np.cumsum(pc.list_value_length(array).fill_null(0).to_numpy(), out=offsets[1:])
-    elements = _as_struct(_group(array.flatten(), names))
+    elements = _as_struct(_group(list_elements(array), names))
     return pa.LargeListArray.from_arrays(pa.array(offsets), elements, mask=array.is_null())
 
 
@@ -209,11 +210,11 @@ def _objects(array: pa.Array) -> list[Any]:
         if not (pa.types.is_string(arrow.key_type) or pa.types.is_large_string(arrow.key_type)):
             raise CastError(f"{arrow} has keys that are no strings: cast them first", reason="unsupported-type")
         lists = array.cast(pa.list_(pa.struct({"key": pa.string(), "value": arrow.item_type})))
-        pairs = lists.flatten()
+        pairs = list_elements(lists)
         items = list(zip(pairs.field(0).to_pylist(), _objects(pairs.field(1)), strict=True))
     else:
         lists = array
-        items = _objects(lists.flatten())
+        items = _objects(list_elements(lists))
     ends = np.cumsum(pc.list_value_length(lists).fill_null(0).to_numpy()).tolist()
     parts = [items[start:end] for start, end in zip([0, *ends], ends, strict=False)]
     return [

@@ -6,17 +6,19 @@ Owns the step from each stored Arrow type to the kind and payload of slots. Leav
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 import pyarrow as pa
 
 from parquet_variant.array.parts import binary_parts, valid_bytes
-from parquet_variant.errors import SchemaError
+from parquet_variant.errors import MalformedVariantError, SchemaError
 from parquet_variant.functions.value_positions import Int64s, ScalarSlots
 from parquet_variant.kernels import get
 from parquet_variant.schema.primitive_types import stored_primitive
 from parquet_variant.types import PrimitiveId
 
-__all__ = ["slots_of_column"]
+__all__ = ["faulty_slots", "refuse_faulty_slots", "slots_of_column"]
 
 _P = PrimitiveId
 _KIND_OF = {
@@ -53,12 +55,15 @@ def slots_of_column(array: pa.Array, rows: Int64s | None = None) -> ScalarSlots:
     ------
     SchemaError
         If no Variant is stored as a column of that type.
+    MalformedVariantError
+        As `refuse_faulty_slots`.
     """
     stored = stored_primitive(array.type)
     if stored is None:
         raise SchemaError(f"typed_value is {array.type}, which is not a shredded value type", reason="unsupported-type")
     if pa.types.is_dictionary(array.type):
         array = array.dictionary_decode()
+    refuse_faulty_slots(array, rows)
     valid = valid_bytes(array)
     b, scales = np.zeros(len(array), np.int64), np.zeros(len(array), np.uint8)
     if pa.types.is_boolean(stored):
@@ -82,6 +87,59 @@ def slots_of_column(array: pa.Array, rows: Int64s | None = None) -> ScalarSlots:
     if len(valid):
         kinds[valid == 0] = get.MISSING
     return ScalarSlots(kinds, a, b, scales, rows=rows, owner=owner)
+
+
+def refuse_faulty_slots(array: pa.Array, rows: Int64s | None = None) -> None:
+    """Raise what is wrong with the first of `faulty_slots`, with its row.
+
+    Raises
+    ------
+    MalformedVariantError
+        With reason ``bad-time``, ``bad-decimal`` or ``bad-utf8``.
+    """
+    for position, reason, message in faulty_slots(array):
+        row = position if rows is None else int(rows[position])
+        raise MalformedVariantError(message, reason=reason, row=row)
+
+
+def faulty_slots(array: pa.Array) -> Iterator[tuple[int, str, str]]:
+    """Position, reason and message of each slot of a leaf column that its type does not allow.
+
+    Those are times outside the day, decimals with too many digits and texts that are not UTF-8.
+
+    Examples
+    --------
+    >>> slots = pa.array([0, 86_400_000_000]).view(pa.time64("us"))
+    >>> list(faulty_slots(slots))
+    [(1, 'bad-time', 'a typed_value is no time of a day')]
+    """
+    types, kind = pa.types, array.type
+    if types.is_time(kind):
+        reason, message = "bad-time", "a typed_value is no time of a day"
+    elif types.is_decimal(kind):
+        reason, message = "bad-decimal", f"a typed_value has too many digits for {kind}"
+    elif types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind):
+        reason, message = "bad-utf8", "a typed_value is not UTF-8"
+    else:
+        return
+    pending = [(0, len(array))]
+    while pending:
+        first, stop = pending.pop()
+        if _is_sound(array.slice(first, stop - first)):
+            continue
+        if stop - first == 1:
+            yield first, reason, message
+            continue
+        middle = (first + stop) // 2
+        pending += [(middle, stop), (first, middle)]
+
+
+def _is_sound(array: pa.Array) -> bool:
+    try:
+        array.validate(full=True)
+    except pa.ArrowInvalid:
+        return False
+    return True
 
 
 def _numbers(array: pa.Array, kind: _P) -> Int64s:

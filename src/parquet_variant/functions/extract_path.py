@@ -16,7 +16,7 @@ from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.encoding.cast.datetimes import zone_of
 from parquet_variant.encoding.cast.forms import in_form, plain_form
 from parquet_variant.encoding.cast.targets import Target, target_of
-from parquet_variant.functions.column_slots import slots_of_column
+from parquet_variant.functions.column_slots import refuse_faulty_slots, slots_of_column
 from parquet_variant.functions.shredded_walk import Bools, Group, follow, follow_positions, lists_of, scatter
 from parquet_variant.functions.slot_casts import CastOptions, array_of_slots, list_array, patched
 from parquet_variant.functions.value_positions import ValuePositions
@@ -226,6 +226,7 @@ class _Typed:
         if group.present is not None and typed.null_count < group.size - int(group.present.sum()):
             typed = pc.if_else(pa.array(group.present), typed, pa.scalar(None, typed.type))
         if typed.type == self.target.arrow:
+            refuse_faulty_slots(typed, group.rows)
             return typed
         return array_of_slots(slots_of_column(typed, group.rows), self.target, self.options)
 

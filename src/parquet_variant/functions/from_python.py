@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from parquet_variant.array.variant_array import VariantArray
+from parquet_variant.array.variant_array import VariantArray, refuse_one_value
 from parquet_variant.encoding.python_values import MAX_DEPTH
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import VariantError
@@ -24,7 +24,8 @@ def from_python(values: Iterable[Any], *, max_depth: int = MAX_DEPTH) -> Variant
     Parameters
     ----------
     values
-        The objects; None is SQL NULL, ``Variant.from_python(None)`` a Variant null.
+        The objects, in a list or any other iterable that is not itself one value (a dict, a text); None is SQL NULL,
+        ``Variant.from_python(None)`` a Variant null.
     max_depth
         The most containers inside each other.
 
@@ -32,6 +33,8 @@ def from_python(values: Iterable[Any], *, max_depth: int = MAX_DEPTH) -> Variant
     ------
     CastError
         For an object that has no Variant type, with the row.
+    SchemaError
+        For one value in the place of a column of them.
 
     Examples
     --------
@@ -60,6 +63,7 @@ def try_from_python(values: Iterable[Any], *, max_depth: int = MAX_DEPTH) -> Var
 
 def variants_of(values: Iterable[Any], max_depth: int, *, keep_going: bool) -> list[Variant | None]:
     """The value of each object; with ``keep_going`` None for those that would raise."""
+    refuse_one_value(values)
     found: list[Variant | None] = []
     for row, value in enumerate(values):
         try:

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from parquet_variant.array.parts import MetadataParts, metadata_parts, valid_bytes
-from parquet_variant.encoding.cast.forms import in_form, plain_form
+from parquet_variant.encoding.cast.forms import in_form, list_elements, plain_form
 from parquet_variant.errors import SchemaError
 from parquet_variant.functions.slot_casts import list_array
 from parquet_variant.functions.value_positions import Dictionaries, Int64s, ValuePositions
@@ -304,4 +304,4 @@ def lists_of(group: Group) -> tuple[Int64s, Int64s, pa.StructArray]:
         lists = lists.take(pa.array(positions))
     offsets = np.zeros(len(positions) + 1, np.int64)
     np.cumsum(pc.list_value_length(lists).to_numpy(zero_copy_only=False), out=offsets[1:])
-    return positions, offsets, lists.flatten()
+    return positions, offsets, list_elements(lists)

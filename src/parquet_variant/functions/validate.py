@@ -14,9 +14,11 @@ import pyarrow as pa
 
 from parquet_variant.array.parts import MetadataParts, binary_parts, metadata_parts, valid_bytes
 from parquet_variant.array.variant_array import VariantArray
+from parquet_variant.encoding.cast.forms import list_elements
 from parquet_variant.encoding.validate import find_faults
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import VariantError
+from parquet_variant.functions.column_slots import faulty_slots
 from parquet_variant.functions.variant_input import as_variant_array
 from parquet_variant.path import WILDCARD, VariantPath
 from parquet_variant.schema.storage_shape import is_list
@@ -170,7 +172,19 @@ def _check_groups(storage: pa.StructArray, max_depth: int, found: list[dict[str,
             pending.extend((field, rows, path / name) for name, field in fields if pa.types.is_struct(field.type))
         elif is_list(typed.type):
             lengths = np.asarray(typed.value_lengths().fill_null(0)).astype(np.int64)
-            pending.append((typed.flatten(), np.repeat(rows, lengths), path / WILDCARD))
+            pending.append((list_elements(typed), np.repeat(rows, lengths), path / WILDCARD))
+        else:
+            found.extend(
+                {
+                    "row": int(rows[at]),
+                    "path": str(path),
+                    "part": None,
+                    "offset": None,
+                    "reason": reason,
+                    "message": message,
+                }
+                for at, reason, message in faulty_slots(typed)
+            )
 
 
 def _check_rows(column: VariantArray, found: list[dict[str, Any]]) -> VariantArray:

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from parquet_variant.kernels.compiling import helper, njit
 from parquet_variant.kernels.memory import equal, load_u8, load_uint
+from parquet_variant.kernels.scalar_slots import MICROS_PER_DAY, TIME
 from parquet_variant.kernels.values import container, scalar_of_size, value_kind, value_size
-from parquet_variant.types import PrimitiveId
 
 __all__ = [
     "ABSENT",
@@ -36,8 +36,6 @@ MISSING, MALFORMED = 254, 255
 # What `resolve_key` found beside an id.
 _NOT_THERE, _NO_DICTIONARY, _TWICE = -1, -2, -3
 
-TIME = int(PrimitiveId.TIME)
-_MICROS_PER_DAY = 86_400_000_000
 _MAX_SCALE = 38
 # Up to this many ids a scan costs less than the jumps of a binary search.
 _SCAN_FIELDS = 24
@@ -339,7 +337,7 @@ def read_slots(starts, stops, kinds, a, b, scales):
             b[i] = size
         else:
             kinds[i], a[i], b[i], scales[i] = scalar_of_size(at, size)
-            if scales[i] > _MAX_SCALE or (kinds[i] == TIME and not 0 <= a[i] < _MICROS_PER_DAY):
+            if scales[i] > _MAX_SCALE or (kinds[i] == TIME and not 0 <= a[i] < MICROS_PER_DAY):
                 kinds[i] = MALFORMED
         if kinds[i] == MALFORMED and broken < 0:
             broken = i

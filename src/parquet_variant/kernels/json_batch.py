@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from parquet_variant.encoding.json_reader import MAX_SIZE, parse_json
+from parquet_variant.encoding.json_reader import MAX_SIZE, check_options, parse_json
 from parquet_variant.errors import JsonError, VariantError
 from parquet_variant.kernels import json_scan as codes
 from parquet_variant.kernels.buffer_pool import acquire, adopt, release
@@ -47,7 +47,7 @@ class JsonOptions:
     on_lone_surrogate
         ``"error"`` refuses the row, ``"replace"`` puts U+FFFD.
     max_depth
-        Deepest nesting of arrays and objects.
+        Deepest nesting of arrays and objects, 0 to 1,000,000.
     max_size
         Longest text of a row in bytes.
     """
@@ -59,18 +59,7 @@ class JsonOptions:
     max_size: int = MAX_SIZE
 
     def __post_init__(self) -> None:
-        for name, allowed in (
-            ("floats", ("decimal", "double")),
-            ("on_duplicate_key", ("last", "error")),
-            ("on_lone_surrogate", ("error", "replace")),
-        ):
-            if getattr(self, name) not in allowed:
-                choices = ", ".join(allowed)
-                raise VariantError(
-                    f"{name}={getattr(self, name)!r} is unknown: use one of {choices}", reason="bad-option"
-                )
-        if self.max_depth < 0 or self.max_size < 1:
-            raise VariantError("max_depth must not be negative, and max_size must be positive", reason="bad-option")
+        check_options(**asdict(self))
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,8 +124,8 @@ def parse_text(
     rows = len(starts)
     data = np.ascontiguousarray(data)
     total = int((stops - starts).sum()) if rows else 0
-    # A value takes at least a character, and another one parts it from the next.
-    nodes = acquire(np.int64, total // 2 + rows + 2, 4)
+    # A value takes at least a character, and another one parts it from the next, or closes it if it ever is closed.
+    nodes = acquire(np.int64, total // 2 + rows + 2 + min(options.max_depth, total), 4)
     scratch = np.empty(total + 8, np.uint8)
     row_start = np.empty(rows + 1, np.int64)
     status, error_at = np.zeros(rows, np.int32), np.zeros(rows, np.int64)

@@ -32,6 +32,8 @@ __all__ = [
     "reserve_rows",
 ]
 
+# No address space has more bytes.
+_MOST_ADDRESSED = 1 << 47
 _WORD = ir.IntType(64)
 _BYTES = ir.IntType(8).as_pointer()
 
@@ -102,6 +104,14 @@ def address_in(typing_context: Any, array: Any) -> Any:
 
 
 @helper
+def _bytes_of(count, width):
+    """Bytes of some entries; more than any memory holds is refused before the product could wrap around."""
+    if count < 0 or count > _MOST_ADDRESSED // width:
+        raise MemoryError("no memory holds a kernel's tables; work on fewer rows at a time")
+    return count * width
+
+
+@helper
 def reallocate(address, size):
     """Address of ``size`` bytes, the first of which are those at an address that was made here; 0 makes new ones."""
     address = _reallocated(address, max(size, 1))
@@ -116,7 +126,7 @@ def reallocate(address, size):
 @njit(inline=True)
 def new_vector(size):
     """A vector with room for some entries."""
-    return _vector_at(reallocate(0, 8 * size), size)
+    return _vector_at(reallocate(0, _bytes_of(size, 8)), size)
 
 
 @helper
@@ -128,7 +138,7 @@ def _fill(vector, value):
 @njit(inline=True)
 def filled_vector(size, value):
     """A vector whose entries are all the same."""
-    vector = _vector_at(reallocate(0, 8 * size), size)
+    vector = _vector_at(reallocate(0, _bytes_of(size, 8)), size)
     _fill(vector, value)
     return vector
 
@@ -136,7 +146,7 @@ def filled_vector(size, value):
 @njit(inline=True)
 def new_table(rows, columns):
     """A table with room for some rows."""
-    return _table_at(reallocate(0, 8 * rows * columns), rows, columns)
+    return _table_at(reallocate(0, _bytes_of(rows, 8 * columns)), rows, columns)
 
 
 @njit(inline=True)
@@ -144,7 +154,7 @@ def pooled_table(acquire_block, columns, rows):
     """A table in memory that was `acquire_block`, or a new one with room for some rows."""
     address, size = acquire_block
     height = size // (8 * columns) if address != 0 else rows
-    return _table_at(address if address != 0 else reallocate(0, 8 * rows * columns), height, columns)
+    return _table_at(address if address != 0 else reallocate(0, _bytes_of(rows, 8 * columns)), height, columns)
 
 
 @helper
@@ -160,7 +170,7 @@ def _larger(size, room):
 
 @helper
 def _moved(address, room, larger, width):
-    return address if larger == room else reallocate(address, larger * width)
+    return address if larger == room else reallocate(address, _bytes_of(larger, width))
 
 
 @njit(inline=True)

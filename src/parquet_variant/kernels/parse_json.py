@@ -267,7 +267,7 @@ def parse_rows(base, starts, stops, valid, scratch, nodes, row_start, status, er
     """
     keys, key_slots, paths, path_slots, shapes, shape_slots = new_tables()
     key_count, path_count, shape_count = 0, 1, 0
-    stack = new_table(max_depth + 1, 4)  # node, path, shape or element path, count
+    stack = new_table(64, 4)  # node, path, shape or element path, count
     n = 0
     double_count = dropped = 0
     rows = len(starts)
@@ -320,6 +320,8 @@ def parse_rows(base, starts, stops, valid, scratch, nodes, row_start, status, er
                 if depth == max_depth:
                     error = E_DEPTH
                     break
+                if depth == len(stack):
+                    stack = reserve_rows(stack, depth + 1)
                 opened = True
                 stack[depth, 0] = node
                 stack[depth, 1] = path

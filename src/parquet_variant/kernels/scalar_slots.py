@@ -6,6 +6,7 @@ column that holds it exactly; every other type only to its own. Leaves rows, col
 
 from __future__ import annotations
 
+from parquet_variant.encoding.scalars import MICROS_PER_DAY
 from parquet_variant.kernels.compiling import helper, njit
 from parquet_variant.kernels.int128 import digits_of, divide_by_power, fits_int64, multiply_power
 from parquet_variant.kernels.json_scan import (
@@ -25,8 +26,10 @@ __all__ = [
     "DATE",
     "FALSE",
     "FLOAT",
+    "MICROS_PER_DAY",
     "NULL",
     "STRING",
+    "TIME",
     "TRUE",
     "UUID",
     "exact_slot",
@@ -37,7 +40,7 @@ __all__ = [
 
 NULL, TRUE, FALSE = int(PrimitiveId.NULL), int(PrimitiveId.TRUE), int(PrimitiveId.FALSE)
 STRING, BINARY, UUID = int(PrimitiveId.STRING), int(PrimitiveId.BINARY), int(PrimitiveId.UUID)
-FLOAT, DATE = int(PrimitiveId.FLOAT), int(PrimitiveId.DATE)
+FLOAT, DATE, TIME = int(PrimitiveId.FLOAT), int(PrimitiveId.DATE), int(PrimitiveId.TIME)
 
 
 @njit(inline=True)

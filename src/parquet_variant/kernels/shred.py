@@ -13,7 +13,7 @@ from parquet_variant.kernels.json_scan import is_utf8
 from parquet_variant.kernels.memory import copy, load_u8, load_uint, store_u8, store_u32, store_uint
 from parquet_variant.kernels.name_tables import UNUSABLE, resolve_names
 from parquet_variant.kernels.native_vectors import address_in, filled_vector, free, new_table, new_vector, reserve_rows
-from parquet_variant.kernels.scalar_slots import BINARY, STRING, UUID, exact_slot, store_slot
+from parquet_variant.kernels.scalar_slots import BINARY, MICROS_PER_DAY, STRING, TIME, UUID, exact_slot, store_slot
 from parquet_variant.kernels.schema_table import (
     ARRAY_NODE,
     OBJECT_NODE,
@@ -104,6 +104,8 @@ def _put_leaf(table, s, at, begin, size, counts, addresses, filling):
             b = begin + size - a
         else:
             kind, a, b, scale = scalar_of_size(begin, size)
+            if kind == TIME and code == TIME and not 0 <= a < MICROS_PER_DAY:
+                return False
             fits, low, high = exact_slot(kind, a, b, scale, code, table[s, S_PRECISION], table[s, S_SCALE])
         if fits:
             if not filling:

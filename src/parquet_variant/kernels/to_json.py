@@ -44,7 +44,7 @@ from parquet_variant.kernels.memory import (
 )
 from parquet_variant.kernels.name_tables import UNUSABLE
 from parquet_variant.kernels.native_vectors import free, new_table, reallocate, reserve_bytes
-from parquet_variant.kernels.scalar_slots import BINARY, DATE, FALSE, FLOAT, STRING, UUID
+from parquet_variant.kernels.scalar_slots import BINARY, DATE, FALSE, FLOAT, MICROS_PER_DAY, STRING, TIME, UUID
 from parquet_variant.kernels.tape import ARRAY, OBJECT
 from parquet_variant.kernels.unshred import RAW
 from parquet_variant.kernels.values import MALFORMED, container, scalar_of_size, value_size
@@ -52,7 +52,6 @@ from parquet_variant.types import PrimitiveId
 
 __all__ = ["quote_names", "write_json_nodes", "write_json_rows"]
 
-_TIME = int(PrimitiveId.TIME)
 _TIMESTAMP, _TIMESTAMP_NTZ = int(PrimitiveId.TIMESTAMP), int(PrimitiveId.TIMESTAMP_NTZ)
 _TIMESTAMP_NANOS = int(PrimitiveId.TIMESTAMP_NANOS)
 _MICROS, _NANOS = 1_000_000, 1_000_000_000
@@ -166,7 +165,7 @@ def _scalar_text(at, kind, a, b, scale):
         at = base64_text(at, a, b)
     elif kind == UUID:
         at = uuid_text(at, a)
-    elif kind == _TIME:
+    elif kind == TIME:
         at = time_text(at, a, _MICROS, 6)
     elif kind == _TIMESTAMP or kind == _TIMESTAMP_NTZ:
         at = timestamp_text(at, a, _MICROS, 6, kind == _TIMESTAMP)
@@ -194,7 +193,7 @@ def _leaf_text(out, room, used, kind, a, b, scale):
     """``(ok, out, room, used)`` after a scalar; not ok where the scalar fallback has to write it."""
     if kind == STRING:
         return _string_text(out, room, used, a, b)
-    if kind == FLOAT or scale > _MAX_SCALE:
+    if kind == FLOAT or scale > _MAX_SCALE or (kind == TIME and not 0 <= a < MICROS_PER_DAY):
         return False, out, room, used
     out, room = reserve_bytes(out, room, used + (2 * b if kind == BINARY else 0) + SCALAR_ROOM)
     return True, out, room, _scalar_text(out + used, kind, a, b, scale) - out

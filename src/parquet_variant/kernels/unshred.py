@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from parquet_variant.kernels.compiling import helper, njit
 from parquet_variant.kernels.containers import array_size, begin_array, begin_object, object_size
+from parquet_variant.kernels.int128 import digits_of
 from parquet_variant.kernels.json_scan import DECIMAL4, DECIMAL16, INT8, INT16, INT32
 from parquet_variant.kernels.memory import (
     copy,
@@ -35,7 +36,18 @@ from parquet_variant.kernels.native_vectors import (
     pooled_table,
     reserve_rows,
 )
-from parquet_variant.kernels.scalar_slots import DATE, FALSE, FLOAT, NULL, TRUE, UUID, scalar_size, write_scalar
+from parquet_variant.kernels.scalar_slots import (
+    DATE,
+    FALSE,
+    FLOAT,
+    MICROS_PER_DAY,
+    NULL,
+    TIME,
+    TRUE,
+    UUID,
+    scalar_size,
+    write_scalar,
+)
 from parquet_variant.kernels.schema_table import (
     ARRAY_NODE,
     OBJECT_NODE,
@@ -43,11 +55,12 @@ from parquet_variant.kernels.schema_table import (
     S_CODE,
     S_END,
     S_KIND,
+    S_PRECISION,
     S_SCALE,
     S_WIDTH,
 )
 from parquet_variant.kernels.tape import ARRAY, OBJECT, put_node
-from parquet_variant.kernels.values import container, value_kind, value_size
+from parquet_variant.kernels.values import MALFORMED, container, value_kind, value_size
 
 __all__ = [
     "INPUT_COLUMNS",
@@ -97,7 +110,7 @@ def _is_set(address, at):
 
 @njit(inline=True)
 def _slot(s, at, table, inputs):
-    """``(kind, a, b, scale)`` of a typed slot."""
+    """``(kind, a, b, scale)`` of a typed slot; kind is MALFORMED where the column's type cannot hold it."""
     code = table[s, S_CODE]
     width = table[s, S_WIDTH]
     if width == 0:
@@ -108,7 +121,9 @@ def _slot(s, at, table, inputs):
     if code == TRUE:
         return (TRUE if load_u8(address) != 0 else FALSE), 0, 0, 0
     if DECIMAL4 <= code <= DECIMAL16:
-        return code, load_u64(address), load_u64(address + 8), table[s, S_SCALE]
+        low, high = load_u64(address), load_u64(address + 8)
+        fits = digits_of(high, low) <= table[s, S_PRECISION]
+        return (code if fits else MALFORMED), low, high, table[s, S_SCALE]
     if code == UUID:
         return code, address, 16, 0
     if code == INT8:
@@ -119,7 +134,10 @@ def _slot(s, at, table, inputs):
         return code, load_s32(address), 0, 0
     if code == FLOAT:
         return code, load_u32(address), 0, 0
-    return code, load_u64(address), 0, 0
+    cell = load_u64(address)
+    if code == TIME and not 0 <= cell < MICROS_PER_DAY:
+        return MALFORMED, 0, 0, 0
+    return code, cell, 0, 0
 
 
 @helper
@@ -214,6 +232,9 @@ def assemble(rows, row_valid, table, inputs, schema_names, schema_lengths, dicti
                         ok = False
                         break
                     kind, a, b, scale = _slot(s, at, table, inputs)
+                    if kind == MALFORMED:
+                        ok = False
+                        break
                     put_node(nodes, n, kind | (scale << 8) | (field << 16), a, b)
                     n += 1
                 elif shape == ARRAY_NODE:

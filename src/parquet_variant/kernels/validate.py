@@ -13,16 +13,13 @@ from parquet_variant.kernels.json_scan import DECIMAL4, DECIMAL8, DECIMAL16, is_
 from parquet_variant.kernels.memory import load_u8, load_uint
 from parquet_variant.kernels.name_tables import SORTED, UNUSABLE
 from parquet_variant.kernels.native_vectors import free, new_table, new_vector, reserve, reserve_rows
-from parquet_variant.kernels.scalar_slots import BINARY, STRING, UUID
+from parquet_variant.kernels.scalar_slots import BINARY, MICROS_PER_DAY, STRING, TIME, UUID
 from parquet_variant.kernels.sorting import sort_run
 from parquet_variant.kernels.tape import ARRAY, OBJECT
 from parquet_variant.kernels.values import MALFORMED, container, metadata_header, scalar, value_kind, value_size
-from parquet_variant.types import PrimitiveId
 
 __all__ = ["mark_valid_dictionaries", "mark_valid_rows", "scalar_is_valid"]
 
-_TIME = int(PrimitiveId.TIME)
-_MICROS_PER_DAY = 86_400_000_000
 _MAX_SCALE = 38
 # Columns of a frame: where the next id and offset are, their widths, where values begin and end, and what is left.
 _IDS, _ID_WIDTH, _OFFSETS, _OFFSET_WIDTH, _VALUES, _END, _LEFT = range(7)
@@ -33,8 +30,8 @@ def scalar_is_valid(kind, a, b, scale, digits):
     """Whether the payload of a scalar is one that its type allows; ``digits`` asks for those of decimals too."""
     if kind == STRING:
         return is_utf8(a, a + b)
-    if kind == _TIME:
-        return 0 <= a < _MICROS_PER_DAY
+    if kind == TIME:
+        return 0 <= a < MICROS_PER_DAY
     if DECIMAL4 <= kind <= DECIMAL16:
         if scale > _MAX_SCALE:
             return False
@@ -147,7 +144,7 @@ def mark_valid_rows(rows, row_valid, value_offsets, value_address, dictionary_of
                 stack[depth, _END] = stop
                 stack[depth, _LEFT] = count
                 depth += 1
-            elif kind == STRING or kind == BINARY or kind == UUID or DECIMAL4 <= kind <= DECIMAL16 or kind == _TIME:
+            elif kind == STRING or kind == BINARY or kind == UUID or DECIMAL4 <= kind <= DECIMAL16 or kind == TIME:
                 kind, a, b, scale = scalar(at, end)
                 if not scalar_is_valid(kind, a, b, scale, True):
                     ok = False

@@ -80,7 +80,7 @@ def variant_of(slot: Any, arrow: pa.DataType) -> Variant:
     Raises
     ------
     MalformedVariantError
-        For a slot that its column's type cannot hold, such as a time outside the day.
+        For a slot that its column's type cannot hold: a time outside the day, a decimal with too many digits.
 
     Examples
     --------
@@ -90,6 +90,11 @@ def variant_of(slot: Any, arrow: pa.DataType) -> Variant:
     if pa.types.is_decimal(arrow):
         sign, digits, exponent = slot.as_tuple()
         unscaled = int("".join(map(str, digits))) * 10 ** (exponent + arrow.scale) * (-1 if sign else 1)
+        if abs(unscaled) >= 10**arrow.precision:
+            raise MalformedVariantError(
+                f"{slot} has more digits than its column's type, decimal({arrow.precision}, {arrow.scale}), allows",
+                reason="bad-decimal",
+            )
         kind, raw = decimal_type_for_precision(arrow.precision), (unscaled, arrow.scale)
     else:
         kind, raw = _TYPE_OF[arrow], slot

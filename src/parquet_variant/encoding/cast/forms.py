@@ -78,15 +78,27 @@ def in_form(array: pa.Array, arrow: pa.DataType) -> pa.Array:
     if types.is_list(arrow) or types.is_large_list(arrow):
         kind = pa.ListArray if types.is_list(arrow) else pa.LargeListArray
         width = np.int32 if types.is_list(arrow) else np.int64
-        values = in_form(array.flatten(), arrow.value_type)
+        values = in_form(list_elements(array), arrow.value_type)
         return kind.from_arrays(_offsets(array, width), values, type=arrow, mask=array.is_null())
     if types.is_list_view(arrow) or types.is_large_list_view(arrow):
         kind = pa.ListViewArray if types.is_list_view(arrow) else pa.LargeListViewArray
         width = np.int32 if types.is_list_view(arrow) else np.int64
-        values, offsets = in_form(array.flatten(), arrow.value_type), _offsets(array, width)
+        values, offsets = in_form(list_elements(array), arrow.value_type), _offsets(array, width)
         sizes = pa.array(np.diff(offsets.to_numpy()))
         return kind.from_arrays(offsets[:-1], sizes, values, type=arrow, mask=array.is_null())
     return array.cast(arrow)
+
+
+def list_elements(array: pa.Array) -> pa.Array:
+    """The elements of all lists of a column, one after the other, without those under null lists.
+
+    Examples
+    --------
+    >>> list_elements(pa.array([[1, 2], None, [3]])).to_pylist()
+    [1, 2, 3]
+    """
+    # pyarrow cannot make an empty array of some types (uuid), which is what flattening nothing but nulls gives.
+    return array.values[:0] if array.null_count == len(array) else array.flatten()
 
 
 def _offsets(array: pa.Array, width: type[np.signedinteger]) -> pa.Array:

@@ -103,6 +103,9 @@ class OpenFile:
         except pa.ArrowNotImplementedError:
             return self._read_plain(row_groups, leaves)
         except (pa.ArrowInvalid, OSError) as error:
+            # Dictionaries are wanted of columns that pyarrow reads as such only from some encodings.
+            if not self.dictionaries.isdisjoint(leaves):
+                return self._read_plain(row_groups, leaves)
             raise self._damaged(error) from None
 
     def _is_small(self, row_groups: list[int], leaves: list[int]) -> bool:
@@ -119,7 +122,7 @@ class OpenFile:
         return True
 
     def _read_plain(self, row_groups: list[int], leaves: list[int]) -> pa.Table:
-        """Without dictionaries and in small batches: for row groups whose dictionary was given up half-way."""
+        """Without dictionaries and in small batches: for encodings that need it, and dictionaries given up half-way."""
         try:
             with self.source.filesystem.open_input_file(self.name) as stream:
                 plain: Any = Reader(stream, self.metadata).reader

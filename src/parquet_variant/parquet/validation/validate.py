@@ -12,6 +12,7 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import fs
 
+from parquet_variant.encoding.cast.forms import list_elements
 from parquet_variant.errors import VariantError
 from parquet_variant.parquet.format.columns import VariantColumn, find_variants, no_variant_column
 from parquet_variant.parquet.format.files import OpenFile, Source, locate, open_file
@@ -163,5 +164,5 @@ def _storage(table: pa.Table, variant: VariantColumn) -> pa.StructArray:
         elif pa.types.is_map(array.type):
             array, names = array.items, names[2:]
         else:
-            array, names = array.flatten(), names[2:]
+            array, names = list_elements(array), names[2:]
     return array

@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from parquet_variant.encoding.cast.forms import list_elements
 from parquet_variant.parquet.format.columns import VariantColumn
 from parquet_variant.parquet.format.files import OpenFile
 from parquet_variant.parquet.format.footer import SchemaNode
@@ -59,7 +60,7 @@ def _only_leaf(array: Any) -> pa.Array:
         elif pa.types.is_map(array.type):
             array = pa.StructArray.from_arrays([array.keys, array.items], ["key", "value"])
         else:
-            array = pc.list_flatten(array)
+            array = list_elements(array)
     return array.dictionary_decode() if pa.types.is_dictionary(array.type) else array
 
 

@@ -13,10 +13,12 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from parquet_variant.encoding.cast.forms import list_elements
 from parquet_variant.encoding.metadata import decode_metadata
 from parquet_variant.encoding.validate import Fault, find_faults
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import VariantError
+from parquet_variant.functions.column_slots import faulty_slots
 from parquet_variant.functions.validate import sound_rows
 from parquet_variant.parquet.validation.violations import Found
 from parquet_variant.path import WILDCARD, VariantPath
@@ -179,14 +181,11 @@ class _Check:
                 self._check_name(name, rows[keep][there], path / name)
         elif kind == "array":
             lengths = pc.list_value_length(typed).fill_null(0).to_numpy(zero_copy_only=False)
-            elements = pc.list_flatten(typed)
+            elements = list_elements(typed)
             self.group(_children(elements), np.repeat(rows, lengths), path / WILDCARD, required=True)
-        elif pa.types.is_string(typed.type) or pa.types.is_large_string(typed.type):
-            self._check_text(typed, rows, path)
-        elif pa.types.is_time64(typed.type):
-            ticks = typed.cast(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False)
-            for row in rows[(ticks < 0) | (ticks >= 86_400_000_000)]:
-                self.found.add("bad-time", "typed_value is no time of a day", path, int(row))
+        else:
+            for at, reason, message in faulty_slots(typed):
+                self.found.add(reason, message, path, int(rows[at]))
 
     def _check_name(self, name: str, rows: Rows, path: VariantPath) -> None:
         codes = self.codes[rows]
@@ -195,20 +194,6 @@ class _Check:
             if names is not None and name not in names:
                 row = int(rows[codes == code][0])
                 self.found.add("name-not-in-metadata", f"the field {name!r} is not in the row's dictionary", path, row)
-
-    def _check_text(self, typed: pa.Array, rows: Rows, path: VariantPath) -> None:
-        try:
-            typed.validate(full=True)
-            return
-        except pa.ArrowInvalid:
-            pass
-        binary = typed.cast(pa.large_binary() if pa.types.is_large_string(typed.type) else pa.binary())
-        for place, data in enumerate(binary):
-            try:
-                (data.as_py() or b"").decode("utf-8")
-            except UnicodeDecodeError as error:
-                message = f"typed_value is not UTF-8: {error.reason} at byte {error.start}"
-                self.found.add("bad-utf8", message, path, int(rows[place]))
 
 
 def _children(group: pa.StructArray) -> dict[str, pa.Array]:

@@ -14,6 +14,8 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from parquet_variant.encoding.cast.forms import list_elements
+
 __all__ = ["DICTIONARY_BYTES", "UNCOMPRESSED", "choose_encodings"]
 
 # The names of no codec, which pyarrow makes none for.
@@ -128,7 +130,7 @@ def _leaves(array: pa.Array, path: str) -> Iterator[tuple[str, pa.Array]]:
         yield from _leaves(array.keys, f"{path}.key_value.key")
         yield from _leaves(array.items, f"{path}.key_value.value")
     elif pa.types.is_list(kind) or pa.types.is_large_list(kind):
-        yield from _leaves(array.flatten(), f"{path}.list.element")
+        yield from _leaves(list_elements(array), f"{path}.list.element")
     else:
         yield path, array
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from parquet_variant.encoding.cast.forms import list_elements
+
 __all__ = ["has_nan", "is_recovered", "leaf_paths", "null_rows", "schema_for_others"]
 
 _PLAIN = (
@@ -84,5 +86,5 @@ def has_nan(array: pa.Array) -> bool:
     if pa.types.is_struct(array.type):
         return any(has_nan(array.field(index)) for index in range(array.type.num_fields))
     if pa.types.is_list(array.type) or pa.types.is_large_list(array.type) or pa.types.is_map(array.type):
-        return has_nan(pc.list_flatten(array) if not pa.types.is_map(array.type) else array.items)
+        return has_nan(list_elements(array) if not pa.types.is_map(array.type) else array.items)
     return False

@@ -1,0 +1,116 @@
+"""Arrow data that points outside of itself: refused before a kernel or pyarrow follows it.
+
+Owns the check of offsets, dictionary indices, views and run ends, a column at a time. An array from outside passes
+``pyarrow.Array.validate()`` with offsets that go back, or an index beyond its dictionary; pyarrow's full validation
+finds those, but takes texts that are not UTF-8 and numbers out of range for faults of the whole array, which are faults
+of a row here. Leaves those to whoever reads the rows.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from parquet_variant.errors import SchemaError
+
+__all__ = ["refuse_unsound"]
+
+
+def refuse_unsound(array: pa.Array) -> None:
+    """Raise if an array's buffers point outside of one another.
+
+    Parameters
+    ----------
+    array
+        Any array.
+
+    Raises
+    ------
+    SchemaError
+        With reason ``bad-arrow`` and the path of the child.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> offsets = pa.py_buffer(np.array([0, 4, 0], np.int32))
+    >>> refuse_unsound(pa.Array.from_buffers(pa.binary(), 2, [None, offsets, pa.py_buffer(b"abcd")]))
+    Traceback (most recent call last):
+    ...
+    parquet_variant.errors.SchemaError: the Arrow data is damaged: offsets go back, or outside of the data (path $)
+    """
+    try:
+        array.validate()
+    except pa.ArrowException as error:
+        raise _damaged(str(error).split("\n", maxsplit=1)[0], "$") from None
+    _check(array, "$")
+
+
+def _damaged(what: str, path: str) -> SchemaError:
+    return SchemaError(f"the Arrow data is damaged: {what}", reason="bad-arrow", path=path)
+
+
+def _check(array: pa.Array, path: str) -> None:
+    kind = array.type
+    types = pa.types
+    if isinstance(kind, pa.BaseExtensionType):
+        _check(array.storage, path)
+    elif types.is_struct(kind):
+        for number, field in enumerate(kind):
+            _check(array.field(number), f"{path}.{field.name}")
+    elif types.is_dictionary(kind):
+        _check_indices(array.indices, len(array.dictionary), path)
+        _check(array.dictionary, path)
+    elif types.is_binary(kind) or types.is_string(kind):
+        _check_offsets(_offsets(array, np.int32), _size(array.buffers()[2]), path)
+    elif types.is_large_binary(kind) or types.is_large_string(kind):
+        _check_offsets(_offsets(array, np.int64), _size(array.buffers()[2]), path)
+    elif types.is_list(kind) or types.is_large_list(kind) or types.is_map(kind):
+        offsets = _offsets(array, np.int64 if types.is_large_list(kind) else np.int32)
+        elements = array.values if not types.is_map(kind) else _pairs(array)
+        _check_offsets(offsets, len(elements), path)
+        if len(offsets):
+            _check(elements.slice(int(offsets[0]), int(offsets[-1] - offsets[0])), f"{path}[*]")
+    elif types.is_fixed_size_list(kind):
+        _check(array.values.slice(array.offset * kind.list_size, len(array) * kind.list_size), f"{path}[*]")
+    elif types.is_string_view(kind):
+        _check_fully(array.view(pa.binary_view()), path)
+    elif not (
+        types.is_primitive(kind) or types.is_decimal(kind) or types.is_fixed_size_binary(kind) or types.is_null(kind)
+    ):
+        _check_fully(array, path)
+
+
+def _pairs(array: pa.MapArray) -> pa.StructArray:
+    return pa.StructArray.from_arrays([array.keys, array.items], ["key", "value"])
+
+
+def _size(data: pa.Buffer | None) -> int:
+    return 0 if data is None else int(data.size)
+
+
+def _offsets(array: pa.Array, width: type[np.signedinteger]) -> npt.NDArray[np.signedinteger]:
+    buffer = array.buffers()[1]
+    if buffer is None or not len(array):
+        return np.empty(0, width)
+    return np.frombuffer(buffer, width, len(array) + 1, array.offset * np.dtype(width).itemsize)
+
+
+def _check_offsets(offsets: npt.NDArray[np.signedinteger], size: int, path: str) -> None:
+    if len(offsets) and (offsets[0] < 0 or offsets[-1] > size or (offsets[1:] < offsets[:-1]).any()):
+        raise _damaged("offsets go back, or outside of the data", path)
+
+
+def _check_indices(indices: pa.Array, size: int, path: str) -> None:
+    bounds = pc.min_max(indices).as_py()
+    if bounds["min"] is not None and (bounds["min"] < 0 or bounds["max"] >= size):
+        raise _damaged(f"an index is outside of the dictionary of {size}", path)
+
+
+def _check_fully(array: pa.Array, path: str) -> None:
+    """Views, run ends and unions: rare, and pyarrow's own to judge."""
+    try:
+        array.validate(full=True)
+    except pa.ArrowException as error:
+        raise _damaged(str(error).split("\n", maxsplit=1)[0], path) from None
