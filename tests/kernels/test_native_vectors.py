@@ -102,3 +102,20 @@ def test_long_runs_are_sorted() -> None:
     expected = np.sort(values)
     sort_run(values, 0, len(values))
     assert np.array_equal(values, expected)
+
+
+@njit
+def _vector_of(size):
+    free(new_vector(size))
+
+
+@njit
+def _table_of(rows):
+    free(new_table(rows, 4))
+
+
+@pytest.mark.parametrize("rows", [-1, 1 << 45, (1 << 58) + 1, (1 << 60) + 1, (1 << 63) - 1])
+def test_a_size_that_would_wrap_around_is_refused(rows: int) -> None:
+    for make in (_vector_of, _table_of):
+        with pytest.raises(MemoryError):
+            make(rows)

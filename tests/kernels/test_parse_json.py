@@ -181,3 +181,34 @@ def test_dictionaries_of_views_and_dictionaries_with_a_null_are_read() -> None:
     indices = pa.array([1, None, 0, 2], pa.int32())
     for values in (pa.array(["1", "[2]", None], pa.string_view()), pa.array([b"1", b"[2]", None], pa.binary_view())):
         assert pv.parse_json(pa.DictionaryArray.from_arrays(indices, values)).to_pylist() == [[2], None, 1, None]
+
+
+@pytest.mark.parametrize("depth", [1, 500, 1000, 20_000])
+@pytest.mark.parametrize("opener", ["[", '{"a":', '[0,{"b":['])
+def test_containers_that_are_never_closed_stay_in_their_memory(opener: str, depth: int) -> None:
+    texts = [opener * depth, "[1]"]
+    for limit in (1000, 100_000):
+        found = pv.try_parse_json(texts, max_depth=limit)
+        assert found[0] is None and found[1] is not None and found[1].to_json() == "[1]"
+    with pytest.raises(pv.JsonError) as caught:
+        pv.parse_json(texts, max_depth=100_000)
+    assert (caught.value.reason, caught.value.offset) == ("unexpected-end", len(texts[0]))
+
+
+def test_a_deep_text_takes_time_in_proportion_to_its_length() -> None:
+    depth = 300_000
+    array = pv.parse_json(["[" * depth + "]" * depth], max_depth=1_000_000)
+    assert array.storage.field("value").nbytes < 12 * depth
+    with pytest.raises(pv.JsonError, match="expected a value"):
+        pv.parse_json(["[" * depth], max_depth=1_000_000)
+
+
+@pytest.mark.parametrize("name", ["max_depth", "max_size"])
+@pytest.mark.parametrize("value", [-1, 2**58, 2**62 + 1, 2**70, 1.5, True, "9", None])
+def test_options_have_bounds(name: str, value: Any) -> None:
+    if (name, value) == ("max_size", 2**58):
+        return
+    for text in ("[1]", ["[1]"]):
+        with pytest.raises(pv.VariantError) as caught:
+            pv.parse_json(text, **{name: value})
+        assert caught.value.reason == "bad-option" and name in str(caught.value)

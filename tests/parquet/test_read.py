@@ -173,3 +173,45 @@ def test_a_row_that_is_there_without_a_value_is_variant_null(tmp_path):
     assert found[0] == pv.Variant.from_python(None)
     assert pv.is_variant_null(found).to_pylist() == [True, False, False]
     assert pv.unshred_variant(pv.shred_variant(found, "bigint")) == found
+
+
+@pytest.mark.parametrize("encoding", ["DELTA_BYTE_ARRAY", "DELTA_LENGTH_BYTE_ARRAY", "PLAIN"])
+def test_metadata_in_any_encoding_is_read(tmp_path, encoding):
+    rows = array(*({f"k{n}": n} for n in range(50)))
+    metadata = rows.storage.field("metadata").dictionary_decode()
+    storage = pa.StructArray.from_arrays([metadata, rows.storage.field("value")], ["metadata", "value"])
+    path = tmp_path / "a.parquet"
+    encodings = {"v.metadata": encoding, "v.value": encoding}
+    pq.write_table(pa.table({"v": storage}), path, use_dictionary=False, column_encoding=encodings, row_group_size=20)
+    assert encoding in pq.ParquetFile(path).metadata.row_group(0).column(0).encodings
+    assert pv.parquet.read(path) == rows
+    assert pv.VariantArray(pv.parquet.read_table(path)["v"]) == rows
+    assert pv.parquet.extract(path, {"x": ("$.k7", "int")})["x"].to_pylist() == [None] * 7 + [7] + [None] * 42
+    assert pv.parquet.validate(path).rows == 50
+
+
+def test_the_files_of_duckdb_with_pages_of_version_2_are_read(tmp_path):
+    duckdb = pytest.importorskip("duckdb")
+    path = tmp_path / "a.parquet"
+    query = """SELECT v::JSON::VARIANT AS v FROM (SELECT unnest(['{"a":1,"b":"x"}', '{"c":[1,2]}']) AS v)"""
+    duckdb.sql(f"COPY ({query}) TO '{path}' (PARQUET_VERSION V2)")
+    assert pv.parquet.read(path).to_pylist() == [{"a": 1, "b": "x"}, {"c": [1, 2]}]
+    assert pv.parquet.extract(path, {"a": ("$.a", "int")})["a"].to_pylist() == [1, None]
+
+
+def test_draft_paths_with_many_key_sets_are_read(tmp_path):
+    rows = array(*({f"k{n}": n, f"j{n}": "x", "a": 1} for n in range(300)))
+    pv.parquet.write(tmp_path / "a.parquet", rows, schema="struct<a int>", layout="draft-paths")
+    assert pv.parquet.read(tmp_path / "a.parquet") == rows
+
+
+@pytest.mark.parametrize("layout", ["final", "draft-paths", "draft-object"])
+@pytest.mark.parametrize("ddl", ["array<uuid>", "struct<a array<uuid>>", "array<struct<a uuid, b array<uuid>>>"])
+def test_lists_of_uuids_that_no_row_has(tmp_path, ddl, layout):
+    rows = array(1, None, "x")
+    shredded = pv.shred_variant(rows, ddl, layout=layout)
+    assert shredded == rows
+    pv.parquet.write(tmp_path / "a.parquet", rows, schema=ddl, layout=layout)
+    assert pv.parquet.read(tmp_path / "a.parquet") == rows
+    assert pv.parquet.validate(tmp_path / "a.parquet").rows == 3
+    assert pv.variant_get(shredded, "$[*]", "string").to_pylist() == [None, None, None]
