@@ -36,6 +36,23 @@ def test_every_public_name_resolves(name: str) -> None:
     assert getattr(pv, name) is not None
 
 
+@pytest.mark.parametrize("package", ["parquet", "delta", "vortex", "spark"])
+def test_a_package_shows_its_public_names_and_no_module_hides_one(package: str) -> None:
+    code = f"""
+import importlib, inspect, pkgutil
+import parquet_variant as pv
+for module in pkgutil.walk_packages(pv.{package}.__path__, pv.{package}.__name__ + "."):
+    try:
+        importlib.import_module(module.name)
+    except ImportError:  # of a library that is not installed
+        pass
+assert dir(pv.{package}) == sorted(pv.{package}.__all__)
+for name in dir(pv.{package}):
+    assert not inspect.ismodule(getattr(pv.{package}, name)), name
+"""
+    modules_after(code)
+
+
 def test_an_unknown_name_is_an_attribute_error() -> None:
     with pytest.raises(AttributeError, match="no attribute 'nope'"):
         pv.nope  # noqa: B018

@@ -13,10 +13,10 @@ from pyspark.sql.types import StructType
 
 import parquet_variant as pv
 from parquet_variant.errors import JsonError, VariantError, VariantFileError
-from parquet_variant.spark.batch_reader import BatchReader
-from parquet_variant.spark.batch_writer import BatchWriter, TaskFiles
+from parquet_variant.spark.datasource.batch_reader import BatchReader
+from parquet_variant.spark.datasource.batch_writer import BatchWriter, TaskFiles
+from parquet_variant.spark.datasource.options import ReadOptions, WriteOptions
 from parquet_variant.spark.frames import choose_column
-from parquet_variant.spark.options import ReadOptions, WriteOptions
 
 
 def _exact(text: str | None) -> object:

@@ -10,9 +10,9 @@ from pyspark.sql.types import StringType, StructType
 
 import parquet_variant as pv
 from parquet_variant.errors import DeltaError, JsonError
-from parquet_variant.spark.delta_reader import DeltaReader
-from parquet_variant.spark.delta_writer import DeltaBatchWriter, DeltaStreamWriter
-from parquet_variant.spark.options import ReadOptions, WriteOptions
+from parquet_variant.spark.datasource.delta_reader import DeltaReader
+from parquet_variant.spark.datasource.delta_writer import DeltaBatchWriter, DeltaStreamWriter
+from parquet_variant.spark.datasource.options import ReadOptions, WriteOptions
 
 
 def _exact(text: str) -> object:

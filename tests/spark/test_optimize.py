@@ -12,7 +12,7 @@ import pytest
 import parquet_variant as pv
 from parquet_variant.delta.maintenance.optimize import run_optimize
 from parquet_variant.errors import DeltaError, VariantFileError
-from parquet_variant.spark.ingest import SparkEngine
+from parquet_variant.spark.operations.ingest import SparkEngine
 
 OLD = "id bigint, kind string, gone double"
 

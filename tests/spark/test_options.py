@@ -8,7 +8,7 @@ import pytest
 
 from parquet_variant.errors import VariantError
 from parquet_variant.schema.shredding_schema import ShreddingSchema
-from parquet_variant.spark.options import ReadOptions, WriteOptions
+from parquet_variant.spark.datasource.options import ReadOptions, WriteOptions
 
 
 def test_write_options_reach_the_writer_as_its_arguments():

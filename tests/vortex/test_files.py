@@ -101,7 +101,7 @@ def test_empty_and_all_null_columns(tmp_path):
 
 
 def test_a_file_that_lost_something_is_not_made(tmp_path, monkeypatch):
-    module = import_module("parquet_variant.vortex.write")
+    module = import_module("parquet_variant.vortex.writer")
 
     written = module.stored_column
 
@@ -124,7 +124,7 @@ def test_a_file_that_lost_something_is_not_made(tmp_path, monkeypatch):
 
 
 def test_falls_back_to_the_layout_that_holds_the_column(tmp_path, monkeypatch):
-    module = import_module("parquet_variant.vortex.write")
+    module = import_module("parquet_variant.vortex.writer")
     compare = module.first_difference
 
     def no_typed(given, found, is_variant):
@@ -157,7 +157,7 @@ def test_many_short_rows_are_kept(tmp_path):
 
 
 def test_files_of_other_writers_that_crash_the_library_are_read(tmp_path, monkeypatch):
-    module = import_module("parquet_variant.vortex.write")
+    module = import_module("parquet_variant.vortex.writer")
     monkeypatch.setattr(module, "others_can_read", lambda path: True)
     array = pv.parse_json([f'{{"n": {n}}}' for n in range(20_000)])
     info = pv.vortex.write(tmp_path / "a.vortex", array, layout="variant")

@@ -58,7 +58,7 @@ def _print_vortex(path: str, column: str | None) -> None:
     from parquet_variant import VariantArray, to_json
     from parquet_variant.cli.output import print_json_rows
     from parquet_variant.vortex.files import vortex_files
-    from parquet_variant.vortex.read import choose_variant, column_names, iter_tables
+    from parquet_variant.vortex.reader import choose_variant, column_names, iter_tables
 
     for file in vortex_files(path):
         variants, others = column_names(file)

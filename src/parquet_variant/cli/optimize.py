@@ -93,7 +93,7 @@ def _on_spark(path: str, progress: Progress, **options: Any) -> Any:
     from parquet_variant.cli.spark_session import spark_session
     from parquet_variant.cli.tables import is_delta
     from parquet_variant.parquet.format.files import locate
-    from parquet_variant.spark.optimize import optimize
+    from parquet_variant.spark.operations.optimize import optimize
 
     if not is_delta(path):
         locate(path)  # before anyone waits for a JVM

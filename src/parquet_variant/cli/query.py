@@ -137,7 +137,7 @@ def _in_spark(path: str, columns: dict[str, str], options: dict[str, Any], asked
     from parquet_variant.cli.spark_session import spark_session
     from parquet_variant.cli.sql import TABLE, bad_sql
     from parquet_variant.spark.arrow_variant import with_variants
-    from parquet_variant.spark.read import read
+    from parquet_variant.spark.operations.read import read
 
     with Progress() as progress, spark_session(progress) as session:
         progress("query", 0, 1)

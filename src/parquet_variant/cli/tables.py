@@ -79,7 +79,7 @@ def column_names(path: str, *, version: int | None, at: str | None) -> tuple[lis
         return [f.name for f in fields if is_variant(f)], [f.name for f in fields if not is_variant(f)]
     if is_vortex(path):
         from parquet_variant.vortex.files import vortex_files
-        from parquet_variant.vortex.read import column_names as names_in_file
+        from parquet_variant.vortex.reader import column_names as names_in_file
 
         return names_in_file(vortex_files(path)[0])
     from parquet_variant.parquet.format.columns import find_variants

@@ -199,7 +199,7 @@ class IngestRequest:
 
     def _check_write(self) -> None:
         if self.format == "vortex":
-            from parquet_variant.vortex.write import check_options
+            from parquet_variant.vortex.writer import check_options
 
             check_options(**self.write)
             return

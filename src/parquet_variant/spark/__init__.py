@@ -1,48 +1,42 @@
 """Spark: the `variant` data source, the ingest pipeline, projected reads and SQL functions (``pv.spark``).
 
-Owns everything that knows PySpark, with the command line. Leaves the work on values and files to the layers below:
-the code that runs on executors is theirs.
+Owns everything that knows PySpark, with the command line; its public names are loaded on first use. Leaves the work on
+values and files to the layers below: the code that runs on executors is theirs.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from parquet_variant.spark.functions import register_functions as register_functions
-from parquet_variant.spark.ingest import ingest as ingest
-from parquet_variant.spark.java import find_java as find_java
-from parquet_variant.spark.optimize import optimize as optimize
-from parquet_variant.spark.profile import profile as profile
-from parquet_variant.spark.read import read as read
-from parquet_variant.spark.rewrite import rewrite as rewrite
-from parquet_variant.spark.session import local_session as local_session
-from parquet_variant.spark.struct_view import plan_read as plan_read
-from parquet_variant.spark.write import infer_schema as infer_schema
-from parquet_variant.spark.write import write as write
+from parquet_variant.lazy_names import lazy_names
+
+_OWNERS = {
+    "VariantDataSource": "spark.datasource.source",
+    "find_java": "spark.java",
+    "infer_schema": "spark.operations.write",
+    "ingest": "spark.operations.ingest",
+    "local_session": "spark.session",
+    "optimize": "spark.operations.optimize",
+    "plan_read": "spark.struct_view",
+    "profile": "spark.operations.profile",
+    "read": "spark.operations.read",
+    "register_functions": "spark.functions",
+    "rewrite": "spark.operations.rewrite",
+    "write": "spark.operations.write",
+}
+__getattr__, __dir__ = lazy_names(__name__, _OWNERS)
+__all__ = sorted(_OWNERS)  # noqa: PLE0605 - the table above is the truth
 
 if TYPE_CHECKING:
-    from parquet_variant.spark.datasource import VariantDataSource as VariantDataSource
-
-__all__ = [
-    "VariantDataSource",
-    "find_java",
-    "infer_schema",
-    "ingest",
-    "local_session",
-    "optimize",
-    "plan_read",
-    "profile",
-    "read",
-    "register_functions",
-    "rewrite",
-    "write",
-]
-
-
-def __getattr__(name: str) -> Any:
-    if name != "VariantDataSource":
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    # The one name that needs PySpark to be imported.
-    from parquet_variant.spark.datasource import VariantDataSource
-
-    return VariantDataSource
+    from parquet_variant.spark.datasource.source import VariantDataSource as VariantDataSource
+    from parquet_variant.spark.functions import register_functions as register_functions
+    from parquet_variant.spark.java import find_java as find_java
+    from parquet_variant.spark.operations.ingest import ingest as ingest
+    from parquet_variant.spark.operations.optimize import optimize as optimize
+    from parquet_variant.spark.operations.profile import profile as profile
+    from parquet_variant.spark.operations.read import read as read
+    from parquet_variant.spark.operations.rewrite import rewrite as rewrite
+    from parquet_variant.spark.operations.write import infer_schema as infer_schema
+    from parquet_variant.spark.operations.write import write as write
+    from parquet_variant.spark.session import local_session as local_session
+    from parquet_variant.spark.struct_view import plan_read as plan_read

@@ -19,7 +19,7 @@ from parquet_variant.errors import VariantFileError
 from parquet_variant.io.commit_journal import files_that_count
 from parquet_variant.vortex.library import open_file
 from parquet_variant.vortex.pushdown import Part
-from parquet_variant.vortex.scan import VortexScan, scan
+from parquet_variant.vortex.scanner import VortexScan, scan
 
 __all__ = ["VortexFilesReport", "VortexFilesScan", "scan_files", "vortex_files"]
 

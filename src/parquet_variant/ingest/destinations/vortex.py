@@ -23,8 +23,8 @@ from parquet_variant.io.staging import BAD_RECORDS, StagedFile, Staging, open_st
 from parquet_variant.parquet.writing.conform import conform
 from parquet_variant.schema.shredding_schema import ShreddingSchema
 from parquet_variant.vortex.library import vortex
-from parquet_variant.vortex.read import read
-from parquet_variant.vortex.write import write
+from parquet_variant.vortex.reader import read
+from parquet_variant.vortex.writer import write
 
 __all__ = ["VortexDestination", "open_vortex"]
 

@@ -24,8 +24,8 @@ from pyspark.sql.types import StructType
 from parquet_variant.io.staging import StagedFile, Staging, open_staging
 from parquet_variant.parquet.writing.writer import VariantWriter
 from parquet_variant.spark.arrow_variant import nested_variants
+from parquet_variant.spark.datasource.options import WriteOptions
 from parquet_variant.spark.frames import Frame
-from parquet_variant.spark.options import WriteOptions
 
 __all__ = ["BatchWriter", "StreamWriter", "TaskFiles"]
 

@@ -24,7 +24,7 @@ from parquet_variant.query.predicate_text import parse_predicate
 from parquet_variant.query.selection import Selected, read_selection
 from parquet_variant.vortex.library import arrow_reader, batches_of, open_file, vortex, vortex_errors
 from parquet_variant.vortex.pushdown import Part, part_of, pushed_filter, storage_of_part
-from parquet_variant.vortex.read import choose_variant
+from parquet_variant.vortex.reader import choose_variant
 
 __all__ = ["VortexScan", "scan"]
 

@@ -27,7 +27,7 @@ from parquet_variant.parquet.reading.read_table import tagged_table
 from parquet_variant.parquet.scanning.scan import Scan, ScanTask, scan
 from parquet_variant.query.selection import arrow_type
 from parquet_variant.spark.arrow_variant import as_spark, row_bytes, slices_by_bytes
-from parquet_variant.spark.options import ReadOptions
+from parquet_variant.spark.datasource.options import ReadOptions
 
 __all__ = ["BatchReader", "ScanPartition", "read_schema", "spark_batches"]
 

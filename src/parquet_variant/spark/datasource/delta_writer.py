@@ -21,8 +21,8 @@ from parquet_variant.delta.log.snapshot import Snapshot, load_snapshot
 from parquet_variant.delta.storage import open_storage
 from parquet_variant.delta.writing.write import commit_files, create, plan
 from parquet_variant.errors import DeltaError
+from parquet_variant.spark.datasource.options import WriteOptions
 from parquet_variant.spark.frames import Frame
-from parquet_variant.spark.options import WriteOptions
 
 __all__ = ["DeltaBatchWriter", "DeltaStreamWriter", "TaskActions"]
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from parquet_variant.errors import VariantError
 from parquet_variant.io.filesystems import absolute
-from parquet_variant.spark.options import ReadOptions
+from parquet_variant.spark.datasource.options import ReadOptions
 from parquet_variant.spark.struct_view import ReadPlan, plan_read, struct_view
 from parquet_variant.spark.task_errors import from_spark_errors
 
@@ -64,7 +64,7 @@ def read(
     VariantError
         For a path, type or file that cannot be used, when the DataFrame is made or run; or an engine that cannot.
     """
-    from parquet_variant.spark.datasource import VariantDataSource
+    from parquet_variant.spark.datasource.source import VariantDataSource
 
     if engine not in ("auto", "python", "jvm"):
         raise VariantError(f"engine is {engine!r}: use auto, python or jvm", reason="bad-option")

@@ -63,7 +63,7 @@ def write(
     JsonError
         For a row that is no JSON.
     """
-    from parquet_variant.spark.datasource import VariantDataSource
+    from parquet_variant.spark.datasource.source import VariantDataSource
     from parquet_variant.spark.frames import choose_column
 
     if format not in ("parquet", "delta"):
@@ -115,7 +115,7 @@ def infer_schema(df: DataFrame, column: str | None = None, policy: Any = None) -
         For a row that is no JSON.
     """
     from parquet_variant.shredding.infer import infer
-    from parquet_variant.spark.profile import profile
+    from parquet_variant.spark.operations.profile import profile
 
     found = profile(df, column)
     if not found.rows:

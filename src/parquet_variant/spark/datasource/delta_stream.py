@@ -16,8 +16,8 @@ from pyspark.sql.types import StructType
 from parquet_variant.delta.log.segment import commit_path
 from parquet_variant.delta.log.snapshot import Snapshot, snapshot
 from parquet_variant.errors import DeltaError
-from parquet_variant.spark.delta_reader import DeltaReader
-from parquet_variant.spark.options import ReadOptions
+from parquet_variant.spark.datasource.delta_reader import DeltaReader
+from parquet_variant.spark.datasource.options import ReadOptions
 
 __all__ = ["DeltaStreamReader"]
 

@@ -14,8 +14,8 @@ from parquet_variant.io.engine import Progress
 from parquet_variant.io.filesystems import absolute
 from parquet_variant.parquet.operations.optimize import OptimizeResult
 from parquet_variant.parquet.operations.optimize import run_optimize as optimize_directory
+from parquet_variant.spark.datasource.options import is_delta
 from parquet_variant.spark.engine import SparkEngine
-from parquet_variant.spark.options import is_delta
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -20,8 +20,8 @@ from parquet_variant.delta.data.paths import relative_path
 from parquet_variant.delta.log.snapshot import Snapshot, snapshot
 from parquet_variant.delta.reading.read import read_file, selected_schema
 from parquet_variant.delta.reading.scan import DeltaScan, DeltaScanTask, scan
-from parquet_variant.spark.batch_reader import BatchReader, spark_batches
-from parquet_variant.spark.options import ReadOptions
+from parquet_variant.spark.datasource.batch_reader import BatchReader, spark_batches
+from parquet_variant.spark.datasource.options import ReadOptions
 
 __all__ = ["DeltaPartition", "DeltaReader", "table_schema"]
 

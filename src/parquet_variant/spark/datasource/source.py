@@ -18,8 +18,8 @@ from pyspark.sql.datasource import (
 from pyspark.sql.types import StructType
 
 from parquet_variant.errors import VariantError
-from parquet_variant.spark.batch_writer import BatchWriter, StreamWriter
-from parquet_variant.spark.options import ReadOptions, WriteOptions
+from parquet_variant.spark.datasource.batch_writer import BatchWriter, StreamWriter
+from parquet_variant.spark.datasource.options import ReadOptions, WriteOptions
 
 __all__ = ["VariantDataSource"]
 
@@ -56,11 +56,11 @@ class VariantDataSource(DataSource):
 
     def schema(self) -> StructType:
         """The columns of a read for which the user gave no schema."""
-        from parquet_variant.spark.batch_reader import read_schema
+        from parquet_variant.spark.datasource.batch_reader import read_schema
 
         options = ReadOptions.of(self.options)
         if options.delta and options.paths is None:
-            from parquet_variant.spark.delta_reader import table_schema
+            from parquet_variant.spark.datasource.delta_reader import table_schema
 
             return table_schema(options)
         return read_schema(options)
@@ -69,10 +69,10 @@ class VariantDataSource(DataSource):
         """Plan a read."""
         options = ReadOptions.of(self.options)
         if options.delta:
-            from parquet_variant.spark.delta_reader import DeltaReader
+            from parquet_variant.spark.datasource.delta_reader import DeltaReader
 
             return DeltaReader(options, schema)
-        from parquet_variant.spark.batch_reader import BatchReader
+        from parquet_variant.spark.datasource.batch_reader import BatchReader
 
         return BatchReader(options, schema)
 
@@ -84,7 +84,7 @@ class VariantDataSource(DataSource):
                 f"{options.sources[0]} is no Delta table: only tables, whose log orders the files, are read as streams",
                 reason="not-a-table",
             )
-        from parquet_variant.spark.delta_stream import DeltaStreamReader
+        from parquet_variant.spark.datasource.delta_stream import DeltaStreamReader
 
         return DeltaStreamReader(options, schema)
 
@@ -92,7 +92,7 @@ class VariantDataSource(DataSource):
         """Begin a write."""
         options = WriteOptions.of(self.options)
         if options.delta:
-            from parquet_variant.spark.delta_writer import DeltaBatchWriter
+            from parquet_variant.spark.datasource.delta_writer import DeltaBatchWriter
 
             return DeltaBatchWriter(options, schema, overwrite)
         return BatchWriter(options, schema, overwrite)
@@ -101,7 +101,7 @@ class VariantDataSource(DataSource):
         """Begin to write a stream."""
         options = WriteOptions.of(self.options)
         if options.delta:
-            from parquet_variant.spark.delta_writer import DeltaStreamWriter
+            from parquet_variant.spark.datasource.delta_writer import DeltaStreamWriter
 
             return DeltaStreamWriter(options, schema, overwrite)
         return StreamWriter(options, schema, overwrite)
