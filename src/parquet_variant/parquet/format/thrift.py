@@ -1,6 +1,7 @@
-"""The part of Thrift's compact protocol that a Parquet footer needs: read any struct, know where each field lies.
+"""The part of Thrift's compact protocol that Parquet needs: read and write structs, know where each field lies.
 
-Owns bytes to plain Python values and the spans of fields. Leaves the meaning of the field ids to `footer`.
+Owns bytes to plain Python values and back, and the spans of fields. Leaves the meaning of the field ids to `footer` and
+`parquet.pages`.
 """
 
 from __future__ import annotations
@@ -10,9 +11,16 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 __all__ = [
+    "BINARY",
+    "BOOL",
+    "I8",
+    "I32",
+    "I64",
+    "LIST",
     "STRUCT",
     "Field",
     "ThriftError",
+    "encode_struct",
     "find_field",
     "list_items",
     "read_value",
@@ -22,7 +30,8 @@ __all__ = [
 ]
 
 # Compact protocol type codes.
-_TRUE, _FALSE, _I8, _I16, _I32, _I64, _DOUBLE, _BINARY, _LIST, _SET, _MAP, STRUCT = range(1, 13)
+_TRUE, _FALSE, I8, _I16, I32, I64, _DOUBLE, BINARY, LIST, _SET, _MAP, STRUCT = range(1, 13)
+BOOL = _TRUE
 _MAX_DEPTH = 32
 
 
@@ -65,6 +74,60 @@ def zigzag(number: int) -> bytes:
     ('20', '01')
     """
     return varint(number << 1 if number >= 0 else (-number << 1) - 1)
+
+
+def encode_struct(*fields: tuple[int, int, Any]) -> bytes:
+    """A struct of fields ``(id, type code, value)`` in ascending order of ids; those whose value is None are not set.
+
+    The value of a `STRUCT` is its encoded bytes, that of a `LIST` the type code of its items and the items.
+
+    Examples
+    --------
+    >>> encode_struct((1, I32, 5), (2, BINARY, None), (4, LIST, (BOOL, [True, False]))).hex()
+    '150a3921010200'
+    """
+    out, last = bytearray(), 0
+    for number, kind, value in fields:
+        if value is None:
+            continue
+        code = _FALSE if kind == BOOL and not value else kind
+        if 0 < number - last < 16:
+            out.append((number - last) << 4 | code)
+        else:
+            out.append(code)
+            out += zigzag(number)
+        last = number
+        if kind != BOOL:
+            _put(out, kind, value)
+    out.append(0)
+    return bytes(out)
+
+
+def _put(out: bytearray, kind: int, value: Any) -> None:
+    if kind in (I32, I64):
+        if 0 <= value < 64:
+            out.append(value << 1)
+        else:
+            out += zigzag(value)
+    elif kind == BINARY:
+        out += varint(len(value))
+        out += value
+    elif kind == STRUCT:
+        out += value
+    elif kind == I8:
+        out.append(value & 0xFF)
+    elif kind == LIST:
+        item, items = value
+        out.append(len(items) << 4 | item if len(items) < 15 else 0xF0 | item)
+        if len(items) >= 15:
+            out += varint(len(items))
+        for each in items:
+            if item == BOOL:
+                out.append(_TRUE if each else _FALSE)
+            else:
+                _put(out, item, each)
+    else:
+        raise ThriftError(f"no values of type code {kind} are written")
 
 
 def _byte(buffer: bytes, position: int) -> int:
@@ -143,19 +206,19 @@ def read_value(buffer: bytes, position: int, kind: int, depth: int = 0) -> tuple
         raise ThriftError(f"nested deeper than {_MAX_DEPTH}")
     if kind in (_TRUE, _FALSE):  # An item of a list of booleans has a byte of its own.
         return _byte(buffer, position) == _TRUE, position + 1
-    if kind == _I8:
+    if kind == I8:
         return struct.unpack("b", bytes([_byte(buffer, position)]))[0], position + 1
-    if kind in (_I16, _I32, _I64):
+    if kind in (_I16, I32, I64):
         return _read_zigzag(buffer, position)
     if kind == _DOUBLE:
         _byte(buffer, position + 7)
         return struct.unpack_from("<d", buffer, position)[0], position + 8
-    if kind == _BINARY:
+    if kind == BINARY:
         length, position = _read_varint(buffer, position)
         if position + length > len(buffer):
             raise ThriftError(f"a text of {length} bytes does not fit at byte {position}")
         return buffer[position : position + length], position + length
-    if kind in (_LIST, _SET):
+    if kind in (LIST, _SET):
         count, item, position = list_items(buffer, position)
         items = []
         for _ in range(count):
@@ -184,7 +247,7 @@ def _read_struct(buffer: bytes, position: int, depth: int) -> tuple[dict[int, An
             last, position = _read_zigzag(buffer, position)
         if kind in (_TRUE, _FALSE):
             found[last] = kind == _TRUE
-        elif _I16 <= kind <= _I64 and position < size and (byte := buffer[position]) < 0x80:
+        elif _I16 <= kind <= I64 and position < size and (byte := buffer[position]) < 0x80:
             found[last] = (byte >> 1) ^ -(byte & 1)  # Nearly all numbers of a schema have one byte.
             position += 1
         else:

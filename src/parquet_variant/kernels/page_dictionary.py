@@ -1,0 +1,104 @@
+"""Dictionaries that grow while values are met.
+
+Owns the hash tables of a column's distinct values, of 8 bytes or of any length. Leaves their memory to
+`parquet.pages.dictionary`: a kernel stops where there is no more room, and goes on when it is called again with more.
+"""
+
+from __future__ import annotations
+
+from parquet_variant.kernels.compiling import njit
+from parquet_variant.kernels.memory import copy, equal, load_s32, load_u64
+from parquet_variant.kernels.parse_json import hash_bytes
+
+__all__ = ["index_bytes", "index_words", "mark_used", "rehash_bytes", "rehash_words"]
+
+
+@njit(inline=True)
+def _hash_word(word, seed):
+    value = (word ^ seed) * 0x2127599BF4325C37
+    value ^= (value >> 32) & 0xFFFFFFFF
+    value *= 0x2545F4914F6CDD1D
+    return value ^ ((value >> 29) & 0x7FFFFFFFF)
+
+
+@njit
+def index_words(source, width, first, count, entries, slots, seed, words, indices):
+    """Number values of 4 or 8 bytes, new ones in order; returns ``(numbered up to, entries)``.
+
+    ``slots`` (a power of two, -1 for none) has room for twice as many as ``words``.
+    """
+    mask = len(slots) - 1
+    for i in range(first, count):
+        word = load_u64(source + i * 8) if width == 8 else load_s32(source + i * 4)
+        at = _hash_word(word, seed) & mask
+        while slots[at] >= 0 and words[slots[at]] != word:
+            at = (at + 1) & mask
+        if slots[at] < 0:
+            if entries == len(words):
+                return i, entries
+            words[entries] = word
+            slots[at] = entries
+            entries += 1
+        indices[i] = slots[at]
+    return count, entries
+
+
+@njit
+def rehash_words(words, entries, seed, slots):
+    """Enter values that are known into empty slots."""
+    mask = len(slots) - 1
+    for entry in range(entries):
+        at = _hash_word(words[entry], seed) & mask
+        while slots[at] >= 0:
+            at = (at + 1) & mask
+        slots[at] = entry
+
+
+@njit
+def index_bytes(
+    data, lengths, first, entries, used, slots, seed, hashes, sizes, starts, arena, arena_size, indices
+):  # fmt: skip
+    """Number byte arrays, new ones in order, from the ``first`` on, which is at ``data``.
+
+    Returns ``(numbered up to, address of what comes next, entries, bytes of the arena used)``. Entries are ``hashes``,
+    ``sizes`` and where they start in the arena, whose address is ``arena``.
+    """
+    mask = len(slots) - 1
+    for i in range(first, len(lengths)):
+        size = lengths[i]
+        hashed = hash_bytes(data, size, seed)
+        at = hashed & mask
+        while slots[at] >= 0:
+            entry = slots[at]
+            if hashes[entry] == hashed and sizes[entry] == size and equal(arena + starts[entry], data, size):
+                break
+            at = (at + 1) & mask
+        if slots[at] < 0:
+            if entries == len(hashes) or used + size > arena_size:
+                return i, data, entries, used
+            hashes[entries], sizes[entries], starts[entries] = hashed, size, used
+            copy(arena + used, data, size)
+            used += size
+            slots[at] = entries
+            entries += 1
+        indices[i] = slots[at]
+        data += size
+    return len(lengths), data, entries, used
+
+
+@njit
+def rehash_bytes(hashes, entries, slots):
+    """Enter values that are known into empty slots."""
+    mask = len(slots) - 1
+    for entry in range(entries):
+        at = hashes[entry] & mask
+        while slots[at] >= 0:
+            at = (at + 1) & mask
+        slots[at] = entry
+
+
+@njit
+def mark_used(indices, used):
+    """Set ``used`` to 1 for each entry that an index names."""
+    for i in range(len(indices)):
+        used[indices[i]] = 1

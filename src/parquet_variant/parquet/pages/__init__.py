@@ -1,0 +1,1 @@
+"""Parquet files written page by page, by kernels, from Arrow columns."""

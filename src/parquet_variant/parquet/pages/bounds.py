@@ -1,0 +1,85 @@
+"""The least and the greatest of some values, exact, and how files store them.
+
+Owns the order of each type. A NaN is no bound, and none is known where there is nothing else. Leaves when bounds are
+taken to `column_chunk`. Spec: ``parquet.thrift``, ``ColumnOrder``.
+"""
+
+from __future__ import annotations
+
+import itertools
+import struct
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from parquet_variant.kernels.page_values import byte_bounds
+from parquet_variant.parquet.pages.leaf_types import LeafType, Physical
+from parquet_variant.parquet.pages.leaf_values import Values
+
+__all__ = ["Bounds", "bounds_of", "is_ascending", "is_descending", "stored", "union"]
+
+# Two values that compare as the column's do: numbers, or bytes.
+Bounds: TypeAlias = "tuple[Any, Any] | None"
+_FORMS = {Physical.FLOAT: "<f", Physical.DOUBLE: "<d"}
+
+
+def bounds_of(values: Values, leaf: LeafType) -> Bounds:
+    """The bounds of some values; None if there are none, or nothing but NaN."""
+    if not values.count:
+        return None
+    if leaf.order in ("signed", "unsigned"):
+        numbers = values.numbers(leaf)
+        return int(numbers.min()), int(numbers.max())
+    if leaf.order == "boolean":
+        return int(values.data.min()), int(values.data.max())
+    if leaf.order == "float":
+        numbers = values.numbers(leaf)
+        low, high = float(np.fmin.reduce(numbers)), float(np.fmax.reduce(numbers))
+        return None if low != low else (low, high)
+    if leaf.order == "decimal":
+        return _decimal_bounds(values)
+    lengths = np.full(values.count, values.width, np.int32) if values.lengths is None else values.lengths
+    low_at, low_size, high_at, high_size = byte_bounds(values.address, lengths)
+    return values.data[low_at : low_at + low_size].tobytes(), values.data[high_at : high_at + high_size].tobytes()
+
+
+def _decimal_bounds(values: Values) -> Bounds:
+    """Of big-endian signed numbers: with the sign turned around they compare as bytes do."""
+    cells = values.data.reshape(-1, values.width).copy()
+    cells[:, 0] ^= 0x80
+    flat = Values(values.count, values.width, cells.reshape(-1))
+    low_at, _, high_at, _ = byte_bounds(flat.address, np.full(values.count, values.width, np.int32))
+    low, high = (values.data[at : at + values.width].tobytes() for at in (low_at, high_at))
+    return int.from_bytes(low, "big", signed=True), int.from_bytes(high, "big", signed=True)
+
+
+def union(left: Bounds, right: Bounds) -> Bounds:
+    """The bounds of both."""
+    if left is None or right is None:
+        return left or right
+    return min(left[0], right[0]), max(left[1], right[1])
+
+
+def stored(bounds: tuple[Any, Any], leaf: LeafType) -> tuple[bytes, bytes]:
+    """Bounds as PLAIN stores values. Zeros get the sign that leaves none of them out."""
+    low, high = bounds
+    if leaf.order == "bytes":
+        return low, high
+    if leaf.order == "float":
+        form = _FORMS[leaf.physical]
+        return struct.pack(form, low or -0.0), struct.pack(form, high or 0.0)
+    is_decimal = leaf.order == "decimal"
+    return tuple(
+        number.to_bytes(leaf.width, "big" if is_decimal else "little", signed=leaf.order in ("signed", "decimal"))
+        for number in bounds
+    )
+
+
+def is_ascending(bounds: list[tuple[Any, Any]]) -> bool:
+    """Whether neither the lower nor the upper bounds of pages ever fall."""
+    return all(a[0] <= b[0] and a[1] <= b[1] for a, b in itertools.pairwise(bounds))
+
+
+def is_descending(bounds: list[tuple[Any, Any]]) -> bool:
+    """Whether neither the lower nor the upper bounds of pages ever rise."""
+    return all(a[0] >= b[0] and a[1] >= b[1] for a, b in itertools.pairwise(bounds))

@@ -1,0 +1,359 @@
+"""The pages of one column chunk, made while batches come in.
+
+Owns when a page is full, the dictionary and what to do when it grows too large, page headers, compression, and the
+statistics of pages and chunk. At most one page of values that are not encoded yet is held. Leaves the bytes of values
+and levels to `encodings`, and where the pages go to `file_writer`. Spec: ``parquet.thrift``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Literal, NamedTuple, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from parquet_variant.kernels.page_dictionary import mark_used
+from parquet_variant.kernels.page_levels import count_levels
+from parquet_variant.parquet.format.thrift import BOOL, I32, STRUCT, encode_struct
+from parquet_variant.parquet.pages.bloom_filter import hashes_of
+from parquet_variant.parquet.pages.bounds import Bounds, bounds_of, union
+from parquet_variant.parquet.pages.dictionary import Dictionary, new_dictionary
+from parquet_variant.parquet.pages.encodings import (
+    Encoding,
+    encode_indices,
+    encode_levels,
+    encode_values,
+    is_encodable,
+    most_index_bytes,
+    most_value_bytes,
+)
+from parquet_variant.parquet.pages.file_schema import LeafColumn
+from parquet_variant.parquet.pages.leaf_types import Physical
+from parquet_variant.parquet.pages.leaf_values import Values, joined, leaf_values, present_array
+from parquet_variant.parquet.pages.levels import Entries
+
+__all__ = ["Codec", "ColumnChunk", "ColumnOptions", "Page", "Shared"]
+
+Bytes: TypeAlias = "bytes | pa.Buffer"
+# From bytes to fewer bytes.
+Codec: TypeAlias = Callable[[Any], Any]
+_DATA, _DICTIONARY, _DATA_V2 = 0, 2, 3
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnOptions:
+    """How a column is written.
+
+    Parameters
+    ----------
+    use_dictionary
+        Begin with a dictionary, as long as it takes no more than ``dictionary_bytes``.
+    encoding
+        Of values that are in no dictionary.
+    compress
+        The codec; None for none.
+    page_bytes
+        Bytes of values from which on a page is full.
+    page_version
+        Of data pages.
+    has_statistics
+        Whether counts of nulls and bounds are written.
+    keeps_hashes
+        Whether a bloom filter is written.
+    """
+
+    use_dictionary: bool = True
+    encoding: Encoding = Encoding.PLAIN
+    compress: Codec | None = None
+    dictionary_bytes: int = 8 << 20
+    page_bytes: int = 2 << 20
+    page_version: Literal[1, 2] = 1
+    has_statistics: bool = True
+    keeps_hashes: bool = False
+
+
+class Page(NamedTuple):
+    """A data page: its bytes, its place among the rows, and what is known of it."""
+
+    header: bytes
+    body: Bytes
+    plain_bytes: int
+    encoding: Encoding
+    first_row: int
+    nulls: int
+    values: int
+    bounds: Bounds
+    text_bytes: int
+    definition_counts: list[int]
+    repetition_counts: list[int]
+    size: int
+
+
+class _Levels(NamedTuple):
+    """Encoded levels and how often each occurs; what was encoded is kept, since it is found by its identity."""
+
+    encoded: bytes
+    counts: list[int]
+    kept: tuple[Any, ...]
+
+
+class Shared:
+    """What the columns of a row group have in common, so that it is made once: encoded levels, and pages of nulls."""
+
+    def __init__(self) -> None:
+        self.levels: dict[tuple[int, ...], _Levels] = {}
+        self.nulls: dict[tuple[Any, ...], tuple[bytes, Bytes]] = {}
+
+    def encoded(self, pieces: list[tuple[int, npt.NDArray[np.uint8] | int | None]], most: int) -> _Levels:
+        """Levels of so many entries each, up to ``most``."""
+        key = (most, *(part for count, levels in pieces for part in _identity(count, levels)))
+        found = self.levels.get(key)
+        if found is None:
+            levels, count = _joined_levels(pieces)
+            counts = np.zeros(most + 1, np.int64)
+            if isinstance(levels, int):
+                counts[levels] = count
+            else:
+                count_levels(levels, counts)
+            kept = tuple(levels for _, levels in pieces)
+            found = self.levels[key] = _Levels(encode_levels(levels, count, most), counts.tolist(), kept)
+        return found
+
+
+def _identity(count: int, levels: Any) -> tuple[int, int]:
+    """Equal for the same levels; numbers of levels and addresses do not meet."""
+    return (count, levels or 0) if levels is None or isinstance(levels, int) else (count, -1 - id(levels))
+
+
+def _joined_levels(
+    pieces: list[tuple[int, npt.NDArray[np.uint8] | int | None]],
+) -> tuple[npt.NDArray[np.uint8] | int, int]:
+    count = sum(count for count, _ in pieces)
+    first = pieces[0][1] or 0 if not isinstance(pieces[0][1], np.ndarray) else pieces[0][1]
+    if len(pieces) == 1:
+        return first, count
+    if isinstance(first, int) and all(not isinstance(each, np.ndarray) and (each or 0) == first for _, each in pieces):
+        return first, count
+    parts = [each if isinstance(each, np.ndarray) else np.full(size, each or 0, np.uint8) for size, each in pieces]
+    return np.concatenate(parts), count
+
+
+@dataclass(slots=True)
+class ColumnChunk:
+    """A column of a row group.
+
+    Parameters
+    ----------
+    leaf
+        The column.
+    options
+        How it is written.
+    shared
+        What it has in common with the others of the row group.
+    """
+
+    leaf: LeafColumn
+    options: ColumnOptions
+    shared: Shared
+    pages: list[Page] = field(default_factory=list)
+    dictionary_page: tuple[bytes, Bytes, int] | None = None
+    hashes: list[npt.NDArray[np.int64]] = field(default_factory=list)
+    rows: int = 0
+    _entries: list[Entries] = field(default_factory=list)
+    _values: list[Values] = field(default_factory=list)
+    _indices: list[npt.NDArray[np.int32]] = field(default_factory=list)
+    _dictionary: Dictionary | None = None
+    _is_indexing: bool = False
+    _held: int = 0
+    _held_rows: int = 0
+
+    def __post_init__(self) -> None:
+        if self.options.use_dictionary and is_encodable(Encoding.RLE_DICTIONARY, self.leaf.type):
+            self._dictionary = new_dictionary(self.leaf.type.width)
+            self._is_indexing = True
+
+    def append(self, entries: Entries, array: pa.Array, rows: int) -> None:
+        """Add the entries of some rows, and the array that has their slots."""
+        if entries.present:
+            array = present_array(array, entries)
+            indices = self._indexed(array) if self._is_indexing else None
+            if indices is not None:
+                self._indices.append(indices)
+                self._held += indices.nbytes
+            else:
+                if self._indices:  # What is indexed already makes a page of its own.
+                    self.flush()
+                values = self._plain(array)
+                self._values.append(values)
+                self._held += len(values.data) + 4 * values.count * (values.lengths is not None)
+        self._entries.append(entries)
+        self._held_rows += rows
+        if self._held >= self.options.page_bytes:
+            self.flush()
+
+    def _plain(self, array: pa.Array) -> Values:
+        if pa.types.is_dictionary(array.type):
+            array = array.dictionary_decode()
+        return leaf_values(array, self.leaf.type)
+
+    def _indexed(self, array: pa.Array) -> npt.NDArray[np.int32] | None:
+        """The number of each value in the dictionary; None, from now on, if that would become too large."""
+        assert self._dictionary is not None
+        most = self.options.dictionary_bytes
+        indices: npt.NDArray[np.int32] | None
+        if pa.types.is_dictionary(array.type) and len(array.dictionary) <= len(array):
+            indices = self._dictionary.index(leaf_values(array.dictionary, self.leaf.type), most)
+            if indices is not None:
+                own = array.indices.drop_null() if array.null_count else array.indices
+                indices = indices[own.to_numpy()]
+        else:
+            indices = self._dictionary.index(self._plain(array), most)
+        self._is_indexing = indices is not None
+        return indices
+
+    def flush(self) -> None:
+        """Make a page of what is held."""
+        if not self._entries:
+            return
+        leaf, options = self.leaf, self.options
+        definition = self.shared.encoded([(each.count, each.definition) for each in self._entries], leaf.definition)
+        repetition = self.shared.encoded([(each.count, each.repetition) for each in self._entries], leaf.repetition)
+        count = sum(each.count for each in self._entries)
+        present = sum(each.present for each in self._entries)
+        levels = tuple(
+            each.encoded for each, most in ((repetition, leaf.repetition), (definition, leaf.definition)) if most
+        )
+        if not present:
+            key = (*levels, count, self._held_rows)
+            if key not in self.shared.nulls:
+                self.shared.nulls[key] = self._page(levels, None, Encoding.PLAIN, count, present)[:2]
+            header, body = self.shared.nulls[key]
+            plain = sum(map(len, levels)) + (4 * len(levels) if options.page_version == 1 else 0)
+            encoding, bounds, text_bytes = Encoding.PLAIN, None, 0
+        else:
+            values, encoding, bounds, text_bytes = self._encoded()
+            header, body, plain = self._page(levels, values, encoding, count, present)
+        self.pages.append(
+            Page(
+                header=header,
+                body=body,
+                size=len(header) + len(body),
+                plain_bytes=plain,
+                encoding=encoding,
+                first_row=self.rows,
+                values=count,
+                nulls=count - present,
+                bounds=bounds,
+                text_bytes=text_bytes,
+                definition_counts=definition.counts,
+                repetition_counts=repetition.counts,
+            )
+        )
+        self.rows += self._held_rows
+        self._entries, self._values, self._indices = [], [], []
+        self._held = self._held_rows = 0
+
+    def _encoded(self) -> tuple[npt.NDArray[np.uint8], Encoding, Bounds, int]:
+        """The values of the page: their bytes, encoding, bounds, and the bytes of byte arrays."""
+        leaf, options = self.leaf, self.options
+        is_text = leaf.type.physical == Physical.BYTE_ARRAY
+        if self._indices:
+            assert self._dictionary is not None
+            indices = self._indices[0] if len(self._indices) == 1 else np.concatenate(self._indices)
+            width = max((self._dictionary.count - 1).bit_length(), 1)
+            out = np.empty(most_index_bytes(len(indices), width), np.uint8)
+            entries = self._dictionary.values()
+            used = np.zeros(entries.count, np.uint8)
+            mark_used(indices, used)
+            text_bytes = int(entries.lengths[indices].sum(dtype=np.int64)) if entries.lengths is not None else 0
+            bounds = bounds_of(_chosen(entries, used), leaf.type) if options.has_statistics else None
+            return out[: encode_indices(indices, width, out)], Encoding.RLE_DICTIONARY, bounds, text_bytes
+        values = joined(self._values)
+        out = np.empty(most_value_bytes(values, options.encoding), np.uint8)
+        size = encode_values(values, options.encoding, leaf.type, out)
+        if options.keeps_hashes:
+            self.hashes.append(hashes_of(values))
+        bounds = bounds_of(values, leaf.type) if options.has_statistics else None
+        return out[:size], options.encoding, bounds, len(values.data) if is_text else 0
+
+    def _page(
+        self,
+        levels: tuple[bytes, ...],
+        values: npt.NDArray[np.uint8] | None,
+        encoding: Encoding,
+        count: int,
+        present: int,
+    ) -> tuple[bytes, Bytes, int]:
+        """Header, body and size before compression of a data page."""
+        if self.options.page_version == 1:
+            parts = [part for each in levels for part in (len(each).to_bytes(4, "little"), each)]
+            plain = b"".join([*parts, values if values is not None else b""])  # type: ignore[list-item]
+            body = self._compressed(plain)
+            details = encode_struct((1, I32, count), (2, I32, encoding), (3, I32, Encoding.RLE), (4, I32, Encoding.RLE))
+            return _header(_DATA, len(plain), len(body), (5, STRUCT, details)), body, len(plain)
+        outside = b"".join(levels)
+        stored = b"" if values is None else values.tobytes()
+        packed = self._compressed(stored) if stored else b""
+        is_smaller = self.options.compress is not None and len(packed) < len(stored)
+        body = outside + bytes(packed if is_smaller else stored)
+        details = encode_struct(
+            (1, I32, count),
+            (2, I32, count - present),
+            (3, I32, self._held_rows),
+            (4, I32, encoding),
+            (5, I32, len(levels[-1]) if self.leaf.definition else 0),
+            (6, I32, len(levels[0]) if self.leaf.repetition else 0),
+            (7, BOOL, is_smaller),
+        )
+        plain_size = len(outside) + len(stored)
+        return _header(_DATA_V2, plain_size, len(body), (8, STRUCT, details)), body, plain_size
+
+    def _compressed(self, plain: bytes) -> Bytes:
+        return plain if self.options.compress is None else self.options.compress(plain)
+
+    def finish(self) -> None:
+        """Make the last pages, and that of the dictionary."""
+        self.flush()
+        dictionary = self._dictionary
+        if dictionary is None or not dictionary.count:
+            return
+        entries = dictionary.values()
+        if self.options.keeps_hashes:
+            self.hashes.append(hashes_of(entries))
+        out = np.empty(most_value_bytes(entries, Encoding.PLAIN), np.uint8)
+        plain = out[: encode_values(entries, Encoding.PLAIN, self.leaf.type, out)].tobytes()
+        body = self._compressed(plain)
+        details = encode_struct((1, I32, entries.count), (2, I32, Encoding.PLAIN), (3, BOOL, False))
+        self.dictionary_page = _header(_DICTIONARY, len(plain), len(body), (7, STRUCT, details)), body, len(plain)
+        self._dictionary = None
+
+    def forget_bytes(self) -> None:
+        """Keep of the pages only what is known of them: they are in the file."""
+        self.pages = [page._replace(header=b"", body=b"") for page in self.pages]
+
+    @property
+    def bounds(self) -> Bounds:
+        """The bounds of the whole chunk; None if there are none."""
+        found: Bounds = None
+        for page in self.pages:
+            found = union(found, page.bounds)
+        return found
+
+
+def _header(kind: int, plain: int, stored: int, details: tuple[int, int, bytes]) -> bytes:
+    return encode_struct((1, I32, kind), (2, I32, plain), (3, I32, stored), details)
+
+
+def _chosen(entries: Values, used: npt.NDArray[np.uint8]) -> Values:
+    """The entries of a dictionary that a page uses."""
+    if used.all():
+        return entries
+    chosen = used.view(bool)
+    if entries.lengths is None:
+        data = entries.data.reshape(entries.count, entries.width)[chosen].reshape(-1)
+        return Values(int(chosen.sum()), entries.width, data)
+    lengths = entries.lengths[chosen]
+    return Values(len(lengths), 0, entries.data[np.repeat(chosen, entries.lengths)], lengths)

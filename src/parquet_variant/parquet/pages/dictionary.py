@@ -1,0 +1,127 @@
+"""The dictionary of a column, built while values are met.
+
+Owns the memory of its tables and its limit. Leaves looking values up to `page_dictionary`.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from parquet_variant.kernels.memory import address_of
+from parquet_variant.kernels.page_dictionary import index_bytes, index_words, rehash_bytes, rehash_words
+from parquet_variant.kernels.parse_json import HASH_SEED
+from parquet_variant.parquet.pages.leaf_values import Values
+
+__all__ = ["Dictionary", "new_dictionary"]
+
+Indices = npt.NDArray[np.int32]
+_FIRST_ENTRIES, _FIRST_BYTES = 128, 1024
+
+
+class Dictionary(Protocol):
+    """Distinct values in the order in which they were met."""
+
+    @property
+    def count(self) -> int:
+        """How many there are."""
+
+    @property
+    def size(self) -> int:
+        """Bytes of the dictionary's page."""
+
+    def index(self, values: Values, most_bytes: int) -> Indices | None:
+        """The number of each value; None, and nothing added, if the page would take more than so many bytes."""
+
+    def values(self) -> Values:
+        """The entries."""
+
+
+class _Words:
+    """Values of 4 or 8 bytes."""
+
+    def __init__(self, width: int) -> None:
+        self.width, self.count = width, 0
+        self._words = np.empty(_FIRST_ENTRIES, np.int64)
+        self._slots = np.full(2 * _FIRST_ENTRIES, -1, np.int64)
+
+    @property
+    def size(self) -> int:
+        return self.count * self.width
+
+    def index(self, values: Values, most_bytes: int) -> Indices | None:
+        indices = np.empty(values.count, np.int32)
+        before, done, address = self.count, 0, values.address
+        while True:
+            done, self.count = index_words(
+                address, self.width, done, values.count, self.count, self._slots, HASH_SEED, self._words, indices
+            )
+            if self.size > most_bytes:
+                self.count = before
+                return None
+            if done == values.count:
+                return indices
+            self._words = _doubled(self._words)
+            self._slots = np.full(2 * len(self._words), -1, np.int64)
+            rehash_words(self._words, self.count, HASH_SEED, self._slots)
+
+    def values(self) -> Values:
+        words = self._words[: self.count]
+        return Values(self.count, self.width, (words if self.width == 8 else words.astype(np.int32)).view(np.uint8))
+
+
+class _Texts:
+    """Byte arrays, or values of any other width."""
+
+    def __init__(self, width: int) -> None:
+        self.width, self.count, self._used = width, 0, 0
+        self._hashes, self._sizes, self._starts = (np.empty(_FIRST_ENTRIES, np.int64) for _ in range(3))
+        self._slots = np.full(2 * _FIRST_ENTRIES, -1, np.int64)
+        self._arena = np.empty(_FIRST_BYTES, np.uint8)
+
+    @property
+    def size(self) -> int:
+        return self._used + (0 if self.width else 4 * self.count)
+
+    def index(self, values: Values, most_bytes: int) -> Indices | None:
+        lengths = np.full(values.count, self.width, np.int32) if values.lengths is None else values.lengths
+        indices = np.empty(values.count, np.int32)
+        before, done, address = (self.count, self._used), 0, values.address
+        while True:
+            done, address, self.count, self._used = index_bytes(
+                address, lengths, done, self.count, self._used, self._slots, HASH_SEED, self._hashes, self._sizes,
+                self._starts, address_of(self._arena), len(self._arena), indices,
+            )  # fmt: skip
+            if self.size > most_bytes:
+                self.count, self._used = before
+                return None
+            if done == values.count:
+                return indices
+            if self.count == len(self._hashes):
+                self._hashes, self._sizes, self._starts = map(_doubled, (self._hashes, self._sizes, self._starts))
+                self._slots = np.full(2 * len(self._hashes), -1, np.int64)
+                rehash_bytes(self._hashes, self.count, self._slots)
+            elif self._used + int(lengths[done]) > most_bytes:
+                self.count, self._used = before
+                return None
+            else:
+                arena = np.empty(max(2 * len(self._arena), self._used + int(lengths[done])), np.uint8)
+                arena[: self._used] = self._arena[: self._used]
+                self._arena = arena
+
+    def values(self) -> Values:
+        lengths = None if self.width else self._sizes[: self.count].astype(np.int32)
+        return Values(self.count, self.width, self._arena[: self._used], lengths)
+
+
+def new_dictionary(width: int) -> Dictionary:
+    """An empty dictionary of values of a width, 0 for byte arrays."""
+    return _Words(width) if width in (4, 8) else _Texts(width)
+
+
+def _doubled(array: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    larger = np.empty(2 * len(array), np.int64)
+    larger[: len(array)] = array
+    return larger

@@ -1,0 +1,146 @@
+"""Values and levels as the bytes of pages.
+
+Owns which encoding is done by which kernel and the room that it needs. Leaves the choice of an encoding to the writer,
+headers and compression to `column_chunk`. Spec: ``Encodings.md``.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+import numpy as np
+import numpy.typing as npt
+
+from parquet_variant.kernels.memory import address_of
+from parquet_variant.kernels.page_runs import delta_packed, index_runs, level_runs, most_delta_bytes, most_run_bytes
+from parquet_variant.kernels.page_values import delta_bytes, delta_lengths, plain_bytes, split_streams
+from parquet_variant.parquet.format.thrift import varint
+from parquet_variant.parquet.pages.leaf_types import LeafType, Physical
+from parquet_variant.parquet.pages.leaf_values import Values
+
+__all__ = [
+    "Encoding",
+    "encode_indices",
+    "encode_levels",
+    "encode_values",
+    "is_encodable",
+    "most_index_bytes",
+    "most_value_bytes",
+]
+
+Bytes = npt.NDArray[np.uint8]
+_NUMBERS = (Physical.INT32, Physical.INT64)
+# Kernels store whole words: behind the last byte there must be room for more.
+_SPARE = 64
+_BLOCK = 128
+
+
+class Encoding(IntEnum):
+    """``Encoding`` of ``parquet.thrift``."""
+
+    PLAIN = 0
+    RLE = 3
+    DELTA_BINARY_PACKED = 5
+    DELTA_LENGTH_BYTE_ARRAY = 6
+    DELTA_BYTE_ARRAY = 7
+    RLE_DICTIONARY = 8
+    BYTE_STREAM_SPLIT = 9
+
+
+def is_encodable(encoding: Encoding, leaf: LeafType) -> bool:
+    """Whether values of a type can be stored in an encoding."""
+    if encoding == Encoding.DELTA_BINARY_PACKED:
+        return leaf.physical in _NUMBERS
+    if encoding == Encoding.DELTA_LENGTH_BYTE_ARRAY:
+        return leaf.physical == Physical.BYTE_ARRAY
+    if encoding == Encoding.DELTA_BYTE_ARRAY:
+        return leaf.physical in (Physical.BYTE_ARRAY, Physical.FIXED_LEN_BYTE_ARRAY)
+    if encoding == Encoding.BYTE_STREAM_SPLIT:
+        return leaf.physical not in (Physical.BOOLEAN, Physical.BYTE_ARRAY)
+    if encoding == Encoding.RLE:
+        return leaf.physical == Physical.BOOLEAN
+    return encoding == Encoding.PLAIN or leaf.physical != Physical.BOOLEAN
+
+
+def encode_levels(levels: npt.NDArray[np.uint8] | int, count: int, most: int) -> bytes:
+    """Levels up to ``most`` as runs, without their length.
+
+    Examples
+    --------
+    >>> encode_levels(1, 1000, 3).hex()
+    'd00f01'
+    """
+    if isinstance(levels, int):
+        one = np.full(min(count, 1), levels, np.uint8)
+        return varint(count << 1) + one.tobytes() if count else b""
+    width = most.bit_length()
+    out = np.empty(most_run_bytes(count, width), np.uint8)
+    return out[: level_runs(address_of(levels), count, width, address_of(out))].tobytes()
+
+
+def encode_indices(indices: npt.NDArray[np.int32], width: int, out: Bytes) -> int:
+    """Write the numbers of dictionary entries, after their width in bits; returns the bytes."""
+    out[0] = width
+    return int(index_runs(address_of(indices), len(indices), width, address_of(out) + 1)) + 1
+
+
+def most_index_bytes(count: int, width: int) -> int:
+    """Room that so many numbers of dictionary entries need."""
+    return most_run_bytes(count, width) + 1
+
+
+def most_value_bytes(values: Values, encoding: Encoding) -> int:
+    """Room that the values of a page need."""
+    if encoding == Encoding.DELTA_BINARY_PACKED:
+        return most_delta_bytes(values.count, values.width) + _SPARE
+    if encoding == Encoding.RLE:
+        return most_run_bytes(values.count, 1) + _SPARE
+    lengths = 4 * values.count if encoding == Encoding.PLAIN else 2 * most_delta_bytes(values.count, 4)
+    return len(values.data) + lengths + _SPARE
+
+
+def encode_values(values: Values, encoding: Encoding, leaf: LeafType, out: Bytes) -> int:
+    """Write values at an address in an encoding; returns the bytes.
+
+    Parameters
+    ----------
+    values
+        The values; `is_encodable` holds for their type.
+    encoding
+        Any but `Encoding.RLE_DICTIONARY`.
+    leaf
+        Their type.
+    out
+        Room for `most_value_bytes`.
+    """
+    at = address_of(out)
+    if encoding == Encoding.DELTA_BINARY_PACKED:
+        return int(delta_packed(values.address, values.width, values.count, _room(), at))
+    if encoding == Encoding.BYTE_STREAM_SPLIT:
+        split_streams(values.address, values.width, values.count, at)
+        return len(values.data)
+    if encoding == Encoding.RLE:
+        size = level_runs(values.address, values.count, 1, at + 4)
+        return _copy(np.array([size], "<u4").view(np.uint8), out) + int(size)
+    if leaf.physical == Physical.BOOLEAN:
+        return _copy(np.packbits(values.data, bitorder="little"), out)
+    if encoding == Encoding.PLAIN and values.lengths is None:
+        return _copy(values.data, out)
+    lengths = np.full(values.count, values.width, np.int32) if values.lengths is None else values.lengths
+    if encoding == Encoding.PLAIN:
+        return int(plain_bytes(values.address, lengths, at))
+    if encoding == Encoding.DELTA_LENGTH_BYTE_ARRAY:
+        return int(delta_lengths(values.address, lengths, address_of(lengths), _room(), at))
+    prefixes, suffixes = np.empty(values.count, np.int32), np.empty(values.count, np.int32)
+    stored = address_of(prefixes), address_of(suffixes)
+    return int(delta_bytes(values.address, lengths, prefixes, suffixes, *stored, _room(), at))
+
+
+def _copy(data: Bytes, out: Bytes) -> int:
+    out[: len(data)] = data
+    return len(data)
+
+
+def _room() -> npt.NDArray[np.int64]:
+    """A block of differences."""
+    return np.empty(_BLOCK, np.int64)

@@ -1,0 +1,236 @@
+"""What a footer and the page indexes say of column chunks and row groups.
+
+Owns those structs, field by field. Leaves their encoding to `format.thrift` and the schema to `file_schema`. Spec:
+``parquet.thrift``, ``PageIndex.md``.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from parquet_variant.parquet.format.thrift import BINARY, BOOL, I32, I64, LIST, STRUCT, encode_struct
+from parquet_variant.parquet.pages.bounds import is_ascending, is_descending, stored
+from parquet_variant.parquet.pages.column_chunk import ColumnChunk, Page
+from parquet_variant.parquet.pages.encodings import Encoding
+from parquet_variant.parquet.pages.file_schema import LeafColumn
+from parquet_variant.parquet.pages.leaf_types import Physical
+
+__all__ = ["PlacedChunk", "PlacedGroup", "column_index", "encoded_footer", "offset_index"]
+
+_UNORDERED, _ASCENDING, _DESCENDING = range(3)
+_DATA_PAGE, _DICTIONARY_PAGE, _DATA_PAGE_V2 = 0, 2, 3
+# Longer bounds say nothing that is worth the room: those of a chunk are left out, those of pages are cut.
+_MOST_CHUNK_BOUND, _MOST_PAGE_BOUND = 4096, 64
+
+
+@dataclass(slots=True)
+class PlacedChunk:
+    """A column chunk that is in the file: what its pages say, without their bytes, and where things are."""
+
+    leaf: LeafColumn
+    chunk: ColumnChunk
+    codec: int
+    start: int
+    dictionary_at: int | None
+    page_offsets: list[int]
+    size: int
+    plain_size: int
+    bloom_at: int | None = None
+    bloom_size: int | None = None
+    column_index: tuple[int, int] | None = None
+    offset_index: tuple[int, int] | None = None
+
+
+@dataclass(slots=True)
+class PlacedGroup:
+    """A row group that is in the file."""
+
+    rows: int
+    chunks: list[PlacedChunk]
+
+
+def _summed(counts: Sequence[list[int]]) -> list[int]:
+    return [sum(each) for each in zip(*counts, strict=True)]
+
+
+def _size_statistics(pages: Sequence[Page], leaf: LeafColumn) -> bytes:
+    is_text = leaf.type.physical == Physical.BYTE_ARRAY
+    return encode_struct(
+        (1, I64, sum(page.text_bytes for page in pages) if is_text else None),
+        # The specification lets them go where they follow from the counts of values and nulls.
+        (2, LIST, (I64, _summed([page.repetition_counts for page in pages])) if leaf.repetition else None),
+        (3, LIST, (I64, _summed([page.definition_counts for page in pages])) if leaf.definition > 1 else None),
+    )
+
+
+def _statistics(chunk: ColumnChunk) -> bytes | None:
+    if not chunk.options.has_statistics:
+        return None
+    nulls, bounds = sum(page.nulls for page in chunk.pages), chunk.bounds
+    low, high = (
+        (None, None)
+        if bounds is None
+        else (bound if len(bound) <= _MOST_CHUNK_BOUND else None for bound in stored(bounds, chunk.leaf.type))
+    )
+    is_known = [None if bound is None else True for bound in (high, low)]
+    return encode_struct(
+        (3, I64, nulls), (5, BINARY, high), (6, BINARY, low), (7, BOOL, is_known[0]), (8, BOOL, is_known[1])
+    )
+
+
+def _column_metadata(placed: PlacedChunk) -> bytes:
+    chunk, leaf = placed.chunk, placed.leaf
+    kind = _DATA_PAGE if chunk.options.page_version == 1 else _DATA_PAGE_V2
+    pages = Counter((kind, page.encoding) for page in chunk.pages)
+    encodings = {encoding for _, encoding in pages} | {Encoding.RLE}
+    if placed.dictionary_at is not None:
+        pages[_DICTIONARY_PAGE, Encoding.PLAIN] = 1
+        encodings.add(Encoding.PLAIN)
+    counted = [
+        encode_struct((1, I32, kind), (2, I32, encoding), (3, I32, count)) for (kind, encoding), count in pages.items()
+    ]
+    return encode_struct(
+        (1, I32, leaf.type.physical),
+        (2, LIST, (I32, sorted(encodings))),
+        (3, LIST, (BINARY, [name.encode() for name in leaf.path])),
+        (4, I32, placed.codec),
+        (5, I64, sum(page.values for page in chunk.pages)),
+        (6, I64, placed.plain_size),
+        (7, I64, placed.size),
+        (9, I64, placed.page_offsets[0]),
+        (11, I64, placed.dictionary_at),
+        (12, STRUCT, _statistics(chunk)),
+        (13, LIST, (STRUCT, counted)),
+        (14, I64, placed.bloom_at),
+        (15, I32, placed.bloom_size),
+        (16, STRUCT, _size_statistics(chunk.pages, leaf)),
+    )
+
+
+def _column_chunk(placed: PlacedChunk) -> bytes:
+    column, offset = placed.column_index or (None, None), placed.offset_index or (None, None)
+    return encode_struct(
+        (2, I64, 0),
+        (3, STRUCT, _column_metadata(placed)),
+        (4, I64, offset[0]),
+        (5, I32, offset[1]),
+        (6, I64, column[0]),
+        (7, I32, column[1]),
+    )
+
+
+def _row_group(group: PlacedGroup) -> bytes:
+    return encode_struct(
+        (1, LIST, (STRUCT, [_column_chunk(chunk) for chunk in group.chunks])),
+        (2, I64, sum(chunk.plain_size for chunk in group.chunks)),
+        (3, I64, group.rows),
+        (5, I64, group.chunks[0].start),
+        (6, I64, sum(chunk.size for chunk in group.chunks)),
+    )
+
+
+def encoded_footer(
+    elements: Sequence[bytes],
+    groups: Sequence[PlacedGroup],
+    facts: Mapping[str, str],
+    created_by: str,
+    leaves: int,
+) -> bytes:
+    """The Thrift bytes of a footer.
+
+    Parameters
+    ----------
+    elements
+        The encoded elements of the schema.
+    groups
+        What was written.
+    facts
+        The key-value metadata.
+    created_by
+        Who wrote it.
+    leaves
+        Number of leaf columns.
+    """
+    pairs = [encode_struct((1, BINARY, key.encode()), (2, BINARY, value.encode())) for key, value in facts.items()]
+    type_order = encode_struct((1, STRUCT, b"\x00"))
+    return encode_struct(
+        (1, I32, 2),
+        (2, LIST, (STRUCT, elements)),
+        (3, I64, sum(group.rows for group in groups)),
+        (4, LIST, (STRUCT, [_row_group(group) for group in groups])),
+        (5, LIST, (STRUCT, pairs) if pairs else None),
+        (6, BINARY, created_by.encode()),
+        (7, LIST, (STRUCT, [type_order] * leaves)),
+    )
+
+
+def offset_index(placed: PlacedChunk) -> bytes:
+    """Where the data pages of a chunk are."""
+    pages = placed.chunk.pages
+    locations = [
+        encode_struct((1, I64, at), (2, I32, page.size), (3, I64, page.first_row))
+        for at, page in zip(placed.page_offsets, pages, strict=True)
+    ]
+    is_text = placed.leaf.type.physical == Physical.BYTE_ARRAY
+    texts = (I64, [page.text_bytes for page in pages]) if is_text else None
+    return encode_struct((1, LIST, (STRUCT, locations)), (2, LIST, texts))
+
+
+def column_index(placed: PlacedChunk) -> bytes | None:
+    """What values the data pages of a chunk have; None if that is not known of a page."""
+    chunk, leaf = placed.chunk, placed.leaf
+    pages = chunk.pages
+    if not chunk.options.has_statistics or any(page.bounds is None and page.nulls < page.values for page in pages):
+        return None
+    known = [page.bounds for page in pages if page.bounds is not None]
+    order = _ASCENDING if is_ascending(known) else _DESCENDING if is_descending(known) else _UNORDERED
+    bounds = [(b"", b"") if page.bounds is None else _cut(*stored(page.bounds, leaf.type), leaf) for page in pages]
+    repetition = [count for page in pages for count in page.repetition_counts] if leaf.repetition else None
+    definition = [count for page in pages for count in page.definition_counts] if leaf.definition > 1 else None
+    return encode_struct(
+        (1, LIST, (BOOL, [page.bounds is None for page in pages])),
+        (2, LIST, (BINARY, [low for low, _ in bounds])),
+        (3, LIST, (BINARY, [high for _, high in bounds])),
+        (4, I32, order),
+        (5, LIST, (I64, [page.nulls for page in pages])),
+        (6, LIST, None if repetition is None else (I64, repetition)),
+        (7, LIST, None if definition is None else (I64, definition)),
+    )
+
+
+def _cut(low: bytes, high: bytes, leaf: LeafColumn) -> tuple[bytes, bytes]:
+    """The bounds of a page, where they are long a shorter one that is no greater, and one that is no less."""
+    if leaf.type.physical != Physical.BYTE_ARRAY:
+        return low, high
+    is_text = leaf.type.logical is not None
+    if len(low) > _MOST_PAGE_BOUND:
+        low = low[: _boundary(low) if is_text else _MOST_PAGE_BOUND]
+    if len(high) > _MOST_PAGE_BOUND:
+        high = (_next_text(high[: _boundary(high)]) if is_text else _next_bytes(high[:_MOST_PAGE_BOUND])) or high
+    return low, high
+
+
+def _boundary(text: bytes) -> int:
+    """Where the last character begins that does not fit."""
+    at = _MOST_PAGE_BOUND
+    while at > 0 and text[at] & 0xC0 == 0x80:
+        at -= 1
+    return at
+
+
+def _next_bytes(prefix: bytes) -> bytes | None:
+    """The least bytes, no longer, that come after all that begin so; None if there are none."""
+    kept = prefix.rstrip(b"\xff")
+    return kept[:-1] + bytes([kept[-1] + 1]) if kept else None
+
+
+def _next_text(prefix: bytes) -> bytes | None:
+    """As `_next_bytes`, but UTF-8."""
+    text = prefix.decode("utf-8", "replace")
+    for at in range(len(text) - 1, -1, -1):
+        point = ord(text[at]) + 1
+        if point <= 0x10FFFF and text[at] != "\ufffd":
+            return (text[:at] + chr(0xE000 if 0xD800 <= point <= 0xDFFF else point)).encode()
+    return None

@@ -1,0 +1,138 @@
+"""The schema of a file, from that of Arrow columns.
+
+Owns groups, lists and maps, field ids, and where the VARIANT annotation stands. Leaves primitive types to `leaf_types`.
+Spec: ``parquet.thrift``, ``LogicalTypes.md``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import NamedTuple
+
+import pyarrow as pa
+
+from parquet_variant.parquet.format.thrift import BINARY, I8, I32, STRUCT, encode_struct
+from parquet_variant.parquet.pages.leaf_types import LeafType, leaf_type_of, logical_type
+
+__all__ = ["FileSchema", "LeafColumn", "file_schema", "is_written"]
+
+_REQUIRED, _OPTIONAL, _REPEATED = range(3)
+_LIST, _MAP = (3, logical_type(3)), (1, logical_type(2))
+_VARIANT = (None, logical_type(16, encode_struct((1, I8, 1))))
+_PLAIN_GROUP = (None, None)
+
+
+class LeafColumn(NamedTuple):
+    """A leaf column of a file: its schema path, its type, and the greatest levels of its entries."""
+
+    path: tuple[str, ...]
+    type: LeafType
+    is_required: bool
+    definition: int
+    repetition: int
+
+
+class FileSchema(NamedTuple):
+    """The encoded ``SchemaElement`` of every column, root first, and the leaves."""
+
+    elements: list[bytes]
+    leaves: list[LeafColumn]
+
+
+def is_written(kind: pa.DataType) -> bool:
+    """Whether files with such columns are written here; all others are left to pyarrow."""
+    if pa.types.is_struct(kind):
+        return kind.num_fields > 0 and all(is_written(child.type) for child in kind)
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        return is_written(kind.value_type)
+    if pa.types.is_map(kind):
+        return is_written(kind.key_type) and is_written(kind.item_type)
+    return leaf_type_of(kind) is not None
+
+
+def file_schema(schema: pa.Schema, variants: Collection[tuple[str, ...]]) -> FileSchema:
+    """The schema of a file with some columns.
+
+    Parameters
+    ----------
+    schema
+        The columns; `is_written` holds for each.
+    variants
+        Schema paths of the groups that get the VARIANT annotation.
+    """
+    found = FileSchema([], [])
+    found.elements.append(encode_struct((3, I32, _REQUIRED), (4, BINARY, b"schema"), (5, I32, len(schema))))
+    for field in schema:
+        _add(found, field, field.name, (), 0, 0, frozenset(variants))
+    return found
+
+
+def _add(
+    found: FileSchema,
+    field: pa.Field,
+    name: str,
+    above: tuple[str, ...],
+    definition: int,
+    repetition: int,
+    variants: frozenset[tuple[str, ...]],
+) -> None:
+    path, kind = (*above, name), field.type
+    definition += field.nullable
+    repeated = (definition + 1, repetition + 1, variants)
+    if pa.types.is_struct(kind):
+        _add_group(found, field, name, kind.num_fields, _VARIANT if path in variants else _PLAIN_GROUP)
+        for child in kind:
+            _add(found, child, child.name, path, definition, repetition, variants)
+    elif pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        _add_group(found, field, name, 1, _LIST)
+        found.elements.append(_repeated("list", 1))
+        _add(found, kind.value_field, "element", (*path, "list"), *repeated)
+    elif pa.types.is_map(kind):
+        _add_group(found, field, name, 1, _MAP)
+        found.elements.append(_repeated("key_value", 2))
+        _add(found, kind.key_field, "key", (*path, "key_value"), *repeated)
+        _add(found, kind.item_field, "value", (*path, "key_value"), *repeated)
+    else:
+        leaf = leaf_type_of(kind)
+        assert leaf is not None
+        found.leaves.append(LeafColumn(path, leaf, not field.nullable, definition, repetition))
+        found.elements.append(_leaf_element(field, name, leaf))
+
+
+def _add_group(
+    found: FileSchema, field: pa.Field, name: str, children: int, annotation: tuple[int | None, bytes | None]
+) -> None:
+    converted, logical = annotation
+    found.elements.append(
+        encode_struct(
+            (3, I32, int(field.nullable)),
+            (4, BINARY, name.encode()),
+            (5, I32, children),
+            (6, I32, converted),
+            (9, I32, _field_id(field)),
+            (10, STRUCT, logical),
+        )
+    )
+
+
+def _repeated(name: str, children: int) -> bytes:
+    return encode_struct((3, I32, _REPEATED), (4, BINARY, name.encode()), (5, I32, children))
+
+
+def _leaf_element(field: pa.Field, name: str, leaf: LeafType) -> bytes:
+    return encode_struct(
+        (1, I32, leaf.physical),
+        (2, I32, leaf.width if leaf.physical.name == "FIXED_LEN_BYTE_ARRAY" else None),
+        (3, I32, _OPTIONAL if field.nullable else _REQUIRED),
+        (4, BINARY, name.encode()),
+        (6, I32, leaf.converted),
+        (7, I32, leaf.scale),
+        (8, I32, leaf.precision),
+        (9, I32, _field_id(field)),
+        (10, STRUCT, leaf.logical),
+    )
+
+
+def _field_id(field: pa.Field) -> int | None:
+    given = (field.metadata or {}).get(b"PARQUET:field_id")
+    return int(given) if given is not None else None

@@ -1,0 +1,194 @@
+"""A Parquet file of Arrow columns, row group by row group.
+
+Owns the order of things in the file. Leaves columns to `column_chunk`, the structs of the footer to `file_metadata`,
+and files, names and row groups' sizes to `writing.writer`. Encoded pages of one row group are held, and of each column
+values of a page; nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any, Literal
+
+import pyarrow as pa
+
+from parquet_variant.parquet.format.footer import MAGIC
+from parquet_variant.parquet.pages.bloom_filter import bloom_filter
+from parquet_variant.parquet.pages.codecs import codec_number, compressor
+from parquet_variant.parquet.pages.column_chunk import ColumnChunk, ColumnOptions, Shared
+from parquet_variant.parquet.pages.encodings import Encoding
+from parquet_variant.parquet.pages.file_metadata import (
+    PlacedChunk,
+    PlacedGroup,
+    column_index,
+    encoded_footer,
+    offset_index,
+)
+from parquet_variant.parquet.pages.file_schema import file_schema, is_written
+from parquet_variant.parquet.pages.levels import leaf_entries
+
+__all__ = ["PageFileWriter"]
+
+# Arrow bytes that are encoded at a time: what a page holds is no less than a column's share of it.
+_SLICE_BYTES = 16 << 20
+
+
+class PageFileWriter:
+    """Write Arrow columns into a Parquet file.
+
+    Parameters
+    ----------
+    sink
+        What the bytes are written to.
+    schema
+        The columns.
+    variants
+        Schema paths of the groups that get the VARIANT annotation.
+    compression, compression_level
+        The codec, and its level; a level by dotted leaf path, or one for all.
+    use_dictionary
+        The dotted paths of leaves that begin with a dictionary; True or False for all or none.
+    column_encoding
+        Encodings of leaves that have no dictionary, by dotted path; PLAIN where there is none.
+    bloom_filters
+        Dotted leaf paths that get a bloom filter.
+    no_statistics
+        Dotted leaf paths without statistics.
+    dictionary_bytes, page_bytes
+        How large a dictionary may grow, and from how many bytes of values on a page is full.
+    page_version
+        1 or 2, of data pages.
+    created_by
+        What the footer says.
+
+    Raises
+    ------
+    TypeError
+        For columns that are not written here (`is_written`).
+    """
+
+    def __init__(
+        self,
+        sink: Any,
+        schema: pa.Schema,
+        variants: Collection[tuple[str, ...]] = (),
+        *,
+        compression: str = "zstd",
+        compression_level: Mapping[str, int] | int | None = None,
+        use_dictionary: Collection[str] | bool = True,
+        column_encoding: Mapping[str, str] | None = None,
+        bloom_filters: Collection[str] = (),
+        no_statistics: Collection[str] = (),
+        dictionary_bytes: int = 8 << 20,
+        page_bytes: int = 2 << 20,
+        page_version: Literal[1, 2] = 1,
+        created_by: str = "parquet-variant",
+    ) -> None:
+        unknown = [field for field in schema if not is_written(field.type)]
+        if unknown:
+            raise TypeError(f"column {unknown[0].name} is {unknown[0].type}, which pyarrow's writer knows")
+        self._sink, self._schema, self._created_by = sink, schema, created_by
+        self._file_schema = file_schema(schema, variants)
+        self._codec = codec_number(compression)
+        self._options: list[ColumnOptions] = []
+        for leaf in self._file_schema.leaves:
+            dotted = ".".join(leaf.path)
+            level = compression_level.get(dotted) if isinstance(compression_level, Mapping) else compression_level
+            encoding = (column_encoding or {}).get(dotted)
+            self._options.append(
+                ColumnOptions(
+                    use_dictionary=use_dictionary if isinstance(use_dictionary, bool) else dotted in use_dictionary,
+                    encoding=Encoding[encoding] if encoding else Encoding.PLAIN,
+                    compress=compressor(compression, level),
+                    dictionary_bytes=dictionary_bytes,
+                    page_bytes=page_bytes,
+                    page_version=page_version,
+                    has_statistics=dotted not in no_statistics,
+                    keeps_hashes=dotted in bloom_filters,
+                )
+            )
+        self._chunks: list[ColumnChunk] = []
+        self._rows = 0
+        self._groups: list[PlacedGroup] = []
+        self._position = 0
+        self._write(MAGIC)
+
+    def _write(self, data: Any) -> None:
+        self._sink.write(data)
+        self._position += len(data)
+
+    def write_batch(self, table: pa.Table) -> None:
+        """Add rows to the row group."""
+        if not len(table):
+            return
+        rows = max(1, min(len(table), int(len(table) * _SLICE_BYTES / max(table.nbytes, 1))))
+        for start in range(0, len(table), rows):
+            for batch in table.slice(start, rows).to_batches():
+                self._append(batch)
+
+    def _append(self, batch: pa.RecordBatch) -> None:
+        if not self._chunks:
+            shared = Shared()
+            pairs = zip(self._file_schema.leaves, self._options, strict=True)
+            self._chunks = [ColumnChunk(leaf, options, shared) for leaf, options in pairs]
+        leaves = (
+            found
+            for field, array in zip(self._schema, batch.columns, strict=True)
+            for found in leaf_entries(field, array)
+        )
+        for chunk, (entries, array) in zip(self._chunks, leaves, strict=True):
+            chunk.append(entries, array, len(batch))
+        self._rows += len(batch)
+
+    def end_row_group(self) -> None:
+        """Write what was added since the last one; nothing if there was nothing."""
+        if not self._rows:
+            return
+        placed = []
+        for chunk in self._chunks:
+            chunk.finish()
+            placed.append(self._placed(chunk))
+        self._groups.append(PlacedGroup(self._rows, placed))
+        self._chunks, self._rows = [], 0
+
+    def _placed(self, chunk: ColumnChunk) -> PlacedChunk:
+        start, plain_size, dictionary_at = self._position, 0, None
+        if chunk.dictionary_page is not None:
+            header, body, plain = chunk.dictionary_page
+            dictionary_at = start
+            self._write(header)
+            self._write(body)
+            plain_size += len(header) + plain
+            chunk.dictionary_page = None
+        offsets = []
+        for page in chunk.pages:
+            offsets.append(self._position)
+            self._write(page.header)
+            self._write(page.body)
+            plain_size += len(page.header) + page.plain_bytes
+        chunk.forget_bytes()
+        size = self._position - start
+        return PlacedChunk(chunk.leaf, chunk, self._codec, start, dictionary_at, offsets, size, plain_size)
+
+    def close(self, facts: Mapping[str, str]) -> bytes:
+        """Write the rest, and the footer with some key-value metadata; returns the footer's Thrift bytes."""
+        self.end_row_group()
+        chunks = [chunk for group in self._groups for chunk in group.chunks]
+        for placed in chunks:
+            if placed.chunk.options.keeps_hashes:
+                placed.bloom_at, placed.bloom_size = self._put(bloom_filter(placed.chunk.hashes))
+                placed.chunk.hashes = []
+        for placed in chunks:
+            index = column_index(placed)
+            placed.column_index = None if index is None else self._put(index)
+        for placed in chunks:
+            placed.offset_index = self._put(offset_index(placed))
+        leaves = len(self._file_schema.leaves)
+        footer = encoded_footer(self._file_schema.elements, self._groups, facts, self._created_by, leaves)
+        self._write(footer + len(footer).to_bytes(4, "little") + MAGIC)
+        return footer
+
+    def _put(self, data: bytes) -> tuple[int, int]:
+        at = self._position
+        self._write(data)
+        return at, len(data)

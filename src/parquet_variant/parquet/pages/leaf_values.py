@@ -1,0 +1,170 @@
+"""The values of a leaf's Arrow array as Parquet counts them: those that are there, one after the other.
+
+Owns leaving nulls out, and the physical form of each type. Nothing is copied where Arrow holds it so already. Leaves
+encodings to `encodings` and levels to `levels`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from parquet_variant.errors import VariantFileError
+from parquet_variant.kernels.page_levels import present_slots
+from parquet_variant.kernels.page_values import gather_bytes, valid_lengths, valid_values
+from parquet_variant.parquet.pages.leaf_types import LeafType, Physical
+from parquet_variant.parquet.pages.levels import Entries
+
+__all__ = ["Values", "joined", "leaf_values", "present_array"]
+
+Bytes = npt.NDArray[np.uint8]
+Lengths = npt.NDArray[np.int32]
+_DTYPES = {Physical.INT32: np.int32, Physical.INT64: np.int64, Physical.FLOAT: np.float32, Physical.DOUBLE: np.float64}
+_MOST_BYTES = 2**31 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Values:
+    """Values of a leaf column.
+
+    Parameters
+    ----------
+    count
+        How many there are.
+    width
+        Bytes of each; 0 for byte arrays.
+    data
+        All their bytes: little-endian numbers, a byte for a boolean.
+    lengths
+        Of byte arrays.
+    """
+
+    count: int
+    width: int
+    data: Bytes
+    lengths: Lengths | None = None
+
+    @property
+    def address(self) -> int:
+        """Where the bytes are."""
+        return int(self.data.__array_interface__["data"][0])
+
+    def numbers(self, leaf: LeafType) -> npt.NDArray[Any]:
+        """Integers and floats as such."""
+        dtype = _DTYPES[leaf.physical]
+        return self.data.view(f"u{leaf.width}" if leaf.order == "unsigned" else dtype)
+
+
+def joined(parts: Sequence[Values]) -> Values:
+    """Values one after the other."""
+    if len(parts) == 1:
+        return parts[0]
+    lengths = None if parts[0].lengths is None else np.concatenate([part.lengths for part in parts])
+    data = np.concatenate([part.data for part in parts])
+    return Values(sum(part.count for part in parts), parts[0].width, data, lengths)
+
+
+def present_array(array: pa.Array, entries: Entries) -> pa.Array:
+    """The array without the values that lie under something that is not there."""
+    if entries.present == len(array) - array.null_count:
+        return array
+    positions = np.empty(entries.present, np.int64)
+    assert not isinstance(entries.definition, int)
+    present_slots(entries.definition, entries.least, entries.most, positions)
+    return array.take(pa.array(positions))
+
+
+def leaf_values(array: pa.Array, leaf: LeafType) -> Values:
+    """The values of an array that are not null.
+
+    Raises
+    ------
+    VariantFileError
+        If a decimal has more digits than its type.
+    """
+    kind = array.type
+    if isinstance(kind, pa.BaseExtensionType):
+        array, kind = array.storage, kind.storage_type
+    if leaf.physical == Physical.BYTE_ARRAY:
+        if pa.types.is_string_view(kind) or pa.types.is_binary_view(kind):
+            array = array.cast(pa.large_binary() if pa.types.is_binary_view(kind) else pa.large_string())
+        return _byte_arrays(array)
+    if leaf.physical == Physical.BOOLEAN:
+        return _booleans(array)
+    if pa.types.is_decimal128(kind):
+        return _decimals(_fixed(array, 16), leaf)
+    width = kind.bit_width // 8
+    values = _fixed(array, width)
+    if width >= leaf.width:
+        return values
+    narrow = values.data.view(f"{'u' if leaf.order == 'unsigned' else 'i'}{width}")
+    return Values(values.count, leaf.width, narrow.astype(np.int32).view(np.uint8))
+
+
+def _fixed(array: pa.Array, width: int) -> Values:
+    validity, data = array.buffers()[:2]
+    count = len(array) - array.null_count
+    if not count:
+        return Values(0, width, np.zeros(0, np.uint8))
+    start = array.offset * width
+    if not array.null_count:
+        return Values(count, width, np.frombuffer(data, np.uint8, count * width, start))
+    target = np.empty(count * width, np.uint8)
+    valid_values(data.address + start, width, validity.address, array.offset, len(array), target.ctypes.data)
+    return Values(count, width, target)
+
+
+def _byte_arrays(array: pa.Array) -> Values:
+    validity, offsets, data = array.buffers()
+    large = pa.types.is_large_binary(array.type) or pa.types.is_large_string(array.type)
+    width, rows = 8 if large else 4, len(array)
+    count = rows - array.null_count
+    lengths = np.empty(count, np.int32)
+    if not count:
+        return Values(0, 0, np.zeros(0, np.uint8), lengths)
+    bounds = np.frombuffer(offsets, np.int64 if large else np.int32, rows + 1, array.offset * width)
+    start, size = int(bounds[0]), int(bounds[-1] - bounds[0])
+    if not array.null_count:
+        np.subtract(bounds[1:], bounds[:-1], out=lengths, casting="unsafe")
+        total = size
+    else:
+        at = offsets.address + array.offset * width
+        _, total = valid_lengths(at, width, validity.address, array.offset, rows, lengths)
+    if total == size:
+        return Values(count, 0, np.frombuffer(data, np.uint8, size, start) if size else np.zeros(0, np.uint8), lengths)
+    held = np.empty(total, np.uint8)
+    gather_bytes(data.address, at, width, validity.address, array.offset, rows, held.ctypes.data)
+    return Values(count, 0, held, lengths)
+
+
+def _booleans(array: pa.Array) -> Values:
+    rows, first = len(array), array.offset
+    validity, data = array.buffers()
+    cells = _bits(data, first, rows)
+    if array.null_count:
+        cells = cells[_bits(validity, first, rows).view(bool)]
+    return Values(len(cells), 1, cells)
+
+
+def _bits(buffer: pa.Buffer, first: int, count: int) -> Bytes:
+    packed = np.frombuffer(buffer, np.uint8)[first >> 3 : (first + count + 7) >> 3]
+    return np.unpackbits(packed, bitorder="little")[first & 7 : (first & 7) + count]
+
+
+def _decimals(values: Values, leaf: LeafType) -> Values:
+    """Decimals of 16 bytes, as integers or as many bytes, the greatest first, as they need."""
+    words = values.data.view(np.int64).reshape(-1, 2)
+    if leaf.physical != Physical.FIXED_LEN_BYTE_ARRAY:
+        numbers = words[:, 0].astype(_DTYPES[leaf.physical])
+        if not np.array_equal(numbers, words[:, 0]) or not np.array_equal(words[:, 0] >> 63, words[:, 1]):
+            raise VariantFileError(
+                f"a decimal has more than the {leaf.precision} digits of its type", reason="value-out-of-range"
+            )
+        return Values(values.count, leaf.width, numbers.view(np.uint8))
+    cells = values.data.reshape(-1, 16)[:, ::-1][:, 16 - leaf.width :]
+    return Values(values.count, leaf.width, np.ascontiguousarray(cells).reshape(-1))

@@ -1,0 +1,146 @@
+"""Definition and repetition levels of every leaf of Arrow columns.
+
+Owns the walk down from a column to its leaves. What many leaves share is made once: fields of an object that are never
+missing have the same levels, and so have all that are always missing. Leaves loops over entries to `page_levels`, and
+values to `leaf_values`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from parquet_variant.errors import VariantFileError
+from parquet_variant.kernels.page_levels import list_levels, list_positions, optional_levels
+
+__all__ = ["Entries", "leaf_entries"]
+
+Levels = npt.NDArray[np.uint8]
+_NONE = np.zeros(0, np.uint8)
+
+
+class Entries:
+    """The entries of a column, or of what holds it.
+
+    Parameters
+    ----------
+    count
+        How many there are.
+    definition
+        The definition level of each, or the one that all have.
+    repetition
+        The repetition level of each; None where all are 0.
+    least
+        The level from which on an entry has a slot in the Arrow array.
+    most
+        The level of an entry that is there.
+    present
+        How many are there.
+    """
+
+    __slots__ = ("_filled", "count", "definition", "least", "most", "present", "repetition")
+
+    def __init__(
+        self, count: int, definition: Levels | int, repetition: Levels | None, least: int, most: int, present: int
+    ) -> None:
+        self.count, self.definition, self.repetition = count, definition, repetition
+        self.least, self.most, self.present = least, most, present
+        self._filled: Entries | None = None
+
+    def optional(self, array: pa.Array) -> Entries:
+        """The entries of an optional field that these hold, whose slots are those of ``array``."""
+        nulls = array.null_count
+        if not nulls:
+            self._filled = self._filled or self._below(0, 0)
+            return self._filled
+        if nulls == len(array) or not self.present:
+            return Entries(self.count, self.definition, self.repetition, self.least, self.most + 1, 0)
+        return self._below(array.buffers()[0].address, array.offset)
+
+    def _below(self, bits: int, first: int) -> Entries:
+        if isinstance(self.definition, int) and (self.definition < self.most or not bits):
+            level = self.definition + (self.definition == self.most)
+            return Entries(self.count, level, self.repetition, self.least, self.most + 1, self.present)
+        above = _NONE if isinstance(self.definition, int) else self.definition
+        levels = np.empty(self.count, np.uint8)
+        present = optional_levels(above, self.least, self.most, bits, first, levels)
+        return Entries(self.count, levels, self.repetition, self.least, self.most + 1, present)
+
+    def elements(self, array: pa.Array, nullable: bool, depth: int) -> tuple[Entries, pa.Array]:
+        """The entries of a list's elements, and the elements that are theirs.
+
+        Parameters
+        ----------
+        array
+            A list or map array, whose slots these entries have.
+        nullable
+            Whether the list itself may be null.
+        depth
+            The repetition level of an element that is not its list's first.
+        """
+        values = array.values
+        empty = self.most + nullable
+        if array.null_count == len(array) or not self.present:
+            below = Entries(self.count, self.definition, self.repetition, empty + 1, empty + 1, 0)
+            return below, values.slice(0, 0)
+        validity, offsets = array.buffers()[:2]
+        width = 8 if pa.types.is_large_list(array.type) else 4
+        at = offsets.address + array.offset * width
+        bits = validity.address if nullable and validity is not None and array.null_count else 0
+        bounds = np.frombuffer(offsets, f"<i{width}", len(array) + 1, array.offset * width)
+        start, stop = int(bounds[0]), int(bounds[-1])
+        above = self._levels()
+        levels, repetition = (np.empty(self.count + stop - start, np.uint8) for _ in range(2))
+        repeated = _NONE if self.repetition is None else self.repetition
+        count, present = list_levels(
+            above, repeated, self.count, self.least, self.most, empty, bits, array.offset, at, width, depth, levels,
+            repetition,
+        )  # fmt: skip
+        if present == stop - start:
+            values = values.slice(start, present)
+        else:  # Lists that are null, or under something that is, hold elements all the same.
+            positions = np.empty(present, np.int64)
+            list_positions(above, self.count, self.least, self.most, bits, array.offset, at, width, positions)
+            values = values.take(pa.array(positions))
+        return Entries(count, levels[:count], repetition[:count], empty + 1, empty + 1, present), values
+
+    def _levels(self) -> Levels:
+        """The definition levels as `page_levels` takes them: none where all are there."""
+        if not isinstance(self.definition, int):
+            return self.definition
+        return _NONE if self.definition == self.most else np.full(self.count, self.definition, np.uint8)
+
+
+def leaf_entries(field: pa.Field, array: pa.Array) -> Iterator[tuple[Entries, pa.Array]]:
+    """The entries of each leaf of a column, in file order, and the array that has their slots.
+
+    Raises
+    ------
+    VariantFileError
+        If a required group is null where what holds it is not.
+    """
+    return _walked(Entries(len(array), 0, None, 0, 0, len(array)), field, array, 0)
+
+
+def _walked(above: Entries, field: pa.Field, array: pa.Array, depth: int) -> Iterator[tuple[Entries, pa.Array]]:
+    kind = array.type
+    if pa.types.is_dictionary(kind) and array.dictionary.null_count:
+        array = array.dictionary_decode()
+    if not field.nullable and array.null_count and above.optional(array).present < above.present:
+        raise VariantFileError(f"{field.name} is required, but null in some rows", reason="null-in-required")
+    if pa.types.is_struct(kind):
+        entries = above.optional(array) if field.nullable else above
+        for number, child in enumerate(kind):
+            yield from _walked(entries, child, array.field(number), depth)
+    elif pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        entries, values = above.elements(array, field.nullable, depth + 1)
+        yield from _walked(entries, kind.value_field, values, depth + 1)
+    elif pa.types.is_map(kind):
+        entries, values = above.elements(array, field.nullable, depth + 1)
+        yield from _walked(entries, kind.key_field, values.field(0), depth + 1)
+        yield from _walked(entries, kind.item_field, values.field(1), depth + 1)
+    else:
+        yield (above.optional(array) if field.nullable else above), array
