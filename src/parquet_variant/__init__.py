@@ -29,6 +29,7 @@ _OWNERS = {
     "VariantScalar": "functions.get_variant_scalar",
     "cast_to_variant": "functions.cast_to_variant",
     "warmup": "ingest.warmup",
+    "explore": "explorer.explore",
     "Variant": "encoding.variant",
     "VariantType": "types",
     "VariantError": "errors",
@@ -101,6 +102,7 @@ if TYPE_CHECKING:
     from parquet_variant.errors import SchemaError as SchemaError
     from parquet_variant.errors import VariantError as VariantError
     from parquet_variant.errors import VariantFileError as VariantFileError
+    from parquet_variant.explorer.explore import explore as explore
     from parquet_variant.functions.cast_to_variant import cast_to_variant as cast_to_variant
     from parquet_variant.functions.equals import equals as equals
     from parquet_variant.functions.equals import try_equals as try_equals

@@ -17,7 +17,7 @@ __all__ = ["main"]
 
 # In the order of the help: the way in, the way out, care of files, care of Delta tables.
 COMMANDS = (
-    *("ingest", "query", "cat", "infer", "inspect", "validate", "rewrite"),
+    *("ingest", "query", "cat", "infer", "explore", "inspect", "validate", "rewrite"),
     *("optimize", "vacuum", "history", "restore", "warmup"),
 )
 # `variant table set`: group -> commands, each the module that is named by both.

@@ -1,0 +1,41 @@
+"""``variant explore``: a page that shows what became of JSON.
+
+Owns where the page goes. Leaves the page to `explorer`.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path as FilePath
+from typing import Annotated
+
+import typer
+
+from parquet_variant.cli.options import AsJson, Column
+
+__all__ = ["command"]
+
+
+def command(
+    path: Annotated[str, typer.Argument(metavar="PATH", help="Parquet, Delta, Vortex, or JSON before any ingest.")],
+    html: Annotated[
+        FilePath, typer.Option(metavar="FILE", help="The page to write: one file that needs nothing else.")
+    ] = FilePath("explore.html"),
+    compare: Annotated[str | None, typer.Option(metavar="OTHER", help="What it was before: shown beside it.")] = None,
+    version: Annotated[int | None, typer.Option(help="A version of a Delta table.", show_default=False)] = None,
+    column: Column = None,
+    as_json: AsJson = False,
+) -> int:
+    """Show what is typed, what the rest costs, what a query would read: a page to look at.
+
+    Reads footers and a sample of at most 20,000 rows.
+    """
+    from parquet_variant.cli.output import human_bytes, print_json
+    from parquet_variant.explorer.explore import explore
+
+    found = explore(path, column=column, compare=compare, version=version)
+    if as_json:
+        print_json(found.to_dict())
+        return 0
+    size = found.save(html).stat().st_size
+    print(f"{html}: {human_bytes(size)}; open it in a browser")
+    return 0

@@ -1,0 +1,96 @@
+"""`explore`: what became of JSON, as a page to look at.
+
+Owns the public operation and its result. Leaves reading to `sources`, figures to `footers` and `sample`, the document
+to `report`, and the page to `page`.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from parquet_variant.explorer.page import page, page_frame
+from parquet_variant.explorer.report import ExploreReport
+from parquet_variant.explorer.sources import report_of
+
+__all__ = ["Exploration", "explore"]
+
+
+@dataclass(frozen=True, slots=True)
+class Exploration:
+    """A page over a table: shown by notebooks, saved by `save`."""
+
+    report: ExploreReport
+
+    def to_dict(self) -> dict[str, Any]:
+        """The figures that the page shows."""
+        return self.report.to_dict()
+
+    def to_html(self) -> str:
+        """The page: one HTML document that needs nothing else."""
+        return page(self.to_dict())
+
+    def save(self, file: str | os.PathLike[str]) -> Path:
+        """Write the page to a file."""
+        target = Path(file)
+        target.write_text(self.to_html(), encoding="utf-8")
+        return target
+
+    def _repr_html_(self) -> str:
+        return page_frame(self.to_dict())
+
+    def __repr__(self) -> str:
+        report = self.report
+        counts = f"{report.rows:,} rows, {len(report.sample.paths):,} paths"
+        return f"<Exploration of {report.source}: {counts}; save('x.html')>"
+
+
+def explore(
+    source: str | os.PathLike[str],
+    *,
+    column: str | None = None,
+    compare: str | os.PathLike[str] | None = None,
+    version: int | None = None,
+) -> Exploration:
+    """Look into a table of Variants, or into JSON before it becomes one.
+
+    Reads footers, the log of a Delta table, and a sample of at most 20,000 rows or 8 MiB; never the rest.
+
+    Parameters
+    ----------
+    source
+        A Parquet file, directory, glob or URI; a Delta table; Vortex files; or JSON files.
+    column
+        The Variant column, if there are several.
+    compare
+        Another source to compare with: the state before.
+    version
+        The version of a Delta table; by default the newest.
+
+    Returns
+    -------
+    Exploration
+        A notebook shows it; `Exploration.save` writes one self-contained HTML page.
+
+    Raises
+    ------
+    VariantFileError
+        If there is no such file, or it has no such column.
+
+    Examples
+    --------
+    >>> import tempfile, parquet_variant as pv
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = pv.parquet.write(f"{folder}/a.parquet", pv.parse_json(['{"a": 1}', '{"a": "x"}']), schema="a bigint")
+    ...     found = pv.explore(folder)
+    ...     found.save(f"{folder}/a.html").stat().st_size > 10_000
+    True
+    >>> found.to_dict()["paths"]["kinds"][1]
+    {'int64': 1, 'string': 1}
+    """
+    report = report_of(source, column=column, version=version)
+    if compare is not None:
+        report.before = report_of(compare, column=column)
+    return Exploration(report)

@@ -1,0 +1,257 @@
+"""A bounded sample of rows, whatever they are in, and what it says of every path.
+
+Owns how much is read, and the figures by path that footers do not have: types, distinct values, examples, what typing a
+path would cost and save. Leaves profiling and the choice of a schema to `shredding`.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from parquet_variant.array.variant_array import VariantArray
+from parquet_variant.functions.parse_json import try_parse_json
+from parquet_variant.functions.to_json import to_json
+from parquet_variant.functions.variant_normalize import variant_normalize
+from parquet_variant.parquet.format.columns import VariantColumn, choose_column
+from parquet_variant.parquet.format.files import OpenFile, ParquetSource, open_file
+from parquet_variant.parquet.operations.inspect import inspect
+from parquet_variant.parquet.reading.storage import nested_array
+from parquet_variant.parquet.writing.write import write
+from parquet_variant.path import WILDCARD, VariantPath, Wildcard
+from parquet_variant.shredding.infer import InferenceResult, infer
+from parquet_variant.shredding.policies.auto import AutoPolicy
+from parquet_variant.shredding.policies.column_types import best_column
+from parquet_variant.shredding.profile import Profile
+from parquet_variant.shredding.profile_path import PathProfile
+
+__all__ = ["PathSample", "Sample", "json_rows", "look_at", "parquet_rows"]
+
+_ROWS = 20_000
+_BYTES = 8 << 20
+_ROW_GROUPS = 8
+# Rows that are walked one by one for example values, and the length of an example.
+_EXAMPLE_ROWS = 400
+_EXAMPLES = 3
+_TEXT = 60
+# Paths of which the cost of a column is measured, not estimated.
+_MEASURED = 2_000
+
+
+@dataclass(slots=True)
+class PathSample:
+    """What the sample says of one path.
+
+    Parameters
+    ----------
+    count, row_share
+        Values there, and the share of rows that have any.
+    kinds
+        Values by type; numbers that fit one exact type count as that.
+    column
+        The type of the best typed column, as DDL; ``"object"``, ``"array"``, or None if there are only nulls.
+    distinct
+        Distinct scalars, an estimate.
+    lower, upper
+        The range of integers.
+    bytes
+        Encoded bytes of the values as they stand in a residual.
+    typed_bytes
+        Compressed bytes of a typed column for them; None where nothing was measured.
+    reason
+        Why the ``auto`` policy types the path, or does not.
+    chosen
+        Whether it does.
+    examples
+        For each type: number of the row and its text.
+    """
+
+    count: int
+    row_share: float
+    kinds: dict[str, int]
+    column: str | None
+    distinct: int
+    lower: int | None
+    upper: int | None
+    bytes: int
+    typed_bytes: int | None = None
+    reason: str = ""
+    chosen: bool = False
+    examples: dict[str, list[tuple[int, str]]] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Sample:
+    """What a sample says.
+
+    Parameters
+    ----------
+    rows, text_bytes
+        Its size; bytes of the rows as JSON.
+    paths
+        Every path in it, parents first.
+    ddl
+        The schema that the ``auto`` policy chooses.
+    unshredded_bytes
+        Compressed bytes of the sample in one column without typed ones.
+    residual_ratio
+        Compressed bytes to a byte of residual.
+    """
+
+    rows: int
+    text_bytes: int
+    paths: dict[VariantPath, PathSample]
+    ddl: str
+    unshredded_bytes: int
+    shredded_bytes: int
+    residual_ratio: float
+
+
+def parquet_rows(sources: Sequence[ParquetSource], column: str | None) -> VariantArray:
+    """Rows from the beginnings of some row groups, spread over the files."""
+    step = max(len(sources) // _ROW_GROUPS, 1)
+    chosen = sources[::step][:_ROW_GROUPS]
+    parts: list[VariantArray] = []
+    for source in chosen:
+        with open_file(source) as file:
+            variant = choose_column(file.schema, column, file.name)
+            parts += _first_rows(file, variant, _ROWS // len(chosen), _BYTES // len(chosen))
+    return VariantArray.concat(parts) if parts else VariantArray.from_storage(_no_rows())
+
+
+def _first_rows(file: OpenFile, variant: VariantColumn, rows: int, size: int) -> Iterator[VariantArray]:
+    """The first rows of a file; of its pages only those that hold them."""
+    leaves = [leaf.leaf for leaf in variant.node.leaves() if leaf.leaf is not None]
+    with file.source.filesystem.open_input_file(file.name) as stream:
+        reader: Any = pq.ParquetFile(stream, metadata=file.metadata, buffer_size=1 << 16, pre_buffer=False).reader
+        groups = list(range(file.metadata.num_row_groups))[:1]
+        for batch in reader.iter_batches(min(rows, 1024), groups, column_indices=leaves, use_threads=False):
+            part = variant_normalize(VariantArray(nested_array(pa.Table.from_batches([batch]), variant.path)))
+            assert isinstance(part, VariantArray)
+            yield part
+            rows -= len(part)
+            size -= part.storage.nbytes
+            if rows <= 0 or size <= 0:
+                return
+
+
+def json_rows(lines: Iterable[pa.Array]) -> VariantArray:
+    """Rows from chunks of text, those that are no JSON left out."""
+    parts: list[VariantArray] = []
+    rows, size = _ROWS, _BYTES
+    for chunk in lines:
+        text = chunk[:rows]
+        while len(text) > 1 and text.nbytes > size:
+            text = text[: len(text) // 2]
+        storage = _parsed(text)
+        parts.append(VariantArray(storage.filter(storage.is_valid())))
+        rows, size = rows - len(text), size - text.nbytes
+        if rows <= 0 or size <= 0:
+            break
+    return VariantArray.concat(parts) if parts else VariantArray.from_storage(_no_rows())
+
+
+def _parsed(text: pa.Array) -> pa.StructArray:
+    array = try_parse_json(text)
+    assert isinstance(array, VariantArray)
+    return array.storage
+
+
+def _no_rows() -> pa.StructArray:
+    return _parsed(pa.array([], pa.string()))
+
+
+def look_at(rows: VariantArray) -> Sample:
+    """What some rows say of every path in them.
+
+    Examples
+    --------
+    >>> import parquet_variant as pv
+    >>> sample = look_at(pv.parse_json(['{"a": 1, "b": "x"}', '{"a": "one"}'] * 50))
+    >>> a = sample.paths[VariantPath(("a",))]
+    >>> a.count, a.kinds, a.column, sorted(a.examples)
+    (100, {'int8': 50, 'string': 50}, 'string', ['int8', 'string'])
+    """
+    profile = Profile.of_array(rows)
+    result = infer(profile)
+    of_path = {decision.path: decision for decision in result.decisions}
+    paths = {}
+    for found in profile:
+        path = found.path
+        decision = of_path.get(path) or result.decision(path)
+        paths[path] = _of_profile(found, decision.reason if decision else "")
+        paths[path].chosen = path in of_path and of_path[path].shredded
+    texts = to_json(rows)
+    _add_examples(rows, paths)
+    with tempfile.TemporaryDirectory(prefix="parquet-variant-") as folder:
+        unshredded, residual = _written(rows, None, Path(folder) / "unshredded.parquet")[:2]
+        shredded = _written(rows, result, Path(folder) / "shredded.parquet")[0]
+        wide = infer(profile, AutoPolicy(min_row_share=0.0, max_columns=_MEASURED))
+        for path, size in _written(rows, wide, Path(folder) / "wide.parquet")[2].items():
+            if path in paths:
+                paths[path].typed_bytes = size
+    plain = max(rows.to_unshredded().storage.field("value").nbytes, 1)
+    return Sample(
+        len(rows), texts.nbytes, paths, result.schema.to_ddl(), unshredded, shredded, min(residual / plain, 1.0)
+    )
+
+
+def _of_profile(found: PathProfile, reason: str) -> PathSample:
+    best = best_column(found)
+    low, high = found.int_range or (None, None)
+    return PathSample(
+        found.count,
+        found.row_share,
+        {str(kind): count for kind, count in found.types.items()},
+        None if best is None else best.name,
+        found.distinct if best is not None and best.arrow is not None else 0,
+        low,
+        high,
+        found.encoded_bytes,
+        reason=reason,
+    )
+
+
+def _written(rows: VariantArray, result: InferenceResult | None, file: Path) -> tuple[int, int, dict[VariantPath, int]]:
+    """Bytes of the sample in a file, of its residuals, and of each path's own columns."""
+    if not len(rows):
+        return 0, 0, {}
+    write(file, rows, schema=None if result is None else result.schema)
+    report = inspect(str(file)).columns[0]
+    by_path = {VariantPath.parse(each.path): each.bytes for each in report.paths}
+    total = sum(by_path.values()) + report.metadata_bytes
+    return total, by_path[VariantPath()], by_path
+
+
+def _add_examples(rows: VariantArray, paths: dict[VariantPath, PathSample]) -> None:
+    """Walk the first rows for values of every type at every path."""
+    for number in range(min(len(rows), _EXAMPLE_ROWS)):
+        value = rows[number]
+        if value is not None:
+            _walk(value, (), number, paths)
+
+
+def _walk(value: Any, at: tuple[str | Wildcard, ...], row: int, paths: dict[VariantPath, PathSample]) -> None:
+    known = paths.get(VariantPath(at))
+    if known is None:
+        return
+    kind = str(value.type)
+    examples = known.examples.setdefault(kind, [])
+    text = None
+    if len(examples) < _EXAMPLES:
+        text = value.to_json()
+        text = text if len(text) <= _TEXT else text[: _TEXT - 1] + "…"
+        if all(text != other for _, other in examples):
+            examples.append((row, text))
+    if kind == "object":
+        for name, child in value.items():
+            _walk(child, (*at, name), row, paths)
+    elif kind == "array":
+        for child in value:
+            _walk(child, (*at, WILDCARD), row, paths)

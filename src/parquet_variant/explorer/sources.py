@@ -1,0 +1,170 @@
+"""What a path is (Parquet, Delta, Vortex, JSON), and the report over it.
+
+Owns telling them apart and reading no more than footers, a log and a sample. Leaves the figures to `footers` and
+`sample`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+
+from parquet_variant.array.variant_array import VariantArray
+from parquet_variant.errors import VariantFileError
+from parquet_variant.explorer.footers import Footers, read_footers
+from parquet_variant.explorer.report import ExploreReport
+from parquet_variant.explorer.sample import json_rows, look_at, parquet_rows
+from parquet_variant.io.filesystems import filesystem_of
+from parquet_variant.parquet.format.columns import choose_column
+from parquet_variant.parquet.format.files import ParquetSource, locate, open_file
+from parquet_variant.path import VariantPath
+
+__all__ = ["report_of"]
+
+_JSON = (".json", ".ndjson", ".jsonl", ".gz", ".zst", ".bz2", ".lz4")
+_PARQUET_MAGIC = b"PAR1"
+
+
+def report_of(
+    source: str | os.PathLike[str], *, column: str | None = None, version: int | None = None
+) -> ExploreReport:
+    """The report over whatever a path names.
+
+    Raises
+    ------
+    VariantFileError
+        If there is nothing, no Variant column, or a version is asked of what has none.
+    """
+    path = os.fspath(source)
+    if _is_delta(path):
+        return _of_delta(path, column, version)
+    if version is not None:
+        raise VariantFileError(f"{path} is no Delta table, so it has no versions", reason="not-a-table", file=path)
+    if _is_vortex(path):
+        return _of_vortex(path, column)
+    if _is_json(path):
+        return _of_json(path)
+    return _of_parquet(path, "parquet", locate(path), column)
+
+
+def _is_delta(path: str) -> bool:
+    filesystem, root = filesystem_of(path)
+    return bool(filesystem.get_file_info(f"{root.rstrip('/')}/_delta_log").type == pa.fs.FileType.Directory)
+
+
+def _is_vortex(path: str) -> bool:
+    if not path.endswith(".vortex") and not os.path.isdir(path):  # noqa: PTH112 - a name, perhaps of a remote file
+        return False
+    from parquet_variant.vortex.files import vortex_files
+
+    return bool(vortex_files(path))
+
+
+def _is_json(path: str) -> bool:
+    """Whether a name is that of JSON; a directory is, if it holds no Parquet."""
+    if path.lower().endswith(_JSON):
+        return True
+    filesystem, root = filesystem_of(path)
+    info = filesystem.get_file_info(root)
+    if info.type == pa.fs.FileType.File:
+        with filesystem.open_input_stream(root) as stream:
+            return bool(stream.read(4) != _PARQUET_MAGIC)
+    if info.type == pa.fs.FileType.Directory:
+        names = [each.path for each in filesystem.get_file_info(pa.fs.FileSelector(root, recursive=True))]
+        return not any(name.endswith((".parquet", ".parq", ".pq")) for name in names) and any(
+            name.lower().endswith(_JSON) for name in names
+        )
+    return False
+
+
+def _of_parquet(path: str, kind: str, sources: list[ParquetSource], column: str | None) -> ExploreReport:
+    with open_file(sources[0]) as file:
+        name = choose_column(file.schema, column, file.name).name
+    root = os.path.commonpath([source.path for source in sources]) if len(sources) > 1 else ""
+    if len(sources) == 1:
+        root = sources[0].path.rpartition("/")[0]
+    footers = read_footers(sources, name, root)
+    sample = look_at(parquet_rows(sources, name))
+    size = sum(source.size for source in sources)
+    return ExploreReport(path, kind, name, _all_rows(footers), size, footers, sample)
+
+
+def _all_rows(footers: Footers) -> int:
+    """Rows of all files; of those whose footers were not read, as many as their bytes promise."""
+    read = sum(size for _, size, _ in footers.files)
+    return footers.rows + (round(footers.rows * footers.skipped_bytes / read) if read else 0)
+
+
+def _of_delta(path: str, column: str | None, version: int | None) -> ExploreReport:
+    from parquet_variant.delta.data.deletion_vector import relative_path
+    from parquet_variant.delta.log.history import history
+    from parquet_variant.delta.log.snapshot import snapshot
+
+    table = snapshot(path, version=version)
+    sources = []
+    for row in table.files.select(["path", "size"]).to_pylist():
+        filesystem, full = table.storage.filesystem(relative_path(table.storage, row["path"]))
+        sources.append(ParquetSource(full, filesystem, row["size"]))
+    if not sources:
+        raise VariantFileError(f"the Delta table {path} has no rows", reason="no-files", file=path)
+    report = _of_parquet(path, "delta", sources, column)
+    report.versions = [_version(each) for each in history(path, 200)]
+    return report
+
+
+def _version(entry: dict[str, Any]) -> dict[str, Any]:
+    metrics = entry.get("operationMetrics") or {}
+    kept = {
+        name: metrics[name]
+        for name in ("numFiles", "numOutputRows", "numOutputBytes", "numAddedFiles", "numRemovedFiles")
+        if name in metrics
+    }
+    return {
+        "version": entry["version"],
+        "time": entry["timestamp"].strftime("%Y-%m-%d %H:%M:%S"),
+        "operation": entry["operation"],
+        "engine": entry.get("engineInfo"),
+        "metrics": kept,
+    }
+
+
+def _of_vortex(path: str, column: str | None) -> ExploreReport:
+    from parquet_variant.vortex.files import scan_files, vortex_files
+    from parquet_variant.vortex.library import open_file as open_vortex
+    from parquet_variant.vortex.read import choose_variant
+
+    files = vortex_files(path)
+    schema = open_vortex(files[0]).to_arrow().schema
+    name = choose_variant(schema, column, files[0])
+    scan = scan_files(path, {"v": ("$", "variant")}, column=name)
+    report = scan.explain()
+    rows = next(iter(scan.batches()), None)
+    array = VariantArray.from_arrow(rows, "v")[:20_000] if rows is not None else json_rows([])
+    types = {VariantPath(): "variant"}
+    return ExploreReport(path, "vortex", name, report.rows, report.bytes, None, look_at(array), types=types)
+
+
+def _of_json(path: str) -> ExploreReport:
+    from parquet_variant.ingest.lines import split_lines
+    from parquet_variant.ingest.sources import Split, codec_of, expand_sources, open_chunks, split_size
+
+    files = expand_sources(path)
+    size = sum(split_size(Split(file)) for file in files)
+
+    def lines() -> Iterator[pa.Array]:
+        for file in files:
+            for chunk in open_chunks(file):
+                text = split_lines(chunk).text
+                # The chunk's memory is lent: what is kept must be a copy.
+                yield pa.array(text[:20_000].to_pylist(), pa.string())
+                chunk.release()
+
+    sample = look_at(json_rows(lines()))
+    if not sample.rows:
+        raise VariantFileError(f"no JSON value in {path}: name files that hold some", reason="no-rows", file=path)
+    per_row = max(sample.text_bytes / sample.rows, 1)
+    text = size * (10 if any(codec_of(file) for file in files) else 1)
+    return ExploreReport(path, "json", "v", max(round(text / per_row), sample.rows), size, None, sample)
