@@ -18,7 +18,7 @@ from parquet_variant.array.draft_object_columns import draft_object_of_final, fi
 from parquet_variant.array.draft_parts import Undecided
 from parquet_variant.array.draft_paths_columns import draft_paths_of_final, final_of_draft_paths
 from parquet_variant.array.drafts import shredded_draft, unshredded_draft
-from parquet_variant.array.shredding import shredded_storage
+from parquet_variant.array.shredding import shredded_final
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import ConflictError, MalformedVariantError
@@ -75,7 +75,7 @@ def test_canonical_values_never_need_the_reference(
     values, schema = column
     if schema.kind == "variant":
         return
-    final = TO_FINAL[layout](TO_DRAFT[layout](shredded_storage(plain(values), schema), schema))
+    final = TO_FINAL[layout](TO_DRAFT[layout](shredded_final(plain(values), schema), schema))
 
     assert reference.variants_of_storage(final) == values
 

@@ -11,11 +11,11 @@ import pytest
 import parquet_variant as pv
 from parquet_variant.errors import PathError, SchemaError, VariantError
 from parquet_variant.path import VariantPath
+from parquet_variant.shredding.column_gain import typed_count, typed_share
 from parquet_variant.shredding.infer import POLICIES, InferenceResult, infer, policy_named
 from parquet_variant.shredding.policies.auto import AutoPolicy
 from parquet_variant.shredding.policies.column_types import best_column
 from parquet_variant.shredding.policies.explicit import ExplicitPolicy
-from parquet_variant.shredding.policies.held import held_values, typed_share
 from parquet_variant.shredding.policies.hints import HintsPolicy
 from parquet_variant.shredding.policies.maps import MapRules, map_reason
 from parquet_variant.shredding.policies.schema_tree import schema_of_leaves
@@ -96,7 +96,7 @@ class TestColumnType:
             for name in ("bigint", "int", "smallint", "decimal(9,2)", "decimal(38,10)", "string", "double"):
                 shredded = pv.shred_variant(array, name)
                 typed = len(array) - shredded.storage.field("typed_value").null_count
-                held = held_values(root, pv.ShreddingSchema.from_ddl(name))
+                held = typed_count(root, pv.ShreddingSchema.from_ddl(name))
                 assert held == typed if name in ("string", "double") else held <= typed
             chosen = infer(array).schema
             if chosen.type is not None:

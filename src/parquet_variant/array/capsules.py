@@ -1,7 +1,7 @@
 """Variant columns in and out through Arrow's PyCapsule interface.
 
-Owns the capsules (schema, array, stream) with the canonical extension's name, `ChunkedVariantArray`, and finding the
-Variant column in what another library exports. Leaves the storage's many Arrow forms to `parts`.
+Owns the canonical extension's name, the capsules (schema, array, stream) that carry it, and finding the Variant column
+in what another library exports. Leaves the storage's many Arrow forms to `parts`, chunks to `chunked_array`.
 
 pyarrow's capsule of a chunked array has no field, so no metadata. `_export_stream` therefore puts its own function in
 the place of the stream's ``get_schema``; the chunks, null rows included, and their release stay pyarrow's.
@@ -10,34 +10,36 @@ the place of the stream's ``get_schema``; the chunks, null rows included, and th
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from parquet_variant.array.soundness import refuse_unsound
-from parquet_variant.array.variant_array import EXTENSION_METADATA, EXTENSION_NAME, VariantArray
 from parquet_variant.encoding.metadata import EMPTY_METADATA
 from parquet_variant.errors import SchemaError
 from parquet_variant.schema.layout import detect_layout
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
 __all__ = [
-    "ChunkedVariantArray",
+    "EXTENSION_METADATA",
+    "EXTENSION_NAME",
     "array_capsules",
     "import_variant",
     "is_named",
     "is_storage",
     "named_variants",
+    "plain_metadata",
     "stream_capsule",
-    "variant_table",
+    "variant_field",
     "with_metadata",
     "without_views",
 ]
 
+# Arrow's canonical extension type. It is field metadata here and never a registered pyarrow type: pyarrow's Parquet
+# writer crashes on a Python extension type of this name.
+EXTENSION_NAME = "arrow.parquet.variant"
+EXTENSION_METADATA = {"ARROW:extension:name": EXTENSION_NAME, "ARROW:extension:metadata": ""}
 _NAME_KEY = b"ARROW:extension:name"
 _EINVAL = 22
 _INT32_MAX = 2**31 - 1
@@ -60,14 +62,15 @@ _GET_SCHEMA = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)
 _getters: dict[pa.DataType, Any] = {}
 
 
-def _field(storage: pa.DataType) -> pa.Field:
+def variant_field(storage: pa.DataType) -> pa.Field:
+    """The field that a table needs for a storage: its type, with the extension's name as metadata."""
     return pa.field("", storage, metadata=EXTENSION_METADATA)
 
 
 def _schema_getter(storage: pa.DataType) -> Any:
     getter = _getters.get(storage)
     if getter is None:
-        field = _field(storage)
+        field = variant_field(storage)
 
         def get_schema(_stream: int, out: int) -> int:
             try:
@@ -111,7 +114,7 @@ def array_capsules(storage: pa.StructArray, requested_schema: Any = None) -> tup
     if requested_schema is not None:
         storage = _as_requested(storage, _requested(requested_schema))
     _, array = _without_offsets(storage).__arrow_c_array__()
-    return _field(storage.type).__arrow_c_schema__(), array
+    return variant_field(storage.type).__arrow_c_schema__(), array
 
 
 def _without_offsets(array: pa.Array) -> pa.Array:
@@ -155,46 +158,8 @@ def _recoded(column: pa.Array, wanted: pa.DataType) -> pa.Array:
     return column.cast(wanted)
 
 
-def variant_table(columns: Mapping[str, Any], *, plain: bool = False) -> pa.Table:
-    """A pyarrow table whose Variant columns carry the extension's name: what DuckDB, daft and Vortex take.
-
-    Parameters
-    ----------
-    columns
-        Columns by name: `VariantArray`, `ChunkedVariantArray`, or anything that pyarrow's tables take.
-    plain
-        Whether metadata is plain binary instead of dictionary-encoded, for libraries that have no dictionaries of
-        binary (daft).
-
-    Raises
-    ------
-    SchemaError
-        As `ChunkedVariantArray`.
-
-    Examples
-    --------
-    >>> table = variant_table({"id": [1], "v": VariantArray.from_pylist([{"a": 1}])})
-    >>> table.schema.field("v").metadata[b"ARROW:extension:name"]
-    b'arrow.parquet.variant'
-    """
-    arrays, fields = [], []
-    for name, column in columns.items():
-        if isinstance(column, VariantArray):
-            column = ChunkedVariantArray([column])
-        if isinstance(column, ChunkedVariantArray):
-            storages = [chunk.storage for chunk in column.chunks]
-            if plain:
-                storages = [_plain_metadata(storage) for storage in storages]
-            arrays.append(pa.chunked_array(storages))
-            fields.append(_field(storages[0].type).with_name(name))
-        else:
-            array = column if isinstance(column, (pa.Array, pa.ChunkedArray)) else pa.array(column)
-            arrays.append(array)
-            fields.append(pa.field(name, array.type))
-    return pa.table(arrays, schema=pa.schema(fields))
-
-
-def _plain_metadata(storage: pa.StructArray) -> pa.StructArray:
+def plain_metadata(storage: pa.StructArray) -> pa.StructArray:
+    """The storage with plain binary metadata."""
     fields = [field.with_type(pa.binary()) if field.name == "metadata" else field for field in storage.type]
     return _as_requested(storage, pa.struct(fields))
 
@@ -344,74 +309,3 @@ def _child(chunk: pa.StructArray, index: int) -> pa.Array:
 
 def _mask(chunk: pa.StructArray) -> Any:
     return chunk.is_null().to_numpy(zero_copy_only=False)
-
-
-# -- chunks
-
-
-class ChunkedVariantArray:
-    """Chunks of one Variant column, for libraries that take a stream.
-
-    Parameters
-    ----------
-    chunks
-        The arrays, all with the same storage type.
-
-    Raises
-    ------
-    SchemaError
-        If their storage types differ (``different-storage``), or there are none.
-
-    Examples
-    --------
-    >>> parts = [VariantArray.from_pylist([1, None]), VariantArray.from_pylist(["x"])]
-    >>> chunked = ChunkedVariantArray(parts)
-    >>> len(chunked), chunked.null_count, VariantArray.from_arrow(chunked).to_pylist()
-    (3, 1, [1, None, 'x'])
-    """
-
-    __slots__ = ("chunks",)
-
-    chunks: tuple[VariantArray, ...]
-    """The arrays."""
-
-    def __init__(self, chunks: Iterable[VariantArray]) -> None:
-        self.chunks = tuple(chunks)
-        kinds = {chunk.storage.type for chunk in self.chunks}
-        if len(kinds) != 1:
-            raise SchemaError(
-                f"chunks of a column have one storage type, not {len(kinds)}: unshred or shred them alike first",
-                reason="different-storage",
-            )
-
-    @classmethod
-    def from_arrow(cls, obj: Any, column: str | None = None) -> ChunkedVariantArray:
-        """The chunks of a stream, without copying them together; see `VariantArray.from_arrow`."""
-        return cls(VariantArray(storage) for storage in import_variant(obj, column))
-
-    def __len__(self) -> int:
-        return sum(map(len, self.chunks))
-
-    def __iter__(self) -> Iterator[Any]:
-        for chunk in self.chunks:
-            yield from chunk
-
-    @property
-    def null_count(self) -> int:
-        """Number of SQL NULL rows."""
-        return sum(chunk.null_count for chunk in self.chunks)
-
-    def map(self, operation: Callable[[VariantArray], VariantArray]) -> ChunkedVariantArray:
-        """The chunks after an operation on each."""
-        return ChunkedVariantArray(map(operation, self.chunks))
-
-    def combine(self) -> VariantArray:
-        """One array of all rows."""
-        return VariantArray.concat(self.chunks)
-
-    def __arrow_c_schema__(self) -> Any:
-        return self.chunks[0].__arrow_c_schema__()
-
-    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
-        storages = [chunk.storage for chunk in self.chunks]
-        return stream_capsule(storages, storages[0].type, requested_schema)

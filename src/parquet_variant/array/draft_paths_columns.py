@@ -28,7 +28,7 @@ from parquet_variant.array.draft_parts import (
 )
 from parquet_variant.array.parts import metadata_parts
 from parquet_variant.array.remapping import least, spans_of
-from parquet_variant.array.shredding import shredded_storage
+from parquet_variant.array.shredding import shredded_final
 from parquet_variant.array.unshredding import assembled_storage
 from parquet_variant.kernels.name_tables import NameTable, name_table
 from parquet_variant.kernels.schema_table import schema_table
@@ -171,7 +171,7 @@ def final_of_draft_paths(storage: pa.StructArray) -> pa.StructArray:
         if value.null_count == len(value):
             return final
         rest = struct_of({"metadata": metadata, "value": value}, value.is_null())
-        return _merged(final, columns_of(shredded_storage(rest, _skeleton_of(plan))), plan)
+        return _merged(final, columns_of(shredded_final(rest, _skeleton_of(plan))), plan)
 
     return final_storage(storage.is_null(), names, binaries, build)
 

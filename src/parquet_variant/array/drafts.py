@@ -11,10 +11,9 @@ import pyarrow as pa
 from parquet_variant.array.draft_object_columns import draft_object_of_final, final_of_draft_object
 from parquet_variant.array.draft_parts import Undecided
 from parquet_variant.array.draft_paths_columns import draft_paths_of_final, final_of_draft_paths
-from parquet_variant.array.parts import metadata_parts
-from parquet_variant.array.shredding import shredded_storage
+from parquet_variant.array.parts import metadata_parts, variants_of
+from parquet_variant.array.shredding import shredded_final
 from parquet_variant.array.unshredding import assembled_storage
-from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.kernels.schema_table import schema_table
 from parquet_variant.layouts import storages as scalar
 from parquet_variant.layouts.conflicts import OnConflict
@@ -43,6 +42,7 @@ def shredded_draft(storage: pa.StructArray, schema: ShreddingSchema, layout: Lay
 
     Examples
     --------
+    >>> from parquet_variant.array.variant_array import VariantArray
     >>> plain = VariantArray.from_pylist([{"a": 1}, {"a": "x"}, None]).storage
     >>> draft = shredded_draft(plain, ShreddingSchema.from_ddl("a bigint"), "draft-object")
     >>> draft.field("object").field("a").field("typed_value").to_pylist()
@@ -50,12 +50,12 @@ def shredded_draft(storage: pa.StructArray, schema: ShreddingSchema, layout: Lay
     """
     try:
         if layout == "draft-object":
-            return draft_object_of_final(shredded_storage(storage, schema), schema)
+            return draft_object_of_final(shredded_final(storage, schema), schema)
         if schema.kind != "variant":
-            return draft_paths_of_final(shredded_storage(storage, schema), schema)
+            return draft_paths_of_final(shredded_final(storage, schema), schema)
     except Undecided:
         pass
-    return scalar.shredded_storage(VariantArray(storage), schema, layout)
+    return scalar.shredded_storage(variants_of(storage), schema, layout)
 
 
 def unshredded_draft(storage: pa.StructArray, layout: Layout, on_conflict: OnConflict = "error") -> pa.StructArray:
@@ -77,6 +77,7 @@ def unshredded_draft(storage: pa.StructArray, layout: Layout, on_conflict: OnCon
 
     Examples
     --------
+    >>> from parquet_variant.array.variant_array import VariantArray
     >>> plain = VariantArray.from_pylist([{"a": 1}, {"a": "x"}, None])
     >>> draft = shredded_draft(plain.storage, ShreddingSchema.from_ddl("a bigint"), "draft-paths")
     >>> VariantArray(unshredded_draft(draft, "draft-paths")).to_pylist()

@@ -7,6 +7,7 @@ binaries; slices) into the one that kernels read. Leaves what a storage may cont
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -15,9 +16,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from parquet_variant.encoding.metadata import EMPTY_METADATA
+from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import SchemaError
 
-__all__ = ["BinaryParts", "MetadataParts", "binary_parts", "metadata_parts", "valid_bytes"]
+__all__ = ["BinaryParts", "MetadataParts", "binary_parts", "metadata_parts", "valid_bytes", "variants_of"]
 
 
 class BinaryParts(NamedTuple):
@@ -146,3 +148,10 @@ def metadata_parts(array: pa.Array) -> MetadataParts:
     if pa.types.is_large_binary(dictionary.type):
         dictionary = dictionary.cast(pa.binary())
     return MetadataParts(indices.to_numpy(zero_copy_only=False), dictionary)
+
+
+def variants_of(storage: pa.StructArray) -> Iterator[Variant | None]:
+    """The values of an unshredded storage, row by row; None for SQL NULL."""
+    metadata, value = storage.field("metadata"), storage.field("value")
+    for row, present in enumerate(storage.is_valid().to_pylist()):
+        yield Variant(metadata[row].as_py() or b"", value[row].as_py()) if present else None

@@ -1,7 +1,7 @@
 """Unshredded storages to shredded ones (final layout), a batch at a time.
 
 Owns calling `kernels.shred` and putting in the rows that only the scalar fallback decides. Leaves the drafts to
-`layouts.storages`.
+`drafts`.
 """
 
 from __future__ import annotations
@@ -10,9 +10,8 @@ import numpy as np
 import pyarrow as pa
 
 from parquet_variant.array.fallback_rows import with_fallback_rows
-from parquet_variant.array.parts import binary_parts, metadata_parts, valid_bytes
+from parquet_variant.array.parts import binary_parts, metadata_parts, valid_bytes, variants_of
 from parquet_variant.array.typed_inputs import schema_names
-from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.kernels.columns import ColumnBuffers
 from parquet_variant.kernels.name_tables import name_table
 from parquet_variant.kernels.schema_table import schema_table
@@ -20,10 +19,10 @@ from parquet_variant.kernels.shred import shred_rows
 from parquet_variant.layouts import storages as scalar
 from parquet_variant.schema.shredding_schema import ShreddingSchema
 
-__all__ = ["shredded_storage"]
+__all__ = ["shredded_final"]
 
 
-def shredded_storage(storage: pa.StructArray, schema: ShreddingSchema) -> pa.StructArray:
+def shredded_final(storage: pa.StructArray, schema: ShreddingSchema) -> pa.StructArray:
     """Take the values of an unshredded storage apart.
 
     Parameters
@@ -60,6 +59,6 @@ def shredded_storage(storage: pa.StructArray, schema: ShreddingSchema) -> pa.Str
     shredded = buffers.storage(metadata.column, valid if len(valid) else None)
 
     def by_fallback(row: int) -> pa.StructArray:
-        return scalar.shredded_storage(VariantArray(storage.slice(row, 1)), schema, "final")
+        return scalar.shredded_storage(variants_of(storage.slice(row, 1)), schema, "final")
 
     return with_fallback_rows(shredded, refused, by_fallback)

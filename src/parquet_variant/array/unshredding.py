@@ -1,4 +1,4 @@
-"""Storages of any layout to unshredded ones, a batch at a time.
+"""Shredded storages (final layout) to unshredded ones, a batch at a time.
 
 Owns calling `kernels.unshred` and putting in the rows that only the scalar fallback decides. Leaves the drafts to
 `drafts`.
@@ -25,20 +25,18 @@ from parquet_variant.kernels.schema_table import SchemaTable, schema_table
 from parquet_variant.kernels.unshred import assemble, measure_nodes, write_nodes
 from parquet_variant.layouts import storages as scalar
 from parquet_variant.layouts.conflicts import OnConflict
-from parquet_variant.schema.layout import Layout, schema_of_layout
+from parquet_variant.schema.layout import schema_of_layout
 
-__all__ = ["AssembledNodes", "assembled_nodes", "assembled_storage", "unshredded_storage"]
+__all__ = ["AssembledNodes", "assembled_nodes", "assembled_storage", "unshredded_final"]
 
 
-def unshredded_storage(storage: pa.StructArray, layout: Layout, on_conflict: OnConflict = "error") -> pa.StructArray:
-    """Put the values of a shredded storage together.
+def unshredded_final(storage: pa.StructArray, on_conflict: OnConflict = "error") -> pa.StructArray:
+    """Put the values of a shredded storage of the final layout together.
 
     Parameters
     ----------
     storage
-        A storage struct of any layout.
-    layout
-        Which one.
+        A storage struct.
     on_conflict
         ``"error"`` or ``"typed"``; see `layouts.conflicts`.
 
@@ -47,12 +45,6 @@ def unshredded_storage(storage: pa.StructArray, layout: Layout, on_conflict: OnC
     ConflictError, MalformedVariantError
         With row and path.
     """
-    if layout == "unshredded":
-        return storage
-    if layout != "final":
-        from parquet_variant.array.drafts import unshredded_draft
-
-        return unshredded_draft(storage, layout, on_conflict)
     table = schema_table(schema_of_layout(storage.type))
     metadata = metadata_parts(storage.field("metadata"))
     plain, refused = assembled_storage(storage, table, metadata)

@@ -14,18 +14,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from parquet_variant.array.capsules import array_capsules, import_variant, stream_capsule, variant_field
+from parquet_variant.array.parts import variants_of
 from parquet_variant.array.soundness import refuse_unsound
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import SchemaError
 from parquet_variant.schema.layout import Layout, detect_layout, schema_of_layout
 from parquet_variant.schema.shredding_schema import ShreddingSchema
 
-__all__ = ["EXTENSION_METADATA", "EXTENSION_NAME", "VariantArray", "refuse_one_value"]
-
-# Arrow's canonical extension type. It is field metadata here and never a registered pyarrow type: pyarrow's Parquet
-# writer crashes on a Python extension type of this name.
-EXTENSION_NAME = "arrow.parquet.variant"
-EXTENSION_METADATA = {"ARROW:extension:name": EXTENSION_NAME, "ARROW:extension:metadata": ""}
+__all__ = ["VariantArray", "refuse_one_value"]
 
 
 class VariantArray:
@@ -174,11 +171,7 @@ class VariantArray:
         return Variant(one.field("metadata")[0].as_py() or b"", one.field("value")[0].as_py())
 
     def __iter__(self) -> Iterator[Variant | None]:
-        plain = self.to_unshredded()._storage
-        valid = plain.is_valid().to_pylist()
-        metadata, value = plain.field("metadata"), plain.field("value")
-        for row, present in enumerate(valid):
-            yield Variant(metadata[row].as_py() or b"", value[row].as_py()) if present else None
+        return variants_of(self.to_unshredded()._storage)
 
     def take(self, indices: Any) -> VariantArray:
         """The rows at some indices, in their order."""
@@ -202,7 +195,7 @@ class VariantArray:
         """
         if not self.is_shredded:
             return self
-        from parquet_variant.array.unshredding import unshredded_storage
+        from parquet_variant.array.storages import unshredded_storage
 
         return VariantArray(unshredded_storage(self._storage, self.layout))
 
@@ -230,19 +223,15 @@ class VariantArray:
     @property
     def arrow_field(self) -> pa.Field:
         """The field that a table needs for this column: the storage type, with the extension's name as metadata."""
-        return pa.field("", self._storage.type, metadata=EXTENSION_METADATA)
+        return variant_field(self._storage.type)
 
     def __arrow_c_schema__(self) -> Any:
         return self.arrow_field.__arrow_c_schema__()
 
     def __arrow_c_array__(self, requested_schema: Any = None) -> tuple[Any, Any]:
-        from parquet_variant.array.capsules import array_capsules
-
         return array_capsules(self._storage, requested_schema)
 
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
-        from parquet_variant.array.capsules import stream_capsule
-
         return stream_capsule([self._storage], self._storage.type, requested_schema)
 
     @classmethod
@@ -268,8 +257,6 @@ class VariantArray:
         >>> VariantArray.from_arrow(pa.table({"id": [1, 2], "v": array.storage})).equals(array)
         True
         """
-        from parquet_variant.array.capsules import import_variant
-
         return cls.concat(cls(storage) for storage in import_variant(obj, column))
 
 

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from parquet_variant.array.variant_array import EXTENSION_METADATA, VariantArray
+from parquet_variant.array.capsules import EXTENSION_METADATA
+from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import VariantError
 from parquet_variant.functions.position_storage import position_storage

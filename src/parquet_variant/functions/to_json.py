@@ -13,7 +13,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from parquet_variant.array.parts import binary_parts, metadata_parts, valid_bytes
-from parquet_variant.array.unshredding import assembled_nodes, unshredded_storage
+from parquet_variant.array.storages import unshredded_storage
+from parquet_variant.array.unshredding import assembled_nodes
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import VariantError
 from parquet_variant.functions.fallback_texts import text_column, with_fallback_texts

@@ -1,13 +1,13 @@
 """`unshred_variant`: shredded arrays back to plain ones.
 
-Owns the public operation. Leaves the work to `array.unshredding`.
+Owns the public operation. Leaves the work to `array.storages`.
 """
 
 from __future__ import annotations
 
 from typing import Any, Literal
 
-from parquet_variant.array.unshredding import unshredded_storage
+from parquet_variant.array.storages import unshredded_storage
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.functions.variant_input import as_variant_array
 

@@ -1,6 +1,6 @@
 """What a schema will do to data, said before it is written, and compared with what a file then holds.
 
-Owns predictions by path, how they are kept beside the data, and the comparison. Leaves the figures to `policies.held`,
+Owns predictions by path, how they are kept beside the data, and the comparison. Leaves the figures to `column_gain`,
 and what a file holds to `parquet.inspect`.
 """
 
@@ -14,7 +14,7 @@ from typing import Protocol
 from parquet_variant.errors import VariantError
 from parquet_variant.path import WILDCARD, VariantPath
 from parquet_variant.schema.shredding_schema import ShreddingSchema
-from parquet_variant.shredding.policies.held import held_values
+from parquet_variant.shredding.column_gain import typed_count
 from parquet_variant.shredding.profile import Profile
 from parquet_variant.shredding.profile_path import PathProfile
 
@@ -100,7 +100,7 @@ def predict(profile: Profile, schema: ShreddingSchema) -> tuple[Prediction, ...]
     def walk(found: PathProfile | None, node: ShreddingSchema, path: VariantPath) -> None:
         if not node.children():
             values = found.count if found is not None else 0
-            predictions.append(Prediction(path, values, held_values(found, node) if found is not None else 0))
+            predictions.append(Prediction(path, values, typed_count(found, node) if found is not None else 0))
         for name, child in node.fields:
             walk(found.field(name) if found is not None else None, child, path / name)
         if node.element is not None:

@@ -13,7 +13,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from parquet_variant.array.variant_array import EXTENSION_METADATA, VariantArray
+from parquet_variant.array.capsules import EXTENSION_METADATA
+from parquet_variant.array.variant_array import VariantArray
 
 __all__ = [
     "SPARK_VARIANT",

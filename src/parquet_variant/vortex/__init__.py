@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from parquet_variant.lazy_names import lazy_names
 
 _OWNERS = {
-    "ChunkedVariantArray": "array.capsules",
+    "ChunkedVariantArray": "array.chunked_array",
     "ColumnarVariant": "vortex.columnar",
     "ENCODINGS": "vortex.encodings",
     "Encoding": "vortex.encodings",
@@ -37,7 +37,7 @@ _OWNERS = {
     "read_table": "vortex.reader",
     "scan": "vortex.scanner",
     "scan_files": "vortex.files",
-    "variant_table": "array.capsules",
+    "variant_table": "array.chunked_array",
     "vortex_files": "vortex.files",
     "write": "vortex.writer",
 }
@@ -45,8 +45,8 @@ __getattr__, __dir__ = lazy_names(__name__, _OWNERS)
 __all__ = sorted(_OWNERS)  # noqa: PLE0605 - the table above is the truth
 
 if TYPE_CHECKING:
-    from parquet_variant.array.capsules import ChunkedVariantArray as ChunkedVariantArray
-    from parquet_variant.array.capsules import variant_table as variant_table
+    from parquet_variant.array.chunked_array import ChunkedVariantArray as ChunkedVariantArray
+    from parquet_variant.array.chunked_array import variant_table as variant_table
     from parquet_variant.functions.get_variant_scalar import VariantScalar as VariantScalar
     from parquet_variant.ingest.ingest import ingest_vortex
     from parquet_variant.vortex.columnar import ColumnarVariant as ColumnarVariant

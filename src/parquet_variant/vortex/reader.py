@@ -10,7 +10,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from parquet_variant.array.capsules import import_variant, variant_table, without_views
+from parquet_variant.array.capsules import import_variant, without_views
+from parquet_variant.array.chunked_array import variant_table
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.errors import VariantFileError
 from parquet_variant.vortex.library import arrow_reader, batches_of, open_file, vortex_errors

@@ -14,8 +14,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from parquet_variant.array.capsules import without_views
-from parquet_variant.array.variant_array import EXTENSION_METADATA
+from parquet_variant.array.capsules import EXTENSION_METADATA, without_views
 from parquet_variant.encoding.cast.targets import VARIANT_STORAGE
 from parquet_variant.errors import VariantFileError
 from parquet_variant.functions.extract_path import extract_path

@@ -16,7 +16,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from parquet_variant.array.capsules import import_variant, is_named, is_storage, variant_table
+from parquet_variant.array.capsules import import_variant, is_named, is_storage
+from parquet_variant.array.chunked_array import variant_table
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.schema.storage_shape import is_list
 

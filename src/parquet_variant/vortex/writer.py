@@ -15,7 +15,8 @@ from typing import Any, Literal
 
 import pyarrow as pa
 
-from parquet_variant.array.capsules import ChunkedVariantArray, is_named
+from parquet_variant.array.capsules import is_named
+from parquet_variant.array.chunked_array import ChunkedVariantArray
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.errors import VariantError, VariantFileError
 from parquet_variant.functions.arrow_input import as_arrow

@@ -12,7 +12,8 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from parquet_variant.array.variant_array import EXTENSION_METADATA, VariantArray
+from parquet_variant.array.capsules import EXTENSION_METADATA
+from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.delta.protocol.schema import (
     VARIANT,
     ArrayType,

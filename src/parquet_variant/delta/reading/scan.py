@@ -15,7 +15,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from parquet_variant.array.variant_array import EXTENSION_METADATA
+from parquet_variant.array.capsules import EXTENSION_METADATA
 from parquet_variant.delta.data.columns import by_field_id, by_name, conform_column
 from parquet_variant.delta.data.partitions import partition_array
 from parquet_variant.delta.data.paths import relative_path

@@ -15,7 +15,8 @@ from urllib.parse import unquote
 import pyarrow as pa
 import pyarrow.fs as pafs
 
-from parquet_variant.array.variant_array import EXTENSION_METADATA, VariantArray
+from parquet_variant.array.capsules import EXTENSION_METADATA
+from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.delta.log.snapshot import Snapshot, load_snapshot
 from parquet_variant.delta.storage import open_storage
 from parquet_variant.delta.writing.data_files import WritePlan

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import fs
 
-from parquet_variant.array.variant_array import EXTENSION_METADATA
+from parquet_variant.array.capsules import EXTENSION_METADATA
 from parquet_variant.encoding.cast.targets import VARIANT_STORAGE
 from parquet_variant.errors import SchemaError, VariantError, VariantFileError
 from parquet_variant.parquet.format.files import OpenFile, ParquetSource, Source, locate, open_file

@@ -11,7 +11,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from parquet_variant.array.variant_array import EXTENSION_METADATA, VariantArray
+from parquet_variant.array.capsules import EXTENSION_METADATA
+from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.errors import VariantFileError
 from parquet_variant.parquet.writing.conform import conform
 from parquet_variant.parquet.writing.nested import Place, map_variants

@@ -10,7 +10,7 @@ from collections.abc import Callable, Set
 
 import pyarrow as pa
 
-from parquet_variant.array.variant_array import EXTENSION_METADATA, EXTENSION_NAME
+from parquet_variant.array.capsules import EXTENSION_METADATA, EXTENSION_NAME
 
 __all__ = ["Convert", "Place", "is_tagged", "map_variants", "tagged"]
 

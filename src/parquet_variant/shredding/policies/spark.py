@@ -20,10 +20,10 @@ import numpy as np
 from parquet_variant.path import WILDCARD, VariantPath
 from parquet_variant.schema.primitive_types import MAX_PRECISION, ddl_name, decimal
 from parquet_variant.schema.shredding_schema import ShreddingSchema
+from parquet_variant.shredding.column_gain import bytes_saved, typed_share
 from parquet_variant.shredding.estimate import predict
 from parquet_variant.shredding.policies.column_types import ColumnType, best_column
 from parquet_variant.shredding.policies.decision import Decision, InferenceResult
-from parquet_variant.shredding.policies.held import bytes_saved, typed_share
 from parquet_variant.shredding.profile import Profile
 from parquet_variant.shredding.profile_path import PathProfile
 

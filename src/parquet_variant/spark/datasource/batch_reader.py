@@ -20,7 +20,7 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 from pyspark.sql.pandas.types import from_arrow_type, to_arrow_schema, to_arrow_type
 from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructType, VariantType
 
-from parquet_variant.array.variant_array import EXTENSION_NAME
+from parquet_variant.array.capsules import EXTENSION_NAME
 from parquet_variant.errors import VariantError
 from parquet_variant.parquet.format.files import locate, open_file
 from parquet_variant.parquet.reading.read_table import tagged_table

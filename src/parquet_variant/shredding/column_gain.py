@@ -1,7 +1,7 @@
 """What a schema node does for the values at a path: how many it holds, how many bytes that takes off the residual.
 
 Owns these two estimates, which policies, drift and the check of estimates share. Leaves the choice of a type to
-`column_types`.
+`policies.column_types`.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from parquet_variant.schema.shredding_schema import ShreddingSchema
 from parquet_variant.shredding.profile_path import PathProfile
 from parquet_variant.types import DECIMAL_TYPES, INTEGERS, TYPES, VariantType
 
-__all__ = ["bytes_saved", "held_values", "typed_share"]
+__all__ = ["bytes_saved", "typed_count", "typed_share"]
 
 _OF_ARROW = {row.arrow: row.type for row in TYPES.values() if row.arrow is not None and row.precision is None}
 _INTEGER_DIGITS = {pa.int8(): 2, pa.int16(): 4, pa.int32(): 9, pa.int64(): 18}
 
 
-def held_values(found: PathProfile, node: ShreddingSchema) -> int:
+def typed_count(found: PathProfile, node: ShreddingSchema) -> int:
     """How many of a path's values the typed column or group of a schema node holds, at the least.
 
     Exact but for decimals that fit in part, of which only the digits before and after the point are known, each on its
@@ -32,7 +32,7 @@ def held_values(found: PathProfile, node: ShreddingSchema) -> int:
     >>> import parquet_variant as pv
     >>> from parquet_variant.shredding.profile import Profile
     >>> root = Profile.of_array(pv.parse_json(["1", "2.5", "3.25", '"x"', "null"])).root
-    >>> [held_values(root, ShreddingSchema.from_ddl(ddl)) for ddl in ("bigint", "decimal(3,1)", "string", "variant")]
+    >>> [typed_count(root, ShreddingSchema.from_ddl(ddl)) for ddl in ("bigint", "decimal(3,1)", "string", "variant")]
     [1, 2, 1, 0]
     """
     types = found.types
@@ -46,7 +46,7 @@ def held_values(found: PathProfile, node: ShreddingSchema) -> int:
 
 
 def typed_share(found: PathProfile, node: ShreddingSchema) -> float:
-    """`held_values` as a share of the path's values without its Variant nulls.
+    """`typed_count` as a share of the path's values without its Variant nulls.
 
     Examples
     --------
@@ -57,7 +57,7 @@ def typed_share(found: PathProfile, node: ShreddingSchema) -> float:
     0.75
     """
     total = found.count - found.null_count
-    return held_values(found, node) / total if total else 0.0
+    return typed_count(found, node) / total if total else 0.0
 
 
 def bytes_saved(found: PathProfile, node: ShreddingSchema) -> int:
@@ -66,7 +66,7 @@ def bytes_saved(found: PathProfile, node: ShreddingSchema) -> int:
     In the residual a value has its header, a field id and an offset. In the column it has its width, or, where values
     repeat, a dictionary index. Groups save nothing by themselves.
     """
-    held = held_values(found, node)
+    held = typed_count(found, node)
     if node.type is None or not held:
         return 0
     share = held / found.count
