@@ -99,7 +99,7 @@ def _all_rows(footers: Footers) -> int:
 
 
 def _of_delta(path: str, column: str | None, version: int | None) -> ExploreReport:
-    from parquet_variant.delta.data.deletion_vector import relative_path
+    from parquet_variant.delta.data.paths import relative_path
     from parquet_variant.delta.log.history import history
     from parquet_variant.delta.log.snapshot import snapshot
 
@@ -134,7 +134,7 @@ def _version(entry: dict[str, Any]) -> dict[str, Any]:
 def _of_vortex(path: str, column: str | None) -> ExploreReport:
     from parquet_variant.vortex.files import scan_files, vortex_files
     from parquet_variant.vortex.library import open_file as open_vortex
-    from parquet_variant.vortex.read import choose_variant
+    from parquet_variant.vortex.reader import choose_variant
 
     files = vortex_files(path)
     schema = open_vortex(files[0]).to_arrow().schema
