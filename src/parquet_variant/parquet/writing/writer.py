@@ -11,7 +11,7 @@ import posixpath
 import uuid
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -113,7 +113,10 @@ class VariantWriter:
     row_group_bytes
         Arrow bytes that a row group may hold.
     annotation
-        Put the VARIANT annotation on the Variant columns. The older drafts never get one.
+        Put the VARIANT annotation on the Variant columns; ``"shredded"`` for on all of them if one is shredded, else
+        on none. The older drafts never get one.
+    value_first
+        Write unshredded columns as ``value``, then ``metadata``, as Delta's protocol has them.
     filesystem
         A pyarrow filesystem; by default the local one, or what the URI names.
     sort_by
@@ -148,7 +151,8 @@ class VariantWriter:
         compression: str = "zstd",
         compression_level: int | None = None,
         row_group_bytes: int = DEFAULT_ROW_GROUP_BYTES,
-        annotation: bool = True,
+        annotation: bool | Literal["shredded"] = True,
+        value_first: bool = False,
         filesystem: fs.FileSystem | None = None,
         sort_by: Sequence[str] | str = (),
         bloom_filters: Collection[str] | str = (),
@@ -161,6 +165,7 @@ class VariantWriter:
         self.info: FileInfo | None = None
         self.rows = 0
         self._variants = frozenset(variants)
+        self._value_first = value_first
         self._pending: list[pa.Table] = []
         self._pending_bytes = 0
         self._writer: pq.ParquetWriter | None = None
@@ -192,7 +197,7 @@ class VariantWriter:
         VariantFileError
             If the columns differ in length or there are none.
         """
-        table, annotated = incoming_columns(columns, self._variants)
+        table, annotated = incoming_columns(columns, self._variants, value_first=self._value_first)
         if self._schema is None:
             self._open(table, annotated)
         elif not table.schema.equals(self._schema):
@@ -311,10 +316,15 @@ class VariantWriter:
         sink.held = []
         writer.close()
         tail = b"".join(sink.held)
-        patched = patch_tail(tail, self._annotated, self.path) if self._options.annotation and self._annotated else tail
+        patched = patch_tail(tail, self._annotated, self.path) if self._to_annotate(schema) else tail
         sink.stream.write(patched)
         sink.stream.close()
         return sink.written - len(tail) + len(patched)
+
+    def _to_annotate(self, schema: pa.Schema) -> bool:
+        if self._options.annotation == "shredded":
+            return any("typed_value" in leaf for each in schema for leaf in leaf_paths(each, (each.name,)))
+        return bool(self._options.annotation and self._annotated)
 
     def _describe(self, size: int) -> FileInfo:
         metadata = self._collected[0]
