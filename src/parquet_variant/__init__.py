@@ -39,6 +39,7 @@ _OWNERS = {
     "JsonError": "errors",
     "MalformedVariantError": "errors",
     "PathError": "errors",
+    "PredicateError": "errors",
     "SchemaError": "errors",
     "VariantFileError": "errors",
     "validate": "functions.validate",
@@ -99,6 +100,7 @@ if TYPE_CHECKING:
     from parquet_variant.errors import JsonError as JsonError
     from parquet_variant.errors import MalformedVariantError as MalformedVariantError
     from parquet_variant.errors import PathError as PathError
+    from parquet_variant.errors import PredicateError as PredicateError
     from parquet_variant.errors import SchemaError as SchemaError
     from parquet_variant.errors import VariantError as VariantError
     from parquet_variant.errors import VariantFileError as VariantFileError

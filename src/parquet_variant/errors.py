@@ -16,6 +16,7 @@ __all__ = [
     "JsonError",
     "MalformedVariantError",
     "PathError",
+    "PredicateError",
     "SchemaError",
     "VariantError",
     "VariantFileError",
@@ -128,6 +129,12 @@ class PathError(VariantError):
     """A path expression that cannot be read, or that does not fit where it is used."""
 
     default_reason = "bad-path"
+
+
+class PredicateError(VariantError):
+    """A predicate that cannot be read, or that does not fit the columns."""
+
+    default_reason = "bad-predicate"
 
 
 class CastError(VariantError):

@@ -89,15 +89,7 @@ def test_the_columnar_reasoning_agrees_with_the_reasoning_over_one_file(
         )  # fmt: skip
         expected = may_match(predicate, lambda _, one=one: one)
         assert expected or not matches
-        if not has_patterns(predicate):
-            assert found[index] == expected
-
-
-def has_patterns(predicate: Predicate) -> bool:
-    """LIKE under NOT is where the columnar reasoning is content to be less sharp."""
-    if isinstance(predicate, (And, Or)):
-        return any(has_patterns(part) for part in predicate.parts)
-    return has_patterns(predicate.part) if isinstance(predicate, Not) else isinstance(predicate, Like)
+        assert found[index] == expected
 
 
 def test_what_is_unknown_never_prunes() -> None:

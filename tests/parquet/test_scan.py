@@ -9,10 +9,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import parquet_variant as pv
-from parquet_variant.errors import CastError, PathError, SchemaError, VariantError, VariantFileError
+from parquet_variant.errors import CastError, PathError, PredicateError, SchemaError, VariantError, VariantFileError
 from parquet_variant.parquet.format.bloom import BloomFilters, xxh64
 from parquet_variant.parquet.format.files import locate, open_file
-from parquet_variant.query.predicate import PredicateError
 
 N = 2000
 SCHEMA = "id bigint, mag double, place string, tags array<string>, deep struct<x: int>"

@@ -20,7 +20,8 @@ from parquet_variant.functions.column_slots import refuse_faulty_slots, slots_of
 from parquet_variant.functions.shredded_walk import Bools, Group, follow, follow_positions, lists_of, scatter
 from parquet_variant.functions.slot_casts import CastOptions, array_of_slots, list_array, patched
 from parquet_variant.functions.value_positions import ValuePositions
-from parquet_variant.path import Segment, VariantPath, Wildcard
+from parquet_variant.path import VariantPath, Wildcard
+from parquet_variant.schema.path_steps import ArrowGroup, Step, walk_path
 from parquet_variant.schema.storage_shape import is_list
 
 __all__ = ["extract_from", "extract_path", "final_storage", "needed_columns", "whole_group", "whole_values"]
@@ -156,33 +157,12 @@ def needed_columns(storage: pa.StructType, path: str | VariantPath) -> list[tupl
     """
     names = {field.name for field in storage}
     if not names.isdisjoint(_DRAFT_GROUPS):
-        return _leaves(storage, ())
-    columns = _needed(storage, VariantPath.parse(path).segments, ())
+        return ArrowGroup(storage).leaves()
+    end = walk_path(ArrowGroup(storage), VariantPath.parse(path))
+    parts = ("value",) if end.step is not Step.FOUND else ("value", "typed_value")
+    columns = [leaf for part in parts if (child := end.group.child(part)) is not None for leaf in child.leaves()]
     reads_bytes = any(column[-1] == "value" for column in columns) and "metadata" in names
     return [("metadata",), *columns] if reads_bytes else columns
-
-
-def _needed(group: pa.StructType, segments: tuple[Segment, ...], prefix: tuple[str, ...]) -> list[tuple[str, ...]]:
-    names = {field.name: field.type for field in group}
-    typed = names.get("typed_value")
-    value = [(*prefix, "value")] if "value" in names else []
-    if not segments:
-        return value + ([] if typed is None else _leaves(typed, (*prefix, "typed_value")))
-    segment, rest = segments[0], segments[1:]
-    if typed is not None and pa.types.is_struct(typed) and isinstance(segment, str):
-        child = next((field.type for field in typed if field.name == segment), None)
-        return value if child is None else _needed(child, rest, (*prefix, "typed_value", segment))
-    if typed is not None and is_list(typed) and isinstance(segment, (int, Wildcard)):
-        return _needed(typed.value_type, rest, (*prefix, "typed_value", typed.value_field.name))
-    return value
-
-
-def _leaves(arrow: pa.DataType, prefix: tuple[str, ...]) -> list[tuple[str, ...]]:
-    if pa.types.is_struct(arrow):
-        return [leaf for field in arrow for leaf in _leaves(field.type, (*prefix, field.name))]
-    if is_list(arrow):
-        return _leaves(arrow.value_type, (*prefix, arrow.value_field.name))
-    return [prefix]
 
 
 def whole_values(group: Group) -> ValuePositions:

@@ -22,6 +22,7 @@ from parquet_variant.errors import SchemaError
 from parquet_variant.functions.slot_casts import list_array
 from parquet_variant.functions.value_positions import Dictionaries, Int64s, ValuePositions
 from parquet_variant.path import Segment
+from parquet_variant.schema.path_steps import ArrowGroup, Step, next_group
 from parquet_variant.schema.storage_shape import is_list
 
 __all__ = ["Bools", "Finish", "Group", "field_of", "follow", "follow_positions", "lists_of", "scatter"]
@@ -100,6 +101,12 @@ class Group:
             True,
             len(storage),
         )
+
+    @property
+    def columns(self) -> ArrowGroup:
+        """The types of the columns."""
+        columns = {"value": self.value, "typed_value": self.typed}
+        return ArrowGroup(pa.struct({name: column.type for name, column in columns.items() if column is not None}))
 
     def typed_valid(self) -> Bools | None:
         """Entries whose typed column is set; None for all."""
@@ -249,14 +256,13 @@ def follow(group: Group, segments: tuple[Segment, ...], finish: Finish) -> pa.Ar
         return finish.of_group(group)
     segment, rest = segments[0], segments[1:]
     typed = group.typed
-    if isinstance(segment, str):
-        child = field_of(typed, segment) if typed is not None and pa.types.is_struct(typed.type) else None
-        if child is not None:
-            return follow(group.child(child), rest, finish)
-    elif typed is not None and is_list(typed.type):
-        if isinstance(segment, int):
-            return _element(group, segment, rest, finish)
-        return _all_elements(group, rest, finish)
+    if next_group(group.columns, segment)[0] is Step.FOUND:
+        assert typed is not None
+        if isinstance(segment, str):
+            return follow(group.child(typed.field(segment)), rest, finish)
+        return (
+            _element(group, segment, rest, finish) if isinstance(segment, int) else _all_elements(group, rest, finish)
+        )
     # Not shredded: a field may be beside shredded ones, anything else only where nothing is typed.
     positions, value_positions = group.in_bytes(beside_typed=typed is not None and pa.types.is_struct(typed.type))
     if not len(positions):

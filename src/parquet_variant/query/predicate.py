@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from parquet_variant.encoding.cast.datetimes import zone_of
-from parquet_variant.errors import VariantError
+from parquet_variant.errors import PredicateError
 
 __all__ = [
     "And",
@@ -40,12 +40,6 @@ __all__ = [
 
 Operator = Literal["=", "<>", "<", "<=", ">", ">="]
 OPERATORS: tuple[Operator, ...] = ("=", "<>", "<", "<=", ">", ">=")
-
-
-class PredicateError(VariantError):
-    """A predicate that cannot be read, or that does not fit the columns."""
-
-    default_reason = "bad-predicate"
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,8 @@ import re
 from decimal import Decimal
 from typing import Any, NamedTuple, NoReturn
 
-from parquet_variant.query.predicate import And, Compare, IsNull, Like, Not, Or, Predicate, PredicateError, is_in
+from parquet_variant.errors import PredicateError
+from parquet_variant.query.predicate import And, Compare, IsNull, Like, Not, Or, Predicate, is_in
 
 __all__ = ["parse_predicate"]
 
@@ -64,7 +65,7 @@ def parse_predicate(text: str) -> Predicate:
     >>> parse_predicate("mag >")
     Traceback (most recent call last):
     ...
-    parquet_variant.query.predicate.PredicateError: expected a literal, found the end (byte offset 5)
+    parquet_variant.errors.PredicateError: expected a literal, found the end (byte offset 5)
     """
     return _Parser(text).parse()
 

@@ -1,22 +1,53 @@
 """What statistics allow to conclude: may a predicate be true for any row of a part of the data?
 
-Owns the three-valued reasoning. Its facts come from anyone who knows something of a column (a row group, a page, a
-file's log entry), and "unknown" is always an allowed fact that skips nothing. Leaves where facts come from to `facts`
-and to the table formats.
+Owns the three-valued reasoning, over one part or over many at once. Its facts come from anyone who knows something of a
+column (row groups, ranges of rows, the files of a table's log), and "unknown" is always an allowed answer that skips
+nothing. Leaves where facts come from to `parquet.scanning.facts` and to the table formats.
 """
 
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from functools import reduce
+from typing import Any, Literal, Protocol, TypeAlias
 
+import numpy as np
 import pyarrow as pa
 
 from parquet_variant.query.predicate import And, Compare, Constant, IsNull, Like, Not, Or, Predicate
+from parquet_variant.shredding.statistics import upper_text
 
-__all__ = ["UNKNOWN", "ColumnFacts", "may_match", "order_key"]
+__all__ = ["UNKNOWN", "ColumnFacts", "Facts", "Side", "Truth", "may_match", "order_key"]
+
+# A bool about one part of the data, or an array of bool with one entry a part.
+Truth: TypeAlias = Any
+Side: TypeAlias = Literal["<", "<=", ">", ">="]
+_SIDES = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
+
+
+class Facts(Protocol):
+    """What is known of a column, in one part of the data or in each of many; what is unknown may be."""
+
+    @property
+    def may_be_null(self) -> Truth:
+        """Whether any row may be null."""
+
+    @property
+    def may_be_value(self) -> Truth:
+        """Whether any row may be anything else."""
+
+    @property
+    def may_be_nan(self) -> Truth:
+        """Whether a NaN may be there that the bounds do not show."""
+
+    def may_be(self, side: Side, literal: pa.Scalar) -> Truth:
+        """Whether any value, NaN apart, may lie on that side of a literal."""
+
+    def may_equal(self, literal: pa.Scalar) -> Truth:
+        """Whether any value may equal a literal, apart from what the bounds say; asked only if it matters."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +73,15 @@ class ColumnFacts:
     may_be_nan: bool = True
     excludes: Callable[[pa.Scalar], bool] | None = None
 
+    def may_be(self, side: Side, literal: pa.Scalar) -> bool:
+        """As `Facts` says."""
+        bound = self.lower if side in ("<", "<=") else self.upper
+        return bound is None or bool(_SIDES[side](order_key(bound), order_key(literal)))
+
+    def may_equal(self, literal: pa.Scalar) -> bool:
+        """As `Facts` says."""
+        return self.excludes is None or not self.excludes(literal)
+
 
 UNKNOWN = ColumnFacts()
 
@@ -56,8 +96,8 @@ def order_key(scalar: pa.Scalar) -> Any:
     return value.bytes if hasattr(value, "bytes") else value
 
 
-def may_match(predicate: Predicate, facts: Callable[[str], ColumnFacts]) -> bool:
-    """Whether some row may satisfy the predicate; False only if it is certain that none does.
+def may_match(predicate: Predicate, facts: Callable[[str], Facts]) -> Truth:
+    """Whether some row of a part may satisfy the predicate; False only if it is certain that none does.
 
     Parameters
     ----------
@@ -77,58 +117,55 @@ def may_match(predicate: Predicate, facts: Callable[[str], ColumnFacts]) -> bool
     return _possible(predicate, facts)[0]
 
 
-def _possible(predicate: Predicate, facts: Callable[[str], ColumnFacts]) -> tuple[bool, bool]:
+def _possible(predicate: Predicate, facts: Callable[[str], Facts]) -> tuple[Truth, Truth]:
     """Whether the predicate may be true for some row, and whether it may be false for some row."""
     if isinstance(predicate, Not):
         maybe, maybe_not = _possible(predicate.part, facts)
         return maybe_not, maybe
     if isinstance(predicate, (And, Or)):
-        parts = [_possible(part, facts) for part in predicate.parts]
+        maybe, maybe_not = zip(*(_possible(part, facts) for part in predicate.parts), strict=True)
         if isinstance(predicate, And):
-            return all(part[0] for part in parts), any(part[1] for part in parts)
-        return any(part[0] for part in parts), all(part[1] for part in parts)
+            return reduce(operator.and_, maybe), reduce(operator.or_, maybe_not)
+        return reduce(operator.or_, maybe), reduce(operator.and_, maybe_not)
     known = facts(predicate.column)
+    value = known.may_be_value
     if isinstance(predicate, IsNull):
-        return known.may_be_null, known.may_be_value
-    if not known.may_be_value:
-        return False, False
+        return known.may_be_null, value
+    if not np.any(value):
+        return value, value
     if isinstance(predicate, Constant):
-        return predicate.answer is True, predicate.answer is False
-    if isinstance(predicate, Like):
-        return _like(predicate, known)
-    return _compare(predicate, known)
+        return value & (predicate.answer is True), value & (predicate.answer is False)
+    maybe, maybe_not = _like(predicate, known) if isinstance(predicate, Like) else _compare(predicate, known)
+    return value & maybe, value & maybe_not
 
 
-def _like(like: Like, known: ColumnFacts) -> tuple[bool, bool]:
-    prefix = like.prefix.encode()
-    lower = None if known.lower is None else order_key(known.lower)
-    upper = None if known.upper is None else order_key(known.upper)
-    if (upper is not None and upper < prefix) or (lower is not None and lower[: len(prefix)] > prefix):
-        return False, True
-    inside = lower is not None and upper is not None and lower.startswith(prefix) and upper.startswith(prefix)
-    return True, not (inside and like.only_prefix)
+def _like(like: Like, known: Facts) -> tuple[Truth, Truth]:
+    prefix = pa.scalar(like.prefix)
+    # Every text that starts with the prefix is below the next text that does not.
+    following = upper_text(like.prefix + "\x00", len(like.prefix))
+    end = None if following is None else pa.scalar(following)
+    maybe = known.may_be(">=", prefix) & (end is None or known.may_be("<", end))
+    others = known.may_be("<", prefix) | (end is not None and known.may_be(">=", end))
+    return maybe, others | (not like.only_prefix)
 
 
-def _compare(compare: Compare, known: ColumnFacts) -> tuple[bool, bool]:
-    floating = pa.types.is_floating(compare.literal.type)
-    literal = order_key(compare.literal)
-    if floating and math.isnan(literal):
+def _compare(compare: Compare, known: Facts) -> tuple[Truth, Truth]:
+    literal = compare.literal
+    floating = pa.types.is_floating(literal.type)
+    if floating and math.isnan(literal.as_py()):
         return True, True
-    nan = floating and known.may_be_nan
-    lower = None if known.lower is None else order_key(known.lower)
-    upper = None if known.upper is None else order_key(known.upper)
-    below, above = lower is None or lower < literal, upper is None or upper > literal or nan
+    below = known.may_be("<", literal)
+    above = known.may_be(">", literal) | (known.may_be_nan if floating else False)
     # Equal is possible only inside of the bounds; certain only if both are the literal.
-    equal = (lower is None or lower <= literal) and (upper is None or upper >= literal)
-    if equal and known.excludes is not None and compare.op in ("=", "<>"):
-        equal = not known.excludes(compare.literal)
-    possible: dict[str, tuple[Any, Any]] = {
-        "=": (equal, below or above),
-        "<>": (below or above, equal),
-        "<": (below, above or equal),
-        "<=": (below or equal, above),
-        ">": (above, below or equal),
-        ">=": (above or equal, below),
+    equal = known.may_be("<=", literal) & known.may_be(">=", literal)
+    if compare.op in ("=", "<>") and np.any(equal):
+        equal = equal & known.may_equal(literal)
+    possible: dict[str, tuple[Truth, Truth]] = {
+        "=": (equal, below | above),
+        "<>": (below | above, equal),
+        "<": (below, above | equal),
+        "<=": (below | equal, above),
+        ">": (above, below | equal),
+        ">=": (above | equal, below),
     }
-    maybe, maybe_not = possible[compare.op]
-    return bool(maybe), bool(maybe_not)
+    return possible[compare.op]

@@ -11,6 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from parquet_variant.array.capsules import EXTENSION_METADATA
 from parquet_variant.encoding.cast.targets import VARIANT_STORAGE
 from parquet_variant.errors import VariantError
 from parquet_variant.functions.target_type import as_target
@@ -40,6 +41,13 @@ class Selected:
     path: VariantPath | None
     type: pa.DataType | None = None
     column: str | None = None
+
+    @property
+    def field(self) -> pa.Field:
+        """The output column as an Arrow field; a Variant carries the extension's name."""
+        if self.output is None:
+            return pa.field(self.name, VARIANT_STORAGE, metadata=EXTENSION_METADATA)
+        return pa.field(self.name, self.output)
 
     @property
     def output(self) -> pa.DataType | None:

@@ -10,20 +10,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import pyarrow as pa
 
 from parquet_variant.path import WILDCARD, VariantPath
-from parquet_variant.schema.arrow_schema import tree_from_arrow
 from parquet_variant.schema.primitive_types import stored_primitive
+from parquet_variant.schema.shredding_schema import ShreddingSchema
 from parquet_variant.schema.storage_shape import fields_of, is_binary, is_list, refuse, value_fields
-from parquet_variant.schema.type_tree import TypeTree
 
-if TYPE_CHECKING:
-    from parquet_variant.schema.shredding_schema import ShreddingSchema
-
-__all__ = ["PathsNode", "paths_plan", "paths_storage_type", "tree_of_paths"]
+__all__ = ["PathsNode", "paths_plan", "paths_storage_type", "schema_of_paths"]
 
 ROOT = VariantPath()
 
@@ -66,7 +62,6 @@ def paths_storage_type(schema: ShreddingSchema, *, whole_arrays: bool = False, u
 
     Examples
     --------
-    >>> from parquet_variant.schema.shredding_schema import ShreddingSchema
     >>> print(paths_storage_type(ShreddingSchema.from_ddl("a bigint")))
     struct<value: binary, metadata: binary,
         paths: struct<a: struct<typed_value: int64, untyped_value: binary>>>
@@ -112,7 +107,6 @@ def paths_plan(storage: pa.StructType) -> PathsNode | None:
 
     Examples
     --------
-    >>> from parquet_variant.schema.shredding_schema import ShreddingSchema
     >>> plan = paths_plan(paths_storage_type(ShreddingSchema.from_ddl("array<int>")))
     >>> plan.kind, plan.element.kind, plan.element.typed
     ('array', 'leaf', DataType(int32))
@@ -151,7 +145,7 @@ def _typed(arrow: pa.DataType, path: VariantPath) -> pa.DataType:
     return primitive
 
 
-def tree_of_paths(storage: pa.StructType) -> TypeTree:
+def schema_of_paths(storage: pa.StructType) -> ShreddingSchema:
     """Say what a storage struct of this layout shreds; a nested ``typed_value`` counts as what it holds.
 
     Raises
@@ -161,17 +155,16 @@ def tree_of_paths(storage: pa.StructType) -> TypeTree:
 
     Examples
     --------
-    >>> from parquet_variant.schema.shredding_schema import ShreddingSchema
-    >>> tree_of_paths(paths_storage_type(ShreddingSchema.from_ddl("a array<int>"), whole_arrays=True))
-    {'a': [DataType(int32)]}
+    >>> schema_of_paths(paths_storage_type(ShreddingSchema.from_ddl("a array<int>"), whole_arrays=True)).to_ddl()
+    'a array<int>'
     """
     plan = paths_plan(storage)
-    return None if plan is None else _tree(plan)
+    return ShreddingSchema.variant() if plan is None else _schema(plan)
 
 
-def _tree(node: PathsNode) -> TypeTree:
+def _schema(node: PathsNode) -> ShreddingSchema:
     if node.element is not None:
-        return [_tree(node.element)]
+        return ShreddingSchema.array(_schema(node.element))
     if node.kind == "object":
-        return {name: _tree(child) for name, child in node.fields.items()}
-    return None if node.typed is None else tree_from_arrow(node.typed)
+        return ShreddingSchema.object({name: _schema(child) for name, child in node.fields.items()})
+    return ShreddingSchema.variant() if node.typed is None else ShreddingSchema.from_arrow(node.typed)

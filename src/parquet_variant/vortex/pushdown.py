@@ -17,6 +17,7 @@ from parquet_variant.functions.extract_path import needed_columns
 from parquet_variant.path import VariantPath
 from parquet_variant.query.predicate import And, Compare, Or, Predicate
 from parquet_variant.query.selection import Selected
+from parquet_variant.schema.path_steps import ArrowGroup, Step, next_group, walk_path
 from parquet_variant.vortex.library import vortex
 
 __all__ = ["Part", "part_of", "pushed_filter", "storage_of_part"]
@@ -90,26 +91,20 @@ def part_of(storage: pa.StructType, path: VariantPath, target: pa.DataType | Non
     >>> part_of(storage, VariantPath.parse("$.b"), pa.int64())
     Part(levels=(), only_value=True, has_metadata=True, has_value=True)
     """
-    if "typed_value" not in _names(storage):
+    group = ArrowGroup(storage)
+    if group.child("typed_value") is None:
         return Part((), False, True, True)
     levels: list[str] = []
-    group = storage
     for segment in path.segments:
-        typed = group.field("typed_value").type if "typed_value" in _names(group) else None
-        if isinstance(segment, str) and typed is not None and pa.types.is_struct(typed) and segment in _names(typed):
-            levels.append(segment)
-            group = typed.field(segment).type
-            continue
-        is_list = typed is not None and not pa.types.is_struct(typed)
-        has_value = "value" in _names(group)
-        if not isinstance(segment, str) and is_list:
+        step, below = next_group(group, segment)
+        has_value = group.child("value") is not None
+        if below is None:
+            return Part(tuple(levels), True, step is Step.NOT_SHREDDED, has_value)
+        if not isinstance(segment, str):
             return Part(tuple(levels), False, _reads_bytes(storage, path, target), has_value)
-        return Part(tuple(levels), True, has_value, has_value)
-    return Part(tuple(levels), False, _reads_bytes(storage, path, target), "value" in _names(group))
-
-
-def _names(kind: pa.StructType) -> set[str]:
-    return {field.name for field in kind}
+        levels.append(segment)
+        group = below
+    return Part(tuple(levels), False, _reads_bytes(storage, path, target), group.child("value") is not None)
 
 
 def _reads_bytes(storage: pa.StructType, path: VariantPath, target: pa.DataType | None) -> bool:
@@ -172,15 +167,12 @@ def _compare(compare: Compare, selected: Selected, column: str | None, storage: 
     expr = vortex().expr
     if selected.path is None or selected.path.has_wildcard or selected.type is None:
         return None
+    end = walk_path(ArrowGroup(storage), selected.path)
+    typed = end.group.child("typed_value")
+    if end.step is not Step.FOUND or end.is_repeated or typed is None:
+        return None
     part = part_of(storage, selected.path, selected.type)
-    if part.only_value:
-        return None
-    group = storage
-    for name in part.levels:
-        group = group.field("typed_value").type.field(name).type
-    if len(part.levels) < len(selected.path.segments) or "typed_value" not in _names(group):
-        return None
-    literal = _literal(compare, group.field("typed_value").type, selected.type)
+    literal = _literal(compare, typed.type, selected.type)
     if literal is None:
         return None
     place = part.group(column)

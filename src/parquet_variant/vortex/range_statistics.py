@@ -149,7 +149,9 @@ class RangeStatistics:
             return ColumnFacts(may_be_value=False, may_be_nan=False)
         nan = any(bool(child.has_nan[number]) for child in found)
         lower, upper = [child.lower[number] for child in found], [child.upper[number] for child in found]
-        if any(bound is None for bound in (*lower, *upper)) or not all(_compares(each.type, target) for each in found):
+        # Nothing is cast: numbers compare as what they are, whatever their width and scale.
+        ordered = all(child.type == target or not _is_temporal(child.type, target) for child in found)
+        if not ordered or any(bound is None for bound in (*lower, *upper)):
             return ColumnFacts(may_be_nan=nan)
         return ColumnFacts(min(lower, key=order_key), max(upper, key=order_key), may_be_nan=nan)
 
@@ -160,9 +162,8 @@ def _can_be(stored: pa.DataType, asked: pa.DataType) -> bool:
     return left == right or (left in _EXACT and right in _EXACT) or (left, right) == ("float32", "float64")
 
 
-def _compares(stored: pa.DataType, asked: pa.DataType) -> bool:
-    """Whether bounds of a child's type have the order of the type asked for."""
-    return stored == asked or not (pa.types.is_temporal(stored) or pa.types.is_temporal(asked))
+def _is_temporal(*kinds: pa.DataType) -> bool:
+    return any(pa.types.is_temporal(kind) for kind in kinds)
 
 
 def collect_statistics(array: Any, range_rows: int = RANGE_ROWS) -> RangeStatistics:

@@ -14,13 +14,13 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from parquet_variant.array.capsules import EXTENSION_METADATA, without_views
+from parquet_variant.array.capsules import without_views
 from parquet_variant.encoding.cast.targets import VARIANT_STORAGE
 from parquet_variant.errors import VariantFileError
 from parquet_variant.functions.extract_path import extract_path
-from parquet_variant.query.predicate import Predicate, all_of, bind, columns_of, evaluate
-from parquet_variant.query.predicate_text import parse_predicate
-from parquet_variant.query.selection import Selected, read_selection
+from parquet_variant.query.predicate import Predicate, evaluate
+from parquet_variant.query.question import Question
+from parquet_variant.query.selection import Selected
 from parquet_variant.vortex.library import arrow_reader, batches_of, open_file, vortex, vortex_errors
 from parquet_variant.vortex.pushdown import Part, part_of, pushed_filter, storage_of_part
 from parquet_variant.vortex.reader import choose_variant
@@ -62,7 +62,7 @@ class VortexScan:
     @property
     def schema(self) -> pa.Schema:
         """The schema of the answer."""
-        return pa.schema([_field(each) for each in self.selection])
+        return pa.schema([each.field for each in self.selection])
 
     @cached_property
     def parts(self) -> dict[str, Part | str]:
@@ -136,12 +136,6 @@ class VortexScan:
         return table.filter(pc.fill_null(keep, False))
 
 
-def _field(selected: Selected) -> pa.Field:
-    if selected.output is None:
-        return pa.field(selected.name, VARIANT_STORAGE, metadata=EXTENSION_METADATA)
-    return pa.field(selected.name, selected.output)
-
-
 def scan(
     path: Any,
     columns: Mapping[str, Any] | Sequence[str],
@@ -184,26 +178,13 @@ def scan(
     ...     scan(f"{folder}/a.vortex", {"mag": "$.mag:double"}, "mag > 2").to_table().to_pydict()
     {'mag': [5.5]}
     """
-    selection = read_selection(columns)
-    if not selection:
-        raise VariantFileError("no columns are selected: name at least one", reason="no-columns")
-    predicate = None
-    if where is not None:
-        predicate = (
-            parse_predicate(where) if isinstance(where, str) else all_of(where if isinstance(where, list) else [where])
-        )
-    named = {each.name for each in selection}
-    wanted = sorted(columns_of(predicate) - named) if predicate is not None else []
-    hidden = read_selection({name: name for name in wanted})
+    question = Question.of(columns, where)
     with vortex_errors(path):
         schema = open_file(path).to_arrow().schema
-    selection, hidden = _with_types(schema, selection, path), _with_types(schema, hidden, path)
-    every = (*selection, *hidden)
-    name = choose_variant(schema, column, path) if any(each.path is not None for each in every) else None
+    asked = question.bound(_with_types(schema, question.columns, path), zone)
+    name = choose_variant(schema, column, path) if any(each.path is not None for each in asked.columns) else None
     kind = None if name is None else without_views(schema.field(name).type, large=False)
-    if predicate is not None:
-        predicate = bind(predicate, {each.name: each.output for each in every})
-    return VortexScan(path, selection, hidden, predicate, name, kind, pushdown, zone)
+    return VortexScan(path, asked.selection, asked.hidden, asked.predicate, name, kind, pushdown, zone)
 
 
 def _with_types(schema: pa.Schema, selection: tuple[Selected, ...], path: Any) -> tuple[Selected, ...]:

@@ -15,7 +15,6 @@ from typing import Any
 
 import pyarrow as pa
 
-from parquet_variant.array.capsules import EXTENSION_METADATA
 from parquet_variant.delta.data.columns import by_field_id, by_name, conform_column
 from parquet_variant.delta.data.partitions import partition_array
 from parquet_variant.delta.data.paths import relative_path
@@ -25,16 +24,15 @@ from parquet_variant.delta.reading.read import live_rows
 from parquet_variant.delta.reading.scan_report import DeltaScanReport, add_reports
 from parquet_variant.delta.statistics.pruning import Pruned, prune_files
 from parquet_variant.delta.storage import open_storage
-from parquet_variant.encoding.cast.targets import VARIANT_STORAGE
 from parquet_variant.errors import DeltaError
 from parquet_variant.parquet.format.columns import find_variants
 from parquet_variant.parquet.format.files import ParquetSource, open_file
 from parquet_variant.parquet.scanning.scan import Scan
 from parquet_variant.parquet.scanning.scan_report import ScanReport
 from parquet_variant.path import VariantPath
-from parquet_variant.query.predicate import And, Predicate, all_of, bind, columns_of, evaluate
-from parquet_variant.query.predicate_text import parse_predicate
-from parquet_variant.query.selection import Selected, read_selection
+from parquet_variant.query.predicate import And, Predicate, columns_of, evaluate
+from parquet_variant.query.question import Question
+from parquet_variant.query.selection import Selected
 
 __all__ = ["DeltaScan", "DeltaScanReport", "DeltaScanTask", "extract", "scan"]
 
@@ -87,7 +85,7 @@ class DeltaScan:
     @property
     def schema(self) -> pa.Schema:
         """The Arrow schema of the answer; a Variant is a struct that names its extension."""
-        return pa.schema([_field(each) for each in self.selection])
+        return pa.schema([each.field for each in self.selection])
 
     @property
     def bytes_read(self) -> int:
@@ -193,7 +191,7 @@ class DeltaScan:
         inside: list[Selected] = []
         outside: dict[str, Any] = {}
         for each in self._all():
-            nothing = (_field(each).type, None, None)
+            nothing = (each.field.type, None, None)
             if each.path is not None:
                 if place is None:
                     outside[each.name] = nothing
@@ -205,7 +203,7 @@ class DeltaScan:
             index = self._match(arrow, found)
             if found.name.lower() in partitions:
                 text = row["partitionValues"].get(found.physical_name)
-                outside[each.name] = (_field(each).type, found.type, text)
+                outside[each.name] = (each.field.type, found.type, text)
             elif index < 0:
                 outside[each.name] = nothing
             elif isinstance(found.type, PrimitiveType):
@@ -267,17 +265,17 @@ class DeltaScan:
                 kind, delta_type, text = outside[each.name]
                 column = pa.nulls(len(part)) if delta_type is None else partition_array(text, delta_type, len(part))
                 columns[each.name] = column.cast(kind) if column.type != kind else column
-            elif part[each.name].type != _field(each).type and each.path is None:
+            elif part[each.name].type != each.field.type and each.path is None:
                 columns[each.name] = self._renamed(part[each.name], each)
             else:
                 columns[each.name] = part[each.name]
-        return pa.table(columns, schema=pa.schema([_field(each) for each in self._all()]))
+        return pa.table(columns, schema=pa.schema([each.field for each in self._all()]))
 
     def _renamed(self, column: pa.ChunkedArray, each: Selected) -> pa.ChunkedArray:
         """A nested column of a file under the table's names."""
         found = self.current.schema.get(each.column or each.name)
         assert found is not None
-        kind = _field(each).type
+        kind = each.field.type
         chunks = [
             conform_column(chunk, found.type, self._match, lambda _, array: array, (found.name,)).cast(kind)
             for chunk in column.chunks
@@ -343,21 +341,12 @@ def scan(
     current = snapshot(
         table, version=version, timestamp=timestamp, storage_options=storage_options, allow_outside=allow_outside
     )
-    selection = read_selection(columns)
-    if not selection:
-        raise DeltaError("no columns are selected: name at least one", reason="no-columns")
-    predicate = _predicate(where)
-    names = {each.name for each in selection}
-    wanted = sorted(columns_of(predicate) - names) if predicate is not None else []
-    hidden = read_selection({name: name for name in wanted})
+    question = Question.of(columns, where)
     if column is None:
-        column = _only_variant(current.schema, (*selection, *hidden))
-    selection, hidden = _typed(current.schema, selection, column), _typed(current.schema, hidden, column)
-    both = (*selection, *hidden)
-    place = _variant_place(current, column) if any(each.path is not None for each in both) else None
-    if predicate is not None:
-        predicate = bind(predicate, {each.name: each.output for each in both})
-    return DeltaScan(current, selection, hidden, predicate, place, skipping, zone)
+        column = _only_variant(current.schema, question.columns)
+    asked = question.bound(_typed(current.schema, question.columns, column), zone)
+    place = _variant_place(current, column) if any(each.path is not None for each in asked.columns) else None
+    return DeltaScan(current, asked.selection, asked.hidden, asked.predicate, place, skipping, zone)
 
 
 def extract(
@@ -419,14 +408,6 @@ def _open_bare(uri: str, options: dict[str, str], allow_outside: bool, *parts: A
 
 def _rebuild(bare: _Bare, *parts: Any) -> DeltaScan:
     return DeltaScan(bare.snapshot, *parts)
-
-
-def _predicate(where: Any) -> Predicate | None:
-    if where is None:
-        return None
-    if isinstance(where, str):
-        return parse_predicate(where)
-    return all_of(where if isinstance(where, list) else [where])
 
 
 def _typed(schema: StructType, selection: tuple[Selected, ...], column: str | None) -> tuple[Selected, ...]:
@@ -497,9 +478,3 @@ def _split_predicate(predicate: Predicate | None, inside: set[str]) -> tuple[Pre
     pushed = tuple(part for part in predicate.parts if columns_of(part) <= inside)
     left = tuple(part for part in predicate.parts if not columns_of(part) <= inside)
     return (And(pushed) if pushed else None), And(left)
-
-
-def _field(selected: Selected) -> pa.Field:
-    if selected.output is None:
-        return pa.field(selected.name, VARIANT_STORAGE, metadata=EXTENSION_METADATA)
-    return pa.field(selected.name, selected.output)

@@ -1,15 +1,13 @@
 """Which files of a snapshot may hold a match: partition values and statistics of the log, before any file is opened.
 
-Owns facts about columns as arrays, one entry a file, and the three-valued reasoning over them; it is the columnar twin
-of `parquet.prune`, with the same meaning (a property test holds them equal), since a table may have a million files.
-What is not known never prunes.
+Owns facts about columns as arrays, one entry a file, since a table may have a million files. Leaves the reasoning over
+them to `query.prune`; what is not known never prunes.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
 
@@ -27,9 +25,10 @@ from parquet_variant.delta.statistics.variant_stats import decode_bounds_array, 
 from parquet_variant.errors import VariantError
 from parquet_variant.functions.variant_get import try_variant_get
 from parquet_variant.path import VariantPath
-from parquet_variant.query.predicate import And, Compare, Constant, IsNull, Like, Not, Or, Predicate, columns_of
+from parquet_variant.query.cast_order import cast_keeps_order
+from parquet_variant.query.predicate import Predicate, columns_of
+from parquet_variant.query.prune import Side, Truth, may_match
 from parquet_variant.query.selection import Selected
-from parquet_variant.shredding.statistics import upper_text
 from parquet_variant.types import TYPE_OF_ID, BasicType, VariantType
 
 __all__ = ["FileFacts", "Pruned", "may_match_files", "prune_files"]
@@ -39,10 +38,7 @@ Mask = npt.NDArray[np.bool_]
 _FILES_AT_ONCE = 1 << 15
 # Writers may cut timestamps to milliseconds; then the true maximum is up to this much later.
 _CUT = timedelta(microseconds=999)
-_EXACT = {
-    VariantType.INT8, VariantType.INT16, VariantType.INT32, VariantType.INT64,
-    VariantType.DECIMAL4, VariantType.DECIMAL8, VariantType.DECIMAL16,
-}  # fmt: skip
+_FUNCTIONS = {"<": "less", "<=": "less_equal", ">": "greater", ">=": "greater_equal"}
 _FLOATS = {VariantType.FLOAT, VariantType.DOUBLE}
 _DECIMALS = {VariantType.DECIMAL4, VariantType.DECIMAL8, VariantType.DECIMAL16}
 
@@ -56,7 +52,7 @@ class FileFacts:
     lower, upper
         Bounds, null where unknown; doubles for float columns. None if unknown everywhere.
     may_be_null, may_be_value
-        Whether a row may be null, or anything else.
+        Whether a row may be null, or anything else: for all files, or for each.
     may_be_nan
         Whether a NaN may be there that the bounds do not show; for all files, or for each.
     """
@@ -64,9 +60,24 @@ class FileFacts:
     files: int
     lower: pa.Array | None = None
     upper: pa.Array | None = None
-    may_be_null: Mask | None = None
-    may_be_value: Mask | None = None
+    may_be_null: bool | Mask = True
+    may_be_value: bool | Mask = True
     may_be_nan: bool | Mask = True
+
+    def may_be(self, side: Side, literal: pa.Scalar) -> Truth:
+        """Whether any value, NaN apart, may lie on that side of a literal."""
+        bounds = self.lower if side in ("<", "<=") else self.upper
+        if bounds is None:
+            return True
+        if bounds.type == pa.uuid():
+            bounds, literal = bounds.cast(pa.binary(16)), literal.cast(pa.binary(16))
+        elif pa.types.is_string(bounds.type) or pa.types.is_large_string(bounds.type):
+            literal = literal.cast(bounds.type)
+        return np.asarray(pc.fill_null(pc.call_function(_FUNCTIONS[side], [bounds, literal]), True))
+
+    def may_equal(self, literal: pa.Scalar) -> bool:
+        """Whether any value may equal a literal: nothing but the bounds says so."""
+        return True
 
 
 @dataclass(frozen=True)
@@ -125,7 +136,7 @@ def prune_files(
     for start in range(0, len(files), _FILES_AT_ONCE):
         part = files.slice(start, _FILES_AT_ONCE)
         at = slice(start, start + len(part))
-        known = {name: _sliced(each, at) for name, each in left.items()}
+        known = {name: _subset(each, at) for name, each in left.items()}
         known |= _Statistics(current, part, place, wanted).facts()
         masks.append(may_match_files(predicate, known, len(part)))
     mask = np.concatenate(masks)
@@ -144,70 +155,8 @@ def may_match_files(predicate: Predicate, facts: Mapping[str, FileFacts], files:
     files
         How many files there are.
     """
-    return _possible(predicate, facts, files)[0]
-
-
-def _possible(predicate: Predicate, facts: Mapping[str, FileFacts], files: int) -> tuple[Mask, Mask]:
-    """Whether the predicate may be true for some row of a file, and whether it may be false for some row."""
-    if isinstance(predicate, Not):
-        maybe, maybe_not = _possible(predicate.part, facts, files)
-        return maybe_not, maybe
-    if isinstance(predicate, (And, Or)):
-        parts = [_possible(part, facts, files) for part in predicate.parts]
-        every = [np.logical_and.reduce([part[side] for part in parts]) for side in (0, 1)]
-        some = [np.logical_or.reduce([part[side] for part in parts]) for side in (0, 1)]
-        return (every[0], some[1]) if isinstance(predicate, And) else (some[0], every[1])
-    known = facts.get(predicate.column, FileFacts(files))
-    yes = np.ones(files, dtype=bool)
-    value = yes if known.may_be_value is None else known.may_be_value
-    if isinstance(predicate, IsNull):
-        return (yes if known.may_be_null is None else known.may_be_null), value
-    if isinstance(predicate, Constant):
-        return value & (predicate.answer is True), value & (predicate.answer is False)
-    maybe, maybe_not = _like(predicate, known, yes) if isinstance(predicate, Like) else _compare(predicate, known, yes)
-    return maybe & value, maybe_not & value
-
-
-def _compare(compare: Compare, known: FileFacts, yes: Mask) -> tuple[Mask, Mask]:
-    literal = compare.literal
-    floating = pa.types.is_floating(literal.type)
-    if floating and math.isnan(literal.as_py()):
-        return yes, yes
-    nan = known.may_be_nan if floating else False
-    below = _test("less", known.lower, literal, yes)
-    above = _test("greater", known.upper, literal, yes) | nan
-    equal = _test("less_equal", known.lower, literal, yes) & _test("greater_equal", known.upper, literal, yes)
-    possible = {
-        "=": (equal, below | above),
-        "<>": (below | above, equal),
-        "<": (below, above | equal),
-        "<=": (below | equal, above),
-        ">": (above, below | equal),
-        ">=": (above | equal, below),
-    }
-    return possible[compare.op]
-
-
-def _like(like: Like, known: FileFacts, yes: Mask) -> tuple[Mask, Mask]:
-    prefix = like.prefix
-    maybe = _test("greater_equal", known.upper, pa.scalar(prefix), yes)
-    # Every text that starts with the prefix is below the next text that does not.
-    end = upper_text(prefix + "\x00", len(prefix)) if prefix else None
-    if end is not None:
-        maybe = maybe & _test("less", known.lower, pa.scalar(end), yes)
-    return maybe, yes
-
-
-def _test(name: str, bounds: pa.Array | None, literal: pa.Scalar, yes: Mask) -> Mask:
-    if bounds is None:
-        return yes
-    kind = bounds.type
-    if kind == pa.uuid():
-        bounds, literal = bounds.cast(pa.binary(16)), literal.cast(pa.binary(16))
-    elif pa.types.is_string(kind) or pa.types.is_large_string(kind):
-        literal = literal.cast(kind)
-    answer = pc.fill_null(pc.call_function(name, [bounds, literal]), True)
-    return np.asarray(answer)
+    found = may_match(predicate, lambda name: facts.get(name, FileFacts(files)))
+    return np.full(files, found) if isinstance(found, bool) else found
 
 
 class _Statistics:
@@ -256,7 +205,7 @@ class _Statistics:
         lower, _ = self._typed("minValues", each.path, each.type)
         upper, maybe_nan = self._typed("maxValues", each.path, each.type)
         if pa.types.is_floating(each.type):
-            return FileFacts(self.count, _numbers(lower), _numbers(upper), None, value, maybe_nan)
+            return FileFacts(self.count, _numbers(lower), _numbers(upper), True, value, maybe_nan)
         if pa.types.is_timestamp(each.type):
             upper = _later(upper)
         if not (pa.types.is_string(each.type) or pa.types.is_large_string(each.type)):
@@ -264,12 +213,12 @@ class _Statistics:
             both = pc.and_(lower.is_valid(), upper.is_valid())
             lower = pc.if_else(both, lower, pa.scalar(None, lower.type))
             upper = pc.if_else(both, upper, pa.scalar(None, upper.type))
-        return FileFacts(self.count, lower, upper, None, value, False)
+        return FileFacts(self.count, lower, upper, True, value, False)
 
-    def _nulls(self, place: tuple[str, ...]) -> tuple[Mask | None, Mask | None]:
+    def _nulls(self, place: tuple[str, ...]) -> tuple[bool | Mask, bool | Mask]:
         nulls = _get(self.stats, "nullCount", place)
         if nulls is None:
-            return None, None
+            return True, True
         rows = _one_chunk(self.stats.num_records)
         null = np.asarray(pc.fill_null(pc.not_equal(nulls, 0), True))
         value = np.asarray(pc.fill_null(pc.not_equal(nulls, rows), True))
@@ -344,17 +293,14 @@ def _headers(kinds: Collection[VariantType]) -> Mask:
 
 
 def _sources(target: pa.DataType) -> set[VariantType]:
-    """The Variant types whose order a cast to the target keeps, and which it does not round unless to a float."""
-    t = pa.types
-    if t.is_float64(target):
-        return _EXACT | {VariantType.FLOAT, VariantType.DOUBLE}
-    if t.is_float32(target):
-        return _EXACT | {VariantType.FLOAT}
-    if t.is_integer(target) or t.is_decimal(target):
-        return _EXACT
-    if t.is_string(target) or t.is_large_string(target):
-        return {VariantType.STRING}
-    return {info.type for info in TYPE_OF_ID.values() if info.arrow == target and info.type != VariantType.BINARY}
+    """The Variant types whose order a cast to the target keeps; of decimals, those of a scale that it holds."""
+    decimal = pa.decimal128(38, 0)
+    stored = {info.type: decimal if info.type in _DECIMALS else info.arrow for info in TYPE_OF_ID.values()}
+    return {
+        kind
+        for kind, arrow in stored.items()
+        if arrow is not None and kind != VariantType.BINARY and cast_keeps_order(arrow, target)
+    }
 
 
 def _leading_bytes(values: pa.Array) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint8]]:
@@ -397,28 +343,15 @@ def _one_chunk(column: Any) -> pa.Array:
     return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
 
 
-def _subset(known: FileFacts, kept: Mask) -> FileFacts:
-    mask = pa.array(kept)
-    return FileFacts(
-        int(kept.sum()),
-        None if known.lower is None else known.lower.filter(mask),
-        None if known.upper is None else known.upper.filter(mask),
-        None if known.may_be_null is None else known.may_be_null[kept],
-        None if known.may_be_value is None else known.may_be_value[kept],
-        known.may_be_nan,
-    )
-
-
-def _sliced(known: FileFacts, at: slice) -> FileFacts:
-    length = at.stop - at.start
-    return FileFacts(
-        length,
-        None if known.lower is None else known.lower.slice(at.start, length),
-        None if known.upper is None else known.upper.slice(at.start, length),
-        None if known.may_be_null is None else known.may_be_null[at],
-        None if known.may_be_value is None else known.may_be_value[at],
-        known.may_be_nan,
-    )
+def _subset(known: FileFacts, kept: Mask | slice) -> FileFacts:
+    """The facts of some of the files."""
+    numbers = np.arange(known.files)[kept]
+    parts = {
+        name: value.take(pa.array(numbers)) if isinstance(value, pa.Array) else value[numbers]
+        for name in ("lower", "upper", "may_be_null", "may_be_value", "may_be_nan")
+        if not ((value := getattr(known, name)) is None or isinstance(value, bool))
+    }
+    return replace(known, files=len(numbers), **parts)
 
 
 def _partition_field(current: Snapshot, each: Selected) -> Field | None:

@@ -18,6 +18,7 @@ from parquet_variant.parquet.format.files import OpenFile
 from parquet_variant.parquet.format.footer import SchemaNode
 from parquet_variant.parquet.format.thrift import STRUCT, ThriftError, read_value
 from parquet_variant.path import VariantPath
+from parquet_variant.schema.path_steps import ArrowGroup, Step, walk_path
 from parquet_variant.schema.shredding_schema import ShreddingSchema
 
 __all__ = ["BloomFilters", "bloom_leaves", "check_bloom_paths", "xxh64"]
@@ -191,12 +192,11 @@ def _not_shredded(path: str) -> VariantFileError:
 
 
 def _leaf(schema: pa.Schema, column: tuple[str, ...], path: VariantPath) -> str | None:
-    kind: pa.DataType = pa.struct(list(schema))
-    names: list[str] = []
-    steps = [*column, *(step for segment in path.segments for step in ("typed_value", segment)), "typed_value"]
-    for step in steps:
-        if not isinstance(step, str) or not pa.types.is_struct(kind) or kind.get_field_index(step) < 0:
-            return None
-        names.append(step)
-        kind = kind.field(step).type
-    return None if pa.types.is_nested(kind) else ".".join(names)
+    group: ArrowGroup | None = ArrowGroup(pa.struct(list(schema)))
+    for name in column:
+        group = None if group is None else group.child(name)
+    end = None if group is None else walk_path(group, path)
+    if end is None or end.step is not Step.FOUND or end.is_repeated:
+        return None
+    typed = end.group.child("typed_value")
+    return ".".join(typed.path) if typed is not None and typed.is_leaf else None

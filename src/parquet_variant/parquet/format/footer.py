@@ -94,6 +94,22 @@ class SchemaNode:
         """The path as pyarrow and error messages spell it."""
         return ".".join(self.path)
 
+    @property
+    def is_leaf(self) -> bool:
+        """Whether it is a column, not a group."""
+        return self.leaf is not None
+
+    @property
+    def is_list(self) -> bool:
+        """Whether it is a list: annotated so, or in the three-level form."""
+        return self.logical == "LIST" or (len(self.children) == 1 and self.children[0].repetition == "repeated")
+
+    @property
+    def element(self) -> SchemaNode:
+        """The group of one element of a list, in the three-level form or an older one."""
+        repeated = self.children[0]
+        return repeated.children[0] if len(repeated.children) == 1 and repeated.children[0].leaf is None else repeated
+
     def child(self, name: str) -> SchemaNode | None:
         """The field with that name, or None."""
         return next((node for node in self.children if node.name == name), None)

@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from parquet_variant.parquet.format.footer import SchemaNode
 from parquet_variant.parquet.format.statistics import LeafStatistics, leaf_type
 from parquet_variant.parquet.scanning.projection import PathColumns, only_nulls
+from parquet_variant.query.cast_order import cast_keeps_order
 from parquet_variant.query.prune import UNKNOWN, ColumnFacts
 
 __all__ = ["column_facts", "path_facts"]
@@ -90,7 +91,7 @@ def column_facts(leaf: SchemaNode, known: LeafStatistics, arrow: pa.DataType, *,
 
 
 def _through_cast(known: LeafStatistics, stored: pa.DataType, target: pa.DataType, hidden_nan: bool) -> ColumnFacts:
-    if not _keeps_order(stored, target):
+    if not cast_keeps_order(stored, target):
         return UNKNOWN
     lower, upper = _cast(known.lower, stored, target, -math.inf), _cast(known.upper, stored, target, math.inf)
     # A cast that fails makes a null; one that holds for both bounds holds for all between.
@@ -105,25 +106,6 @@ def _through_cast(known: LeafStatistics, stored: pa.DataType, target: pa.DataTyp
 
 def _is_exact(kind: pa.DataType) -> bool:
     return bool(pa.types.is_signed_integer(kind) or pa.types.is_decimal(kind))
-
-
-def _is_text(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
-
-
-def _keeps_order(stored: pa.DataType, target: pa.DataType) -> bool:
-    """Whether a cast never puts a smaller value above a larger one, and rounds nothing that is compared exactly."""
-    if stored == target or (_is_text(stored) and _is_text(target)):
-        return True
-    if _is_exact(stored) and _is_exact(target):
-        return _scale(stored) <= _scale(target)
-    if pa.types.is_float32(target) or pa.types.is_float64(target):
-        return _is_exact(stored) or (pa.types.is_floating(stored) and stored.bit_width <= target.bit_width)
-    return False
-
-
-def _scale(kind: pa.DataType) -> int:
-    return int(kind.scale) if pa.types.is_decimal(kind) else 0
 
 
 def _cast(bound: pa.Scalar | None, stored: pa.DataType, target: pa.DataType, away: float) -> pa.Scalar | None:

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 
 from parquet_variant.parquet.format.columns import VariantColumn
 from parquet_variant.parquet.format.footer import SchemaNode
-from parquet_variant.parquet.scanning.projection import is_list, list_element
 from parquet_variant.path import WILDCARD, VariantPath
 
 __all__ = ["ShreddedGroup", "shredded_groups"]
@@ -44,7 +43,7 @@ class ShreddedGroup:
             return "variant"
         if self.typed.leaf is not None:
             return self.typed.spelled()
-        return "array" if is_list(self.typed) else "object"
+        return "array" if self.typed.is_list else "object"
 
 
 def shredded_groups(column: VariantColumn) -> Iterator[ShreddedGroup]:
@@ -65,8 +64,8 @@ def _final(group: SchemaNode, path: VariantPath) -> Iterator[ShreddedGroup]:
     yield ShreddedGroup(path, group, typed, group.child("value"))
     if typed is None or typed.leaf is not None:
         return
-    if is_list(typed):
-        yield from _final(list_element(typed), path / WILDCARD)
+    if typed.is_list:
+        yield from _final(typed.element, path / WILDCARD)
         return
     for child in typed.children:
         yield from _final(child, path / child.name)
@@ -79,7 +78,7 @@ def _draft_object(group: SchemaNode, path: VariantPath) -> Iterator[ShreddedGrou
     for child in parts["object"].children if "object" in parts else ():
         yield from _draft_object(child, path / child.name)
     if "array" in parts:
-        yield from _draft_object(list_element(parts["array"]), path / WILDCARD)
+        yield from _draft_object(parts["array"].element, path / WILDCARD)
 
 
 def _draft_paths(group: SchemaNode, path: VariantPath, *, root: bool = False) -> Iterator[ShreddedGroup]:
@@ -91,8 +90,8 @@ def _draft_paths(group: SchemaNode, path: VariantPath, *, root: bool = False) ->
     ):
         if not root:
             yield ShreddedGroup(path, group, names.get("typed_value"), names.get("untyped_value"))
-    elif is_list(group):
-        yield from _draft_paths(list_element(group), path / WILDCARD)
+    elif group.is_list:
+        yield from _draft_paths(group.element, path / WILDCARD)
     else:
         for child in group.children:
             yield from _draft_paths(child, path / child.name)

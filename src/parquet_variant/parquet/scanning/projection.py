@@ -1,7 +1,7 @@
 """Which leaf columns of a file answer a path into a Variant column.
 
-Owns the walk down a shredded column's schema, and which columns a row group can do without. Leaves what the values say
-to `functions.variant_get`, and statistics themselves to `statistics`.
+Owns which columns the end of a path needs, and which of them a row group can do without. Leaves the way there to
+`schema.path_steps`, what the values say to `functions.variant_get`, and statistics themselves to `statistics`.
 """
 
 from __future__ import annotations
@@ -16,8 +16,9 @@ from parquet_variant.parquet.format.columns import VariantColumn
 from parquet_variant.parquet.format.footer import SchemaNode
 from parquet_variant.parquet.format.statistics import LeafStatistics
 from parquet_variant.path import VariantPath
+from parquet_variant.schema.path_steps import Step, walk_path
 
-__all__ = ["PathColumns", "columns_of_path", "is_list", "list_element", "only_nulls"]
+__all__ = ["PathColumns", "columns_of_path", "only_nulls"]
 
 _VARIANT_NULL = b"\x00"
 
@@ -95,11 +96,6 @@ def only_nulls(known: LeafStatistics, *, variant_nulls: bool) -> bool:
     return variant_nulls and all(bound is not None and bound.as_py() == _VARIANT_NULL for bound in bounds)
 
 
-def is_list(node: SchemaNode) -> bool:
-    """Whether a typed column is a list: annotated so, or in the three-level form."""
-    return node.logical == "LIST" or (len(node.children) == 1 and node.children[0].repetition == "repeated")
-
-
 def columns_of_path(column: VariantColumn, path: VariantPath, target: pa.DataType | None) -> PathColumns:
     """The leaf columns that can hold an answer to `path`, asked for as an Arrow type (None for a Variant).
 
@@ -115,24 +111,12 @@ def columns_of_path(column: VariantColumn, path: VariantPath, target: pa.DataTyp
         # The drafts keep parts of one value in several places: their readers get the whole column.
         leaves = [leaf for leaf in group.leaves() if leaf is not metadata]
         return PathColumns(group, False, typed=leaves, metadata=metadata, whole=True)
-    repeated = False
-    residuals: list[SchemaNode] = []
-    for segment in path.segments:
-        typed, value = group.child("typed_value"), group.child("value")
-        below: SchemaNode | None = None
-        if typed is not None and typed.leaf is None:
-            if is_list(typed) and not isinstance(segment, str):
-                below = list_element(typed)
-                repeated = True
-            elif not is_list(typed) and isinstance(segment, str):
-                below = typed.child(segment)
-        if below is None or below.leaf is not None:
-            if value is not None:
-                residuals.append(value)
-            return PathColumns(group, False, repeated, residuals, [], metadata)
-        group = below
-    found = PathColumns(group, True, repeated, residuals, [], metadata)
-    _add_end(group, target, found)
+    end = walk_path(group, path)
+    found = PathColumns(end.group, end.step is Step.FOUND, end.is_repeated, metadata=metadata)
+    if found.reached:
+        _add_end(end.group, target, found)
+    elif (value := end.group.child("value")) is not None:
+        found.residuals.append(value)
     return found
 
 
@@ -145,10 +129,10 @@ def _add_end(group: SchemaNode, target: pa.DataType | None, found: PathColumns) 
         return
     if typed.leaf is not None:
         found.typed.append(typed)
-    elif is_list(typed) and target is not None and pa.types.is_list(target):
+    elif typed.is_list and target is not None and pa.types.is_list(target):
         found.shaped = True
-        _add_end(list_element(typed), target.value_type, found)
-    elif not is_list(typed) and target is not None and pa.types.is_struct(target) and target != VARIANT_STORAGE:
+        _add_end(typed.element, target.value_type, found)
+    elif not typed.is_list and target is not None and pa.types.is_struct(target) and target != VARIANT_STORAGE:
         found.shaped = True
         before = len(found.residuals) + len(found.typed)
         for part in target:
@@ -163,9 +147,3 @@ def _add_end(group: SchemaNode, target: pa.DataType | None, found: PathColumns) 
             # Below a typed object or list, `value` leaves are residuals of the parts.
             is_residual = leaf.name == "value" and leaf.path[-2] != "typed_value"
             (found.residuals if is_residual else found.typed).append(leaf)
-
-
-def list_element(typed: SchemaNode) -> SchemaNode:
-    """The group of one element of a typed list, in the three-level form or an older one."""
-    repeated = typed.children[0]
-    return repeated.children[0] if len(repeated.children) == 1 and repeated.children[0].leaf is None else repeated

@@ -14,16 +14,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import fs
 
-from parquet_variant.array.capsules import EXTENSION_METADATA
 from parquet_variant.encoding.cast.targets import VARIANT_STORAGE
 from parquet_variant.errors import SchemaError, VariantError, VariantFileError
 from parquet_variant.parquet.format.files import OpenFile, ParquetSource, Source, locate, open_file
 from parquet_variant.parquet.reading.storage import nested_array
 from parquet_variant.parquet.scanning.scan_plan import FilePlan, GroupPlan, plan_file
 from parquet_variant.parquet.scanning.scan_report import ScanReport
-from parquet_variant.query.predicate import Predicate, all_of, bind, columns_of, evaluate
-from parquet_variant.query.predicate_text import parse_predicate
-from parquet_variant.query.selection import Selected, read_selection
+from parquet_variant.query.predicate import Predicate, columns_of, evaluate
+from parquet_variant.query.question import Question
+from parquet_variant.query.selection import Selected
 
 if TYPE_CHECKING:
     from parquet_variant.functions.shredded_walk import Group
@@ -96,7 +95,7 @@ class Scan:
     @property
     def schema(self) -> pa.Schema:
         """The Arrow schema of the answer; a Variant is a struct that names its extension."""
-        return pa.schema([_field(each) for each in self.selection])
+        return pa.schema([each.field for each in self.selection])
 
     @property
     def bytes_read(self) -> int:
@@ -244,7 +243,7 @@ class Scan:
         for number in outputs:
             each = self._all()[number]
             if table is None or part[0].leaves[number] is None:
-                found[number] = pa.nulls(rows, _field(each).type)
+                found[number] = pa.nulls(rows, each.field.type)
             elif each.path is None:
                 found[number] = self._ordinary(nested_array(table, [each.column or each.name]), each)
             else:
@@ -301,12 +300,6 @@ class Scan:
         return extract_from(group, each.path, target, safe=self.on_error == "raise", zone=self.zone)
 
 
-def _field(selected: Selected) -> pa.Field:
-    if selected.output is None:
-        return pa.field(selected.name, VARIANT_STORAGE, metadata=EXTENSION_METADATA)
-    return pa.field(selected.name, selected.output)
-
-
 def scan(
     source: Source,
     columns: Mapping[str, Any] | Sequence[str],
@@ -358,26 +351,12 @@ def scan(
     {'mag': [5.5]}
     """
     sources = tuple(locate(source, filesystem))
-    selection = read_selection(columns)
-    if not selection:
-        raise VariantFileError("no columns are selected: name at least one", reason="no-columns")
-    predicate = _predicate(where)
-    names = {each.name for each in selection}
-    wanted = sorted(columns_of(predicate) - names) if predicate is not None else []
-    hidden = read_selection({name: name for name in wanted})
-    if any(each.path is None for each in (*selection, *hidden)):
-        selection, hidden = _with_types(sources[0], selection), _with_types(sources[0], hidden)
-    if predicate is not None:
-        predicate = bind(predicate, {each.name: each.output for each in (*selection, *hidden)}, zone)
-    return Scan(sources, selection, hidden, predicate, column, skipping, on_error, zone)
-
-
-def _predicate(where: Any) -> Predicate | None:
-    if where is None:
-        return None
-    if isinstance(where, str):
-        return parse_predicate(where)
-    return all_of(where if isinstance(where, list) else [where])
+    question = Question.of(columns, where)
+    typed = question.columns
+    if any(each.path is None for each in typed):
+        typed = _with_types(sources[0], typed)
+    asked = question.bound(typed, zone)
+    return Scan(sources, asked.selection, asked.hidden, asked.predicate, column, skipping, on_error, zone)
 
 
 def _with_types(source: ParquetSource, selection: tuple[Selected, ...]) -> tuple[Selected, ...]:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from parquet_variant.parquet.format.columns import VariantColumn
 from parquet_variant.parquet.format.footer import SchemaNode
-from parquet_variant.parquet.scanning.projection import is_list
 from parquet_variant.parquet.validation.violations import Found
 from parquet_variant.path import WILDCARD, VariantPath
 
@@ -79,7 +78,7 @@ def _check_pair(group: SchemaNode, path: VariantPath, found: Found, *, top: bool
         found.add("typed-value-not-optional", f"{typed.dotted} is {typed.repetition}: it must be optional", path)
     if typed.leaf is not None:
         _check_type(typed, path, found)
-    elif is_list(typed):
+    elif typed.is_list:
         _check_list(typed, path, found)
     else:
         _check_object(typed, path, found)

@@ -20,9 +20,7 @@ from parquet_variant.parquet.writing.nested import Place, map_variants
 __all__ = ["as_table", "incoming_columns"]
 
 
-def incoming_columns(
-    columns: Any, variants: Collection[str], *, value_first: bool = False
-) -> tuple[pa.Table, tuple[Place, ...]]:
+def incoming_columns(columns: Any, variants: Collection[str]) -> tuple[pa.Table, tuple[Place, ...]]:
     """A table to write, and the places of the Variants in it that may carry the annotation.
 
     Parameters
@@ -31,8 +29,6 @@ def incoming_columns(
         A mapping from name to Arrow array or `VariantArray`; or a pyarrow table or record batch.
     variants
         Dotted schema paths of structs that are Variants though nothing in the data says so.
-    value_first
-        See `conform`.
 
     Raises
     ------
@@ -48,7 +44,7 @@ def incoming_columns(
         variant = VariantArray(storage)
         _ = variant.schema  # Refuses a shape that no file may have.
         seen[place] = variant.layout in ("unshredded", "final")
-        return conform(storage, variant.layout, value_first=value_first)
+        return conform(storage, variant.layout)
 
     table = map_variants(as_table(columns), conformed, named)
     for missing in sorted(named - seen.keys()):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import Any, Literal
+from typing import Any
 
 import pyarrow as pa
 
@@ -42,7 +42,7 @@ class WriterOptions:
     compression: str = "zstd"
     compression_level: int | None = None
     row_group_bytes: int = DEFAULT_ROW_GROUP_BYTES
-    annotation: bool | Literal["shredded"] = True
+    annotation: bool = True
     sort_by: Sequence[str] | str = ()
     bloom_filters: Collection[str] | str = ()
 

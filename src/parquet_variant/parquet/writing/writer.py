@@ -11,7 +11,7 @@ import posixpath
 import uuid
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeAlias
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -113,10 +113,7 @@ class VariantWriter:
     row_group_bytes
         Arrow bytes that a row group may hold.
     annotation
-        Put the VARIANT annotation on the Variant columns; ``"shredded"`` for on all of them if one is shredded, else
-        on none. The older drafts never get one.
-    value_first
-        Write unshredded columns as ``value``, then ``metadata``, as Delta's protocol has them.
+        Put the VARIANT annotation on the Variant columns. The older drafts never get one.
     filesystem
         A pyarrow filesystem; by default the local one, or what the URI names.
     sort_by
@@ -151,8 +148,7 @@ class VariantWriter:
         compression: str = "zstd",
         compression_level: int | None = None,
         row_group_bytes: int = DEFAULT_ROW_GROUP_BYTES,
-        annotation: bool | Literal["shredded"] = True,
-        value_first: bool = False,
+        annotation: bool = True,
         filesystem: fs.FileSystem | None = None,
         sort_by: Sequence[str] | str = (),
         bloom_filters: Collection[str] | str = (),
@@ -165,7 +161,6 @@ class VariantWriter:
         self.info: FileInfo | None = None
         self.rows = 0
         self._variants = frozenset(variants)
-        self._value_first = value_first
         self._pending: list[pa.Table] = []
         self._pending_bytes = 0
         self._writer: pq.ParquetWriter | None = None
@@ -197,7 +192,7 @@ class VariantWriter:
         VariantFileError
             If the columns differ in length or there are none.
         """
-        table, annotated = incoming_columns(columns, self._variants, value_first=self._value_first)
+        table, annotated = incoming_columns(columns, self._variants)
         if self._schema is None:
             self._open(table, annotated)
         elif not table.schema.equals(self._schema):
@@ -316,15 +311,10 @@ class VariantWriter:
         sink.held = []
         writer.close()
         tail = b"".join(sink.held)
-        patched = patch_tail(tail, self._annotated, self.path) if self._to_annotate(schema) else tail
+        patched = patch_tail(tail, self._annotated, self.path) if self._options.annotation and self._annotated else tail
         sink.stream.write(patched)
         sink.stream.close()
         return sink.written - len(tail) + len(patched)
-
-    def _to_annotate(self, schema: pa.Schema) -> bool:
-        if self._options.annotation == "shredded":
-            return any("typed_value" in leaf for each in schema for leaf in leaf_paths(each, (each.name,)))
-        return bool(self._options.annotation and self._annotated)
 
     def _describe(self, size: int) -> FileInfo:
         metadata = self._collected[0]

@@ -1,0 +1,98 @@
+"""What a scan is asked: output columns, and a filter that may look at more columns than are given out.
+
+Owns reading both from what a user writes, for every kind of file and table. Leaves the types of ordinary columns, which
+only the files know, to the scans.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from parquet_variant.errors import VariantFileError
+from parquet_variant.query.predicate import Predicate, all_of, bind, columns_of
+from parquet_variant.query.predicate_text import parse_predicate
+from parquet_variant.query.selection import Selected, read_selection
+
+__all__ = ["Question", "read_predicate"]
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What a scan is asked.
+
+    Parameters
+    ----------
+    selection
+        The output columns.
+    hidden
+        The columns that only the filter looks at.
+    predicate
+        The filter, or None.
+
+    Examples
+    --------
+    >>> question = Question.of({"mag": "$.mag:double"}, "id > 5")
+    >>> [each.name for each in question.columns], question.hidden[0].column
+    (['mag', 'id'], 'id')
+    """
+
+    selection: tuple[Selected, ...]
+    hidden: tuple[Selected, ...]
+    predicate: Predicate | None
+
+    @classmethod
+    def of(cls, columns: Mapping[str, Any] | Sequence[str], where: Any) -> Question:
+        """Read what a user writes; see `pv.parquet.scan`.
+
+        Raises
+        ------
+        VariantFileError
+            If no column is selected.
+        PathError, PredicateError
+            If a path or the filter cannot be read.
+        """
+        selection = read_selection(columns)
+        if not selection:
+            raise VariantFileError("no columns are selected: name at least one", reason="no-columns")
+        predicate = read_predicate(where)
+        outputs = {each.name for each in selection}
+        others = sorted(columns_of(predicate) - outputs) if predicate is not None else []
+        return cls(selection, read_selection({name: name for name in others}), predicate)
+
+    @property
+    def columns(self) -> tuple[Selected, ...]:
+        """All columns that are read."""
+        return (*self.selection, *self.hidden)
+
+    def bound(self, columns: Sequence[Selected], zone: str) -> Question:
+        """The same with the types that the columns have in the files, and the filter bound to these.
+
+        Parameters
+        ----------
+        columns
+            Those of `columns`, typed.
+        zone
+            The session time zone.
+        """
+        predicate = self.predicate
+        if predicate is not None:
+            predicate = bind(predicate, {each.name: each.output for each in columns}, zone)
+        count = len(self.selection)
+        return Question(tuple(columns[:count]), tuple(columns[count:]), predicate)
+
+
+def read_predicate(where: Any) -> Predicate | None:
+    """A filter as text, as conditions, or as a predicate; None for none.
+
+    Raises
+    ------
+    PredicateError
+        If it cannot be read.
+    """
+    if where is None:
+        return None
+    if isinstance(where, str):
+        return parse_predicate(where)
+    return all_of(where if isinstance(where, list) else [where])
