@@ -244,8 +244,8 @@ def _entry_module(context: Any, kernel: Kernel, description: Any) -> Any:
     return llvm.parse_assembly(str(module))
 
 
-# What an exception would say, with the path of the machine that built it: the caller has its own words.
-_MESSAGE = re.compile(r'(@"?\.const\.picklebuf[^=]*= internal constant \[(\d+) x i8\]) c"[^"]*"')
+# What an exception would say, with a path of the machine that built it: the caller has its own words.
+_MESSAGE = re.compile(r"(@\.const\.picklebuf\.\w+ = [^{]*\{[^}]*\}) \{[^}]*\}")
 
 
 def bitcode(kernel: Kernel) -> bytes:
