@@ -177,6 +177,17 @@ def _type(kind: Any) -> Any:
     return {int: types.int64, bool: types.boolean, None: types.none}[kind]
 
 
+def _returns(returned: Any, declared: Any) -> bool:
+    """Whether a result is what is declared; an integer may be of any size."""
+    if isinstance(declared, tuple):
+        return (
+            isinstance(returned, types.BaseTuple)
+            and len(returned) == len(declared)
+            and all(map(_returns, returned, declared))
+        )
+    return isinstance(returned, types.Integer) if declared is int else returned == _type(declared)
+
+
 class _Entry:
     """Writes the entry point of a kernel: it reads its arguments from words, and writes the result behind them."""
 
@@ -216,10 +227,7 @@ class _Entry:
             for number, each in enumerate(kind):
                 self.result(each, self.builder.extract_value(value, number))
         elif kind != types.none:
-            word = value
-            if kind == types.boolean:
-                word = self.builder.zext(self.context.cast(self.builder, value, kind, kind), _WORD)
-            self.builder.store(word, self._next())
+            self.builder.store(self.context.cast(self.builder, value, kind, types.int64), self._next())
 
 
 def _entry_module(context: Any, kernel: Kernel, description: Any) -> Any:
@@ -265,7 +273,7 @@ def bitcode(kernel: Kernel) -> bytes:
         dispatcher.compile(parameters)
         compiled = dispatcher.overloads[parameters]
         returned = compiled.signature.return_type
-        if returned != _type(signature.result):
+        if not _returns(returned, signature.result):
             raise TypeError(f"{kernel!r} returns {returned}, but declares {signature}")
         libraries: dict[_Library, None] = {}
         compiled.library.closure(libraries)
