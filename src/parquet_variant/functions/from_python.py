@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from parquet_variant.array.row_by_row import row_by_row
 from parquet_variant.array.variant_array import VariantArray, refuse_one_value
 from parquet_variant.encoding.python_values import MAX_DEPTH
 from parquet_variant.encoding.variant import Variant
-from parquet_variant.errors import VariantError
 
 __all__ = ["from_python", "try_from_python", "variants_of"]
 
@@ -46,7 +46,7 @@ def from_python(values: Iterable[Any], *, max_depth: int = MAX_DEPTH) -> Variant
     ...
     parquet_variant.errors.CastError: builtins.set has no Variant type: convert {2} first (row 1)
     """
-    return VariantArray.from_variants(variants_of(values, max_depth, keep_going=False))
+    return VariantArray.from_variants(variants_of(values, max_depth, null_on_error=False))
 
 
 def try_from_python(values: Iterable[Any], *, max_depth: int = MAX_DEPTH) -> VariantArray:
@@ -58,19 +58,17 @@ def try_from_python(values: Iterable[Any], *, max_depth: int = MAX_DEPTH) -> Var
     >>> pv.try_from_python([1, {2}, "x"]).to_pylist()
     [1, None, 'x']
     """
-    return VariantArray.from_variants(variants_of(values, max_depth, keep_going=True))
+    return VariantArray.from_variants(variants_of(values, max_depth, null_on_error=True))
 
 
-def variants_of(values: Iterable[Any], max_depth: int, *, keep_going: bool) -> list[Variant | None]:
-    """The value of each object; with ``keep_going`` None for those that would raise."""
+def variants_of(values: Iterable[Any], max_depth: int, *, null_on_error: bool) -> list[Variant | None]:
+    """The value of each object; with ``null_on_error`` None for those that would raise."""
     refuse_one_value(values)
-    found: list[Variant | None] = []
-    for row, value in enumerate(values):
-        try:
-            ready = value is None or isinstance(value, Variant)
-            found.append(value if ready else Variant.from_python(value, max_depth=max_depth))
-        except VariantError as error:
-            if not keep_going:
-                raise error.at(row=row) from None
-            found.append(None)
-    return found
+    objects = list(values)
+
+    def of_row(row: int) -> Variant | None:
+        value = objects[row]
+        ready = value is None or isinstance(value, Variant)
+        return value if ready else Variant.from_python(value, max_depth=max_depth)
+
+    return row_by_row(range(len(objects)), of_row, null_on_error=null_on_error)
