@@ -7,6 +7,7 @@ a time, as Arrow UDFs.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import wraps
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,6 +17,7 @@ import parquet_variant as pv
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.schema.primitive_types import DDL_NAMES
 from parquet_variant.spark.arrow_variant import from_spark, to_spark
+from parquet_variant.spark.worker_end import QuietEnd
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -54,7 +56,14 @@ def register_functions(spark: SparkSession, prefix: str = "pv_") -> list[str]:
     from pyspark.sql.types import DataType, StringType, VariantType
 
     def udf(work: Callable[..., pa.Array], returns: DataType) -> Any:
-        return arrow_udf(work, returns)
+        end = QuietEnd()
+
+        @wraps(work)
+        def quietly(*columns: pa.Array) -> pa.Array:
+            _ = end
+            return work(*columns)
+
+        return arrow_udf(quietly, returns)
 
     zone = str(spark.conf.get("spark.sql.session.timeZone"))
     functions: dict[str, Any] = {

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeVar
 
 from parquet_variant.spark.task_errors import from_spark_errors, to_spark_errors
+from parquet_variant.spark.worker_end import QuietEnd
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -84,9 +85,12 @@ def reduce_tasks(
 
 
 def _task(work: Callable[[int, int, Item], Result]) -> Callable[[Iterator[tuple[int, Item]]], Iterator[Result]]:
+    end = QuietEnd()
+
     def run(items: Iterator[tuple[int, Item]]) -> Iterator[Result]:
         from pyspark import TaskContext
 
+        _ = end
         context = TaskContext.get()
         attempt = context.taskAttemptId() if context else 0
         for task, item in items:

@@ -28,6 +28,7 @@ from parquet_variant.parquet.scanning.scan import Scan, ScanTask, scan
 from parquet_variant.query.selection import arrow_type
 from parquet_variant.spark.arrow_variant import as_spark, row_bytes, slices_by_bytes
 from parquet_variant.spark.datasource.options import ReadOptions
+from parquet_variant.spark.worker_end import QuietEnd
 
 __all__ = ["BatchReader", "ScanPartition", "read_schema", "spark_batches"]
 
@@ -91,6 +92,7 @@ class BatchReader(DataSourceReader):
     def __init__(self, options: ReadOptions, schema: StructType) -> None:
         self.options = options
         self.schema = schema
+        self.end = QuietEnd()
         if options.where is not None and options.paths is None:
             raise VariantError("the option where needs the option columns, whose names it uses", reason="bad-option")
 

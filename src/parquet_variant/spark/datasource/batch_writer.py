@@ -26,6 +26,7 @@ from parquet_variant.parquet.writing.writer import VariantWriter
 from parquet_variant.spark.arrow_variant import nested_variants
 from parquet_variant.spark.datasource.options import WriteOptions
 from parquet_variant.spark.frames import Frame
+from parquet_variant.spark.worker_end import QuietEnd
 
 __all__ = ["BatchWriter", "StreamWriter", "TaskFiles"]
 
@@ -54,6 +55,7 @@ class _Tasks:
         assert staging is not None  # only the mode "ignore" gives none
         self.staging: Staging = self._named(staging, options).begin()
         self.options = options
+        self.end = QuietEnd()
         self.frame = Frame(schema, options.column, options.schema)
 
     @staticmethod

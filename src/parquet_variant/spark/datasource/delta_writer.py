@@ -23,6 +23,7 @@ from parquet_variant.delta.writing.write import commit_files, create, plan
 from parquet_variant.errors import DeltaError
 from parquet_variant.spark.datasource.options import WriteOptions
 from parquet_variant.spark.frames import Frame
+from parquet_variant.spark.worker_end import QuietEnd
 
 __all__ = ["DeltaBatchWriter", "DeltaStreamWriter", "TaskActions"]
 
@@ -40,6 +41,7 @@ class _DeltaTasks:
     def __init__(self, options: WriteOptions, schema: StructType, overwrite: bool) -> None:
         self.path = options.path
         self.overwrite = overwrite
+        self.end = QuietEnd()
         self.frame = Frame(schema, options.column, options.schema)
         current = self._table(options)
         shredding = None if options.schema is None else {self.frame.column: options.schema}

@@ -15,6 +15,7 @@ import parquet_variant as pv
 from parquet_variant.shredding.profile import Profile, profile_array
 from parquet_variant.spark.arrow_variant import from_spark
 from parquet_variant.spark.task_errors import from_spark_errors, to_spark_errors
+from parquet_variant.spark.worker_end import QuietEnd
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row
@@ -53,8 +54,11 @@ def profile(df: DataFrame, column: str | None = None) -> Profile:
 
     column, is_json = choose_column(df.schema, column)
 
+    end = QuietEnd()
+
     @arrow_udf("binary")
     def profiled(values: pa.Array) -> pa.Array:
+        _ = end
         # One profile a batch, in its first row: Arrow UDFs need no pandas, `mapInArrow` does.
         with to_spark_errors():
             found = pickle.dumps(profile_array(pv.parse_json(values) if is_json else from_spark(values)))

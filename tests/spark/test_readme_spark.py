@@ -1,0 +1,23 @@
+"""The README's Spark snippet runs as it stands, on paths that are there."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from pathlib import Path
+
+import parquet_variant as pv
+
+_README = Path(__file__).resolve().parents[2] / "README.md"
+
+
+def test_the_snippet_runs(spark, tmp_path, usgs_sample):
+    section = _README.read_text().split("## In Spark", 1)[1]
+    code = re.search(r"```python\n(.*?)```", section, re.DOTALL)[1]
+    (tmp_path / "raw").mkdir()
+    shutil.copy(usgs_sample, tmp_path / "raw" / "quakes.ndjson")
+    names: dict = {}
+    exec(code.replace("s3://lake", str(tmp_path)), names)
+    magnitudes = [row["properties"]["mag"] for row in pv.parquet.read(tmp_path / "events").to_pylist()]
+    assert names["df"].count() == sum(magnitude is not None and magnitude > 5 for magnitude in magnitudes)
+    assert len(pv.parquet.read(tmp_path / "copy")) == 1707
