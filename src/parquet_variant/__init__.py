@@ -81,6 +81,7 @@ _OWNERS = {
     "HintsPolicy": "shredding.policies.hints",
     "TilesPolicy": "shredding.policies.tiles",
     "WorkloadPolicy": "shredding.policies.workload",
+    "sql": "sql_query.sql",
     # Packages: each owns its names.
     "parquet": "parquet",
     "delta": "delta",
@@ -165,4 +166,5 @@ if TYPE_CHECKING:
     from parquet_variant.shredding.policies.tiles import TilesPolicy as TilesPolicy
     from parquet_variant.shredding.policies.workload import WorkloadPolicy as WorkloadPolicy
     from parquet_variant.shredding.profile import Profile as Profile
+    from parquet_variant.sql_query.sql import sql as sql
     from parquet_variant.types import VariantType as VariantType

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import re
+from collections.abc import Callable
 from typing import Any, ClassVar, Literal
 
 from sqlglot import TokenType, exp, parser
@@ -128,6 +129,24 @@ def _path_text(self: Any, node: exp.JSONExtract) -> str:
     return f"{self.sql(node, 'this')}:{text.removeprefix('.')}"
 
 
+# Functions of Spark that DuckDB has under other names; those that it knows are its own.
+_SPARK_FUNCTIONS = (
+    "ADD_MONTHS ARRAY_JOIN ARRAY_MAX ARRAY_MIN ARRAY_SIZE COLLECT_LIST COLLECT_SET DATEADD DATE_FORMAT ENDSWITH EXPLODE "
+    "FROM_UNIXTIME GET_JSON_OBJECT IFF LOCATE NVL NVL2 REGEXP_LIKE RLIKE SEQUENCE SIZE SORT_ARRAY STARTSWITH "
+    "TIMESTAMPDIFF TO_DATE TRANSFORM TRY_DIVIDE UNIX_DATE UNIX_MICROS UNIX_MILLIS UNIX_SECONDS"
+).split()
+
+
+def _instant(factor: int) -> Callable[[list[Any]], exp.Expr]:
+    """``timestamp_micros`` and the like: DuckDB makes an instant of microseconds."""
+
+    def build(arguments: list[Any]) -> exp.Expr:
+        ticks = [exp.Paren(this=each) * factor if factor > 1 else each for each in arguments]
+        return exp.Anonymous(this="make_timestamptz", expressions=ticks)
+
+    return build
+
+
 class _ForDuckDB(DuckDB):
     INDEX_OFFSET = 0  # brackets stand as they are written: those of a Variant count from 0, DuckDB's own from 1
 
@@ -136,7 +155,12 @@ class _ForDuckDB(DuckDB):
         KEYWORDS = {**DuckDB.Tokenizer.KEYWORDS, **_SPARK_TYPES, "INT8": TokenType.BIGINT}
 
     class Parser(_PathParser, DuckDBParser):
-        FUNCTIONS: ClassVar[dict[str, Any]] = {}
+        FUNCTIONS: ClassVar[dict[str, Any]] = {
+            **{name: DatabricksParser.FUNCTIONS[name] for name in _SPARK_FUNCTIONS},
+            "TIMESTAMP_MICROS": _instant(1),
+            "TIMESTAMP_MILLIS": _instant(1000),
+            "TIMESTAMP_SECONDS": _instant(1_000_000),
+        }
         COLUMN_OPERATORS = {**DuckDBParser.COLUMN_OPERATORS, **_OPERATORS}
         CAST_COLUMN_OPERATORS = {*DuckDBParser.CAST_COLUMN_OPERATORS, TokenType.QDCOLON}
 

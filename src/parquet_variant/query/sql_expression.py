@@ -168,8 +168,8 @@ class _Reading:
             raise SqlError(f"{name} may be of {' or of '.join(each[0] for each in found)}: write the table before it")
         return found[0] if found else None
 
-    def is_variant(self, column: exp.Column) -> bool:
-        found = self.resolve(column)
+    def is_variant(self, node: exp.Expr) -> bool:
+        found = self.resolve(node) if isinstance(node, exp.Column) else None
         return found is not None and found[2]
 
     def rewritten(self, node: exp.Expr) -> exp.Expr:
@@ -187,6 +187,7 @@ class _Reading:
         return copy
 
     def term(self, term: VariantTerm, node: exp.Expr) -> exp.Expr:
+        assert isinstance(term.column, exp.Column)
         resolved = self.resolve(term.column)
         assert resolved is not None
         table, column, _ = resolved

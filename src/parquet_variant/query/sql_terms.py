@@ -29,7 +29,7 @@ class VariantTerm:
     Parameters
     ----------
     column
-        The name of the Variant column, as the text has it.
+        The Variant: a column, or an expression that gives one.
     path
         The path.
     type
@@ -38,7 +38,7 @@ class VariantTerm:
         Whether a type is asked for: ``::variant`` is a cast without a type.
     """
 
-    column: exp.Column
+    column: exp.Expr
     path: VariantPath
     type: pa.DataType | None = None
     cast: bool = False
@@ -56,7 +56,7 @@ class VariantTerm:
 
 
 def read_term(
-    node: exp.Expr, is_variant: Callable[[exp.Column], bool], engine: SqlEngine = "duckdb"
+    node: exp.Expr, is_variant: Callable[[exp.Expr], bool], engine: SqlEngine = "duckdb"
 ) -> VariantTerm | None:
     """What an expression reads of a Variant column; None if it is anything else.
 
@@ -65,7 +65,7 @@ def read_term(
     node
         The expression; what a Variant is cast to belongs to it, what surrounds that does not.
     is_variant
-        Whether a column of the text is a Variant.
+        Whether a column, or any other expression that is no path or cast, is a Variant.
     engine
         Whose names types have.
 
@@ -85,8 +85,6 @@ def read_term(
     """
     if isinstance(node, exp.Paren):
         return read_term(node.this, is_variant, engine)
-    if isinstance(node, exp.Column):
-        return VariantTerm(node, VariantPath()) if is_variant(node) else None
     if isinstance(node, exp.JSONExtract) and node.args.get("variant_extract"):
         return _extended(read_term(node.this, is_variant, engine), _steps(node))
     if isinstance(node, exp.Bracket):
@@ -101,7 +99,7 @@ def read_term(
         return _typed(inner, sql_type(node.to, engine), node, engine)
     if isinstance(node, exp.Anonymous) and str(node.this).lower() in _GETTERS:
         return _getter(node, is_variant, engine)
-    return None
+    return VariantTerm(node, VariantPath()) if is_variant(node) else None
 
 
 def _extended(term: VariantTerm | None, segments: tuple[Segment, ...]) -> VariantTerm | None:
@@ -140,7 +138,7 @@ def _subscript(node: exp.Bracket, engine: SqlEngine) -> Segment:
     raise SqlError(f"{written(node, engine)}: a Variant has [0], ['key'] and [*]", reason="bad-path")
 
 
-def _getter(node: exp.Anonymous, is_variant: Callable[[exp.Column], bool], engine: SqlEngine) -> VariantTerm | None:
+def _getter(node: exp.Anonymous, is_variant: Callable[[exp.Expr], bool], engine: SqlEngine) -> VariantTerm | None:
     arguments = node.expressions
     inner = read_term(arguments[0], is_variant, engine) if arguments else None
     if inner is None:

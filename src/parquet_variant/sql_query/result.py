@@ -1,0 +1,176 @@
+"""The answer to a query: Arrow, polars or pandas, and a few rows to look at.
+
+Owns the forms of an answer, and Variants in it as JSON. Leaves running the query to `sql`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from parquet_variant.encoding.cast.targets import VARIANT_STORAGE
+
+__all__ = ["SqlResult", "with_json"]
+
+_SHOWN_ROWS = 20
+_SHOWN_WIDTH = 40
+
+
+class SqlResult:
+    """The answer to a query.
+
+    It is an Arrow stream (``__arrow_c_stream__``), so pyarrow, polars, DuckDB and others take it as it is.
+
+    Examples
+    --------
+    >>> import parquet_variant as pv
+    >>> found = pv.sql("SELECT v:a::int FROM t", t=pv.parse_json(['{"a": 1}', '{"a": 2}']))
+    >>> found
+    a
+    -
+    1
+    2
+    >>> found.arrow().to_pydict(), found.to_pylist(), len(found)
+    ({'a': [1, 2]}, [{'a': 1}, {'a': 2}], 2)
+    """
+
+    def __init__(self, table: pa.Table) -> None:
+        self._table = table
+
+    def arrow(self) -> pa.Table:
+        """The answer as a pyarrow table."""
+        return self._table
+
+    def pl(self) -> Any:
+        """The answer as a polars data frame."""
+        import polars
+
+        return polars.from_arrow(self._table.rename_columns(_unique(self.column_names)))
+
+    def df(self) -> Any:
+        """The answer as a pandas data frame."""
+        return self._table.to_pandas()
+
+    def to_pylist(self) -> list[dict[str, Any]]:
+        """The answer as a list of dicts."""
+        return list(self._table.to_pylist())
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Names and Arrow types of the columns."""
+        return self._table.schema
+
+    @property
+    def column_names(self) -> list[str]:
+        """Names of the columns."""
+        return list(self._table.column_names)
+
+    @property
+    def num_rows(self) -> int:
+        """Number of rows."""
+        return int(self._table.num_rows)
+
+    def __len__(self) -> int:
+        return self.num_rows
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        return self._table.__arrow_c_stream__(requested_schema)
+
+    def __repr__(self) -> str:
+        return "\n".join(self._lines())
+
+    def _lines(self) -> Iterator[str]:
+        head = self._table.slice(0, _SHOWN_ROWS)
+        columns = [[_cell(value) for value in column.to_pylist()] for column in head.columns]
+        names = [_cut(name) for name in self.column_names]
+        widths = [max(len(text) for text in (name, *column)) for name, column in zip(names, columns, strict=True)]
+        rows = [names, ["-" * width for width in widths], *zip(*columns, strict=True)]
+        for row in rows:
+            yield "  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip()
+        if self.num_rows > _SHOWN_ROWS:
+            yield f"({self.num_rows:,} rows)"
+
+
+def _unique(names: list[str]) -> list[str]:
+    """Names of which none is there twice: polars takes no others."""
+    found: list[str] = []
+    for name in names:
+        number, chosen = 0, name
+        while chosen in found:
+            number += 1
+            chosen = f"{name}_{number}"
+        found.append(chosen)
+    return found
+
+
+def _cell(value: Any) -> str:
+    return "NULL" if value is None else _cut(str(value))
+
+
+def _cut(text: str) -> str:
+    text = text.replace("\n", " ")
+    return text if len(text) <= _SHOWN_WIDTH else text[: _SHOWN_WIDTH - 1] + "…"
+
+
+def with_json(table: pa.Table) -> pa.Table:
+    """The table with every Variant in it as JSON text, also inside of lists and structs.
+
+    Examples
+    --------
+    >>> import parquet_variant as pv
+    >>> values = pv.parse_json(['{"a": 1}']).storage
+    >>> with_json(pa.table({"v": values.cast(VARIANT_STORAGE)})).to_pydict()
+    {'v': ['{"a":1}']}
+    """
+    if not any(_holds_variant(field.type) for field in table.schema):
+        return table
+    columns = [
+        pa.chunked_array([_json(chunk) for chunk in column.chunks], _json_type(column.type)) for column in table.columns
+    ]
+    fields = [
+        field.with_type(column.type).remove_metadata() if _holds_variant(field.type) else field
+        for field, column in zip(table.schema, columns, strict=True)
+    ]
+    return pa.table(columns, schema=pa.schema(fields))
+
+
+def _is_storage(kind: pa.DataType) -> bool:
+    names = {child.name: child.type for child in kind} if pa.types.is_struct(kind) else {}
+    return names == {"metadata": pa.binary(), "value": pa.binary()}
+
+
+def _holds_variant(kind: pa.DataType) -> bool:
+    return _is_storage(kind) or any(_holds_variant(kind.field(index).type) for index in range(kind.num_fields))
+
+
+def _json_type(kind: pa.DataType) -> pa.DataType:
+    if _is_storage(kind):
+        return pa.string()
+    if pa.types.is_list(kind):
+        return pa.list_(kind.value_field.with_type(_json_type(kind.value_type)))
+    if pa.types.is_struct(kind):
+        return pa.struct([child.with_type(_json_type(child.type)) for child in kind])
+    return kind
+
+
+def _json(array: pa.Array) -> pa.Array:
+    from parquet_variant.array.variant_array import VariantArray
+    from parquet_variant.functions.to_json import to_json
+
+    kind = array.type
+    if _is_storage(kind):
+        return to_json(VariantArray(array)).cast(pa.string())
+    if pa.types.is_list(kind) and _holds_variant(kind):
+        values = _json(array.flatten())
+        ends = pc.cumulative_sum(array.value_lengths().fill_null(0)).cast(pa.int32())
+        offsets = pa.concat_arrays([pa.array([0], pa.int32()), ends])
+        return pa.ListArray.from_arrays(offsets, values, type=_json_type(kind), mask=array.is_null())
+    if pa.types.is_struct(kind) and _holds_variant(kind):
+        fields = list(_json_type(kind))
+        return pa.StructArray.from_arrays(
+            [_json(each) for each in array.flatten()], fields=fields, mask=array.is_null()
+        )
+    return array

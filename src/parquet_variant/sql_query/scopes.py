@@ -1,0 +1,190 @@
+"""What the names of a query mean: the relations of each SELECT, their columns, and where a name is found.
+
+Owns relations, scopes and the look-up of names. Leaves walking the query to `rewriting`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from sqlglot import exp
+
+from parquet_variant.query.predicate import Predicate
+from parquet_variant.query.sql_dialect import SqlError
+from parquet_variant.query.sql_expression import NeededColumn
+from parquet_variant.sql_query.tables import BoundTable
+
+__all__ = ["Hit", "OutputColumn", "Relation", "Scope", "TableUse"]
+
+
+@dataclass(frozen=True, slots=True)
+class OutputColumn:
+    """A column that a query gives: its name (None if the engine makes one up), and whether it is a Variant."""
+
+    name: str | None
+    is_variant: bool = False
+
+
+@dataclass(slots=True)
+class TableUse:
+    """One place of a query that names a table: each is read on its own.
+
+    Parameters
+    ----------
+    number
+        Its number in the query.
+    table
+        The table.
+    needed
+        What is read of it, by the names that the engine's text has.
+    filters
+        Predicates over those names, which every row that the query looks at meets.
+    """
+
+    number: int
+    table: BoundTable
+    needed: dict[str, NeededColumn] = field(default_factory=dict)
+    filters: list[Predicate] = field(default_factory=list)
+
+    @property
+    def relation(self) -> str:
+        """The name of the relation in the engine's text."""
+        return f"_table_{self.number}"
+
+
+@dataclass(slots=True)
+class Relation:
+    """Something in FROM.
+
+    Parameters
+    ----------
+    alias
+        What qualifies its columns.
+    columns
+        Its columns in order; of a table, those of its schema.
+    use
+        The table, if it is one.
+    is_open
+        Whether it may have columns that are not known.
+    """
+
+    alias: str
+    columns: Sequence[OutputColumn]
+    use: TableUse | None = None
+    is_open: bool = False
+
+    def find(self, name: str) -> OutputColumn | None:
+        """The column of that name; in any case, unless two differ in nothing else."""
+        exact = [each for each in self.columns if each.name == name]
+        alike = exact or [each for each in self.columns if (each.name or "").lower() == name.lower()]
+        return alike[0] if alike else None
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """What a column of the text is: of which relation, which column, and the fields of a struct after it."""
+
+    relation: Relation
+    column: OutputColumn
+    rest: tuple[str, ...] = ()
+    ambiguous: bool = False
+
+
+@dataclass(slots=True)
+class Scope:
+    """One SELECT: its relations, the names it gives to outputs, and the scope around it.
+
+    Parameters
+    ----------
+    relations
+        What stands in FROM.
+    ctes
+        The outputs of common table expressions, by name in lower case.
+    outer
+        The scope whose columns a correlated subquery may name.
+    aliases
+        Outputs of the SELECT by name in lower case.
+    locals
+        Names of lambda parameters.
+    merged
+        Columns that USING or NATURAL makes one of.
+    """
+
+    ctes: dict[str, Sequence[OutputColumn] | None]
+    outer: Scope | None = None
+    relations: list[Relation] = field(default_factory=list)
+    aliases: dict[str, OutputColumn] = field(default_factory=dict)
+    locals: set[str] = field(default_factory=set)
+    merged: set[str] = field(default_factory=set)
+
+    def resolve(self, column: exp.Column) -> Hit | None:
+        """The column that a name means, in this scope or one around it.
+
+        Raises
+        ------
+        SqlError
+            For the field of a Variant that is asked for with a dot.
+        """
+        parts = tuple(part.name for part in column.parts)
+        scope: Scope | None = self
+        while scope is not None:
+            hit = scope._here(parts)
+            if hit is not None:
+                return hit
+            if any(relation.is_open for relation in scope.relations):
+                return None
+            scope = scope.outer
+        return None
+
+    def _here(self, parts: tuple[str, ...]) -> Hit | None:
+        if len(parts) > 1:
+            named = [each for each in self.relations if each.alias.lower() == parts[0].lower()]
+            for relation in named:
+                hit = _of(relation, parts[1:])
+                if hit is not None:
+                    return hit
+            if named:
+                return None
+        hits = [hit for relation in self.relations if (hit := _of(relation, parts)) is not None]
+        if not hits:
+            return None
+        several = len(hits) > 1 and parts[0].lower() not in self.merged
+        column = (
+            OutputColumn(hits[0].column.name, any(hit.column.is_variant for hit in hits)) if several else hits[0].column
+        )
+        return Hit(hits[0].relation, column, hits[0].rest, ambiguous=len(hits) > 1)
+
+    def everywhere(self, name: str) -> list[Hit]:
+        """All columns of that name in this scope's relations."""
+        return [hit for relation in self.relations if (hit := _of(relation, (name,))) is not None]
+
+    def is_known(self, column: exp.Column) -> bool:
+        """Whether a name that is no column is an alias, a parameter, or may be a column that is not known."""
+        name, scope = column.parts[0].name.lower(), self
+        while scope is not None:
+            relations = {relation.alias.lower(): relation for relation in scope.relations}
+            if len(column.parts) > 1 and name in relations:
+                return relations[name].is_open
+            open_ones = any(relation.is_open for relation in scope.relations)
+            if open_ones or name in scope.aliases or name in scope.locals or name in relations:
+                return True
+            scope = scope.outer  # type: ignore[assignment]
+        return False
+
+    def names(self) -> list[str]:
+        """The columns that there are to choose from."""
+        return list(dict.fromkeys(each.name for relation in self.relations for each in relation.columns if each.name))
+
+
+def _of(relation: Relation, parts: tuple[str, ...]) -> Hit | None:
+    for length in range(len(parts), 0, -1):
+        found = relation.find(".".join(parts[:length]))
+        if found is None:
+            continue
+        rest = parts[length:]
+        if found.is_variant and rest:
+            name = ".".join(parts[:length])
+            raise SqlError(f"{name} is a Variant: its fields are asked for with a colon, {name}:{'.'.join(rest)}")
+        return Hit(relation, found, rest)
+    return None

@@ -1,0 +1,182 @@
+"""`sql`: a query over files, tables and arrays with Variant columns, run by DuckDB over typed columns.
+
+Owns the public operation: names bound to tables, the engine run, errors in the user's words. Leaves the query to
+`rewriting`, tables to `tables`, and the answer's forms to `result`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import pyarrow as pa
+
+from parquet_variant.errors import VariantError
+from parquet_variant.query.duckdb_engine import connect
+from parquet_variant.query.sql_dialect import SqlEngine, SqlError
+from parquet_variant.sql_query.result import SqlResult, with_json
+from parquet_variant.sql_query.rewriting import Rewritten, rewrite
+from parquet_variant.sql_query.streams import Stream, register_getters
+from parquet_variant.sql_query.tables import Batches, BoundTable, bind_table
+
+__all__ = ["SqlQuery", "plan_sql", "sql"]
+
+OnError = Literal["null", "raise"]
+
+
+def sql(query: str, /, *, on_error: OnError = "null", zone: str = "UTC", **tables: Any) -> SqlResult:
+    """Answer a query; only the columns, row groups and files that it needs are read.
+
+    Parameters
+    ----------
+    query
+        One SELECT (or WITH, set operation, DESCRIBE) in DuckDB's SQL, in which Variants have paths:
+        ``v:a.b[0]::string``, ``v['a']``, ``variant_get(v, '$.a', 'int')``. ``FROM 'events/'`` names files by their path.
+    on_error
+        ``"null"``: a value that cannot be cast is NULL, as with `try_variant_get`; ``"raise"``: it is an error.
+    zone
+        The session time zone of casts.
+    **tables
+        What the names in FROM stand for: paths, globs, Delta tables, ``.vortex`` files, scans, Arrow tables, polars data
+        frames, `VariantArray` (the column ``v``).
+
+    Returns
+    -------
+    SqlResult
+        With ``.arrow()``, ``.pl()`` and ``.df()``. A path's column is called by its last key; Variants come as JSON.
+
+    Raises
+    ------
+    SqlError
+        If the text is no query, names what is not there, or asks of a Variant what only typed values have; before
+        anything is read.
+    VariantError
+        If a table cannot be read; ``no-engine`` without DuckDB.
+
+    Examples
+    --------
+    >>> import parquet_variant as pv
+    >>> events = pv.parse_json(['{"kind": "a", "n": 1}', '{"kind": "b", "n": 5}', '{"kind": "a", "n": 2}'])
+    >>> pv.sql("SELECT v:kind::string, sum(v:n::int) AS n FROM t GROUP BY kind ORDER BY n", t=events).to_pylist()
+    [{'kind': 'a', 'n': 3}, {'kind': 'b', 'n': 5}]
+    """
+    return SqlResult(plan_sql(query, tables, on_error=on_error, zone=zone).run())
+
+
+def plan_sql(
+    query: str,
+    tables: Mapping[str, Any],
+    *,
+    on_error: OnError = "null",
+    zone: str = "UTC",
+    engine: SqlEngine = "duckdb",
+    version: int | None = None,
+    timestamp: Any = None,
+) -> SqlQuery:
+    """Read a query and bind its tables; nothing but footers and logs is read.
+
+    Parameters
+    ----------
+    query, tables, on_error, zone
+        As for `sql`.
+    engine
+        Whose SQL it is.
+    version, timestamp
+        Which version the bound Delta tables have.
+
+    Raises
+    ------
+    SqlError, VariantError
+        As for `sql`.
+    """
+    if on_error not in ("null", "raise"):
+        raise VariantError(f"on_error={on_error!r}: give 'null' or 'raise'", reason="bad-option")
+    catalog = _Catalog(tables, version, timestamp)
+    found = rewrite(query, catalog.bind, engine=engine, zone=zone)
+    options = {"on_error": on_error, "zone": zone}
+    plans = {use.relation: use.table.scan(use.needed, found.predicate(use), options) for use in found.uses}
+    return SqlQuery(query, found, plans, options)
+
+
+@dataclass(slots=True)
+class SqlQuery:
+    """A planned query.
+
+    Parameters
+    ----------
+    query
+        The user's text.
+    rewritten
+        The engine's text, and what it needs.
+    plans
+        The scan of each relation of the engine's text.
+    options
+        Session zone, and what becomes of values that cannot be cast.
+    """
+
+    query: str
+    rewritten: Rewritten
+    plans: Mapping[str, Batches]
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    def run(self) -> pa.Table:
+        """The answer, by DuckDB; Variants as JSON."""
+        import duckdb
+
+        failures: list[Exception] = []
+        with connect(zone=self.options.get("zone", "UTC")) as connection:
+            for name, plan in self.plans.items():
+                connection.register(name, Stream(plan, failures))
+            register_getters(connection, self.rewritten.getters, self.options, failures)
+            try:
+                answer = connection.sql(self.rewritten.text).to_arrow_table()
+            except duckdb.Error as error:
+                if failures:
+                    raise failures[0] from None
+                raise self.wrong(error) from None
+        return self._described(answer) if self.rewritten.describes else with_json(answer)
+
+    def wrong(self, error: Exception) -> SqlError:
+        """What an engine has against the query, in the user's words where we have them."""
+        if self.rewritten.unknown:
+            return SqlError(self.rewritten.unknown[0])
+        return SqlError(f"the SQL cannot be run: {str(error).strip().splitlines()[0]}")
+
+    def _described(self, answer: pa.Table) -> pa.Table:
+        kinds = [
+            "VARIANT" if kind == 'STRUCT(metadata BLOB, "value" BLOB)' else kind
+            for kind in answer["column_type"].to_pylist()
+        ]
+        return answer.set_column(1, "column_type", pa.array(kinds, pa.string()))
+
+
+class _Catalog:
+    """The names and paths of a query's FROM, each bound once."""
+
+    def __init__(self, tables: Mapping[str, Any], version: int | None, timestamp: Any) -> None:
+        self.given = {name.lower(): (name, table) for name, table in tables.items()}
+        self.version, self.timestamp = version, timestamp
+        self.bound: dict[str, BoundTable] = {}
+
+    def bind(self, name: str) -> BoundTable | None:
+        key = name.lower() if name.lower() in self.given else name
+        if key not in self.bound:
+            if key in self.given:
+                shown, given = self.given[key]
+                self.bound[key] = bind_table(given, shown, version=self.version, timestamp=self.timestamp)
+            elif _is_path(name):
+                self.bound[key] = bind_table(name, name)
+            else:
+                known = ", ".join(shown for shown, _ in self.given.values())
+                raise SqlError(
+                    f"there is no table {name}: " + (f"choose from {known}, or " if known else "") + "write a path in "
+                    "quotes, as in FROM 'events/'",
+                    reason="no-such-table",
+                )
+        return self.bound[key]
+
+
+def _is_path(name: str) -> bool:
+    return any(sign in name for sign in "/\\.*") or os.path.exists(name)  # noqa: PTH110 - any text may come

@@ -1,0 +1,102 @@
+"""What an engine reads of a query's tables: an Arrow stream each, read anew as often as it is asked for.
+
+Owns handing batches to DuckDB while they are read, the functions it calls on Variants, and bringing our errors back
+through it. Leaves the query to `rewriting`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pyarrow as pa
+
+from parquet_variant.array.variant_array import VariantArray
+from parquet_variant.encoding.cast.targets import VARIANT_STORAGE
+from parquet_variant.sql_query.rewriting import Getter
+from parquet_variant.sql_query.tables import Batches, plain_variants
+
+__all__ = ["Stream", "register_getters"]
+
+
+class Stream:
+    """A planned scan as an Arrow stream that may be read several times; `failure` is what went wrong in it."""
+
+    def __init__(self, plan: Batches, failures: list[Exception]) -> None:
+        self.plan, self.failures = plan, failures
+        # The extension's name would make DuckDB convert Variants to its own: they go through it as bytes.
+        self.schema = pa.schema([field.remove_metadata() for field in plan.schema])
+
+    def __arrow_c_schema__(self) -> object:
+        return self.schema.__arrow_c_schema__()
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        return pa.RecordBatchReader.from_batches(self.schema, self._batches()).__arrow_c_stream__(requested_schema)
+
+    def _batches(self) -> Iterator[pa.RecordBatch]:
+        try:
+            for table in self.plan.batches():
+                columns = [
+                    column.combine_chunks() if column.num_chunks != 1 else column.chunk(0) for column in table.columns
+                ]
+                yield pa.record_batch([_one(column) for column in columns], schema=self.schema)
+        except Exception as error:
+            self.failures.append(error)
+            raise
+
+
+def _one(column: Any) -> pa.Array:
+    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+
+
+def register_getters(
+    connection: Any, getters: list[Getter], options: Mapping[str, Any], failures: list[Exception]
+) -> None:
+    """Make the functions known that a query calls on Variants which are no columns, and ``to_json``."""
+    import duckdb
+
+    variant = duckdb.sqltype("STRUCT(metadata BLOB, value BLOB)")
+    connection.create_function("_to_json", _to_json, [variant], "VARCHAR", type="arrow", null_handling="special")
+    for getter in getters:
+        output = getter.term.output
+        kind = variant if output is None else _duckdb_type(connection, output)
+        connection.create_function(
+            getter.name, _getter(getter, options, failures), [variant], kind, type="arrow", null_handling="special"
+        )
+
+
+def _to_json(given: Any) -> pa.Array:
+    from parquet_variant.functions.to_json import to_json
+
+    return to_json(VariantArray(_one(given))).cast(pa.string())
+
+
+def _duckdb_type(connection: Any, kind: pa.DataType) -> Any:
+    name = "_type_probe"
+    connection.register(name, pa.table([pa.nulls(0, kind)], names=["a"]))
+    found = connection.table(name).types[0]
+    connection.unregister(name)
+    return found
+
+
+def _getter(getter: Getter, options: Mapping[str, Any], failures: list[Exception]) -> Any:
+    from parquet_variant.functions.extract_path import extract_path
+    from parquet_variant.functions.extract_variant import extract_variant
+
+    term, strict, zone = getter.term, options.get("on_error") == "raise", options.get("zone", "UTC")
+
+    def get(given: Any) -> pa.Array:
+        try:
+            column = _one(given)
+            if pa.types.is_null(column.type):
+                column = pa.nulls(len(column), VARIANT_STORAGE)
+            storage = VariantArray(column).storage
+            if term.output is None:
+                return plain_variants(extract_variant(storage, term.path))
+            target = VARIANT_STORAGE if term.type is None else term.type
+            return extract_path(storage, term.path, target, safe=strict, zone=zone)
+        except Exception as error:
+            failures.append(error)
+            raise
+
+    return get
