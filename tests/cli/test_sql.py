@@ -1,4 +1,4 @@
-"""SQL with paths: what is taken for a path, what the scan may filter, and the answers."""
+"""SQL of `variant query`: what the command's words bind to, its answers, and what it refuses."""
 
 from __future__ import annotations
 
@@ -10,56 +10,10 @@ import pyarrow as pa
 import pytest
 
 import parquet_variant as pv
-from parquet_variant.cli.sql import read_sql
-from parquet_variant.errors import PathError
 
 pytest.importorskip("duckdb", reason="DuckDB is not installed")
 
 Run = Callable[..., Any]
-
-
-@pytest.mark.parametrize(
-    ("text", "rewritten", "columns"),
-    [
-        ("SELECT v:a FROM t", "SELECT _1 FROM t", {"_1": "$.a"}),
-        ("SELECT t.v:a.b[0]['x y'].c::int", "SELECT _1", {"_1": "$.a.b[0]['x y'].c:int"}),
-        ("SELECT V:a::decimal(9, 2) + 1", "SELECT _1 + 1", {"_1": "$.a:decimal(9, 2)"}),
-        ("SELECT v:a::array<struct<x: int>>, 1", "SELECT _1, 1", {"_1": "$.a:array<struct<x: int>>"}),
-        ("SELECT v:[0]::int, v:[0]::int", "SELECT _1, _1", {"_1": "$[0]:int"}),
-        ("SELECT 'v:a', \"v\" FROM t -- v:b", "SELECT 'v:a', \"v\" FROM t -- v:b", {"v": "$"}),
-        ("SELECT day::string, x.y FROM t", "SELECT day::string, x.y FROM t", {"day": "day"}),
-        ("SELECT other:a FROM t", "SELECT other:a FROM t", {}),
-        ("SELECT mag FROM t", "SELECT mag FROM t", {"mag": "$.m:double"}),
-    ],
-)
-def test_paths_become_columns(text: str, rewritten: str, columns: dict[str, str]) -> None:
-    query = read_sql(text, ["v"], ["day"], {"mag": "$.m:double"})
-    assert (query.text, query.columns) == (rewritten, columns)
-
-
-@pytest.mark.parametrize(
-    ("where", "filters"),
-    [
-        ("v:a::int > 1", ("_1 > 1",)),
-        ("v:a::int > 1 AND lower(v:b::string) = 'x'", ("_1 > 1",)),
-        ("v:a::int > 1 OR v:b::string = 'x' GROUP BY 1", ("_1 > 1 OR _2 = 'x'",)),
-        ("(v:a::int > 1 AND v:b::string = 'and') LIMIT 1", ("(_1 > 1 AND _2 = 'and')",)),
-        ("v:a::int BETWEEN 1 AND 2", ("_1 BETWEEN 1 AND 2",)),
-        # Where a part could be read wrongly, nothing is taken.
-        ("v:a::int BETWEEN 1 AND v:b::int > 2", ()),
-        ("CASE WHEN v:a::int > 1 AND v:b::int > 2 THEN true ELSE false END AND v:c::int = 1", ()),
-        ("v:a::int > 1 AND f(v:b::int) OR v:c::int = 1", ()),
-        ("v:a::int > 1 AND v:b::int IN (SELECT 1)", ()),
-        ("v:a::int > 1 UNION SELECT 1", ()),
-    ],
-)
-def test_only_what_every_row_must_meet_is_filtered_early(where: str, filters: tuple[str, ...]) -> None:
-    assert read_sql(f"SELECT 1 FROM t WHERE {where}", ["v"], []).filters == filters
-
-
-def test_two_variant_columns_at_once_are_refused() -> None:
-    with pytest.raises(PathError, match="one Variant column at a time"):
-        read_sql("SELECT v:a, w:a FROM t", ["v", "w"], [])
 
 
 def test_answers(variant: Run, earthquakes: Path) -> None:
@@ -100,7 +54,8 @@ def test_ordinary_columns_stand_beside_paths(variant: Run, tmp_path: Path) -> No
 def test_explain_says_what_is_filtered_early(variant: Run, earthquakes: Path) -> None:
     text = "SELECT v:id::string FROM t WHERE v:properties.mag::double > 6"
     report = variant("query", earthquakes, text, "--explain", "--json").json
-    assert report["filters"] == ["_2 > 6"]
+    assert report["filters"] == ["v:properties.mag::double > 6"]
+    assert report["asked_for"] == ["v:id::string", "v:properties.mag::double"]
     assert report["bytes_read"] < report["bytes_total"] / 4
 
 
@@ -110,8 +65,11 @@ def test_explain_says_what_is_filtered_early(variant: Run, earthquakes: Path) ->
         (["SELECT nope FROM t"], 1, "nope"),
         (["SELECT v:a::nope FROM t"], 1, "nope"),
         (["SELECT * FROM read_csv('/etc/passwd')"], 1, "the SQL cannot be run"),
+        (["SELECT max(v:a) FROM t"], 1, "v:a is a Variant"),
+        (["SELECT v:a[-1] FROM t"], 1, "count from 0"),
+        (["SELECT * FROM u"], 1, "there is no table u: choose from t"),
         (["CREATE TABLE x AS SELECT 1"], 1, "write one SELECT"),
-        (["SELECT 1; SELECT 2"], 1, "write one SELECT"),
+        (["SELECT 1; SELECT 2"], 1, "write one query"),
         (["SELECT v:a::int FROM t", "--where", "a > 1"], 2, "write it into the SQL"),
         ([], 2, "nothing is asked for"),
     ],
@@ -122,14 +80,6 @@ def test_what_cannot_be_run_is_one_line(
     done = variant("query", earthquakes, *words)
     assert done.code == code
     assert wrong in done.error
-
-
-def test_a_star_is_all_columns_of_the_table() -> None:
-    query = read_sql("SELECT *, v:a::int AS a FROM t WHERE v:a::int > 1", ["v"], ["day", "odd one"])
-    assert query.text == 'SELECT day, "odd one", v, _1 AS a FROM t WHERE _1 > 1'
-    assert query.columns == {"day": "day", "odd one": "odd one", "v": "$", "_1": "$.a:int"}
-    for text in ("SELECT count(*) FROM t", "SELECT 2 * day FROM t", "WITH x AS (SELECT day FROM t) SELECT * FROM x"):
-        assert read_sql(text, ["v"], ["day"]).text == text
 
 
 def test_the_variant_itself_may_be_selected(variant: Run, tmp_path: Path) -> None:
@@ -144,3 +94,27 @@ def test_the_variant_itself_may_be_selected(variant: Run, tmp_path: Path) -> Non
     assert rows("SELECT v::string AS it FROM t WHERE day = 2") == [{"it": '{"a":"x"}'}]
     assert rows("SELECT count(*) AS n FROM t WHERE v IS NULL") == [{"n": 1}]
     assert rows("SELECT day FROM t WHERE v:a IS NULL") == [{"day": 3}]
+
+
+def test_sql_alone_names_paths(variant: Run, tmp_path: Path) -> None:
+    for name, texts in {"a": ['{"k": 1, "x": "one"}', '{"k": 2, "x": "two"}'], "b": ['{"k": 2, "y": 9}']}.items():
+        pv.parquet.write(tmp_path / name / "part.parquet", {"v": pv.parse_json(texts)}, schema="infer")
+    text = f"""SELECT a.v:x::string, b.v:y::int FROM '{tmp_path}/a/' JOIN '{tmp_path}/b/*.parquet' b
+               ON a.v:k::int = b.v:k::int"""
+    assert variant("query", text, "--json").rows == [{"x": "two", "y": 9}]
+    assert variant("query", f"SELECT count(*) AS n FROM '{tmp_path}/a'", "--json").rows == [{"n": 2}]
+    report = variant("query", text, "--json", "--explain").json
+    assert [each["asked_for"] for each in report["tables"]] == [
+        ["v:k::int", "v:x::string"],
+        ["v:k::int", "v:y::int"],
+    ]
+    done = variant("query", "SELECT 1 FROM 'nowhere/'")
+    assert done.code == 1 and "nowhere/" in done.error
+
+
+def test_a_failing_cast_is_an_error_if_asked_for(variant: Run, tmp_path: Path) -> None:
+    pv.parquet.write(tmp_path / "a.parquet", {"v": pv.parse_json(['{"a": 1}', '{"a": "x"}'])}, schema="infer")
+    text = "SELECT v:a::int FROM t"
+    assert variant("query", tmp_path / "a.parquet", text, "--json").rows == [{"a": 1}, {"a": None}]
+    done = variant("query", tmp_path / "a.parquet", text, "--strict")
+    assert done.code == 1 and "$['a']" in done.error

@@ -1,11 +1,12 @@
 """``variant query``: typed columns out of a Variant column by path, or SQL over them.
 
-Owns the options and how the answer is shown. Leaves the query to `parquet.scan` and `delta.scan`, and SQL to `sql`.
+Owns the options and how the answer is shown. Leaves the query to `parquet.scan` and its like, and SQL to `query_sql`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -15,7 +16,6 @@ from parquet_variant.cli.options import AsJson, At, Column, Engine, EngineOption
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from parquet_variant.cli.sql import SqlQuery
     from parquet_variant.spark.struct_view import ReadPlan
 
 __all__ = ["command"]
@@ -46,112 +46,84 @@ def command(
 ) -> int:
     """Query by path, in SQL or with --select and --where.
 
-    SQL is over the table t. Only the columns, row groups and files that the answer needs are read.
+    SQL is over the table t, which is PATH; or it stands alone and names paths: SELECT v:id::int FROM 'events/'. Only
+    the columns, row groups and files that the answer needs are read.
     """
     from parquet_variant.cli.output import print_json
+    from parquet_variant.cli.query_sql import is_sql
     from parquet_variant.cli.select_option import read_selects
-    from parquet_variant.cli.tables import plan_query
 
+    if sql is None and is_sql(path):
+        path, sql = "", path
     if sql is None and not select:
         raise typer.BadParameter("nothing is asked for: give --select 'name=$.path:type', or SQL")
     if sql is not None and where is not None:
         raise typer.BadParameter("--where does not go with SQL: write it into the SQL")
-    on_spark = engine is Engine.SPARK
-    if on_spark and strict:
+    if engine is Engine.SPARK and strict:
         raise typer.BadParameter("--strict is for --engine local")
-    columns: Any = read_selects(select or [])
-    asked = None
+    selects = read_selects(select or [])
     if sql is not None:
-        asked = _read_sql(path, sql, columns, version, at, quote="`" if on_spark else '"')
-        columns, where = asked.columns, " AND ".join(f"({part})" for part in asked.filters) or None
-    query = plan_query(path, columns, where, column, version=version, at=at, strict=strict)
+        return _answer_sql(path or None, sql, selects, locals())
+    from parquet_variant.cli.tables import plan_query
+
+    query = plan_query(path, selects, where, column, version=version, at=at, strict=strict)
     options = {"where": where, "column": column, "version": version, "timestamp": at}
     if explain:
         report = query.explain()
-        readers = _readers(path, columns, options, asked) if on_spark else None
+        readers = _readers(path, selects, options) if engine is Engine.SPARK else None
         if as_json:
-            details = report.to_dict() | ({"filters": list(asked.filters)} if asked else {})
-            print_json(details | ({"readers": {"jvm": readers.jvm_files, "python": readers.python}} if readers else {}))
+            told = {"readers": {"jvm": readers.jvm_files, "python": readers.python}} if readers else {}
+            print_json(report.to_dict() | told)
         else:
-            print(report)
-            if readers is not None:
-                print(readers)
-            if asked is not None:
-                print(f"filters     {' and '.join(asked.filters) or 'none'}, of the columns {asked.columns}")
+            print(report if readers is None else f"{report}\n{readers}")
         return 0
-    if on_spark:
-        answer = _in_spark(path, columns, options, asked)
-    elif asked is not None:
-        answer = _in_duckdb(query, asked)
-    else:
-        answer = None
+    answer = _in_spark(path, selects, options) if engine is Engine.SPARK else None
     schema, parts = (query.schema, query.batches()) if answer is None else (answer.schema, [answer])
     _print(schema, _limited(parts, limit), as_json)
     return 0
 
 
-def _read_sql(
-    path: str, sql: str, selects: dict[str, str], version: int | None, at: str | None, *, quote: str
-) -> SqlQuery:
-    from dataclasses import replace
+def _answer_sql(path: str | None, sql: str, selects: dict[str, str], given: Mapping[str, Any]) -> int:
+    """Run or explain SQL, with the options of the command."""
+    from parquet_variant.cli.output import print_json
+    from parquet_variant.cli.query_sql import explained, plan, spark_batches
 
-    from parquet_variant.cli.sql import read_sql
-    from parquet_variant.cli.tables import column_names
-
-    asked = read_sql(sql, *column_names(path, version=version, at=at), selects, quote)
-    # A query that names no column, such as SELECT count(*), still has to know of the rows.
-    return asked if asked.columns else replace(asked, columns={"_0": "$._:boolean"})
-
-
-def _in_duckdb(query: Any, asked: SqlQuery) -> pa.Table:
-    import pyarrow as pa
-
-    from parquet_variant import VariantArray, to_json
-    from parquet_variant.cli.output import is_variant
-    from parquet_variant.cli.sql import run_in_duckdb
-
-    table = query.to_table()
-    for index, field in enumerate(query.schema):
-        if is_variant(field):  # the engine knows none: it gets the JSON, and a missing value stays NULL
-            column = VariantArray(table.column(index).combine_chunks())
-            table = table.set_column(index, field.name, to_json(column).cast(pa.string()))
-    return run_in_duckdb(asked, table)
+    on_spark = given["engine"] is Engine.SPARK
+    query = plan(
+        path, sql, selects, version=given["version"], at=given["at"], column=given["column"], strict=given["strict"],
+        engine="spark" if on_spark else "duckdb",
+    )  # fmt: skip
+    if given["explain"]:
+        text, details = explained(query)
+        print_json(details) if given["as_json"] else print(text)
+        return 0
+    parts = spark_batches(query) if on_spark else query.batches()
+    first = next(parts)
+    _print(first.schema, _limited(chain([first], parts), given["limit"]), given["as_json"])
+    return 0
 
 
-def _readers(path: str, columns: dict[str, str], options: dict[str, Any], asked: SqlQuery | None) -> ReadPlan:
+def _readers(path: str, columns: dict[str, str], options: dict[str, Any]) -> ReadPlan:
     """Who reads which file on Spark: the JVM alone, or the data source."""
     from parquet_variant.cli.tables import data_files, is_delta
     from parquet_variant.spark.struct_view import ReadPlan, plan_read
 
     delta = is_delta(path)
-    if delta or (asked is None and options["where"]):
+    if delta or options["where"]:
         reason = "a Delta table" if delta else "--where is the data source's"
         return ReadPlan({}, python=dict.fromkeys(data_files(path), reason))
     return plan_read(path, _for_spark(columns), column=options["column"])
 
 
-def _in_spark(path: str, columns: dict[str, str], options: dict[str, Any], asked: SqlQuery | None) -> pa.Table:
-    from pyspark.errors import AnalysisException, ParseException
-
+def _in_spark(path: str, columns: dict[str, str], options: dict[str, Any]) -> pa.Table:
     from parquet_variant.cli.progress import Progress
     from parquet_variant.cli.spark_session import spark_session
-    from parquet_variant.cli.sql import TABLE, bad_sql
     from parquet_variant.spark.arrow_variant import with_variants
     from parquet_variant.spark.operations.read import read
 
     with Progress() as progress, spark_session(progress) as session:
         progress("query", 0, 1)
-        # The SQL filters all rows once more, so early filters are only of use where the data source reads.
-        if asked is not None and not _readers(path, columns, options, asked).python:
-            options = options | {"where": None}
-        frame = read(session, path, _for_spark(columns), **options)
-        if asked is None:
-            return with_variants(frame.toArrow())
-        frame.createOrReplaceTempView(TABLE)
-        try:
-            return with_variants(session.sql(asked.text).toArrow())
-        except (AnalysisException, ParseException) as error:
-            raise bad_sql(error, asked) from None
+        return with_variants(read(session, path, _for_spark(columns), **options).toArrow())
 
 
 def _for_spark(columns: dict[str, str]) -> dict[str, tuple[str, str] | str]:

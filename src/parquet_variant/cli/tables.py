@@ -7,36 +7,9 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["column_names", "data_files", "is_delta", "is_vortex", "plan_query"]
+from parquet_variant.sql_query.paths import is_delta, is_vortex
 
-
-def is_delta(path: str) -> bool:
-    """Whether a path is that of a Delta table: a directory with a log.
-
-    Examples
-    --------
-    >>> is_delta("examples")
-    False
-    """
-    import pyarrow.fs as pafs
-
-    from parquet_variant.io.filesystems import filesystem_of
-
-    filesystem, root = filesystem_of(path, None)
-    return bool(filesystem.get_file_info(f"{root.rstrip('/')}/_delta_log").type == pafs.FileType.Directory)
-
-
-def is_vortex(path: str) -> bool:
-    """Whether a path names Vortex files: one, a glob, or a directory that holds some.
-
-    Examples
-    --------
-    >>> is_vortex("events.vortex"), is_vortex("examples")
-    (True, False)
-    """
-    from parquet_variant.vortex.files import vortex_files
-
-    return bool(vortex_files(path))
+__all__ = ["data_files", "is_delta", "is_vortex", "plan_query"]
 
 
 def data_files(path: str) -> list[str]:
@@ -65,30 +38,6 @@ def data_files(path: str) -> list[str]:
     if not names:
         raise VariantFileError(f"the Delta table {path} has no rows", reason="no-files", file=path)
     return [name if "://" in name or name.startswith("/") else f"{path.rstrip('/')}/{name}" for name in names]
-
-
-def column_names(path: str, *, version: int | None, at: str | None) -> tuple[list[str], list[str]]:
-    """The names of the Variant columns at the top of a table, and of its other columns."""
-    from parquet_variant.cli.output import is_variant
-
-    if is_delta(path):
-        from parquet_variant.delta import snapshot
-
-        names = [field.name for field in snapshot(path, version=version, timestamp=at).schema.fields]
-        fields = plan_query(path, names, None, None, version=version, at=at).schema
-        return [f.name for f in fields if is_variant(f)], [f.name for f in fields if not is_variant(f)]
-    if is_vortex(path):
-        from parquet_variant.vortex.files import vortex_files
-        from parquet_variant.vortex.reader import column_names as names_in_file
-
-        return names_in_file(vortex_files(path)[0])
-    from parquet_variant.parquet.format.columns import find_variants
-    from parquet_variant.parquet.format.files import locate, open_file
-
-    with open_file(locate(path)[0]) as file:
-        variants = [found.name for found in find_variants(file.schema) if not found.repeated]
-        tops = {name.split(".")[0] for name in variants}
-        return variants, [node.name for node in file.schema.children if node.name not in tops]
 
 
 def plan_query(

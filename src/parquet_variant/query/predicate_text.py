@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import datetime as dt
 import re
+from collections.abc import Callable
 from decimal import Decimal
 from typing import Any, NamedTuple, NoReturn
 
 from parquet_variant.errors import PredicateError
-from parquet_variant.query.predicate import And, Compare, IsNull, Like, Not, Or, Predicate, is_in
+from parquet_variant.query.predicate import And, Compare, Constant, IsNull, Like, Not, Or, Predicate, is_in
 
-__all__ = ["parse_predicate"]
+__all__ = ["parse_predicate", "predicate_text"]
 
 _MAX_DEPTH = 100
 _TOKEN = re.compile(
@@ -68,6 +69,52 @@ def parse_predicate(text: str) -> Predicate:
     parquet_variant.errors.PredicateError: expected a literal, found the end (byte offset 5)
     """
     return _Parser(text).parse()
+
+
+def predicate_text(predicate: Predicate, column: Callable[[str], str] | None = None) -> str:
+    r"""A predicate as text, which `parse_predicate` reads.
+
+    Parameters
+    ----------
+    predicate
+        A predicate with Python literals: not bound yet.
+    column
+        How a column is written; in double quotes by default.
+
+    Examples
+    --------
+    >>> predicate_text(parse_predicate("a > 5 and not (b like 'x%' or c is null)"))
+    '"a" > 5 and not ("b" like \'x%\' or "c" is null)'
+    """
+    shown = column or (lambda name: '"' + name.replace('"', '""') + '"')
+    if isinstance(predicate, (And, Or)):
+        parts = [predicate_text(part, column) for part in predicate.parts]
+        word = " and " if isinstance(predicate, And) else " or "
+        return word.join(
+            f"({text})" if isinstance(part, (And, Or)) else text
+            for part, text in zip(predicate.parts, parts, strict=True)
+        )
+    if isinstance(predicate, Not):
+        inner = predicate_text(predicate.part, column)
+        return f"not ({inner})" if isinstance(predicate.part, (And, Or)) else f"not {inner}"
+    if isinstance(predicate, IsNull):
+        return f"{shown(predicate.column)} is null"
+    if isinstance(predicate, Like):
+        return f"{shown(predicate.column)} like {_literal_text(predicate.pattern)}"
+    assert not isinstance(predicate, Constant)
+    return f"{shown(predicate.column)} {predicate.op} {_literal_text(predicate.literal)}"
+
+
+def _literal_text(value: Any) -> str:
+    if value is None or isinstance(value, bool):
+        return {None: "null", True: "true", False: "false"}[value]
+    if isinstance(value, dt.datetime):
+        return f"timestamp '{value.isoformat(' ')}'"
+    if isinstance(value, dt.date):
+        return f"date '{value.isoformat()}'"
+    if isinstance(value, bytes):
+        return f"x'{value.hex()}'"
+    return f"{value}" if isinstance(value, (int, float, Decimal)) else "'" + str(value).replace("'", "''") + "'"
 
 
 class _Parser:

@@ -130,18 +130,20 @@ def _path_text(self: Any, node: exp.JSONExtract) -> str:
 
 
 # Functions of Spark that DuckDB has under other names; those that it knows are its own.
-_SPARK_FUNCTIONS = (
-    "ADD_MONTHS ARRAY_JOIN ARRAY_MAX ARRAY_MIN ARRAY_SIZE COLLECT_LIST COLLECT_SET DATEADD DATE_FORMAT ENDSWITH EXPLODE "
-    "FROM_UNIXTIME GET_JSON_OBJECT IFF LOCATE NVL NVL2 REGEXP_LIKE RLIKE SEQUENCE SIZE SORT_ARRAY STARTSWITH "
-    "TIMESTAMPDIFF TO_DATE TRANSFORM TRY_DIVIDE UNIX_DATE UNIX_MICROS UNIX_MILLIS UNIX_SECONDS"
-).split()
+_SPARK_FUNCTIONS = """
+    ADD_MONTHS ARRAY_JOIN ARRAY_MAX ARRAY_MIN ARRAY_SIZE COLLECT_LIST COLLECT_SET DATEADD DATE_FORMAT ENDSWITH EXPLODE
+    FROM_UNIXTIME GET_JSON_OBJECT IFF LOCATE NVL NVL2 REGEXP_LIKE RLIKE SEQUENCE SIZE SORT_ARRAY STARTSWITH
+    TIMESTAMPDIFF TO_DATE TRANSFORM TRY_DIVIDE UNIX_DATE UNIX_MICROS UNIX_MILLIS UNIX_SECONDS
+"""
 
 
 def _instant(factor: int) -> Callable[[list[Any]], exp.Expr]:
     """``timestamp_micros`` and the like: DuckDB makes an instant of microseconds."""
 
     def build(arguments: list[Any]) -> exp.Expr:
-        ticks = [exp.Paren(this=each) * factor if factor > 1 else each for each in arguments]
+        ticks = [
+            exp.cast(exp.cast(each, "DECIMAL(38,6)") * factor, "BIGINT") if factor > 1 else each for each in arguments
+        ]
         return exp.Anonymous(this="make_timestamptz", expressions=ticks)
 
     return build
@@ -156,7 +158,7 @@ class _ForDuckDB(DuckDB):
 
     class Parser(_PathParser, DuckDBParser):
         FUNCTIONS: ClassVar[dict[str, Any]] = {
-            **{name: DatabricksParser.FUNCTIONS[name] for name in _SPARK_FUNCTIONS},
+            **{name: DatabricksParser.FUNCTIONS[name] for name in _SPARK_FUNCTIONS.split()},
             "TIMESTAMP_MICROS": _instant(1),
             "TIMESTAMP_MILLIS": _instant(1000),
             "TIMESTAMP_SECONDS": _instant(1_000_000),

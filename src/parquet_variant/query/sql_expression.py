@@ -14,15 +14,16 @@ import pyarrow as pa
 from sqlglot import exp
 
 from parquet_variant.query.predicate import Predicate
+from parquet_variant.query.selection import Selected
 from parquet_variant.query.sql_dialect import SqlEngine, SqlError, parse_sql, to_sql, written
 from parquet_variant.query.sql_pushdown import pushdown
 from parquet_variant.query.sql_terms import VariantTerm, read_term
-from parquet_variant.schema.shredding_schema import ShreddingSchema
+from parquet_variant.query.sql_types import sql_type_name
 
 if TYPE_CHECKING:
     from parquet_variant.path import VariantPath
 
-__all__ = ["SqlExpression", "TableColumns", "column_name", "read_expression"]
+__all__ = ["NeededColumn", "SqlExpression", "TableColumns", "column_name", "read_expression"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +67,11 @@ class NeededColumn:
     column: str
     path: VariantPath | None = None
     type: pa.DataType | None = None
+
+    @property
+    def output(self) -> pa.DataType | None:
+        """The Arrow type of the column, a list for each wildcard; None for a Variant, or an ordinary column."""
+        return None if self.path is None else Selected("", self.path, self.type).output
 
     @property
     def select(self) -> Any:
@@ -137,16 +143,9 @@ def read_expression(
 def column_name(term: VariantTerm, column: str) -> str:
     """What a path's column is called where it stands beside others; the same path and type, the same name."""
     if term.path.segments or term.cast:
-        kind = "variant" if term.type is None else _type_name(term.type)
+        kind = "variant" if term.type is None else sql_type_name(term.type)
         return f"{column}:{term.path}:{kind}"
     return column
-
-
-def _type_name(kind: pa.DataType) -> str:
-    try:
-        return ShreddingSchema.from_arrow(kind).to_ddl()
-    except ValueError:
-        return str(kind)
 
 
 class _Reading:

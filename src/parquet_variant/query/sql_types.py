@@ -12,8 +12,10 @@ from sqlglot import exp
 
 from parquet_variant.encoding.cast.targets import VARIANT_STORAGE
 from parquet_variant.query.sql_dialect import SqlEngine, SqlError, parse_sql, to_sql
+from parquet_variant.schema.ddl import quote_name
+from parquet_variant.schema.primitive_types import ddl_name
 
-__all__ = ["sql_type", "sql_type_named"]
+__all__ = ["sql_type", "sql_type_name", "sql_type_named"]
 
 _T = exp.DataType.Type
 _ARROW: dict[Any, pa.DataType] = {
@@ -85,6 +87,29 @@ def sql_type_named(name: str, engine: SqlEngine = "duckdb") -> pa.DataType | Non
     if not isinstance(cast, exp.Cast) or not isinstance(cast.to, exp.DataType):
         raise _unknown(name)
     return sql_type(cast.to, engine)
+
+
+def sql_type_name(kind: pa.DataType) -> str:
+    """What a type is called in SQL: Spark's name, or Arrow's for types that Spark lacks.
+
+    Examples
+    --------
+    >>> sql_type_name(pa.list_(pa.int64())), sql_type_name(pa.decimal128(9, 2))
+    ('array<bigint>', 'decimal(9,2)')
+    """
+    if pa.types.is_list(kind):
+        return f"array<{sql_type_name(kind.value_type)}>"
+    if kind == VARIANT_STORAGE:
+        return "variant"
+    if pa.types.is_struct(kind):
+        fields = ", ".join(f"{quote_name(each.name)}: {sql_type_name(each.type)}" for each in kind)
+        return f"struct<{fields}>"
+    if pa.types.is_map(kind):
+        return f"map<{sql_type_name(kind.key_type)}, {sql_type_name(kind.item_type)}>"
+    try:
+        return ddl_name(kind)
+    except KeyError:
+        return str(kind)
 
 
 def _arrow(given: exp.DataType, engine: SqlEngine) -> pa.DataType:

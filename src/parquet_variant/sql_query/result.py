@@ -11,8 +11,6 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from parquet_variant.encoding.cast.targets import VARIANT_STORAGE
-
 __all__ = ["SqlResult", "with_json"]
 
 _SHOWN_ROWS = 20
@@ -121,8 +119,8 @@ def with_json(table: pa.Table) -> pa.Table:
     Examples
     --------
     >>> import parquet_variant as pv
-    >>> values = pv.parse_json(['{"a": 1}']).storage
-    >>> with_json(pa.table({"v": values.cast(VARIANT_STORAGE)})).to_pydict()
+    >>> one = pv.Variant.from_python({"a": 1})
+    >>> with_json(pa.table({"v": [{"metadata": one.metadata, "value": one.value}]})).to_pydict()
     {'v': ['{"a":1}']}
     """
     if not any(_holds_variant(field.type) for field in table.schema):

@@ -17,7 +17,6 @@ from sqlglot import exp
 
 from parquet_variant.query.predicate import And, Predicate
 from parquet_variant.query.sql_dialect import SqlEngine, SqlError, parse_sql, to_sql
-from parquet_variant.query.sql_expression import NeededColumn
 from parquet_variant.query.sql_pushdown import pushdown
 from parquet_variant.query.sql_terms import VariantTerm
 from parquet_variant.sql_query.scopes import OutputColumn, Relation, Scope, TableUse
@@ -143,8 +142,8 @@ class _Rewriter:
         return None
 
     def _with(self, node: exp.Expr, scope: Scope) -> None:
-        clause = node.args.get("with_")
-        for cte in clause.expressions if clause is not None else ():
+        clause: Any = node.args.get("with_")
+        for cte in () if clause is None else clause.expressions:
             name = cte.alias.lower()
             recursive = name if clause.args.get("recursive") else None
             if recursive and not isinstance(cte.this, exp.SetOperation):
@@ -177,9 +176,8 @@ class _Rewriter:
                 Values(self, inner).clause(clause, outputs)
 
     def _select(self, node: exp.Select, scope: Scope) -> Outputs:
-        for key in ("from_",):
-            if node.args.get(key) is not None:
-                self._relation(node.args[key].this, scope)
+        if (from_ := node.args.get("from_")) is not None:
+            self._relation(from_.this, scope)
         joins = node.args.get("joins") or []
         for join in joins:
             self._relation(join.this, scope)
@@ -314,9 +312,8 @@ class _Rewriter:
         def known(node: exp.Expr) -> tuple[str, Any] | None:
             if not isinstance(node, exp.Column) or node.meta.get(USE) != use.number:
                 return None
-            need = use.needed[node.name]
-            kind = use.table.columns.ordinary[need.column] if need.path is None else node.meta.get("type")
-            return node.name, kind
+            ordinary = use.table.columns.ordinary
+            return node.name, ordinary[node.name] if node.name in ordinary else node.meta.get("type")
 
         predicate = pushdown(condition, known, self.zone)
         if predicate is not None:
@@ -327,10 +324,6 @@ class _Rewriter:
         name = f"_get_{len(self.found.getters) + 1}"
         self.found.getters.append(Getter(name, term))
         return name
-
-    def need(self, use: TableUse, name: str, column: NeededColumn) -> None:
-        """Note that a table has to give a column."""
-        use.needed[name] = column
 
 
 _FORMATS = ("parquet", "delta", "vortex")
@@ -368,5 +361,5 @@ def _merge_columns(joins: list[exp.Join], scope: Scope) -> None:
             for hit in scope.everywhere(name):
                 if hit.column.is_variant:
                     raise SqlError(f"{name} is a Variant, which cannot be compared: join ON {name}:key::type instead")
-                if hit.relation.use is not None:
-                    hit.relation.use.needed[hit.column.name or name] = NeededColumn(hit.column.name or name)
+                if (use := hit.relation.use) is not None:
+                    use.needed[hit.column.name or name] = use.table.needs(hit.column.name or name)

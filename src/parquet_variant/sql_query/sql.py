@@ -7,7 +7,7 @@ Owns the public operation: names bound to tables, the engine run, errors in the 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -24,6 +24,7 @@ from parquet_variant.sql_query.tables import Batches, BoundTable, bind_table
 __all__ = ["SqlQuery", "plan_sql", "sql"]
 
 OnError = Literal["null", "raise"]
+_BATCH_ROWS = 1 << 17
 
 
 def sql(query: str, /, *, on_error: OnError = "null", zone: str = "UTC", **tables: Any) -> SqlResult:
@@ -33,14 +34,15 @@ def sql(query: str, /, *, on_error: OnError = "null", zone: str = "UTC", **table
     ----------
     query
         One SELECT (or WITH, set operation, DESCRIBE) in DuckDB's SQL, in which Variants have paths:
-        ``v:a.b[0]::string``, ``v['a']``, ``variant_get(v, '$.a', 'int')``. ``FROM 'events/'`` names files by their path.
+        ``v:a.b[0]::string``, ``v['a']``, ``variant_get(v, '$.a', 'int')``. ``FROM 'events/'`` names
+        files by their path.
     on_error
         ``"null"``: a value that cannot be cast is NULL, as with `try_variant_get`; ``"raise"``: it is an error.
     zone
         The session time zone of casts.
     **tables
-        What the names in FROM stand for: paths, globs, Delta tables, ``.vortex`` files, scans, Arrow tables, polars data
-        frames, `VariantArray` (the column ``v``).
+        What the names in FROM stand for: paths, globs, Delta tables, ``.vortex`` files, scans, Arrow tables, polars
+        data frames, `VariantArray` (the column ``v``).
 
     Returns
     -------
@@ -59,8 +61,8 @@ def sql(query: str, /, *, on_error: OnError = "null", zone: str = "UTC", **table
     --------
     >>> import parquet_variant as pv
     >>> events = pv.parse_json(['{"kind": "a", "n": 1}', '{"kind": "b", "n": 5}', '{"kind": "a", "n": 2}'])
-    >>> pv.sql("SELECT v:kind::string, sum(v:n::int) AS n FROM t GROUP BY kind ORDER BY n", t=events).to_pylist()
-    [{'kind': 'a', 'n': 3}, {'kind': 'b', 'n': 5}]
+    >>> pv.sql("SELECT v:kind::string, max(v:n::int) AS n FROM t GROUP BY kind ORDER BY n", t=events).to_pylist()
+    [{'kind': 'a', 'n': 2}, {'kind': 'b', 'n': 5}]
     """
     return SqlResult(plan_sql(query, tables, on_error=on_error, zone=zone).run())
 
@@ -123,6 +125,10 @@ class SqlQuery:
 
     def run(self) -> pa.Table:
         """The answer, by DuckDB; Variants as JSON."""
+        return pa.concat_tables(self.batches())
+
+    def batches(self) -> Iterator[pa.Table]:
+        """The answer as it comes, in parts; the first may be empty."""
         import duckdb
 
         failures: list[Exception] = []
@@ -131,12 +137,17 @@ class SqlQuery:
                 connection.register(name, Stream(plan, failures))
             register_getters(connection, self.rewritten.getters, self.options, failures)
             try:
-                answer = connection.sql(self.rewritten.text).to_arrow_table()
-            except duckdb.Error as error:
+                reader = connection.sql(self.rewritten.text).to_arrow_reader(_BATCH_ROWS)
+                yield self._shown(pa.table(reader.schema.empty_table()))
+                for batch in reader:
+                    yield self._shown(pa.table([*batch.columns], schema=batch.schema))
+            except (duckdb.Error, pa.ArrowException, OSError) as error:
                 if failures:
                     raise failures[0] from None
                 raise self.wrong(error) from None
-        return self._described(answer) if self.rewritten.describes else with_json(answer)
+
+    def _shown(self, part: pa.Table) -> pa.Table:
+        return self._described(part) if self.rewritten.describes else with_json(part)
 
     def wrong(self, error: Exception) -> SqlError:
         """What an engine has against the query, in the user's words where we have them."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Protocol
 
@@ -17,11 +17,13 @@ import pyarrow as pa
 from parquet_variant.array.variant_array import EXTENSION_METADATA, VariantArray
 from parquet_variant.encoding.cast.targets import VARIANT_STORAGE
 from parquet_variant.errors import VariantError, VariantFileError
+from parquet_variant.path import VariantPath
 from parquet_variant.query.predicate import And, Compare, Constant, IsNull, Like, Not, Or, Predicate, bind
-from parquet_variant.query.selection import Selected
+from parquet_variant.query.selection import Selected, read_selection
 from parquet_variant.query.sql_expression import NeededColumn, TableColumns
+from parquet_variant.sql_query.paths import is_delta, is_vortex
 
-__all__ = ["BoundTable", "bind_table", "is_delta", "is_vortex", "variant_field"]
+__all__ = ["BoundTable", "bind_table", "variant_field"]
 
 
 class Batches(Protocol):
@@ -45,11 +47,65 @@ class BoundTable:
         Its columns.
     order
         The names of all of them, in the table's order.
+    path
+        Where it is, if it was given by its path.
+    version, timestamp
+        Which version of a Delta table was asked for.
+    derived
+        Columns that are paths into others.
     """
 
     name: str
     columns: TableColumns
     order: tuple[str, ...]
+    path: Any = field(default=None, kw_only=True)
+    version: int | None = field(default=None, kw_only=True)
+    timestamp: Any = field(default=None, kw_only=True)
+    derived: Mapping[str, NeededColumn] = field(default_factory=dict, kw_only=True)
+
+    def needs(self, name: str, path: VariantPath | None = None, kind: pa.DataType | None = None) -> NeededColumn:
+        """What is read for a column, or for a path into it."""
+        found = self.derived.get(name)
+        if found is None:
+            return NeededColumn(name, path, kind)
+        if path is None or found.path is None:
+            return found
+        return NeededColumn(found.column, VariantPath((*found.path.segments, *path.segments)), kind)
+
+    def with_columns(self, columns: Mapping[str, Any], variant: str | None = None) -> BoundTable:
+        """The table with further columns, given as `parquet.scan` takes them.
+
+        Parameters
+        ----------
+        columns
+            By name: ``("$.path", "type")``, ``"$.path:type"``, or the name of a column.
+        variant
+            The Variant column that paths go into, if there are several.
+        """
+        derived = dict(self.derived)
+        variants, ordinary = list(self.columns.variants), dict(self.columns.ordinary)
+        for each in read_selection(columns):
+            if each.path is None:
+                if each.column is None or each.column not in self.order:
+                    raise VariantFileError(
+                        f"no column {each.column}: choose from {', '.join(self.order)}", reason="no-such-column"
+                    )
+                derived[each.name] = self.needs(each.column)
+                kind = ordinary.get(each.column)
+            else:
+                if variant is None and len(self.columns.variants) != 1:
+                    raise VariantFileError(
+                        f"{self.name} has {len(self.columns.variants)} Variant columns: name the one of {each.path}",
+                        reason="several-variant-columns",
+                    )
+                derived[each.name] = NeededColumn(variant or self.columns.variants[0], each.path, each.type)
+                kind = each.output
+            if kind is None:
+                variants.append(each.name)
+            else:
+                ordinary[each.name] = kind
+        order = tuple(dict.fromkeys((*self.order, *derived)))
+        return replace(self, columns=TableColumns(variants, ordinary), order=order, derived=derived)
 
     def scan(
         self, needed: Mapping[str, NeededColumn], predicate: Predicate | None, options: Mapping[str, Any]
@@ -90,7 +146,8 @@ def bind_table(given: Any, name: str, *, version: int | None = None, timestamp: 
     if isinstance(given, (str, os.PathLike)) or (
         isinstance(given, (list, tuple)) and given and all(isinstance(each, (str, os.PathLike)) for each in given)
     ):
-        return _of_path(given, name, version, timestamp)
+        found = _of_path(given, name, version, timestamp)
+        return replace(found, path=given, version=version, timestamp=timestamp)
     if type(given).__name__ == "Snapshot":
         return _delta_table(given, name)
     if hasattr(given, "selection") and hasattr(given, "batches"):
@@ -125,35 +182,6 @@ def variant_field(name: str, kind: pa.DataType = VARIANT_STORAGE) -> pa.Field:
 
 
 # ---- paths
-
-
-def is_delta(path: Any) -> bool:
-    """Whether a path is that of a Delta table: a directory with a log.
-
-    Examples
-    --------
-    >>> is_delta("examples")
-    False
-    """
-    import pyarrow.fs as pafs
-
-    from parquet_variant.io.filesystems import filesystem_of
-
-    filesystem, root = filesystem_of(os.fspath(path), None)
-    return bool(filesystem.get_file_info(f"{root.rstrip('/')}/_delta_log").type == pafs.FileType.Directory)
-
-
-def is_vortex(path: Any) -> bool:
-    """Whether a path names Vortex files: one, a glob, or a directory that holds some.
-
-    Examples
-    --------
-    >>> is_vortex("events.vortex"), is_vortex("examples")
-    (True, False)
-    """
-    from parquet_variant.vortex.files import vortex_files
-
-    return bool(vortex_files(os.fspath(path)))
 
 
 def _of_path(given: Any, name: str, version: int | None, timestamp: Any) -> BoundTable:
@@ -258,7 +286,7 @@ class _VortexTable(BoundTable):
         from parquet_variant.array.capsules import without_views
         from parquet_variant.vortex.files import vortex_files
         from parquet_variant.vortex.library import open_file, vortex_errors
-        from parquet_variant.vortex.read import variant_names
+        from parquet_variant.vortex.storing import variant_names
 
         first = vortex_files(path)[0]
         with vortex_errors(first):
@@ -286,8 +314,6 @@ class _VortexTable(BoundTable):
 
 def _any_row(columns: TableColumns) -> dict[str, NeededColumn]:
     """Some column, where a query asks for none but still for rows; the cheapest there is."""
-    from parquet_variant.path import VariantPath
-
     fixed = [key for key, kind in columns.ordinary.items() if pa.types.is_primitive(kind)]
     for key in (*fixed, *columns.ordinary):
         return {key: NeededColumn(key)}
@@ -336,7 +362,7 @@ class _ScannedTable(BoundTable):
         needed = needed or {self.order[0]: NeededColumn(self.order[0])}
         if hasattr(self.plan, "scans"):
             return replace(self.plan, scans=tuple(self._narrowed(each, needed, predicate) for each in self.plan.scans))
-        return self._narrowed(self.plan, needed, predicate)  # type: ignore[no-any-return]
+        return self._narrowed(self.plan, needed, predicate)
 
     def _narrowed(self, plan: Any, needed: Mapping[str, NeededColumn], predicate: Predicate | None) -> Any:
         """The scan with other output columns: paths go on where its own end; its filter stays."""
@@ -354,8 +380,6 @@ class _ScannedTable(BoundTable):
     def _selected(self, key: str, given: Selected, needed: NeededColumn) -> Selected:
         if needed.path is None or given.path is None:
             return replace(given, name=key)
-        from parquet_variant.path import VariantPath
-
         return Selected(key, VariantPath((*given.path.segments, *needed.path.segments)), needed.type)
 
 
@@ -417,7 +441,7 @@ class _ArrowScan:
         for key, each in self.needed.items():
             if each.path is None:
                 fields.append(pa.field(key, self.table.schema.field(each.column).type))
-            elif (output := Selected(key, each.path, each.type).output) is None:
+            elif (output := each.output) is None:
                 fields.append(variant_field(key))
             else:
                 fields.append(pa.field(key, output))
@@ -435,8 +459,7 @@ class _ArrowScan:
         from parquet_variant.functions.extract_variant import extract_variant
 
         storage = VariantArray(column).storage
-        output = Selected("", each.path, each.type).output
-        if output is None:
+        if each.output is None:
             return plain_variants(extract_variant(storage, each.path))
         target = VARIANT_STORAGE if each.type is None else each.type
         return extract_path(storage, each.path, target, safe=self.strict, zone=self.zone)

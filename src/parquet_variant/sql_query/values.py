@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
+from parquet_variant.path import VariantPath
 from parquet_variant.query.sql_dialect import SqlError, to_sql, written
-from parquet_variant.query.sql_expression import NeededColumn, column_name
+from parquet_variant.query.sql_expression import column_name
 from parquet_variant.query.sql_terms import VariantTerm, read_term
+from parquet_variant.query.sql_types import sql_type_name
 from parquet_variant.sql_query.scopes import Hit, OutputColumn, Scope, TableUse
 
 if TYPE_CHECKING:
@@ -23,13 +25,10 @@ if TYPE_CHECKING:
 __all__ = ["USE", "Values"]
 
 USE = "table_use"
-# Functions that hand on one of their arguments as it is.
-_HAND_ON = frozenset(
-    "coalesce ifnull nvl any_value arbitrary first last first_value last_value nth_value lag lead if iff "
-    "arg_min arg_max min_by max_by argmin argmax nullif".split()
-)
-# Of these, only the first argument is handed on; the others are values.
-_FIRST_ONLY = frozenset("any_value arbitrary first last first_value last_value nth_value lag lead arg_min arg_max min_by max_by argmin argmax".split())  # fmt: skip
+# Functions that hand on their first argument as it is, and those that hand on any.
+_FIRST_ONLY = {"any_value", "arbitrary", "first", "last", "first_value", "last_value", "nth_value", "lag", "lead"}
+_FIRST_ONLY |= {"arg_min", "arg_max", "min_by", "max_by", "argmin", "argmax"}
+_HAND_ON = _FIRST_ONLY | {"coalesce", "ifnull", "nvl", "if", "iff", "nullif"}
 _COUNTS = frozenset(["count"])
 _TO_JSON = "_to_json"
 _LISTS = frozenset(["list", "array_agg", "collect_list"])
@@ -85,31 +84,28 @@ class Values:
     def clause(self, node: exp.Expr, outputs: Sequence[OutputColumn] | None) -> None:
         """WHERE, GROUP BY, ORDER BY and the like; numbers and aliases mean outputs."""
         prefers_alias = isinstance(node, (exp.Order, exp.Having, exp.Qualify, exp.Sort))
-        by_position = isinstance(node, (exp.Order, exp.Group))
+        for each in self._outputs_meant(node, outputs or ()):
+            if each.is_variant:
+                raise self._untyped(each.name or "an output")
         for child in list(node.iter_expressions()):
             inner = child.this if isinstance(child, exp.Ordered) else child
-            if by_position and isinstance(inner, exp.Literal) and not inner.is_string and outputs:
-                place = int(inner.name) - 1 if inner.name.isdecimal() else -1
-                if 0 <= place < len(outputs) and outputs[place].is_variant:
-                    raise self._untyped(outputs[place].name or inner.name)
-            if (
-                by_position
-                and isinstance(inner, (exp.Var, exp.All))
-                and str(inner.name).upper() in ("ALL", "")
-                and outputs
-            ):
-                for each in outputs:
-                    if each.is_variant:
-                        raise self._untyped(each.name or "an output")
             alias = self._alias(inner) if prefers_alias else None
-            if alias is not None:
-                if alias.is_variant:
-                    raise self._untyped(inner.name)
-                continue
-            if child is inner:
+            if alias is not None and alias.is_variant:
+                raise self._untyped(inner.name)
+            if alias is None and child is inner:
                 _replace(node, child, self.value(child))
-            else:
+            elif alias is None:
                 child.set("this", self.value(inner))
+
+    def _outputs_meant(self, node: exp.Expr, outputs: Sequence[OutputColumn]) -> Sequence[OutputColumn]:
+        """The outputs that ORDER BY and GROUP BY name by ALL or by number."""
+        if not isinstance(node, (exp.Order, exp.Group)):
+            return ()
+        keys = [each.this if isinstance(each, exp.Ordered) else each for each in node.expressions]
+        if node.args.get("all") or any(isinstance(each, exp.Var) and each.name.upper() == "ALL" for each in keys):
+            return outputs
+        places = [int(each.name) for each in keys if isinstance(each, exp.Literal) and each.name.isdecimal()]
+        return [outputs[place - 1] for place in places if 0 < place <= len(outputs)]
 
     def _alias(self, node: exp.Expr) -> OutputColumn | None:
         plain = isinstance(node, exp.Column) and len(node.parts) == 1
@@ -242,13 +238,11 @@ class Values:
             if isinstance(given, exp.Expr):
                 node.set(key, self._child(given, allowed is not None and allowed(key, 0)))
             elif isinstance(given, list):
-                node.set(key, [
-                    self._child(each, allowed is not None and allowed(key, index)) if isinstance(each, exp.Expr) else each
-                    for index, each in enumerate(given)
-                ])  # fmt: skip
+                may = [allowed is not None and allowed(key, index) for index in range(len(given))]
+                node.set(key, [self._child(each, may_be) for each, may_be in zip(given, may, strict=True)])
 
-    def _child(self, node: exp.Expr, allowed: bool) -> exp.Expr:
-        if isinstance(node, (exp.Identifier, exp.DataType, exp.Var)):
+    def _child(self, node: Any, allowed: bool) -> Any:
+        if not isinstance(node, exp.Expr) or isinstance(node, (exp.Identifier, exp.DataType, exp.Var)):
             return node
         return self.expression(node)[0] if allowed else self.value(node)
 
@@ -279,7 +273,7 @@ class Values:
         column = hit.column.name or ""
         name = column_name(term, column)
         name = name if name == column else f"{use.number}.{name}"
-        self.rewriter.need(use, name, NeededColumn(column, term.path, term.type))
+        use.needed[name] = use.table.needs(column, term.path, term.type)
         found = exp.column(
             exp.to_identifier(name, quoted=True), table=exp.to_identifier(hit.relation.alias, quoted=True)
         )
@@ -288,9 +282,7 @@ class Values:
 
     def _get(self, inner: exp.Expr, term: VariantTerm) -> exp.Expr:
         if self.engine == "spark":
-            from parquet_variant.schema.shredding_schema import ShreddingSchema
-
-            kind = "variant" if term.type is None else ShreddingSchema.from_arrow(term.type).to_ddl()
+            kind = "variant" if term.type is None else sql_type_name(term.type)
             arguments = [inner, exp.Literal.string(str(term.path)), exp.Literal.string(kind)]
             return exp.Anonymous(this="try_variant_get", expressions=arguments)
         return self._call(self.rewriter.getter(term), inner)
@@ -314,10 +306,10 @@ class Values:
         name = hit.column.name or ""
         for each in self.scope.everywhere(node.parts[0].name) if hit.ambiguous else [hit]:
             if each.relation.use is not None:
-                each.relation.use.needed[each.column.name or ""] = NeededColumn(each.column.name or "")
+                each.relation.use.needed[each.column.name or ""] = each.relation.use.table.needs(each.column.name or "")
         if hit.ambiguous:
             return node
-        use.needed[name] = NeededColumn(name)
+        use.needed[name] = use.table.needs(name)
         found: exp.Expr = exp.column(
             exp.to_identifier(name, quoted=True), table=exp.to_identifier(hit.relation.alias, quoted=True)
         )
@@ -332,9 +324,9 @@ class Values:
 
     def _missing(self, node: exp.Column) -> str:
         name = ".".join(part.name for part in node.parts)
-        tables = {each.alias.lower() for each in self.scope.relations}
-        if len(node.parts) > 1 and node.parts[0].name.lower() not in tables and tables:
-            return f"there is no table {node.parts[0].name}: FROM has {', '.join(each.alias for each in self.scope.relations)}"
+        tables = [each.alias for each in self.scope.relations]
+        if len(node.parts) > 1 and tables and node.parts[0].name.lower() not in [each.lower() for each in tables]:
+            return f"there is no table {node.parts[0].name}: FROM has {', '.join(tables)}"
         hint = ": text stands in single quotes" if node.this.quoted and self.engine == "duckdb" else ""
         return f"there is no column {name}{hint}: choose from {', '.join(self.scope.names()) or 'none'}"
 
@@ -365,12 +357,8 @@ class Values:
             for column in relation.columns:
                 name = column.name or ""
                 if relation.use is not None and name.lower() not in left_out:
-                    path = None
-                    if column.is_variant:
-                        from parquet_variant.path import VariantPath
-
-                        path = VariantPath()
-                    relation.use.needed[name] = NeededColumn(name, path)
+                    path = VariantPath() if column.is_variant else None
+                    relation.use.needed[name] = relation.use.table.needs(name, path)
                 if name.lower() not in left_out:
                     outputs.append(column)
         for alias, each in replaced.items():

@@ -1,0 +1,86 @@
+"""SQL of ``variant query``: what the command's words bind to, the engines, and the plan for people and machines.
+
+Owns the options that go with SQL. Leaves the query to `sql_query`, and how an answer is shown to `query`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from parquet_variant.sql_query.sql import SqlQuery
+
+__all__ = ["explained", "is_sql", "plan", "spark_batches"]
+
+_SQL = re.compile(r"\s*(?:select|with|from|values|describe|summarize|\(|--|/\*)(?:\b|\s|$|\()", re.IGNORECASE)
+
+
+def is_sql(word: str) -> bool:
+    """Whether the first word of the command is a query, not a path.
+
+    Examples
+    --------
+    >>> is_sql("SELECT 1"), is_sql("select.parquet"), is_sql("events/")
+    (True, False, False)
+    """
+    return " " in word.strip() and _SQL.match(word) is not None
+
+
+def plan(
+    path: str | None,
+    sql: str,
+    selects: Mapping[str, str],
+    *,
+    version: int | None,
+    at: str | None,
+    column: str | None,
+    strict: bool,
+    engine: Any,
+) -> SqlQuery:
+    """Plan a query; the table t is the path of the command, with the columns of ``--select``."""
+    from parquet_variant.sql_query.sql import plan_sql
+    from parquet_variant.sql_query.tables import bind_table
+
+    tables: dict[str, Any] = {}
+    if path is not None:
+        tables["t"] = bind_table(path, path, version=version, timestamp=at)
+        if selects:
+            tables["t"] = tables["t"].with_columns(selects, column)
+    return plan_sql(sql, tables, on_error="raise" if strict else "null", engine=engine, version=version, timestamp=at)
+
+
+def explained(query: SqlQuery) -> tuple[str, dict[str, Any]]:
+    """What would be read for a query, of how much: as text, and for machines."""
+    parts = [_one(query, number) for number in range(len(query.rewritten.uses))]
+    details = [detail for _, detail in parts]
+    whole = details[0] if len(details) == 1 else {"tables": details}
+    return "\n\n".join(text for text, _ in parts) or "no table is read", whole
+
+
+def _one(query: SqlQuery, number: int) -> tuple[str, dict[str, Any]]:
+    from parquet_variant.sql_query.explain import columns_text, filter_text
+
+    use = query.rewritten.uses[number]
+    scan: Any = query.plans[use.relation]
+    report = scan.explain() if hasattr(scan, "explain") else None
+    columns, filters = columns_text(use), filter_text(use)
+    lines = [f"table       {use.table.name}"] + ([str(report)] if report is not None else [])
+    lines += [f"asked for   {', '.join(columns) or 'its rows'}", f"filters     {' and '.join(filters) or 'none'}"]
+    details = report.to_dict() if report is not None and hasattr(report, "to_dict") else {}
+    return "\n".join(lines), details | {"table": use.table.name, "asked_for": columns, "filters": filters}
+
+
+def spark_batches(query: SqlQuery) -> Iterator[pa.Table]:
+    """The answer, by a local Spark session."""
+    from parquet_variant.cli.progress import Progress
+    from parquet_variant.cli.spark_session import spark_session
+    from parquet_variant.spark.arrow_variant import with_variants
+    from parquet_variant.spark.operations.sql import run_query
+
+    with Progress() as progress, spark_session(progress) as session:
+        progress("query", 0, 1)
+        yield with_variants(run_query(session, query).toArrow())

@@ -1,0 +1,182 @@
+"""`pv.sql` over one small table: what each part of SQL means where Variants are in it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+pytest.importorskip("sqlglot", reason="sqlglot is not installed")
+pytest.importorskip("duckdb", reason="DuckDB is not installed")
+
+import parquet_variant as pv
+from parquet_variant.errors import VariantError
+
+Ask = Callable[[str], list[Any]]
+FIRST = '{"day":"x","items":[{"n":1},{"n":2}],"kind":"a","n":1,"o":{"p":1}}'
+
+
+@pytest.mark.parametrize(
+    ("query", "rows"),
+    [
+        ("SELECT v:n::int FROM t ORDER BY n", [1, 5, 20, None, None]),
+        ("SELECT max(v:n::int) FROM t", [20]),
+        ("SELECT v:n::int + 1 FROM t WHERE day < 3", [2, 6]),
+        ("SELECT v:kind::string, sum(v:n::int)::int AS n FROM t GROUP BY kind ORDER BY n", [("b", 5), ("a", 21), (None, None)]),
+        ("SELECT v:kind::string FROM t WHERE day = 1", ["a"]),
+        ("SELECT * FROM t LIMIT 1", [(1, FIRST, "a")]),
+        ("SELECT t.* FROM t LIMIT 1", [(1, FIRST, "a")]),
+        ("SELECT *, v:n::int AS m FROM t LIMIT 1", [(1, FIRST, "a", 1)]),
+        ("SELECT t.* EXCLUDE (v) FROM t WHERE v:n::int > 1", [(2, "b"), (3, "c")]),
+        ("SELECT * EXCLUDE (day, v) FROM t WHERE day > 1 AND v:n::int > 1", ["b", "c"]),
+        ("SELECT * REPLACE (v:n::int AS v) FROM t WHERE day = 2", [(2, 5, "b")]),
+        ("SELECT count(*) FROM t", [5]),
+        ("SELECT count(*), count(v:n), count(DISTINCT v:kind::string) FROM t", [(5, 4, 2)]),
+        ("SELECT v:items[0].n::int AS _2, v:n::int AS _1 FROM t WHERE day = 1", [(1, 1)]),
+        ("SELECT v:items[*].n::array<int> FROM t WHERE day = 1", [[1, 2]]),
+        ("SELECT unnest(v:items[*].n::array<int>) AS n FROM t", [1, 2]),
+        ("SELECT v:n::int8 FROM t WHERE day = 3", [20]),
+        ("SELECT v['o']['p']::int FROM t WHERE day = 1", [1]),
+        ("SELECT variant_get(v, '$.o.p', 'int') FROM t WHERE day = 1", [1]),
+        ("SELECT v:kind FROM t WHERE day IN (1, 5)", ['"a"', "null"]),
+        ("SELECT v::string FROM t WHERE day = 2", ['{"kind":"b","n":5}']),
+        ("SELECT day FROM t WHERE v:kind IS NULL", [4]),
+        ("SELECT to_json(v:o) FROM t WHERE day = 1", ['{"p":1}']),
+        ("SELECT array_agg(v:o) FROM t WHERE day < 3", [['{"p":1}', None]]),
+        ("SELECT v:items::array<variant> FROM t WHERE day = 1", [['{"n":1}', '{"n":2}']]),
+        # joins
+        ("SELECT t.day, u.v:w::int FROM t JOIN u ON t.v:kind::string = u.v:k::string ORDER BY 1", [(1, 10), (2, 20), (3, 10)]),
+        ("SELECT a.day, b.day FROM t a JOIN t b ON a.v:n::int < b.v:n::int ORDER BY ALL", [(1, 2), (1, 3), (2, 3)]),
+        ("SELECT a.day FROM t a LEFT JOIN u ON a.v:kind::string = u.v:k::string WHERE u.v:w::int IS NULL", [4, 5]),
+        ("SELECT count(*) FROM t NATURAL JOIN (SELECT day FROM t WHERE day > 2)", [3]),
+        ("SELECT day FROM t JOIN t AS s USING (day) WHERE s.v:n::int = 5", [2]),
+        ("SELECT * FROM (VALUES (1), (2)) x(a) JOIN t ON t.day = x.a WHERE v:n::int = 5", [(2, 2, '{"kind":"b","n":5}', "b")]),
+        ("SELECT t.day FROM t, u WHERE t.v:kind::string = u.v:k::string AND u.v:w::int = 20", [2]),
+        # subqueries
+        ("SELECT day FROM t WHERE v:n::int > (SELECT avg(v:n::int) FROM t)", [3]),
+        (
+            "SELECT day FROM t a WHERE v:n::int = (SELECT max(b.v:n::int) FROM t b WHERE b.v:kind::string = a.v:kind::string) "
+            "ORDER BY 1",
+            [2, 3],
+        ),
+        ("SELECT day FROM t WHERE EXISTS (SELECT 1 FROM u WHERE u.v:k::string = t.v:kind::string) ORDER BY 1", [1, 2, 3]),
+        ("SELECT day FROM t WHERE v:kind::string IN (SELECT v:k::string FROM u WHERE v:w::int > 10)", [2]),
+        ("SELECT (SELECT u.v FROM u WHERE u.v:w::int = t.v:n::int * 10) FROM t WHERE day = 1", ['{"k":"a","w":10}']),
+        ("SELECT y FROM (SELECT v:n::int AS y FROM t) WHERE y > 1", [5, 20]),
+        # Variants that come out of another query, or of an expression
+        ("WITH x AS (SELECT v, day FROM t WHERE day < 3) SELECT v:n::int, x.v:kind::string FROM x", [(1, "a"), (5, "b")]),
+        ("WITH x(w) AS (SELECT v:o FROM t) SELECT w:p::int FROM x WHERE w IS NOT NULL", [1]),
+        ("SELECT s.v:n::int FROM (SELECT * FROM t) s WHERE s.day = 2", [5]),
+        ("SELECT v:n::int FROM (SELECT v FROM t UNION ALL SELECT v FROM u) WHERE v:w IS NULL AND v:n::int > 1", [5, 20]),
+        ("SELECT coalesce(v:day, v:kind)::string FROM t", ["x", "b", "a", None, None]),
+        ("SELECT (CASE WHEN day = 1 THEN v:o ELSE v END):p::int FROM t WHERE day < 3", [1, None]),
+        ("SELECT any_value(v):n::int FROM t WHERE day = 2", [5]),
+        ("SELECT first_value(v) OVER (ORDER BY day DESC) FROM t LIMIT 1", ['{"kind":null,"n":"z"}']),
+        # windows, set operations, the rest
+        (
+            "SELECT day, row_number() OVER (PARTITION BY v:kind::string ORDER BY v:n::int DESC) FROM t ORDER BY 1",
+            [(1, 2), (2, 1), (3, 1), (4, 1), (5, 2)],
+        ),
+        ("SELECT v:n::int FROM t QUALIFY row_number() OVER (ORDER BY v:n::int) = 1", [1]),
+        ("SELECT v:n::int AS n FROM t UNION SELECT v:w::int FROM u ORDER BY n", [1, 5, 10, 20, None]),
+        ("SELECT v:n::int FROM t INTERSECT SELECT v:w::int FROM u", [20]),
+        ("SELECT v:kind::string AS kind, count(*) FROM t GROUP BY ALL ORDER BY ALL", [("a", 2), ("b", 1), (None, 2)]),
+        ("FROM t SELECT v:n::int WHERE day = 2", [5]),
+        ("SELECT sum(day) FILTER (WHERE v:kind::string = 'a') FROM t", [4]),
+        ("SELECT v:day::string AS day FROM t ORDER BY day LIMIT 1", ["x"]),
+        ("SELECT v:n::int AS v FROM t ORDER BY v LIMIT 1", [1]),
+        ("SELECT list_transform([1, 2], x -> x + day) FROM t WHERE day = 1", [[2, 3]]),
+        (
+            "WITH RECURSIVE r AS (SELECT 1 AS i UNION ALL SELECT i + 1 FROM r WHERE i < 3) "
+            "SELECT i, t.v:n::int FROM r JOIN t ON t.day = i ORDER BY 1",
+            [(1, 1), (2, 5), (3, 20)],
+        ),
+        ("SELECT hour(timestamp_seconds(v:n::bigint * 3600)) FROM t WHERE day = 2", [5]),
+        ("SELECT 1 + 1", [2]),
+    ],
+)  # fmt: skip
+def test_answers(ask: Ask, query: str, rows: list[Any]) -> None:
+    assert ask(query) == rows
+
+
+@pytest.mark.parametrize(
+    ("query", "names"),
+    [
+        ("SELECT v:a.b::string, v:c, v, v['d e'], v::string FROM t", ["b", "c", "v", "d e", "v"]),
+        ("SELECT v:items[0], day, t.name, v:x AS y FROM t", ["items", "day", "name", "y"]),
+        ("SELECT max(v:n::int), v:n::int+1, count(*) FROM t GROUP BY v:n::int", ["max(v:n::int)", "v:n::int+1", "count_star()"]),
+    ],
+)  # fmt: skip
+def test_names(events: dict[str, Any], query: str, names: list[str]) -> None:
+    assert pv.sql(query, t=events).column_names == names
+
+
+def test_describe(events: dict[str, Any]) -> None:
+    found = pv.sql("DESCRIBE t", t=events).arrow()
+    assert found["column_name"].to_pylist() == ["day", "v", "name"]
+    assert found["column_type"].to_pylist() == ["BIGINT", "VARIANT", "VARCHAR"]
+    found = pv.sql("DESCRIBE SELECT v:n::int8, v:kind FROM t", t=events).arrow()
+    assert found["column_type"].to_pylist() == ["BIGINT", "VARIANT"]
+
+
+@pytest.mark.parametrize(
+    ("query", "wrong"),
+    [
+        ("SELECT max(v:n) FROM t", "v:n is a Variant.* write the type, as in v:n::string"),
+        ("SELECT day FROM t ORDER BY v:n", "v:n is a Variant"),
+        ("SELECT v:n FROM t ORDER BY n", "n is a Variant"),
+        ("SELECT v:n FROM t ORDER BY 1", "n is a Variant"),
+        ("SELECT v:n, count(*) FROM t GROUP BY ALL", "n is a Variant"),
+        ("SELECT day FROM t WHERE v:kind = 'a'", "v:kind is a Variant"),
+        ("SELECT day FROM t WHERE v:kind IN ('a')", "v:kind is a Variant"),
+        ("SELECT day FROM t GROUP BY v", "v is a Variant"),
+        ("SELECT DISTINCT v FROM t", "DISTINCT .* v is a Variant"),
+        ("SELECT count(DISTINCT v:kind) FROM t", "v:kind is a Variant"),
+        ("SELECT v FROM t UNION SELECT v FROM u", "UNION .* v is a Variant"),
+        ("SELECT v FROM t INTERSECT SELECT v FROM u", "INTERSECT .* v is a Variant"),
+        ("SELECT * FROM t NATURAL JOIN u", "v is a Variant"),
+        ("SELECT 1 FROM t JOIN u USING (v)", "v is a Variant"),
+        ("SELECT lower(v:kind) FROM t", "v:kind is a Variant"),
+        ("SELECT x + 1 FROM (SELECT v:n AS x FROM t)", "x is a Variant"),
+        ("SELECT row_number() OVER (ORDER BY v) FROM t", "v is a Variant"),
+        ("SELECT CASE WHEN day = 1 THEN v:o ELSE 1 END FROM t", "mixes a Variant"),
+        ("SELECT v.kind FROM t", "asked for with a colon, v:kind"),
+        ("SELECT name:kind FROM t", "name is no Variant"),
+        ("SELECT nope:kind FROM t", "no column nope"),
+        ("SELECT nope FROM t", "no column nope: choose from day, v, name"),
+        ("SELECT t.nope FROM t", "no column t.nope"),
+        ('SELECT "kind" FROM t', "text stands in single quotes"),
+        ("SELECT x.day FROM t", "no table x: FROM has t"),
+        ("SELECT v FROM t, u", "v may be of t or u"),
+        ("SELECT v:a FROM nope", "no table nope: choose from t, u"),
+        ("SELECT t FROM t", "name its columns"),
+        ("SELECT v:items[-1] FROM t", "count from 0"),
+        ("SELECT v:n::nope FROM t", "unknown type nope: use boolean"),
+        ("SELECT v:items[*].n::int FROM t", "cast it to array"),
+        ("CREATE TABLE x AS SELECT 1", "no query"),
+        ("INSERT INTO t SELECT 1", "no query"),
+        ("SELECT 1; SELECT 2", "2 statements"),
+        ("SELEC 1", "no query|cannot be read"),
+        ("SELECT * FROM read_csv('/etc/passwd')", "cannot be run"),
+        ("", "empty"),
+    ],
+)
+def test_errors_are_in_the_users_words(ask: Ask, query: str, wrong: str) -> None:
+    with pytest.raises(VariantError, match=wrong) as caught:
+        ask(query)
+    assert "_table_" not in str(caught.value)
+    assert "$[" not in str(caught.value)
+
+
+def test_forms_of_an_answer(events: dict[str, Any]) -> None:
+    found = pv.sql("SELECT day, v:kind::string FROM t ORDER BY day", t=events)
+    assert found.arrow().column_names == ["day", "kind"]
+    assert found.df()["kind"][0] == "a"
+    assert found.pl()["day"].to_list() == [1, 2, 3, 4, 5]
+    assert pv.sql("SELECT v:n, v:n FROM t", t=events).pl().columns == ["n", "n_1"]
+    assert len(found) == found.num_rows == 5
+    assert repr(found).splitlines()[:3] == ["day  kind", "---  ----", "1    a"]
+    import pyarrow as pa
+
+    assert pa.table(found).num_rows == 5
