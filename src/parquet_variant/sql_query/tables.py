@@ -14,7 +14,8 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
-from parquet_variant.array.variant_array import EXTENSION_METADATA, VariantArray
+from parquet_variant.array.capsules import EXTENSION_METADATA
+from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.encoding.cast.targets import VARIANT_STORAGE
 from parquet_variant.errors import VariantError, VariantFileError
 from parquet_variant.path import VariantPath
