@@ -16,7 +16,7 @@ import pytest
 import parquet_variant as pv
 from parquet_variant.delta import z85
 from parquet_variant.delta.data.paths import relative_path, vector_path
-from parquet_variant.delta.log.actions import DeletionVector
+from parquet_variant.delta.protocol.actions import DeletionVector
 from parquet_variant.delta.storage import open_storage
 from parquet_variant.errors import DeltaError
 

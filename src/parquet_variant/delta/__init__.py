@@ -32,7 +32,7 @@ _OWNERS = {
     "read_table": "delta.reading.read",
     "restore": "delta.maintenance.restore",
     "scan": "delta.reading.scan",
-    "set_properties": "delta.protocol.properties",
+    "set_properties": "delta.maintenance.properties",
     "snapshot": "delta.log.snapshot",
     "vacuum": "delta.maintenance.vacuum",
     "write": "delta.writing.write",
@@ -49,9 +49,9 @@ if TYPE_CHECKING:
     from parquet_variant.delta.maintenance.optimize import OptimizeResult as OptimizeResult
     from parquet_variant.delta.maintenance.optimize import drop_shredding as drop_shredding
     from parquet_variant.delta.maintenance.optimize import optimize as optimize
+    from parquet_variant.delta.maintenance.properties import set_properties as set_properties
     from parquet_variant.delta.maintenance.restore import restore as restore
     from parquet_variant.delta.maintenance.vacuum import vacuum as vacuum
-    from parquet_variant.delta.protocol.properties import set_properties as set_properties
     from parquet_variant.delta.reading.added import added as added
     from parquet_variant.delta.reading.read import read as read
     from parquet_variant.delta.reading.read import read_table as read_table

@@ -16,7 +16,7 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 
 from parquet_variant.array.variant_array import VariantArray
-from parquet_variant.delta.log.actions import Add
+from parquet_variant.delta.protocol.actions import Add
 from parquet_variant.errors import JsonError, VariantError
 from parquet_variant.ingest.lines import Lines, split_lines
 from parquet_variant.ingest.request import TextOptions

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from parquet_variant.delta import z85
 from parquet_variant.delta.data.paths import vector_path
-from parquet_variant.delta.log.actions import DeletionVector
+from parquet_variant.delta.protocol.actions import DeletionVector
 from parquet_variant.delta.storage import Storage
 from parquet_variant.errors import DeltaError
 

@@ -12,7 +12,7 @@ import uuid
 from urllib.parse import unquote, urlparse
 
 from parquet_variant.delta import z85
-from parquet_variant.delta.log.actions import DeletionVector
+from parquet_variant.delta.protocol.actions import DeletionVector
 from parquet_variant.delta.storage import LocalStorage, Storage, outside
 from parquet_variant.errors import DeltaError
 

@@ -22,10 +22,10 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 from urllib.parse import unquote
 
-from parquet_variant.delta.log.actions import Action, Add, CommitInfo, Metadata, Protocol, Remove, Txn, to_lines
 from parquet_variant.delta.log.file_actions import split_commits
 from parquet_variant.delta.log.segment import commit_path, later_versions
 from parquet_variant.delta.log.snapshot import Snapshot, load_snapshot
+from parquet_variant.delta.protocol.actions import Action, Add, CommitInfo, Metadata, Protocol, Remove, Txn, to_lines
 from parquet_variant.delta.storage import Storage
 from parquet_variant.errors import DeltaError
 

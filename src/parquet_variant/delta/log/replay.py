@@ -17,9 +17,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from parquet_variant.delta.data.paths import relative_path
-from parquet_variant.delta.log.actions import DomainMetadata, Metadata, Protocol, Txn
 from parquet_variant.delta.log.file_actions import FILE_SCHEMA, read_checkpoint_part, split_commits
 from parquet_variant.delta.log.segment import LOG, Segment
+from parquet_variant.delta.protocol.actions import DomainMetadata, Metadata, Protocol, Txn
 from parquet_variant.delta.protocol.schema import partition_names
 from parquet_variant.delta.storage import FileInfo, LocalStorage, Storage, outside
 from parquet_variant.errors import DeltaError, VariantError

@@ -14,9 +14,9 @@ from functools import cached_property
 
 import pyarrow as pa
 
-from parquet_variant.delta.log.actions import DomainMetadata, Metadata, Protocol, Txn
 from parquet_variant.delta.log.replay import replay
 from parquet_variant.delta.log.segment import list_segment, version_at
+from parquet_variant.delta.protocol.actions import DomainMetadata, Metadata, Protocol, Txn
 from parquet_variant.delta.protocol.features import (
     check_readable,
     column_mapping_mode,

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from parquet_variant.delta.log.actions import Metadata, Protocol
+from parquet_variant.delta.protocol.actions import Metadata, Protocol
 from parquet_variant.delta.protocol.schema import ArrayType, DeltaType, MapType, StructType, parse_schema
 from parquet_variant.errors import DeltaError
 

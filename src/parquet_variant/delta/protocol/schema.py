@@ -17,7 +17,7 @@ from typing import Any, TypeAlias
 
 import pyarrow as pa
 
-from parquet_variant.delta.log.actions import Metadata
+from parquet_variant.delta.protocol.actions import Metadata
 from parquet_variant.errors import DeltaError
 from parquet_variant.types import TYPES
 

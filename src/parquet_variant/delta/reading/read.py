@@ -20,8 +20,8 @@ from parquet_variant.delta.data.columns import by_field_id, by_name, conform_tab
 from parquet_variant.delta.data.deletion_vector import deleted_rows
 from parquet_variant.delta.data.partitions import partition_array
 from parquet_variant.delta.data.paths import relative_path
-from parquet_variant.delta.log.actions import DeletionVector
 from parquet_variant.delta.log.snapshot import Snapshot, snapshot
+from parquet_variant.delta.protocol.actions import DeletionVector
 from parquet_variant.delta.protocol.schema import VARIANT, Field, StructType, arrow_schema
 from parquet_variant.errors import DeltaError
 from parquet_variant.parquet.writing.conform import conform

@@ -20,9 +20,9 @@ from parquet_variant.delta.data.partitions import partition_array
 from parquet_variant.delta.data.paths import relative_path
 from parquet_variant.delta.log.snapshot import Snapshot, snapshot
 from parquet_variant.delta.protocol.schema import VARIANT, Field, PrimitiveType, StructType, arrow_type, variant_paths
+from parquet_variant.delta.reading.pruning import Pruned, prune_files
 from parquet_variant.delta.reading.read import live_rows
 from parquet_variant.delta.reading.scan_report import DeltaScanReport, add_reports
-from parquet_variant.delta.statistics.pruning import Pruned, prune_files
 from parquet_variant.delta.storage import open_storage
 from parquet_variant.errors import DeltaError
 from parquet_variant.parquet.format.columns import find_variants

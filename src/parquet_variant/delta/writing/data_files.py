@@ -21,9 +21,9 @@ import pyarrow.parquet as pq
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.delta.data.columns import as_table, by_name, conform_table
 from parquet_variant.delta.data.partitions import partition_directory, split_by_partition
-from parquet_variant.delta.log.actions import Add
 from parquet_variant.delta.log.commit import now_millis
 from parquet_variant.delta.log.snapshot import Snapshot
+from parquet_variant.delta.protocol.actions import Add
 from parquet_variant.delta.protocol.features import SHREDDING, has_feature
 from parquet_variant.delta.protocol.schema import VARIANT, StructType, parse_schema
 from parquet_variant.delta.statistics.file_stats import FileStats, indexed_leaves

@@ -16,13 +16,13 @@ import pyarrow as pa
 
 from parquet_variant.delta.data.columns import as_table
 from parquet_variant.delta.data.paths import relative_path
-from parquet_variant.delta.log.actions import Add, Metadata, Txn
 from parquet_variant.delta.log.checkpoint import checkpoint_if_due
 from parquet_variant.delta.log.commit import CommitResult, Transaction, commit, now_millis
 from parquet_variant.delta.log.file_actions import FILE_SCHEMA
 from parquet_variant.delta.log.snapshot import Snapshot, load_snapshot
+from parquet_variant.delta.maintenance.properties import SHREDDING_PROPERTY
+from parquet_variant.delta.protocol.actions import Add, Metadata, Txn
 from parquet_variant.delta.protocol.features import check_writable, table_protocol
-from parquet_variant.delta.protocol.properties import SHREDDING_PROPERTY
 from parquet_variant.delta.protocol.schema import StructType, from_arrow_schema, parse_schema, variant_paths
 from parquet_variant.delta.storage import Storage, open_storage
 from parquet_variant.delta.writing.data_files import DEFAULT_FILE_BYTES, WritePlan, plan_write

@@ -21,7 +21,14 @@ from parquet_variant.errors import VariantFileError
 from parquet_variant.io.commit_journal import files_that_count
 from parquet_variant.io.filesystems import filesystem_of
 from parquet_variant.parquet.format.footer import MAGIC, SchemaNode, footer_bytes, parse_schema
-from parquet_variant.parquet.format.footer_cache import KnownFile, Mark, Reader, known_file, mark_of, remember
+from parquet_variant.parquet.format.footer_cache import (
+    CachedFooter,
+    Fingerprint,
+    Reader,
+    cache_footer,
+    cached_footer,
+    fingerprint_of,
+)
 
 __all__ = ["OpenFile", "ParquetSource", "Source", "locate", "open_file"]
 
@@ -56,7 +63,7 @@ class OpenFile:
         The schema tree of the footer.
     dictionaries
         Numbers of the leaf columns that are read as dictionaries.
-    known
+    cached
         What is kept of the file when it is closed; None for nothing.
     """
 
@@ -65,7 +72,7 @@ class OpenFile:
     metadata: pq.FileMetaData
     schema: SchemaNode
     dictionaries: frozenset[int]
-    known: KnownFile | None = None
+    cached: CachedFooter | None = None
     _reader: Reader | None = None
 
     @property
@@ -92,11 +99,11 @@ class OpenFile:
             # A column that is read as a dictionary has one a row group, and pyarrow joins no nested columns of several.
             if len(row_groups) > 1 and not self.dictionaries.isdisjoint(leaves):
                 return pa.concat_tables([self.read_leaves([group], leaves) for group in row_groups])
-            if self.known is not None and self._is_small(row_groups, leaves):
-                lent = self.known.reader(self.stream)
+            if self.cached is not None and self._is_small(row_groups, leaves):
+                lent = self.cached.reader(self.stream)
                 # Without threads: one of pyarrow's that still held Python's bytes at exit would end the process.
                 table = lent.reader.read_row_groups(row_groups, column_indices=leaves, use_threads=False)
-                self.known.give_back(lent)
+                self.cached.release(lent)
                 return table
             own: Any = self.reader.reader
             return own.read_row_groups(row_groups, column_indices=leaves, use_threads=True)
@@ -244,16 +251,16 @@ def open_file(source: ParquetSource) -> OpenFile:
         If it is not a readable Parquet file.
     """
     is_local = isinstance(source.filesystem, fs.LocalFileSystem)
-    mark = mark_of(source.path) if is_local else None
+    fingerprint = fingerprint_of(source.path) if is_local else None
     try:
         stream = source.filesystem.open_input_file(source.path)
     except (OSError, pa.ArrowException) as error:
         raise VariantFileError(f"cannot open {source.path}: {error}", reason="cannot-open", file=source.path) from None
     try:
-        known = known_file(source.path, mark)
-        if known is not None:
-            return OpenFile(source, stream, known.metadata, known.schema, known.dictionaries, known)
-        return _open_unknown(source, stream, mark, is_local)
+        cached = cached_footer(source.path, fingerprint)
+        if cached is not None:
+            return OpenFile(source, stream, cached.metadata, cached.schema, cached.dictionaries, cached)
+        return _open_anew(source, stream, fingerprint, is_local)
     except VariantFileError:
         stream.close()
         raise
@@ -266,7 +273,9 @@ def open_file(source: ParquetSource) -> OpenFile:
         ) from None
 
 
-def _open_unknown(source: ParquetSource, stream: pa.NativeFile, mark: Mark | None, is_local: bool) -> OpenFile:
+def _open_anew(
+    source: ParquetSource, stream: pa.NativeFile, fingerprint: Fingerprint | None, is_local: bool
+) -> OpenFile:
     footer = footer_bytes(stream, source.path)
     schema = parse_schema(footer, source.path)
     metadata = None
@@ -279,5 +288,5 @@ def _open_unknown(source: ParquetSource, stream: pa.NativeFile, mark: Mark | Non
         if leaf.name == "metadata" and leaf.physical == "BYTE_ARRAY" and leaf.leaf is not None
     )
     reader = Reader(stream, metadata, dictionaries, pre_buffer=True)
-    remember(source.path, mark, KnownFile(reader.metadata, schema, dictionaries))
+    cache_footer(source.path, fingerprint, CachedFooter(reader.metadata, schema, dictionaries))
     return OpenFile(source, stream, reader.metadata, schema, dictionaries, _reader=reader)

@@ -1,7 +1,7 @@
 """Local files that were opened before: footer, schema tree, plans and idle readers, while the file stays as it was.
 
-Owns what is kept, for how long, and how a changed file is told from a known one. Leaves parsing to `footer` and reading
-to `files`. Values are never kept.
+Owns what is kept, for how long, and how a changed file is told from one that was read before. Leaves parsing to
+`footer` and reading to `files`. Values are never kept.
 """
 
 from __future__ import annotations
@@ -19,17 +19,27 @@ import pyarrow.parquet as pq
 
 from parquet_variant.parquet.format.footer import SchemaNode
 
-__all__ = ["Handle", "KnownFile", "Mark", "Reader", "known_file", "mark_of", "remember"]
+__all__ = [
+    "FOOTERS",
+    "CachedFooter",
+    "Fingerprint",
+    "FooterCache",
+    "Handle",
+    "Reader",
+    "cache_footer",
+    "cached_footer",
+    "fingerprint_of",
+]
 
 # What changes when a local file does: device, inode, size, times of its last change.
-Mark = tuple[int, int, int, int, int]
+Fingerprint = tuple[int, int, int, int, int]
 Found = TypeVar("Found")
 
-# A younger file may change again within one tick of its file system's clock (FAT: 2 s), and keep its mark.
-_SETTLED_NS = 3_000_000_000
+# A younger file may change again within one tick of its file system's clock (FAT: 2 s), and keep its fingerprint.
+SETTLED_NS = 3_000_000_000
 # In memory, pyarrow's form of a footer takes ten times its serialized bytes.
-_FOOTER_BYTES = 4 << 20
-_FILES = 128
+MOST_FOOTER_BYTES = 4 << 20
+MOST_FILES = 128
 _PLANS = 16
 _IDLE_READERS = 2
 
@@ -102,7 +112,7 @@ class Reader(pq.ParquetFile):
 
 
 @dataclass(slots=True, eq=False)
-class KnownFile:
+class CachedFooter:
     """What was found out about a file: shared by all threads that read it, so only added to.
 
     Parameters
@@ -130,7 +140,7 @@ class KnownFile:
         reader.handle.stream = stream
         return reader
 
-    def give_back(self, reader: Reader) -> None:
+    def release(self, reader: Reader) -> None:
         """Keep a reader for the next one who asks; it is read from no more."""
         reader.handle.stream = None
         if len(self._idle) < _IDLE_READERS:
@@ -146,57 +156,59 @@ class KnownFile:
         return plan
 
 
-class _Known:
+class FooterCache:
     """The files last opened, within bounds."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
-        self.files: OrderedDict[Mark, KnownFile] = OrderedDict()
+        self.files: OrderedDict[Fingerprint, CachedFooter] = OrderedDict()
         self.bytes = 0
 
-    def get(self, mark: Mark) -> KnownFile | None:
+    def get(self, fingerprint: Fingerprint) -> CachedFooter | None:
+        """What is kept of a file, which was used last now; None for nothing."""
         with self.lock:
-            found = self.files.get(mark)
+            found = self.files.get(fingerprint)
             if found is not None:
-                self.files.move_to_end(mark)
+                self.files.move_to_end(fingerprint)
             return found
 
-    def add(self, mark: Mark, known: KnownFile) -> None:
-        size = known.metadata.serialized_size
+    def add(self, fingerprint: Fingerprint, footer: CachedFooter) -> None:
+        """Keep a footer, and forget those that were not used for longest."""
+        size = footer.metadata.serialized_size
         with self.lock:
-            if mark in self.files or size > _FOOTER_BYTES:
+            if fingerprint in self.files or size > MOST_FOOTER_BYTES:
                 return
-            self.files[mark] = known
+            self.files[fingerprint] = footer
             self.bytes += size
-            while self.bytes > _FOOTER_BYTES or len(self.files) > _FILES:
+            while self.bytes > MOST_FOOTER_BYTES or len(self.files) > MOST_FILES:
                 _, gone = self.files.popitem(last=False)
                 self.bytes -= gone.metadata.serialized_size
 
 
-_KNOWN = _Known()
+FOOTERS = FooterCache()
 if hasattr(os, "register_at_fork"):
     # The lock may be held by a thread that the child does not have.
-    os.register_at_fork(after_in_child=_KNOWN.__init__)  # type: ignore[misc]
+    os.register_at_fork(after_in_child=FOOTERS.__init__)  # type: ignore[misc]
 
 
-def mark_of(path: str) -> Mark | None:
-    """The mark of a local file; None if it is not there, or so young that a change might leave no trace."""
+def fingerprint_of(path: str) -> Fingerprint | None:
+    """The fingerprint of a local file; None if it is not there, or so young that a change might leave no trace."""
     try:
         info = os.stat(path)  # noqa: PTH116 - a Path costs as much as the call
     except (OSError, ValueError):
         return None
-    if time.time_ns() - max(info.st_mtime_ns, info.st_ctime_ns) < _SETTLED_NS:
+    if time.time_ns() - max(info.st_mtime_ns, info.st_ctime_ns) < SETTLED_NS:
         return None
     return info.st_dev, info.st_ino, info.st_size, info.st_mtime_ns, info.st_ctime_ns
 
 
-def known_file(path: str, mark: Mark | None) -> KnownFile | None:
-    """What is known of the file that was opened at a path since it had the mark, if it has it still."""
-    known = None if mark is None else _KNOWN.get(mark)
-    return known if known is not None and mark_of(path) == mark else None
+def cached_footer(path: str, fingerprint: Fingerprint | None) -> CachedFooter | None:
+    """What is known of the file that was opened at a path since it had the fingerprint, if it has that still."""
+    footer = None if fingerprint is None else FOOTERS.get(fingerprint)
+    return footer if footer is not None and fingerprint_of(path) == fingerprint else None
 
 
-def remember(path: str, mark: Mark | None, known: KnownFile) -> None:
-    """Keep what was read of the file at a path since it had the mark, if it has it still."""
-    if mark is not None and mark_of(path) == mark:
-        _KNOWN.add(mark, known)
+def cache_footer(path: str, fingerprint: Fingerprint | None, footer: CachedFooter) -> None:
+    """Keep what was read of the file at a path since it had the fingerprint, if it has that still."""
+    if fingerprint is not None and fingerprint_of(path) == fingerprint:
+        FOOTERS.add(fingerprint, footer)

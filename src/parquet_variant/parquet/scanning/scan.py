@@ -111,9 +111,9 @@ class Scan:
         def make() -> FilePlan:
             return plan_file(file, self._all(), self.predicate, self.column, skipping=skipping)
 
-        if file.known is None or self.predicate is not None:
+        if file.cached is None or self.predicate is not None:
             return make()
-        return file.known.plan((self.selection, self.column, skipping), make)
+        return file.cached.plan((self.selection, self.column, skipping), make)
 
     def _all(self) -> tuple[Selected, ...]:
         return (*self.selection, *self.hidden)

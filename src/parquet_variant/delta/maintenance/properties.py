@@ -11,9 +11,9 @@ import re
 from collections.abc import Mapping
 from dataclasses import replace
 
-from parquet_variant.delta.log.actions import Metadata, Protocol
 from parquet_variant.delta.log.commit import CommitResult, Transaction, commit
 from parquet_variant.delta.log.snapshot import Snapshot, snapshot
+from parquet_variant.delta.protocol.actions import Metadata, Protocol
 from parquet_variant.delta.protocol.features import SHREDDING, VARIANT_TYPE, check_writable, has_feature
 from parquet_variant.errors import DeltaError
 

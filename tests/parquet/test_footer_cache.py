@@ -12,15 +12,15 @@ from pathlib import Path
 import pytest
 
 import parquet_variant as pv
-from parquet_variant.parquet.format import footer_cache as known_files
+from parquet_variant.parquet.format import footer_cache
 from parquet_variant.parquet.format.files import locate, open_file
 
 
 @pytest.fixture
 def forgetful(monkeypatch):
     """An empty memory, in which files count from the moment they are written."""
-    monkeypatch.setattr(known_files, "_KNOWN", known_files._Known())
-    monkeypatch.setattr(known_files, "_SETTLED_NS", 0)
+    monkeypatch.setattr(footer_cache, "FOOTERS", footer_cache.FooterCache())
+    monkeypatch.setattr(footer_cache, "SETTLED_NS", 0)
 
 
 def write(path, *texts):
@@ -36,7 +36,7 @@ def known(path):
     """What is known of a file, after a look at it."""
     open_file(locate(path)[0]).close()
     with open_file(locate(path)[0]) as file:
-        return file.known
+        return file.cached
 
 
 @pytest.mark.usefixtures("forgetful")
@@ -93,13 +93,13 @@ def test_a_file_that_may_change_within_a_tick_of_the_clock_is_not_kept(tmp_path)
 def test_a_file_that_changes_between_two_looks_is_not_kept(tmp_path):
     path, other = write(tmp_path / "a.parquet", '{"a": 1}'), write(tmp_path / "b.parquet", '{"a": 2}')
     time.sleep(0.05)
-    mark = known_files.mark_of(str(path))
+    fingerprint = footer_cache.fingerprint_of(str(path))
     found = known(path)
     other.replace(path)
-    assert known_files.known_file(str(path), mark) is None
-    known_files._KNOWN.files.clear()
-    known_files.remember(str(path), mark, found)
-    assert not known_files._KNOWN.files
+    assert footer_cache.cached_footer(str(path), fingerprint) is None
+    footer_cache.FOOTERS.files.clear()
+    footer_cache.cache_footer(str(path), fingerprint, found)
+    assert not footer_cache.FOOTERS.files
 
 
 @pytest.mark.usefixtures("forgetful")
@@ -117,15 +117,16 @@ def test_threads_share_what_is_known_but_no_reader(tmp_path):
 def test_what_is_kept_is_bounded(tmp_path, monkeypatch):
     paths = [write(tmp_path / f"{number}.parquet", f'{{"a": {number}}}') for number in range(5)]
     time.sleep(0.05)
-    monkeypatch.setattr(known_files, "_FILES", 3)
+    monkeypatch.setattr(footer_cache, "MOST_FILES", 3)
     found = [known(path) for path in paths]
     assert [known(path) is each for path, each in zip(paths[2:], found[2:], strict=True)] == [True] * 3
     assert known(paths[0]) is not found[0]
     size = found[0].metadata.serialized_size
-    monkeypatch.setattr(known_files, "_FOOTER_BYTES", 2 * size + 1)
+    monkeypatch.setattr(footer_cache, "MOST_FOOTER_BYTES", 2 * size + 1)
     assert known(write(tmp_path / "new.parquet", '{"a": 9}')) is not None
-    assert known_files._KNOWN.bytes <= 2 * size + 1
-    assert known_files._KNOWN.bytes == sum(each.metadata.serialized_size for each in known_files._KNOWN.files.values())
+    assert footer_cache.FOOTERS.bytes <= 2 * size + 1
+    kept = footer_cache.FOOTERS.files.values()
+    assert footer_cache.FOOTERS.bytes == sum(each.metadata.serialized_size for each in kept)
     for number in range(40):
         pv.parquet.extract(paths[0], {"a": "$.a:bigint", f"x{number}": "$.b:string"})
     assert len(known(paths[0])._plans) <= 16
@@ -138,9 +139,9 @@ def test_a_process_that_has_read_a_file_ends_well(tmp_path, threads):
     code = (
         f"import pyarrow as pa; pa.set_cpu_count({threads})\n"
         "import parquet_variant as pv\n"
-        "from parquet_variant.parquet.format import footer_cache as known_files; known_files._SETTLED_NS = 0\n"
+        "from parquet_variant.parquet.format import footer_cache; footer_cache.SETTLED_NS = 0\n"
         f"for _ in range(4): pv.parquet.extract({str(path)!r}, {{'a': '$.a:bigint', 'b': '$.b:string'}})\n"
-        "assert known_files._KNOWN.files"
+        "assert footer_cache.FOOTERS.files"
     )
     for _ in range(4):
         subprocess.run([sys.executable, "-c", code], check=True)
@@ -159,4 +160,4 @@ def test_a_reader_that_failed_is_not_lent_again(tmp_path):
     for _ in range(2):
         with pytest.raises(pv.VariantFileError, match="cannot be read"):
             values(path)
-    assert next(reversed(known_files._KNOWN.files.values()))._idle == []
+    assert next(reversed(footer_cache.FOOTERS.files.values()))._idle == []
