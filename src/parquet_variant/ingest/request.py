@@ -16,7 +16,7 @@ from parquet_variant.ingest.sources import Format
 from parquet_variant.io.staging import Mode, check_mode
 from parquet_variant.kernels.json_batch import JsonOptions
 from parquet_variant.parquet.format.bloom import check_bloom_paths
-from parquet_variant.parquet.writing.options import WriterOptions
+from parquet_variant.parquet.writing.options import Writer, WriterOptions
 from parquet_variant.schema.shredding_schema import ShreddingSchema
 from parquet_variant.shredding.infer import Policy, policy_named
 
@@ -47,6 +47,7 @@ class IngestOptions(TypedDict, total=False):
     annotation: bool
     sort_by: Sequence[str] | str
     bloom_filters: Collection[str] | str
+    writer: Writer
     # Of the files of a Delta table.
     file_bytes: int
     # Of Vortex files.

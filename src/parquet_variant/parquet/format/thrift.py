@@ -65,6 +65,10 @@ def varint(number: int) -> bytes:
     return bytes(out)
 
 
+# Most numbers are small.
+_SMALL = [bytes([number << 1]) for number in range(64)]
+
+
 def zigzag(number: int) -> bytes:
     """A signed number as the compact protocol stores it.
 
@@ -73,6 +77,8 @@ def zigzag(number: int) -> bytes:
     >>> zigzag(16).hex(), zigzag(-1).hex()
     ('20', '01')
     """
+    if 0 <= number < 64:
+        return _SMALL[number]
     return varint(number << 1 if number >= 0 else (-number << 1) - 1)
 
 
@@ -105,10 +111,7 @@ def encode_struct(*fields: tuple[int, int, Any]) -> bytes:
 
 def _put(out: bytearray, kind: int, value: Any) -> None:
     if kind in (I32, I64):
-        if 0 <= value < 64:
-            out.append(value << 1)
-        else:
-            out += zigzag(value)
+        out += zigzag(value)
     elif kind == BINARY:
         out += varint(len(value))
         out += value
@@ -121,10 +124,14 @@ def _put(out: bytearray, kind: int, value: Any) -> None:
         out.append(len(items) << 4 | item if len(items) < 15 else 0xF0 | item)
         if len(items) >= 15:
             out += varint(len(items))
-        for each in items:
-            if item == BOOL:
-                out.append(_TRUE if each else _FALSE)
-            else:
+        if item == BOOL:
+            out += bytes(_TRUE if each else _FALSE for each in items)
+        elif item == STRUCT:
+            out += b"".join(items)
+        elif item in (I32, I64):
+            out += b"".join(map(zigzag, items))
+        else:
+            for each in items:
                 _put(out, item, each)
     else:
         raise ThriftError(f"no values of type code {kind} are written")

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from parquet_variant.kernels.buffer_pool import acquire, release
 from parquet_variant.kernels.page_dictionary import mark_used
 from parquet_variant.kernels.page_levels import count_levels
 from parquet_variant.parquet.format.thrift import BOOL, I32, STRUCT, encode_struct
@@ -31,7 +32,6 @@ from parquet_variant.parquet.pages.encodings import (
     most_value_bytes,
 )
 from parquet_variant.parquet.pages.file_schema import LeafColumn
-from parquet_variant.parquet.pages.leaf_types import Physical
 from parquet_variant.parquet.pages.leaf_values import Values, joined, leaf_values, present_array
 from parquet_variant.parquet.pages.levels import Entries
 
@@ -41,6 +41,8 @@ Bytes: TypeAlias = "bytes | pa.Buffer"
 # From bytes to fewer bytes.
 Codec: TypeAlias = Callable[[Any], Any]
 _DATA, _DICTIONARY, _DATA_V2 = 0, 2, 3
+_ROOM_BYTES = 4 << 20
+_NO_INDEX = np.zeros(0, np.int32)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +107,19 @@ class Shared:
 
     def __init__(self) -> None:
         self.levels: dict[tuple[int, ...], _Levels] = {}
-        self.nulls: dict[tuple[Any, ...], tuple[bytes, Bytes]] = {}
+        self.nulls: dict[tuple[Any, ...], tuple[bytes, Bytes, int]] = {}
+        self._room = acquire(np.uint8, _ROOM_BYTES)
+
+    def room(self, size: int) -> npt.NDArray[np.uint8]:
+        """Memory for a page that is being made; it keeps what was written into it until it has to grow."""
+        if size > len(self._room):
+            release(self._room)
+            self._room = acquire(np.uint8, 2 * size)
+        return self._room
+
+    def release(self) -> None:
+        """Let others have the memory."""
+        release(self._room)
 
     def encoded(self, pieces: list[tuple[int, npt.NDArray[np.uint8] | int | None]], most: int) -> _Levels:
         """Levels of so many entries each, up to ``most``."""
@@ -189,6 +203,9 @@ class ColumnChunk:
                 values = self._plain(array)
                 self._values.append(values)
                 self._held += len(values.data) + 4 * values.count * (values.lengths is not None)
+        elif self._is_indexing and pa.types.is_dictionary(array.type):
+            # pyarrow's reader gives rows that are null the first entry: there must be one.
+            self._index_entries(array.dictionary)
         self._entries.append(entries)
         self._held_rows += rows
         if self._held >= self.options.page_bytes:
@@ -202,40 +219,41 @@ class ColumnChunk:
     def _indexed(self, array: pa.Array) -> npt.NDArray[np.int32] | None:
         """The number of each value in the dictionary; None, from now on, if that would become too large."""
         assert self._dictionary is not None
-        most = self.options.dictionary_bytes
         indices: npt.NDArray[np.int32] | None
         if pa.types.is_dictionary(array.type) and len(array.dictionary) <= len(array):
-            indices = self._dictionary.index(leaf_values(array.dictionary, self.leaf.type), most)
+            indices = self._index_entries(array.dictionary)
             if indices is not None:
                 own = array.indices.drop_null() if array.null_count else array.indices
                 indices = indices[own.to_numpy()]
         else:
-            indices = self._dictionary.index(self._plain(array), most)
+            indices = self._dictionary.index(self._plain(array), self.options.dictionary_bytes)
         self._is_indexing = indices is not None
         return indices
+
+    def _index_entries(self, entries: pa.Array) -> npt.NDArray[np.int32] | None:
+        assert self._dictionary is not None
+        return self._dictionary.index(leaf_values(entries, self.leaf.type), self.options.dictionary_bytes)
 
     def flush(self) -> None:
         """Make a page of what is held."""
         if not self._entries:
             return
-        leaf, options = self.leaf, self.options
+        leaf = self.leaf
         definition = self.shared.encoded([(each.count, each.definition) for each in self._entries], leaf.definition)
         repetition = self.shared.encoded([(each.count, each.repetition) for each in self._entries], leaf.repetition)
         count = sum(each.count for each in self._entries)
         present = sum(each.present for each in self._entries)
-        levels = tuple(
-            each.encoded for each, most in ((repetition, leaf.repetition), (definition, leaf.definition)) if most
-        )
-        if not present:
+        used = ((repetition, leaf.repetition), (definition, leaf.definition))
+        levels = [each.encoded for each, most in used if most]
+        if not present and not (self._is_indexing and self._dictionary and self._dictionary.count):
             key = (*levels, count, self._held_rows)
             if key not in self.shared.nulls:
-                self.shared.nulls[key] = self._page(levels, None, Encoding.PLAIN, count, present)[:2]
-            header, body = self.shared.nulls[key]
-            plain = sum(map(len, levels)) + (4 * len(levels) if options.page_version == 1 else 0)
+                self.shared.nulls[key] = self._page(levels, 0, Encoding.PLAIN, count, present)
+            header, body, plain = self.shared.nulls[key]
             encoding, bounds, text_bytes = Encoding.PLAIN, None, 0
         else:
-            values, encoding, bounds, text_bytes = self._encoded()
-            header, body, plain = self._page(levels, values, encoding, count, present)
+            size, encoding, bounds, text_bytes = self._encoded(self._levels_size(levels))
+            header, body, plain = self._page(levels, size, encoding, count, present)
         self.pages.append(
             Page(
                 header=header,
@@ -256,49 +274,54 @@ class ColumnChunk:
         self._entries, self._values, self._indices = [], [], []
         self._held = self._held_rows = 0
 
-    def _encoded(self) -> tuple[npt.NDArray[np.uint8], Encoding, Bounds, int]:
-        """The values of the page: their bytes, encoding, bounds, and the bytes of byte arrays."""
+    def _levels_size(self, levels: list[bytes]) -> int:
+        """Bytes of a page's levels, which in the first version have their length before them."""
+        return sum(map(len, levels)) + (4 * len(levels) if self.options.page_version == 1 else 0)
+
+    def _encoded(self, start: int) -> tuple[int, Encoding, Bounds, int]:
+        """Encode the page's values into the shared room, from ``start`` on.
+
+        Returns their size, encoding and bounds, and the bytes of byte arrays.
+        """
         leaf, options = self.leaf, self.options
-        is_text = leaf.type.physical == Physical.BYTE_ARRAY
-        if self._indices:
-            assert self._dictionary is not None
-            indices = self._indices[0] if len(self._indices) == 1 else np.concatenate(self._indices)
-            width = max((self._dictionary.count - 1).bit_length(), 1)
-            out = np.empty(most_index_bytes(len(indices), width), np.uint8)
-            entries = self._dictionary.values()
+        if self._values:
+            values = joined(self._values)
+            out = self.shared.room(start + most_value_bytes(values, options.encoding))[start:]
+            size = encode_values(values, options.encoding, leaf.type, out)
+            if options.keeps_hashes:
+                self.hashes.append(hashes_of(values))
+            bounds = bounds_of(values, leaf.type) if options.has_statistics else None
+            return size, options.encoding, bounds, len(values.data)
+        assert self._dictionary is not None
+        indices = self._indices[0] if len(self._indices) == 1 else np.concatenate([_NO_INDEX, *self._indices])
+        width = max((self._dictionary.count - 1).bit_length(), 1)
+        out = self.shared.room(start + most_index_bytes(len(indices), width))[start:]
+        size = encode_indices(indices, width, out)
+        entries = self._dictionary.values()
+        text_bytes = int(entries.lengths[indices].sum(dtype=np.int64)) if entries.lengths is not None else 0
+        bounds = None
+        if options.has_statistics:
             used = np.zeros(entries.count, np.uint8)
             mark_used(indices, used)
-            text_bytes = int(entries.lengths[indices].sum(dtype=np.int64)) if entries.lengths is not None else 0
-            bounds = bounds_of(_chosen(entries, used), leaf.type) if options.has_statistics else None
-            return out[: encode_indices(indices, width, out)], Encoding.RLE_DICTIONARY, bounds, text_bytes
-        values = joined(self._values)
-        out = np.empty(most_value_bytes(values, options.encoding), np.uint8)
-        size = encode_values(values, options.encoding, leaf.type, out)
-        if options.keeps_hashes:
-            self.hashes.append(hashes_of(values))
-        bounds = bounds_of(values, leaf.type) if options.has_statistics else None
-        return out[:size], options.encoding, bounds, len(values.data) if is_text else 0
+            bounds = bounds_of(_chosen(entries, used), leaf.type)
+        return size, Encoding.RLE_DICTIONARY, bounds, text_bytes
 
     def _page(
-        self,
-        levels: tuple[bytes, ...],
-        values: npt.NDArray[np.uint8] | None,
-        encoding: Encoding,
-        count: int,
-        present: int,
+        self, levels: list[bytes], size: int, encoding: Encoding, count: int, present: int
     ) -> tuple[bytes, Bytes, int]:
-        """Header, body and size before compression of a data page."""
+        """Header, body and size before compression of a data page, whose values are in the shared room."""
+        before = self._levels_size(levels)
+        room = self.shared.room(before + size)
         if self.options.page_version == 1:
-            parts = [part for each in levels for part in (len(each).to_bytes(4, "little"), each)]
-            plain = b"".join([*parts, values if values is not None else b""])  # type: ignore[list-item]
-            body = self._compressed(plain)
+            prefix = b"".join(part for each in levels for part in (len(each).to_bytes(4, "little"), each))
+            room[:before] = np.frombuffer(prefix, np.uint8)
+            body = self._compressed(room[: before + size])
             details = encode_struct((1, I32, count), (2, I32, encoding), (3, I32, Encoding.RLE), (4, I32, Encoding.RLE))
-            return _header(_DATA, len(plain), len(body), (5, STRUCT, details)), body, len(plain)
-        outside = b"".join(levels)
-        stored = b"" if values is None else values.tobytes()
-        packed = self._compressed(stored) if stored else b""
-        is_smaller = self.options.compress is not None and len(packed) < len(stored)
-        body = outside + bytes(packed if is_smaller else stored)
+            return _header(_DATA, before + size, len(body), (5, STRUCT, details)), body, before + size
+        stored = room[before : before + size]
+        packed = self._compressed(stored) if size else b""
+        is_smaller = self.options.compress is not None and len(packed) < size
+        body = b"".join([*levels, packed if is_smaller else stored.tobytes()])
         details = encode_struct(
             (1, I32, count),
             (2, I32, count - present),
@@ -308,11 +331,10 @@ class ColumnChunk:
             (6, I32, len(levels[0]) if self.leaf.repetition else 0),
             (7, BOOL, is_smaller),
         )
-        plain_size = len(outside) + len(stored)
-        return _header(_DATA_V2, plain_size, len(body), (8, STRUCT, details)), body, plain_size
+        return _header(_DATA_V2, before + size, len(body), (8, STRUCT, details)), body, before + size
 
-    def _compressed(self, plain: bytes) -> Bytes:
-        return plain if self.options.compress is None else self.options.compress(plain)
+    def _compressed(self, plain: npt.NDArray[np.uint8]) -> Bytes:
+        return plain.tobytes() if self.options.compress is None else self.options.compress(plain)
 
     def finish(self) -> None:
         """Make the last pages, and that of the dictionary."""
@@ -323,11 +345,12 @@ class ColumnChunk:
         entries = dictionary.values()
         if self.options.keeps_hashes:
             self.hashes.append(hashes_of(entries))
-        out = np.empty(most_value_bytes(entries, Encoding.PLAIN), np.uint8)
-        plain = out[: encode_values(entries, Encoding.PLAIN, self.leaf.type, out)].tobytes()
+        out = self.shared.room(most_value_bytes(entries, Encoding.PLAIN))
+        plain = out[: encode_values(entries, Encoding.PLAIN, self.leaf.type, out)]
         body = self._compressed(plain)
         details = encode_struct((1, I32, entries.count), (2, I32, Encoding.PLAIN), (3, BOOL, False))
         self.dictionary_page = _header(_DICTIONARY, len(plain), len(body), (7, STRUCT, details)), body, len(plain)
+        dictionary.release()
         self._dictionary = None
 
     def forget_bytes(self) -> None:

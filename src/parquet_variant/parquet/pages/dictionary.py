@@ -10,6 +10,7 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
+from parquet_variant.kernels.buffer_pool import acquire, release
 from parquet_variant.kernels.memory import address_of
 from parquet_variant.kernels.page_dictionary import index_bytes, index_words, rehash_bytes, rehash_words
 from parquet_variant.kernels.parse_json import HASH_SEED
@@ -36,7 +37,10 @@ class Dictionary(Protocol):
         """The number of each value; None, and nothing added, if the page would take more than so many bytes."""
 
     def values(self) -> Values:
-        """The entries."""
+        """The entries; not to be used any more after `release`."""
+
+    def release(self) -> None:
+        """Let others have the memory."""
 
 
 class _Words:
@@ -71,6 +75,9 @@ class _Words:
         words = self._words[: self.count]
         return Values(self.count, self.width, (words if self.width == 8 else words.astype(np.int32)).view(np.uint8))
 
+    def release(self) -> None:
+        """As `Dictionary`: small."""
+
 
 class _Texts:
     """Byte arrays, or values of any other width."""
@@ -79,7 +86,7 @@ class _Texts:
         self.width, self.count, self._used = width, 0, 0
         self._hashes, self._sizes, self._starts = (np.empty(_FIRST_ENTRIES, np.int64) for _ in range(3))
         self._slots = np.full(2 * _FIRST_ENTRIES, -1, np.int64)
-        self._arena = np.empty(_FIRST_BYTES, np.uint8)
+        self._arena = acquire(np.uint8, _FIRST_BYTES)
 
     @property
     def size(self) -> int:
@@ -107,13 +114,17 @@ class _Texts:
                 self.count, self._used = before
                 return None
             else:
-                arena = np.empty(max(2 * len(self._arena), self._used + int(lengths[done])), np.uint8)
+                arena = acquire(np.uint8, max(4 * len(self._arena), self._used + int(lengths[done])))
                 arena[: self._used] = self._arena[: self._used]
+                release(self._arena)
                 self._arena = arena
 
     def values(self) -> Values:
         lengths = None if self.width else self._sizes[: self.count].astype(np.int32)
         return Values(self.count, self.width, self._arena[: self._used], lengths)
+
+    def release(self) -> None:
+        release(self._arena)
 
 
 def new_dictionary(width: int) -> Dictionary:

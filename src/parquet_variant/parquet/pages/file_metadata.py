@@ -160,7 +160,7 @@ def encoded_footer(
         (2, LIST, (STRUCT, elements)),
         (3, I64, sum(group.rows for group in groups)),
         (4, LIST, (STRUCT, [_row_group(group) for group in groups])),
-        (5, LIST, (STRUCT, pairs) if pairs else None),
+        (5, LIST, (STRUCT, pairs)),
         (6, BINARY, created_by.encode()),
         (7, LIST, (STRUCT, [type_order] * leaves)),
     )

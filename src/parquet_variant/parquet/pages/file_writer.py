@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 import pyarrow as pa
 
+from parquet_variant import __version__
 from parquet_variant.parquet.format.footer import MAGIC
 from parquet_variant.parquet.pages.bloom_filter import bloom_filter
 from parquet_variant.parquet.pages.codecs import codec_number, compressor
@@ -29,6 +30,7 @@ from parquet_variant.parquet.pages.levels import leaf_entries
 
 __all__ = ["PageFileWriter"]
 
+_CREATED_BY = f"parquet-variant version {__version__}"
 # Arrow bytes that are encoded at a time: what a page holds is no less than a column's share of it.
 _SLICE_BYTES = 16 << 20
 
@@ -58,8 +60,6 @@ class PageFileWriter:
         How large a dictionary may grow, and from how many bytes of values on a page is full.
     page_version
         1 or 2, of data pages.
-    created_by
-        What the footer says.
 
     Raises
     ------
@@ -82,12 +82,11 @@ class PageFileWriter:
         dictionary_bytes: int = 8 << 20,
         page_bytes: int = 2 << 20,
         page_version: Literal[1, 2] = 1,
-        created_by: str = "parquet-variant",
     ) -> None:
         unknown = [field for field in schema if not is_written(field.type)]
         if unknown:
             raise TypeError(f"column {unknown[0].name} is {unknown[0].type}, which pyarrow's writer knows")
-        self._sink, self._schema, self._created_by = sink, schema, created_by
+        self._sink, self._schema = sink, schema
         self._file_schema = file_schema(schema, variants)
         self._codec = codec_number(compression)
         self._options: list[ColumnOptions] = []
@@ -108,6 +107,7 @@ class PageFileWriter:
                 )
             )
         self._chunks: list[ColumnChunk] = []
+        self._shared: Shared
         self._rows = 0
         self._groups: list[PlacedGroup] = []
         self._position = 0
@@ -128,9 +128,9 @@ class PageFileWriter:
 
     def _append(self, batch: pa.RecordBatch) -> None:
         if not self._chunks:
-            shared = Shared()
+            self._shared = Shared()
             pairs = zip(self._file_schema.leaves, self._options, strict=True)
-            self._chunks = [ColumnChunk(leaf, options, shared) for leaf, options in pairs]
+            self._chunks = [ColumnChunk(leaf, options, self._shared) for leaf, options in pairs]
         leaves = (
             found
             for field, array in zip(self._schema, batch.columns, strict=True)
@@ -148,6 +148,7 @@ class PageFileWriter:
         for chunk in self._chunks:
             chunk.finish()
             placed.append(self._placed(chunk))
+        self._shared.release()
         self._groups.append(PlacedGroup(self._rows, placed))
         self._chunks, self._rows = [], 0
 
@@ -170,8 +171,8 @@ class PageFileWriter:
         size = self._position - start
         return PlacedChunk(chunk.leaf, chunk, self._codec, start, dictionary_at, offsets, size, plain_size)
 
-    def close(self, facts: Mapping[str, str]) -> bytes:
-        """Write the rest, and the footer with some key-value metadata; returns the footer's Thrift bytes."""
+    def close(self, facts: Mapping[str, str]) -> tuple[bytes, int]:
+        """Write the rest, and the footer with some key-value metadata; returns the footer's bytes and the size."""
         self.end_row_group()
         chunks = [chunk for group in self._groups for chunk in group.chunks]
         for placed in chunks:
@@ -184,9 +185,15 @@ class PageFileWriter:
         for placed in chunks:
             placed.offset_index = self._put(offset_index(placed))
         leaves = len(self._file_schema.leaves)
-        footer = encoded_footer(self._file_schema.elements, self._groups, facts, self._created_by, leaves)
+        footer = encoded_footer(
+            self._file_schema.elements, self._groups, facts, f"parquet-variant version {__version__}", leaves
+        )
         self._write(footer + len(footer).to_bytes(4, "little") + MAGIC)
-        return footer
+        return footer, self._position
+
+    def abort(self) -> None:
+        """Write nothing any more."""
+        self._chunks, self._rows = [], 0
 
     def _put(self, data: bytes) -> tuple[int, int]:
         at = self._position

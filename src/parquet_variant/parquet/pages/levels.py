@@ -7,8 +7,6 @@ values to `leaf_values`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -20,6 +18,10 @@ __all__ = ["Entries", "leaf_entries"]
 
 Levels = npt.NDArray[np.uint8]
 _NONE = np.zeros(0, np.uint8)
+_STRUCT, _DICTIONARY, _MAP = (
+    kind.id for kind in (pa.struct([]), pa.dictionary(pa.int8(), pa.int8()), pa.map_(pa.int8(), pa.int8()))
+)
+_LISTS = (pa.list_(pa.int8()).id, pa.large_list(pa.int8()).id, _MAP)
 
 
 class Entries:
@@ -114,33 +116,36 @@ class Entries:
         return _NONE if self.definition == self.most else np.full(self.count, self.definition, np.uint8)
 
 
-def leaf_entries(field: pa.Field, array: pa.Array) -> Iterator[tuple[Entries, pa.Array]]:
+def leaf_entries(field: pa.Field, array: pa.Array) -> list[tuple[Entries, pa.Array]]:
     """The entries of each leaf of a column, in file order, and the array that has their slots.
 
     Raises
     ------
     VariantFileError
-        If a required group is null where what holds it is not.
+        If a required field is null where what holds it is not.
     """
-    return _walked(Entries(len(array), 0, None, 0, 0, len(array)), field, array, 0)
+    found: list[tuple[Entries, pa.Array]] = []
+    _walk(Entries(len(array), 0, None, 0, 0, len(array)), field, array, 0, found)
+    return found
 
 
-def _walked(above: Entries, field: pa.Field, array: pa.Array, depth: int) -> Iterator[tuple[Entries, pa.Array]]:
-    kind = array.type
-    if pa.types.is_dictionary(kind) and array.dictionary.null_count:
+def _walk(above: Entries, field: pa.Field, array: pa.Array, depth: int, found: list[tuple[Entries, pa.Array]]) -> None:
+    kind, nullable = array.type, field.nullable
+    shape = kind.id
+    if shape == _DICTIONARY and array.dictionary.null_count:
         array = array.dictionary_decode()
-    if not field.nullable and array.null_count and above.optional(array).present < above.present:
+    if not nullable and array.null_count and above.optional(array).present < above.present:
         raise VariantFileError(f"{field.name} is required, but null in some rows", reason="null-in-required")
-    if pa.types.is_struct(kind):
-        entries = above.optional(array) if field.nullable else above
-        for number, child in enumerate(kind):
-            yield from _walked(entries, child, array.field(number), depth)
-    elif pa.types.is_list(kind) or pa.types.is_large_list(kind):
-        entries, values = above.elements(array, field.nullable, depth + 1)
-        yield from _walked(entries, kind.value_field, values, depth + 1)
-    elif pa.types.is_map(kind):
-        entries, values = above.elements(array, field.nullable, depth + 1)
-        yield from _walked(entries, kind.key_field, values.field(0), depth + 1)
-        yield from _walked(entries, kind.item_field, values.field(1), depth + 1)
+    if shape == _STRUCT:
+        entries = above.optional(array) if nullable else above
+        for number in range(kind.num_fields):
+            _walk(entries, kind.field(number), array.field(number), depth, found)
+    elif shape in _LISTS:
+        entries, values = above.elements(array, nullable, depth + 1)
+        if shape == _MAP:
+            _walk(entries, kind.key_field, values.field(0), depth + 1, found)
+            _walk(entries, kind.item_field, values.field(1), depth + 1, found)
+        else:
+            _walk(entries, kind.value_field, values, depth + 1, found)
     else:
-        yield (above.optional(array) if field.nullable else above), array
+        found.append((above.optional(array) if nullable else above, array))

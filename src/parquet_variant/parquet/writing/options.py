@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import Any, Literal, TypeAlias, get_args
 
 import pyarrow as pa
 
@@ -17,9 +17,11 @@ from parquet_variant.parquet.writing.encodings import UNCOMPRESSED
 from parquet_variant.path import VariantPath
 from parquet_variant.query.selection import read_selection
 
-__all__ = ["DEFAULT_ROW_GROUP_BYTES", "WriterOptions"]
+__all__ = ["DEFAULT_ROW_GROUP_BYTES", "DEFAULT_WRITER", "Writer", "WriterOptions"]
 
+Writer: TypeAlias = Literal["native", "pyarrow"]
 DEFAULT_ROW_GROUP_BYTES = 128 << 20
+DEFAULT_WRITER: Writer = "native"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,10 +47,13 @@ class WriterOptions:
     annotation: bool = True
     sort_by: Sequence[str] | str = ()
     bloom_filters: Collection[str] | str = ()
+    writer: Writer = DEFAULT_WRITER
 
     def __post_init__(self) -> None:
         if not isinstance(self.row_group_bytes, int) or self.row_group_bytes < 1:
             raise _bad(f"row_group_bytes is {self.row_group_bytes!r}: it must be a positive number of bytes")
+        if self.writer not in get_args(Writer):
+            raise _bad(f"writer is {self.writer!r}: use {' or '.join(get_args(Writer))}")
         _check_codec(self.compression, self.compression_level)
         for name in ("sort_by", "bloom_filters"):
             paths = getattr(self, name)

@@ -14,7 +14,7 @@ from pyarrow import fs
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.parquet.writing.incoming import as_table
 from parquet_variant.parquet.writing.nested import Place, map_variants
-from parquet_variant.parquet.writing.options import DEFAULT_ROW_GROUP_BYTES
+from parquet_variant.parquet.writing.options import DEFAULT_ROW_GROUP_BYTES, DEFAULT_WRITER, Writer
 from parquet_variant.parquet.writing.writer import FileInfo, VariantWriter
 from parquet_variant.schema.layout import Layout
 from parquet_variant.schema.shredding_schema import ShreddingSchema
@@ -39,6 +39,7 @@ def write(
     sort_by: Sequence[str] | str = (),
     bloom_filters: Collection[str] | str = (),
     variants: Collection[str] = (),
+    writer: Writer = DEFAULT_WRITER,
     overwrite: bool = False,
 ) -> FileInfo:
     """Write a Parquet file with Variant columns.
@@ -71,6 +72,8 @@ def write(
         Paths of shredded primitives that get a bloom filter.
     variants
         Dotted schema paths of structs that are Variants though their Arrow fields do not say so.
+    writer
+        ``"native"``, or ``"pyarrow"`` for pyarrow's: see `VariantWriter`.
     overwrite
         Replace a file that is there.
 
@@ -107,11 +110,12 @@ def write(
         filesystem=filesystem,
         sort_by=sort_by,
         bloom_filters=bloom_filters,
+        writer=writer,
         overwrite=overwrite,
-    ) as writer:
-        writer.write_batch(named)
-    assert writer.info is not None
-    return writer.info
+    ) as file:
+        file.write_batch(named)
+    assert file.info is not None
+    return file.info
 
 
 def _shredded(data: Any, schema: Any, layout: Layout, variants: frozenset[str]) -> pa.Table:

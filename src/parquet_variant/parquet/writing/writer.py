@@ -1,7 +1,8 @@
 """`VariantWriter`: a Parquet file with Variant columns, batch by batch, whole or not at all.
 
-Owns row groups by bytes, the encodings, the annotation, the temporary name and the rename. Leaves the shape of a
-Variant's storage to `conform`, shredding to the layers below, and the one-call form to `write`.
+Owns row groups by bytes, what the footer says besides, the temporary name and the rename. Leaves the shape of a
+Variant's storage to `conform`, encodings to `encodings`, the file's bytes to `pages.file_writer` or `pyarrow_file`, and
+the one-call form to `write`.
 """
 
 from __future__ import annotations
@@ -21,19 +22,18 @@ from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.errors import VariantFileError
 from parquet_variant.io.filesystems import filesystem_of
 from parquet_variant.parquet.format.columns import find_variants
-from parquet_variant.parquet.format.footer import parse_schema, patch_tail
+from parquet_variant.parquet.format.footer import MAGIC, parse_schema
 from parquet_variant.parquet.format.statistics import NO_NAN_KEY, LeafStatistics, leaf_statistics, merged
-from parquet_variant.parquet.writing.encodings import DICTIONARY_BYTES, choose_encodings
+from parquet_variant.parquet.pages.file_schema import is_written
+from parquet_variant.parquet.pages.file_writer import PageFileWriter
+from parquet_variant.parquet.writing.encodings import choose_encodings
 from parquet_variant.parquet.writing.incoming import incoming_columns
-from parquet_variant.parquet.writing.options import DEFAULT_ROW_GROUP_BYTES, WriterOptions
-from parquet_variant.parquet.writing.written import has_nan, is_recovered, leaf_paths, null_rows, schema_for_others
+from parquet_variant.parquet.writing.options import DEFAULT_ROW_GROUP_BYTES, DEFAULT_WRITER, Writer, WriterOptions
+from parquet_variant.parquet.writing.pyarrow_file import PyarrowFileWriter
+from parquet_variant.parquet.writing.written import has_nan, is_recovered, null_rows, schema_for_others
 
 __all__ = ["Columns", "FileInfo", "VariantWriter"]
 
-# Pages are compressed one by one: larger ones are smaller in all.
-_PAGE_BYTES = 16 << 20
-# Values of a column that are encoded at a time: eight times pyarrow's default, for fewer calls.
-_BATCH_VALUES = 8_192
 Columns: TypeAlias = Mapping[str, "pa.Array | pa.ChunkedArray | VariantArray"] | pa.RecordBatch | pa.Table
 
 
@@ -61,43 +61,6 @@ class FileInfo:
     statistics: Mapping[tuple[str, ...], LeafStatistics] = field(repr=False, default_factory=dict)
 
 
-class _Sink:
-    """A file that passes bytes on until told to hold them back, so that the footer can be changed on its way out."""
-
-    def __init__(self, stream: Any) -> None:
-        self.stream, self.written, self.held = stream, 0, None
-        self.closed = False
-
-    held: list[bytes] | None
-
-    def write(self, data: Any) -> int:
-        size = len(data)
-        if self.held is None:
-            self.stream.write(data)
-        else:
-            self.held.append(bytes(data))
-        self.written += size
-        return size
-
-    def tell(self) -> int:
-        return self.written
-
-    def flush(self) -> None:
-        pass
-
-    def writable(self) -> bool:
-        return True
-
-    def readable(self) -> bool:
-        return False
-
-    def seekable(self) -> bool:
-        return False
-
-    def close(self) -> None:
-        self.closed = True
-
-
 class VariantWriter:
     """Write one Parquet file with Variant columns; nothing is at `path` until `close` has succeeded.
 
@@ -121,6 +84,9 @@ class VariantWriter:
         memory for that. Nothing is ever sorted unasked.
     bloom_filters
         Variant paths, such as ``"$.id"``, whose shredded columns get a bloom filter.
+    writer
+        ``"native"`` writes pages with the kernels of this package, ``"pyarrow"`` with pyarrow; so are files with
+        columns of types that only pyarrow knows (null, duration, float16, fixed-size lists, …).
     overwrite
         Replace a file that is already there.
 
@@ -152,22 +118,22 @@ class VariantWriter:
         filesystem: fs.FileSystem | None = None,
         sort_by: Sequence[str] | str = (),
         bloom_filters: Collection[str] | str = (),
+        writer: Writer = DEFAULT_WRITER,
         overwrite: bool = False,
     ) -> None:
         self._options = WriterOptions(
-            compression, compression_level, row_group_bytes, annotation, sort_by, bloom_filters
+            compression, compression_level, row_group_bytes, annotation, sort_by, bloom_filters, writer
         )
         self.filesystem, self.path = filesystem_of(path, filesystem)
         self.info: FileInfo | None = None
         self.rows = 0
         self._variants = frozenset(variants)
-        self._pending: list[pa.Table] = []
-        self._pending_bytes = 0
-        self._writer: pq.ParquetWriter | None = None
-        self._sink: _Sink | None = None
+        self._unsorted: list[pa.Table] = []
+        self._group_rows = self._group_bytes = self._groups = 0
+        self._stream: Any = None
+        self._file: PageFileWriter | PyarrowFileWriter | None = None
         self._schema: pa.Schema | None = None
         self._annotated: tuple[tuple[str, ...], ...] = ()
-        self._collected: list[pq.FileMetaData] = []
         self._nan = False
         self._nulls: dict[tuple[str, ...], int] = {}
         self._done = False
@@ -202,73 +168,65 @@ class VariantWriter:
             nulls = null_rows(table, place)
             if nulls is not None:
                 self._nulls[place] = self._nulls.get(place, 0) + nulls
-        self._pending.append(table)
-        self._pending_bytes += table.nbytes
-        if self._pending_bytes >= self._options.row_group_bytes and not self._options.sort_by:
-            self._flush()
+        if self._options.sort_by:
+            self._unsorted.append(table)
+        else:
+            self._add(table)
 
     def _open(self, table: pa.Table, annotated: tuple[tuple[str, ...], ...]) -> None:
         folder = posixpath.dirname(self.path)
         try:
             if folder:
                 self.filesystem.create_dir(folder, recursive=True)
-            self._sink = _Sink(self.filesystem.open_output_stream(self._temporary))
+            self._stream = self.filesystem.open_output_stream(self._temporary)
         except (OSError, pa.ArrowException) as error:
             raise VariantFileError(f"cannot create {self.path}: {error}", reason="cannot-create") from None
-        self._schema, self._annotated = table.schema, annotated
-        self._writer = pq.ParquetWriter(
-            self._sink,
+        options, self._schema, self._annotated = self._options, table.schema, annotated
+        is_native = options.writer == "native" and all(is_written(field.type) for field in table.schema)
+        make = PageFileWriter if is_native else PyarrowFileWriter
+        self._file = make(
+            self._stream,
             table.schema,
-            version="2.6",
-            data_page_size=_PAGE_BYTES,
-            dictionary_pagesize_limit=DICTIONARY_BYTES,
+            annotated if options.annotation else (),
             # The bounds of dictionaries of names are long and say nothing.
-            write_statistics=[
-                ".".join(leaf)
-                for field in table.schema
-                for leaf in leaf_paths(field, (field.name,))
-                if leaf not in {(*column, "metadata") for column in annotated}
-            ],
-            store_decimal_as_integer=True,
-            write_page_index=True,
-            write_batch_size=_BATCH_VALUES,
-            store_schema=False,
-            metadata_collector=self._collected,
-            bloom_filter_options=self._bloom_options(table),
-            compression=self._options.compression,
-            **choose_encodings(table, self._options.compression, self._options.compression_level),
+            no_statistics=[".".join((*column, "metadata")) for column in annotated],
+            bloom_filters=self._bloom_leaves(table.schema),
+            compression=options.compression,
+            **choose_encodings(table, options.compression, options.compression_level),
         )
 
-    def _bloom_options(self, table: pa.Table) -> dict[str, Any] | None:
+    def _bloom_leaves(self, schema: pa.Schema) -> Collection[str]:
         if not self._options.bloom_filters:
-            return None
+            return ()
         from parquet_variant.parquet.format.bloom import bloom_leaves
 
-        return dict.fromkeys(bloom_leaves(table.schema, self._annotated, self._options.bloom_filters), True)
+        return bloom_leaves(schema, self._annotated, self._options.bloom_filters)
 
-    def _flush(self, *, last: bool = False) -> None:
-        """Write what is pending as row groups; what does not fill one stays, unless it is the last."""
-        table = pa.concat_tables(self._pending)
-        self._pending, self._pending_bytes = [], 0
-        if self._options.sort_by:
-            from parquet_variant.parquet.writing.sort import sorted_rows
-
-            table = sorted_rows(table.combine_chunks(), self._annotated, self._options.sort_by)
-        # Rows a group by their mean size; one row that is larger than a group makes a group of its own.
-        rows = max(1, int(len(table) * self._options.row_group_bytes / max(1, table.nbytes)))
+    def _add(self, table: pa.Table) -> None:
+        """Write rows, and end a row group where it is full."""
+        assert self._file is not None
+        limit = self._options.row_group_bytes
+        # By the mean size of a row; one that is larger than a group makes a group of its own.
+        row_bytes = table.nbytes / max(len(table), 1)
         start = 0
-        while start < len(table) and (last or len(table) - start >= rows or start == 0):
-            self._write_group(table.slice(start, rows))
-            start += rows
-        if start < len(table):
-            self._pending = [table.slice(start)]
-            self._pending_bytes = self._pending[0].nbytes
+        while start < len(table):
+            room = int((limit - self._group_bytes) / max(row_bytes, 1e-9))
+            part = table.slice(start, max(room, 0 if self._group_rows else 1))
+            if len(part):
+                self._file.write_batch(part)
+            self._group_rows += len(part)
+            self._group_bytes += int(row_bytes * len(part))
+            start += len(part)
+            if start < len(table) or self._group_bytes >= limit:
+                self._end_group()
 
-    def _write_group(self, table: pa.Table) -> None:
-        # pyarrow gives up a dictionary when the next chunk has another one.
-        assert self._writer is not None
-        self._writer.write_table(table.unify_dictionaries(), row_group_size=len(table))
-        self.rows += len(table)
+    def _end_group(self) -> None:
+        assert self._file is not None
+        if self._group_rows:
+            self._file.end_row_group()
+            self.rows += self._group_rows
+            self._groups += 1
+        self._group_rows = self._group_bytes = 0
 
     # ---- the end
 
@@ -284,44 +242,44 @@ class VariantWriter:
             if self.info is None:
                 raise VariantFileError("the writer was aborted", reason="aborted", file=self.path)
             return self.info
-        if self._schema is None or self._writer is None or self._sink is None:
+        if self._schema is None or self._file is None:
             self.abort()
             raise VariantFileError(
                 "nothing was written: give the writer at least one batch, if only an empty one", reason="no-batch"
             )
         try:
-            if self._pending:
-                self._flush(last=True)
-            size = self._finish(self._writer, self._sink, self._schema)
+            if self._unsorted:
+                self._add(self._sorted())
+            self._end_group()
+            footer, size = self._file.close(self._facts(self._schema))
+            self._stream.close()
             self.filesystem.move(self._temporary, self.path)
         except BaseException:
             self.abort()
             raise
         self._done = True
-        self.info = self._describe(size)
+        self.info = self._describe(footer, size)
         return self.info
 
-    def _finish(self, writer: pq.ParquetWriter, sink: _Sink, schema: pa.Schema) -> int:
+    def _sorted(self) -> pa.Table:
+        from parquet_variant.parquet.writing.sort import sorted_rows
+
+        table, self._unsorted = pa.concat_tables(self._unsorted), []
+        return sorted_rows(table.combine_chunks(), self._annotated, self._options.sort_by)
+
+    def _facts(self, schema: pa.Schema) -> dict[str, str]:
+        """The key-value metadata."""
         facts = {}
         if not all(is_recovered(each.type) for each in schema):
             facts["ARROW:schema"] = base64.b64encode(schema_for_others(schema).serialize().to_pybytes()).decode()
         if not self._nan:
             facts[NO_NAN_KEY.decode()] = "true"
-        writer.add_key_value_metadata(facts)
-        sink.held = []
-        writer.close()
-        tail = b"".join(sink.held)
-        patched = patch_tail(tail, self._annotated, self.path) if self._options.annotation and self._annotated else tail
-        sink.stream.write(patched)
-        sink.stream.close()
-        return sink.written - len(tail) + len(patched)
+        return facts
 
-    def _describe(self, size: int) -> FileInfo:
-        metadata = self._collected[0]
-        buffer = pa.BufferOutputStream()
-        metadata.write_metadata_file(buffer)
-        raw = buffer.getvalue().to_pybytes()
-        root = parse_schema(raw[4:-8], self.path)
+    def _describe(self, footer: bytes, size: int) -> FileInfo:
+        root = parse_schema(footer, self.path)
+        tail = footer + len(footer).to_bytes(4, "little") + MAGIC
+        metadata = pq.read_metadata(pa.BufferReader(MAGIC + tail))
         groups = [metadata.row_group(index) for index in range(metadata.num_row_groups)]
         statistics = {
             leaf.path: merged(leaf_statistics(group.column(leaf.leaf), leaf) for group in groups)
@@ -344,12 +302,11 @@ class VariantWriter:
         if self._done:
             return
         self._done = True
-        if self._sink is not None:
-            self._sink.held = []  # Whatever pyarrow still wants to write goes nowhere.
-            if self._writer is not None:
-                self._writer.close()
-            if not self._sink.stream.closed:
-                self._sink.stream.close()
+        if self._stream is not None:
+            if self._file is not None:
+                self._file.abort()
+            if not self._stream.closed:
+                self._stream.close()
             if self.filesystem.get_file_info(self._temporary).type == fs.FileType.File:
                 self.filesystem.delete_file(self._temporary)
 

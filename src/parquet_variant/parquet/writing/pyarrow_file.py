@@ -1,0 +1,138 @@
+"""A Parquet file of Arrow columns as pyarrow writes it: the reference that `pages.file_writer` is compared with.
+
+Owns pyarrow's options, and putting the VARIANT annotation into a footer that pyarrow cannot write it into. Leaves row
+groups' sizes and names of files to `writer`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from parquet_variant.parquet.format.footer import TAIL, patch_tail
+from parquet_variant.parquet.writing.encodings import DICTIONARY_BYTES
+from parquet_variant.parquet.writing.written import leaf_paths
+
+__all__ = ["PyarrowFileWriter"]
+
+# Pages are compressed one by one: larger ones are smaller in all.
+_PAGE_BYTES = 16 << 20
+# Values of a column that are encoded at a time: eight times pyarrow's default, for fewer calls.
+_BATCH_VALUES = 8_192
+
+
+class _Sink:
+    """A file that passes bytes on until told to hold them back, so that the footer can be changed on its way out."""
+
+    def __init__(self, stream: Any) -> None:
+        self.stream, self.written, self.held = stream, 0, None
+        self.closed = False
+
+    held: list[bytes] | None
+
+    def write(self, data: Any) -> int:
+        size = len(data)
+        if self.held is None:
+            self.stream.write(data)
+        else:
+            self.held.append(bytes(data))
+        self.written += size
+        return size
+
+    def tell(self) -> int:
+        return self.written
+
+    def flush(self) -> None:
+        pass
+
+    def writable(self) -> bool:
+        return True
+
+    def readable(self) -> bool:
+        return False
+
+    def seekable(self) -> bool:
+        return False
+
+    def close(self) -> None:
+        self.closed = True
+
+
+class PyarrowFileWriter:
+    """Write Arrow columns into a Parquet file, with the methods of `PageFileWriter`.
+
+    Parameters
+    ----------
+    stream
+        What the bytes are written to.
+    schema
+        The columns.
+    variants
+        Schema paths of the groups that get the VARIANT annotation.
+    no_statistics
+        Dotted leaf paths without statistics.
+    bloom_filters
+        Dotted leaf paths that get a bloom filter.
+    options
+        ``compression``, and the result of `choose_encodings`.
+    """
+
+    def __init__(
+        self,
+        stream: Any,
+        schema: pa.Schema,
+        variants: Collection[tuple[str, ...]],
+        *,
+        no_statistics: Collection[str],
+        bloom_filters: Collection[str],
+        **options: Any,
+    ) -> None:
+        self._sink, self._variants = _Sink(stream), variants
+        self._pending: list[pa.Table] = []
+        leaves = (".".join(leaf) for field in schema for leaf in leaf_paths(field, (field.name,)))
+        self._writer = pq.ParquetWriter(
+            self._sink,
+            schema,
+            version="2.6",
+            data_page_size=_PAGE_BYTES,
+            dictionary_pagesize_limit=DICTIONARY_BYTES,
+            write_statistics=[leaf for leaf in leaves if leaf not in no_statistics],
+            store_decimal_as_integer=True,
+            write_page_index=True,
+            write_batch_size=_BATCH_VALUES,
+            store_schema=False,
+            bloom_filter_options=dict.fromkeys(bloom_filters, True) or None,
+            **options,
+        )
+
+    def write_batch(self, table: pa.Table) -> None:
+        """Add rows to the row group."""
+        self._pending.append(table)
+
+    def end_row_group(self) -> None:
+        """Write what was added since the last one; nothing if there was nothing."""
+        if self._pending:
+            # pyarrow gives up a dictionary when the next chunk has another one.
+            table = pa.concat_tables(self._pending).unify_dictionaries()
+            self._pending = []
+            self._writer.write_table(table, row_group_size=len(table))
+
+    def close(self, facts: Mapping[str, str]) -> tuple[bytes, int]:
+        """Write the rest, and the footer with some key-value metadata; returns the footer's bytes and the size."""
+        self.end_row_group()
+        self._writer.add_key_value_metadata(dict(facts))
+        self._sink.held = []
+        self._writer.close()
+        tail = b"".join(self._sink.held)
+        patched = patch_tail(tail, self._variants) if self._variants else tail
+        self._sink.stream.write(patched)
+        length = int.from_bytes(patched[-TAIL:-4], "little")
+        return patched[-TAIL - length : -TAIL], self._sink.written - len(tail) + len(patched)
+
+    def abort(self) -> None:
+        """Write nothing any more."""
+        self._sink.held = []  # Whatever pyarrow still wants to write goes nowhere.
+        self._writer.close()
