@@ -5,7 +5,6 @@ Owns the choice between one column and whole rows. Leaves reading to the layers 
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING
 
 from parquet_variant.cli.options import At, Column, Path, Version
@@ -19,7 +18,7 @@ __all__ = ["command"]
 def command(path: Path, column: Column = None, version: Version = None, at: At = None) -> int:
     """Print rows as JSON, one a line.
 
-    The Variant column alone where there is no other column, or one is named; else whole rows as objects.
+    Whole rows as objects, every Variant in them as JSON; the Variant alone where it is the only column, or is named.
     """
     from parquet_variant.cli.tables import is_delta, is_vortex
     from parquet_variant.parquet.format.files import locate, open_file
@@ -38,25 +37,36 @@ def command(path: Path, column: Column = None, version: Version = None, at: At =
 
 def _print_table(path: str, column: str | None, version: int | None, at: str | None) -> None:
     """File by file of a Delta table."""
-    from parquet_variant.cli.output import is_variant, json_texts, print_json_rows
-    from parquet_variant.cli.tables import plan_query
-    from parquet_variant.delta import snapshot
+    import pyarrow as pa
 
-    names = [field.name for field in snapshot(path, version=version, timestamp=at).schema.fields]
-    query = plan_query(path, names if column is None else [column], None, None, version=version, at=at)
-    alone = len(query.schema) == 1 and is_variant(query.schema.field(0))
-    for part in query.batches():
-        if not alone:
-            print_json_rows(part)
+    from parquet_variant.cli.output import is_variant, print_json_rows, print_json_values
+    from parquet_variant.delta import snapshot
+    from parquet_variant.delta.reading.read import iter_files, selected_schema
+    from parquet_variant.errors import VariantFileError
+    from parquet_variant.parquet.reading.storage import nested_array
+
+    current = snapshot(path, version=version, timestamp=at)
+    names = None
+    if column is not None:
+        names = [column] if current.schema.get(column) is not None else column.split(".")
+    schema = selected_schema(current, None if names is None else names[:1])
+    for file, table in iter_files(current, schema):
+        if names is None and (len(table.schema) > 1 or not is_variant(table.schema.field(0))):
+            print_json_rows(table)
             continue
-        for chunk in part.column(0).chunks:
-            sys.stdout.writelines(f"{text}\n" for text in json_texts(chunk, query.schema.field(0)))
+        field = table.schema.field(0)
+        for name in (names or [field.name])[1:]:
+            index = field.type.get_field_index(name) if pa.types.is_struct(field.type) else -1
+            if index < 0:
+                raise VariantFileError(f"there is no column {column} in {path}", reason="no-such-column", file=file)
+            field = field.type.field(index)
+        print_json_values(nested_array(table, names or [field.name]), field)
 
 
 def _print_vortex(path: str, column: str | None) -> None:
     """Some thousand rows at a time."""
-    from parquet_variant import VariantArray, to_json
-    from parquet_variant.cli.output import print_json_rows
+    from parquet_variant import VariantArray
+    from parquet_variant.cli.output import print_json_rows, print_json_values
     from parquet_variant.vortex.files import vortex_files
     from parquet_variant.vortex.reader import choose_variant, column_names, iter_tables
 
@@ -67,13 +77,12 @@ def _print_vortex(path: str, column: str | None) -> None:
                 print_json_rows(table)
                 continue
             array = VariantArray.from_arrow(table, choose_variant(table.schema, column, file))
-            sys.stdout.writelines("null\n" if text is None else f"{text}\n" for text in to_json(array).to_pylist())
+            print_json_values(array.storage, array.arrow_field)
 
 
 def _print_file(file: OpenFile, name: str | None) -> None:
     """Row group by row group: memory holds one of them."""
-    from parquet_variant import to_json
-    from parquet_variant.cli.output import print_json_rows
+    from parquet_variant.cli.output import print_json_rows, print_json_values
     from parquet_variant.parquet.format.columns import choose_column, find_variants, no_variant_column
     from parquet_variant.parquet.reading.read import row_group_arrays
     from parquet_variant.parquet.reading.read_table import tagged_table
@@ -82,9 +91,9 @@ def _print_file(file: OpenFile, name: str | None) -> None:
     variants = find_variants(file.schema)
     if not variants:
         raise no_variant_column(names, file.name)
-    if name is not None or [variant.path for variant in variants] == [(each,) for each in names]:
+    if name is not None or ([variant.path for variant in variants] == [(names[0],)] and len(names) == 1):
         for _, array in row_group_arrays(file, choose_column(file.schema, name, file.name)):
-            sys.stdout.writelines("null\n" if text is None else f"{text}\n" for text in to_json(array).to_pylist())
+            print_json_values(array.storage, array.arrow_field)
         return
     for group in range(file.metadata.num_row_groups):
         print_json_rows(tagged_table(file, [group]))

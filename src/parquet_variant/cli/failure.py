@@ -16,6 +16,7 @@ __all__ = ["DATA_PROBLEM", "USAGE_PROBLEM", "one_line", "report_failure"]
 DATA_PROBLEM = 1
 USAGE_PROBLEM = 2
 _ERROR_NUMBER = re.compile(r"\[errno -?\d+\] ", re.IGNORECASE)
+_PARAMETER = re.compile(r"\b(column|on_conflict|on_error|schema|mode|version)=(?=[,;:)\s]|$)")
 _FIELDS = ("file", "row", "path", "offset")
 
 
@@ -47,6 +48,8 @@ def one_line(error: BaseException | str) -> str:
     --------
     >>> one_line(VariantError("a.json is empty", file="a.json", row=3))
     'a.json is empty (row 3)'
+    >>> one_line(VariantError("several columns: choose one with column=, from v, w"))
+    'several columns: choose one with --column, from v, w'
     >>> one_line(KeyError("x\ny"))
     "unexpected KeyError: 'x\\ny' (run it again with --debug to see where)"
     """
@@ -64,4 +67,6 @@ def one_line(error: BaseException | str) -> str:
         text = f"{_ERROR_NUMBER.sub('', str(error))}: check the path, its permissions and the space that is left"
     else:
         text = f"unexpected {type(error).__name__}: {error} (run it again with --debug to see where)"
+    # Parameters of functions are options here.
+    text = _PARAMETER.sub(lambda found: f"--{found[1].replace('_', '-')}", text)
     return " ".join(text.split())

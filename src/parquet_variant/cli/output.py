@@ -23,6 +23,7 @@ __all__ = [
     "print_grid",
     "print_json",
     "print_json_rows",
+    "print_json_values",
     "python_values",
 ]
 
@@ -45,6 +46,11 @@ def print_json_rows(table: pa.Table) -> None:
             sys.stdout.write(f"{{{fields}}}\n")
 
 
+def print_json_values(column: pa.Array, field: pa.Field) -> None:
+    """Print the values of a column as JSON, one a line."""
+    sys.stdout.writelines(f"{text}\n" for text in json_texts(column, field))
+
+
 def json_texts(column: pa.Array, field: pa.Field) -> list[str]:
     """The values of a column as JSON; SQL NULL is ``null``."""
     import parquet_variant as pv
@@ -55,14 +61,14 @@ def json_texts(column: pa.Array, field: pa.Field) -> list[str]:
 
 
 def python_values(column: pa.Array, field: pa.Field) -> list[Any]:
-    """The values of a column as Python objects; Variants, also inside of structs and lists, as `Variant`."""
+    """The values of a column as Python objects: Variants, wherever they are, as `Variant`; maps as dicts by text."""
     import pyarrow as pa
 
     from parquet_variant import VariantArray
 
     if is_variant(field):
         return list(VariantArray(column))
-    if not _holds_variant(field.type):
+    if not _is_rebuilt(field.type):
         return list(column.to_pylist())
     valid = column.is_valid().to_pylist()
     if pa.types.is_struct(field.type):
@@ -72,7 +78,8 @@ def python_values(column: pa.Array, field: pa.Field) -> list[Any]:
     else:
         bounds = list(pairwise(column.offsets.to_pylist()))
         if pa.types.is_map(field.type):
-            keys, items = column.keys.to_pylist(), python_values(column.items, field.type.item_field)
+            keys = [_key_text(key) for key in python_values(column.keys, field.type.key_field)]
+            items = python_values(column.items, field.type.item_field)
             rows = [dict(zip(keys[start:stop], items[start:stop], strict=True)) for start, stop in bounds]
         else:
             items = python_values(column.values, field.type.value_field)
@@ -138,9 +145,18 @@ def is_variant(field: pa.Field) -> bool:
     return bool((field.metadata or {}).get(b"ARROW:extension:name") == b"arrow.parquet.variant")
 
 
-def _holds_variant(kind: pa.DataType) -> bool:
+def _is_rebuilt(kind: pa.DataType) -> bool:
+    """Whether pyarrow's own objects will not do: for maps, which are objects, and where Variants are inside."""
+    import pyarrow as pa
+
     children = [kind.field(index) for index in range(kind.num_fields)]
-    return any(is_variant(child) or _holds_variant(child.type) for child in children)
+    return pa.types.is_map(kind) or any(is_variant(child) or _is_rebuilt(child.type) for child in children)
+
+
+def _key_text(key: Any) -> str:
+    from parquet_variant import Variant
+
+    return key if isinstance(key, str) else Variant.from_python(key).to_json().strip('"')
 
 
 def _cell(value: Any) -> str:

@@ -21,9 +21,11 @@ from parquet_variant.functions.extract_path import extract_path
 from parquet_variant.query.predicate import Predicate, evaluate
 from parquet_variant.query.question import Question
 from parquet_variant.query.selection import Selected
+from parquet_variant.array.variant_array import VariantArray
+from parquet_variant.parquet.reading.read_table import plain_storage
 from parquet_variant.vortex.library import arrow_reader, batches_of, open_file, vortex, vortex_errors
 from parquet_variant.vortex.pushdown import Part, part_of, pushed_filter, storage_of_part
-from parquet_variant.vortex.reader import choose_variant
+from parquet_variant.vortex.reader import choose_variant, variant_names
 
 __all__ = ["VortexScan", "scan"]
 
@@ -123,6 +125,9 @@ class VortexScan:
             part = self.parts[name]
             if isinstance(part, str) or each.path is None:
                 array = batch.column(name)
+                if each.type is None:  # a Variant, whole
+                    columns[each.name] = plain_storage(VariantArray.from_arrow(array))
+                    continue
                 columns[each.name] = array.cast(without_views(array.type, large=False))
                 continue
             if name not in storages:
@@ -189,7 +194,7 @@ def scan(
 
 def _with_types(schema: pa.Schema, selection: tuple[Selected, ...], path: Any) -> tuple[Selected, ...]:
     """The selection with the types that ordinary columns have in the file."""
-    typed = []
+    typed, variants = [], variant_names(schema)
     for each in selection:
         if each.path is None:
             if each.column not in schema.names:
@@ -198,7 +203,9 @@ def _with_types(schema: pa.Schema, selection: tuple[Selected, ...], path: Any) -
                     file=str(path),
                     reason="no-such-column",
                 )
-            kind = without_views(schema.field(each.column).type, large=False)
+            kind = None
+            if each.column not in variants:
+                kind = without_views(schema.field(each.column).type, large=False)
             each = Selected(each.name, None, kind, each.column)
         typed.append(each)
     return tuple(typed)

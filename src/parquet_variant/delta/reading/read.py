@@ -125,8 +125,9 @@ def read(
     if column is None and len(names) == 1:
         column = names[0]
     if column not in names:
-        asked = "no column was named" if column is None else f"{column!r} is not one of them"
-        raise DeltaError(f"variant columns are {', '.join(names) or 'none'}, {asked}", reason="unknown-column")
+        wanted = "not one variant column" if column is None else f"no variant column {column!r}"
+        known = ", ".join(names) or "none"
+        raise DeltaError(f"{wanted}: choose one with column=, from {known}", reason="unknown-column")
     chunks = read_table(current, [column])[column]
     return VariantArray.from_storage(chunks.combine_chunks() if chunks.num_chunks != 1 else chunks.chunk(0))
 

@@ -424,10 +424,12 @@ def _typed(schema: StructType, selection: tuple[Selected, ...], column: str | No
                 )
             if stored.type == VARIANT and column in (None, stored.name):
                 each = Selected(each.name, VariantPath())
+            elif stored.type == VARIANT:
+                each = Selected(each.name, None, None, stored.name)
             elif any(True for _ in variant_paths(stored.type)):
                 raise DeltaError(
-                    f"column {stored.name!r} is or holds another variant than the one that paths are read from: "
-                    "name it with column=, or use read_table",
+                    f"column {stored.name!r} holds variants: select paths of one of them (column={stored.name}.…), or "
+                    "read whole rows (read_table; variant cat)",
                     reason="unknown-column",
                 )
             else:
@@ -443,8 +445,8 @@ def _variant_place(current: Snapshot, column: str | None) -> tuple[str, ...]:
     found = [p for p in places if ".".join(p) == column]
     if not found:
         names = ", ".join(".".join(p) for p in places) or "none"
-        asked = "no column was named" if column is None else f"{column!r} is not one of them"
-        raise DeltaError(f"variant columns are {names}, {asked}", reason="unknown-column")
+        wanted = "several variant columns" if column is None else f"no variant column {column!r}"
+        raise DeltaError(f"{wanted}: choose one with column=, from {names}", reason="unknown-column")
     return found[0]
 
 

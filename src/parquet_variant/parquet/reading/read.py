@@ -92,7 +92,8 @@ def row_group_arrays(file: OpenFile, column: VariantColumn) -> Iterator[tuple[in
     """
     if column.repeated:
         raise VariantFileError(
-            f"{column.name} lies in a list or map, so it has not one value a row: use pv.parquet.read_table",
+            f"{column.name} lies in a list or map, so it has not one value a row: "
+            "read whole rows (read_table; variant cat)",
             reason="repeated-column",
             file=file.name,
         )

@@ -12,12 +12,13 @@ import pyarrow as pa
 from pyarrow import fs
 
 from parquet_variant.array.variant_array import VariantArray
+from parquet_variant.encoding.cast.targets import VARIANT_STORAGE
 from parquet_variant.errors import SchemaError
 from parquet_variant.parquet.format.columns import find_variants
 from parquet_variant.parquet.format.files import OpenFile, Source, locate, open_file
-from parquet_variant.parquet.writing.nested import is_tagged, tagged
+from parquet_variant.parquet.writing.nested import is_tagged, map_variants, tagged
 
-__all__ = ["read_table", "tagged_table"]
+__all__ = ["plain_storage", "plain_variants", "read_table", "tagged_table"]
 
 
 def read_table(
@@ -84,6 +85,20 @@ def tagged_table(file: OpenFile, row_groups: list[int], columns: Sequence[str] |
     fields = [_tagged(field, (field.name,), variants) for field in table.schema]
     table = table.cast(pa.schema(fields))
     return table if columns is None else table.select(list(columns))
+
+
+def plain_variants(table: pa.Table, file: OpenFile) -> pa.Table:
+    """Some whole top-level columns of a file, every Variant in them as ``VARIANT_STORAGE`` and marked as such."""
+    variants = {variant.path for variant in find_variants(file.schema)}
+    marked = table.cast(pa.schema([_tagged(field, (field.name,), variants) for field in table.schema]))
+    return map_variants(marked, lambda storage, _: plain_storage(VariantArray(storage)))
+
+
+def plain_storage(array: VariantArray) -> pa.StructArray:
+    """The values as ``VARIANT_STORAGE``: the one form that Variants from any file have."""
+    storage = array.to_unshredded().storage
+    plain = [storage.field(name).cast(pa.binary()) for name in ("metadata", "value")]
+    return pa.StructArray.from_arrays(plain, fields=list(VARIANT_STORAGE), mask=storage.is_null())
 
 
 def _tagged(field: pa.Field, path: tuple[str, ...], variants: set[tuple[str, ...]]) -> pa.Field:

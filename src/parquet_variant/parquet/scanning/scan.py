@@ -16,10 +16,13 @@ from pyarrow import fs
 
 from parquet_variant.encoding.cast.targets import VARIANT_STORAGE
 from parquet_variant.errors import SchemaError, VariantError, VariantFileError
+from parquet_variant.parquet.format.columns import find_variants
 from parquet_variant.parquet.format.files import OpenFile, ParquetSource, Source, locate, open_file
+from parquet_variant.parquet.reading.read_table import plain_storage, plain_variants
 from parquet_variant.parquet.reading.storage import nested_array
 from parquet_variant.parquet.scanning.scan_plan import FilePlan, GroupPlan, plan_file
 from parquet_variant.parquet.scanning.scan_report import ScanReport
+from parquet_variant.parquet.writing.nested import is_tagged
 from parquet_variant.query.predicate import Predicate, columns_of, evaluate
 from parquet_variant.query.question import Question
 from parquet_variant.query.selection import Selected
@@ -245,7 +248,7 @@ class Scan:
             if table is None or part[0].leaves[number] is None:
                 found[number] = pa.nulls(rows, each.field.type)
             elif each.path is None:
-                found[number] = self._ordinary(nested_array(table, [each.column or each.name]), each)
+                found[number] = self._ordinary(nested_array(table, [each.column or each.name]), each, file)
             else:
                 assert plan.column is not None
                 if storage is None:
@@ -276,14 +279,17 @@ class Scan:
         spans = value_spans(file, part[0].number, plan.column)
         return spans, leaves if spans is None else [leaf for leaf in leaves if leaf != value.leaf]
 
-    def _ordinary(self, column: pa.Array, each: Selected) -> pa.Array:
+    def _ordinary(self, column: pa.Array, each: Selected, file: OpenFile) -> pa.Array:
+        name = each.column or each.name
+        if any(variant.path[0] == name for variant in find_variants(file.schema)):
+            column = nested_array(plain_variants(pa.table({name: column}), file), [name])
         if each.type is None or column.type == each.type:
             return column
         try:
             return column.cast(each.type)
         except pa.ArrowException:
             raise SchemaError(
-                f"column {each.column or each.name} is {column.type} here, not {each.type} as in the first file",
+                f"column {name} is {column.type} here, not {each.type} as in the first file",
                 reason="files-differ",
             ) from None
 
@@ -293,9 +299,7 @@ class Scan:
 
         assert each.path is not None and group is not None
         if each.type is None and each.output is None:
-            answer = extract_variant(storage, each.path).to_unshredded().storage
-            plain = [answer.field(name).cast(pa.binary()) for name in ("metadata", "value")]
-            return pa.StructArray.from_arrays(plain, fields=list(VARIANT_STORAGE), mask=answer.is_null())
+            return plain_storage(extract_variant(storage, each.path))
         target = VARIANT_STORAGE if each.type is None else each.type
         return extract_from(group, each.path, target, safe=self.on_error == "raise", zone=self.zone)
 
@@ -318,8 +322,8 @@ def scan(
     source
         A file, directory, glob, URI or list of these.
     columns
-        Output columns by name: ``("$.path", "type")``, ``"$.path:type"``, ``"$.path"`` (a Variant), or the name of an
-        ordinary column of the files.
+        Output columns by name: ``("$.path", "type")``, ``"$.path:type"``, ``"$.path"`` (a Variant), or the name of a
+        column of the files, which comes whole, with the Variants in it.
     where
         A filter: text such as ``"mag > 5 and place like 'x%'"``; tuples such as ``[("mag", ">", 5)]``; or a predicate.
         It names output columns, ordinary columns of the files, or (in double quotes) ``"$.path:type"``.
@@ -373,5 +377,8 @@ def _with_types(source: ParquetSource, selection: tuple[Selected, ...]) -> tuple
                     reason="no-such-column",
                     file=file.name,
                 )
-            found.append(replace(each, type=arrow.field(index).type) if index >= 0 else each)
+            if index >= 0:
+                whole = plain_variants(pa.schema([arrow.field(index)]).empty_table(), file).field(0)
+                each = replace(each, type=None if is_tagged(whole) else whole.type)
+            found.append(each)
     return tuple(found)
