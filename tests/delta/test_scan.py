@@ -213,8 +213,19 @@ def test_the_variant_column_must_be_named_if_there_are_several(tmp_path: Path) -
     assert pv.delta.read(tmp_path / "t", "w").to_pylist() == [{"x": 2}]
     found = pv.delta.extract(tmp_path / "t", {"w": "w"})
     assert pv.VariantArray(found["w"].combine_chunks()).to_pylist() == [{"x": 2}]
-    with pytest.raises(DeltaError, match="'w'"):
-        pv.delta.scan(tmp_path / "t", {"x": "$.x:int", "w": "w"}, column="v")
+    both = pv.delta.extract(tmp_path / "t", {"x": "$.x:int", "w": "w"}, column="v")
+    assert both["x"].to_pylist() == [1] and pv.VariantArray(both["w"]).to_pylist() == [{"x": 2}]
+    pv.delta.write(tmp_path / "s", pv.parquet.read_table(_nested_file(tmp_path)))
+    with pytest.raises(DeltaError, match="read whole rows"):
+        pv.delta.scan(tmp_path / "s", {"x": "$.x:int", "s": "s"}, column="s.v")
+
+
+def _nested_file(folder: Path) -> Path:
+    values = pv.parse_json(['{"x": 1}'])
+    field = pa.field("v", values.storage.type, metadata={"ARROW:extension:name": "arrow.parquet.variant"})
+    struct = pa.StructArray.from_arrays([values.storage], fields=[field])
+    pv.parquet.write(folder / "nested.parquet", pa.table({"s": struct}))
+    return folder / "nested.parquet"
 
 
 def test_what_was_added_since_a_version(make_table: Callable[..., Path]) -> None:

@@ -144,7 +144,7 @@ def read_footers(sources: Iterable[ParquetSource], column: str | None, root: str
         with open_file(source) as file:
             variant = choose_column(file.schema, column, file.name)
             others |= dict.fromkeys(node.name for node in file.schema.children if node.name != variant.path[0])
-            writer = file.metadata.created_by or "unknown"
+            writer = file.writer or "unknown"
             found.created_by[writer] = found.created_by.get(writer, 0) + 1
             shape = _shape(variant, numbers, found.leaves)
             key = (shape.layout, tuple(shape.typed.items()), tuple(shape.residual.items()))

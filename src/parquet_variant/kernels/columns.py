@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from parquet_variant.errors import VariantError
 from parquet_variant.kernels.schema_table import (
     ARRAY_NODE,
     OBJECT_NODE,
@@ -80,8 +81,8 @@ class ColumnBuffers:
 
     Raises
     ------
-    OverflowError
-        If one column would hold more than 2 GiB: the caller works on fewer rows.
+    VariantError
+        With reason ``too-large``, if one column would hold more than 2 GiB: the caller works on fewer rows.
     """
 
     def __init__(self, table: SchemaTable, counts: Int64s, levels: Int64s) -> None:
@@ -91,7 +92,10 @@ class ColumnBuffers:
         self._kept: dict[tuple[int, int], npt.NDArray[Any]] = {}
         self.addresses = np.zeros((len(table.nodes), 7), np.int64)
         if counts[:, (C_VALUE_BYTES, C_TYPED_BYTES)].max(initial=0) > _INT32_MAX or levels.max() > _INT32_MAX:
-            raise OverflowError("a column of one batch exceeds 2 GiB; work on fewer rows at a time")
+            raise VariantError(
+                "a column of these rows would hold more than 2 GiB: shred fewer rows at a time, such as array[:1000]",
+                reason="too-large",
+            )
         for s in range(len(table.nodes)):
             entries = self._entries(s)
             if counts[s, C_VALUE_COUNT] or self._is_required(s):

@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from parquet_variant.errors import VariantError
 from parquet_variant.kernels.buffer_pool import adopt
 from parquet_variant.kernels.compiling import Int32s, Int64s, Int64Table, helper, kernel
 from parquet_variant.kernels.containers import uint_width
@@ -240,7 +241,7 @@ def assign_dictionaries(tape: Tape, *, per_batch: bool = False) -> Dictionaries:
     offsets = np.zeros(len(starts), np.int64)
     np.cumsum(sizes, out=offsets[1:])
     if offsets[-1] > np.iinfo(np.int32).max:
-        raise OverflowError("the dictionaries of one batch exceed 2 GiB; parse fewer rows at a time")
+        raise VariantError("the metadata of these rows exceeds 2 GiB: parse fewer rows at a time", reason="too-large")
     data = np.empty(max(int(offsets[-1]), 1), np.uint8)
     _write_metadata(starts, dictionary_keys, tape.keys, offsets, widths, data.ctypes.data)
     return Dictionaries(of_row, starts, dictionary_keys, offsets.astype(np.int32), data)

@@ -47,11 +47,12 @@ class PathProfile:
     {<VariantType.NULL: 'null'>: 1, <VariantType.INT8: 'int8'>: 1, <VariantType.DECIMAL4: 'decimal4'>: 1}
     """
 
-    __slots__ = ("_index", "_profile")
+    __slots__ = ("_index", "_profile", "_types")
 
     def __init__(self, profile: Profile, index: int) -> None:
         self._profile = profile
         self._index = index
+        self._types: dict[VariantType, int] | None = None
 
     def _count(self, column: int) -> int:
         return int(self._profile.table.counts[self._index, column])
@@ -146,11 +147,13 @@ class PathProfile:
     @property
     def types(self) -> dict[VariantType, int]:
         """Values by type, without the types that do not occur."""
-        found: dict[VariantType, int] = {}
-        kinds = self._profile.table.kinds[self._index]
-        for kind in kinds.nonzero()[0].tolist():
-            found[_TYPE_OF_KIND[kind]] = found.get(_TYPE_OF_KIND[kind], 0) + int(kinds[kind])
-        return found
+        if self._types is None:
+            found: dict[VariantType, int] = {}
+            kinds = self._profile.table.kinds[self._index]
+            for kind in kinds.nonzero()[0].tolist():
+                found[_TYPE_OF_KIND[kind]] = found.get(_TYPE_OF_KIND[kind], 0) + int(kinds[kind])
+            self._types = found
+        return self._types
 
     @property
     def null_count(self) -> int:
@@ -171,7 +174,8 @@ class PathProfile:
         if at == len(table.digit_hashes) or table.digit_hashes[at] != table.hashes[self._index]:
             return [0] * columns.DIGIT_BUCKETS
         start = part * columns.DIGIT_BUCKETS
-        return [int(count) for count in table.digits[at, start : start + columns.DIGIT_BUCKETS]]
+        counts: list[int] = table.digits[at, start : start + columns.DIGIT_BUCKETS].tolist()
+        return counts
 
     @property
     def decimals_by_whole_digits(self) -> list[int]:

@@ -25,7 +25,8 @@ from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.parquet.reading.read_table import plain_storage
 from parquet_variant.vortex.library import arrow_reader, batches_of, open_file, vortex, vortex_errors
 from parquet_variant.vortex.pushdown import Part, part_of, pushed_filter, storage_of_part
-from parquet_variant.vortex.reader import choose_variant, variant_names
+from parquet_variant.vortex.reader import choose_variant
+from parquet_variant.vortex.storing import variant_names
 
 __all__ = ["VortexScan", "scan"]
 

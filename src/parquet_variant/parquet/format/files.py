@@ -29,6 +29,7 @@ from parquet_variant.parquet.format.footer_cache import (
     cached_footer,
     fingerprint_of,
 )
+from parquet_variant.parquet.format.statistics import writer_of
 
 __all__ = ["OpenFile", "ParquetSource", "Source", "locate", "open_file"]
 
@@ -86,6 +87,11 @@ class OpenFile:
         if self._reader is None:
             self._reader = Reader(self.stream, self.metadata, self.dictionaries, pre_buffer=True)
         return self._reader
+
+    @property
+    def writer(self) -> str:
+        """The library that wrote the file, as the footer tells it; empty if that is no text."""
+        return writer_of(self.metadata)
 
     def read_leaves(self, row_groups: list[int], leaves: list[int]) -> pa.Table:
         """The table of exactly these leaf columns (by number), for these row groups.

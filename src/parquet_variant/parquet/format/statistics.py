@@ -19,7 +19,7 @@ from parquet_variant.parquet.format.footer import SchemaNode
 from parquet_variant.query.prune import order_key
 from parquet_variant.types import TYPE_OF_ARROW
 
-__all__ = ["NO_NAN_KEY", "LeafStatistics", "leaf_statistics", "leaf_type", "may_hide_nan", "merged"]
+__all__ = ["NO_NAN_KEY", "LeafStatistics", "leaf_statistics", "leaf_type", "may_hide_nan", "merged", "writer_of"]
 
 # The file's own key in the footer: our writer has looked, and no float or double column of the file holds a NaN.
 NO_NAN_KEY = b"parquet_variant.no_nan"
@@ -143,7 +143,15 @@ def may_hide_nan(metadata: pq.FileMetaData) -> bool:
     """
     if (metadata.metadata or {}).get(NO_NAN_KEY) == b"true":
         return False
-    return not (metadata.created_by or "").startswith("parquet-mr")
+    return not writer_of(metadata).startswith("parquet-mr")
+
+
+def writer_of(metadata: pq.FileMetaData) -> str:
+    """The library that wrote a file, as the footer tells it; empty if it does not, or not as text."""
+    try:
+        return metadata.created_by or ""
+    except UnicodeDecodeError:
+        return ""
 
 
 def merged(statistics: Iterable[LeafStatistics]) -> LeafStatistics:

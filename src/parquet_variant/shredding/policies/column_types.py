@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from parquet_variant.schema.primitive_types import MAX_PRECISION, ddl_name, decimal
 from parquet_variant.shredding.profile_path import PathProfile
-from parquet_variant.types import EXACT_NUMERIC, TYPES, VariantType
+from parquet_variant.types import DECIMAL_TYPES, EXACT_NUMERIC, INTEGERS, TYPES, VariantType
 
 __all__ = ["ColumnType", "best_column", "exact_numeric"]
 
@@ -81,11 +81,12 @@ def exact_numeric(found: PathProfile) -> tuple[pa.DataType, int]:
 
     All of them where 38 digits suffice; a few outliers are left out where the rest then fits an INT64.
     """
+    types = found.types
+    if types.keys().isdisjoint(DECIMAL_TYPES):
+        return pa.int64(), sum(types.get(name, 0) for name in INTEGERS)
     wholes, scales = found.decimals_by_whole_digits, found.decimals_by_scale
     decimals = sum(scales)
-    ints = sum(count for name, count in found.types.items() if name in EXACT_NUMERIC) - decimals
-    if not decimals:
-        return pa.int64(), ints
+    ints = sum(count for name, count in types.items() if name in EXACT_NUMERIC) - decimals
     whole, scale = max(found.whole_digits, 1), found.scale
     if whole + scale <= _NARROW:
         return decimal(whole + scale, scale), ints + decimals
