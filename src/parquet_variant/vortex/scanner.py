@@ -15,14 +15,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from parquet_variant.array.capsules import without_views
+from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.encoding.cast.targets import VARIANT_STORAGE
 from parquet_variant.errors import VariantFileError
 from parquet_variant.functions.extract_path import extract_path
+from parquet_variant.parquet.reading.read_table import plain_storage
 from parquet_variant.query.predicate import Predicate, evaluate
 from parquet_variant.query.question import Question
 from parquet_variant.query.selection import Selected
-from parquet_variant.array.variant_array import VariantArray
-from parquet_variant.parquet.reading.read_table import plain_storage
 from parquet_variant.vortex.library import arrow_reader, batches_of, open_file, vortex, vortex_errors
 from parquet_variant.vortex.pushdown import Part, part_of, pushed_filter, storage_of_part
 from parquet_variant.vortex.reader import choose_variant
