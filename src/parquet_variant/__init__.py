@@ -30,6 +30,7 @@ _OWNERS = {
     "cast_to_variant": "functions.cast_to_variant",
     "warmup": "ingest.warmup",
     "explore": "explorer.explore",
+    "read_json": "ingest.read_json",
     "Variant": "encoding.variant",
     "VariantType": "types",
     "VariantError": "errors",
@@ -37,7 +38,6 @@ _OWNERS = {
     "ConflictError": "errors",
     "DeltaError": "errors",
     "JsonError": "errors",
-    "KernelsError": "errors",
     "MalformedVariantError": "errors",
     "PathError": "errors",
     "PredicateError": "errors",
@@ -100,7 +100,6 @@ if TYPE_CHECKING:
     from parquet_variant.errors import ConflictError as ConflictError
     from parquet_variant.errors import DeltaError as DeltaError
     from parquet_variant.errors import JsonError as JsonError
-    from parquet_variant.errors import KernelsError as KernelsError
     from parquet_variant.errors import MalformedVariantError as MalformedVariantError
     from parquet_variant.errors import PathError as PathError
     from parquet_variant.errors import PredicateError as PredicateError
@@ -156,6 +155,7 @@ if TYPE_CHECKING:
     from parquet_variant.functions.variant_set import variant_set as variant_set
     from parquet_variant.functions.variant_type import try_variant_type as try_variant_type
     from parquet_variant.functions.variant_type import variant_type as variant_type
+    from parquet_variant.ingest.read_json import read_json as read_json
     from parquet_variant.ingest.warmup import warmup as warmup
     from parquet_variant.path import VariantPath as VariantPath
     from parquet_variant.schema.shredding_schema import ShreddingSchema as ShreddingSchema

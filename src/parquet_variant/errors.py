@@ -14,7 +14,6 @@ __all__ = [
     "ConflictError",
     "DeltaError",
     "JsonError",
-    "KernelsError",
     "MalformedVariantError",
     "PathError",
     "PredicateError",
@@ -166,9 +165,3 @@ class DeltaError(VariantError):
     """A Delta table that cannot be read or written as asked."""
 
     default_reason = "bad-delta-table"
-
-
-class KernelsError(VariantError):
-    """Machine code of the kernels that is missing, or does not fit the sources or the CPU."""
-
-    default_reason = "no-kernels"

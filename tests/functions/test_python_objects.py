@@ -43,14 +43,25 @@ def test_null_and_errors_with_rows() -> None:
     assert pv.try_to_python(not_a_time) is None
 
 
-@pytest.mark.parametrize(
-    "value", [{"a": 1}, "abc", b"abc", bytearray(b"a"), {1, 2}, 5, None, pv.Variant(b"\1\0\0", b"\0")]
-)
+ONE_VALUES = [{"a": 1}, "abc", b"abc", bytearray(b"a"), {1, 2}, 5, None, pv.Variant(b"\1\0\0", b"\0")]
+
+
+@pytest.mark.parametrize("value", ONE_VALUES)
 def test_one_value_is_no_column(value: Any) -> None:
-    columns = (pv.from_python, pv.try_from_python, pv.VariantArray.from_pylist, pv.VariantArray.from_variants)
-    for operation in (*columns, pv.cast_to_variant):
+    for operation in (pv.VariantArray.from_pylist, pv.VariantArray.from_variants, pv.cast_to_variant):
         with pytest.raises(pv.SchemaError) as caught:
             operation(value)
         assert caught.value.reason == "one-value"
     assert len(pv.try_from_python(iter([value]))) == 1
     assert pv.from_python({"a": 1, "b": 2}.values()).to_pylist() == [1, 2]
+
+
+def test_one_value_gives_one_variant() -> None:
+    for value in ({"a": 1}, "abc", b"abc", 5, None, True):
+        assert pv.from_python(value) == pv.Variant.from_python(value)
+        assert pv.try_from_python(value) == pv.Variant.from_python(value)
+    one = pv.parse_json("[1]")
+    assert pv.from_python(one) is one
+    with pytest.raises(pv.CastError):
+        pv.from_python({1, 2})
+    assert pv.try_from_python({1, 2}) is None

@@ -1,16 +1,19 @@
 """`VariantArray`: a column of Variants over Arrow storage, unshredded or shredded.
 
-Owns the storage struct, element access and the Arrow C interface. Leaves layouts to `schema`, batch work to `kernels`
-and the public operations to `functions`.
+Owns the storage struct, element access and the Arrow C interface. Leaves layouts to `schema`, batch work to `kernels`,
+the public operations to `functions`, and other libraries to `interop`, which is loaded when it is asked for.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
+from html import escape
+from importlib import import_module
 from typing import Any, overload
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -19,10 +22,11 @@ from parquet_variant.array.parts import variants_of
 from parquet_variant.array.soundness import refuse_unsound
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import SchemaError
+from parquet_variant.path import VariantPath
 from parquet_variant.schema.layout import Layout, detect_layout, schema_of_layout
 from parquet_variant.schema.shredding_schema import ShreddingSchema
 
-__all__ = ["VariantArray", "refuse_one_value"]
+__all__ = ["VariantArray", "is_one_value", "refuse_one_value"]
 
 
 class VariantArray:
@@ -147,21 +151,35 @@ class VariantArray:
     @overload
     def __getitem__(self, index: int) -> Variant | None: ...
     @overload
-    def __getitem__(self, index: slice) -> VariantArray: ...
-    def __getitem__(self, index: int | slice) -> Variant | VariantArray | None:
-        """One value (None for SQL NULL), or a slice.
+    def __getitem__(self, index: slice | str | Sequence[Any] | pa.Array | npt.NDArray[Any]) -> VariantArray: ...
+    def __getitem__(self, index: Any) -> Variant | VariantArray | None:
+        """One value (None for SQL NULL); the rows of a slice, mask or indices; or the field of that name of every row.
 
         Raises
         ------
         IndexError
-            If there is no such row.
+            If there is no such row, or a mask has another length.
+
+        Examples
+        --------
+        >>> import parquet_variant as pv
+        >>> events = pv.parse_json(['{"id": 1}', '{"id": "two"}', "[]"])
+        >>> events["id"].to_pylist(), events[[2, 0]].to_pylist(), events[[True, False, False]].to_pylist()
+        ([1, 'two', None], [[], {'id': 1}], [{'id': 1}])
         """
+        if isinstance(index, str):
+            found: VariantArray = import_module("parquet_variant.functions.variant_get").variant_get(
+                self, VariantPath((index,)), "variant"
+            )
+            return found
+        if not isinstance(index, (int, np.integer, slice)):
+            return self._rows(index)
         if isinstance(index, slice):
             start, stop, step = index.indices(len(self))
             if step != 1:
                 return self.take(np.arange(start, stop, step))
             return self._over(self._storage.slice(start, max(stop - start, 0)))
-        row = index + len(self) if index < 0 else index
+        row = int(index) + len(self) if index < 0 else int(index)
         if not 0 <= row < len(self):
             raise IndexError(f"row {index} of {len(self)}")
         if not self._storage[row].is_valid:
@@ -169,6 +187,21 @@ class VariantArray:
         one = self._over(self._storage.slice(row, 1)).to_unshredded()._storage
         # Never .as_py() on the struct: it would copy every child.
         return Variant(one.field("metadata")[0].as_py() or b"", one.field("value")[0].as_py())
+
+    def _rows(self, index: Any) -> VariantArray:
+        """The rows of a mask, or at indices, which may count from the end."""
+        picked = pa.array([], pa.int64()) if isinstance(index, Sequence) and not index else pa.array(index)
+        if pa.types.is_boolean(picked.type):
+            if len(picked) != len(self):
+                raise IndexError(f"a mask of {len(picked)} for {len(self)} rows")
+            return self.filter(picked)
+        if not pa.types.is_integer(picked.type) or picked.null_count:
+            raise IndexError(f"rows are chosen by integers or a mask, not by {picked.type}")
+        rows = picked.cast(pa.int64()).to_numpy()
+        rows = np.where(rows < 0, rows + len(self), rows)
+        if len(rows) and (rows.min() < 0 or rows.max() >= len(self)):
+            raise IndexError(f"a row of {index!r} is not among {len(self)}")
+        return self.take(rows)
 
     def __iter__(self) -> Iterator[Variant | None]:
         return variants_of(self.to_unshredded()._storage)
@@ -184,6 +217,33 @@ class VariantArray:
     def to_pylist(self) -> list[Any]:
         """Python objects; None for SQL NULL and for Variant null."""
         return [None if value is None else value.to_python() for value in self]
+
+    def to_numpy(self) -> npt.NDArray[Any]:
+        """An object array of `Variant`; None for SQL NULL."""
+        found = np.empty(len(self), object)
+        found[:] = list(self)
+        return found
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> npt.NDArray[Any]:
+        return self.to_numpy() if dtype is None else self.to_numpy().astype(dtype)
+
+    def to_pandas(self, name: str | None = None) -> Any:
+        """A pandas series of dtype ``variant``, with a ``.variant`` accessor; see `interop.pandas`."""
+        return import_module("parquet_variant.interop.pandas").to_pandas(self, name)
+
+    @classmethod
+    def from_pandas(cls, series: Any) -> VariantArray:
+        """The Variants of a pandas series: of dtype ``variant`` as they are, of any other its Python values."""
+        found: VariantArray = import_module("parquet_variant.interop.pandas").from_pandas(series)
+        return found
+
+    def to_polars(self, name: str = "") -> Any:
+        """A polars series with a ``.variant`` namespace; `from_arrow` is the way back."""
+        return import_module("parquet_variant.interop.polars").to_polars(self, name)
+
+    def to_duckdb(self, connection: Any, name: str, column: str = "v") -> Any:
+        """A relation of DuckDB with one VARIANT column, registered under a name; `from_arrow` is the way back."""
+        return import_module("parquet_variant.interop.duckdb").to_duckdb(self, connection, name, column)
 
     def to_unshredded(self) -> VariantArray:
         """The same values without typed columns; the array itself if there are none.
@@ -214,6 +274,14 @@ class VariantArray:
         shown = ", ".join("NULL" if value is None else value.to_json() for value in self[:3])
         more = ", …" if len(self) > 3 else ""
         return f"<VariantArray {self.layout}, {len(self)} rows: [{shown}{more}]>"
+
+    def _repr_html_(self) -> str:
+        rows = "".join(
+            f"<tr><td>{row}</td><td><code>{_shown(value)}</code></td></tr>" for row, value in enumerate(self[:10])
+        )
+        schema = "" if self.schema is None else f"; typed: <code>{escape(self.schema.to_ddl())}</code>"
+        more = f"<p>… {len(self) - 10:,} more</p>" if len(self) > 10 else ""
+        return f"<p>VariantArray: {len(self):,} rows, {self.layout}{schema}</p><table>{rows}</table>{more}"
 
     def __reduce__(self) -> tuple[Any, ...]:
         return VariantArray, (self._storage,)
@@ -260,22 +328,33 @@ class VariantArray:
         return cls.concat(cls(storage) for storage in import_variant(obj, column))
 
 
+def is_one_value(values: Any) -> bool:
+    """Whether something is one value and not a column of them, though Python could take it apart."""
+    one = (str, bytes, bytearray, memoryview, Mapping, set, frozenset, Variant)
+    many = ("__iter__", "__getitem__", "__array__", "__arrow_c_array__", "__arrow_c_stream__")
+    return isinstance(values, one) or not any(hasattr(values, name) for name in many)
+
+
 def refuse_one_value(values: Any) -> None:
-    """Refuse what is one value where a column of them is wanted, though Python could take it apart.
+    """Refuse one value where a column of them is wanted.
 
     Raises
     ------
     SchemaError
         With reason ``one-value``.
     """
-    one = (str, bytes, bytearray, memoryview, Mapping, set, frozenset, Variant)
-    many = ("__iter__", "__getitem__", "__array__", "__arrow_c_array__", "__arrow_c_stream__")
-    if isinstance(values, one) or not any(hasattr(values, name) for name in many):
+    if is_one_value(values):
         raise SchemaError(
             f"expected a column of values, found one {type(values).__name__}: put it into a list, or make one Variant "
             "with Variant.from_python",
             reason="one-value",
         )
+
+
+def _shown(value: Variant | None) -> str:
+    """A value for a line of HTML."""
+    text = "NULL" if value is None else value.to_json()
+    return escape(text if len(text) <= 200 else text[:199] + "…")
 
 
 def _with_values(storage: pa.StructArray) -> pa.StructArray:

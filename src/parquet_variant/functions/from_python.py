@@ -6,26 +6,31 @@ Owns the public operation and its `try_` twin. Leaves which type gives which to 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, overload
 
-from parquet_variant.array.row_by_row import row_by_row
-from parquet_variant.array.variant_array import VariantArray, refuse_one_value
+from parquet_variant.array.variant_array import VariantArray, is_one_value
 from parquet_variant.encoding.python_values import MAX_DEPTH
 from parquet_variant.encoding.variant import Variant
+from parquet_variant.errors import VariantError
 
 __all__ = ["from_python", "try_from_python", "variants_of"]
 
 
-def from_python(values: Iterable[Any], *, max_depth: int = MAX_DEPTH) -> VariantArray:
-    """Make a column of Python objects.
+@overload
+def from_python(values: list[Any], *, max_depth: int = ...) -> VariantArray: ...
+@overload
+def from_python(values: Any, *, max_depth: int = ...) -> Any: ...
+def from_python(values: Any, *, max_depth: int = MAX_DEPTH) -> Variant | VariantArray:
+    """Make Variants of Python objects: one of one object, a column of a list of them.
 
-    For Arrow data `cast_to_variant` is faster; for one object there is `Variant.from_python`.
+    For Arrow data `cast_to_variant` is faster.
 
     Parameters
     ----------
     values
-        The objects, in a list or any other iterable that is not itself one value (a dict, a text); None is SQL NULL,
-        ``Variant.from_python(None)`` a Variant null.
+        A list, or any other iterable that is not itself one value, gives a `VariantArray`; None in it is SQL NULL,
+        ``Variant.from_python(None)`` a Variant null. One value (a dict, a text, a number, None) gives a `Variant`; for
+        a list that is one value there is `Variant.from_python`.
     max_depth
         The most containers inside each other.
 
@@ -33,42 +38,52 @@ def from_python(values: Iterable[Any], *, max_depth: int = MAX_DEPTH) -> Variant
     ------
     CastError
         For an object that has no Variant type, with the row.
-    SchemaError
-        For one value in the place of a column of them.
 
     Examples
     --------
     >>> import parquet_variant as pv
     >>> pv.from_python([{"a": [True]}, None, 1.5])
     <VariantArray unshredded, 3 rows: [{"a":[true]}, NULL, 1.5]>
+    >>> pv.from_python({"a": 1}).to_json()
+    '{"a":1}'
     >>> pv.from_python([1, {2}])
     Traceback (most recent call last):
     ...
     parquet_variant.errors.CastError: builtins.set has no Variant type: convert {2} first (row 1)
     """
-    return VariantArray.from_variants(variants_of(values, max_depth, null_on_error=False))
+    if is_one_value(values):
+        return values if isinstance(values, Variant) else Variant.from_python(values, max_depth=max_depth)
+    return VariantArray.from_variants(variants_of(values, max_depth, keep_going=False))
 
 
-def try_from_python(values: Iterable[Any], *, max_depth: int = MAX_DEPTH) -> VariantArray:
-    """Make a column of Python objects as `from_python` does; SQL NULL for those that have no Variant type.
+def try_from_python(values: Any, *, max_depth: int = MAX_DEPTH) -> Variant | VariantArray | None:
+    """Make Variants of Python objects as `from_python` does; null for those that have no Variant type.
 
     Examples
     --------
     >>> import parquet_variant as pv
     >>> pv.try_from_python([1, {2}, "x"]).to_pylist()
     [1, None, 'x']
+    >>> pv.try_from_python({2}) is None
+    True
     """
-    return VariantArray.from_variants(variants_of(values, max_depth, null_on_error=True))
+    if is_one_value(values):
+        try:
+            return from_python(values, max_depth=max_depth)
+        except VariantError:
+            return None
+    return VariantArray.from_variants(variants_of(values, max_depth, keep_going=True))
 
 
-def variants_of(values: Iterable[Any], max_depth: int, *, null_on_error: bool) -> list[Variant | None]:
-    """The value of each object; with ``null_on_error`` None for those that would raise."""
-    refuse_one_value(values)
-    objects = list(values)
-
-    def of_row(row: int) -> Variant | None:
-        value = objects[row]
-        ready = value is None or isinstance(value, Variant)
-        return value if ready else Variant.from_python(value, max_depth=max_depth)
-
-    return row_by_row(range(len(objects)), of_row, null_on_error=null_on_error)
+def variants_of(values: Iterable[Any], max_depth: int, *, keep_going: bool) -> list[Variant | None]:
+    """The value of each object; with ``keep_going`` None for those that would raise."""
+    found: list[Variant | None] = []
+    for row, value in enumerate(values):
+        try:
+            ready = value is None or isinstance(value, Variant)
+            found.append(value if ready else Variant.from_python(value, max_depth=max_depth))
+        except VariantError as error:
+            if not keep_going:
+                raise error.at(row=row) from None
+            found.append(None)
+    return found

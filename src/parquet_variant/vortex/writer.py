@@ -20,6 +20,7 @@ from parquet_variant.array.chunked_array import ChunkedVariantArray
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.errors import VariantError, VariantFileError
 from parquet_variant.functions.arrow_input import as_arrow
+from parquet_variant.interop.table_of import table_of
 from parquet_variant.parquet.writing.write import shredded_as
 from parquet_variant.schema.shredding_schema import ShreddingSchema
 from parquet_variant.vortex.library import arrow_reader, batches_of, others_can_read, vortex, vortex_errors
@@ -156,17 +157,12 @@ def _tries(wanted: dict[str, StoredLayout]) -> list[dict[str, StoredLayout]]:
 def _columns(data: Any, column: str) -> dict[str, Any]:
     if isinstance(data, (VariantArray, ChunkedVariantArray)):
         data = {column: data}
-    if isinstance(data, (pa.Table, pa.RecordBatch)):
-        fields = list(data.schema)
+    if not isinstance(data, Mapping) or not data:
+        table = table_of(data)
         data = {
             each.name: VariantArray.from_arrow(array) if is_named(each) else array
-            for each, array in zip(fields, data.columns, strict=True)
+            for each, array in zip(table.schema, table.columns, strict=True)
         }
-    if not isinstance(data, Mapping) or not data:
-        raise VariantFileError(
-            f"cannot write a {type(data).__name__}: give a VariantArray, columns by name, or a pyarrow table",
-            reason="no-columns",
-        )
     columns = {name: each.combine() if isinstance(each, ChunkedVariantArray) else each for name, each in data.items()}
     columns = {name: each if isinstance(each, VariantArray) else as_arrow(each) for name, each in columns.items()}
     sizes = {name: len(each) for name, each in columns.items()}

@@ -6,8 +6,8 @@ every variant of it. Leaves reading and writing files to `read` and `write`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, TypeAlias
+from collections.abc import Callable
+from typing import TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -25,7 +25,7 @@ from parquet_variant.delta.protocol.schema import (
 )
 from parquet_variant.errors import DeltaError
 
-__all__ = ["Matcher", "as_table", "by_field_id", "by_name", "conform_column", "conform_table", "variant_field"]
+__all__ = ["Matcher", "by_field_id", "by_name", "conform_column", "conform_table", "variant_field"]
 
 # Given the fields of an Arrow struct and a Delta field, the index of the one that holds it; -1 if none does.
 Matcher: TypeAlias = "Callable[[pa.DataType | pa.Schema, Field], int]"
@@ -49,39 +49,6 @@ def by_field_id(fields: pa.DataType | pa.Schema, wanted: Field) -> int:
 def variant_field(name: str, array: VariantArray, nullable: bool = True) -> pa.Field:
     """The Arrow field of a variant column."""
     return pa.field(name, array.storage.type, nullable, EXTENSION_METADATA)
-
-
-def as_table(data: Any) -> pa.Table:
-    """What a user gives as rows, as a table whose variant fields are marked.
-
-    Parameters
-    ----------
-    data
-        A pyarrow table or record batch, or a mapping from name to `VariantArray` or Arrow array.
-
-    Raises
-    ------
-    DeltaError
-        Reason ``"bad-data"`` for anything else.
-    """
-    if isinstance(data, pa.Table):
-        return data
-    if isinstance(data, pa.RecordBatch):
-        return pa.Table.from_batches([data])
-    if not isinstance(data, Mapping):
-        raise DeltaError(
-            f"cannot write a {type(data).__name__}: give a pyarrow table or columns by name", reason="bad-data"
-        )
-    fields, arrays = [], []
-    for name, column in data.items():
-        if isinstance(column, VariantArray):
-            fields.append(variant_field(name, column))
-            arrays.append(column.storage)
-        else:
-            array = column if isinstance(column, (pa.Array, pa.ChunkedArray)) else pa.array(column)
-            fields.append(pa.field(name, array.type))
-            arrays.append(array)
-    return pa.table(arrays, schema=pa.schema(fields))
 
 
 def conform_table(table: pa.Table, schema: StructType, match: Matcher, on_variant: OnVariant) -> pa.Table:

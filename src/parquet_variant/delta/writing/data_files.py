@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from parquet_variant.array.variant_array import VariantArray
-from parquet_variant.delta.data.columns import as_table, by_name, conform_table
+from parquet_variant.delta.data.columns import by_name, conform_table
 from parquet_variant.delta.data.partitions import partition_directory, split_by_partition
 from parquet_variant.delta.log.commit import now_millis
 from parquet_variant.delta.log.snapshot import Snapshot
@@ -31,6 +31,7 @@ from parquet_variant.delta.storage import Storage, open_storage
 from parquet_variant.errors import DeltaError
 from parquet_variant.functions.infer_shredding_schema import infer_shredding_schema
 from parquet_variant.functions.shred_variant import shred_variant
+from parquet_variant.interop.table_of import is_rows, table_of
 from parquet_variant.parquet.format.statistics import LeafStatistics, may_hide_nan
 from parquet_variant.parquet.writing.writer import FileInfo, VariantWriter
 from parquet_variant.path import VariantPath
@@ -110,11 +111,11 @@ class WritePlan:
 
     def write_files(self, data: Any, *, data_change: bool = True) -> list[Add]:
         """As `write`, with the actions as objects."""
-        batches = [data] if isinstance(data, (pa.Table, pa.RecordBatch, Mapping)) else data
+        batches = [data] if is_rows(data) else data
         task = _Task(self)
         try:
             for batch in batches:
-                task.take(as_table(batch))
+                task.take(table_of(batch))
         except BaseException:
             task.abort()
             raise

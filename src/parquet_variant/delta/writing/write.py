@@ -14,7 +14,6 @@ from typing import Any, Literal, TypeAlias
 
 import pyarrow as pa
 
-from parquet_variant.delta.data.columns import as_table
 from parquet_variant.delta.data.paths import relative_path
 from parquet_variant.delta.log.checkpoint import checkpoint_if_due
 from parquet_variant.delta.log.commit import CommitResult, Transaction, commit, now_millis
@@ -28,6 +27,7 @@ from parquet_variant.delta.storage import Storage, open_storage
 from parquet_variant.delta.writing.data_files import DEFAULT_FILE_BYTES, WritePlan, plan_write
 from parquet_variant.delta.writing.file_rows import to_removes
 from parquet_variant.errors import DeltaError
+from parquet_variant.interop.table_of import is_rows, table_of
 from parquet_variant.schema.shredding_schema import ShreddingSchema
 
 __all__ = ["append", "commit_files", "create", "overwrite", "plan", "write"]
@@ -435,13 +435,14 @@ def _seen(snapshot: Snapshot, txn: tuple[str, int]) -> bool:
 
 
 def _peek(data: Any) -> tuple[pa.Table, Any]:
-    if isinstance(data, (pa.Table, pa.RecordBatch, Mapping)):
-        return as_table(data), data
+    if is_rows(data):
+        table = table_of(data)
+        return table, table
     batches = iter(data)
     first = next(batches, None)
     if first is None:
         raise DeltaError("there are no rows to make a table of: give at least one batch", reason="bad-data")
-    return as_table(first), _chain(first, batches)
+    return table_of(first), _chain(first, batches)
 
 
 def _chain(first: Any, rest: Iterable[Any]) -> Iterable[Any]:

@@ -12,7 +12,7 @@ import pyarrow as pa
 from pyarrow import fs
 
 from parquet_variant.array.variant_array import VariantArray
-from parquet_variant.parquet.writing.incoming import as_table
+from parquet_variant.interop.table_of import table_of
 from parquet_variant.parquet.writing.nested import Place, map_variants
 from parquet_variant.parquet.writing.options import DEFAULT_ROW_GROUP_BYTES, DEFAULT_WRITER, Writer
 from parquet_variant.parquet.writing.writer import FileInfo, VariantWriter
@@ -127,7 +127,7 @@ def _shredded(data: Any, schema: Any, layout: Layout, variants: frozenset[str]) 
         wanted = schema.get(place[0]) if isinstance(schema, Mapping) else schema
         return shredded_as(VariantArray(storage), wanted, layout).storage
 
-    return map_variants(as_table(data), shredded, {(name,) for name in variants})
+    return map_variants(table_of(data), shredded, {(name,) for name in variants})
 
 
 def shredded_as(array: VariantArray, schema: SchemaLike, layout: Layout) -> VariantArray:

@@ -1,0 +1,92 @@
+"""Variants in polars: a ``variant`` namespace on series and expressions.
+
+Owns the two namespaces. Leaves the answers to `functions`. Importing this module registers both.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import polars as pl
+import pyarrow as pa
+
+from parquet_variant.array.variant_array import VariantArray
+from parquet_variant.functions.target_type import as_target
+from parquet_variant.functions.to_json import to_json
+from parquet_variant.functions.variant_get import try_variant_get, variant_get
+from parquet_variant.functions.variant_type import variant_type
+
+__all__ = ["VariantExpr", "VariantSeries", "to_polars"]
+
+
+@pl.api.register_series_namespace("variant")
+class VariantSeries:
+    """What can be asked of a series of Variants.
+
+    Examples
+    --------
+    >>> import parquet_variant as pv
+    >>> events = pv.parse_json(['{"a": 1}', '{"a": 2}']).to_polars("v")
+    >>> events.variant.get("$.a", "bigint").to_list()
+    [1, 2]
+    """
+
+    def __init__(self, series: pl.Series) -> None:
+        self._series = series
+
+    @property
+    def array(self) -> VariantArray:
+        """The values as a `VariantArray`."""
+        return VariantArray.from_arrow(self._series)
+
+    def get(self, path: str, type: Any = "variant", *, errors: str = "raise") -> pl.Series:
+        """The values at a path as a typed series, or as Variants; see `pv.variant_get`."""
+        return self._named((variant_get if errors == "raise" else try_variant_get)(self.array, path, type))
+
+    def to_json(self) -> pl.Series:
+        """The values as JSON text."""
+        return self._named(to_json(self.array))
+
+    def type(self) -> pl.Series:
+        """The type of each value, as `pv.variant_type` names it."""
+        return self._named(variant_type(self.array))
+
+    def _named(self, found: Any) -> pl.Series:
+        # One type for all Variants: an expression says its type before there are values.
+        plain = found.to_unshredded() if isinstance(found, VariantArray) else found
+        return pl.Series(plain).alias(self._series.name)
+
+
+@pl.api.register_expr_namespace("variant")
+class VariantExpr:
+    """The same on expressions: ``pl.col("v").variant.get("$.a", "bigint")``."""
+
+    def __init__(self, expression: pl.Expr) -> None:
+        self._expression = expression
+
+    def get(self, path: str, type: Any = "variant", *, errors: str = "raise") -> pl.Expr:
+        """The values at a path."""
+        return self._mapped(lambda series: VariantSeries(series).get(path, type, errors=errors), _dtype(type))
+
+    def to_json(self) -> pl.Expr:
+        """The values as JSON text."""
+        return self._mapped(lambda series: VariantSeries(series).to_json(), pl.String())
+
+    def type(self) -> pl.Expr:
+        """The type of each value."""
+        return self._mapped(lambda series: VariantSeries(series).type(), pl.String())
+
+    def _mapped(self, function: Any, dtype: Any) -> pl.Expr:
+        return self._expression.map_batches(function, return_dtype=dtype)
+
+
+def _dtype(kind: Any) -> Any:
+    """The polars type of a target."""
+    if isinstance(kind, str) and kind.strip().lower() == "variant":
+        return pl.Series(VariantArray.from_pylist([])).dtype
+    return pl.Series(pa.nulls(0, as_target(kind))).dtype
+
+
+def to_polars(array: VariantArray, name: str = "") -> pl.Series:
+    """A series that keeps the extension's name."""
+    return pl.Series(array).alias(name)

@@ -1,0 +1,105 @@
+"""Rows in any form that people have them, as one Arrow table whose Variant columns carry the extension's name.
+
+Owns which forms are taken: columns by name, Arrow tables and batches, data frames of pandas and polars, relations of
+DuckDB, and anything else that streams Arrow data. Leaves what a file or table needs of the columns to their writers.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+import pyarrow as pa
+
+from parquet_variant.array.capsules import is_named, without_views
+from parquet_variant.array.chunked_array import ChunkedVariantArray, variant_table
+from parquet_variant.array.variant_array import VariantArray
+from parquet_variant.errors import SchemaError, VariantFileError
+
+__all__ = ["is_rows", "table_of"]
+
+
+def table_of(data: Any, name: str | None = None) -> pa.Table:
+    """The table that some data are.
+
+    Parameters
+    ----------
+    data
+        A mapping from name to `VariantArray`, Arrow array or whatever ``pyarrow.array`` takes; a pyarrow table or
+        record batch; a data frame of pandas or polars; any object with ``__arrow_c_stream__``. A single
+        `VariantArray` where a name is given.
+    name
+        The column's name for a single array.
+
+    Raises
+    ------
+    VariantFileError
+        If there are no columns (``no-columns``), or they differ in length (``lengths-differ``).
+    SchemaError
+        For anything else (``bad-data``).
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> events = VariantArray.from_pylist([{"a": 1}, None])
+    >>> table_of(pl.DataFrame({"id": [1, 2], "v": events.to_polars("v")})).schema.names
+    ['id', 'v']
+    """
+    if name is not None and isinstance(data, VariantArray | ChunkedVariantArray):
+        data = {name: data}
+    table = _table_of(data)
+    if not table.num_columns:
+        raise VariantFileError("there are no columns to write", reason="no-columns")
+    return table
+
+
+def is_rows(data: Any) -> bool:
+    """Whether some data are rows by themselves, and not an iterable of such, as a reader of record batches is."""
+    known = isinstance(data, pa.Table | pa.RecordBatch | Mapping) or hasattr(data, "__arrow_c_stream__")
+    return known and not isinstance(data, pa.RecordBatchReader)
+
+
+def _table_of(data: Any) -> pa.Table:
+    if isinstance(data, pa.RecordBatch):
+        data = pa.Table.from_batches([data])
+    if isinstance(data, pa.Table):
+        return data if all(without_views(kind, large=True) == kind for kind in data.schema.types) else _of_stream(data)
+    if isinstance(data, Mapping):
+        return _of_columns(data)
+    if (pandas := sys.modules.get("pandas")) is not None and isinstance(data, pandas.DataFrame):
+        from parquet_variant.interop.pandas import table_of_frame
+
+        return table_of_frame(data)
+    if hasattr(data, "__arrow_c_stream__") and not isinstance(data, VariantArray | ChunkedVariantArray):
+        return _of_stream(pa.table(data))
+    raise SchemaError(
+        f"cannot take a {type(data).__name__} for rows: give columns by name, an Arrow table, or a data frame "
+        "of pandas or polars",
+        reason="bad-data",
+    )
+
+
+def _of_stream(table: pa.Table) -> pa.Table:
+    """A table that another library made, without views, which neither Parquet's writer nor our kernels take."""
+    columns: dict[str, Any] = {}
+    for field, column in zip(table.schema, table.columns, strict=True):
+        if is_named(field):
+            columns[field.name] = VariantArray.from_arrow(column)
+        else:
+            kind = without_views(field.type, large=True)
+            columns[field.name] = column if kind == field.type else column.cast(kind)
+    return variant_table(columns)
+
+
+def _of_columns(columns: Mapping[str, Any]) -> pa.Table:
+    sizes = {name: len(column) for name, column in columns.items() if hasattr(column, "__len__")}
+    if len(set(sizes.values())) > 1:
+        told = ", ".join(f"{name} {size}" for name, size in sizes.items())
+        raise VariantFileError(f"columns must have one length, these differ: {told}", reason="lengths-differ")
+    try:
+        return variant_table(columns)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, TypeError) as error:
+        raise SchemaError(
+            f"a column is no Arrow data, and none can be made of it: {error}", reason="bad-data"
+        ) from None
