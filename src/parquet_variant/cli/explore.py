@@ -1,6 +1,6 @@
 """``variant explore``: a page that shows what became of JSON.
 
-Owns where the page goes. Leaves the page to `explorer`.
+Owns where the page goes: a file, or a server on loopback. Leaves the page to `explorer`.
 """
 
 from __future__ import annotations
@@ -20,6 +20,8 @@ def command(
     html: Annotated[
         FilePath, typer.Option(metavar="FILE", help="The page to write: one file that needs nothing else.")
     ] = FilePath("explore.html"),
+    serve: Annotated[bool, typer.Option("--serve", help="Serve the page here, with rows and SQL.")] = False,
+    port: Annotated[int, typer.Option(help="With --serve: the port; 0 for any.", min=0, max=65535)] = 0,
     compare: Annotated[str | None, typer.Option(metavar="OTHER", help="What it was before: shown beside it.")] = None,
     version: Annotated[int | None, typer.Option(help="A version of a Delta table.", show_default=False)] = None,
     column: Column = None,
@@ -36,6 +38,16 @@ def command(
     if as_json:
         print_json(found.to_dict())
         return 0
-    size = found.save(html).stat().st_size
-    print(f"{html}: {human_bytes(size)}; open it in a browser")
+    if not serve:
+        size = found.save(html).stat().st_size
+        print(f"{html}: {human_bytes(size)}; open it in a browser")
+        return 0
+    from parquet_variant.explorer.serve import ExploreServer
+
+    server = ExploreServer(found, port)
+    print(f"{server.url}\nread-only, for this machine alone; Ctrl-C ends it", flush=True)
+    try:
+        server.serve_forever()
+    except KeyboardInterrupt:
+        server.close()
     return 0

@@ -11,9 +11,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+
 from parquet_variant.explorer.page import page, page_frame
 from parquet_variant.explorer.report import ExploreReport
 from parquet_variant.explorer.sources import report_of
+from parquet_variant.ingest.read_json import read_json
+from parquet_variant.sql_query.sql import sql
 
 __all__ = ["Exploration", "explore"]
 
@@ -37,6 +41,11 @@ class Exploration:
         target = Path(file)
         target.write_text(self.to_html(), encoding="utf-8")
         return target
+
+    def sql(self, query: str) -> pa.Table:
+        """Rows of the table, called ``t``, by SQL; see `pv.sql`."""
+        report = self.report
+        return sql(query, t=read_json(report.source) if report.kind == "json" else report.source).arrow()
 
     def _repr_html_(self) -> str:
         return page_frame(self.to_dict())

@@ -21,6 +21,7 @@ from parquet_variant.io.filesystems import filesystem_of
 from parquet_variant.parquet.format.columns import choose_column
 from parquet_variant.parquet.format.files import ParquetSource, locate, open_file
 from parquet_variant.path import VariantPath
+from parquet_variant.sql_query.paths import is_delta, is_vortex
 
 __all__ = ["report_of"]
 
@@ -39,28 +40,15 @@ def report_of(
         If there is nothing, no Variant column, or a version is asked of what has none.
     """
     path = os.fspath(source)
-    if _is_delta(path):
+    if is_delta(path):
         return _of_delta(path, column, version)
     if version is not None:
         raise VariantFileError(f"{path} is no Delta table, so it has no versions", reason="not-a-table", file=path)
-    if _is_vortex(path):
+    if is_vortex(path):
         return _of_vortex(path, column)
     if _is_json(path):
         return _of_json(path)
     return _of_parquet(path, "parquet", locate(path), column)
-
-
-def _is_delta(path: str) -> bool:
-    filesystem, root = filesystem_of(path)
-    return bool(filesystem.get_file_info(f"{root.rstrip('/')}/_delta_log").type == pa.fs.FileType.Directory)
-
-
-def _is_vortex(path: str) -> bool:
-    if not path.endswith(".vortex") and not os.path.isdir(path):  # noqa: PTH112 - a name, perhaps of a remote file
-        return False
-    from parquet_variant.vortex.files import vortex_files
-
-    return bool(vortex_files(path))
 
 
 def _is_json(path: str) -> bool:

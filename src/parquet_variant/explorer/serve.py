@@ -1,0 +1,139 @@
+"""The page of the explorer, served on loopback, with rows and SQL.
+
+Owns who may ask: this machine, with the token of the address, from the page itself. Leaves the page to `page`, and SQL
+to `sql_query`.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import secrets
+from collections.abc import Callable
+from decimal import Decimal
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+from parquet_variant.errors import VariantError
+from parquet_variant.explorer.explore import Exploration
+from parquet_variant.explorer.page import page
+
+__all__ = ["ExploreServer"]
+
+_ROWS = 200
+_LARGEST_REQUEST = 1 << 20
+_HOST = "127.0.0.1"
+
+
+class ExploreServer:
+    """A server of one page; reads the table, changes nothing.
+
+    Parameters
+    ----------
+    exploration
+        What `explore` found.
+    port
+        The port on 127.0.0.1; 0 for any that is free.
+
+    Raises
+    ------
+    VariantError
+        If the port is taken (``bad-port``).
+    """
+
+    def __init__(self, exploration: Exploration, port: int = 0) -> None:
+        self.token = secrets.token_urlsafe(18)
+        document = exploration.to_dict() | {"live": self.token}
+        try:
+            self._server = ThreadingHTTPServer((_HOST, port), _handler(page(document), self.token, exploration))
+        except (OSError, OverflowError) as error:
+            raise VariantError(f"cannot serve on port {port}: {error}; give another", reason="bad-port") from None
+        self._server.daemon_threads = True
+
+    @property
+    def url(self) -> str:
+        """The address, with the token without which nothing is answered."""
+        return f"http://{_HOST}:{self._server.server_address[1]}/{self.token}/"
+
+    def serve_forever(self) -> None:
+        """Answer until `close`, or Ctrl-C."""
+        self._server.serve_forever(poll_interval=0.2)
+
+    def close(self) -> None:
+        """Stop answering."""
+        self._server.shutdown()
+        self._server.server_close()
+
+
+def _handler(html: str, token: str, exploration: Exploration) -> type[BaseHTTPRequestHandler]:
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+        server_version, sys_version = "variant-explore", ""
+
+        def log_message(self, format: str, *args: Any) -> None:
+            """Say nothing: the address holds the token."""
+
+        def _allowed(self) -> bool:
+            # Another site's page may send requests here, also under a name that it makes mean 127.0.0.1.
+            port = self.server.server_address[1]  # type: ignore[index]
+            hosts = {f"{_HOST}:{port}", f"localhost:{port}"}
+            origin = self.headers.get("Origin")
+            mine = origin is None or origin in {f"http://{host}" for host in hosts}
+            return mine and self.headers.get("Host") in hosts
+
+        def _send(self, status: int, kind: str, body: bytes) -> None:
+            self.send_response(status)
+            self.send_header("Content-Type", kind)
+            self.send_header("Content-Length", str(len(body)))
+            self.send_header("Cache-Control", "no-store")
+            self.send_header("X-Content-Type-Options", "nosniff")
+            self.send_header("X-Frame-Options", "DENY")
+            self.end_headers()
+            self.wfile.write(body)
+
+        def do_GET(self) -> None:
+            if not self._allowed() or not secrets.compare_digest(self.path.encode(), f"/{token}/".encode()):
+                self._send(404, "text/plain", b"not here")
+                return
+            self._send(200, "text/html; charset=utf-8", html.encode())
+
+        def do_POST(self) -> None:
+            given = self.headers.get("X-Token") or ""
+            length = self.headers.get("Content-Length") or ""
+            if (
+                not self._allowed()
+                or not secrets.compare_digest(given.encode(), token.encode())
+                or not secrets.compare_digest(self.path.encode(), f"/{token}/sql".encode())
+                or not length.isdigit()
+                or int(length) > _LARGEST_REQUEST
+            ):
+                self.close_connection = True
+                self._send(404, "text/plain", b"not here")
+                return
+            answer = _answer(self.rfile.read(int(length)), exploration.sql)
+            self._send(200, "application/json", json.dumps(answer, ensure_ascii=False).encode())
+
+    return Handler
+
+
+def _answer(body: bytes, run: Callable[[str], Any]) -> dict[str, Any]:
+    try:
+        text = json.loads(body)["sql"]
+        if not isinstance(text, str):
+            raise TypeError
+    except (ValueError, KeyError, TypeError):
+        return {"error": 'send {"sql": "SELECT …"}'}
+    try:
+        table = run(text)
+    except VariantError as error:
+        return {"error": str(error)}
+    rows = [[_shown(value) for value in row.values()] for row in table.slice(0, _ROWS).to_pylist()]
+    return {"columns": table.column_names, "rows": rows, "more": table.num_rows > _ROWS}
+
+
+def _shown(value: Any) -> Any:
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return None if value is None else str(value)
+    if isinstance(value, (Decimal, dt.date, dt.time, dt.datetime)):
+        return str(value)
+    return json.dumps(value, default=str, ensure_ascii=False)

@@ -1,0 +1,92 @@
+"""The page on loopback: who may ask, what is answered."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import parquet_variant as pv
+from parquet_variant.explorer.serve import ExploreServer
+
+
+@pytest.fixture(scope="module")
+def server(table: Path) -> Iterator[ExploreServer]:
+    served = ExploreServer(pv.explore(table))
+    thread = threading.Thread(target=served.serve_forever)
+    thread.start()
+    yield served
+    served.close()
+    thread.join()
+
+
+def _ask(server: ExploreServer, method: str, path: str, body: Any = None, **headers: str) -> tuple[int, bytes]:
+    host, port = server.url.split("/")[2].split(":")
+    connection = http.client.HTTPConnection(host, int(port), timeout=60)
+    connection.request(method, path, body, {name.replace("_", "-"): value for name, value in headers.items()})
+    answer = connection.getresponse()
+    found = answer.status, answer.read()
+    connection.close()
+    return found
+
+
+def _sql(server: ExploreServer, text: Any, **headers: str) -> tuple[int, Any]:
+    token = server.token
+    status, body = _ask(server, "POST", f"/{token}/sql", json.dumps({"sql": text}), **{"X_Token": token} | headers)
+    return status, json.loads(body) if status == 200 else None
+
+
+def test_the_page_is_given_to_whoever_has_the_token(server: ExploreServer) -> None:
+    status, body = _ask(server, "GET", f"/{server.token}/")
+    assert status == 200
+    assert b"<title>" in body
+    for path in ("/", "/wrong/", f"/{server.token}", f"/{server.token}/../x", "/etc/passwd"):
+        assert _ask(server, "GET", path)[0] == 404
+
+
+def test_other_origins_and_hosts_get_nothing(server: ExploreServer) -> None:
+    for headers in ({"Origin": "http://evil.example"}, {"Origin": "null"}, {"Host": "evil.example"}):
+        assert _ask(server, "GET", f"/{server.token}/", **headers)[0] == 404
+        assert _sql(server, "SELECT 1", **headers)[0] == 404
+    assert _sql(server, "SELECT 1", X_Token="wrong")[0] == 404
+    assert _sql(server, "SELECT 1", Content_Length="9" * 12)[0] == 404
+
+
+def test_rows_are_answered_by_sql(server: ExploreServer) -> None:
+    status, found = _sql(server, "SELECT v:kind::string AS kind, count(*) AS n FROM t GROUP BY ALL ORDER BY kind")
+    assert status == 200
+    assert (found["columns"], found["rows"]) == (["kind", "n"], [["pull", "2000"], ["push", "4000"]])
+    assert _sql(server, "SELECT v:id::bigint AS id FROM t")[1]["more"] is True
+
+
+@pytest.mark.parametrize("text", ["", "DROP TABLE t", "SELECT nothing FROM t", "COPY t TO 'x.csv'", 5, "SELECT"])
+def test_what_is_no_query_is_an_error_in_one_line(server: ExploreServer, text: Any) -> None:
+    status, found = _sql(server, text)
+    assert status == 200
+    assert found["error"]
+    assert "Traceback" not in found["error"]
+
+
+def test_a_port_that_cannot_be_had_is_said(server: ExploreServer, table: Path) -> None:
+    taken = int(server.url.split(":")[2].split("/")[0])
+    with pytest.raises(pv.VariantError) as caught:
+        ExploreServer(pv.explore(table), taken)
+    assert caught.value.reason == "bad-port"
+
+
+def test_rows_and_sql_in_the_page(server: ExploreServer, browser: Any) -> None:
+    browser.get(server.url)
+    browser.implicitly_wait(20)
+    browser.find_element("css selector", "body[data-ready=yes]")
+    browser.find_element("id", "tab-rows").click()
+    field = browser.find_element("css selector", "#panel-rows textarea")
+    field.clear()
+    field.send_keys("SELECT v:user.name::string AS name FROM t WHERE v:id::int = 7")
+    browser.find_element("id", "run-sql").click()
+    assert browser.find_element("css selector", "#sql-rows td").text == "u7"
+    browser.implicitly_wait(0)
