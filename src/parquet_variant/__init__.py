@@ -38,6 +38,7 @@ _OWNERS = {
     "ConflictError": "errors",
     "DeltaError": "errors",
     "JsonError": "errors",
+    "KernelsError": "errors",
     "MalformedVariantError": "errors",
     "PathError": "errors",
     "PredicateError": "errors",
@@ -100,6 +101,7 @@ if TYPE_CHECKING:
     from parquet_variant.errors import ConflictError as ConflictError
     from parquet_variant.errors import DeltaError as DeltaError
     from parquet_variant.errors import JsonError as JsonError
+    from parquet_variant.errors import KernelsError as KernelsError
     from parquet_variant.errors import MalformedVariantError as MalformedVariantError
     from parquet_variant.errors import PathError as PathError
     from parquet_variant.errors import PredicateError as PredicateError

@@ -14,6 +14,7 @@ __all__ = [
     "ConflictError",
     "DeltaError",
     "JsonError",
+    "KernelsError",
     "MalformedVariantError",
     "PathError",
     "PredicateError",
@@ -165,3 +166,9 @@ class DeltaError(VariantError):
     """A Delta table that cannot be read or written as asked."""
 
     default_reason = "bad-delta-table"
+
+
+class KernelsError(VariantError):
+    """Machine code of the kernels that is missing, or does not fit the sources or the CPU."""
+
+    default_reason = "no-kernels"

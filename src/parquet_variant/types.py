@@ -15,6 +15,7 @@ __all__ = [
     "EXACT_NUMERIC",
     "INTEGERS",
     "TYPES",
+    "TYPE_OF_ARROW",
     "TYPE_OF_ID",
     "BasicType",
     "PrimitiveId",
@@ -115,6 +116,8 @@ class TypeInfo:
         The name in a Delta schema string; None where Delta has no such type.
     precision
         For decimals, the largest number of digits.
+    ddl
+        The names in DDL, the one that is printed first; none for decimals, which are spelled with their digits.
     """
 
     type: VariantType
@@ -125,50 +128,60 @@ class TypeInfo:
     spark: str | None
     delta: str | None
     precision: int | None = None
+    ddl: tuple[str, ...] = ()
 
 
 _P = PrimitiveId
 _V = VariantType
 _ROWS = (
     TypeInfo(_V.NULL, (_P.NULL,), 0, None, "", "VOID", None),
-    TypeInfo(_V.BOOLEAN, (_P.TRUE, _P.FALSE), 0, pa.bool_(), "BOOLEAN", "BOOLEAN", "boolean"),
-    TypeInfo(_V.INT8, (_P.INT8,), 1, pa.int8(), "INT32 INT(8, true)", "BIGINT", "byte"),
-    TypeInfo(_V.INT16, (_P.INT16,), 2, pa.int16(), "INT32 INT(16, true)", "BIGINT", "short"),
-    TypeInfo(_V.INT32, (_P.INT32,), 4, pa.int32(), "INT32", "BIGINT", "integer"),
-    TypeInfo(_V.INT64, (_P.INT64,), 8, pa.int64(), "INT64", "BIGINT", "long"),
-    TypeInfo(_V.FLOAT, (_P.FLOAT,), 4, pa.float32(), "FLOAT", "FLOAT", "float"),
-    TypeInfo(_V.DOUBLE, (_P.DOUBLE,), 8, pa.float64(), "DOUBLE", "DOUBLE", "double"),
+    TypeInfo(_V.BOOLEAN, (_P.TRUE, _P.FALSE), 0, pa.bool_(), "BOOLEAN", "BOOLEAN", "boolean", ddl=("boolean", "bool")),
+    TypeInfo(
+        _V.INT8, (_P.INT8,), 1, pa.int8(), "INT32 INT(8, true)", "BIGINT", "byte", ddl=("tinyint", "byte", "int8"),
+    ),
+    TypeInfo(
+        _V.INT16, (_P.INT16,), 2, pa.int16(), "INT32 INT(16, true)", "BIGINT", "short", ddl=("smallint", "short",
+        "int16"),
+    ),
+    TypeInfo(_V.INT32, (_P.INT32,), 4, pa.int32(), "INT32", "BIGINT", "integer", ddl=("int", "integer", "int32")),
+    TypeInfo(_V.INT64, (_P.INT64,), 8, pa.int64(), "INT64", "BIGINT", "long", ddl=("bigint", "long", "int64")),
+    TypeInfo(_V.FLOAT, (_P.FLOAT,), 4, pa.float32(), "FLOAT", "FLOAT", "float", ddl=("float", "real", "float32")),
+    TypeInfo(_V.DOUBLE, (_P.DOUBLE,), 8, pa.float64(), "DOUBLE", "DOUBLE", "double", ddl=("double", "float64")),
     TypeInfo(_V.DECIMAL4, (_P.DECIMAL4,), 5, pa.decimal128(9), "INT32 DECIMAL(P, S)", "DECIMAL", "decimal", 9),
     TypeInfo(_V.DECIMAL8, (_P.DECIMAL8,), 9, pa.decimal128(18), "INT64 DECIMAL(P, S)", "DECIMAL", "decimal", 18),
     TypeInfo(
-        _V.DECIMAL16, (_P.DECIMAL16,), 17, pa.decimal128(38), "BYTE_ARRAY DECIMAL(P, S)", "DECIMAL", "decimal", 38
+        _V.DECIMAL16, (_P.DECIMAL16,), 17, pa.decimal128(38), "BYTE_ARRAY DECIMAL(P, S)", "DECIMAL", "decimal", 38,
     ),
-    TypeInfo(_V.DATE, (_P.DATE,), 4, pa.date32(), "INT32 DATE", "DATE", "date"),
-    TypeInfo(_V.TIME, (_P.TIME,), 8, pa.time64("us"), "INT64 TIME(false, MICROS)", None, None),
+    TypeInfo(_V.DATE, (_P.DATE,), 4, pa.date32(), "INT32 DATE", "DATE", "date", ddl=("date",)),
+    TypeInfo(_V.TIME, (_P.TIME,), 8, pa.time64("us"), "INT64 TIME(false, MICROS)", None, None, ddl=("time",)),
     TypeInfo(
         _V.TIMESTAMP, (_P.TIMESTAMP,), 8, pa.timestamp("us", "UTC"), "INT64 TIMESTAMP(true, MICROS)", "TIMESTAMP",
-        "timestamp",
+        "timestamp", ddl=("timestamp", "timestamp_ltz"),
     ),
     TypeInfo(
-        _V.TIMESTAMP_NTZ, (_P.TIMESTAMP_NTZ,), 8, pa.timestamp("us"), "INT64 TIMESTAMP(false, MICROS)",
-        "TIMESTAMP_NTZ", "timestamp_ntz",
+        _V.TIMESTAMP_NTZ, (_P.TIMESTAMP_NTZ,), 8, pa.timestamp("us"), "INT64 TIMESTAMP(false, MICROS)", "TIMESTAMP_NTZ",
+        "timestamp_ntz", ddl=("timestamp_ntz",),
     ),
     TypeInfo(
-        _V.TIMESTAMP_NANOS, (_P.TIMESTAMP_NANOS,), 8, pa.timestamp("ns", "UTC"), "INT64 TIMESTAMP(true, NANOS)",
-        None, None,
+        _V.TIMESTAMP_NANOS, (_P.TIMESTAMP_NANOS,), 8, pa.timestamp("ns", "UTC"), "INT64 TIMESTAMP(true, NANOS)", None,
+        None, ddl=("timestamp_nanos",),
     ),
     TypeInfo(
-        _V.TIMESTAMP_NTZ_NANOS, (_P.TIMESTAMP_NTZ_NANOS,), 8, pa.timestamp("ns"), "INT64 TIMESTAMP(false, NANOS)",
-        None, None,
+        _V.TIMESTAMP_NTZ_NANOS, (_P.TIMESTAMP_NTZ_NANOS,), 8, pa.timestamp("ns"), "INT64 TIMESTAMP(false, NANOS)", None,
+        None, ddl=("timestamp_ntz_nanos",),
     ),
-    TypeInfo(_V.BINARY, (_P.BINARY,), None, pa.binary(), "BYTE_ARRAY", "BINARY", "binary"),
-    TypeInfo(_V.STRING, (_P.STRING,), None, pa.string(), "BYTE_ARRAY STRING", "STRING", "string"),
-    TypeInfo(_V.UUID, (_P.UUID,), 16, pa.uuid(), "FIXED_LEN_BYTE_ARRAY(16) UUID", "UUID", None),
+    TypeInfo(_V.BINARY, (_P.BINARY,), None, pa.binary(), "BYTE_ARRAY", "BINARY", "binary", ddl=("binary",)),
+    TypeInfo(_V.STRING, (_P.STRING,), None, pa.string(), "BYTE_ARRAY STRING", "STRING", "string", ddl=("string",)),
+    TypeInfo(_V.UUID, (_P.UUID,), 16, pa.uuid(), "FIXED_LEN_BYTE_ARRAY(16) UUID", "UUID", None, ddl=("uuid",)),
     TypeInfo(_V.ARRAY, (), None, None, "GROUP LIST", "ARRAY", "array"),
     TypeInfo(_V.OBJECT, (), None, None, "GROUP", "OBJECT", "struct"),
 )  # fmt: skip
 
 TYPES: dict[VariantType, TypeInfo] = {row.type: row for row in _ROWS}
+# By the Arrow type of ``typed_value``; decimals have one for each precision and scale, and so are not in it.
+TYPE_OF_ARROW: dict[pa.DataType, TypeInfo] = {
+    row.arrow: row for row in _ROWS if row.arrow is not None and row.precision is None
+}
 TYPE_OF_ID: dict[PrimitiveId, TypeInfo] = {primitive: row for row in _ROWS for primitive in row.ids}
 
 INTEGERS = (VariantType.INT8, VariantType.INT16, VariantType.INT32, VariantType.INT64)

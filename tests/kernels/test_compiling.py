@@ -1,45 +1,102 @@
-"""Where compiled kernels are kept."""
+"""How kernels are written, and what is made of one."""
 
 from __future__ import annotations
 
 import gc
-from pathlib import Path
 
 import numba
+import numpy as np
 import pytest
-from numba import types
 
-from parquet_variant.kernels.compiling import _sources, cache_directory, helper, njit
+from parquet_variant.kernels.compiling import Bools, Int64s, Int64Table, ReadOnlyInt64s, helper, kernel
+from parquet_variant.machine_code.functions import Kernel
+from parquet_variant.machine_code.levels import X86_64
 
-
-def test_decorating_leaves_the_settings_of_other_people_alone() -> None:
-    before = numba.config.CACHE_DIR
-    njit(lambda x: x)
-    assert before == numba.config.CACHE_DIR
+pytestmark = pytest.mark.usefixtures("compiled_here")
 
 
-def test_the_directory_can_be_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("PARQUET_VARIANT_CACHE", str(tmp_path))
-    assert Path(cache_directory.__wrapped__("memory")).parent == tmp_path
+def test_what_goes_in_and_comes_out() -> None:
+    @kernel
+    def everything(
+        number: int, flag: bool, pair: tuple[int, bool], vector: ReadOnlyInt64s, table: Int64Table, flags: Bools
+    ) -> tuple[int, tuple[bool, tuple[int, int]]]:
+        total = number
+        for value in vector:
+            total += value
+        for row in range(table.shape[0]):
+            for column in range(table.shape[1]):
+                table[row, column] = 10 * row + column
+        for i in range(len(flags)):
+            flags[i] = not flags[i]
+        return total, (flag and pair[1], (pair[0], len(vector)))
+
+    vector = np.arange(5)
+    vector.flags.writeable = False
+    table, flags = np.zeros((2, 3), np.int64), np.array([True, False])
+    assert everything(2**62, True, (-7, True), vector, table, flags) == (2**62 + 10, (True, (-7, 5)))
+    assert table.tolist() == [[0, 1, 2], [10, 11, 12]]
+    assert flags.tolist() == [False, True]
+    assert everything(np.int64(1), np.True_, (0, False), vector[:0], table[:0], flags[:0]) == (1, (False, (0, 0)))
 
 
-def test_a_change_in_an_imported_kernel_counts() -> None:
-    names = {path.stem for path in _sources("parse_json")}
-    assert {"parse_json", "json_scan", "int128", "memory", "compiling"} <= names
-    assert "to_json" not in names
+@kernel
+def first(vector: Int64s) -> int:
+    return vector[0]
 
 
-@njit
-def plus(left, right):
-    return left + right
+@pytest.mark.parametrize(
+    ("argument", "told"),
+    [
+        (np.zeros(3, np.int32), r"vector must be int64\[:\], not int32\[1d\]"),
+        (np.zeros((3, 3), np.int64), r"not int64\[2d\]"),
+        (np.zeros(6, np.int64)[::2], "not strided int64"),
+        (np.frombuffer(bytes(8), np.int64), "not read-only int64"),
+        ([1, 2], "not list"),
+        (None, "not NoneType"),
+    ],
+)
+def test_an_argument_of_another_type_is_refused(argument: object, told: str) -> None:
+    with pytest.raises(TypeError, match=told):
+        first(argument)
 
 
-def test_a_function_is_compiled_once_for_all_numbers() -> None:
-    number, one, two = types.int64, types.literal(1), types.literal(2)
-    for arguments in ((number, one), (one, number), (one, two), (number, number)):
-        plus.get_call_template(arguments, {})
+def test_a_wrong_number_of_arguments_is_refused() -> None:
+    with pytest.raises(TypeError, match=r"2 arguments for \(vector: int64\[:\]\) -> int"):
+        first(np.zeros(3, np.int64), 1)
 
-    assert [str(signature) for signature in plus.signatures] == ["(int64, int64)"]
+
+def test_numbers_that_are_no_integers_are_refused() -> None:
+    @kernel
+    def same(number: int) -> int:
+        return number
+
+    assert same(-(2**63)) == -(2**63)
+    for number, error in ((1.5, TypeError), (2**63, OverflowError), (None, TypeError), ("1", TypeError)):
+        with pytest.raises(error):
+            same(number)
+
+
+def test_annotations_must_be_there_and_be_known() -> None:
+    @kernel
+    def bare(left, right: int):
+        return left
+
+    @kernel
+    def text(name: str) -> None: ...
+
+    with pytest.raises(TypeError, match=r"test_compiling.bare needs annotations for: left, return"):
+        bare(1, 2)
+    with pytest.raises(TypeError, match=r"name of kernel .*text is annotated as <class 'str'>"):
+        text("x")
+
+
+def test_a_result_of_another_type_than_declared_is_refused() -> None:
+    @kernel
+    def wrong(number: int) -> bool:
+        return number + 1
+
+    with pytest.raises(TypeError, match=r"wrong.* returns int64, but declares \(number: int\) -> bool"):
+        wrong(1)
 
 
 def test_helpers_are_for_kernels_only() -> None:
@@ -47,23 +104,50 @@ def test_helpers_are_for_kernels_only() -> None:
     def twice(number):
         return 2 * number
 
-    @njit
-    def four_times(number):
-        return twice(twice(number))
+    @helper(inline=True)
+    def more(number):
+        return number + 1
 
-    assert four_times(3) == 12
-    with pytest.raises(TypeError, match="twice is a helper of kernels"):
-        twice(3)
+    @kernel
+    def four_times(number: int) -> int:
+        return more(twice(twice(number)))
+
+    assert four_times(3) == 13
+    for each in (twice, more):
+        with pytest.raises(TypeError, match="is a helper of kernels"):
+            each(3)
+
+
+def test_numba_as_its_user_knows_it_is_left_alone() -> None:
+    @numba.njit
+    def before(pair):
+        return len(pair)
+
+    assert before((1, 2)) == 2
+    typing_context = numba.core.registry.cpu_target.typing_context
+
+    @kernel
+    def length(pair: tuple[int, int]) -> int:
+        return len(pair)
+
+    assert length((3, 4)) == 2
+    assert numba.core.registry.cpu_target.typing_context is typing_context
+
+    @numba.njit
+    def after(triple):
+        return len(triple) + sum(triple)
+
+    assert after((1, 2, 3)) == 9
 
 
 @pytest.mark.parametrize("collects", [True, False])
 def test_the_garbage_collector_is_left_as_it_was(collects: bool) -> None:
-    @njit
-    def divided(left, right):
+    @kernel
+    def divided(left: int, right: int) -> int:
         return left // right
 
-    @njit
-    def does_not_compile(number):
+    @kernel
+    def does_not_compile(number: int) -> int:
         return number.nothing
 
     before = gc.isenabled()
@@ -75,3 +159,40 @@ def test_the_garbage_collector_is_left_as_it_was(collects: bool) -> None:
         assert gc.isenabled() == collects
     finally:
         (gc.enable if before else gc.disable)()
+
+
+def _fingerprint(compiled: Kernel, level: str = X86_64) -> str:
+    from parquet_variant.machine_code.building.fingerprints import fingerprint
+
+    return fingerprint(compiled, level)
+
+
+def _made(scale: int, name: str = "scaled") -> Kernel:
+    @helper
+    def inner(number):
+        return number * scale
+
+    def scaled(number: int) -> int:
+        return inner(number)
+
+    scaled.__qualname__ = name
+    made = kernel(scaled)
+    assert isinstance(made, Kernel)
+    return made
+
+
+def test_objects_are_told_apart_by_all_that_they_are_made_of() -> None:
+    same = _fingerprint(_made(3))
+    assert same == _fingerprint(_made(3))
+    others = [_fingerprint(_made(4)), _fingerprint(_made(3, "other")), _fingerprint(_made(3), "aarch64")]
+    assert len({same, *others}) == 4
+
+
+def test_nothing_of_the_machine_that_builds_is_in_the_code() -> None:
+    from parquet_variant.kernels.json_scan import line_ends
+    from parquet_variant.machine_code.building.objects import build_objects
+
+    (content,) = build_objects(line_ends, (X86_64,))
+    assert b"pv_json_scan_line_ends" in content
+    for told in (b"native_vectors.py", b"MemoryError", b"builtins"):
+        assert told not in content

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from parquet_variant.kernels.buffer_pool import adopt, adopt_bytes
-from parquet_variant.kernels.compiling import njit
+from parquet_variant.kernels.compiling import kernel
 from parquet_variant.kernels.memory import store_u8
 from parquet_variant.kernels.native_vectors import (
     export_table,
@@ -31,8 +31,8 @@ from parquet_variant.kernels.sorting import sort_run, sort_with
 INTEGERS = st.integers(-(2**63), 2**63 - 1)
 
 
-@njit
-def _count_up(size):
+@kernel
+def _count_up(size: int) -> tuple[tuple[int, int], tuple[int, int, int], tuple[int, int]]:
     vector, table, marks = new_vector(1), new_table(1, 3), filled_vector(5, 7)
     room = 1
     text = reallocate(0, room)
@@ -48,8 +48,8 @@ def _count_up(size):
     return export_vector(vector, size), export_table(table, size), (text, size)
 
 
-@njit
-def _too_much():
+@kernel
+def _too_much() -> tuple[int, int]:
     return export_vector(new_vector(1 << 50), 1)
 
 
@@ -58,6 +58,7 @@ def _resident_megabytes() -> int:
     return int(re.search(r"VmRSS:\s*(\d+)", status)[1]) >> 10  # type: ignore[index]
 
 
+@pytest.mark.usefixtures("compiled_here")
 @pytest.mark.parametrize("size", [0, 1, 2, 1000])
 def test_what_grows_keeps_its_entries_and_is_taken_over(size: int) -> None:
     vector, table, text = _count_up(size)
@@ -67,6 +68,7 @@ def test_what_grows_keeps_its_entries_and_is_taken_over(size: int) -> None:
     assert adopt_bytes(*text).tolist() == (numbers & 0x7F).tolist()
 
 
+@pytest.mark.usefixtures("compiled_here")
 def test_a_view_keeps_what_was_taken_over_and_the_last_one_releases_it() -> None:
     rest = adopt(*_count_up(1000)[0])[990:]
     gc.collect()
@@ -78,6 +80,7 @@ def test_a_view_keeps_what_was_taken_over_and_the_last_one_releases_it() -> None
     assert _resident_megabytes() - before < 300  # 640 MB went through
 
 
+@pytest.mark.usefixtures("compiled_here")
 def test_memory_that_is_not_there_is_an_error() -> None:
     with pytest.raises(MemoryError, match="work on fewer rows"):
         _too_much()
@@ -104,16 +107,17 @@ def test_long_runs_are_sorted() -> None:
     assert np.array_equal(values, expected)
 
 
-@njit
-def _vector_of(size):
+@kernel
+def _vector_of(size: int) -> None:
     free(new_vector(size))
 
 
-@njit
-def _table_of(rows):
+@kernel
+def _table_of(rows: int) -> None:
     free(new_table(rows, 4))
 
 
+@pytest.mark.usefixtures("compiled_here")
 @pytest.mark.parametrize("rows", [-1, 1 << 45, (1 << 58) + 1, (1 << 60) + 1, (1 << 63) - 1])
 def test_a_size_that_would_wrap_around_is_refused(rows: int) -> None:
     for make in (_vector_of, _table_of):

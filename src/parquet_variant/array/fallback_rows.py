@@ -12,13 +12,17 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from parquet_variant.errors import VariantError
+from parquet_variant.array.row_by_row import row_by_row
 
 __all__ = ["with_fallback_rows"]
 
 
 def with_fallback_rows(
-    storage: pa.StructArray, refused: npt.NDArray[Any], by_fallback: Callable[[int], pa.StructArray]
+    storage: pa.StructArray,
+    refused: npt.NDArray[Any],
+    by_fallback: Callable[[int], pa.StructArray],
+    *,
+    null_on_error: bool = False,
 ) -> pa.StructArray:
     """Replace the refused rows of a storage by what the scalar fallback makes of them.
 
@@ -30,17 +34,14 @@ def with_fallback_rows(
         A flag a row.
     by_fallback
         Gives the storage of one row, or raises what is wrong with it.
+    null_on_error
+        As `row_by_row`.
     """
     rows = np.flatnonzero(refused)
     if not len(rows):
         return storage
-    pieces = []
-    for row in rows.tolist():
-        try:
-            pieces.append(by_fallback(row).cast(storage.type))
-        except VariantError as error:
-            error.row = row
-            raise
+    pieces = row_by_row(rows.tolist(), lambda row: by_fallback(row).cast(storage.type), null_on_error=null_on_error)
+    pieces = [pa.nulls(1, storage.type) if piece is None else piece for piece in pieces]
     where = np.arange(len(storage))
     where[rows] = len(storage) + np.arange(len(rows))
     return pa.concat_arrays([storage, *pieces]).take(pa.array(where))

@@ -17,7 +17,7 @@ def command(as_json: AsJson = False) -> int:
     from parquet_variant.cli.output import print_json
     from parquet_variant.cli.progress import Progress
     from parquet_variant.ingest.warmup import warmup
-    from parquet_variant.kernels.compiling import cache_home
+    from parquet_variant.machine_code.cache import cache_home
 
     begun = time.monotonic()
     with Progress() as progress:

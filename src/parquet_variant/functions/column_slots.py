@@ -16,28 +16,11 @@ from parquet_variant.errors import MalformedVariantError, SchemaError
 from parquet_variant.functions.value_positions import Int64s, ScalarSlots
 from parquet_variant.kernels import get
 from parquet_variant.schema.primitive_types import stored_primitive
-from parquet_variant.types import PrimitiveId
+from parquet_variant.types import TYPE_OF_ARROW, PrimitiveId
 
 __all__ = ["faulty_slots", "refuse_faulty_slots", "slots_of_column"]
 
 _P = PrimitiveId
-_KIND_OF = {
-    pa.int8(): _P.INT8,
-    pa.int16(): _P.INT16,
-    pa.int32(): _P.INT32,
-    pa.int64(): _P.INT64,
-    pa.float32(): _P.FLOAT,
-    pa.float64(): _P.DOUBLE,
-    pa.date32(): _P.DATE,
-    pa.time64("us"): _P.TIME,
-    pa.timestamp("us", "UTC"): _P.TIMESTAMP,
-    pa.timestamp("us"): _P.TIMESTAMP_NTZ,
-    pa.timestamp("ns", "UTC"): _P.TIMESTAMP_NANOS,
-    pa.timestamp("ns"): _P.TIMESTAMP_NTZ_NANOS,
-    pa.string(): _P.STRING,
-    pa.binary(): _P.BINARY,
-    pa.uuid(): _P.UUID,
-}
 _IN_MEMORY = (_P.STRING, _P.BINARY, _P.UUID)
 
 
@@ -77,7 +60,7 @@ def slots_of_column(array: pa.Array, rows: Int64s | None = None) -> ScalarSlots:
         scales[:] = stored.scale
         owner = wide
     else:
-        kind = _KIND_OF[stored]
+        kind = TYPE_OF_ARROW[stored].ids[0]
         kinds = np.full(len(array), kind, np.uint8)
         if kind in _IN_MEMORY:
             parts = binary_parts(array)

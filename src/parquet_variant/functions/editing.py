@@ -7,7 +7,7 @@ change as they are. Leaves what a change means to `encoding.edits`.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import reduce
+from functools import partial, reduce
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,7 @@ from parquet_variant.encoding.edits import Edit, EditKind, apply_edit
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import SchemaError, VariantError
 from parquet_variant.functions.canonical_nodes import Batch, Names, canonical_nodes, present_rows, value_chunks
+from parquet_variant.functions.null_on_error import or_none
 from parquet_variant.functions.variant_input import as_variant_array
 from parquet_variant.kernels.memory import address_of
 
@@ -32,7 +33,7 @@ Bools = npt.NDArray[np.bool_]
 NO_VALUE = object()
 
 
-def edited(source: Any, edits: Sequence[Edit], value: Any = NO_VALUE, *, keep_going: bool = False) -> Any:
+def edited(source: Any, edits: Sequence[Edit], value: Any = NO_VALUE, *, null_on_error: bool = False) -> Any:
     """Make some changes, one after the other, to a value or to every value of a column.
 
     Parameters
@@ -43,7 +44,7 @@ def edited(source: Any, edits: Sequence[Edit], value: Any = NO_VALUE, *, keep_go
         The changes; more than one only without a value.
     value
         What is put in: a Variant, a column of as many rows, or any other Python object, which is one value.
-    keep_going
+    null_on_error
         Whether rows that would raise become SQL NULL.
 
     Returns
@@ -55,12 +56,8 @@ def edited(source: Any, edits: Sequence[Edit], value: Any = NO_VALUE, *, keep_go
         given = None if value is NO_VALUE else _operand(value, None)
         if isinstance(given, VariantArray) or (value is not NO_VALUE and given is None):
             return None
-        try:
-            return _by_fallback(source, edits, given)
-        except VariantError:
-            if keep_going:
-                return None
-            raise
+        change = partial(_by_fallback, source, edits, given)
+        return or_none(change) if null_on_error else change()
     storage = as_variant_array(source).to_unshredded().storage
     operand = None if value is NO_VALUE else _operand(value, len(storage))
     if value is not NO_VALUE and operand is None:
@@ -69,7 +66,7 @@ def edited(source: Any, edits: Sequence[Edit], value: Any = NO_VALUE, *, keep_go
     for start, stop in value_chunks(storage):
         rows = operand[start:stop] if isinstance(operand, VariantArray) else operand
         try:
-            pieces.append(_chunk(storage.slice(start, stop - start), edits, rows, keep_going))
+            pieces.append(_chunk(storage.slice(start, stop - start), edits, rows, null_on_error))
         except VariantError as error:
             error.row = None if error.row is None else error.row + start
             raise
@@ -106,7 +103,7 @@ def _by_fallback(variant: Variant, edits: Sequence[Edit], value: Variant | None)
 
 
 def _chunk(
-    storage: pa.StructArray, edits: Sequence[Edit], operand: Variant | VariantArray | None, keep_going: bool
+    storage: pa.StructArray, edits: Sequence[Edit], operand: Variant | VariantArray | None, null_on_error: bool
 ) -> pa.StructArray:
     """The changed rows of a batch."""
     from parquet_variant.kernels.edit import CHANGED, LEFT
@@ -119,16 +116,11 @@ def _chunk(
     def by_fallback(row: int) -> pa.StructArray:
         variant = _variant(storage, row)
         value = _variant(operand.storage, row) if isinstance(operand, VariantArray) else operand
-        try:
-            return VariantArray.from_variants([_by_fallback(variant, edits, value)]).storage
-        except VariantError:
-            if keep_going:
-                return VariantArray.from_variants([None]).storage
-            raise
+        return VariantArray.from_variants([_by_fallback(variant, edits, value)]).storage
 
     if np.any(present & (state != CHANGED) & (state != LEFT)):
         changed = _merged(changed, storage, state != CHANGED, present)
-    return with_fallback_rows(changed, present & (state == LEFT), by_fallback)
+    return with_fallback_rows(changed, present & (state == LEFT), by_fallback, null_on_error=null_on_error)
 
 
 def _variant(storage: pa.StructArray, row: int) -> Variant:

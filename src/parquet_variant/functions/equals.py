@@ -14,10 +14,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from parquet_variant.array.parts import metadata_parts
+from parquet_variant.array.row_by_row import row_by_row
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.encoding.variant import Variant
-from parquet_variant.errors import SchemaError, VariantError
+from parquet_variant.errors import SchemaError
 from parquet_variant.functions.canonical_nodes import Batch, Names, canonical_nodes, present_rows
+from parquet_variant.functions.null_on_error import or_none
 from parquet_variant.functions.variant_input import as_variant_array
 
 __all__ = ["compared", "equals", "try_equals"]
@@ -59,7 +61,7 @@ def equals(left: Any, right: Any) -> bool | pa.BooleanArray:
     """
     if isinstance(left, Variant) and isinstance(right, Variant):
         return left == right
-    return compared(left, right, keep_going=False)
+    return compared(left, right, null_on_error=False)
 
 
 def try_equals(left: Any, right: Any) -> bool | pa.BooleanArray | None:
@@ -73,15 +75,12 @@ def try_equals(left: Any, right: Any) -> bool | pa.BooleanArray | None:
     [True, None]
     """
     if isinstance(left, Variant) and isinstance(right, Variant):
-        try:
-            return left == right
-        except VariantError:
-            return None
-    return compared(left, right, keep_going=True)
+        return or_none(lambda: left == right)
+    return compared(left, right, null_on_error=True)
 
 
-def compared(left: Any, right: Any, *, keep_going: bool) -> pa.BooleanArray:
-    """Compare two columns; with ``keep_going`` null for rows that would raise."""
+def compared(left: Any, right: Any, *, null_on_error: bool) -> pa.BooleanArray:
+    """Compare two columns; with ``null_on_error`` null for rows that would raise."""
     if isinstance(left, Variant):
         left, right = right, left
     first = as_variant_array(left).to_unshredded()
@@ -100,13 +99,10 @@ def compared(left: Any, right: Any, *, keep_going: bool) -> pa.BooleanArray:
         some = [side.take(rest) for side in (first, second)]
         same, decided = _same_meaning(some[0].storage, some[1].storage)
         result[rest[same]] = True
-        for row in rest[~decided].tolist():
-            try:
-                result[row] = first[row] == second[row]
-            except VariantError as error:
-                if not keep_going:
-                    raise error.at(row=row) from None
-                valid[row] = False
+        rest = rest[~decided]
+        answers = row_by_row(rest.tolist(), lambda row: first[row] == second[row], null_on_error=null_on_error)
+        result[rest] = [answer is True for answer in answers]
+        valid[rest] = [answer is not None for answer in answers]
     return pa.array(result, mask=~valid)
 
 

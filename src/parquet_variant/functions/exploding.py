@@ -11,9 +11,9 @@ import numpy as np
 import pyarrow as pa
 
 from parquet_variant.array.capsules import EXTENSION_METADATA
+from parquet_variant.array.row_by_row import row_by_row
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.encoding.variant import Variant
-from parquet_variant.errors import VariantError
 from parquet_variant.functions.position_storage import position_storage
 from parquet_variant.functions.validate import sound_rows
 from parquet_variant.functions.value_positions import ValuePositions
@@ -22,7 +22,7 @@ from parquet_variant.functions.variant_input import as_variant_array
 __all__ = ["exploded"]
 
 
-def exploded(array: Any, *, outer: bool, keep_going: bool = False) -> pa.Table:
+def exploded(array: Any, *, outer: bool, null_on_error: bool = False) -> pa.Table:
     """Explode a column.
 
     Parameters
@@ -31,12 +31,12 @@ def exploded(array: Any, *, outer: bool, keep_going: bool = False) -> pa.Table:
         A column, or one `Variant`.
     outer
         Whether rows without children get a row of nulls.
-    keep_going
+    null_on_error
         Whether rows that would raise count as having no children.
     """
     column = VariantArray.from_variants([array]) if isinstance(array, Variant) else as_variant_array(array)
     storage = column.to_unshredded().storage
-    value_positions = ValuePositions.of_storage(_readable(storage) if keep_going else storage)
+    value_positions = ValuePositions.of_storage(_readable(storage) if null_on_error else storage)
     value_positions.spans()  # raises for values that have no end, which below would count as scalars
     offsets, _, elements = value_positions.elements()
     field_offsets, _, ids, fields = value_positions.fields()
@@ -65,12 +65,10 @@ def _rows(value_positions: ValuePositions) -> np.ndarray[Any, np.dtype[np.int64]
 
 def _readable(storage: pa.StructArray) -> pa.StructArray:
     """The storage with SQL NULL for the rows that cannot be exploded."""
+    rows = np.flatnonzero(~sound_rows(storage)).tolist()
+    pieces = row_by_row(rows, lambda row: exploded(storage.slice(row, 1), outer=False), null_on_error=True)
     mask = np.zeros(len(storage), np.bool_)
-    for row in np.flatnonzero(~sound_rows(storage)).tolist():
-        try:
-            exploded(storage.slice(row, 1), outer=False)
-        except VariantError:
-            mask[row] = True
+    mask[rows] = [piece is None for piece in pieces]
     if not mask.any():
         return storage
     children = [storage.field(name) for name in ("metadata", "value")]

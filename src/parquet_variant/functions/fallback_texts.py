@@ -13,9 +13,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from parquet_variant.array.row_by_row import row_by_row
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.encoding.variant import Variant
-from parquet_variant.errors import VariantError
 from parquet_variant.kernels.columns import bitmap
 
 __all__ = ["text_column", "with_fallback_texts"]
@@ -41,7 +41,7 @@ def with_fallback_texts(
     refused: npt.NDArray[Any],
     text_of: Callable[[Variant], str],
     *,
-    keep_going: bool = False,
+    null_on_error: bool = False,
 ) -> pa.Array:
     """Replace the refused rows of a text column by what the scalar fallback makes of them.
 
@@ -55,23 +55,20 @@ def with_fallback_texts(
         A flag a row.
     text_of
         Gives the text of one value.
-    keep_going
+    null_on_error
         Whether rows that the scalar fallback cannot read become null; otherwise they raise, with their row.
     """
     rows = np.flatnonzero(refused).tolist()
     if not rows:
         return text
     array = VariantArray(storage)
-    texts: list[str | None] = []
-    for row in rows:
-        try:
-            variant = array[row]
-            assert variant is not None, "a row that is SQL NULL is not refused"
-            texts.append(text_of(variant))
-        except VariantError as error:
-            if not keep_going:
-                raise error.at(row=row) from None
-            texts.append(None)
+
+    def of_row(row: int) -> str:
+        variant = array[row]
+        assert variant is not None, "a row that is SQL NULL is not refused"
+        return text_of(variant)
+
+    texts = row_by_row(rows, of_row, null_on_error=null_on_error)
     mask = np.zeros(len(text), np.bool_)
     mask[rows] = True
     return pc.replace_with_mask(text, pa.array(mask), pa.array(texts, text.type))

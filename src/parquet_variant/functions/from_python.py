@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, overload
 
+from parquet_variant.array.row_by_row import row_by_row
 from parquet_variant.array.variant_array import VariantArray, is_one_value
 from parquet_variant.encoding.python_values import MAX_DEPTH
 from parquet_variant.encoding.variant import Variant
-from parquet_variant.errors import VariantError
+from parquet_variant.functions.null_on_error import or_none
 
 __all__ = ["from_python", "try_from_python", "variants_of"]
 
@@ -53,7 +54,7 @@ def from_python(values: Any, *, max_depth: int = MAX_DEPTH) -> Variant | Variant
     """
     if is_one_value(values):
         return values if isinstance(values, Variant) else Variant.from_python(values, max_depth=max_depth)
-    return VariantArray.from_variants(variants_of(values, max_depth, keep_going=False))
+    return VariantArray.from_variants(variants_of(values, max_depth, null_on_error=False))
 
 
 def try_from_python(values: Any, *, max_depth: int = MAX_DEPTH) -> Variant | VariantArray | None:
@@ -68,22 +69,17 @@ def try_from_python(values: Any, *, max_depth: int = MAX_DEPTH) -> Variant | Var
     True
     """
     if is_one_value(values):
-        try:
-            return from_python(values, max_depth=max_depth)
-        except VariantError:
-            return None
-    return VariantArray.from_variants(variants_of(values, max_depth, keep_going=True))
+        return or_none(lambda: from_python(values, max_depth=max_depth))
+    return VariantArray.from_variants(variants_of(values, max_depth, null_on_error=True))
 
 
-def variants_of(values: Iterable[Any], max_depth: int, *, keep_going: bool) -> list[Variant | None]:
-    """The value of each object; with ``keep_going`` None for those that would raise."""
-    found: list[Variant | None] = []
-    for row, value in enumerate(values):
-        try:
-            ready = value is None or isinstance(value, Variant)
-            found.append(value if ready else Variant.from_python(value, max_depth=max_depth))
-        except VariantError as error:
-            if not keep_going:
-                raise error.at(row=row) from None
-            found.append(None)
-    return found
+def variants_of(values: Iterable[Any], max_depth: int, *, null_on_error: bool) -> list[Variant | None]:
+    """The value of each object; with ``null_on_error`` None for those that would raise."""
+    objects = list(values)
+
+    def of_row(row: int) -> Variant | None:
+        value = objects[row]
+        ready = value is None or isinstance(value, Variant)
+        return value if ready else Variant.from_python(value, max_depth=max_depth)
+
+    return row_by_row(range(len(objects)), of_row, null_on_error=null_on_error)

@@ -13,7 +13,7 @@ import pyarrow as pa
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import MalformedVariantError
 from parquet_variant.functions.extract_path import final_storage
-from parquet_variant.functions.keep_going import by_row
+from parquet_variant.functions.null_on_error import or_none, or_null
 from parquet_variant.functions.shredded_walk import Group, follow
 from parquet_variant.functions.value_positions import ValuePositions
 from parquet_variant.functions.variant_input import as_variant_array
@@ -75,11 +75,8 @@ def try_is_variant_null(array: Any, path: str | VariantPath = "$") -> bool | pa.
     """
     path = VariantPath.parse(path)
     if isinstance(array, Variant):
-        try:
-            return is_variant_null(array, path)
-        except MalformedVariantError:
-            return None
-    return by_row(array, lambda column: is_variant_null(column, path))
+        return or_none(lambda: is_variant_null(array, path), MalformedVariantError)
+    return or_null(array, lambda column: is_variant_null(column, path))
 
 
 class _IsNull:

@@ -17,6 +17,7 @@ from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import JsonError, SchemaError
 from parquet_variant.functions.arrow_input import as_arrow
+from parquet_variant.functions.null_on_error import or_none
 from parquet_variant.schema.shredding_schema import ShreddingSchema
 
 __all__ = ["ONE_TEXT", "parse_json", "parse_json_array", "try_parse_json"]
@@ -76,9 +77,9 @@ def parse_json(
         from parquet_variant.encoding.json_reader import parse_json as parse_one
 
         return parse_one(source if isinstance(source, str) else bytes(source), **options)
-    return parse_json_array(source, schema=schema, per_batch=dictionary == "batch", keep_going=False, options=options)[
-        0
-    ]
+    return parse_json_array(
+        source, schema=schema, per_batch=dictionary == "batch", null_on_error=False, options=options
+    )[0]
 
 
 def try_parse_json(
@@ -99,11 +100,10 @@ def try_parse_json(
     [[1], None, None]
     """
     if isinstance(source, ONE_TEXT):
-        try:
-            return parse_json(source, **options)
-        except JsonError:
-            return None
-    return parse_json_array(source, schema=schema, per_batch=dictionary == "batch", keep_going=True, options=options)[0]
+        return or_none(lambda: parse_json(source, **options), JsonError)
+    return parse_json_array(
+        source, schema=schema, per_batch=dictionary == "batch", null_on_error=True, options=options
+    )[0]
 
 
 def parse_json_array(
@@ -111,10 +111,10 @@ def parse_json_array(
     *,
     schema: ShreddingSchema | str | None,
     per_batch: bool,
-    keep_going: bool,
+    null_on_error: bool,
     options: dict[str, Any],
 ) -> tuple[VariantArray, list[tuple[int, JsonError]]]:
-    """Parse an array of text; with ``keep_going`` bad rows are null, and listed with their errors."""
+    """Parse an array of text; with ``null_on_error`` bad rows are null, and listed with their errors."""
     from parquet_variant.kernels.json_batch import JsonOptions, parse_text, storage_from_tape
 
     if isinstance(schema, str):
@@ -138,7 +138,7 @@ def parse_json_array(
             some[1:],
             valid[start:stop] if len(valid) else None,
             json_options,
-            keep_going=keep_going,
+            null_on_error=null_on_error,
             first_row=start,
         )
         faults.extend(parsed.faults)

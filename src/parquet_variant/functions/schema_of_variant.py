@@ -26,10 +26,9 @@ from parquet_variant.encoding.schema_of import (
     schema_of,
 )
 from parquet_variant.encoding.variant import Variant
-from parquet_variant.errors import VariantError
 from parquet_variant.functions.canonical_nodes import Batch, Names, canonical_nodes, present_rows, value_chunks
 from parquet_variant.functions.fallback_texts import text_column, with_fallback_texts
-from parquet_variant.functions.keep_going import readable_storage
+from parquet_variant.functions.null_on_error import or_none, readable_storage
 from parquet_variant.functions.variant_input import as_variant_array
 from parquet_variant.types import TYPE_OF_ID
 
@@ -68,7 +67,7 @@ def schema_of_variant(array: Any) -> str | pa.StringArray:
     """
     if isinstance(array, Variant):
         return str(schema_of(array))
-    return type_texts(as_variant_array(array).to_unshredded().storage, keep_going=False)
+    return type_texts(as_variant_array(array).to_unshredded().storage, null_on_error=False)
 
 
 def try_schema_of_variant(array: Any) -> str | pa.StringArray | None:
@@ -82,19 +81,18 @@ def try_schema_of_variant(array: Any) -> str | pa.StringArray | None:
     ['ARRAY<BIGINT>', None]
     """
     if isinstance(array, Variant):
-        try:
-            return str(schema_of(array))
-        except VariantError:
-            return None
-    return type_texts(readable_storage(array), keep_going=True)
+        return or_none(lambda: str(schema_of(array)))
+    return type_texts(readable_storage(array), null_on_error=True)
 
 
-def type_texts(storage: pa.StructArray, *, keep_going: bool) -> pa.StringArray:
-    """The type of each row of an unshredded storage; with ``keep_going`` null for rows that would raise."""
+def type_texts(storage: pa.StructArray, *, null_on_error: bool) -> pa.StringArray:
+    """The type of each row of an unshredded storage; with ``null_on_error`` null for rows that would raise."""
     pieces = [_chunk(storage.slice(start, stop - start)) for start, stop in value_chunks(storage)]
     texts = pa.concat_arrays([text for text, _ in pieces])
     refused = np.concatenate([flags for _, flags in pieces])
-    return with_fallback_texts(texts, storage, refused, lambda value: str(schema_of(value)), keep_going=keep_going)
+    return with_fallback_texts(
+        texts, storage, refused, lambda value: str(schema_of(value)), null_on_error=null_on_error
+    )
 
 
 def _chunk(storage: pa.StructArray) -> tuple[pa.Array, npt.NDArray[np.uint8]]:

@@ -25,7 +25,7 @@ from parquet_variant.encoding.schema_of import (
 )
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import VariantError
-from parquet_variant.functions.keep_going import only_rows, readable_storage
+from parquet_variant.functions.null_on_error import only_rows, readable_storage
 from parquet_variant.functions.schema_of_variant import type_texts
 from parquet_variant.functions.value_positions import ScalarSlots, ValuePositions
 from parquet_variant.functions.variant_input import as_variant_array
@@ -87,7 +87,7 @@ def try_schema_of_variant_agg(array: Any) -> str:
         return schema_of_variant_agg(array)
     except VariantError:
         storage = readable_storage(array)
-    readable = np.asarray(type_texts(storage, keep_going=True).is_valid())
+    readable = np.asarray(type_texts(storage, null_on_error=True).is_valid())
     return schema_of_variant_agg(only_rows(storage, readable))
 
 

@@ -69,4 +69,4 @@ def try_strip_nulls(array: Any, include_arrays: bool = True) -> Variant | Varian
     >>> pv.try_strip_nulls(pv.VariantArray.from_variants(rows)).to_pylist()
     [[1], None]
     """
-    return edited(array, [Edit(EditKind.STRIP_NULLS if include_arrays else EditKind.STRIP_FIELDS)], keep_going=True)
+    return edited(array, [Edit(EditKind.STRIP_NULLS if include_arrays else EditKind.STRIP_FIELDS)], null_on_error=True)

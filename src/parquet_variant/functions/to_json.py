@@ -16,9 +16,8 @@ from parquet_variant.array.parts import binary_parts, metadata_parts, valid_byte
 from parquet_variant.array.storages import unshredded_storage
 from parquet_variant.array.unshredding import assembled_nodes
 from parquet_variant.encoding.variant import Variant
-from parquet_variant.errors import VariantError
 from parquet_variant.functions.fallback_texts import text_column, with_fallback_texts
-from parquet_variant.functions.keep_going import readable_storage
+from parquet_variant.functions.null_on_error import or_none, readable_storage
 from parquet_variant.functions.variant_input import as_variant_array
 from parquet_variant.kernels.schema_table import schema_table
 from parquet_variant.schema.layout import schema_of_layout
@@ -66,7 +65,7 @@ def to_json(source: Any, *, on_conflict: Literal["error", "typed"] = "error") ->
     array = as_variant_array(source)
     if array.layout == "final" and (texts := _shredded_texts(array.storage)) is not None:
         return texts
-    return json_texts(unshredded_storage(array.storage, array.layout, on_conflict), keep_going=False)
+    return json_texts(unshredded_storage(array.storage, array.layout, on_conflict), null_on_error=False)
 
 
 def try_to_json(source: Any) -> str | pa.Array | None:
@@ -80,11 +79,8 @@ def try_to_json(source: Any) -> str | pa.Array | None:
     ['[1]', None]
     """
     if isinstance(source, Variant):
-        try:
-            return source.to_json()
-        except VariantError:
-            return None
-    return json_texts(readable_storage(source), keep_going=True)
+        return or_none(source.to_json)
+    return json_texts(readable_storage(source), null_on_error=True)
 
 
 def _shredded_texts(storage: pa.StructArray) -> pa.Array | None:
@@ -115,8 +111,8 @@ def _quoted(names: NameTable) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int
     return adopt_bytes(*quote_names(names.address, names.length, starts)), starts
 
 
-def json_texts(storage: pa.StructArray, *, keep_going: bool) -> pa.Array:
-    """The text of each row of an unshredded storage; with ``keep_going`` null for rows that would raise."""
+def json_texts(storage: pa.StructArray, *, null_on_error: bool) -> pa.Array:
+    """The text of each row of an unshredded storage; with ``null_on_error`` null for rows that would raise."""
     from parquet_variant.kernels.buffer_pool import adopt_bytes
     from parquet_variant.kernels.name_tables import name_table
     from parquet_variant.kernels.to_json import write_json_rows
@@ -131,4 +127,4 @@ def json_texts(storage: pa.StructArray, *, keep_going: bool) -> pa.Array:
         quoted.ctypes.data, offsets, refused, _MAX_DEPTH,
     )  # fmt: skip
     text = text_column(adopt_bytes(*exported), offsets, valid)
-    return with_fallback_texts(text, storage, refused, Variant.to_json, keep_going=keep_going)
+    return with_fallback_texts(text, storage, refused, Variant.to_json, null_on_error=null_on_error)

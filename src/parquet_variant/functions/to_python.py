@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from parquet_variant.array.row_by_row import row_by_row
 from parquet_variant.encoding.variant import Variant
-from parquet_variant.errors import VariantError
+from parquet_variant.functions.null_on_error import or_none
 from parquet_variant.functions.variant_input import as_variant_array
 
 __all__ = ["python_objects", "to_python", "try_to_python"]
@@ -36,7 +37,7 @@ def to_python(array: Any) -> Any:
     >>> pv.to_python(pv.parse_json(['{"a": [1, 2.50]}', "null", None]))
     [{'a': [1, Decimal('2.50')]}, None, None]
     """
-    return array.to_python() if isinstance(array, Variant) else python_objects(array, keep_going=False)
+    return array.to_python() if isinstance(array, Variant) else python_objects(array, null_on_error=False)
 
 
 def try_to_python(array: Any) -> Any:
@@ -50,21 +51,16 @@ def try_to_python(array: Any) -> Any:
     [[1], None]
     """
     if isinstance(array, Variant):
-        try:
-            return array.to_python()
-        except VariantError:
-            return None
-    return python_objects(array, keep_going=True)
+        return or_none(array.to_python)
+    return python_objects(array, null_on_error=True)
 
 
-def python_objects(array: Any, *, keep_going: bool) -> list[Any]:
-    """The object of each row; with ``keep_going`` None for those that would raise."""
-    found: list[Any] = []
-    for row, value in enumerate(as_variant_array(array)):
-        try:
-            found.append(None if value is None else value.to_python())
-        except VariantError as error:
-            if not keep_going:
-                raise error.at(row=row) from None
-            found.append(None)
-    return found
+def python_objects(array: Any, *, null_on_error: bool) -> list[Any]:
+    """The object of each row; with ``null_on_error`` None for those that would raise."""
+    values = list(as_variant_array(array))
+
+    def of_row(row: int) -> Any:
+        value = values[row]
+        return None if value is None else value.to_python()
+
+    return row_by_row(range(len(values)), of_row, null_on_error=null_on_error)

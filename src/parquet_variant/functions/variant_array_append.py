@@ -88,4 +88,4 @@ def try_variant_array_append(
     >>> pv.try_variant_array_append(pv.parse_json(["[1]", "{}"]), "$", 2).to_pylist()
     [[1, 2], None]
     """
-    return edited(array, [Edit(EditKind.APPEND, value_path(path, root=True), max_size)], value, keep_going=True)
+    return edited(array, [Edit(EditKind.APPEND, value_path(path, root=True), max_size)], value, null_on_error=True)

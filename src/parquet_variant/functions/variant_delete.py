@@ -72,4 +72,4 @@ def try_variant_delete(array: Any, *paths: str | VariantPath | None) -> Variant 
     [{}, None]
     """
     edits = [Edit(EditKind.DELETE, value_path(path)) for path in paths if path is not None]
-    return edited(array, edits, keep_going=True)
+    return edited(array, edits, null_on_error=True)

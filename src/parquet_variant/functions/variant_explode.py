@@ -56,4 +56,4 @@ def try_variant_explode(array: Any) -> pa.Table:
     >>> pv.try_variant_explode(pv.VariantArray.from_variants(rows)).select(["row", "pos"]).to_pylist()
     [{'row': 0, 'pos': 0}]
     """
-    return exploded(array, outer=False, keep_going=True)
+    return exploded(array, outer=False, null_on_error=True)

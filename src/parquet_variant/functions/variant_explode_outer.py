@@ -56,4 +56,4 @@ def try_variant_explode_outer(array: Any) -> pa.Table:
     >>> pv.try_variant_explode_outer(pv.VariantArray.from_variants(rows)).select(["row", "pos"]).to_pylist()
     [{'row': 0, 'pos': 0}, {'row': 1, 'pos': None}]
     """
-    return exploded(array, outer=True, keep_going=True)
+    return exploded(array, outer=True, null_on_error=True)

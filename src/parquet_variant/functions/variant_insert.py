@@ -86,4 +86,4 @@ def try_variant_insert(
     >>> pv.try_variant_insert(pv.parse_json(['{"a": 1}', "{}", "5"]), "$.a", 2).to_pylist()
     [None, {'a': 2}, None]
     """
-    return edited(array, [Edit(EditKind.INSERT, value_path(path), max_size)], value, keep_going=True)
+    return edited(array, [Edit(EditKind.INSERT, value_path(path), max_size)], value, null_on_error=True)

@@ -68,4 +68,4 @@ def try_variant_normalize(array: Any) -> Variant | VariantArray | None:
     >>> pv.try_variant_normalize(pv.VariantArray.from_variants(rows)).to_pylist()
     [[1], None]
     """
-    return edited(array, [Edit(EditKind.NORMALIZE)], keep_going=True)
+    return edited(array, [Edit(EditKind.NORMALIZE)], null_on_error=True)

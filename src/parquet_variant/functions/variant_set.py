@@ -97,4 +97,4 @@ def try_variant_set(
     [{'a': 2}, None]
     """
     kind = EditKind.SET if create_if_missing else EditKind.REPLACE
-    return edited(array, [Edit(kind, value_path(path), max_size)], value, keep_going=True)
+    return edited(array, [Edit(kind, value_path(path), max_size)], value, null_on_error=True)

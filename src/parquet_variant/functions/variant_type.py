@@ -11,9 +11,8 @@ import numpy as np
 import pyarrow as pa
 
 from parquet_variant.encoding.variant import Variant
-from parquet_variant.errors import VariantError
 from parquet_variant.functions.extract_path import final_storage, whole_values
-from parquet_variant.functions.keep_going import by_row
+from parquet_variant.functions.null_on_error import or_none, or_null
 from parquet_variant.functions.shredded_walk import Group
 from parquet_variant.functions.value_positions import ValuePositions
 from parquet_variant.functions.variant_input import as_variant_array
@@ -94,8 +93,5 @@ def try_variant_type(array: Any) -> VariantType | pa.StringArray | None:
     ['array', None]
     """
     if isinstance(array, Variant):
-        try:
-            return array.type
-        except VariantError:
-            return None
-    return by_row(array, variant_type)
+        return or_none(lambda: array.type)
+    return or_null(array, variant_type)

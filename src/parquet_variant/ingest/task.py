@@ -282,7 +282,7 @@ def _use(
     while True:
         faults: Sequence[tuple[int, VariantError]] = []
         try:
-            parsed = parse_text(data, starts[keep], stops[keep], None, options.json, keep_going=quarantine)
+            parsed = parse_text(data, starts[keep], stops[keep], None, options.json, null_on_error=quarantine)
             faults = parsed.faults
             if not faults:
                 result = use(parsed.tape)

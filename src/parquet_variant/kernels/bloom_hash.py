@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from parquet_variant.kernels.compiling import helper, njit
+from parquet_variant.kernels.compiling import Int32s, Int64s, helper, kernel
 from parquet_variant.kernels.memory import load_u8, load_u32, load_u64, store_u32
 
 __all__ = ["hash_byte_arrays", "hash_values", "set_blocks"]
@@ -70,23 +70,23 @@ def _xxh64(at, size):
     return result ^ _shifted(result, 32)
 
 
-@njit
-def hash_values(source, width, hashes):
+@kernel
+def hash_values(source: int, width: int, hashes: Int64s) -> None:
     """Hash values of one width."""
     for i in range(len(hashes)):
         hashes[i] = _xxh64(source + i * width, width)
 
 
-@njit
-def hash_byte_arrays(data, lengths, hashes):
+@kernel
+def hash_byte_arrays(data: int, lengths: Int32s, hashes: Int64s) -> None:
     """Hash byte arrays, one after the other."""
     for i in range(len(lengths)):
         hashes[i] = _xxh64(data, lengths[i])
         data += lengths[i]
 
 
-@njit
-def set_blocks(hashes, blocks, bitset):
+@kernel
+def set_blocks(hashes: Int64s, blocks: int, bitset: int) -> None:
     """Set the bits of values in a filter of so many blocks of 32 bytes at an address."""
     for i in range(len(hashes)):
         block = bitset + ((_shifted(hashes[i], 32) * blocks) >> 32) * 32

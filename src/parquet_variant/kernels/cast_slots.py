@@ -5,7 +5,7 @@ Owns the loops. Leaves the choice between them, and every slot that they do not 
 
 from __future__ import annotations
 
-from parquet_variant.kernels.compiling import helper, njit
+from parquet_variant.kernels.compiling import Bools, Int64s, UInt8s, helper, kernel
 from parquet_variant.kernels.json_scan import DECIMAL4
 from parquet_variant.kernels.memory import load_u8, store_u64
 from parquet_variant.kernels.scalar_slots import exact_slot
@@ -13,8 +13,18 @@ from parquet_variant.kernels.scalar_slots import exact_slot
 __all__ = ["decimal_slots", "iso_timestamps"]
 
 
-@njit
-def decimal_slots(positions, kinds, a, b, scales, precision, scale, target, done):
+@kernel
+def decimal_slots(
+    positions: Int64s,
+    kinds: UInt8s,
+    a: Int64s,
+    b: Int64s,
+    scales: UInt8s,
+    precision: int,
+    scale: int,
+    target: int,
+    done: Bools,
+) -> None:
     """Write the numbers that a decimal type holds exactly, 16 bytes each; ``done`` says which."""
     for i in positions:
         done[i], low, high = exact_slot(kinds[i], a[i], b[i], scales[i], DECIMAL4, precision, scale)
@@ -22,7 +32,7 @@ def decimal_slots(positions, kinds, a, b, scales, precision, scale, target, done
         store_u64(target + i * 16 + 8, high)
 
 
-@njit(inline=True)
+@helper(inline=True)
 def _digits(at, count):
     """The number that so many digits stand for, or -1."""
     number = 0
@@ -54,8 +64,10 @@ def _days(year, month, day):
     return era * 146097 + year_of_era * 365 + year_of_era // 4 - year_of_era // 100 + day_of_year - 719468
 
 
-@njit
-def iso_timestamps(positions, a, b, needs_zone, micros, nanos, done):
+@kernel
+def iso_timestamps(
+    positions: Int64s, a: Int64s, b: Int64s, needs_zone: bool, micros: Int64s, nanos: Int64s, done: Bools
+) -> None:
     """Read texts of the one form ``YYYY-MM-DD[T ]HH:MM:SS[.digits][Z]``; ``done`` says which were.
 
     ``micros`` since 1970 and up to 999 ``nanos`` more. Texts without ``Z`` are left alone if ``needs_zone``.

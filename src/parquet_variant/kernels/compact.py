@@ -5,7 +5,7 @@ Owns that one step, so that no other kernel needs to know of duplicates. Leaves 
 
 from __future__ import annotations
 
-from parquet_variant.kernels.compiling import helper, njit
+from parquet_variant.kernels.compiling import Int64s, Int64Table, helper, kernel
 from parquet_variant.kernels.memory import copy
 from parquet_variant.kernels.native_vectors import address_in, export_table, free, new_table, new_vector
 from parquet_variant.kernels.parse_json import empty_slots, find_pair, successor
@@ -37,8 +37,10 @@ def _own(table, left, right):
     return own, slots
 
 
-@njit
-def compact(nodes, row_start, paths, shapes):
+@kernel
+def compact(
+    nodes: Int64Table, row_start: Int64s, paths: Int64Table, shapes: Int64Table
+) -> tuple[int, tuple[tuple[int, int, int], tuple[int, int, int]]]:
     """Move the nodes that stay to the front, in place; returns how many, and new tables of paths and shapes.
 
     An object that lost fields gets the shape of those that stay.

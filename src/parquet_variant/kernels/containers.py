@@ -6,13 +6,13 @@ Leaves the order of fields and the values to its callers.
 
 from __future__ import annotations
 
-from parquet_variant.kernels.compiling import helper, njit
+from parquet_variant.kernels.compiling import helper
 from parquet_variant.kernels.memory import store_u8, store_u32
 
 __all__ = ["array_size", "begin_array", "begin_object", "object_size", "uint_width"]
 
 
-@njit(inline=True)
+@helper(inline=True)
 def uint_width(largest):
     """The narrowest of 1 to 4 bytes that holds a number."""
     if largest <= 0xFF:

@@ -17,7 +17,7 @@ import pyarrow as pa
 from parquet_variant.encoding.validate import find_faults
 from parquet_variant.errors import MalformedVariantError
 from parquet_variant.kernels.buffer_pool import adopt
-from parquet_variant.kernels.compiling import njit
+from parquet_variant.kernels.compiling import Int64s, Int64Table, ReadOnlyInt32s, UInt8s, kernel
 from parquet_variant.kernels.memory import load_u8, load_uint
 from parquet_variant.kernels.native_vectors import filled_vector, free, new_table, reserve_rows
 from parquet_variant.kernels.parse_json import (
@@ -50,7 +50,6 @@ from parquet_variant.kernels.values import MALFORMED, container, metadata_header
 
 __all__ = ["decode_rows", "decode_values"]
 
-Int64s = npt.NDArray[np.int64]
 
 _OK, _VALUE, _FIELD_ID, _NAME, _DUPLICATE, _OVERLAP, _METADATA = range(7)
 _FAULTS = {
@@ -70,14 +69,14 @@ _PASSED_OVER = frozenset(
 _NODE, _IDS, _ID_WIDTH, _OFFSETS, _OFFSET_WIDTH, _VALUES, _SIZE, _NEXT, _COUNT, _PATH, _SHAPE = range(11)
 
 
-@njit
-def _most_nodes(size):
+@kernel
+def _most_nodes(size: int) -> int:
     """Most nodes that so many bytes can encode: a value takes a byte, and an offset in what holds it."""
     return size // 2 + 1
 
 
-@njit
-def _name_starts(base, offsets, starts):
+@kernel
+def _name_starts(base: int, offsets: Int64s, starts: Int64s) -> None:
     """Fill where each dictionary's names are in the table of known keys; a malformed dictionary has none."""
     starts[0] = 0
     for d in range(len(offsets) - 1):
@@ -85,9 +84,21 @@ def _name_starts(base, offsets, starts):
         starts[d + 1] = starts[d] + count
 
 
-@njit
-def decode_rows(first, last, valid, value_offsets, value_base, dictionary_of, name_base, name_offsets, name_starts,
-                nodes, row_start, seed):  # fmt: skip
+@kernel
+def decode_rows(
+    first: int,
+    last: int,
+    valid: UInt8s,
+    value_offsets: Int64s,
+    value_base: int,
+    dictionary_of: ReadOnlyInt32s,
+    name_base: int,
+    name_offsets: Int64s,
+    name_starts: Int64s,
+    nodes: Int64Table,
+    row_start: Int64s,
+    seed: int,
+) -> tuple[int, int, int, int, tuple[tuple[int, int, int], tuple[int, int, int], tuple[int, int, int]]]:
     """Walk the rows from ``first`` to ``last`` into ``nodes`` and ``row_start``.
 
     Returns ``(status, row, offset, nodes used, tables)``, the tables of keys, paths and shapes for `adopt`. The walk

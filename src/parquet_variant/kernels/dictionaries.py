@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from parquet_variant.errors import VariantError
 from parquet_variant.kernels.buffer_pool import adopt
-from parquet_variant.kernels.compiling import helper, njit
+from parquet_variant.kernels.compiling import Int32s, Int64s, Int64Table, helper, kernel
 from parquet_variant.kernels.containers import uint_width
 from parquet_variant.kernels.memory import copy, store_u8, store_uint
 from parquet_variant.kernels.native_vectors import address_in, export_vector, filled_vector, free, new_vector, reserve
@@ -116,8 +116,16 @@ def _keys_of_shapes(run, size, shapes, stamps, stamp, rank, order, out):
     return count
 
 
-@njit
-def _assign(nodes, row_start, shapes, rank, order, per_batch, of_row):
+@kernel
+def _assign(
+    nodes: Int64Table,
+    row_start: Int64s,
+    shapes: Int64Table,
+    rank: Int64s,
+    order: Int64s,
+    per_batch: bool,
+    of_row: Int32s,
+) -> tuple[tuple[int, int], tuple[int, int]]:
     """Fill ``of_row``; returns ``(starts, keys)`` of the dictionaries, for `adopt`."""
     rows = len(row_start) - 1
     shape_stamp, key_stamp = filled_vector(len(shapes), -1), filled_vector(len(rank), -1)
@@ -190,8 +198,8 @@ def _assign(nodes, row_start, shapes, rank, order, per_batch, of_row):
     return export_vector(set_starts, set_count + 1), export_vector(set_keys, set_starts[set_count])
 
 
-@njit
-def _metadata_sizes(starts, dictionary_keys, keys, sizes, widths):
+@kernel
+def _metadata_sizes(starts: Int64s, dictionary_keys: Int64s, keys: Int64Table, sizes: Int64s, widths: Int64s) -> None:
     for d in range(len(sizes)):
         length = 0
         for i in range(starts[d], starts[d + 1]):
@@ -201,8 +209,10 @@ def _metadata_sizes(starts, dictionary_keys, keys, sizes, widths):
         sizes[d] = 1 + widths[d] * (count + 2) + length
 
 
-@njit
-def _write_metadata(starts, dictionary_keys, keys, offsets, widths, target):
+@kernel
+def _write_metadata(
+    starts: Int64s, dictionary_keys: Int64s, keys: Int64Table, offsets: Int64s, widths: Int64s, target: int
+) -> None:
     for d in range(len(widths)):
         at = target + offsets[d]
         width = widths[d]

@@ -8,7 +8,7 @@ malformed values, paths that do not fit and everything else that raises to the s
 from __future__ import annotations
 
 from parquet_variant.encoding.edits import EditKind
-from parquet_variant.kernels.compiling import helper, njit
+from parquet_variant.kernels.compiling import Int64s, Int64Table, ReadOnlyInt32s, UInt8s, helper, kernel
 from parquet_variant.kernels.memory import load_u8, load_uint
 from parquet_variant.kernels.native_vectors import export_table, free, new_table, new_vector, reserve, reserve_rows
 from parquet_variant.kernels.scalar_slots import NULL, STRING
@@ -56,8 +56,16 @@ def _field_order(ids, id_width, count, first, last, id_map, order, used):
     return 1, order
 
 
-@njit
-def gather_canonical(starts, stops, dictionary_of, map_starts, id_map, row_start, refused):
+@kernel
+def gather_canonical(
+    starts: Int64s,
+    stops: Int64s,
+    dictionary_of: ReadOnlyInt32s,
+    map_starts: Int64s,
+    id_map: Int64s,
+    row_start: Int64s,
+    refused: UInt8s,
+) -> tuple[int, int, int]:
     """Gather the nodes of every value, fields in order; returns their table for `adopt`.
 
     A value lies from ``starts`` to ``stops``; none where start is -1. Id i of dictionary d becomes
@@ -190,8 +198,20 @@ def _nulls(count, out, used):
     return used
 
 
-@njit
-def edit_rows(nodes, row_start, kind, segments, values, value_start, one_value, max_size, keep, out_start, state):
+@kernel
+def edit_rows(
+    nodes: Int64Table,
+    row_start: Int64s,
+    kind: int,
+    segments: Int64s,
+    values: Int64Table,
+    value_start: Int64s,
+    one_value: bool,
+    max_size: int,
+    keep: bool,
+    out_start: Int64s,
+    state: UInt8s,
+) -> tuple[int, int, int]:
     """Make one change to every value of a table; returns the new table for `adopt`.
 
     ``segments``: the rank of a key, or -1 - index. ``values`` are the nodes to put in, those of row 0 everywhere if
@@ -296,8 +316,10 @@ def edit_rows(nodes, row_start, kind, segments, values, value_start, one_value, 
     return export_table(out, n)
 
 
-@njit
-def strip_rows(nodes, row_start, arrays, out, out_start, state):
+@kernel
+def strip_rows(
+    nodes: Int64Table, row_start: Int64s, arrays: bool, out: Int64Table, out_start: Int64s, state: UInt8s
+) -> int:
     """Remove null fields, and null elements if ``arrays``, from every value; ``out`` has as much room as ``nodes``."""
     n = 0
     stack = new_table(64, 2)  # open containers: where they end, and their node in `out`

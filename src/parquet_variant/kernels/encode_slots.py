@@ -5,7 +5,7 @@ Owns the narrowing and the writing of whole columns of scalars. Leaves nesting t
 
 from __future__ import annotations
 
-from parquet_variant.kernels.compiling import njit
+from parquet_variant.kernels.compiling import Int64s, UInt8s, kernel
 from parquet_variant.kernels.int128 import digits_of
 from parquet_variant.kernels.json_scan import DECIMAL4, DECIMAL8, DECIMAL16, INT8, INT16, INT32, INT64
 from parquet_variant.kernels.scalar_slots import NULL, scalar_size, write_scalar
@@ -13,8 +13,8 @@ from parquet_variant.kernels.scalar_slots import NULL, scalar_size, write_scalar
 __all__ = ["measure_slots", "narrow", "write_slots"]
 
 
-@njit
-def narrow(kinds, a, b, scales):
+@kernel
+def narrow(kinds: UInt8s, a: Int64s, b: Int64s, scales: UInt8s) -> None:
     """Make each integer and decimal the narrowest type that holds it; a decimal's scale counts like its digits."""
     for i in range(len(kinds)):
         kind = kinds[i]
@@ -33,8 +33,8 @@ def narrow(kinds, a, b, scales):
             kinds[i] = DECIMAL4 if digits <= 9 else DECIMAL8 if digits <= 18 else DECIMAL16
 
 
-@njit
-def measure_slots(kinds, b, offsets):
+@kernel
+def measure_slots(kinds: UInt8s, b: Int64s, offsets: Int64s) -> None:
     """Fill the offsets of the encoded values; kinds beyond the primitive ones count as null."""
     offsets[0] = 0
     for i in range(len(kinds)):
@@ -42,8 +42,8 @@ def measure_slots(kinds, b, offsets):
         offsets[i + 1] = offsets[i] + scalar_size(kind, b[i])
 
 
-@njit
-def write_slots(kinds, a, b, scales, offsets, target):
+@kernel
+def write_slots(kinds: UInt8s, a: Int64s, b: Int64s, scales: UInt8s, offsets: Int64s, target: int) -> None:
     """Write the encoded values at ``target``."""
     for i in range(len(kinds)):
         kind = kinds[i] if kinds[i] <= 20 else NULL

@@ -6,7 +6,7 @@ gather to the scalar fallback.
 
 from __future__ import annotations
 
-from parquet_variant.kernels.compiling import helper, njit
+from parquet_variant.kernels.compiling import Int64s, Int64Table, UInt8s, helper, kernel
 from parquet_variant.kernels.int128 import divide_by_power
 from parquet_variant.kernels.json_scan import DECIMAL4, DECIMAL16, DOUBLE, INT8, INT64
 from parquet_variant.kernels.memory import equal, load_f32, load_f64
@@ -65,8 +65,10 @@ def _same_scalar(at, size, other_at, other_size):
     return a == other_a
 
 
-@njit
-def compare_rows(nodes, row_start, other_nodes, other_row_start, same):
+@kernel
+def compare_rows(
+    nodes: Int64Table, row_start: Int64s, other_nodes: Int64Table, other_row_start: Int64s, same: UInt8s
+) -> None:
     """Mark the rows whose nodes mean the same."""
     for row in range(len(same)):
         same[row] = 0

@@ -7,7 +7,7 @@ byte is read. Leaves columns and rows to `functions.value_positions`, and what a
 
 from __future__ import annotations
 
-from parquet_variant.kernels.compiling import helper, njit
+from parquet_variant.kernels.compiling import Int32s, Int64s, Int64Table, UInt8s, helper, kernel
 from parquet_variant.kernels.memory import equal, load_u8, load_uint
 from parquet_variant.kernels.scalar_slots import MICROS_PER_DAY, TIME
 from parquet_variant.kernels.values import container, scalar_of_size, value_kind, value_size
@@ -41,7 +41,7 @@ _MAX_SCALE = 38
 _SCAN_FIELDS = 24
 
 
-@njit(inline=True)
+@helper(inline=True)
 def _name(meta_at, meta_stop, size, width, field_id):
     """``(start, stop)`` of a name in a dictionary whose offsets are inside it; start is -1 if it has none."""
     if field_id >= size:
@@ -69,8 +69,8 @@ def _dictionary(at, stop):
     return size, width
 
 
-@njit
-def resolve_key(meta_offsets, meta_address, key_address, key_size, ids):
+@kernel
+def resolve_key(meta_offsets: Int64s, meta_address: int, key_address: int, key_size: int, ids: Int64s) -> None:
     """The id of a key in each metadata; negative where there is none, no dictionary, or more than one."""
     for m in range(len(ids)):
         at, stop = meta_address + meta_offsets[m], meta_address + meta_offsets[m + 1]
@@ -100,7 +100,7 @@ def _container(at, stop, wanted):
     return (count if ok else -2), ids_at, id_size, offsets_at, offset_size, values_at, values_at + size
 
 
-@njit(inline=True)
+@helper(inline=True)
 def _scan(ids_at, id_size, count, wanted):
     """Index of an id in a list of ids, or -1."""
     if id_size == 1:
@@ -114,7 +114,7 @@ def _scan(ids_at, id_size, count, wanted):
     return -1
 
 
-@njit(inline=True)
+@helper(inline=True)
 def _field(ids_at, id_size, count, wanted):
     """Index of the field with an id, or -1: in a sorted dictionary ids ascend, but no writer has to sort."""
     if count > _SCAN_FIELDS:
@@ -130,7 +130,7 @@ def _field(ids_at, id_size, count, wanted):
     return _scan(ids_at, id_size, count, wanted)
 
 
-@njit(inline=True)
+@helper(inline=True)
 def _is_at(ids_at, id_size, count, guess, wanted):
     """Whether an id stands where the object before had it, for the first time."""
     if guess >= count or load_uint(ids_at + guess * id_size, id_size) != wanted:
@@ -149,10 +149,20 @@ def _field_by_name(ids_at, id_size, count, meta_at, meta_stop, key_address, key_
     return -1
 
 
-@njit
+@kernel
 def find_keys(
-    starts, stops, metas, ids, meta_offsets, meta_address, key_addresses, key_sizes, guesses, out_starts, out_stops
-):
+    starts: Int64s,
+    stops: Int64s,
+    metas: Int32s,
+    ids: Int64Table,
+    meta_offsets: Int64s,
+    meta_address: int,
+    key_addresses: Int64s,
+    key_sizes: Int64s,
+    guesses: Int64s,
+    out_starts: Int64Table,
+    out_stops: Int64Table,
+) -> None:
     """The values of some keys (first axis of ids and outputs) in each object; absent in anything else.
 
     ``guesses`` begins as zeros: for each key, the index that it had in the object before.
@@ -190,8 +200,8 @@ def find_keys(
                 out_stops[k, i] = end
 
 
-@njit
-def find_index(starts, stops, wanted, out_starts, out_stops):
+@kernel
+def find_index(starts: Int64s, stops: Int64s, wanted: int, out_starts: Int64s, out_stops: Int64s) -> None:
     """The element at a position of each array; absent in anything else."""
     for i in range(len(starts)):
         at = starts[i]
@@ -208,8 +218,8 @@ def find_index(starts, stops, wanted, out_starts, out_stops):
             out_stops[i] = end
 
 
-@njit
-def count_elements(starts, stops, counts):
+@kernel
+def count_elements(starts: Int64s, stops: Int64s, counts: Int64s) -> int:
     """The number of elements of each array; -1 for anything else. Returns the first malformed position, or -1."""
     for i in range(len(starts)):
         counts[i] = -1
@@ -223,8 +233,10 @@ def count_elements(starts, stops, counts):
     return -1
 
 
-@njit
-def find_elements(starts, stops, offsets, out_starts, out_stops, out_parents):
+@kernel
+def find_elements(
+    starts: Int64s, stops: Int64s, offsets: Int64s, out_starts: Int64s, out_stops: Int64s, out_parents: Int64s
+) -> int:
     """Every element of each array, in order. Returns the first malformed position, or -1.
 
     Elements that share bytes are refused: a few bytes could stand for any number of values otherwise.
@@ -249,8 +261,8 @@ def find_elements(starts, stops, offsets, out_starts, out_stops, out_parents):
     return -1
 
 
-@njit
-def count_fields(starts, stops, counts):
+@kernel
+def count_fields(starts: Int64s, stops: Int64s, counts: Int64s) -> int:
     """The number of fields of each object; -1 for anything else. Returns the first malformed position, or -1."""
     for i in range(len(starts)):
         counts[i] = -1
@@ -264,8 +276,18 @@ def count_fields(starts, stops, counts):
     return -1
 
 
-@njit
-def find_fields(starts, stops, metas, offsets, sizes, out_starts, out_stops, out_parents, out_ids):
+@kernel
+def find_fields(
+    starts: Int64s,
+    stops: Int64s,
+    metas: Int32s,
+    offsets: Int64s,
+    sizes: Int64s,
+    out_starts: Int64s,
+    out_stops: Int64s,
+    out_parents: Int64s,
+    out_ids: Int64s,
+) -> int:
     """Every field of each object, with its dictionary id. Returns the first malformed position, or -1.
 
     ``sizes`` is the number of names of each metadata.
@@ -293,15 +315,15 @@ def find_fields(starts, stops, metas, offsets, sizes, out_starts, out_stops, out
     return -1
 
 
-@njit
-def value_end(at, stop):
+@kernel
+def value_end(at: int, stop: int) -> int:
     """Where the value at an address ends; -1 if it is malformed or ends after ``stop``."""
     size = value_size(at, stop)
     return -1 if size < 0 else at + size
 
 
-@njit
-def measure(starts, stops, sizes):
+@kernel
+def measure(starts: Int64s, stops: Int64s, sizes: Int64s) -> int:
     """The size of each value, 0 where there is none. Returns the first malformed position, or -1."""
     for i in range(len(starts)):
         sizes[i] = 0
@@ -313,8 +335,8 @@ def measure(starts, stops, sizes):
     return -1
 
 
-@njit
-def read_slots(starts, stops, kinds, a, b, scales):
+@kernel
+def read_slots(starts: Int64s, stops: Int64s, kinds: UInt8s, a: Int64s, b: Int64s, scales: UInt8s) -> int:
     """Read each value into ``kind``, payload ``a`` and ``b`` (as on the tape) and decimal scale.
 
     Arrays and objects have their address in ``a`` and their bytes in ``b``. Returns the first malformed position or -1.

@@ -6,20 +6,11 @@ two's complement, ``low`` holding raw bits.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from llvmlite import ir
-from numba import types
-from numba.core import cgutils
-from numba.extending import intrinsic
 
-from parquet_variant.kernels.compiling import helper, njit
+from parquet_variant.kernels.compiling import helper, intrinsic, kernel
 
 __all__ = ["digits_of", "divide_by_power", "divide_small", "fits_int64", "multiply_add", "multiply_power", "negate"]
-
-_PAIR = types.UniTuple(types.int64, 2)
-_I64, _I128 = ir.IntType(64), ir.IntType(128)
 
 # 10**k as halves, k = 0..38: for counting digits and for scaling.
 _POWERS = [10**k for k in range(39)]
@@ -28,17 +19,8 @@ POWER_LOW = np.array([p & (1 << 64) - 1 for p in _POWERS], np.uint64).view(np.in
 
 
 @intrinsic
-def multiply_add(typing_context: Any, high: Any, low: Any, factor: Any, term: Any) -> Any:
+def multiply_add(high, low, factor, term):
     """``number * factor + term`` modulo 2**128; factor and term are unsigned 64-bit."""
-
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        high, low, factor, term = args
-        number = builder.or_(builder.shl(builder.zext(high, _I128), ir.Constant(_I128, 64)), builder.zext(low, _I128))
-        result = builder.add(builder.mul(number, builder.zext(factor, _I128)), builder.zext(term, _I128))
-        upper = builder.trunc(builder.lshr(result, ir.Constant(_I128, 64)), _I64)
-        return cgutils.pack_array(builder, [upper, builder.trunc(result, _I64)])
-
-    return _PAIR(types.int64, types.int64, types.int64, types.int64), codegen
 
 
 @helper
@@ -57,8 +39,8 @@ def _below(high, low, other_high, other_low):
     return np.uint64(low) < np.uint64(other_low)
 
 
-@njit
-def digits_of(high, low):
+@kernel
+def digits_of(high: int, low: int) -> int:
     """Count of decimal digits; 1 for zero, 39 where there are more than 38."""
     if high < 0:
         high, low = negate(high, low)
@@ -79,8 +61,8 @@ def fits_int64(high, low):
     return (high == 0 and low >= 0) or (high == -1 and low < 0)
 
 
-@njit
-def multiply_power(high, low, power):
+@kernel
+def multiply_power(high: int, low: int, power: int) -> tuple[bool, int, int]:
     """``(ok, high, low)``: number * 10**power, ok where at most 38 digits come out."""
     negative = high < 0
     if negative:
@@ -115,8 +97,8 @@ def divide_small(high, low, divisor):
     return out_high, out_low, rest
 
 
-@njit
-def divide_by_power(high, low, power):
+@kernel
+def divide_by_power(high: int, low: int, power: int) -> tuple[bool, int, int]:
     """``(exact, high, low)``: number / 10**power, exact where nothing remains."""
     negative = high < 0
     if negative:

@@ -95,7 +95,7 @@ def parse_text(
     valid: npt.NDArray[np.uint8] | None = None,
     options: JsonOptions | None = None,
     *,
-    keep_going: bool = False,
+    null_on_error: bool = False,
     first_row: int = 0,
 ) -> ParsedRows:
     """Parse stretches of a text, one a row.
@@ -110,7 +110,7 @@ def parse_text(
         A byte a row, 0 for SQL NULL.
     options
         How to read.
-    keep_going
+    null_on_error
         Whether a bad row becomes null and is listed, or raises.
     first_row
         The number of the first row, for errors.
@@ -118,7 +118,7 @@ def parse_text(
     Raises
     ------
     JsonError
-        For the first bad row, unless ``keep_going``.
+        For the first bad row, unless ``null_on_error``.
     """
     options = options or JsonOptions()
     rows = len(starts)
@@ -133,15 +133,15 @@ def parse_text(
     _, count, double_count, dropped, tables = parse_rows(
         data.ctypes.data, starts, stops, _NO_BYTES if valid is None else valid, scratch.ctypes.data, nodes, row_start,
         status, error_at, doubles, options.floats == "double", options.on_duplicate_key == "error",
-        options.on_lone_surrogate == "replace", options.max_depth, options.max_size, keep_going, HASH_SEED,
+        options.on_lone_surrogate == "replace", options.max_depth, options.max_size, null_on_error, HASH_SEED,
     )  # fmt: skip
     keys, paths, shapes = starmap(adopt, tables)
     bad = np.flatnonzero(status)
     faults = [
         (first_row + row, _fault(data[starts[row] : stops[row]].tobytes(), first_row + row, options))
-        for row in (bad if keep_going else bad[:1]).tolist()
+        for row in (bad if null_on_error else bad[:1]).tolist()
     ]
-    if faults and not keep_going:
+    if faults and not null_on_error:
         raise faults[0][1]
     _round_doubles(nodes, doubles[:double_count], data)
     release(doubles[:double_count])

@@ -6,7 +6,7 @@ Positions are absolute addresses; ``end`` is the address after the text.
 
 from __future__ import annotations
 
-from parquet_variant.kernels.compiling import helper, njit
+from parquet_variant.kernels.compiling import helper, kernel
 from parquet_variant.kernels.int128 import digits_of, fits_int64, multiply_add, negate
 from parquet_variant.kernels.memory import (
     copy,
@@ -349,8 +349,8 @@ def scan_number(pos, end, as_double):
     return OK, pos, decimal_kind(digits_of(high, low), scale), low, high, scale
 
 
-@njit
-def line_ends(address, size):
+@kernel
+def line_ends(address: int, size: int) -> tuple[int, int]:
     """Where lines end, counted from the address, after the newline; for `adopt`. A last line may lack one."""
     ends = new_vector(1024)
     count = pos = 0

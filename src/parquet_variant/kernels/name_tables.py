@@ -12,13 +12,12 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from parquet_variant.kernels.compiling import helper, njit
+from parquet_variant.kernels.compiling import Int64s, UInt8s, helper, kernel
 from parquet_variant.kernels.memory import load_u8, load_uint
 from parquet_variant.kernels.values import metadata_header
 
 __all__ = ["NameTable", "compare_bytes", "find_name", "name_table", "resolve_names"]
 
-Int64s = npt.NDArray[np.int64]
 SORTED, UNSORTED, UNUSABLE = range(3)
 
 
@@ -60,8 +59,8 @@ def compare_bytes(left, left_size, right, right_size):
     return left_size - right_size
 
 
-@njit
-def _counts(base, offsets, starts, state):
+@kernel
+def _counts(base: int, offsets: Int64s, starts: Int64s, state: UInt8s) -> None:
     total = 0
     for d in range(len(state)):
         starts[d] = total
@@ -71,8 +70,17 @@ def _counts(base, offsets, starts, state):
     starts[len(state)] = total
 
 
-@njit
-def _locate(base, offsets, starts, address, length, rank, order, state):
+@kernel
+def _locate(
+    base: int,
+    offsets: Int64s,
+    starts: Int64s,
+    address: Int64s,
+    length: Int64s,
+    rank: Int64s,
+    order: Int64s,
+    state: UInt8s,
+) -> None:
     for d in range(len(state)):
         if state[d] == UNUSABLE:
             continue

@@ -8,14 +8,7 @@ are ``int64`` and start undefined.
 
 from __future__ import annotations
 
-from typing import Any
-
-from llvmlite import ir
-from numba.core import cgutils, types
-from numba.extending import intrinsic
-from numba.np import arrayobj
-
-from parquet_variant.kernels.compiling import helper, njit
+from parquet_variant.kernels.compiling import helper, intrinsic
 
 __all__ = [
     "address_in",
@@ -34,73 +27,31 @@ __all__ = [
 
 # No address space has more bytes.
 _MOST_ADDRESSED = 1 << 47
-_WORD = ir.IntType(64)
-_BYTES = ir.IntType(8).as_pointer()
 
 
 @intrinsic
-def _reallocated(typing_context: Any, address: Any, size: Any) -> Any:
+def reallocated(address, size):
     """Address of some bytes that begin with those at an address, which is given back; 0 if there are none left."""
 
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        realloc = cgutils.get_or_insert_function(builder.module, ir.FunctionType(_BYTES, [_BYTES, _WORD]), "realloc")
-        return builder.ptrtoint(builder.call(realloc, [builder.inttoptr(args[0], _BYTES), args[1]]), _WORD)
-
-    return types.int64(types.int64, types.int64), codegen
-
 
 @intrinsic
-def _released(typing_context: Any, address: Any) -> Any:
+def released(address):
     """Give back the memory at an address that was made here."""
 
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        free = cgutils.get_or_insert_function(builder.module, ir.FunctionType(ir.VoidType(), [_BYTES]), "free")
-        builder.call(free, [builder.inttoptr(args[0], _BYTES)])
-        return context.get_dummy_value()
 
-    return types.void(types.int64), codegen
-
-
-def _array_at(dimensions: int) -> Any:
-    array_type = types.Array(types.int64, dimensions, "C")
-
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        array = arrayobj.make_array(array_type)(context, builder)
-        shape = args[1:]
-        strides = [context.get_constant(types.intp, 8)]
-        if dimensions == 2:
-            strides.insert(0, builder.mul(shape[1], strides[0]))
-        data = builder.inttoptr(args[0], context.get_data_type(types.int64).as_pointer())
-        arrayobj.populate_array(array, data=data, shape=shape, strides=strides, itemsize=strides[-1], meminfo=None)
-        return array._getvalue()
-
-    if dimensions == 1:
-
-        @intrinsic
-        def vector_at(typing_context: Any, address: Any, size: Any) -> Any:
-            return array_type(types.int64, types.int64), codegen
-
-        return vector_at
-
-    @intrinsic
-    def table_at(typing_context: Any, address: Any, rows: Any, columns: Any) -> Any:
-        return array_type(types.int64, types.int64, types.int64), codegen
-
-    return table_at
-
-
-_vector_at, _table_at = _array_at(1), _array_at(2)
+@intrinsic
+def vector_at(address, size):
+    """The vector of some entries at an address."""
 
 
 @intrinsic
-def address_in(typing_context: Any, array: Any) -> Any:
+def table_at(address, rows, columns):
+    """The table at an address."""
+
+
+@intrinsic
+def address_in(array):
     """Address of an array's first byte, inside a kernel."""
-
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        data = arrayobj.make_array(signature.args[0])(context, builder, args[0]).data
-        return builder.ptrtoint(data, _WORD)
-
-    return types.int64(array), codegen
 
 
 @helper
@@ -114,7 +65,7 @@ def _bytes_of(count, width):
 @helper
 def reallocate(address, size):
     """Address of ``size`` bytes, the first of which are those at an address that was made here; 0 makes new ones."""
-    address = _reallocated(address, max(size, 1))
+    address = reallocated(address, max(size, 1))
     if address == 0:
         raise MemoryError("no memory left for a kernel's tables; work on fewer rows at a time")
     return address
@@ -123,10 +74,10 @@ def reallocate(address, size):
 # Numba refuses to compile a function that returns an array it does not count: hence inlined.
 
 
-@njit(inline=True)
+@helper(inline=True)
 def new_vector(size):
     """A vector with room for some entries."""
-    return _vector_at(reallocate(0, _bytes_of(size, 8)), size)
+    return vector_at(reallocate(0, _bytes_of(size, 8)), size)
 
 
 @helper
@@ -135,32 +86,32 @@ def _fill(vector, value):
         vector[i] = value
 
 
-@njit(inline=True)
+@helper(inline=True)
 def filled_vector(size, value):
     """A vector whose entries are all the same."""
-    vector = _vector_at(reallocate(0, _bytes_of(size, 8)), size)
+    vector = vector_at(reallocate(0, _bytes_of(size, 8)), size)
     _fill(vector, value)
     return vector
 
 
-@njit(inline=True)
+@helper(inline=True)
 def new_table(rows, columns):
     """A table with room for some rows."""
-    return _table_at(reallocate(0, _bytes_of(rows, 8 * columns)), rows, columns)
+    return table_at(reallocate(0, _bytes_of(rows, 8 * columns)), rows, columns)
 
 
-@njit(inline=True)
+@helper(inline=True)
 def pooled_table(acquire_block, columns, rows):
     """A table in memory that was `acquire_block`, or a new one with room for some rows."""
     address, size = acquire_block
     height = size // (8 * columns) if address != 0 else rows
-    return _table_at(address if address != 0 else reallocate(0, _bytes_of(rows, 8 * columns)), height, columns)
+    return table_at(address if address != 0 else reallocate(0, _bytes_of(rows, 8 * columns)), height, columns)
 
 
 @helper
 def free(array):
     """Give a vector's or a table's memory back."""
-    _released(address_in(array))
+    released(address_in(array))
 
 
 @helper
@@ -173,19 +124,19 @@ def _moved(address, room, larger, width):
     return address if larger == room else reallocate(address, _bytes_of(larger, width))
 
 
-@njit(inline=True)
+@helper(inline=True)
 def reserve(vector, size):
     """The vector, or one of at least twice its length in its place, with room for ``size`` entries."""
     larger = _larger(size, len(vector))
-    return _vector_at(_moved(address_in(vector), len(vector), larger, 8), larger)
+    return vector_at(_moved(address_in(vector), len(vector), larger, 8), larger)
 
 
-@njit(inline=True)
+@helper(inline=True)
 def reserve_rows(table, rows):
     """The table, or one of at least twice its height in its place, with room for ``rows`` rows."""
     columns = table.shape[1]
     larger = _larger(rows, table.shape[0])
-    return _table_at(_moved(address_in(table), table.shape[0], larger, 8 * columns), larger, columns)
+    return table_at(_moved(address_in(table), table.shape[0], larger, 8 * columns), larger, columns)
 
 
 @helper
@@ -200,7 +151,7 @@ def export_vector(vector, size):
     return address_in(vector), size
 
 
-@njit(inline=True)
+@helper(inline=True)
 def reserve_bytes(address, room, size):
     """``(address, room)`` of bytes, or of at least twice as many in their place, if there is no room for ``size``."""
     larger = _larger(size, room)

@@ -6,14 +6,14 @@ Owns the hash tables of a column's distinct values, of 8 bytes or of any length.
 
 from __future__ import annotations
 
-from parquet_variant.kernels.compiling import njit
+from parquet_variant.kernels.compiling import Int32s, Int64s, UInt8s, helper, kernel
 from parquet_variant.kernels.memory import copy, equal, load_s32, load_u64
 from parquet_variant.kernels.parse_json import hash_bytes
 
 __all__ = ["index_bytes", "index_words", "mark_used", "rehash_bytes", "rehash_words"]
 
 
-@njit(inline=True)
+@helper(inline=True)
 def _hash_word(word, seed):
     value = (word ^ seed) * 0x2127599BF4325C37
     value ^= (value >> 32) & 0xFFFFFFFF
@@ -21,8 +21,18 @@ def _hash_word(word, seed):
     return value ^ ((value >> 29) & 0x7FFFFFFFF)
 
 
-@njit
-def index_words(source, width, first, count, entries, slots, seed, words, indices):
+@kernel
+def index_words(
+    source: int,
+    width: int,
+    first: int,
+    count: int,
+    entries: int,
+    slots: Int64s,
+    seed: int,
+    words: Int64s,
+    indices: Int32s,
+) -> tuple[int, int]:
     """Number values of 4 or 8 bytes, new ones in order; returns ``(numbered up to, entries)``.
 
     ``slots`` (a power of two, -1 for none) has room for twice as many as ``words``.
@@ -43,8 +53,8 @@ def index_words(source, width, first, count, entries, slots, seed, words, indice
     return count, entries
 
 
-@njit
-def rehash_words(words, entries, seed, slots):
+@kernel
+def rehash_words(words: Int64s, entries: int, seed: int, slots: Int64s) -> None:
     """Enter values that are known into empty slots."""
     mask = len(slots) - 1
     for entry in range(entries):
@@ -54,10 +64,22 @@ def rehash_words(words, entries, seed, slots):
         slots[at] = entry
 
 
-@njit
+@kernel
 def index_bytes(
-    data, lengths, first, entries, used, slots, seed, hashes, sizes, starts, arena, arena_size, indices
-):  # fmt: skip
+    data: int,
+    lengths: Int32s,
+    first: int,
+    entries: int,
+    used: int,
+    slots: Int64s,
+    seed: int,
+    hashes: Int64s,
+    sizes: Int64s,
+    starts: Int64s,
+    arena: int,
+    arena_size: int,
+    indices: Int32s,
+) -> tuple[int, int, int, int]:
     """Number byte arrays, new ones in order, from the ``first`` on, which is at ``data``.
 
     Returns ``(numbered up to, address of what comes next, entries, bytes of the arena used)``. Entries are ``hashes``,
@@ -86,8 +108,8 @@ def index_bytes(
     return len(lengths), data, entries, used
 
 
-@njit
-def rehash_bytes(hashes, entries, slots):
+@kernel
+def rehash_bytes(hashes: Int64s, entries: int, slots: Int64s) -> None:
     """Enter values that are known into empty slots."""
     mask = len(slots) - 1
     for entry in range(entries):
@@ -97,8 +119,8 @@ def rehash_bytes(hashes, entries, slots):
         slots[at] = entry
 
 
-@njit
-def mark_used(indices, used):
+@kernel
+def mark_used(indices: Int32s, used: UInt8s) -> None:
     """Set ``used`` to 1 for each entry that an index names."""
     for i in range(len(indices)):
         used[indices[i]] = 1

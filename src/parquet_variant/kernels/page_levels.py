@@ -7,7 +7,7 @@ definition level is at least ``least`` have a slot in the Arrow array, in order.
 
 from __future__ import annotations
 
-from parquet_variant.kernels.compiling import helper, njit
+from parquet_variant.kernels.compiling import Int64s, UInt8s, helper, kernel
 from parquet_variant.kernels.memory import load_s32, load_u8, load_u64
 
 __all__ = ["count_levels", "list_levels", "list_positions", "optional_levels", "present_slots"]
@@ -23,8 +23,8 @@ def _offset(offsets, slot, width):
     return load_s32(offsets + slot * 4) if width == 4 else load_u64(offsets + slot * 8)
 
 
-@njit
-def optional_levels(above, least, most, bits, first, levels):
+@kernel
+def optional_levels(above: UInt8s, least: int, most: int, bits: int, first: int, levels: UInt8s) -> int:
     """Fill the levels of an optional field; returns how many entries are there.
 
     ``above`` are the levels of what holds it (no entries: all are ``most``), ``bits`` the address of its validity (0:
@@ -49,8 +49,22 @@ def optional_levels(above, least, most, bits, first, levels):
     return present
 
 
-@njit
-def list_levels(above, repeated, count, least, most, empty, bits, first, offsets, width, depth, levels, repetition):
+@kernel
+def list_levels(
+    above: UInt8s,
+    repeated: UInt8s,
+    count: int,
+    least: int,
+    most: int,
+    empty: int,
+    bits: int,
+    first: int,
+    offsets: int,
+    width: int,
+    depth: int,
+    levels: UInt8s,
+    repetition: UInt8s,
+) -> tuple[int, int]:
     """Fill the levels of a list's elements; returns ``(entries, elements)``.
 
     ``repeated`` are the repetition levels of what holds the list (no entries: all are 0), ``empty`` the definition
@@ -81,8 +95,10 @@ def list_levels(above, repeated, count, least, most, empty, bits, first, offsets
     return entries, elements
 
 
-@njit
-def list_positions(above, count, least, most, bits, first, offsets, width, positions):
+@kernel
+def list_positions(
+    above: UInt8s, count: int, least: int, most: int, bits: int, first: int, offsets: int, width: int, positions: Int64s
+) -> int:
     """Fill where the elements of the lists that are there stand, where others stand between them."""
     slot = elements = 0
     for i in range(count):
@@ -96,8 +112,8 @@ def list_positions(above, count, least, most, bits, first, offsets, width, posit
     return elements
 
 
-@njit
-def present_slots(levels, least, most, positions):
+@kernel
+def present_slots(levels: UInt8s, least: int, most: int, positions: Int64s) -> int:
     """Fill the slots whose level is ``most``: where values lie under what is not there."""
     slot = found = 0
     for i in range(len(levels)):
@@ -109,8 +125,8 @@ def present_slots(levels, least, most, positions):
     return found
 
 
-@njit
-def count_levels(levels, counts):
+@kernel
+def count_levels(levels: UInt8s, counts: Int64s) -> None:
     """Add to ``counts`` how often each level occurs."""
     for i in range(len(levels)):
         counts[levels[i]] += 1

@@ -7,7 +7,7 @@ they are to `page_levels` and `page_dictionary`. Spec: ``Encodings.md``. Every o
 
 from __future__ import annotations
 
-from parquet_variant.kernels.compiling import helper, njit
+from parquet_variant.kernels.compiling import Int64s, helper, kernel
 from parquet_variant.kernels.memory import load_s32, load_u8, load_u32, load_u64, store_u8, store_u64
 
 __all__ = ["delta_packed", "index_runs", "level_runs", "most_delta_bytes", "most_run_bytes", "put_deltas"]
@@ -38,7 +38,7 @@ def _put_varint(at, number):
     return at + 1
 
 
-@njit(inline=True)
+@helper(inline=True)
 def _pack(load, source, size, count, width, at):
     """Write the low bits of numbers, padded with zeros to a multiple of eight of them; returns where they end."""
     held = filled = 0
@@ -78,7 +78,7 @@ def _pack_deltas(source, count, width, at):
     return _pack(load_u64, source, 8, count, width, at)
 
 
-@njit(inline=True)
+@helper(inline=True)
 def _runs(load, pack, source, size, count, width, out):
     at = out
     least = _LEAST_NARROW_RUN if width <= _NARROW else _LEAST_RUN
@@ -108,14 +108,14 @@ def _runs(load, pack, source, size, count, width, out):
     return at - out
 
 
-@njit
-def level_runs(source, count, width, out):
+@kernel
+def level_runs(source: int, count: int, width: int, out: int) -> int:
     """Write levels, a byte each, as runs; returns the bytes written."""
     return _runs(load_u8, _pack_levels, source, 1, count, width, out)
 
 
-@njit
-def index_runs(source, count, width, out):
+@kernel
+def index_runs(source: int, count: int, width: int, out: int) -> int:
     """Write dictionary indices, four bytes each, as runs; returns the bytes written."""
     return _runs(load_u32, _pack_indices, source, 4, count, width, out)
 
@@ -207,7 +207,7 @@ def _pack_block(deltas, first, width, at):
     return at
 
 
-@njit
-def delta_packed(source, size, count, deltas, out):
+@kernel
+def delta_packed(source: int, size: int, count: int, deltas: Int64s, out: int) -> int:
     """Bytes written by `put_deltas`."""
     return put_deltas(source, size, count, deltas, out) - out

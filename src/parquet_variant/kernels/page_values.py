@@ -8,7 +8,7 @@ the other. Whoever calls has made sure of the room.
 
 from __future__ import annotations
 
-from parquet_variant.kernels.compiling import helper, njit
+from parquet_variant.kernels.compiling import Int32s, Int64s, helper, kernel
 from parquet_variant.kernels.memory import (
     copy,
     load_s32,
@@ -59,8 +59,8 @@ def _move(target, source, width):
         copy(target, source, width)
 
 
-@njit
-def valid_values(source, width, bits, first, count, target):
+@kernel
+def valid_values(source: int, width: int, bits: int, first: int, count: int, target: int) -> int:
     """Copy the values of a width whose bits are set, one after the other; returns how many there are."""
     at = target
     for i in range(count):
@@ -75,8 +75,8 @@ def _offset(offsets, slot, width):
     return load_s32(offsets + slot * 4) if width == 4 else load_u64(offsets + slot * 8)
 
 
-@njit
-def valid_lengths(offsets, width, bits, first, count, lengths):
+@kernel
+def valid_lengths(offsets: int, width: int, bits: int, first: int, count: int, lengths: Int32s) -> tuple[int, int]:
     """Fill the lengths of the byte arrays whose bits are set; returns ``(values, bytes)``."""
     values = total = 0
     for i in range(count):
@@ -88,8 +88,8 @@ def valid_lengths(offsets, width, bits, first, count, lengths):
     return values, total
 
 
-@njit
-def gather_bytes(data, offsets, width, bits, first, count, target):
+@kernel
+def gather_bytes(data: int, offsets: int, width: int, bits: int, first: int, count: int, target: int) -> None:
     """Copy the byte arrays whose bits are set, where others lie between them."""
     for i in range(count):
         if _is_set(bits, first + i):
@@ -109,8 +109,8 @@ def _copy_text(target, source, length, stop):
         copy(target, source, length)
 
 
-@njit
-def plain_bytes(data, lengths, out):
+@kernel
+def plain_bytes(data: int, lengths: Int32s, out: int) -> int:
     """Write byte arrays as PLAIN; returns the bytes written. Needs room for 16 bytes more."""
     at, source = out, data
     stop = data
@@ -125,8 +125,8 @@ def plain_bytes(data, lengths, out):
     return at - out
 
 
-@njit
-def delta_lengths(data, lengths, lengths_at, deltas, out):
+@kernel
+def delta_lengths(data: int, lengths: Int32s, lengths_at: int, deltas: Int64s, out: int) -> int:
     """Write byte arrays as DELTA_LENGTH_BYTE_ARRAY; returns the bytes written."""
     total = 0
     for i in range(len(lengths)):
@@ -150,8 +150,17 @@ def _shared(left, right, most):
     return i
 
 
-@njit
-def delta_bytes(data, lengths, prefixes, suffixes, prefixes_at, suffixes_at, deltas, out):
+@kernel
+def delta_bytes(
+    data: int,
+    lengths: Int32s,
+    prefixes: Int32s,
+    suffixes: Int32s,
+    prefixes_at: int,
+    suffixes_at: int,
+    deltas: Int64s,
+    out: int,
+) -> int:
     """Write byte arrays as DELTA_BYTE_ARRAY; returns the bytes written. ``prefixes`` and ``suffixes`` are room."""
     source = before = data
     for i in range(len(lengths)):
@@ -170,8 +179,8 @@ def delta_bytes(data, lengths, prefixes, suffixes, prefixes_at, suffixes_at, del
     return at - out
 
 
-@njit
-def split_streams(source, width, count, out):
+@kernel
+def split_streams(source: int, width: int, count: int, out: int) -> None:
     """Write values of a width as BYTE_STREAM_SPLIT: all first bytes, then all second ones."""
     for k in range(width):
         for i in range(count):
@@ -188,8 +197,8 @@ def _is_before(left, left_size, right, right_size):
     return load_u8(left + shared) < load_u8(right + shared)
 
 
-@njit
-def byte_bounds(data, lengths):
+@kernel
+def byte_bounds(data: int, lengths: Int32s) -> tuple[int, int, int, int]:
     """``(start, length)`` of the first and of the last text in the order of unsigned bytes, relative to ``data``."""
     low, low_size = data, lengths[0]
     high, high_size = low, low_size

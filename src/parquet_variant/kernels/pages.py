@@ -6,14 +6,14 @@ before a byte is read. Leaves headers, levels and compression of pages to `parqu
 
 from __future__ import annotations
 
-from parquet_variant.kernels.compiling import njit
+from parquet_variant.kernels.compiling import Int64s, kernel
 from parquet_variant.kernels.memory import load_u8, load_u32
 
 __all__ = ["dictionary_spans", "plain_spans"]
 
 
-@njit
-def plain_spans(at, stop, starts, stops):
+@kernel
+def plain_spans(at: int, stop: int, starts: Int64s, stops: Int64s) -> bool:
     """Where each value of a PLAIN page starts and stops; whether they fill the page, no more and no less."""
     for i in range(len(starts)):
         if at + 4 > stop:
@@ -28,8 +28,10 @@ def plain_spans(at, stop, starts, stops):
     return at == stop
 
 
-@njit
-def dictionary_spans(at, stop, width, from_starts, from_stops, starts, stops):
+@kernel
+def dictionary_spans(
+    at: int, stop: int, width: int, from_starts: Int64s, from_stops: Int64s, starts: Int64s, stops: Int64s
+) -> bool:
     """The spans of a dictionary's values that a page of indices of `width` bits names; whether it names enough."""
     done, count, size = 0, len(starts), len(from_starts)
     while done < count:

@@ -13,7 +13,7 @@ import os
 
 import numpy as np
 
-from parquet_variant.kernels.compiling import helper, njit
+from parquet_variant.kernels.compiling import Int32s, Int64s, Int64Table, UInt8s, helper, kernel
 from parquet_variant.kernels.json_scan import (
     DOUBLE,
     DOUBLE_TEXT,
@@ -108,13 +108,13 @@ def _hash_pair(left, right):
     return value & 0x3FFFFFFFFFFFFFFF
 
 
-@njit(inline=True)
+@helper(inline=True)
 def empty_slots(size):
     """Free slots of a hash table; the size is a power of two."""
     return filled_vector(size, -1)
 
 
-@njit(inline=True)
+@helper(inline=True)
 def find_key(keys, slots, address, length, hashed):
     """Key id, or -1 - slot where it would go."""
     mask = len(slots) - 1
@@ -149,7 +149,7 @@ def add_key(keys, slots, count, address, length, plain, hashed):
     return count, keys, slots, count + 1
 
 
-@njit(inline=True)
+@helper(inline=True)
 def find_pair(table, slots, left_column, right_column, left, right):
     """Row of a table that holds the pair, or -1 - slot where it would go."""
     mask = len(slots) - 1
@@ -251,9 +251,26 @@ def _skip_space(pos, end):
     return pos
 
 
-@njit
-def parse_rows(base, starts, stops, valid, scratch, nodes, row_start, status, error_at, doubles,
-               as_double, refuse_duplicates, replace_surrogates, max_depth, max_size, keep_going, seed):  # fmt: skip
+@kernel
+def parse_rows(
+    base: int,
+    starts: Int64s,
+    stops: Int64s,
+    valid: UInt8s,
+    scratch: int,
+    nodes: Int64Table,
+    row_start: Int64s,
+    status: Int32s,
+    error_at: Int64s,
+    doubles: Int64s,
+    as_double: bool,
+    refuse_duplicates: bool,
+    replace_surrogates: bool,
+    max_depth: int,
+    max_size: int,
+    keep_going: bool,
+    seed: int,
+) -> tuple[int, int, int, int, tuple[tuple[int, int, int], tuple[int, int, int], tuple[int, int, int]]]:
     """Parse each row's text into the tape.
 
     ``base`` is the address that ``starts`` and ``stops`` count from; ``valid`` is a byte a row, or empty. ``scratch``

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from parquet_variant.kernels.compiling import helper, njit
+from parquet_variant.kernels.compiling import Int64s, Int64Table, UInt8Table, helper, kernel
 from parquet_variant.kernels.int128 import digits_of
 from parquet_variant.kernels.json_scan import DECIMAL4, DECIMAL16, INT8, INT64
 from parquet_variant.kernels.memory import load_u8, load_u16, load_u32, load_u64, trailing_zeros
@@ -68,8 +68,8 @@ def _mixed(value):
     return value ^ ((value >> 32) & 0xFFFFFFFF)
 
 
-@njit
-def path_identities(paths, keys, hashes, depths):
+@kernel
+def path_identities(paths: Int64Table, keys: Int64Table, hashes: Int64s, depths: Int64s) -> None:
     """Fill a 63-bit hash and the depth of every path; the same path has the same hash in every process."""
     key_hashes = new_vector(len(keys))
     for k in range(len(keys)):
@@ -120,8 +120,16 @@ def _add_to_sketch(sketches, path, hashed):
         sketches[path, register] = rank
 
 
-@njit
-def profile_nodes(nodes, row_start, rows, kinds, counts, sketches, digits_of_path):
+@kernel
+def profile_nodes(
+    nodes: Int64Table,
+    row_start: Int64s,
+    rows: Int64s,
+    kinds: Int64Table,
+    counts: Int64Table,
+    sketches: UInt8Table,
+    digits_of_path: Int64s,
+) -> tuple[int, int, int]:
     """Count every node of some rows of the tape; returns the digits table for `adopt`.
 
     Parameters
@@ -184,8 +192,8 @@ def profile_nodes(nodes, row_start, rows, kinds, counts, sketches, digits_of_pat
     return export_table(digits, used)
 
 
-@njit
-def row_levels(nodes, row_start, path_hashes, levels):
+@kernel
+def row_levels(nodes: Int64Table, row_start: Int64s, path_hashes: Int64s, levels: Int64s) -> None:
     """Fill for every row how many zero bits a hash of its paths and values ends in; -1 for a row without a value.
 
     The order of an object's fields does not matter, nor the width of an integer.

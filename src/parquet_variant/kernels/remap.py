@@ -7,7 +7,7 @@ those of `unshred`.
 
 from __future__ import annotations
 
-from parquet_variant.kernels.compiling import njit
+from parquet_variant.kernels.compiling import Int64s, Int64Table, UInt8s, kernel
 from parquet_variant.kernels.containers import uint_width
 from parquet_variant.kernels.memory import copy, load_u8, load_uint, store_u8, store_uint
 from parquet_variant.kernels.native_vectors import (
@@ -32,8 +32,8 @@ _MAX_DEPTH = 1000
 _IDS, _ID_WIDTH, _OFFSETS, _OFFSET_WIDTH, _VALUES, _END, _LEFT, _NODE, _LAST_ID = range(9)
 
 
-@njit
-def metadata_sizes(starts, stops, sizes):
+@kernel
+def metadata_sizes(starts: Int64s, stops: Int64s, sizes: Int64s) -> None:
     """Bytes of the metadata that each combined binary begins with; -1 where it has no end. Null where start is -1."""
     for i in range(len(starts)):
         sizes[i] = 0
@@ -42,8 +42,16 @@ def metadata_sizes(starts, stops, sizes):
             sizes[i] = size if ok else -1
 
 
-@njit
-def gather_values(starts, stops, dictionary_of, map_starts, id_map, row_start, refused):
+@kernel
+def gather_values(
+    starts: Int64s,
+    stops: Int64s,
+    dictionary_of: Int64s,
+    map_starts: Int64s,
+    id_map: Int64s,
+    row_start: Int64s,
+    refused: UInt8s,
+) -> tuple[int, int, int]:
     """Gather the nodes of every value with mapped ids; returns their table for `adopt`.
 
     A value lies from ``starts`` to ``stops``; none where start is -1. Id i of dictionary d becomes
@@ -117,8 +125,17 @@ def gather_values(starts, stops, dictionary_of, map_starts, id_map, row_start, r
     return export_table(nodes, n)
 
 
-@njit
-def least_names(nodes, row_start, dictionary_of, starts, order, length, name_starts, sizes):
+@kernel
+def least_names(
+    nodes: Int64Table,
+    row_start: Int64s,
+    dictionary_of: Int64s,
+    starts: Int64s,
+    order: Int64s,
+    length: Int64s,
+    name_starts: Int64s,
+    sizes: Int64s,
+) -> tuple[int, int]:
     """Number the names that each value uses, and put the new ids into its nodes, which have ranks as ids.
 
     ``starts``, ``order`` and ``length`` are those of a `NameTable`. Fills ``name_starts`` (values + 1) and the bytes of
@@ -169,8 +186,18 @@ def least_names(nodes, row_start, dictionary_of, starts, order, length, name_sta
     return export_vector(used, count)
 
 
-@njit
-def write_names(used, name_starts, sizes, dictionary_of, starts, order, address, length, target):
+@kernel
+def write_names(
+    used: Int64s,
+    name_starts: Int64s,
+    sizes: Int64s,
+    dictionary_of: Int64s,
+    starts: Int64s,
+    order: Int64s,
+    address: Int64s,
+    length: Int64s,
+    target: int,
+) -> None:
     """Write the metadata of every value that has one, one after the other."""
     for row in range(len(name_starts) - 1):
         if sizes[row] == 0:

@@ -7,7 +7,7 @@ column that holds it exactly; every other type only to its own. Leaves rows, col
 from __future__ import annotations
 
 from parquet_variant.encoding.scalars import MICROS_PER_DAY
-from parquet_variant.kernels.compiling import helper, njit
+from parquet_variant.kernels.compiling import helper
 from parquet_variant.kernels.int128 import digits_of, divide_by_power, fits_int64, multiply_power
 from parquet_variant.kernels.json_scan import (
     DECIMAL4,
@@ -43,12 +43,12 @@ STRING, BINARY, UUID = int(PrimitiveId.STRING), int(PrimitiveId.BINARY), int(Pri
 FLOAT, DATE, TIME = int(PrimitiveId.FLOAT), int(PrimitiveId.DATE), int(PrimitiveId.TIME)
 
 
-@njit(inline=True)
+@helper(inline=True)
 def _is_decimal(kind):
     return DECIMAL4 <= kind <= DECIMAL16
 
 
-@njit(inline=True)
+@helper(inline=True)
 def _is_int(kind):
     return INT8 <= kind <= INT64
 
@@ -97,7 +97,7 @@ def exact_slot(kind, a, b, scale, code, precision, slot_scale):
     return kind == code, a, b
 
 
-@njit(inline=True)
+@helper(inline=True)
 def store_slot(address, width, low, high):
     """Write a slot of fixed width: 1, 2, 4, 8 or 16 bytes."""
     if width == 8:

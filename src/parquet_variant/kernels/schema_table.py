@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from parquet_variant.path import WILDCARD
 from parquet_variant.schema.shredding_schema import ShreddingSchema
-from parquet_variant.types import TYPES, PrimitiveId, decimal_type_for_precision
+from parquet_variant.types import TYPE_OF_ARROW, TYPES, PrimitiveId, decimal_type_for_precision
 
 __all__ = [
     "ARRAY_NODE",
@@ -44,14 +44,12 @@ _KINDS = {"variant": VARIANT_NODE, "primitive": PRIMITIVE_NODE, "array": ARRAY_N
 S_KIND, S_CODE, S_PRECISION, S_SCALE, S_WIDTH, S_LEVEL, S_PARENT, S_END = range(8)
 COLUMNS = 8
 
-_CODES = {TYPES[t].arrow: TYPES[t].ids[0] for t in TYPES if TYPES[t].arrow is not None and TYPES[t].precision is None}
-
 
 def primitive_code(arrow_type: pa.DataType) -> PrimitiveId:
     """The PrimitiveId that stands for a canonical shredded type; for decimals by precision."""
     if pa.types.is_decimal128(arrow_type):
         return TYPES[decimal_type_for_precision(arrow_type.precision)].ids[0]
-    return _CODES[arrow_type]
+    return TYPE_OF_ARROW[arrow_type].ids[0]
 
 
 def _slot_width(arrow_type: pa.DataType) -> int:

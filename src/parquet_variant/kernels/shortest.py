@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from parquet_variant.kernels.compiling import helper, njit
+from parquet_variant.kernels.compiling import helper, kernel
 from parquet_variant.kernels.int128 import multiply_add
 
 __all__ = ["shortest_decimal"]
@@ -44,8 +44,8 @@ def _round_to_odd(high, low, factor):
     return upper | (1 if lower != 0 and lower != 1 else 0)
 
 
-@njit
-def shortest_decimal(bits):
+@kernel
+def shortest_decimal(bits: int) -> tuple[int, int]:
     """``(digits, exponent)`` of a finite, positive double: digits * 10**exponent, digits as an integer."""
     fraction = bits & 0xFFFFFFFFFFFFF
     biased = (bits >> 52) & 0x7FF

@@ -7,7 +7,7 @@ write.
 
 from __future__ import annotations
 
-from parquet_variant.kernels.compiling import helper, njit
+from parquet_variant.kernels.compiling import Int64s, Int64Table, ReadOnlyInt32s, UInt8s, helper, kernel
 from parquet_variant.kernels.containers import begin_object, object_size
 from parquet_variant.kernels.json_scan import is_utf8
 from parquet_variant.kernels.memory import copy, load_u8, load_uint, store_u8, store_u32, store_uint
@@ -91,7 +91,7 @@ def _put_object(addresses, s, at, fields, count, largest, data):
     addresses[s, C_VALUE_DATA] += size
 
 
-@njit(inline=True)
+@helper(inline=True)
 def _put_leaf(table, s, at, begin, size, counts, addresses, filling):
     """Count or write a value that is not taken apart: in its typed column, or else as bytes; False if malformed."""
     if table[s, S_KIND] == PRIMITIVE_NODE and load_u8(begin) & 2 == 0:
@@ -134,7 +134,7 @@ def _put_leaf(table, s, at, begin, size, counts, addresses, filling):
     return True
 
 
-@njit(inline=True)
+@helper(inline=True)
 def _is_taken_apart(table, s, begin):
     """Whether the value is a container that the schema shreds."""
     shape = table[s, S_KIND]
@@ -164,7 +164,7 @@ def _chain_children(ids, first_of_id, next_of_node):
             first_of_id[ids[s]] = s
 
 
-@njit(inline=True)
+@helper(inline=True)
 def _child_of(table, s, field_id, first_of_id, next_of_node):
     """The schema node of a field of schema node ``s``; -1 where it has none."""
     child = first_of_id[field_id]
@@ -173,10 +173,28 @@ def _child_of(table, s, field_id, first_of_id, next_of_node):
     return child
 
 
-@njit
-def shred_rows(rows, row_valid, value_offsets, value_address, table, schema_names, schema_lengths, dictionary_of,
-               starts, address, length, rank_of_id, order, state, refused, counts, levels, addresses,
-               filling):  # fmt: skip
+@kernel
+def shred_rows(
+    rows: int,
+    row_valid: UInt8s,
+    value_offsets: Int64s,
+    value_address: int,
+    table: Int64Table,
+    schema_names: Int64s,
+    schema_lengths: Int64s,
+    dictionary_of: ReadOnlyInt32s,
+    starts: Int64s,
+    address: Int64s,
+    length: Int64s,
+    rank_of_id: Int64s,
+    order: Int64s,
+    state: UInt8s,
+    refused: UInt8s,
+    counts: Int64Table,
+    levels: Int64s,
+    addresses: Int64Table,
+    filling: bool,
+) -> None:
     """Shred every row: count into ``counts`` and ``levels``, or, if ``filling``, write to ``addresses``.
 
     Counting marks the rows that it cannot walk in ``refused``; filling leaves them out.

@@ -11,7 +11,7 @@ its value goes, so that nothing is moved twice.
 
 from __future__ import annotations
 
-from parquet_variant.kernels.compiling import helper, njit
+from parquet_variant.kernels.compiling import Int32s, Int64s, Int64Table, helper, kernel
 from parquet_variant.kernels.containers import array_size, begin_array, begin_object, object_size
 from parquet_variant.kernels.json_scan import E_SIZE, OK
 from parquet_variant.kernels.memory import copy, store_u8, store_u32, store_uint
@@ -76,8 +76,8 @@ C_VALUE_LENGTHS, C_VALUE_VALID, C_VALUE_DATA, C_TYPED_VALID, C_LENGTHS, C_CELLS,
 _TYPED = -1
 
 
-@njit
-def map_paths(paths, nodes_of_schema, name_keys, schema_of):
+@kernel
+def map_paths(paths: Int64Table, nodes_of_schema: Int64Table, name_keys: Int64s, schema_of: Int64s) -> None:
     """Fill ``schema_of``: the schema node of each path, or -1.
 
     ``name_keys`` is the key id of each schema node's name, -1 for elements, -2 for names that the batch lacks.
@@ -98,7 +98,7 @@ def map_paths(paths, nodes_of_schema, name_keys, schema_of):
                 break
 
 
-@njit(inline=True)
+@helper(inline=True)
 def _object_size(node, nodes, sizes, schema_of, paths, local, partial):
     """``(fields, size)`` of an object, or of what is left of it when its shredded fields are gone."""
     count = 0
@@ -118,7 +118,7 @@ def _object_size(node, nodes, sizes, schema_of, paths, local, partial):
     return count, object_size(count, largest, data)
 
 
-@njit(inline=True)
+@helper(inline=True)
 def _array_size(node, nodes, sizes):
     data = 0
     kid = node + 1
@@ -135,10 +135,22 @@ def _field_ids(dictionary, starts, keys, local):
         local[keys[i]] = i - starts[dictionary]
 
 
-@njit
+@kernel
 def measure(
-    nodes, row_start, paths, schema_of, table, of_row, starts, keys, key_count, max_size, sizes, counts, levels
-):
+    nodes: Int64Table,
+    row_start: Int64s,
+    paths: Int64Table,
+    schema_of: Int64s,
+    table: Int64Table,
+    of_row: Int32s,
+    starts: Int64s,
+    keys: Int64s,
+    key_count: int,
+    max_size: int,
+    sizes: Int32s,
+    counts: Int64Table,
+    levels: Int64s,
+) -> tuple[int, int]:
     """Fill ``sizes`` (a node), ``counts`` (a schema node) and ``levels`` (entries); returns ``(status, row)``."""
     local = filled_vector(key_count + 1, 0)
     current = -1
@@ -219,7 +231,7 @@ def _shape_order(shape, count, shapes, rank, orders, order_start, used):
     return orders, used + count
 
 
-@njit(inline=True)
+@helper(inline=True)
 def _write_object(node, address, nodes, sizes, places, schema_of, paths, local, partial, kids, order):
     """Write an object's header and offsets at ``address`` and give its fields their places."""
     count = nodes[node, 1]
@@ -250,7 +262,7 @@ def _write_object(node, address, nodes, sizes, places, schema_of, paths, local, 
     store_uint(offsets, at, offset_width)
 
 
-@njit(inline=True)
+@helper(inline=True)
 def _write_array(node, address, nodes, sizes, places):
     """Write an array's header and offsets at ``address`` and give its elements their places."""
     count = nodes[node, 1]
@@ -272,9 +284,24 @@ def _write_array(node, address, nodes, sizes, places):
     store_uint(offsets, at, width)
 
 
-@njit
-def fill(nodes, row_start, paths, shapes, rank, schema_of, table, of_row, starts, keys, key_count, sizes, places,
-         addresses, level_count):  # fmt: skip
+@kernel
+def fill(
+    nodes: Int64Table,
+    row_start: Int64s,
+    paths: Int64Table,
+    shapes: Int64Table,
+    rank: Int64s,
+    schema_of: Int64s,
+    table: Int64Table,
+    of_row: Int32s,
+    starts: Int64s,
+    keys: Int64s,
+    key_count: int,
+    sizes: Int32s,
+    places: Int64s,
+    addresses: Int64Table,
+    level_count: int,
+) -> None:
     """Write every node into the buffers at ``addresses`` (changed: data addresses move on as blobs are written)."""
     local = filled_vector(key_count + 1, 0)
     order_start = filled_vector(len(shapes), -1)

@@ -5,7 +5,7 @@ Owns one sort: most runs are short or sorted already, and NumPy's own allocates 
 
 from __future__ import annotations
 
-from parquet_variant.kernels.compiling import helper, njit
+from parquet_variant.kernels.compiling import Int64s, helper, kernel
 
 __all__ = ["sort_run", "sort_with"]
 
@@ -18,8 +18,8 @@ def _widest_gap(count):
     return gap
 
 
-@njit
-def sort_run(values, begin, end):
+@kernel
+def sort_run(values: Int64s, begin: int, end: int) -> None:
     """Sort the entries of a vector from ``begin`` to ``end`` (Shell's sort, Tokuda's gaps)."""
     gap = _widest_gap(end - begin)
     while True:
@@ -35,8 +35,8 @@ def sort_run(values, begin, end):
         gap = gap * 4 // 9
 
 
-@njit
-def sort_with(ranks, values, begin, end):
+@kernel
+def sort_with(ranks: Int64s, values: Int64s, begin: int, end: int) -> None:
     """Sort the entries of ``ranks`` from ``begin`` to ``end``, and those of ``values`` along with them."""
     gap = _widest_gap(end - begin)
     while True:

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from parquet_variant.kernels.buffer_pool import release
-from parquet_variant.kernels.compiling import helper, njit
+from parquet_variant.kernels.compiling import helper
 from parquet_variant.kernels.memory import copy_spans
 
 __all__ = [
@@ -61,19 +61,19 @@ SHAPE_PARENT, SHAPE_KEY, SHAPE_PATH, SHAPE_NEXT = range(4)
 Int64s = npt.NDArray[np.int64]
 
 
-@njit(inline=True)
+@helper(inline=True)
 def kind_of(tag):
     """Kind of a node."""
     return tag & 0xFF
 
 
-@njit(inline=True)
+@helper(inline=True)
 def scale_of(tag):
     """Decimal scale of a node."""
     return (tag >> 8) & 0xFF
 
 
-@njit(inline=True)
+@helper(inline=True)
 def path_of(tag):
     """Path id of a node."""
     return (tag >> 16) & 0xFFFFFFFF

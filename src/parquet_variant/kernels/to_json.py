@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from parquet_variant.kernels.compiling import helper, njit
+from parquet_variant.kernels.compiling import Int64s, Int64Table, ReadOnlyInt32s, UInt8s, helper, kernel
 from parquet_variant.kernels.json_scan import (
     DECIMAL4,
     DECIMAL16,
@@ -68,8 +68,8 @@ _PAGE = 4096
 _LEFT, _IDS, _ID_WIDTH, _OFFSETS, _OFFSET_WIDTH, _VALUES, _END, _ROOM = range(8)
 
 
-@njit
-def quote_names(address, length, starts):
+@kernel
+def quote_names(address: Int64s, length: Int64s, starts: Int64s) -> tuple[int, int]:
     """Write every name as it stands in JSON, quotes and colon included; returns address and size for `adopt_bytes`.
 
     Fills ``starts``: name i is ``out[starts[i]:starts[i + 1]]``; it is empty where the name is not UTF-8. Eight bytes
@@ -278,9 +278,21 @@ def _value_text(out, room, used, begin, end, base, names, name_starts, name_addr
         end = stack[top, _END]
 
 
-@njit
-def write_json_rows(rows, row_valid, value_offsets, value_address, dictionary_of, starts, state, name_starts,
-                    name_address, offsets, refused, max_depth):  # fmt: skip
+@kernel
+def write_json_rows(
+    rows: int,
+    row_valid: UInt8s,
+    value_offsets: Int64s,
+    value_address: int,
+    dictionary_of: ReadOnlyInt32s,
+    starts: Int64s,
+    state: UInt8s,
+    name_starts: Int64s,
+    name_address: int,
+    offsets: Int64s,
+    refused: UInt8s,
+    max_depth: int,
+) -> tuple[int, int]:
     """Write the text of every row, which ``offsets`` says where; returns address and size for `adopt_bytes`.
 
     ``starts`` and ``state`` are those of a `NameTable`, ``name_starts`` and ``name_address`` come from `quote_names`.
@@ -308,8 +320,18 @@ def write_json_rows(rows, row_valid, value_offsets, value_address, dictionary_of
     return out, used
 
 
-@njit
-def write_json_nodes(nodes, row_start, dictionary_of, starts, name_starts, name_address, offsets, refused, max_depth):
+@kernel
+def write_json_nodes(
+    nodes: Int64Table,
+    row_start: Int64s,
+    dictionary_of: ReadOnlyInt32s,
+    starts: Int64s,
+    name_starts: Int64s,
+    name_address: int,
+    offsets: Int64s,
+    refused: UInt8s,
+    max_depth: int,
+) -> tuple[int, int]:
     """The same of rows that `unshred.assemble` has put together as nodes: their bytes need not be written first."""
     rows = len(row_start) - 1
     room = 1024

@@ -7,7 +7,7 @@ are spelled, to tables that it is given; and values that are nested too deep to 
 
 from __future__ import annotations
 
-from parquet_variant.kernels.compiling import helper, njit
+from parquet_variant.kernels.compiling import Int64s, Int64Table, UInt8s, helper, kernel
 from parquet_variant.kernels.int128 import digits_of, divide_small, negate
 from parquet_variant.kernels.json_scan import DECIMAL4, DECIMAL16
 from parquet_variant.kernels.json_text import int_text
@@ -137,7 +137,7 @@ def _merge_row(nodes, first, stop, code_of_kind, merged, bigint_digits, stack, t
     return True, types
 
 
-@njit(inline=True)
+@helper(inline=True)
 def _words_at(target, source, size):
     """Copy short text, eight bytes at a time: up to seven bytes more are read and written."""
     for i in range(0, size, 8):
@@ -199,9 +199,21 @@ def _write_row(types, words, word_starts, names, name_starts, stack, out, room, 
         t = part
 
 
-@njit
-def write_types(nodes, row_start, code_of_kind, merged, bigint_digits, max_depth, words, word_starts, names,
-                name_starts, offsets, refused):  # fmt: skip
+@kernel
+def write_types(
+    nodes: Int64Table,
+    row_start: Int64s,
+    code_of_kind: Int64s,
+    merged: Int64Table,
+    bigint_digits: int,
+    max_depth: int,
+    words: int,
+    word_starts: Int64s,
+    names: int,
+    name_starts: Int64s,
+    offsets: Int64s,
+    refused: UInt8s,
+) -> tuple[int, int]:
     """Write the type of every row; returns address and size of the text of all, whose ``offsets`` are filled.
 
     Parameters

@@ -10,7 +10,7 @@ are put in the order of their names while they are gathered: schema fields are s
 
 from __future__ import annotations
 
-from parquet_variant.kernels.compiling import helper, njit
+from parquet_variant.kernels.compiling import Int64s, Int64Table, ReadOnlyInt32s, UInt8s, helper, kernel
 from parquet_variant.kernels.containers import array_size, begin_array, begin_object, object_size
 from parquet_variant.kernels.int128 import digits_of
 from parquet_variant.kernels.json_scan import DECIMAL4, DECIMAL16, INT8, INT16, INT32
@@ -102,13 +102,13 @@ _SCHEMA, _AT, _STOP, _NODE, _LEFT, _IDS, _ID_WIDTH, _OFFSETS, _OFFSET_WIDTH, _VA
 )
 
 
-@njit(inline=True)
+@helper(inline=True)
 def _is_set(address, at):
     """Whether an entry of a validity column is set."""
     return address == 0 or (address != -1 and load_u8(address + at) != 0)
 
 
-@njit(inline=True)
+@helper(inline=True)
 def _slot(s, at, table, inputs):
     """``(kind, a, b, scale)`` of a typed slot; kind is MALFORMED where the column's type cannot hold it."""
     code = table[s, S_CODE]
@@ -163,9 +163,27 @@ def _sort_residual(ids, id_width, offsets, width, count, base, names, rank_of_id
     return True
 
 
-@njit
-def assemble(rows, row_valid, table, inputs, schema_names, schema_lengths, dictionary_of, starts, address, length,
-             rank_of_id, order, state, row_start, refused, max_depth, scratch, block):  # fmt: skip
+@kernel
+def assemble(
+    rows: int,
+    row_valid: UInt8s,
+    table: Int64Table,
+    inputs: Int64Table,
+    schema_names: Int64s,
+    schema_lengths: Int64s,
+    dictionary_of: ReadOnlyInt32s,
+    starts: Int64s,
+    address: Int64s,
+    length: Int64s,
+    rank_of_id: Int64s,
+    order: Int64s,
+    state: UInt8s,
+    row_start: Int64s,
+    refused: UInt8s,
+    max_depth: int,
+    scratch: UInt8s,
+    block: tuple[int, int],
+) -> tuple[int, int, int]:
     """Gather the nodes of every row; returns their table for `adopt`.
 
     ``schema_names`` and ``schema_lengths`` locate the name of each schema node (length -1: none); ``dictionary_of`` is
@@ -378,8 +396,8 @@ def assemble(rows, row_valid, table, inputs, schema_names, schema_lengths, dicti
     return export_table(nodes, len(nodes))
 
 
-@njit
-def measure_nodes(nodes, row_start, sizes, row_sizes):
+@kernel
+def measure_nodes(nodes: Int64Table, row_start: Int64s, sizes: Int64s, row_sizes: Int64s) -> int:
     """Fill the encoded size of each node and each row; returns the number of bytes of all rows.
 
     A container's ``b`` becomes what `write_nodes` needs: its greatest field id (from bit 32 on), and its values' bytes.
@@ -412,8 +430,8 @@ def measure_nodes(nodes, row_start, sizes, row_sizes):
     return total
 
 
-@njit
-def write_nodes(nodes, row_start, sizes, places, target):
+@kernel
+def write_nodes(nodes: Int64Table, row_start: Int64s, sizes: Int64s, places: Int64s, target: int) -> None:
     """Write the values of all rows, as `measure_nodes` left them, one after the other at ``target``."""
     for row in range(len(row_start) - 1):
         if row_start[row] == row_start[row + 1]:

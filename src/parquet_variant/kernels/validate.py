@@ -7,7 +7,7 @@ itself.
 
 from __future__ import annotations
 
-from parquet_variant.kernels.compiling import helper, njit
+from parquet_variant.kernels.compiling import Int64s, ReadOnlyInt32s, UInt8s, helper, kernel
 from parquet_variant.kernels.int128 import digits_of
 from parquet_variant.kernels.json_scan import DECIMAL4, DECIMAL8, DECIMAL16, is_utf8
 from parquet_variant.kernels.memory import load_u8, load_uint
@@ -41,8 +41,8 @@ def scalar_is_valid(kind, a, b, scale, digits):
     return True
 
 
-@njit
-def mark_utf8_names(starts, address, length, state, readable):
+@kernel
+def mark_utf8_names(starts: Int64s, address: Int64s, length: Int64s, state: UInt8s, readable: UInt8s) -> None:
     """Mark the dictionaries of a `NameTable` that are usable and whose names are all UTF-8."""
     for d in range(len(state)):
         readable[d] = 0 if state[d] == UNUSABLE else 1
@@ -53,8 +53,10 @@ def mark_utf8_names(starts, address, length, state, readable):
                     break
 
 
-@njit
-def mark_valid_dictionaries(base, offsets, starts, address, length, state, valid):
+@kernel
+def mark_valid_dictionaries(
+    base: int, offsets: Int64s, starts: Int64s, address: Int64s, length: Int64s, state: UInt8s, valid: UInt8s
+) -> None:
     """Mark the metadata without fault. ``starts`` to ``state`` are those of a `NameTable`."""
     mark_utf8_names(starts, address, length, state, valid)
     for d in range(len(valid)):
@@ -98,9 +100,19 @@ def _children_are_apart(at, end, count, offsets, width, values, scratch):
     return place == end, scratch
 
 
-@njit
-def mark_valid_rows(rows, row_valid, value_offsets, value_address, dictionary_of, starts, rank, dictionary_valid, valid,
-                    max_depth):  # fmt: skip
+@kernel
+def mark_valid_rows(
+    rows: int,
+    row_valid: UInt8s,
+    value_offsets: Int64s,
+    value_address: int,
+    dictionary_of: ReadOnlyInt32s,
+    starts: Int64s,
+    rank: Int64s,
+    dictionary_valid: UInt8s,
+    valid: UInt8s,
+    max_depth: int,
+) -> None:
     """Mark the rows without fault, and SQL NULLs. ``starts`` and ``rank`` are those of a `NameTable`."""
     stack, scratch = new_table(32, 7), new_vector(64)
     for row in range(rows):

@@ -17,11 +17,10 @@ from parquet_variant.encoding.metadata import EMPTY_METADATA
 from parquet_variant.encoding.scalars import encode_scalar, read_scalar
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import MalformedVariantError
-from parquet_variant.types import EXACT_NUMERIC, INTEGERS, TYPES, VariantType, decimal_type_for_precision
+from parquet_variant.types import EXACT_NUMERIC, INTEGERS, TYPE_OF_ARROW, TYPES, VariantType, decimal_type_for_precision
 
 __all__ = ["slot_of", "variant_of"]
 
-_TYPE_OF = {row.arrow: row.type for row in TYPES.values() if row.arrow is not None and row.precision is None}
 _CONTAINERS = (VariantType.ARRAY, VariantType.OBJECT, VariantType.NULL)
 
 
@@ -44,7 +43,7 @@ def slot_of(variant: Variant, arrow: pa.DataType) -> Any | None:
     if kind in _CONTAINERS:
         return None
     if not pa.types.is_decimal(arrow):
-        target = _TYPE_OF[arrow]
+        target = TYPE_OF_ARROW[arrow].type
         if target not in INTEGERS:
             return _raw(variant) if kind == target else None
         number = _number(variant, kind, 0)
@@ -97,7 +96,7 @@ def variant_of(slot: Any, arrow: pa.DataType) -> Variant:
             )
         kind, raw = decimal_type_for_precision(arrow.precision), (unscaled, arrow.scale)
     else:
-        kind, raw = _TYPE_OF[arrow], slot
+        kind, raw = TYPE_OF_ARROW[arrow].type, slot
     value = encode_scalar(kind, raw)
     if kind == VariantType.TIME:
         read_scalar(value, 0, len(value))

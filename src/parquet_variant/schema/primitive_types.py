@@ -1,7 +1,8 @@
-"""Which Arrow types a shredded ``typed_value`` may have, and their names in DDL.
+"""Which Arrow types a shredded ``typed_value`` may have.
 
 Owns the canonical Arrow type of every primitive node and the two ways to get there: strict (what is stored in a file)
-and lenient (what a user hands in). Leaves nested types to `arrow_schema` and `final_storage`.
+and lenient (what a user hands in). Leaves the types and their names to `types`, nested types to
+`arrow_schema` and `final_storage`.
 """
 
 from __future__ import annotations
@@ -9,48 +10,13 @@ from __future__ import annotations
 import pyarrow as pa
 
 from parquet_variant.errors import SchemaError
+from parquet_variant.types import TYPE_OF_ARROW
 
 __all__ = ["DDL_NAMES", "canonical_primitive", "ddl_name", "decimal", "lenient_primitive", "stored_primitive"]
 
 MAX_PRECISION = 38
 
-# Spark's names first: they are the ones that are printed. Decimals are spelled with their precision and scale.
-_PRINTED: dict[str, pa.DataType] = {
-    "boolean": pa.bool_(),
-    "tinyint": pa.int8(),
-    "smallint": pa.int16(),
-    "int": pa.int32(),
-    "bigint": pa.int64(),
-    "float": pa.float32(),
-    "double": pa.float64(),
-    "date": pa.date32(),
-    "time": pa.time64("us"),
-    "timestamp": pa.timestamp("us", "UTC"),
-    "timestamp_ntz": pa.timestamp("us"),
-    "timestamp_nanos": pa.timestamp("ns", "UTC"),
-    "timestamp_ntz_nanos": pa.timestamp("ns"),
-    "binary": pa.binary(),
-    "string": pa.string(),
-    "uuid": pa.uuid(),
-}
-_ALIASES = {
-    "bool": "boolean",
-    "byte": "tinyint",
-    "int8": "tinyint",
-    "short": "smallint",
-    "int16": "smallint",
-    "integer": "int",
-    "int32": "int",
-    "long": "bigint",
-    "int64": "bigint",
-    "real": "float",
-    "float32": "float",
-    "float64": "double",
-    "timestamp_ltz": "timestamp",
-}
-DDL_NAMES: dict[str, pa.DataType] = _PRINTED | {alias: _PRINTED[name] for alias, name in _ALIASES.items()}
-_NAME_OF: dict[pa.DataType, str] = {arrow: name for name, arrow in _PRINTED.items()}
-_CANONICAL = frozenset(_NAME_OF)
+DDL_NAMES: dict[str, pa.DataType] = {name: arrow for arrow, row in TYPE_OF_ARROW.items() for name in row.ddl}
 
 
 def ddl_name(arrow: pa.DataType) -> str:
@@ -63,7 +29,7 @@ def ddl_name(arrow: pa.DataType) -> str:
     """
     if pa.types.is_decimal(arrow):
         return f"decimal({arrow.precision},{arrow.scale})"
-    return _NAME_OF[arrow]
+    return TYPE_OF_ARROW[arrow].ddl[0]
 
 
 def canonical_primitive(arrow: pa.DataType) -> pa.DataType:
@@ -74,12 +40,13 @@ def canonical_primitive(arrow: pa.DataType) -> pa.DataType:
     SchemaError
         For every other type, with the nearest way out.
     """
-    if arrow in _CANONICAL:
+    if arrow in TYPE_OF_ARROW:
         return arrow
     if pa.types.is_decimal128(arrow):
         return decimal(arrow.precision, arrow.scale)
+    names = ", ".join(row.ddl[0] for row in TYPE_OF_ARROW.values())
     raise SchemaError(
-        f"{arrow} is not a shredded value type; use one of {', '.join(_PRINTED)}, decimal(p,s), "
+        f"{arrow} is not a shredded value type; use one of {names}, decimal(p,s), "
         "or ShreddingSchema.from_arrow, which normalises",
         reason="unsupported-type",
     )
@@ -109,7 +76,7 @@ def stored_primitive(arrow: pa.DataType) -> pa.DataType | None:
         return pa.decimal128(arrow.precision, arrow.scale) if fits else None
     if arrow == pa.binary(16):
         return pa.uuid()  # Arrow readers that do not know UUID give its bytes
-    return arrow if arrow in _CANONICAL else None
+    return arrow if arrow in TYPE_OF_ARROW else None
 
 
 # What a user's Arrow schema may hold beyond the stored types; each target holds every value of its source.

@@ -13,11 +13,10 @@ import pyarrow as pa
 
 from parquet_variant.schema.shredding_schema import ShreddingSchema
 from parquet_variant.shredding.profile_path import PathProfile
-from parquet_variant.types import DECIMAL_TYPES, INTEGERS, TYPES, VariantType
+from parquet_variant.types import DECIMAL_TYPES, INTEGERS, TYPE_OF_ARROW, TYPES, VariantType
 
 __all__ = ["bytes_saved", "typed_count", "typed_share"]
 
-_OF_ARROW = {row.arrow: row.type for row in TYPES.values() if row.arrow is not None and row.precision is None}
 _INTEGER_DIGITS = {pa.int8(): 2, pa.int16(): 4, pa.int32(): 9, pa.int64(): 18}
 
 
@@ -41,7 +40,7 @@ def typed_count(found: PathProfile, node: ShreddingSchema) -> int:
     if node.type is None:
         return 0
     if not (pa.types.is_integer(node.type) or pa.types.is_decimal(node.type)):
-        return types.get(_OF_ARROW[node.type], 0)
+        return types.get(TYPE_OF_ARROW[node.type].type, 0)
     return _held_integers(found, node.type) + _held_decimals(found, node.type)
 
 

@@ -26,7 +26,15 @@ from parquet_variant.path import VariantPath
 from parquet_variant.schema.shredding_schema import ShreddingSchema
 from parquet_variant.shredding.profile import Profile
 from parquet_variant.shredding.profile_path import PathProfile
-from parquet_variant.types import DECIMAL_TYPES, INTEGERS, TYPES, BasicType, VariantType, decimal_type_for_precision
+from parquet_variant.types import (
+    DECIMAL_TYPES,
+    INTEGERS,
+    TYPE_OF_ARROW,
+    TYPES,
+    BasicType,
+    VariantType,
+    decimal_type_for_precision,
+)
 
 __all__ = [
     "TEXT_LENGTH",
@@ -48,7 +56,6 @@ _MAX_DIGITS = 38
 _EMPTY_METADATA = Variant.from_python(None).metadata
 _LAST_CHARACTER = 0x10FFFF
 _FIRST_SURROGATE, _LAST_SURROGATE = 0xD800, 0xDFFF
-_KIND = {row.arrow: row.type for row in TYPES.values() if row.arrow is not None and row.precision is None}
 
 
 @dataclass(frozen=True, slots=True)
@@ -302,16 +309,16 @@ def _variant(scalar: pa.Scalar, arrow: pa.DataType) -> Variant:
         return Variant(
             _EMPTY_METADATA, encode_scalar(decimal_type_for_precision(arrow.precision), (unscaled, arrow.scale))
         )
-    kind = _KIND.get(arrow)
-    if kind is None:
+    info = TYPE_OF_ARROW.get(arrow)
+    if info is None:
         raise SchemaError(f"no Variant type is stored as {arrow}", reason="unsupported-type")
     if pa.types.is_temporal(arrow):
         raw: Any = scalar.value
-    elif kind == VariantType.UUID:
+    elif info.type == VariantType.UUID:
         raw = scalar.as_py().bytes
     else:
         raw = scalar.as_py()
-    return Variant(_EMPTY_METADATA, encode_scalar(kind, raw))
+    return Variant(_EMPTY_METADATA, encode_scalar(info.type, raw))
 
 
 def _wide() -> Any:

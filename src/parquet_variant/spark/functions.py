@@ -15,6 +15,7 @@ import pyarrow as pa
 
 import parquet_variant as pv
 from parquet_variant.array.variant_array import VariantArray
+from parquet_variant.schema.primitive_types import DDL_NAMES
 from parquet_variant.spark.arrow_variant import from_spark, to_spark
 from parquet_variant.spark.worker_end import QuietEnd
 
@@ -25,18 +26,12 @@ __all__ = ["FUNCTION_TYPES", "register_functions"]
 
 # Suffix of a getter's name -> the type that it gives. A function of Spark has one type, whatever its arguments.
 FUNCTION_TYPES: dict[str, pa.DataType] = {
-    "boolean": pa.bool_(),
-    "int": pa.int32(),
-    "bigint": pa.int64(),
-    "float": pa.float32(),
-    "double": pa.float64(),
-    "decimal": pa.decimal128(38, 9),
-    "string": pa.string(),
-    "binary": pa.binary(),
-    "date": pa.date32(),
-    "timestamp": pa.timestamp("us", "UTC"),
-    "timestamp_ntz": pa.timestamp("us"),
-}
+    name: DDL_NAMES.get(name, pa.decimal128(38, 9))
+    for name in (
+        "boolean", "int", "bigint", "float", "double", "decimal", "string", "binary", "date", "timestamp",
+        "timestamp_ntz",
+    )
+}  # fmt: skip
 
 
 def register_functions(spark: SparkSession, prefix: str = "pv_") -> list[str]:

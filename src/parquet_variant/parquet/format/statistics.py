@@ -17,31 +17,16 @@ import pyarrow.parquet as pq
 
 from parquet_variant.parquet.format.footer import SchemaNode
 from parquet_variant.query.prune import order_key
+from parquet_variant.types import TYPE_OF_ARROW
 
 __all__ = ["NO_NAN_KEY", "LeafStatistics", "leaf_statistics", "leaf_type", "may_hide_nan", "merged", "writer_of"]
 
 # The file's own key in the footer: our writer has looked, and no float or double column of the file holds a NaN.
 NO_NAN_KEY = b"parquet_variant.no_nan"
 
-_TYPES: dict[str, pa.DataType] = {
-    "BOOLEAN": pa.bool_(),
-    "INT32": pa.int32(),
-    "INT32 INT(8, true)": pa.int8(),
-    "INT32 INT(16, true)": pa.int16(),
+_TYPES: dict[str, pa.DataType] = {row.parquet: arrow for arrow, row in TYPE_OF_ARROW.items()} | {
     "INT32 INT(32, true)": pa.int32(),
-    "INT64": pa.int64(),
     "INT64 INT(64, true)": pa.int64(),
-    "FLOAT": pa.float32(),
-    "DOUBLE": pa.float64(),
-    "INT32 DATE": pa.date32(),
-    "INT64 TIME(false, MICROS)": pa.time64("us"),
-    "INT64 TIMESTAMP(true, MICROS)": pa.timestamp("us", "UTC"),
-    "INT64 TIMESTAMP(false, MICROS)": pa.timestamp("us"),
-    "INT64 TIMESTAMP(true, NANOS)": pa.timestamp("ns", "UTC"),
-    "INT64 TIMESTAMP(false, NANOS)": pa.timestamp("ns"),
-    "BYTE_ARRAY": pa.binary(),
-    "BYTE_ARRAY STRING": pa.string(),
-    "FIXED_LEN_BYTE_ARRAY(16) UUID": pa.uuid(),
 }
 
 

@@ -1,13 +1,14 @@
-"""Columns with rows that cannot be read: what the `try_` functions over whole columns share.
+"""Null in the place of an error: what the `try_` functions share.
 
-Owns finding those rows and leaving them out, by halving: a few bad rows among many cost little. Leaves what is wrong
-with them to the functions that raise it.
+Owns it for one value (`or_none`) and for whole columns, where the rows at fault are found by halving: a few among many
+cost little. Leaves rows that are looked at one by one to `array.row_by_row`, and what is wrong to the functions that
+raise it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy.typing as npt
 import pyarrow as pa
@@ -16,22 +17,28 @@ from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.errors import VariantError
 from parquet_variant.functions.variant_input import as_variant_array
 
-__all__ = ["by_row", "only_rows", "readable_storage"]
+__all__ = ["only_rows", "or_none", "or_null", "readable_storage"]
+
+T = TypeVar("T")
+
+
+def or_none(of_value: Callable[[], T], errors: type[VariantError] = VariantError) -> T | None:
+    """What a function gives; None where it raises one of some errors."""
+    try:
+        return of_value()
+    except errors:
+        return None
 
 
 def readable_storage(values: Any) -> pa.StructArray:
     """The unshredded storage of a column; null where the parts of a row cannot be put together."""
+    # Pieces differ in the width of offsets and in how metadata is stored.
+    canonical = VariantArray.from_variants([]).storage.type
     column = as_variant_array(values)
     try:
         return column.to_unshredded().storage
     except VariantError:
-        if len(column) == 1:
-            return VariantArray.from_variants([None]).storage
-    middle = len(column) // 2
-    pieces = [readable_storage(part) for part in (column[:middle], column[middle:])]
-    # Pieces differ in the width of offsets and in how metadata is stored.
-    canonical = VariantArray.from_variants([]).storage.type
-    return pa.concat_arrays([piece.cast(canonical) for piece in pieces])
+        return or_null(column, lambda part: part.to_unshredded().storage.cast(canonical))
 
 
 def only_rows(storage: pa.StructArray, keep: npt.NDArray[Any]) -> VariantArray:
@@ -40,7 +47,7 @@ def only_rows(storage: pa.StructArray, keep: npt.NDArray[Any]) -> VariantArray:
     return VariantArray(pa.StructArray.from_arrays(fields, names=["metadata", "value"], mask=pa.array(~keep)))
 
 
-def by_row(values: Any, of_column: Callable[[VariantArray], pa.Array]) -> pa.Array:
+def or_null(values: Any, of_column: Callable[[VariantArray], pa.Array]) -> pa.Array:
     """What a function gives for a column, null for rows where it would raise.
 
     Parameters
@@ -57,4 +64,4 @@ def by_row(values: Any, of_column: Callable[[VariantArray], pa.Array]) -> pa.Arr
         if len(column) == 1:
             return pa.nulls(1, of_column(VariantArray.from_variants([None])).type)
     middle = len(column) // 2
-    return pa.concat_arrays([by_row(part, of_column) for part in (column[:middle], column[middle:])])
+    return pa.concat_arrays([or_null(part, of_column) for part in (column[:middle], column[middle:])])

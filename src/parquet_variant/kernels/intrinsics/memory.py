@@ -1,0 +1,123 @@
+"""Loads, stores and comparisons of memory at an address, which `kernels.memory` declares."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from llvmlite import ir
+from numba.core import cgutils, types
+from numba.extending import intrinsic
+
+
+def _loader(bits: int, *, signed: bool = False) -> Any:
+    @intrinsic
+    def load(typing_context: Any, address: Any) -> Any:
+        def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            pointer = builder.inttoptr(args[0], ir.IntType(bits).as_pointer())
+            loaded = builder.load(pointer, align=1)
+            if bits == 64:
+                return loaded
+            extend = builder.sext if signed else builder.zext
+            return extend(loaded, ir.IntType(64))
+
+        return types.int64(types.int64), codegen
+
+    return load
+
+
+def _storer(bits: int) -> Any:
+    @intrinsic
+    def store(typing_context: Any, address: Any, value: Any) -> Any:
+        def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            pointer = builder.inttoptr(args[0], ir.IntType(bits).as_pointer())
+            value = args[1] if bits == 64 else builder.trunc(args[1], ir.IntType(bits))
+            builder.store(value, pointer, align=1)
+            return context.get_dummy_value()
+
+        return types.void(types.int64, types.int64), codegen
+
+    return store
+
+
+load_u8, load_u16, load_u32, load_u64 = _loader(8), _loader(16), _loader(32), _loader(64)
+load_s8, load_s16, load_s32 = _loader(8, signed=True), _loader(16, signed=True), _loader(32, signed=True)
+store_u8, store_u16, store_u32, store_u64 = _storer(8), _storer(16), _storer(32), _storer(64)
+
+
+@intrinsic
+def load_f64(typing_context: Any, address: Any) -> Any:
+    """The IEEE double at an address."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.load(builder.inttoptr(args[0], ir.DoubleType().as_pointer()), align=1)
+
+    return types.float64(types.int64), codegen
+
+
+@intrinsic
+def load_f32(typing_context: Any, address: Any) -> Any:
+    """The IEEE float at an address."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.load(builder.inttoptr(args[0], ir.FloatType().as_pointer()), align=1)
+
+    return types.float32(types.int64), codegen
+
+
+@intrinsic
+def copy(typing_context: Any, target: Any, source: Any, size: Any) -> Any:
+    """Copy bytes between two places that do not overlap (memcpy)."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        byte_pointer = ir.IntType(8).as_pointer()
+        cgutils.raw_memcpy(
+            builder,
+            builder.inttoptr(args[0], byte_pointer),
+            builder.inttoptr(args[1], byte_pointer),
+            args[2],
+            1,
+        )
+        return context.get_dummy_value()
+
+    return types.void(types.int64, types.int64, types.int64), codegen
+
+
+def _mask(found: Callable[[Any, Any, Callable[[int], Any]], Any]) -> Any:
+    """A load of 32 bytes that gives a bit for each byte, the first byte's lowest: whether `found` holds for it."""
+    block = ir.VectorType(ir.IntType(8), 32)
+
+    @intrinsic
+    def mask(typing_context: Any, address: Any) -> Any:
+        def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            loaded = builder.load(builder.inttoptr(args[0], block.as_pointer()), align=1)
+            bits = found(builder, loaded, lambda byte: ir.Constant(block, [byte] * 32))
+            return builder.zext(builder.bitcast(bits, ir.IntType(32)), ir.IntType(64))
+
+        return types.int64(types.int64), codegen
+
+    return mask
+
+
+def _stops(builder: Any, block: Any, all_of: Callable[[int], Any]) -> Any:
+    quote = builder.icmp_unsigned("==", block, all_of(0x22))
+    slash = builder.icmp_unsigned("==", block, all_of(0x5C))
+    # Signed: control characters, and everything beyond ASCII.
+    return builder.or_(builder.or_(quote, slash), builder.icmp_signed("<", block, all_of(0x20)))
+
+
+# Bytes that end plain text in JSON: quotes, backslashes, control characters, and whatever is not ASCII.
+stops_of_32 = _mask(_stops)
+newlines_of_32 = _mask(lambda builder, block, all_of: builder.icmp_unsigned("==", block, all_of(0x0A)))
+# Bytes that are not ASCII.
+high_of_32 = _mask(lambda builder, block, all_of: builder.icmp_signed("<", block, all_of(0)))
+
+
+@intrinsic
+def trailing_zeros(typing_context: Any, value: Any) -> Any:
+    """Count of zero bits below the lowest set bit; 64 for zero."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.cttz(args[0], ir.Constant(ir.IntType(1), 0))
+
+    return types.int64(types.int64), codegen

@@ -1,0 +1,146 @@
+"""All kernels, made for some CPU levels, on all cores, and linked into one library a level.
+
+Owns the plan: what there is to make, by how many processes, and the table that is written beside the libraries. Leaves
+one kernel to `objects`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from importlib.metadata import version
+from pathlib import Path
+from queue import Empty, SimpleQueue
+
+from parquet_variant.errors import KernelsError
+from parquet_variant.machine_code.building.discovery import find_kernels
+from parquet_variant.machine_code.building.linking import find_linker, link
+from parquet_variant.machine_code.building.objects import object_of_string
+from parquet_variant.machine_code.functions import Kernel
+from parquet_variant.machine_code.library import FOLDER, HASH_SYMBOL, TABLE, file_name
+from parquet_variant.machine_code.sources import PACKAGE, source_hash, sources
+
+__all__ = ["Report", "build", "build_all_objects"]
+
+# Called with what is being done, how much of it is done, and how much there is.
+Report = Callable[[str, int, int], None]
+
+
+def _order(kernels: list[Kernel]) -> list[Kernel]:
+    """The largest modules first, so that no process is left with one of them at the end."""
+    sizes = {each.py_func.__module__: Path(each.py_func.__code__.co_filename).stat().st_size for each in kernels}
+    return sorted(kernels, key=lambda each: (-sizes[each.py_func.__module__], each.py_func.__module__))
+
+
+def _work(waiting: SimpleQueue[Kernel], done: Callable[[], None], levels: Sequence[str], folder: Path) -> None:
+    """Let a process make what waits, until nothing does."""
+    command = [sys.executable, "-m", "parquet_variant.machine_code.building.worker"]
+    path = os.pathsep.join([str(Path(PACKAGE).parent), *filter(None, [os.environ.get("PYTHONPATH")])])
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": path}
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        while True:
+            try:
+                kernel = waiting.get_nowait()
+            except Empty:
+                break
+            targets = [str(folder / f"{kernel.symbol}.{level}.o") for level in levels]
+            task = [kernel.py_func.__module__, kernel.py_func.__name__, list(levels), targets]
+            process.stdin.write(json.dumps(task) + "\n")
+            process.stdin.flush()
+            answer = process.stdout.readline()
+            if not answer or (failure := json.loads(answer)):
+                process.kill()
+                told = failure if answer else "the process ended"
+                raise KernelsError(f"{kernel!r} cannot be compiled: {told}", reason="no-kernels")
+            done()
+        process.stdin.close()
+
+
+def build_all_objects(
+    kernels: list[Kernel], levels: Sequence[str], folder: Path, *, report: Report, processes: int | None = None
+) -> None:
+    """Make the objects of kernels, in a folder, by several processes."""
+    waiting: SimpleQueue[Kernel] = SimpleQueue()
+    for kernel in _order(kernels):
+        waiting.put(kernel)
+    count = min(processes or len(os.sched_getaffinity(0)), len(kernels))
+    finished: list[None] = []
+
+    def done() -> None:
+        finished.append(None)
+        report("compiling kernels", len(finished), len(kernels))
+
+    report("compiling kernels", 0, len(kernels))
+    with ThreadPoolExecutor(count) as pool:
+        for each in [pool.submit(_work, waiting, done, levels, folder) for _ in range(count)]:
+            each.result()
+
+
+def _table(kernels: list[Kernel], levels: Sequence[str], folder: Path, hashed: str) -> str:
+    libraries = {
+        level: {"file": file_name(level), "size": (folder / file_name(level)).stat().st_size} for level in levels
+    }
+    table = {
+        "made_by": {name: version(name) for name in ("numba", "llvmlite")},
+        "source_hash": hashed,
+        "libraries": libraries,
+        "kernels": {each.symbol: str(each.signature) for each in kernels},
+        "sources": sources(),
+    }
+    return json.dumps(table, indent=1) + "\n"
+
+
+def build(
+    levels: Sequence[str], target: Path | None = None, *, report: Report | None = None, processes: int | None = None
+) -> float:
+    """Make the libraries for some CPU levels, and their table; returns the seconds that it took.
+
+    Parameters
+    ----------
+    target
+        Folder for them: that of the package by default.
+    report
+        Called as the work goes on.
+    processes
+        How many may work at the same time; as many as there are cores by default.
+
+    Raises
+    ------
+    KernelsError
+        If a kernel cannot be compiled, or there is nothing that links.
+    """
+    begun = time.monotonic()
+    report = report or (lambda what, done, total: None)
+    target = target or Path(PACKAGE, *FOLDER.split("/"))
+    for level in levels:
+        find_linker(level)
+    kernels = find_kernels()
+    hashed = source_hash(sources())
+    with tempfile.TemporaryDirectory() as place:
+        folder = Path(place)
+        build_all_objects(kernels, levels, folder, report=report, processes=processes)
+        for number, level in enumerate(levels):
+            report("linking", number, len(levels))
+            stamp = folder / f"hash.{level}.o"
+            stamp.write_bytes(object_of_string(HASH_SYMBOL, hashed, level))
+            objects = [folder / f"{each.symbol}.{level}.o" for each in kernels]
+            link([*objects, stamp], folder / file_name(level), level)
+        table = _table(kernels, levels, folder, hashed)
+        shutil.rmtree(target, ignore_errors=True)
+        target.mkdir(parents=True)
+        for level in levels:
+            shutil.copyfile(folder / file_name(level), target / file_name(level))
+        # The table last: without it there is no library, with it there is a whole one.
+        (target / TABLE).write_text(table)
+    report("linking", len(levels), len(levels))
+    return time.monotonic() - begun

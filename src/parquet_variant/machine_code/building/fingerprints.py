@@ -1,0 +1,96 @@
+"""What a kernel is made of, told by one hash: its code, that of all it calls, the constants they use, the compilers.
+
+Owns the hash, by which objects are kept: a change in one kernel makes no other one anew, and a comment makes none.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import sys
+from collections.abc import Iterator
+from functools import cache
+from importlib.metadata import version
+from importlib.util import find_spec
+from pathlib import Path
+from types import CodeType, ModuleType
+from typing import Any
+
+import numpy as np
+
+from parquet_variant.machine_code.functions import Helper, Intrinsic, Kernel
+
+__all__ = ["fingerprint"]
+
+
+@cache
+def _compilers() -> str:
+    """The versions that decide what comes out, and the code here that drives them."""
+    digest = hashlib.sha256()
+    for name in ("frontend", "objects"):
+        digest.update(Path(__file__).with_name(f"{name}.py").read_bytes())
+    versions = [f"{name} {version(name)}" for name in ("numba", "llvmlite")]
+    return f"python {sys.version_info[:2]} {versions} {digest.hexdigest()}"
+
+
+@cache
+def _instructions(module: str) -> str:
+    spec = find_spec(module)
+    if spec is None or spec.origin is None:
+        raise ImportError(f"no module {module}, which has the instructions of an intrinsic")
+    return hashlib.sha256(Path(spec.origin).read_bytes()).hexdigest()
+
+
+def _constant(value: Any) -> str:
+    """A constant in code: one that is equal to another has the same text, whatever the order of a set."""
+    if isinstance(value, frozenset):
+        return f"frozenset({sorted(map(_constant, value))})"
+    return repr(value)
+
+
+def _code(code: CodeType) -> Iterator[str]:
+    yield f"{code.co_name} {code.co_varnames} {code.co_names} {code.co_code.hex()}"
+    for constant in code.co_consts[1:] if code.co_consts and isinstance(code.co_consts[0], str) else code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _code(constant)
+        else:
+            yield _constant(constant)
+
+
+def _value(value: Any, seen: set[str]) -> Iterator[str]:
+    """What a name stands for where a kernel uses it."""
+    if isinstance(value, Intrinsic):
+        yield f"{value!r} {_instructions(value.maker)}"
+    elif isinstance(value, Helper | Kernel):
+        yield from _function(value, seen)
+    elif isinstance(value, np.ndarray):
+        yield f"{value.dtype} {value.shape} {hashlib.sha256(value.tobytes()).hexdigest()}"
+    elif isinstance(value, ModuleType):
+        yield value.__name__
+    else:
+        yield repr(value)
+
+
+def _function(compiled: Helper | Kernel, seen: set[str]) -> Iterator[str]:
+    name = repr(compiled)
+    yield name
+    if name in seen:
+        return
+    seen.add(name)
+    function = compiled.py_func
+    yield f"{compiled.targetoptions}"
+    yield from _code(function.__code__)
+    for used in function.__code__.co_names:
+        if used in function.__globals__:
+            yield used
+            yield from _value(function.__globals__[used], seen)
+    for cell in function.__closure__ or ():
+        yield from _value(cell.cell_contents, seen)
+
+
+def fingerprint(kernel: Kernel, level: str) -> str:
+    """Hash of a kernel's object for a CPU level."""
+    digest = hashlib.sha256(f"{_compilers()}\n{level}\n{kernel.symbol} {kernel.signature}\n".encode())
+    for part in _function(kernel, set()):
+        digest.update(part.encode())
+        digest.update(b"\n")
+    return digest.hexdigest()

@@ -1,0 +1,290 @@
+"""From a kernel to LLVM's language, by Numba, for no CPU in particular.
+
+Owns the contexts: of its own, so that Numba as its user knows it is left alone. They collect what Numba makes, and
+neither optimize nor run it. Kernels compile without object mode, without reference counts (see
+`kernels.native_vectors`), with NumPy's error model. Leaves optimizing and machine code to `objects`.
+"""
+
+from __future__ import annotations
+
+import gc
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from importlib import import_module
+from typing import Any
+
+import llvmlite.binding as llvm
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils, cpu, typing
+from numba.core.codegen import AOTCPUCodegen, CPUCodeLibrary
+from numba.core.compiler import CompilerBase, DefaultPassBuilder
+from numba.core.compiler_lock import global_compiler_lock
+from numba.core.compiler_machinery import PassManager
+from numba.core.registry import CPUDispatcher, cpu_target
+from numba.core.runtime import rtsys
+from numba.core.typed_passes import InlineOverloads, NopythonRewrites
+from numba.core.untyped_passes import (
+    DeadBranchPrune,
+    InlineClosureLikes,
+    LiteralUnroll,
+    RewriteSemanticConstants,
+    WithLifting,
+)
+from numba.np import arrayobj
+
+from parquet_variant.machine_code.functions import Helper, Intrinsic, Kernel
+from parquet_variant.machine_code.signatures import ArrayType
+
+__all__ = ["bitcode", "type_of"]
+
+_WORD = ir.IntType(64)
+
+
+class _Library(CPUCodeLibrary):
+    """What Numba makes of one function, as it made it."""
+
+    def _optimize_functions(self, ll_module: Any) -> None:
+        ll_module.data_layout = self._codegen._data_layout
+
+    def add_linking_library(self, library: Any) -> None:
+        if library is not rtsys.library:
+            super().add_linking_library(library)
+
+    def finalize(self) -> None:
+        self._finalized = True
+
+    def get_pointer_to_function(self, name: str) -> int:
+        return 0
+
+    def closure(self, found: dict[_Library, None]) -> None:
+        """Add itself and all that it calls."""
+        if self not in found:
+            found[self] = None
+            for library in self._linking_libraries:
+                library.closure(found)
+
+
+class _Codegen(AOTCPUCodegen):
+    _library_class = _Library
+
+    def set_env(self, env_name: str, env: Any) -> None:
+        """Nothing runs here."""
+
+
+@cache
+def _contexts() -> tuple[Any, Any]:
+    """Contexts of our own for types and for code."""
+    typing_context = typing.Context()
+    target_context = cpu.CPUContext(typing_context, "cpu")
+    typing_context.refresh()
+    target_context.refresh()
+    target_context._internal_codegen = _Codegen("parquet_variant")
+    return typing_context, target_context
+
+
+@contextmanager
+def _compiling() -> Iterator[Any]:
+    """Numba with our contexts instead of its own, which its own overloads look up, too; and no garbage collection.
+
+    Without collecting garbage, compiling takes a tenth less time.
+    """
+    names = ("_toplevel_typing_context", "_toplevel_target_context")
+    with global_compiler_lock:
+        ours = dict(zip(names, _contexts(), strict=True))
+        theirs = {name: cpu_target.__dict__[name] for name in names if name in cpu_target.__dict__}
+        collects = gc.isenabled()
+        gc.disable()
+        cpu_target.__dict__.update(ours)
+        try:
+            yield ours["_toplevel_target_context"]
+        finally:
+            for name in names:
+                del cpu_target.__dict__[name]
+            cpu_target.__dict__.update(theirs)
+            if collects:
+                gc.enable()
+
+
+# Passes for closures, comprehensions, object mode, array expressions and code that differs by type: kernels have none.
+_NEEDLESS = {
+    DeadBranchPrune,
+    InlineClosureLikes,
+    InlineOverloads,
+    LiteralUnroll,
+    NopythonRewrites,
+    RewriteSemanticConstants,
+    WithLifting,
+}
+
+
+class _Compiler(CompilerBase):
+    """Numba's compiler without the passes that only take time here."""
+
+    def define_pipelines(self) -> list[PassManager]:
+        pipeline = PassManager("kernel")
+        for each, description in DefaultPassBuilder.define_nopython_pipeline(self.state).passes:
+            if each not in _NEEDLESS:
+                pipeline.add_pass(each, description)
+        pipeline.finalize()
+        return [pipeline]
+
+
+class _Dispatcher(CPUDispatcher):
+    """Compiles one function for all numbers, not one more for each literal."""
+
+    def get_call_template(self, args: tuple[Any, ...], kws: dict[str, Any]) -> Any:
+        """What another kernel calls."""
+        return super().get_call_template(
+            tuple(map(types.unliteral, args)), {k: types.unliteral(v) for k, v in kws.items()}
+        )
+
+
+_OPTIONS = {
+    "nopython": True,
+    "nogil": True,
+    "error_model": "numpy",
+    "_nrt": False,
+    "no_cfunc_wrapper": True,
+    "no_cpython_wrapper": True,
+}
+
+
+@cache
+def _dispatcher(compiled: Helper | Kernel) -> _Dispatcher:
+    return _Dispatcher(compiled.py_func, targetoptions={**_OPTIONS, **compiled.targetoptions}, pipeline_class=_Compiler)
+
+
+@cache
+def type_of(compiled: Any) -> Any:
+    """Numba's type of a kernel, a helper or an intrinsic, where another one calls it."""
+    if isinstance(compiled, Intrinsic):
+        made = getattr(import_module(compiled.maker), compiled.py_func.__name__)
+        typing_context, _ = _contexts()
+        typing_context.refresh()
+        return typing_context.resolve_value_type(made)
+    return _dispatcher(compiled)._numba_type_
+
+
+def _type(kind: Any) -> Any:
+    if isinstance(kind, tuple):
+        return types.Tuple([_type(each) for each in kind])
+    if isinstance(kind, ArrayType):
+        dtype = types.boolean if kind.dtype == "bool" else getattr(types, kind.dtype)
+        return types.Array(dtype, kind.dimensions, "C", readonly=kind.read_only)
+    return {int: types.int64, bool: types.boolean, None: types.none}[kind]
+
+
+def _returns(returned: Any, declared: Any) -> bool:
+    """Whether a result is what is declared; an integer may be of any size."""
+    if isinstance(declared, tuple):
+        return (
+            isinstance(returned, types.BaseTuple)
+            and len(returned) == len(declared)
+            and all(map(_returns, returned, declared))
+        )
+    return isinstance(returned, types.Integer) if declared is int else returned == _type(declared)
+
+
+class _Entry:
+    """Writes the entry point of a kernel: it reads its arguments from words, and writes the result behind them."""
+
+    def __init__(self, context: Any, builder: Any, words: Any) -> None:
+        self.context, self.builder, self.words, self.place = context, builder, words, 0
+
+    def _next(self) -> Any:
+        address = self.builder.gep(self.words, [ir.Constant(ir.IntType(32), self.place)])
+        self.place += 1
+        return address
+
+    def argument(self, kind: Any) -> Any:
+        if isinstance(kind, types.BaseTuple):
+            return (
+                cgutils.pack_array(self.builder, [self.argument(each) for each in kind])
+                if isinstance(kind, types.UniTuple)
+                else self.context.make_tuple(self.builder, kind, [self.argument(each) for each in kind])
+            )
+        word = self.builder.load(self._next())
+        if isinstance(kind, types.Array):
+            return self._array(kind, word)
+        return self.builder.trunc(word, ir.IntType(1)) if kind == types.boolean else word
+
+    def _array(self, kind: Any, address: Any) -> Any:
+        array = arrayobj.make_array(kind)(self.context, self.builder)
+        shape = [self.builder.load(self._next()) for _ in range(kind.ndim)]
+        item = self.context.get_abi_sizeof(self.context.get_data_type(kind.dtype))
+        strides = [self.context.get_constant(types.intp, item)]
+        for extent in shape[:0:-1]:
+            strides.insert(0, self.builder.mul(extent, strides[0]))
+        data = self.builder.inttoptr(address, self.context.get_data_type(kind.dtype).as_pointer())
+        arrayobj.populate_array(array, data=data, shape=shape, strides=strides, itemsize=strides[-1], meminfo=None)
+        return array._getvalue()
+
+    def result(self, kind: Any, value: Any) -> None:
+        if isinstance(kind, types.BaseTuple):
+            for number, each in enumerate(kind):
+                self.result(each, self.builder.extract_value(value, number))
+        elif kind != types.none:
+            self.builder.store(self.context.cast(self.builder, value, kind, types.int64), self._next())
+
+
+def _entry_module(context: Any, kernel: Kernel, description: Any) -> Any:
+    """A module with the entry point of a kernel, which calls what was compiled."""
+    module = context.create_module(kernel.symbol)
+    callee = ir.Function(
+        module,
+        context.call_conv.get_function_type(description.restype, description.argtypes),
+        description.llvm_func_name,
+    )
+    entry = ir.Function(module, ir.FunctionType(ir.IntType(32), [_WORD.as_pointer()]), kernel.symbol)
+    builder = ir.IRBuilder(entry.append_basic_block())
+    words = _Entry(context, builder, entry.args[0])
+    arguments = [words.argument(kind) for kind in description.argtypes]
+    status, value = context.call_conv.call_function(
+        builder, callee, description.restype, description.argtypes, arguments
+    )
+    with builder.if_then(status.is_error, likely=False):
+        builder.ret(ir.Constant(ir.IntType(32), 1))
+    words.result(description.restype, value)
+    builder.ret(ir.Constant(ir.IntType(32), 0))
+    return llvm.parse_assembly(str(module))
+
+
+# What an exception would say, with a path of the machine that built it: the caller has its own words.
+_MESSAGE = re.compile(r"(@\.const\.picklebuf\.\w+ = [^{]*\{[^}]*\}) \{[^}]*\}")
+
+
+def bitcode(kernel: Kernel) -> bytes:
+    """LLVM's bitcode of a kernel and all that it calls, not optimized; its entry point is the one that is not hidden.
+
+    Raises
+    ------
+    TypeError
+        If what it returns is not what it declares.
+    numba.core.errors.NumbaError
+        If Numba cannot compile it.
+    """
+    signature = kernel.signature
+    parameters = tuple(_type(kind) for _, kind in signature.parameters)
+    with _compiling() as context:
+        dispatcher = _dispatcher(kernel)
+        dispatcher.compile(parameters)
+        compiled = dispatcher.overloads[parameters]
+        returned = compiled.signature.return_type
+        if not _returns(returned, signature.result):
+            raise TypeError(f"{kernel!r} returns {returned}, but declares {signature}")
+        libraries: dict[_Library, None] = {}
+        compiled.library.closure(libraries)
+        module = _entry_module(context, kernel, compiled.fndesc)
+        for library in libraries:
+            module.link_in(library._final_module, preserve=True)
+    for function in module.functions:
+        if not function.is_declaration and function.name != kernel.symbol:
+            function.linkage = "internal"
+    for variable in module.global_variables:
+        if not variable.is_declaration:
+            variable.linkage = "internal"
+    text = _MESSAGE.sub(r"\1 zeroinitializer", str(module))
+    return llvm.parse_assembly(text).as_bitcode()

@@ -1,0 +1,68 @@
+"""From objects to a shared library: by the C compiler of the machine, or by the one of the package ``ziglang``.
+
+Owns the command. A library needs no other: what it takes from C (memory) is in the process already, whichever libc it
+has.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import platform
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from parquet_variant.errors import KernelsError
+from parquet_variant.machine_code.levels import AARCH64
+
+__all__ = ["find_linker", "has_c_compiler", "link"]
+
+_OPTIONS = ("-shared", "-nostdlib", "-Wl,-s", "-Wl,-z,now", "-Wl,-z,relro", "-Wl,-z,noexecstack", "-Wl,--gc-sections")
+
+
+def has_c_compiler() -> bool:
+    """Whether the machine has one that makes libraries for the machine itself."""
+    return shutil.which(os.environ.get("CC", "cc")) is not None
+
+
+def find_linker(level: str) -> list[str]:
+    """The command that links for a CPU level, without its arguments.
+
+    Raises
+    ------
+    KernelsError
+        If there is none.
+    """
+    architecture = "aarch64" if level == AARCH64 else "x86_64"
+    machine = platform.machine().lower().replace("amd64", "x86_64").replace("arm64", "aarch64")
+    if machine == architecture and has_c_compiler():
+        return [os.environ.get("CC", "cc")]
+    if importlib.util.find_spec("ziglang") is not None:
+        return [sys.executable, "-m", "ziglang", "cc", "-target", f"{architecture}-linux-gnu.2.17"]
+    raise KernelsError(
+        f"nothing here links kernels for {architecture}: install a C compiler, or pip install ziglang",
+        reason="no-linker",
+    )
+
+
+def link(objects: Sequence[Path], target: Path, level: str) -> None:
+    """Make a shared library of objects.
+
+    Raises
+    ------
+    KernelsError
+        If the linker fails; with what it said.
+    """
+    # Names by the thousand may be longer than a command: hence in a file.
+    names = target.with_suffix(".objects")
+    names.write_text("".join(f'"{each}"\n' for each in objects))
+    try:
+        command = [*find_linker(level), *_OPTIONS, f"@{names}", "-o", str(target)]
+        run = subprocess.run(command, capture_output=True, text=True, check=False)
+    finally:
+        names.unlink()
+    if run.returncode:
+        raise KernelsError(f"linking kernels for {level} failed: {run.stderr.strip()[-2000:]}", reason="no-linker")

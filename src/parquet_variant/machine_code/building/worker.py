@@ -1,0 +1,32 @@
+"""A process that makes objects: kernels come in, a line each, and a line goes out for each that is done.
+
+Owns the loop. A process of its own for each core, since Numba and LLVM hold locks of their own; modules that were
+compiled for one kernel serve the next.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+
+from parquet_variant.machine_code.building.discovery import find_kernel
+from parquet_variant.machine_code.building.objects import build_objects
+
+__all__: list[str] = []
+
+
+def _serve() -> None:
+    for line in sys.stdin:
+        module, name, levels, targets = json.loads(line)
+        try:
+            for content, target in zip(build_objects(find_kernel(module, name), tuple(levels)), targets, strict=True):
+                with open(target, "wb") as file:  # noqa: PTH123
+                    file.write(content)
+            answer = ""
+        except Exception as failed:
+            answer = f"{type(failed).__name__}: {failed}"
+        print(json.dumps(answer), flush=True)
+
+
+if __name__ == "__main__":
+    _serve()

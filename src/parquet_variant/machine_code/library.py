@@ -1,0 +1,143 @@
+"""The library that was built with the package.
+
+Owns finding it, refusing one that does not fit, and loading it. Leaves making it to `building`. The file beside it,
+``kernels.json``, says what is in it, and is read before anything is loaded. Nothing is written.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from parquet_variant.errors import KernelsError
+from parquet_variant.machine_code.levels import levels_here
+from parquet_variant.machine_code.sources import PACKAGE, kernel_sources, read, source_hash
+
+if TYPE_CHECKING:
+    from parquet_variant.machine_code.functions import Kernel
+
+__all__ = ["FOLDER", "HASH_SYMBOL", "TABLE", "Library", "file_name", "load"]
+
+# Where the libraries are, below the package, and the table beside them.
+FOLDER = "machine_code/libraries"
+TABLE = "kernels.json"
+# A string in each library: the hash of its sources.
+HASH_SYMBOL = "pv_source_hash"
+_HASH_SIZE = 64
+
+
+def file_name(level: str) -> str:
+    """The file of the library for a CPU level."""
+    return f"kernels-{level}.so"
+
+
+@dataclass(frozen=True)
+class Library:
+    """A library that is loaded."""
+
+    level: str
+    handle: ctypes.CDLL
+    kernels: dict[str, str]
+    way: str = "built"
+
+    def address(self, kernel: Kernel) -> int:
+        """Where the entry point of a kernel is.
+
+        Raises
+        ------
+        KernelsError
+            If the library was built without this kernel.
+        """
+        if self.kernels.get(kernel.symbol) != str(kernel.signature):
+            raise KernelsError(f"{kernel!r} is not in the library of kernels; {_BUILD}", reason="no-kernels")
+        address = ctypes.cast(getattr(self.handle, kernel.symbol), ctypes.c_void_p).value
+        assert address is not None
+        return address
+
+
+_BUILD = "build it anew with: python -m parquet_variant.machine_code.building"
+
+
+def _refused(what: str, name: str) -> KernelsError:
+    return KernelsError(f"{what}; install the package anew", file=os.path.join(PACKAGE, *name.split("/")))  # noqa: PTH118
+
+
+def _table() -> dict[str, Any]:
+    name = f"{FOLDER}/{TABLE}"
+    try:
+        table = json.loads(read(name))
+        complete = {"sources", "source_hash", "libraries", "kernels"} <= table.keys()
+    except OSError:
+        raise KernelsError("no kernels were built with this package", reason="no-kernels") from None
+    except (ValueError, AttributeError):
+        complete = False
+    if not complete:
+        raise _refused("the table of kernels is damaged", name)
+    return table
+
+
+def _check_sources(table: dict[str, Any]) -> None:
+    try:
+        fits = kernel_sources() <= set(table["sources"]) and source_hash(table["sources"]) == table["source_hash"]
+    except OSError:
+        fits = False
+    if not fits:
+        raise KernelsError(
+            f"the kernels were built from sources of another version than those beside them; {_BUILD}",
+            reason="other-kernels",
+        )
+
+
+def _open(name: str, size: int) -> ctypes.CDLL:
+    """Load a library from its file, or from memory where the package is in a zip file."""
+    path = os.path.join(PACKAGE, *name.split("/"))  # noqa: PTH118
+    if os.path.exists(path):  # noqa: PTH110
+        if os.path.getsize(path) != size:  # noqa: PTH202
+            raise _refused("the library of kernels is truncated", name)
+        return ctypes.CDLL(path)
+    content = read(name)
+    if len(content) != size:
+        raise _refused("the library of kernels is truncated", name)
+    file = os.memfd_create("parquet-variant kernels")
+    try:
+        os.truncate(file, size)
+        os.pwrite(file, content, 0)
+        return ctypes.CDLL(f"/proc/self/fd/{file}")
+    finally:
+        os.close(file)
+
+
+def load(levels: tuple[str, ...] | None = None) -> Library:
+    """The library for this machine.
+
+    Parameters
+    ----------
+    levels
+        CPU levels to choose from, the best first; those of this machine by default.
+
+    Raises
+    ------
+    KernelsError
+        If there is none, if it was built from other sources than those beside it, or if it is damaged.
+    """
+    table = _table()
+    _check_sources(table)
+    built = table["libraries"]
+    level = next((each for each in levels_here() if each in built and (levels is None or each in levels)), None)
+    if level is None:
+        raise KernelsError(f"kernels were built for {', '.join(built)} only, not for this machine", reason="no-kernels")
+    name = f"{FOLDER}/{file_name(level)}"
+    try:
+        handle = _open(name, built[level]["size"])
+        found = (ctypes.c_char * _HASH_SIZE).in_dll(handle, HASH_SYMBOL).raw.decode("ascii", "replace")
+    except (OSError, ValueError, KeyError, TypeError) as failed:
+        if isinstance(failed, KernelsError):
+            raise
+        raise _refused(f"the library of kernels cannot be loaded: {failed}", name) from failed
+    if found != table["source_hash"]:
+        raise KernelsError("the library of kernels is of another version than its table", reason="other-kernels",
+                           file=name)  # fmt: skip
+    return Library(level, handle, table["kernels"])

@@ -1,0 +1,208 @@
+"""What a kernel takes and returns: the types that its annotations may name, and their form in machine code.
+
+Owns the array types and `Signature`, which checks the arguments of a call and lays them out as the vector of 64-bit
+words that every entry point reads: an integer or a boolean is one word, an array its address and then its shape. The
+words of the result follow those of the parameters. Leaves calling to `functions`, the code behind it to `building`.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Annotated, Any, get_args, get_origin, get_type_hints
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = [
+    "ArrayType",
+    "Bools",
+    "Int32s",
+    "Int64Table",
+    "Int64s",
+    "ReadOnlyInt32s",
+    "ReadOnlyInt64s",
+    "ReadOnlyUInt8s",
+    "Signature",
+    "UInt8Table",
+    "UInt8s",
+]
+
+
+@dataclass(frozen=True)
+class ArrayType:
+    """A C-contiguous array of one dtype; arrays that are read-only must be declared so."""
+
+    dtype: str
+    dimensions: int = 1
+    read_only: bool = False
+
+    @property
+    def words(self) -> int:
+        """Address and shape."""
+        return 1 + self.dimensions
+
+    @cached_property
+    def typestr(self) -> str:
+        """The dtype as the array interface spells it."""
+        return np.dtype(self.dtype).str
+
+    def __str__(self) -> str:
+        shape = ", ".join(":" * self.dimensions)
+        return f"{'const ' if self.read_only else ''}{self.dtype}[{shape}]"
+
+    def describe(self, value: Any) -> str | None:
+        """What a value is, if it cannot be passed as this; None if it can."""
+        if not isinstance(value, np.ndarray):
+            return type(value).__name__
+        fits = (
+            value.dtype == self.dtype
+            and value.ndim == self.dimensions
+            and value.flags.c_contiguous
+            and (self.read_only or value.flags.writeable)
+        )
+        kinds = [("read-only ", not value.flags.writeable), ("strided ", not value.flags.c_contiguous)]
+        return None if fits else f"{''.join(kind for kind, holds in kinds if holds)}{value.dtype}[{value.ndim}d]"
+
+
+Int64s = Annotated[npt.NDArray[np.int64], ArrayType("int64")]
+Int64Table = Annotated[npt.NDArray[np.int64], ArrayType("int64", 2)]
+Int32s = Annotated[npt.NDArray[np.int32], ArrayType("int32")]
+UInt8s = Annotated[npt.NDArray[np.uint8], ArrayType("uint8")]
+UInt8Table = Annotated[npt.NDArray[np.uint8], ArrayType("uint8", 2)]
+Bools = Annotated[npt.NDArray[np.bool_], ArrayType("bool")]
+ReadOnlyInt64s = Annotated[npt.NDArray[np.int64], ArrayType("int64", read_only=True)]
+ReadOnlyInt32s = Annotated[npt.NDArray[np.int32], ArrayType("int32", read_only=True)]
+ReadOnlyUInt8s = Annotated[npt.NDArray[np.uint8], ArrayType("uint8", read_only=True)]
+
+# A parameter or a result: int, bool, an array, or a tuple of such.
+Type = Any
+
+
+def _from_annotation(annotation: Any, where: str) -> Type:
+    if annotation in (int, bool):
+        return annotation
+    if get_origin(annotation) is Annotated:
+        kind = get_args(annotation)[1]
+        if isinstance(kind, ArrayType):
+            return kind
+    if get_origin(annotation) is tuple and Ellipsis not in get_args(annotation):
+        return tuple(_from_annotation(each, where) for each in get_args(annotation))
+    raise TypeError(f"{where} is annotated as {annotation}: kernels take int, bool, tuples, and the array types here")
+
+
+def _text(kind: Type) -> str:
+    if isinstance(kind, tuple):
+        return f"({', '.join(map(_text, kind))})"
+    return kind.__name__ if isinstance(kind, type) else str(kind)
+
+
+def _words(kind: Type) -> int:
+    if isinstance(kind, tuple):
+        return sum(map(_words, kind))
+    return kind.words if isinstance(kind, ArrayType) else 1
+
+
+def _put(words: list[Any], kind: Type, value: Any, name: str) -> None:
+    """Append the words of one argument."""
+    if kind is int:
+        words.append(value)
+    elif kind is bool:
+        words.append(bool(value))
+    elif isinstance(kind, tuple):
+        if not isinstance(value, tuple) or len(value) != len(kind):
+            raise TypeError(f"{name} must be {_text(kind)}, not {value!r}")
+        for each_kind, each in zip(kind, value, strict=True):
+            _put(words, each_kind, each, name)
+    else:
+        try:
+            view = value.__array_interface__
+        except AttributeError:
+            raise TypeError(f"{name} must be {kind}, not {type(value).__name__}") from None
+        address, read_only = view["data"]
+        shape = view["shape"]
+        if (
+            view["typestr"] != kind.typestr
+            or view["strides"] is not None
+            or len(shape) != kind.dimensions
+            or (read_only and not kind.read_only)
+        ):
+            raise TypeError(f"{name} must be {kind}, not {kind.describe(value)}")
+        words.append(address)
+        words.extend(shape)
+
+
+def _take(words: Iterator[int], kind: Type) -> Any:
+    """The next result of some words."""
+    if isinstance(kind, tuple):
+        return tuple(_take(words, each) for each in kind)
+    return kind(next(words))
+
+
+@dataclass(frozen=True)
+class Signature:
+    """Parameters by name, and the result; None if there is none.
+
+    Examples
+    --------
+    >>> def find(sizes: Int64s, wanted: int) -> tuple[bool, int]: ...
+    >>> print(Signature.of(find))
+    (sizes: int64[:], wanted: int) -> (bool, int)
+    """
+
+    parameters: tuple[tuple[str, Type], ...]
+    result: Type
+
+    @classmethod
+    def of(cls, function: Callable[..., Any]) -> Signature:
+        """What the annotations of a function say.
+
+        Raises
+        ------
+        TypeError
+            If an annotation is missing, or is none of the types that kernels take and return.
+        """
+        where = f"kernel {function.__module__}.{function.__name__}"
+        hints = get_type_hints(function, include_extras=True)
+        names = function.__code__.co_varnames[: function.__code__.co_argcount]
+        missing = [name for name in (*names, "return") if name not in hints]
+        if missing:
+            raise TypeError(f"{where} needs annotations for: {', '.join(missing)}")
+        result = hints["return"]
+        return cls(
+            tuple((name, _from_annotation(hints[name], f"{name} of {where}")) for name in names),
+            None if result is type(None) else _from_annotation(result, f"the result of {where}"),
+        )
+
+    def __str__(self) -> str:
+        parameters = ", ".join(f"{name}: {_text(kind)}" for name, kind in self.parameters)
+        return f"({parameters}) -> {_text(self.result) if self.result is not None else 'None'}"
+
+    @cached_property
+    def result_words(self) -> tuple[int, ...]:
+        """Zeros, as many as the result has words."""
+        return (0,) * (0 if self.result is None else _words(self.result))
+
+    def pack(self, arguments: tuple[Any, ...]) -> array[int]:
+        """Lay out the arguments of a call, with room for the result behind them.
+
+        Raises
+        ------
+        TypeError
+            If an argument is not of the type that is declared for it.
+        """
+        if len(arguments) != len(self.parameters):
+            raise TypeError(f"{len(arguments)} arguments for {self}")
+        words: list[Any] = []
+        for (name, kind), value in zip(self.parameters, arguments, strict=True):
+            _put(words, kind, value, name)
+        words.extend(self.result_words)
+        return array("q", words)
+
+    def unpack(self, words: array[int]) -> Any:
+        """The result of a call that is done."""
+        if self.result is None:
+            return None
+        return _take(iter(words[-len(self.result_words) :]), self.result)
