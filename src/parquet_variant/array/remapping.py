@@ -19,10 +19,11 @@ from parquet_variant.array.parts import binary_parts
 from parquet_variant.encoding.metadata import decode_metadata
 from parquet_variant.errors import MalformedVariantError
 from parquet_variant.kernels.buffer_pool import adopt
+from parquet_variant.kernels.canonical_nodes import canonical_nodes
 from parquet_variant.kernels.columns import bitmap
 from parquet_variant.kernels.memory import copy_spans
 from parquet_variant.kernels.name_tables import NameTable
-from parquet_variant.kernels.remap import gather_values, least_names, metadata_sizes, write_names
+from parquet_variant.kernels.remap import least_names, metadata_sizes, write_names
 from parquet_variant.kernels.unshred import measure_nodes, write_nodes
 
 __all__ = ["Spans", "dictionary_names", "least", "remapped", "spans_of", "split_combined"]
@@ -124,7 +125,8 @@ def _mapped_nodes(spans: Spans, ids: Sequence[Any]) -> tuple[npt.NDArray[np.int6
     np.cumsum([len(one) for one in ids], out=map_starts[1:])
     id_map = np.concatenate([np.asarray(one, np.int64) for one in ids] or [np.empty(0, np.int64)])
     row_start, refused = np.empty(rows + 1, np.int64), np.zeros(rows, np.uint8)
-    exported = gather_values(spans.starts, spans.stops, spans.dictionary_of, map_starts, id_map, row_start, refused)
+    dictionary_of = spans.dictionary_of.astype(np.int32)
+    exported = canonical_nodes(spans.starts, spans.stops, dictionary_of, map_starts, id_map, row_start, refused)
     nodes = adopt(*exported)
     return None if refused.any() else (nodes, row_start)
 

@@ -1,6 +1,6 @@
 """Columns of values as tables of nodes, in canonical order and with names numbered for all of them.
 
-Owns calling `kernels.edit.gather_canonical`. Leaves what is done with the nodes to `editing` and `equals`.
+Owns calling `kernels.canonical_nodes`. Leaves what is done with the nodes to `editing` and `equals`.
 """
 
 from __future__ import annotations
@@ -125,10 +125,10 @@ def _names_of(table: NameTable, counts: Int64s) -> pa.Array:
 
 def canonical_nodes(batch: Batch, map_of_names: tuple[Int64s, Int64s]) -> tuple[Int64s, Int64s, npt.NDArray[np.uint8]]:
     """The nodes of some values, where each row's nodes start, and a flag for each row that the kernel leaves."""
+    from parquet_variant.kernels import canonical_nodes as kernel
     from parquet_variant.kernels.buffer_pool import adopt
-    from parquet_variant.kernels.edit import gather_canonical
 
     rows = len(batch.starts)
     row_start, refused = np.empty(rows + 1, np.int64), np.zeros(rows, np.uint8)
-    exported = gather_canonical(batch.starts, batch.stops, batch.dictionary_of, *map_of_names, row_start, refused)
+    exported = kernel.canonical_nodes(batch.starts, batch.stops, batch.dictionary_of, *map_of_names, row_start, refused)
     return adopt(*exported), row_start, refused

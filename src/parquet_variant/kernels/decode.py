@@ -46,7 +46,8 @@ from parquet_variant.kernels.tape import (
     Tape,
     put_node,
 )
-from parquet_variant.kernels.values import MALFORMED, container, metadata_header, scalar, value_kind
+from parquet_variant.kernels.value_walk import COUNT, END, NEXT, OWN, child, child_id, open_container
+from parquet_variant.kernels.values import MALFORMED, metadata_header, scalar, value_kind
 
 __all__ = ["decode_rows", "decode_values"]
 
@@ -65,8 +66,8 @@ _PASSED_OVER = frozenset(
     ("bad-utf8", "unsorted-dictionary", "unsorted-keys", "bad-decimal", "bad-time", "unused-bytes", "trailing-bytes")
 )
 
-# Columns of an open container on the stack.
-_NODE, _IDS, _ID_WIDTH, _OFFSETS, _OFFSET_WIDTH, _VALUES, _SIZE, _NEXT, _COUNT, _PATH, _SHAPE = range(11)
+# A frame's own columns.
+_NODE, _PATH, _SHAPE = range(OWN, OWN + 3)
 
 
 @kernel
@@ -107,7 +108,7 @@ def decode_rows(
     keys, key_slots, paths, path_slots, shapes, shape_slots = new_tables()
     key_count, path_count, shape_count = 0, 1, 0
     known = filled_vector(name_starts[len(name_starts) - 1], -1)  # key id of each name, once it was met
-    stack = new_table(32, 11)
+    stack = new_table(32, OWN + 3)
     n = 0
     status = _OK
     offset = 0
@@ -141,21 +142,13 @@ def decode_rows(
                 break
             kind = value_kind(load_u8(at))
             if kind == OBJECT or kind == ARRAY:
-                ok, count, ids, id_width, offsets, offset_width, values, size = container(at, end)
+                if depth + 1 > len(stack):
+                    stack = reserve_rows(stack, depth + 1)
+                ok, count, _, _, _, _, _ = open_container(stack, depth, at, end)
                 if not ok:
                     status = _VALUE
                     break
-                if depth + 1 > len(stack):
-                    stack = reserve_rows(stack, depth + 1)
                 stack[depth, _NODE] = n
-                stack[depth, _IDS] = ids
-                stack[depth, _ID_WIDTH] = id_width
-                stack[depth, _OFFSETS] = offsets
-                stack[depth, _OFFSET_WIDTH] = offset_width
-                stack[depth, _VALUES] = values
-                stack[depth, _SIZE] = size
-                stack[depth, _NEXT] = 0
-                stack[depth, _COUNT] = count
                 if kind == OBJECT:
                     stack[depth, _PATH] = path
                     if paths[path, PATH_ROOT_SHAPE] < 0:
@@ -181,22 +174,20 @@ def decode_rows(
             # The next value, closing what ends here.
             while depth > 0:
                 top = depth - 1
-                i = stack[top, _NEXT]
-                if i < stack[top, _COUNT]:
+                i = stack[top, NEXT]
+                if i < stack[top, COUNT]:
                     break
                 nodes[stack[top, _NODE], 2] = stack[top, _SHAPE]
                 nodes[stack[top, _NODE], 3] = n
                 depth -= 1
             if depth == 0:
                 break
-            stack[top, _NEXT] = i + 1
-            at = load_uint(stack[top, _OFFSETS] + i * stack[top, _OFFSET_WIDTH], stack[top, _OFFSET_WIDTH])
-            end = stack[top, _VALUES] + stack[top, _SIZE]
-            at += stack[top, _VALUES]
-            if stack[top, _ID_WIDTH] == 0:
+            stack[top, NEXT] = i + 1
+            at, end = child(stack, top, i), stack[top, END]
+            field_id = child_id(stack, top, i)
+            if field_id < 0:
                 path = stack[top, _PATH]
                 continue
-            field_id = load_uint(stack[top, _IDS] + i * stack[top, _ID_WIDTH], stack[top, _ID_WIDTH])
             if field_id >= names:
                 status = _FIELD_ID
                 break

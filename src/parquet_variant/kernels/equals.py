@@ -1,6 +1,6 @@
 """Which values of two columns mean the same; the fast twin of `Variant.__eq__`.
 
-Owns comparing two tables of nodes that `edit.gather_canonical` made with the same ranks. Leaves rows that it did not
+Owns comparing two tables of nodes that `canonical_nodes` made with the same ranks. Leaves rows that it did not
 gather to the scalar fallback.
 """
 

@@ -1,35 +1,25 @@
-"""Values under other dictionaries: the same values with other field ids.
+"""Values under other dictionaries: the least metadata for each value.
 
-Owns rewriting ids, and making the least metadata for each value. Leaves malformed values, fields that are not in the
-order of their names and values nested too deeply to the scalar fallback: they are flagged, and get no bytes. Nodes are
-those of `unshred`.
+Owns making it, and the sizes of metadata. Leaves the values with other ids to `canonical_nodes`.
 """
 
 from __future__ import annotations
 
-from parquet_variant.kernels.compiling import Int64s, Int64Table, UInt8s, kernel
+from parquet_variant.kernels.compiling import Int64s, Int64Table, kernel
 from parquet_variant.kernels.containers import uint_width
-from parquet_variant.kernels.memory import copy, load_u8, load_uint, store_u8, store_uint
+from parquet_variant.kernels.memory import copy, store_u8, store_uint
 from parquet_variant.kernels.native_vectors import (
-    export_table,
     export_vector,
     filled_vector,
     free,
-    new_table,
     new_vector,
     reserve,
-    reserve_rows,
 )
 from parquet_variant.kernels.sorting import sort_run
-from parquet_variant.kernels.tape import ARRAY, OBJECT, put_node
-from parquet_variant.kernels.unshred import RAW
-from parquet_variant.kernels.values import container, metadata_header, value_kind, value_size
+from parquet_variant.kernels.tape import OBJECT
+from parquet_variant.kernels.values import metadata_header
 
-__all__ = ["gather_values", "least_names", "metadata_sizes", "write_names"]
-
-_MAX_DEPTH = 1000
-# Columns of a frame: where the next id, offset and value are, what is left, and which node is filled.
-_IDS, _ID_WIDTH, _OFFSETS, _OFFSET_WIDTH, _VALUES, _END, _LEFT, _NODE, _LAST_ID = range(9)
+__all__ = ["least_names", "metadata_sizes", "write_names"]
 
 
 @kernel
@@ -40,89 +30,6 @@ def metadata_sizes(starts: Int64s, stops: Int64s, sizes: Int64s) -> None:
         if starts[i] >= 0:
             ok, _, _, _, _, size = metadata_header(starts[i], stops[i])
             sizes[i] = size if ok else -1
-
-
-@kernel
-def gather_values(
-    starts: Int64s,
-    stops: Int64s,
-    dictionary_of: Int64s,
-    map_starts: Int64s,
-    id_map: Int64s,
-    row_start: Int64s,
-    refused: UInt8s,
-) -> tuple[int, int, int]:
-    """Gather the nodes of every value with mapped ids; returns their table for `adopt`.
-
-    A value lies from ``starts`` to ``stops``; none where start is -1. Id i of dictionary d becomes
-    ``id_map[map_starts[d] + i]``. Fields must come in the order of their new ids.
-    """
-    stack = new_table(_MAX_DEPTH, 9)
-    nodes = new_table(max(64, 2 * len(starts)), 4)
-    n = 0
-    for row in range(len(starts)):
-        row_start[row] = n
-        if starts[row] < 0:
-            continue
-        first, last = map_starts[dictionary_of[row]], map_starts[dictionary_of[row] + 1]
-        # Values that share bytes could stand for any number of values: each has a byte of its own.
-        budget = stops[row] - starts[row]
-        at, end, field = starts[row], stops[row], 0
-        depth = 0
-        ok = True
-        while ok:
-            size = value_size(at, end)
-            if size < 0 or budget == 0:
-                ok = False
-                break
-            budget -= 1
-            if n + 1 > len(nodes):
-                nodes = reserve_rows(nodes, n + 1)
-            kind = value_kind(load_u8(at))
-            if kind != OBJECT and kind != ARRAY:
-                put_node(nodes, n, RAW | (field << 16), at, size)
-            else:
-                if depth == _MAX_DEPTH:
-                    ok = False
-                    break
-                _, count, ids, id_width, offsets, offset_width, values, data = container(at, at + size)
-                put_node(nodes, n, kind | (field << 16), count, 0)
-                stack[depth, _IDS] = ids
-                stack[depth, _ID_WIDTH] = id_width
-                stack[depth, _OFFSETS] = offsets
-                stack[depth, _OFFSET_WIDTH] = offset_width
-                stack[depth, _VALUES] = values
-                stack[depth, _END] = values + data
-                stack[depth, _LEFT] = count
-                stack[depth, _NODE] = n
-                stack[depth, _LAST_ID] = -1
-                depth += 1
-            n += 1
-            while depth > 0 and stack[depth - 1, _LEFT] == 0:
-                depth -= 1
-                nodes[stack[depth, _NODE], 3] = n
-            if depth == 0:
-                break
-            top = depth - 1
-            field = 0
-            if stack[top, _ID_WIDTH] > 0:
-                field_id = load_uint(stack[top, _IDS], stack[top, _ID_WIDTH])
-                if first + field_id >= last or id_map[first + field_id] <= stack[top, _LAST_ID]:
-                    ok = False
-                    break
-                field = id_map[first + field_id]
-                stack[top, _LAST_ID] = field
-                stack[top, _IDS] += stack[top, _ID_WIDTH]
-            at = stack[top, _VALUES] + load_uint(stack[top, _OFFSETS], stack[top, _OFFSET_WIDTH])
-            end = stack[top, _END]
-            stack[top, _OFFSETS] += stack[top, _OFFSET_WIDTH]
-            stack[top, _LEFT] -= 1
-        if not ok:
-            refused[row] = 1
-            n = row_start[row]
-    row_start[len(starts)] = n
-    free(stack)
-    return export_table(nodes, n)
 
 
 @kernel

@@ -1,6 +1,6 @@
 """The type of each value as text; the fast twin of `encoding.schema_of`.
 
-Owns merging the types of a value's parts, and writing the outcome. Takes nodes as `edit.gather_canonical` makes them,
+Owns merging the types of a value's parts, and writing the outcome. Takes nodes as `canonical_nodes` makes them,
 with names numbered in the order in which they are written. Leaves which scalars merge to what, and how types and names
 are spelled, to tables that it is given; and values that are nested too deep to the scalar fallback.
 """

@@ -16,13 +16,12 @@ from parquet_variant.kernels.native_vectors import free, new_table, new_vector, 
 from parquet_variant.kernels.scalar_slots import BINARY, MICROS_PER_DAY, STRING, TIME, UUID
 from parquet_variant.kernels.sorting import sort_run
 from parquet_variant.kernels.tape import ARRAY, OBJECT
-from parquet_variant.kernels.values import MALFORMED, container, metadata_header, scalar, value_kind, value_size
+from parquet_variant.kernels.value_walk import COUNT, END, NEXT, OWN, child, open_container
+from parquet_variant.kernels.values import MALFORMED, metadata_header, scalar, value_kind, value_size
 
 __all__ = ["mark_valid_dictionaries", "mark_valid_rows", "scalar_is_valid"]
 
 _MAX_SCALE = 38
-# Columns of a frame: where the next id and offset are, their widths, where values begin and end, and what is left.
-_IDS, _ID_WIDTH, _OFFSETS, _OFFSET_WIDTH, _VALUES, _END, _LEFT = range(7)
 
 
 @helper
@@ -114,7 +113,7 @@ def mark_valid_rows(
     max_depth: int,
 ) -> None:
     """Mark the rows without fault, and SQL NULLs. ``starts`` and ``rank`` are those of a `NameTable`."""
-    stack, scratch = new_table(32, 7), new_vector(64)
+    stack, scratch = new_table(32, OWN), new_vector(64)
     for row in range(rows):
         valid[row] = 1
         if len(row_valid) > 0 and row_valid[row] == 0:
@@ -132,9 +131,10 @@ def mark_valid_rows(
         while True:
             kind = value_kind(load_u8(at))
             if kind >= ARRAY:
-                _, count, ids, id_width, offsets, width, values, data = container(at, end)
-                stop = values + data
-                apart, scratch = _children_are_apart(at, stop, count, offsets, width, values, scratch)
+                if depth + 1 > len(stack):
+                    stack = reserve_rows(stack, depth + 1)
+                _, count, ids, id_width, offsets, width, values = open_container(stack, depth, at, end)
+                apart, scratch = _children_are_apart(at, stack[depth, END], count, offsets, width, values, scratch)
                 if depth == max_depth or not apart:
                     ok = False
                     break
@@ -148,28 +148,19 @@ def mark_valid_rows(
                         last = rank[first + field_id]
                     if not ok:
                         break
-                if depth + 1 > len(stack):
-                    stack = reserve_rows(stack, depth + 1)
-                stack[depth, _OFFSETS] = offsets
-                stack[depth, _OFFSET_WIDTH] = width
-                stack[depth, _VALUES] = values
-                stack[depth, _END] = stop
-                stack[depth, _LEFT] = count
                 depth += 1
             elif kind == STRING or kind == BINARY or kind == UUID or DECIMAL4 <= kind <= DECIMAL16 or kind == TIME:
                 kind, a, b, scale = scalar(at, end)
                 if not scalar_is_valid(kind, a, b, scale, True):
                     ok = False
                     break
-            while depth > 0 and stack[depth - 1, _LEFT] == 0:
+            while depth > 0 and stack[depth - 1, NEXT] == stack[depth - 1, COUNT]:
                 depth -= 1
             if depth == 0:
                 break
             top = depth - 1
-            stack[top, _LEFT] -= 1
-            at = stack[top, _VALUES] + load_uint(stack[top, _OFFSETS], stack[top, _OFFSET_WIDTH])
-            end = stack[top, _END]
-            stack[top, _OFFSETS] += stack[top, _OFFSET_WIDTH]
+            at, end = child(stack, top, stack[top, NEXT]), stack[top, END]
+            stack[top, NEXT] += 1
         valid[row] = 1 if ok else 0
     free(stack)
     free(scratch)
