@@ -8,9 +8,9 @@ from hypothesis import given
 
 from parquet_variant import testing
 from parquet_variant.errors import SchemaError
-from parquet_variant.schema.draft_object_storage import object_storage_type, schema_of_object
-from parquet_variant.schema.draft_paths_storage import paths_storage_type, schema_of_paths
-from parquet_variant.schema.layout import detect_layout, schema_of_layout
+from parquet_variant.schema.draft_object_storage import object_storage_type, tree_of_object
+from parquet_variant.schema.draft_paths_storage import paths_storage_type
+from parquet_variant.schema.layout import detect_layout
 from parquet_variant.schema.shredding_schema import ShreddingSchema
 
 DDL = ShreddingSchema.from_ddl
@@ -125,11 +125,11 @@ class TestFinal:
 class TestDrafts:
     @given(schemas)
     def test_what_is_written_is_read_in_every_layout(self, schema: ShreddingSchema) -> None:
-        assert schema_of_object(object_storage_type(schema)) == schema
-        assert schema_of_paths(paths_storage_type(schema)) == schema
-        assert schema_of_paths(paths_storage_type(schema, whole_arrays=True)) == schema
+        assert ShreddingSchema.from_storage(object_storage_type(schema)) == schema
+        assert ShreddingSchema.from_storage(paths_storage_type(schema)) == schema
+        assert ShreddingSchema.from_storage(paths_storage_type(schema, whole_arrays=True)) == schema
         for storage in (schema.storage_type(), paths_storage_type(schema), object_storage_type(schema)):
-            assert schema_of_layout(storage) == schema
+            assert ShreddingSchema.from_storage(storage) == schema
 
     @pytest.mark.parametrize(
         ("paths", "ddl"),
@@ -147,7 +147,9 @@ class TestDrafts:
         ids=lambda given: given if isinstance(given, str) else "",
     )
     def test_leaves_of_paths_are_told_from_objects(self, paths: pa.DataType, ddl: str) -> None:
-        assert schema_of_paths(pa.struct({"value": BINARY, "metadata": BINARY, "paths": paths})) == DDL(ddl)
+        assert ShreddingSchema.from_storage(pa.struct({"value": BINARY, "metadata": BINARY, "paths": paths})) == DDL(
+            ddl
+        )
 
     @pytest.mark.parametrize(
         ("paths", "reason"),
@@ -163,7 +165,7 @@ class TestDrafts:
     )
     def test_paths_that_are_refused(self, paths: pa.DataType, reason: str) -> None:
         with pytest.raises(SchemaError) as caught:
-            schema_of_paths(pa.struct({"value": BINARY, "metadata": BINARY, "paths": paths}))
+            ShreddingSchema.from_storage(pa.struct({"value": BINARY, "metadata": BINARY, "paths": paths}))
         assert caught.value.reason == reason
 
     @pytest.mark.parametrize(
@@ -181,7 +183,7 @@ class TestDrafts:
     )
     def test_groups_of_draft_object_that_are_refused(self, storage: pa.DataType, reason: str) -> None:
         with pytest.raises(SchemaError) as caught:
-            schema_of_object(storage)
+            tree_of_object(storage)
         assert caught.value.reason == reason
 
 

@@ -17,7 +17,7 @@ from parquet_variant.array.unshredding import assembled_storage
 from parquet_variant.kernels.schema_table import schema_table
 from parquet_variant.layouts import storages as scalar
 from parquet_variant.layouts.conflicts import OnConflict
-from parquet_variant.schema.layout import Layout, schema_of_layout
+from parquet_variant.schema.layout import Layout
 from parquet_variant.schema.shredding_schema import ShreddingSchema
 
 __all__ = ["shredded_draft", "unshredded_draft"]
@@ -87,6 +87,6 @@ def unshredded_draft(storage: pa.StructArray, layout: Layout, on_conflict: OnCon
         final = (final_of_draft_object if layout == "draft-object" else final_of_draft_paths)(storage)
     except Undecided:
         return scalar.unshredded_storage(storage, on_conflict)
-    table = schema_table(schema_of_layout(final.type))
+    table = schema_table(ShreddingSchema.from_storage(final.type))
     plain, refused = assembled_storage(final, table, metadata_parts(final.field("metadata")))
     return scalar.unshredded_storage(storage, on_conflict) if refused.any() else plain

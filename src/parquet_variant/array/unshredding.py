@@ -25,7 +25,7 @@ from parquet_variant.kernels.schema_table import SchemaTable, schema_table
 from parquet_variant.kernels.unshred import assemble, measure_nodes, write_nodes
 from parquet_variant.layouts import storages as scalar
 from parquet_variant.layouts.conflicts import OnConflict
-from parquet_variant.schema.layout import schema_of_layout
+from parquet_variant.schema.shredding_schema import ShreddingSchema
 
 __all__ = ["AssembledNodes", "assembled_nodes", "assembled_storage", "unshredded_final"]
 
@@ -45,7 +45,7 @@ def unshredded_final(storage: pa.StructArray, on_conflict: OnConflict = "error")
     ConflictError, MalformedVariantError
         With row and path.
     """
-    table = schema_table(schema_of_layout(storage.type))
+    table = schema_table(ShreddingSchema.from_storage(storage.type))
     metadata = metadata_parts(storage.field("metadata"))
     plain, refused = assembled_storage(storage, table, metadata)
     if refused.any():

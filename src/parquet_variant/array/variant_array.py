@@ -23,7 +23,7 @@ from parquet_variant.array.soundness import refuse_unsound
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import SchemaError
 from parquet_variant.path import VariantPath
-from parquet_variant.schema.layout import Layout, detect_layout, schema_of_layout
+from parquet_variant.schema.layout import Layout, detect_layout
 from parquet_variant.schema.shredding_schema import ShreddingSchema
 
 __all__ = ["VariantArray", "is_one_value", "refuse_one_value"]
@@ -127,7 +127,7 @@ class VariantArray:
     @cached_property
     def schema(self) -> ShreddingSchema | None:
         """What is shredded; None for an unshredded array."""
-        return schema_of_layout(self._storage.type) if self.is_shredded else None
+        return ShreddingSchema.from_storage(self._storage.type) if self.is_shredded else None
 
     @property
     def null_count(self) -> int:

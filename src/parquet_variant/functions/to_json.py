@@ -20,10 +20,10 @@ from parquet_variant.functions.fallback_texts import text_column, with_fallback_
 from parquet_variant.functions.null_on_error import or_none, readable_storage
 from parquet_variant.functions.variant_input import as_variant_array
 from parquet_variant.kernels.schema_table import schema_table
-from parquet_variant.schema.layout import schema_of_layout
 
 if TYPE_CHECKING:
     from parquet_variant.kernels.name_tables import NameTable
+from parquet_variant.schema.shredding_schema import ShreddingSchema
 
 __all__ = ["json_texts", "to_json", "try_to_json"]
 
@@ -89,7 +89,9 @@ def _shredded_texts(storage: pa.StructArray) -> pa.Array | None:
     from parquet_variant.kernels.to_json import write_json_nodes
 
     metadata = metadata_parts(storage.field("metadata"))
-    nodes, row_start, names, refused = assembled_nodes(storage, schema_table(schema_of_layout(storage.type)), metadata)
+    nodes, row_start, names, refused = assembled_nodes(
+        storage, schema_table(ShreddingSchema.from_storage(storage.type)), metadata
+    )
     if refused.any():
         return None
     quoted, name_starts = _quoted(names)

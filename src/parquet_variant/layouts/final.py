@@ -20,13 +20,12 @@ from parquet_variant.layouts.conflicts import OnConflict, Policy
 from parquet_variant.layouts.trees import VARIANT_NULL, Tree, fields_of_object, joined
 from parquet_variant.layouts.typed_values import slot_of, variant_of
 from parquet_variant.path import VariantPath
-from parquet_variant.schema.final_storage import schema_of_final
 from parquet_variant.schema.shredding_schema import ShreddingSchema
 from parquet_variant.types import VariantType
 
 __all__ = ["reconstruct", "shred_value"]
 
-_schema_of = lru_cache(maxsize=64)(schema_of_final)
+_schema_of = lru_cache(maxsize=64)(ShreddingSchema.from_storage)
 
 
 def shred_value(variant: Variant | None, schema: ShreddingSchema | pa.StructType) -> dict[str, Any] | None:

@@ -7,21 +7,26 @@ storage struct gives its own schema. Leaves storage structs themselves to `final
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pyarrow as pa
 
 from parquet_variant.errors import SchemaError
 from parquet_variant.path import WILDCARD, VariantPath
-from parquet_variant.schema.final_storage import final_storage_type, schema_of_final
+from parquet_variant.schema.final_storage import final_storage_type, tree_of_final
 from parquet_variant.schema.primitive_types import lenient_primitive
-from parquet_variant.schema.shredding_schema import ShreddingSchema
 from parquet_variant.schema.storage_shape import is_binary, is_list
+from parquet_variant.schema.type_tree import TypeTree
 
-__all__ = ["schema_from_arrow", "schema_to_arrow"]
+if TYPE_CHECKING:
+    from parquet_variant.schema.shredding_schema import ShreddingSchema
+
+__all__ = ["schema_to_arrow", "tree_from_arrow"]
 
 ROOT = VariantPath()
 
 
-def schema_from_arrow(arrow: pa.Schema | pa.DataType) -> ShreddingSchema:
+def tree_from_arrow(arrow: pa.Schema | pa.DataType) -> TypeTree:
     """Take the shredding schema from an Arrow schema or type.
 
     Raises
@@ -32,30 +37,30 @@ def schema_from_arrow(arrow: pa.Schema | pa.DataType) -> ShreddingSchema:
 
     Examples
     --------
-    >>> schema_from_arrow(pa.schema({"a": pa.uint32(), "m": pa.map_(pa.string(), pa.int8())})).to_ddl()
-    'a bigint, m variant'
+    >>> tree_from_arrow(pa.schema({"a": pa.uint32(), "m": pa.map_(pa.string(), pa.int8())}))
+    {'a': DataType(int64), 'm': None}
     """
     return _node(pa.struct(list(arrow)) if isinstance(arrow, pa.Schema) else arrow, ROOT)
 
 
-def _node(arrow: pa.DataType, path: VariantPath) -> ShreddingSchema:
+def _node(arrow: pa.DataType, path: VariantPath) -> TypeTree:
     if is_list(arrow) or pa.types.is_fixed_size_list(arrow):
-        return ShreddingSchema.array(_node(arrow.value_type, path / WILDCARD))
+        return [_node(arrow.value_type, path / WILDCARD)]
     if pa.types.is_struct(arrow):
         if _is_variant(arrow):
-            return schema_of_final(arrow)
+            return tree_of_final(arrow)
         fields = {field.name: _node(field.type, path / field.name) for field in arrow}
         if len(fields) < arrow.num_fields:
             raise SchemaError("two fields have one name", reason="duplicate-field", path=str(path))
-        return ShreddingSchema.object(fields) if fields else ShreddingSchema.variant()
+        return fields or None
     if pa.types.is_map(arrow) or pa.types.is_null(arrow):
-        return ShreddingSchema.variant()
+        return None
     primitive = lenient_primitive(arrow)
     if primitive is None:
         raise SchemaError(
             f"no Variant type holds {arrow}; cast the column first", reason="unsupported-type", path=str(path)
         )
-    return ShreddingSchema.primitive(primitive)
+    return primitive
 
 
 def _is_variant(arrow: pa.StructType) -> bool:
@@ -72,6 +77,7 @@ def schema_to_arrow(schema: ShreddingSchema) -> pa.DataType:
 
     Examples
     --------
+    >>> from parquet_variant.schema.shredding_schema import ShreddingSchema
     >>> print(schema_to_arrow(ShreddingSchema.from_ddl("a array<int>, b variant")))
     struct<a: list<element: int32>, b: struct<metadata: binary not null, value: binary not null>>
     """

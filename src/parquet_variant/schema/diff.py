@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from parquet_variant.path import WILDCARD, VariantPath
 from parquet_variant.schema.ddl import render_ddl
-from parquet_variant.schema.shredding_schema import ShreddingSchema
+
+if TYPE_CHECKING:
+    from parquet_variant.schema.shredding_schema import ShreddingSchema
 
 __all__ = ["SchemaChange", "diff_schemas"]
 
@@ -39,6 +42,7 @@ def diff_schemas(before: ShreddingSchema, after: ShreddingSchema) -> list[Schema
 
     Examples
     --------
+    >>> from parquet_variant.schema.shredding_schema import ShreddingSchema
     >>> ddl = ShreddingSchema.from_ddl
     >>> [str(change) for change in diff_schemas(ddl("a array<int>"), ddl("a array<string>"))]
     ["$['a'][*]: int -> string"]

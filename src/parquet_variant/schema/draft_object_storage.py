@@ -9,15 +9,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from parquet_variant.path import WILDCARD, VariantPath
 from parquet_variant.schema.primitive_types import stored_primitive
-from parquet_variant.schema.shredding_schema import ShreddingSchema
 from parquet_variant.schema.storage_shape import fields_of, is_list, refuse, value_fields
+from parquet_variant.schema.type_tree import TypeTree
 
-__all__ = ["ObjectNode", "object_plan", "object_storage_type", "schema_of_object"]
+if TYPE_CHECKING:
+    from parquet_variant.schema.shredding_schema import ShreddingSchema
+
+__all__ = ["ObjectNode", "object_plan", "object_storage_type", "tree_of_object"]
 
 ROOT = VariantPath()
 
@@ -57,6 +61,7 @@ def object_storage_type(schema: ShreddingSchema, *, untyped: bool = True) -> pa.
 
     Examples
     --------
+    >>> from parquet_variant.schema.shredding_schema import ShreddingSchema
     >>> print(object_storage_type(ShreddingSchema.from_ddl("a bigint")))
     struct<untyped_value: binary,
         object: struct<a: struct<untyped_value: binary, typed_value: int64>>>
@@ -87,6 +92,7 @@ def object_plan(storage: pa.StructType) -> ObjectNode:
 
     Examples
     --------
+    >>> from parquet_variant.schema.shredding_schema import ShreddingSchema
     >>> object_plan(object_storage_type(ShreddingSchema.from_ddl("array<int>"))).element.typed
     DataType(int32)
     """
@@ -116,7 +122,7 @@ def _node(group: pa.DataType, path: VariantPath) -> ObjectNode:
     return ObjectNode(typed, "untyped_value" in columns, fields, element)
 
 
-def schema_of_object(storage: pa.StructType) -> ShreddingSchema:
+def tree_of_object(storage: pa.StructType) -> TypeTree:
     """Say what a storage struct of this layout shreds.
 
     A group may have several of ``object``, ``array`` and ``typed_value``, which a `ShreddingSchema` cannot say: then
@@ -129,15 +135,16 @@ def schema_of_object(storage: pa.StructType) -> ShreddingSchema:
 
     Examples
     --------
-    >>> schema_of_object(object_storage_type(ShreddingSchema.from_ddl("a array<int>"))).to_ddl()
-    'a array<int>'
+    >>> from parquet_variant.schema.shredding_schema import ShreddingSchema
+    >>> tree_of_object(object_storage_type(ShreddingSchema.from_ddl("a array<int>")))
+    {'a': [DataType(int32)]}
     """
-    return _schema(object_plan(storage))
+    return _tree(object_plan(storage))
 
 
-def _schema(node: ObjectNode) -> ShreddingSchema:
+def _tree(node: ObjectNode) -> TypeTree:
     if node.fields is not None:
-        return ShreddingSchema.object({name: _schema(child) for name, child in node.fields.items()})
+        return {name: _tree(child) for name, child in node.fields.items()}
     if node.element is not None:
-        return ShreddingSchema.array(_schema(node.element))
-    return ShreddingSchema.variant() if node.typed is None else ShreddingSchema.primitive(node.typed)
+        return [_tree(node.element)]
+    return node.typed

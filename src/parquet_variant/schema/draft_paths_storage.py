@@ -10,16 +10,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import pyarrow as pa
 
 from parquet_variant.path import WILDCARD, VariantPath
+from parquet_variant.schema.arrow_schema import tree_from_arrow
 from parquet_variant.schema.primitive_types import stored_primitive
-from parquet_variant.schema.shredding_schema import ShreddingSchema
 from parquet_variant.schema.storage_shape import fields_of, is_binary, is_list, refuse, value_fields
+from parquet_variant.schema.type_tree import TypeTree
 
-__all__ = ["PathsNode", "paths_plan", "paths_storage_type", "schema_of_paths"]
+if TYPE_CHECKING:
+    from parquet_variant.schema.shredding_schema import ShreddingSchema
+
+__all__ = ["PathsNode", "paths_plan", "paths_storage_type", "tree_of_paths"]
 
 ROOT = VariantPath()
 
@@ -62,6 +66,7 @@ def paths_storage_type(schema: ShreddingSchema, *, whole_arrays: bool = False, u
 
     Examples
     --------
+    >>> from parquet_variant.schema.shredding_schema import ShreddingSchema
     >>> print(paths_storage_type(ShreddingSchema.from_ddl("a bigint")))
     struct<value: binary, metadata: binary,
         paths: struct<a: struct<typed_value: int64, untyped_value: binary>>>
@@ -107,6 +112,7 @@ def paths_plan(storage: pa.StructType) -> PathsNode | None:
 
     Examples
     --------
+    >>> from parquet_variant.schema.shredding_schema import ShreddingSchema
     >>> plan = paths_plan(paths_storage_type(ShreddingSchema.from_ddl("array<int>")))
     >>> plan.kind, plan.element.kind, plan.element.typed
     ('array', 'leaf', DataType(int32))
@@ -145,7 +151,7 @@ def _typed(arrow: pa.DataType, path: VariantPath) -> pa.DataType:
     return primitive
 
 
-def schema_of_paths(storage: pa.StructType) -> ShreddingSchema:
+def tree_of_paths(storage: pa.StructType) -> TypeTree:
     """Say what a storage struct of this layout shreds; a nested ``typed_value`` counts as what it holds.
 
     Raises
@@ -155,16 +161,17 @@ def schema_of_paths(storage: pa.StructType) -> ShreddingSchema:
 
     Examples
     --------
-    >>> schema_of_paths(paths_storage_type(ShreddingSchema.from_ddl("a array<int>"), whole_arrays=True)).to_ddl()
-    'a array<int>'
+    >>> from parquet_variant.schema.shredding_schema import ShreddingSchema
+    >>> tree_of_paths(paths_storage_type(ShreddingSchema.from_ddl("a array<int>"), whole_arrays=True))
+    {'a': [DataType(int32)]}
     """
     plan = paths_plan(storage)
-    return ShreddingSchema.variant() if plan is None else _schema(plan)
+    return None if plan is None else _tree(plan)
 
 
-def _schema(node: PathsNode) -> ShreddingSchema:
+def _tree(node: PathsNode) -> TypeTree:
     if node.element is not None:
-        return ShreddingSchema.array(_schema(node.element))
+        return [_tree(node.element)]
     if node.kind == "object":
-        return ShreddingSchema.object({name: _schema(child) for name, child in node.fields.items()})
-    return ShreddingSchema.variant() if node.typed is None else ShreddingSchema.from_arrow(node.typed)
+        return {name: _tree(child) for name, child in node.fields.items()}
+    return None if node.typed is None else tree_from_arrow(node.typed)

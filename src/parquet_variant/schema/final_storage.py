@@ -8,14 +8,19 @@ values to `layouts.final` and the Parquet types to `parquet.validate`.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pyarrow as pa
 
 from parquet_variant.path import WILDCARD, VariantPath
 from parquet_variant.schema.primitive_types import stored_primitive
-from parquet_variant.schema.shredding_schema import ShreddingSchema
 from parquet_variant.schema.storage_shape import fields_of, is_list, refuse, value_fields
+from parquet_variant.schema.type_tree import TypeTree
 
-__all__ = ["final_storage_type", "schema_of_final"]
+if TYPE_CHECKING:
+    from parquet_variant.schema.shredding_schema import ShreddingSchema
+
+__all__ = ["final_storage_type", "tree_of_final"]
 
 ROOT = VariantPath()
 
@@ -27,6 +32,7 @@ def final_storage_type(schema: ShreddingSchema) -> pa.StructType:
 
     Examples
     --------
+    >>> from parquet_variant.schema.shredding_schema import ShreddingSchema
     >>> print(final_storage_type(ShreddingSchema.from_ddl("array<date>")))
     struct<metadata: binary not null, value: binary,
         typed_value: list<element: struct<value: binary, typed_value: date32[day]> not null>>
@@ -50,7 +56,7 @@ def _typed(schema: ShreddingSchema) -> pa.DataType:
     return schema.type
 
 
-def schema_of_final(storage: pa.DataType) -> ShreddingSchema:
+def tree_of_final(storage: pa.DataType) -> TypeTree:
     """Read the schema out of a storage struct.
 
     Raises
@@ -62,9 +68,9 @@ def schema_of_final(storage: pa.DataType) -> ShreddingSchema:
 
     Examples
     --------
-    >>> schema_of_final(pa.struct({"metadata": pa.binary(), "typed_value": pa.large_string()})).to_ddl()
-    'string'
-    >>> schema_of_final(pa.struct({"metadata": pa.binary(), "typed_value": pa.uint32()}))
+    >>> tree_of_final(pa.struct({"metadata": pa.binary(), "typed_value": pa.large_string()}))
+    DataType(string)
+    >>> tree_of_final(pa.struct({"metadata": pa.binary(), "typed_value": pa.uint32()}))
     Traceback (most recent call last):
     ...
     parquet_variant.errors.SchemaError: typed_value is uint32, which is not a shredded value type (path $)
@@ -75,24 +81,24 @@ def schema_of_final(storage: pa.DataType) -> ShreddingSchema:
     return _node(fields, ROOT)
 
 
-def _node(fields: dict[str, pa.Field], path: VariantPath) -> ShreddingSchema:
+def _node(fields: dict[str, pa.Field], path: VariantPath) -> TypeTree:
     if "typed_value" not in fields:
         if "value" not in fields:
             raise refuse("the group has neither 'value' nor 'typed_value'", path, "no-value")
-        return ShreddingSchema.variant()
+        return None
     typed = fields["typed_value"].type
     if is_list(typed):
-        return ShreddingSchema.array(_below(typed.value_type, path / WILDCARD))
+        return [_below(typed.value_type, path / WILDCARD)]
     if pa.types.is_struct(typed):
         children = fields_of(typed, path)
         if not children:
             raise refuse("'typed_value' is a group without fields", path, "empty-object")
-        return ShreddingSchema.object({name: _below(child.type, path / name) for name, child in children.items()})
+        return {name: _below(child.type, path / name) for name, child in children.items()}
     primitive = stored_primitive(typed)
     if primitive is None:
         raise refuse(f"typed_value is {typed}, which is not a shredded value type", path, "unsupported-type")
-    return ShreddingSchema.primitive(primitive)
+    return primitive
 
 
-def _below(group: pa.DataType, path: VariantPath) -> ShreddingSchema:
+def _below(group: pa.DataType, path: VariantPath) -> TypeTree:
     return _node(value_fields(group, ("value", "typed_value"), path), path)

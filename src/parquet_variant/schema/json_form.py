@@ -7,14 +7,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from parquet_variant.errors import SchemaError
 from parquet_variant.schema.ddl import parse_ddl
-from parquet_variant.schema.shredding_schema import MAX_DEPTH, ShreddingSchema
 from parquet_variant.schema.tree import node_name
+from parquet_variant.schema.type_tree import MAX_DEPTH, TypeTree
 
-__all__ = ["schema_from_json", "schema_to_json"]
+if TYPE_CHECKING:
+    from parquet_variant.schema.shredding_schema import ShreddingSchema
+
+__all__ = ["schema_to_json", "tree_from_json"]
 
 
 def schema_to_json(schema: ShreddingSchema) -> str:
@@ -22,13 +25,14 @@ def schema_to_json(schema: ShreddingSchema) -> str:
 
     Examples
     --------
+    >>> from parquet_variant.schema.shredding_schema import ShreddingSchema
     >>> schema_to_json(ShreddingSchema.array(ShreddingSchema.variant()))
     '{"array": "variant"}'
     """
     return json.dumps(_plain(schema), ensure_ascii=False)
 
 
-def schema_from_json(text: str | Mapping[str, Any]) -> ShreddingSchema:
+def tree_from_json(text: str | Mapping[str, Any]) -> TypeTree:
     """Read a schema from JSON text, or from the object that it parses to.
 
     Raises
@@ -38,8 +42,8 @@ def schema_from_json(text: str | Mapping[str, Any]) -> ShreddingSchema:
 
     Examples
     --------
-    >>> schema_from_json('{"object": {"a": "int"}}').to_ddl()
-    'a int'
+    >>> tree_from_json('{"object": {"a": "int"}}')
+    {'a': DataType(int32)}
     """
     plain: Any = text
     if isinstance(text, str):
@@ -47,7 +51,7 @@ def schema_from_json(text: str | Mapping[str, Any]) -> ShreddingSchema:
             plain = json.loads(text, object_pairs_hook=_unique)
         except (json.JSONDecodeError, RecursionError) as error:
             raise SchemaError(f"the schema is not JSON: {error}", reason="bad-json-schema") from None
-    return _schema(plain, 0)
+    return _tree(plain, 0)
 
 
 def _plain(schema: ShreddingSchema) -> Any:
@@ -56,19 +60,19 @@ def _plain(schema: ShreddingSchema) -> Any:
     return node_name(schema) if schema.element is None else {"array": _plain(schema.element)}
 
 
-def _schema(plain: Any, depth: int) -> ShreddingSchema:
+def _tree(plain: Any, depth: int) -> TypeTree:
     if depth > MAX_DEPTH:
         raise SchemaError(f"a shredding schema may be {MAX_DEPTH} levels deep", reason="bad-json-schema")
     if isinstance(plain, str):
-        schema = parse_ddl(plain)
-        if schema.kind in ("primitive", "variant"):
-            return schema
+        tree = parse_ddl(plain)
+        if not isinstance(tree, (list, dict)):
+            return tree
     elif isinstance(plain, Mapping) and len(plain) == 1:
         ((kind, below),) = plain.items()
         if kind == "array":
-            return ShreddingSchema.array(_schema(below, depth + 1))
+            return [_tree(below, depth + 1)]
         if kind == "object" and isinstance(below, Mapping):
-            return ShreddingSchema.object({name: _schema(child, depth + 1) for name, child in below.items()})
+            return {name: _tree(child, depth + 1) for name, child in below.items()}
     raise SchemaError(
         f'{json.dumps(plain, default=repr)[:80]} is not a schema node; expected a type name, {{"array": …}} or '
         '{"object": {…}}',

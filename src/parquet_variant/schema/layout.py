@@ -11,13 +11,13 @@ import pyarrow as pa
 
 from parquet_variant.errors import SchemaError
 from parquet_variant.path import VariantPath
-from parquet_variant.schema.draft_object_storage import schema_of_object
-from parquet_variant.schema.draft_paths_storage import schema_of_paths
-from parquet_variant.schema.final_storage import schema_of_final
-from parquet_variant.schema.shredding_schema import ShreddingSchema
+from parquet_variant.schema.draft_object_storage import tree_of_object
+from parquet_variant.schema.draft_paths_storage import tree_of_paths
+from parquet_variant.schema.final_storage import tree_of_final
 from parquet_variant.schema.storage_shape import fields_of
+from parquet_variant.schema.type_tree import TypeTree
 
-__all__ = ["Layout", "detect_layout", "schema_of_layout"]
+__all__ = ["Layout", "detect_layout", "tree_of_layout"]
 
 Layout = Literal["unshredded", "final", "draft-paths", "draft-object"]
 
@@ -57,7 +57,7 @@ def _layout_of(storage: pa.DataType) -> Layout | None:
     return None
 
 
-def schema_of_layout(storage: pa.DataType) -> ShreddingSchema:
+def tree_of_layout(storage: pa.DataType) -> TypeTree:
     """Say what a storage struct of any layout shreds.
 
     Raises
@@ -67,10 +67,10 @@ def schema_of_layout(storage: pa.DataType) -> ShreddingSchema:
 
     Examples
     --------
-    >>> schema_of_layout(pa.struct({"untyped_value": pa.binary(), "typed_value": pa.int64()})).to_ddl()
-    'bigint'
+    >>> tree_of_layout(pa.struct({"untyped_value": pa.binary(), "typed_value": pa.int64()}))
+    DataType(int64)
     """
     layout = _layout_of(storage)
     if layout == "draft-paths":
-        return schema_of_paths(storage)
-    return schema_of_object(storage) if layout == "draft-object" else schema_of_final(storage)
+        return tree_of_paths(storage)
+    return tree_of_object(storage) if layout == "draft-object" else tree_of_final(storage)

@@ -6,10 +6,14 @@ them, nor each other (spec draft 1, "Shredding Semantics"). Leaves the weighing 
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pyarrow as pa
 
 from parquet_variant.schema.primitive_types import MAX_PRECISION
-from parquet_variant.schema.shredding_schema import ShreddingSchema
+
+if TYPE_CHECKING:
+    from parquet_variant.schema.shredding_schema import ShreddingSchema
 
 __all__ = ["common_numeric", "merge_schemas"]
 
@@ -47,6 +51,7 @@ def merge_schemas(a: ShreddingSchema, b: ShreddingSchema) -> ShreddingSchema:
 
     Examples
     --------
+    >>> from parquet_variant.schema.shredding_schema import ShreddingSchema
     >>> ddl = ShreddingSchema.from_ddl
     >>> merge_schemas(ddl("a struct<x: int>"), ddl("a struct<y: int>, b string")).to_ddl()
     'a struct<x: int, y: int>, b string'
@@ -57,11 +62,11 @@ def merge_schemas(a: ShreddingSchema, b: ShreddingSchema) -> ShreddingSchema:
         fields = dict(a.fields)
         for name, child in b.fields:
             fields[name] = merge_schemas(fields[name], child) if name in fields else child
-        return ShreddingSchema.object(fields)
+        return a.object(fields)
     if a.element is not None and b.element is not None:
-        return ShreddingSchema.array(merge_schemas(a.element, b.element))
+        return a.array(merge_schemas(a.element, b.element))
     if a.type is not None and b.type is not None:
         common = common_numeric(a.type, b.type)
         if common is not None:
-            return ShreddingSchema.primitive(common)
-    return ShreddingSchema.variant()
+            return a.primitive(common)
+    return a.variant()

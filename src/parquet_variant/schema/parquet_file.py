@@ -13,13 +13,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from parquet_variant.errors import SchemaError
-from parquet_variant.schema.layout import schema_of_layout
-from parquet_variant.schema.shredding_schema import ShreddingSchema
+from parquet_variant.schema.layout import tree_of_layout
+from parquet_variant.schema.type_tree import TypeTree
 
-__all__ = ["schema_of_parquet"]
+__all__ = ["tree_of_parquet"]
 
 
-def schema_of_parquet(file: Any, column: str | None = None, filesystem: Any = None) -> ShreddingSchema:
+def tree_of_parquet(file: Any, column: str | None = None, filesystem: Any = None) -> TypeTree:
     """Read the schema of a Variant column.
 
     Raises
@@ -30,22 +30,23 @@ def schema_of_parquet(file: Any, column: str | None = None, filesystem: Any = No
 
     Examples
     --------
+    >>> from parquet_variant.schema.shredding_schema import ShreddingSchema
     >>> sink = pa.BufferOutputStream()
     >>> storage = ShreddingSchema.from_ddl("a bigint").storage_type()
     >>> pq.write_table(pa.table({"id": pa.array([], pa.int64()), "v": pa.array([], storage)}), sink)
-    >>> schema_of_parquet(pa.BufferReader(sink.getvalue())).to_ddl()
-    'a bigint'
+    >>> tree_of_parquet(pa.BufferReader(sink.getvalue()))
+    {'a': DataType(int64)}
     """
     groups = dict(_groups("", pq.read_schema(file, filesystem=filesystem)))
     if column is not None:
         if column not in groups:
             raise SchemaError(f"there is no group column {column!r}", reason="no-such-column")
-        return schema_of_layout(groups[column])
-    found: dict[str, ShreddingSchema] = {}
+        return tree_of_layout(groups[column])
+    found: dict[str, TypeTree] = {}
     for name, group in groups.items():
         if not any(name.startswith(f"{outer}.") for outer in found):
             try:
-                found[name] = schema_of_layout(group)
+                found[name] = tree_of_layout(group)
             except SchemaError:
                 continue
     if len(found) != 1:

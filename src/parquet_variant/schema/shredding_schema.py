@@ -8,23 +8,27 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import pyarrow as pa
 
 from parquet_variant.errors import SchemaError
 from parquet_variant.path import WILDCARD, VariantPath
+from parquet_variant.schema.arrow_schema import schema_to_arrow, tree_from_arrow
+from parquet_variant.schema.ddl import parse_ddl, render_ddl
+from parquet_variant.schema.diff import SchemaChange, diff_schemas
+from parquet_variant.schema.final_storage import final_storage_type
+from parquet_variant.schema.json_form import schema_to_json, tree_from_json
+from parquet_variant.schema.layout import tree_of_layout
+from parquet_variant.schema.merge import merge_schemas
+from parquet_variant.schema.parquet_file import tree_of_parquet
 from parquet_variant.schema.primitive_types import canonical_primitive
+from parquet_variant.schema.tree import render_tree
+from parquet_variant.schema.type_tree import MAX_DEPTH, TypeTree
 
-if TYPE_CHECKING:
-    from parquet_variant.schema.diff import SchemaChange
-
-__all__ = ["MAX_DEPTH", "Kind", "ShreddingSchema"]
+__all__ = ["Kind", "ShreddingSchema"]
 
 Kind = Literal["variant", "primitive", "array", "object"]
-
-# Two Arrow structs a level: deeper than any Parquet reader goes, shallow enough for recursion everywhere.
-MAX_DEPTH = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,14 +70,14 @@ class ShreddingSchema:
     depth: int = field(init=False, repr=False, compare=False, default=1)
 
     def __post_init__(self) -> None:
-        given = (self.type is not None, self.element is not None, bool(self.fields))
-        wanted = (self.kind == "primitive", self.kind == "array", self.kind == "object")
+        parts = (self.type is not None, self.element is not None, bool(self.fields))
+        expected = (self.kind == "primitive", self.kind == "array", self.kind == "object")
         if self.kind == "object" and not self.fields:
             raise SchemaError(
                 "an object schema needs a field: Parquet has no empty groups; use a variant node",
                 reason="empty-object",
             )
-        if given != wanted or self.kind not in ("variant", "primitive", "array", "object"):
+        if parts != expected or self.kind not in ("variant", "primitive", "array", "object"):
             raise SchemaError(f"a {self.kind!r} node cannot be made from these parts; use the constructors")
         if self.type is not None:
             object.__setattr__(self, "type", canonical_primitive(self.type))
@@ -128,6 +132,17 @@ class ShreddingSchema:
             if not isinstance(name, str) or not _encodes(name):
                 raise SchemaError(f"field name {name!r} is not Unicode text", reason="bad-name")
         return cls("object", fields=tuple((name, _node(fields[name])) for name in sorted(fields)))
+
+    @classmethod
+    def from_tree(cls, tree: TypeTree) -> ShreddingSchema:
+        """Make the nodes of a plain tree; see `parquet_variant.schema.type_tree`."""
+        if tree is None:
+            return cls.variant()
+        if isinstance(tree, list):
+            return cls.array(cls.from_tree(tree[0]))
+        if isinstance(tree, dict):
+            return cls.object({name: cls.from_tree(child) for name, child in tree.items()})
+        return cls.primitive(tree)
 
     # ---- looking around
 
@@ -192,9 +207,7 @@ class ShreddingSchema:
         SchemaError
             With the byte offset, reason ``bad-ddl``.
         """
-        from parquet_variant.schema.ddl import parse_ddl
-
-        return parse_ddl(text)
+        return cls.from_tree(parse_ddl(text))
 
     def to_ddl(self) -> str:
         """Write the DDL that `from_ddl` takes back.
@@ -204,8 +217,6 @@ class ShreddingSchema:
         >>> ShreddingSchema.from_ddl("struct<`a b`: decimal(10, 2), v variant>").to_ddl()
         '`a b` decimal(10,2), v variant'
         """
-        from parquet_variant.schema.ddl import render_ddl
-
         return render_ddl(self)
 
     @classmethod
@@ -217,14 +228,10 @@ class ShreddingSchema:
         SchemaError
             For an Arrow type that no Variant type holds (``unsupported-type``).
         """
-        from parquet_variant.schema.arrow_schema import schema_from_arrow
-
-        return schema_from_arrow(arrow)
+        return cls.from_tree(tree_from_arrow(arrow))
 
     def to_arrow(self) -> pa.DataType:
         """Give the logical Arrow type: plain typed fields, with ``struct<metadata, value>`` for untyped nodes."""
-        from parquet_variant.schema.arrow_schema import schema_to_arrow
-
         return schema_to_arrow(self)
 
     @classmethod
@@ -241,9 +248,7 @@ class ShreddingSchema:
         >>> ShreddingSchema.from_storage(pa.struct({"metadata": pa.binary(), "typed_value": pa.int64()})).to_ddl()
         'bigint'
         """
-        from parquet_variant.schema.layout import schema_of_layout
-
-        return schema_of_layout(storage)
+        return cls.from_tree(tree_of_layout(storage))
 
     @classmethod
     def from_parquet(cls, file: Any, column: str | None = None, *, filesystem: Any = None) -> ShreddingSchema:
@@ -263,14 +268,10 @@ class ShreddingSchema:
         SchemaError
             If there is no such column, or none or several to choose from (``no-such-column``).
         """
-        from parquet_variant.schema.parquet_file import schema_of_parquet
-
-        return schema_of_parquet(file, column, filesystem)
+        return cls.from_tree(tree_of_parquet(file, column, filesystem))
 
     def storage_type(self) -> pa.StructType:
         """Give the canonical storage struct of the final layout."""
-        from parquet_variant.schema.final_storage import final_storage_type
-
         return final_storage_type(self)
 
     @classmethod
@@ -282,9 +283,7 @@ class ShreddingSchema:
         SchemaError
             For text that is not JSON or not a schema (``bad-json-schema``).
         """
-        from parquet_variant.schema.json_form import schema_from_json
-
-        return schema_from_json(text)
+        return cls.from_tree(tree_from_json(text))
 
     def to_json(self) -> str:
         """Write the schema as JSON: a type name, ``{"array": …}`` or ``{"object": {name: …}}``.
@@ -294,14 +293,10 @@ class ShreddingSchema:
         >>> ShreddingSchema.from_ddl("a int, b array<date>").to_json()
         '{"object": {"a": "int", "b": {"array": "date"}}}'
         """
-        from parquet_variant.schema.json_form import schema_to_json
-
         return schema_to_json(self)
 
     def to_tree(self) -> str:
         """Print the schema as a tree, one line a node."""
-        from parquet_variant.schema.tree import render_tree
-
         return render_tree(self)
 
     def __str__(self) -> str:
@@ -320,8 +315,6 @@ class ShreddingSchema:
         >>> a.merge(b).to_ddl()
         'a decimal(12,2), b variant'
         """
-        from parquet_variant.schema.merge import merge_schemas
-
         return merge_schemas(self, other)
 
     def diff(self, other: ShreddingSchema) -> list[SchemaChange]:
@@ -336,17 +329,15 @@ class ShreddingSchema:
         $['b']: date -> (not shredded)
         $['c']: (not shredded) -> date
         """
-        from parquet_variant.schema.diff import diff_schemas
-
         return diff_schemas(self, other)
 
 
-def _node(given: ShreddingSchema | pa.DataType) -> ShreddingSchema:
-    if isinstance(given, ShreddingSchema):
-        return given
-    if isinstance(given, pa.DataType):
-        return ShreddingSchema.primitive(given)
-    raise SchemaError(f"{given!r} is neither a ShreddingSchema nor an Arrow type")
+def _node(schema: ShreddingSchema | pa.DataType) -> ShreddingSchema:
+    if isinstance(schema, ShreddingSchema):
+        return schema
+    if isinstance(schema, pa.DataType):
+        return ShreddingSchema.primitive(schema)
+    raise SchemaError(f"{schema!r} is neither a ShreddingSchema nor an Arrow type")
 
 
 def _encodes(name: str) -> bool:

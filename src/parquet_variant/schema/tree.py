@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from parquet_variant.schema.primitive_types import ddl_name
-from parquet_variant.schema.shredding_schema import ShreddingSchema
+
+if TYPE_CHECKING:
+    from parquet_variant.schema.shredding_schema import ShreddingSchema
 
 __all__ = ["node_name", "render_tree"]
 
@@ -18,6 +22,7 @@ def render_tree(schema: ShreddingSchema) -> str:
 
     Examples
     --------
+    >>> from parquet_variant.schema.shredding_schema import ShreddingSchema
     >>> print(render_tree(ShreddingSchema.from_ddl("a struct<b: int>, c array<variant>")))
     object
     ├─ a: object

@@ -1,0 +1,215 @@
+"""The grammar of type names: ``bigint``, ``decimal(10,2)``, ``array<struct<a: int, b string>>``, ``map<string, v>``.
+
+Owns how the names are written, which is Spark's way, in any case: names in backquotes may hold anything (a backquote is
+doubled); the colon between a name and its type is optional; ``NOT NULL`` and ``COMMENT '…'``, which Spark prints, say
+nothing and are passed over. Leaves what is made of them to its subclasses: a schema (`ddl`), the target of a cast
+(`functions.target_type`).
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Generic, NamedTuple, NoReturn, TypeVar
+
+import pyarrow as pa
+
+from parquet_variant.errors import SchemaError, VariantError
+from parquet_variant.schema.primitive_types import DDL_NAMES, decimal
+
+__all__ = ["Column", "TypeParser"]
+
+T = TypeVar("T")
+
+_TOKEN = re.compile(
+    r"\s*(?:(?P<quoted>`(?:[^`]|``)*`)|(?P<word>\w+)|(?P<text>'(?:[^'\\]|\\.)*')|(?P<mark>[<>(),:])|(?P<end>\Z))"
+)
+_DECIMALS = ("decimal", "dec", "numeric")
+
+
+class _Token(NamedTuple):
+    kind: str
+    text: str
+    offset: int
+
+
+class Column(NamedTuple):
+    """A column of a struct.
+
+    Parameters
+    ----------
+    name
+        Its name, without backquotes.
+    type
+        What was made of its type.
+    offset
+        Where it begins, in characters.
+    """
+
+    name: str
+    type: Any
+    offset: int
+
+
+class TypeParser(Generic[T]):
+    """Reads type names; a subclass says what becomes of them and which error is raised.
+
+    Parameters
+    ----------
+    text
+        A type, or columns separated by commas.
+    """
+
+    error: type[VariantError]
+    reason: str
+    max_depth: int
+    too_deep: str
+    nested: tuple[str, ...] = ("array", "struct")
+    faults_at_start: bool = True  # whether the offset of a decimal that there is not is where it begins, or ends
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.depth = 0
+        self.at = 0
+        self.tokens: list[_Token] = []
+        end = 0
+        while not self.tokens or self.tokens[-1].kind != "end":
+            match = _TOKEN.match(text, end)
+            if match is None or match.lastgroup is None:
+                end += len(text[end:]) - len(text[end:].lstrip())
+                self.fail(f"unexpected {text[end]!r} in a type", end)
+            self.tokens.append(_Token(match.lastgroup, match[match.lastgroup], match.start(match.lastgroup)))
+            end = match.end()
+
+    # -- what becomes of a type
+
+    def variant(self) -> T:
+        """What ``variant`` is."""
+        raise NotImplementedError
+
+    def array(self, element: T) -> T:
+        """What ``array<…>`` is."""
+        raise NotImplementedError
+
+    def struct(self, columns: list[Column]) -> T:
+        """What ``struct<…>`` is."""
+        raise NotImplementedError
+
+    def map(self, key: T, value: T) -> T:
+        """What ``map<…>`` is, if it is among the nested types."""
+        raise NotImplementedError
+
+    def other(self, name: str) -> Any:
+        """The Arrow type of a name that is not DDL's; None if there is none."""
+        return None
+
+    # -- the grammar
+
+    def whole(self, found: T) -> T:
+        """What was found, if that was all of the text."""
+        if self.token.kind != "end":
+            self.fail(f"expected the end, found {self._found()}")
+        return found
+
+    def columns(self) -> list[Column]:
+        """Columns separated by commas, at least one."""
+        columns = []
+        while True:
+            offset = self.token.offset
+            name = self._name()
+            self._takes(":")
+            columns.append(Column(name, self.type(), offset))
+            self._skip_notes()
+            if not self._takes(","):
+                return columns
+
+    def type(self) -> T:
+        """One type."""
+        name, start = self.token.text.lower(), self.token.offset
+        if self.token.kind != "word":
+            self.fail(f"expected a type, found {self._found()}")
+        self.at += 1
+        if name in self.nested:
+            return self._nested(name, start)
+        if name == "variant":
+            return self.variant()
+        if name in _DECIMALS:
+            precision, *scale = self._numbers() or [10]  # Spark's and SQL's default
+            try:
+                return decimal(precision, scale[0] if scale else 0)
+            except SchemaError as error:
+                self.fail(error.message, start if self.faults_at_start else None)
+        if name == "time":
+            self._numbers()  # Spark writes time(6); the precision says nothing about the storage
+        found: pa.DataType = DDL_NAMES.get(name) or self.other(name)
+        if found is None:
+            self.fail(f"unknown type {self.text[start : start + len(name)]!r}", start)
+        return found
+
+    def fail(self, message: str, offset: int | None = None) -> NoReturn:
+        """Raise the error, with the byte offset of a character, or else of the next token."""
+        before = self.text[: self.token.offset if offset is None else offset]
+        raise self.error(message, reason=self.reason, offset=len(before.encode("utf-8", "surrogatepass")))
+
+    @property
+    def token(self) -> _Token:
+        """The next token."""
+        return self.tokens[self.at]
+
+    def _nested(self, name: str, start: int) -> T:
+        self.depth += 1
+        if self.depth > self.max_depth:
+            self.fail(self.too_deep.format(self.max_depth), start)
+        self._expect("<")
+        if name == "array":
+            nested = self.array(self.type())
+        elif name == "struct":
+            nested = self.struct([] if self._text() == ">" else self.columns())
+        else:
+            key = self.type()
+            self._expect(",")
+            nested = self.map(key, self.type())
+        self._expect(">")
+        self.depth -= 1
+        return nested
+
+    def _text(self) -> str:
+        return self.token.text.upper()
+
+    def _found(self) -> str:
+        return "the end" if self.token.kind == "end" else repr(self.token.text)
+
+    def _takes(self, mark: str) -> bool:
+        if self.token.kind != "mark" or self.token.text != mark:
+            return False
+        self.at += 1
+        return True
+
+    def _expect(self, mark: str) -> None:
+        if not self._takes(mark):
+            self.fail(f"expected {mark!r}, found {self._found()}")
+
+    def _name(self) -> str:
+        token = self.token
+        if token.kind not in ("quoted", "word"):
+            self.fail(f"expected a field name, found {self._found()}")
+        self.at += 1
+        return token.text[1:-1].replace("``", "`") if token.kind == "quoted" else token.text
+
+    def _skip_notes(self) -> None:
+        if self._text() == "NOT" and self.tokens[self.at + 1].text.upper() == "NULL":
+            self.at += 2
+        if self._text() == "COMMENT" and self.tokens[self.at + 1].kind == "text":
+            self.at += 2
+
+    def _numbers(self) -> list[int]:
+        if not self._takes("("):
+            return []
+        numbers = []
+        while True:
+            if not re.fullmatch(r"[0-9]{1,4}", self.token.text):
+                self.fail(f"expected a number of digits, found {self._found()}")
+            numbers.append(int(self.token.text))
+            self.at += 1
+            if not self._takes(","):
+                self._expect(")")
+                return numbers
