@@ -251,11 +251,11 @@ def test_actions_and_files_that_a_reader_may_ignore(tmp_path: Path) -> None:
     (log / "_staged_commits" / f"{2:020}.uuid.json").write_text('{"add": {"path": "wrong"}}\n')
     assert pv.delta.snapshot(tmp_path).version == 1
     assert values(pv.delta.read_table(tmp_path)) == [{"n": 1}, {"n": 2}]
-    with pytest.raises(DeltaError, match=r"clustering.*future.*rowTracking"):
+    with pytest.raises(DeltaError, match=r"future"):
         pv.delta.append(tmp_path, {"v": pv.parse_json(["1"])})
 
 
-@pytest.mark.parametrize("feature", ["typeWidening", "typeWidening-preview", "catalogManaged", "variantFuture"])
+@pytest.mark.parametrize("feature", ["catalogManaged", "catalogManaged-preview", "variantFuture"])
 def test_reader_features_that_change_rows_are_refused(tmp_path: Path, feature: str) -> None:
     path = put(tmp_path, "a.parquet", {"v": storage(["1"])})
     commit(tmp_path, 0, protocol(feature), metadata(column("v", "variant")), add(path))

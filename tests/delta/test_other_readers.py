@@ -67,7 +67,8 @@ def test_we_read_the_checkpoints_that_delta_rs_writes(make_table: Callable[..., 
 @pytest.mark.parametrize("shredded", [True, False])
 def test_duckdb_reads_the_data_files(make_table: Callable[..., Path], shredded: bool) -> None:
     duckdb = pytest.importorskip("duckdb", reason="DuckDB is not installed")
-    table = make_table(20, properties={"delta.enableVariantShredding": str(shredded).lower()})
+    # Without the annotation it is a struct to DuckDB, as it is to most readers: unshredded files have it if asked for.
+    table = make_table(20, properties={"delta.enableVariantShredding": str(shredded).lower()}, annotation=True)
     with duckdb.connect() as connection:
         rows = connection.execute("SELECT k, v::JSON FROM read_parquet($1) ORDER BY k", [data_files(table)]).fetchall()
     assert [json.loads(text) for _, text in rows] == expected(20)

@@ -277,7 +277,7 @@ def test_a_missing_data_file_is_told(make_table: Callable[..., Path]) -> None:
         pv.delta.extract(table, {"id": "$.id:long"})
 
 
-@pytest.mark.parametrize("feature", ["typeWidening", "catalogManaged", "futureThing-preview"])
+@pytest.mark.parametrize("feature", ["catalogManaged", "futureThing-preview"])
 def test_reader_features_that_are_not_supported_are_refused_by_name(
     make_table: Callable[..., Path], feature: str
 ) -> None:

@@ -66,8 +66,8 @@ def test_nothing_is_shredded_unless_the_table_allows_it(make_table: Callable[...
     new = [file for file in data_files(table) if file not in old]
     assert [is_shredded(file) for file in new] == [False]
     assert sorted(row["id"] for row in pv.delta.read(table).to_pylist()) == [0, 1, 2, 3, 4, 70]
-    # The feature stays, so the unshredded file has bounds too.
-    assert readable(stats_of(table)[-1]["minValues"]["v"]) == {"$['id']": 70}
+    # PROTOCOL.md: bounds of variants only where shredding is enabled.
+    assert "v" not in stats_of(table)[-1]["minValues"]
 
 
 def test_a_table_without_the_feature_has_no_variant_bounds(make_table: Callable[..., Path]) -> None:
@@ -135,10 +135,9 @@ def test_statistics_stop_at_the_indexed_columns(tmp_path: Path) -> None:
 
 def test_bounds_of_unshredded_files_are_true(make_table: Callable[..., Path]) -> None:
     table = make_table(5)
-    pv.delta.set_properties(table, {"delta.enableVariantShredding": "false"})
     rows = ['{"id": 9, "x": 1}', '{"id": 8, "x": "mixed"}', '{"id": 10}']
     batches = [{"k": [1], "p": ["p0"], "v": pv.parse_json([row])} for row in rows]
-    pv.delta.append(table, iter(batches))
+    pv.delta.append(table, iter(batches), shredding="variant")
     stats = stats_of(table)[-1]
     assert (readable(stats["minValues"]["v"]), readable(stats["maxValues"]["v"])) == (
         {"$['id']": 8},

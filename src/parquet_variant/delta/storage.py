@@ -26,7 +26,7 @@ import pyarrow.fs as pafs
 
 from parquet_variant.errors import DeltaError
 
-__all__ = ["FileInfo", "LocalStorage", "ObjectStorage", "Storage", "open_storage", "outside"]
+__all__ = ["FileInfo", "LocalStorage", "ObjectStorage", "Storage", "local_path", "open_storage", "outside"]
 
 # Windows drives look like one-letter schemes.
 _MIN_SCHEME = 2
@@ -58,6 +58,9 @@ class Storage(ABC):
         self.uri = uri
         self.options = dict(options or {})
         self.allow_outside = allow_outside
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _reopened, (self.uri, self.options, self.allow_outside)
 
     @abstractmethod
     def list(self, directory: str, start: str = "") -> Iterator[FileInfo]:
@@ -98,7 +101,7 @@ class LocalStorage(Storage):
 
     def __init__(self, uri: str, options: Mapping[str, str] | None = None, *, allow_outside: bool = False) -> None:
         super().__init__(uri, options, allow_outside=allow_outside)
-        self.root = Path(unquote(urlparse(uri).path) if uri.startswith("file:") else uri).absolute()
+        self.root = local_path(uri)
 
     @cached_property
     def real_root(self) -> str:
@@ -323,6 +326,11 @@ class _Handler(pafs.FileSystemHandler):
     move = copy_file = open_output_stream = open_append_stream = _refuse
 
 
+def local_path(uri: str) -> Path:
+    """The absolute path of a local table, however it is spelled."""
+    return Path(unquote(urlparse(uri).path) if uri.startswith("file:") else uri).absolute()
+
+
 def outside(storage: Storage, path: str) -> DeltaError:
     """The error for a path of the log that leads out of the table."""
     return DeltaError(
@@ -366,6 +374,10 @@ def open_storage(
     if len(scheme) < _MIN_SCHEME or scheme == "file":
         return LocalStorage(text, options, allow_outside=allow_outside)
     return ObjectStorage(text, options, allow_outside=allow_outside)
+
+
+def _reopened(uri: str, options: Mapping[str, str], allow_outside: bool) -> Storage:
+    return open_storage(uri, options, allow_outside=allow_outside)
 
 
 def _obstore() -> Any:

@@ -21,9 +21,9 @@ from parquet_variant.delta.log.commit import now_millis
 from parquet_variant.delta.log.file_actions import FILE_SCHEMA
 from parquet_variant.delta.log.segment import LAST_CHECKPOINT, LOG
 from parquet_variant.delta.log.snapshot import Snapshot, snapshot
-from parquet_variant.delta.maintenance.properties import duration_millis
 from parquet_variant.delta.protocol.actions import Metadata, Protocol
 from parquet_variant.delta.protocol.schema import StructType
+from parquet_variant.delta.protocol.table_properties import duration_millis
 from parquet_variant.delta.statistics.stats_json import with_json_stats
 from parquet_variant.delta.statistics.stats_table import StatsTable, read_stats, stats_type
 from parquet_variant.delta.statistics.variant_stats import decode_bounds_array, parsed_bounds

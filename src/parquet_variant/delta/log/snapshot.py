@@ -24,6 +24,7 @@ from parquet_variant.delta.protocol.features import (
     shredding_enabled,
 )
 from parquet_variant.delta.protocol.schema import StructType, parse_schema
+from parquet_variant.delta.protocol.type_changes import check_type_changes
 from parquet_variant.delta.storage import Storage, open_storage
 from parquet_variant.errors import DeltaError, without_secrets
 
@@ -151,6 +152,8 @@ def load_snapshot(storage: Storage, version: int | None = None, *, files: bool =
         raise error.at(file=storage.uri) from None
     assert state.protocol is not None and state.metadata is not None
     check_readable(state.protocol, storage.uri)
+    if "delta.typeChanges" in state.metadata.schema_string:
+        check_type_changes(parse_schema(state.metadata.schema_string), storage.uri)
     return Snapshot(
         storage,
         segment.version,

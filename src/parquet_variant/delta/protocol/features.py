@@ -7,22 +7,26 @@ modules that implement it.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 from parquet_variant.delta.protocol.actions import Metadata, Protocol
 from parquet_variant.delta.protocol.schema import ArrayType, DeltaType, MapType, StructType, parse_schema
 from parquet_variant.errors import DeltaError
 
 __all__ = [
+    "FEATURES",
     "SHREDDING",
     "VARIANT_TYPE",
     "check_readable",
     "check_writable",
     "column_mapping_mode",
+    "enabled",
     "has_feature",
     "in_commit_since",
+    "schema_features",
     "shredding_enabled",
+    "supports",
     "table_protocol",
+    "with_features",
 ]
 
 VARIANT_TYPE = "variantType"
@@ -32,42 +36,35 @@ _FEATURE_READER = 3
 _FEATURE_WRITER = 7
 _MAPPING_READER = 2
 
-_READABLE = {
+_SHARED = {
     VARIANT_TYPE,
     SHREDDING,
     "columnMapping",
     "deletionVectors",
     "timestampNtz",
+    "typeWidening",
     "v2Checkpoint",
     "vacuumProtocolCheck",
 }
-# Supported when writing without any care, or (the second set) as long as the table does not use them.
-_WRITABLE = {
-    VARIANT_TYPE,
-    SHREDDING,
+_WRITER_ONLY = {
+    "allowColumnDefaults",
     "appendOnly",
     "changeDataFeed",
-    "deletionVectors",
-    "domainMetadata",
-    "timestampNtz",
-    "v2Checkpoint",
-    "vacuumProtocolCheck",
-}
-_WRITABLE_UNUSED = {
-    "allowColumnDefaults",
     "checkConstraints",
-    "columnMapping",
+    "clustering",
+    "domainMetadata",
     "generatedColumns",
     "identityColumns",
     "inCommitTimestamp",
     "invariants",
+    "rowTracking",
 }
-_FORBIDDEN_COLUMN_KEYS = {
-    "delta.invariants": "an invariant",
-    "delta.generationExpression": "a generation expression",
-    "delta.identity.start": "an identity",
-    "CURRENT_DEFAULT": "a default",
-}
+FEATURES = _SHARED | _WRITER_ONLY
+# What a writer version below 7 stands for (PROTOCOL.md, "Writer Version Requirements").
+_LEGACY = ("appendOnly", "invariants", "checkConstraints", "changeDataFeed", "generatedColumns", "columnMapping",
+    "identityColumns")  # fmt: skip
+_LEGACY_COUNT = {1: 0, 2: 2, 3: 3, 4: 5, 5: 6, 6: 7}
+_MAPPING_READER_FEATURE = "columnMapping"
 
 
 def has_feature(features: Iterable[str] | None, name: str) -> bool:
@@ -95,7 +92,7 @@ def check_readable(protocol: Protocol, uri: str) -> None:
             f"{uri} needs Delta reader version {version}, this reader knows 1 to 3", reason="unsupported-feature"
         ).at(file=uri)
     if version == _FEATURE_READER:
-        unknown = sorted(f for f in protocol.reader_features or () if f.removesuffix(_PREVIEW) not in _READABLE)
+        unknown = sorted(f for f in protocol.reader_features or () if f.removesuffix(_PREVIEW) not in _SHARED)
         if unknown:
             raise DeltaError(
                 f"{uri} needs reader feature(s) {', '.join(unknown)}, which are not supported",
@@ -115,24 +112,51 @@ def check_writable(protocol: Protocol, metadata: Metadata, uri: str) -> None:
     version = protocol.min_writer_version
     problems: list[str] = []
     if version == _FEATURE_WRITER:
-        known = _WRITABLE | _WRITABLE_UNUSED
-        problems += [f for f in protocol.writer_features or () if f.removesuffix(_PREVIEW) not in known]
+        problems += [f for f in protocol.writer_features or () if f.removesuffix(_PREVIEW) not in FEATURES]
     elif not 1 <= version < _FEATURE_WRITER:
         problems.append(f"writer version {version}")
-    configuration = metadata.configuration
-    problems += [key for key in configuration if key.startswith("delta.constraints.")]
-    if configuration.get("delta.columnMapping.mode", "none") != "none":
-        problems.append("delta.columnMapping.mode=" + configuration["delta.columnMapping.mode"])
-    problems += [
-        key for key in ("delta.enableInCommitTimestamps", "delta.enableRowTracking") if configuration.get(key) == "true"
-    ]
-    problems += _column_problems(parse_schema(metadata.schema_string))
+    problems += _not_yet(protocol, metadata)
     if problems:
         raise DeltaError(
             f"{uri} cannot be written here, since it uses: {', '.join(sorted(problems))}",
             reason="unsupported-feature",
             file=uri,
         )
+
+
+def _not_yet(protocol: Protocol, metadata: Metadata) -> list[str]:
+    configuration = metadata.configuration
+    found = [key for key in configuration if key.startswith("delta.constraints.")]
+    if configuration.get("delta.columnMapping.mode", "none") != "none":
+        found.append("delta.columnMapping.mode=" + configuration["delta.columnMapping.mode"])
+    found += [
+        key
+        for key in ("delta.enableInCommitTimestamps", "delta.enableRowTracking", "delta.enableChangeDataFeed")
+        if configuration.get(key, "").lower() == "true"
+    ]
+    found += [f for f in ("rowTracking", "clustering") if supports(protocol, f)]
+    for f in parse_schema(metadata.schema_string).fields:
+        found += [
+            key
+            for key in ("delta.invariants", "delta.generationExpression", "delta.identity.start", "CURRENT_DEFAULT")
+            if key in f.metadata
+        ]
+    return found
+
+
+def supports(protocol: Protocol, name: str) -> bool:
+    """Whether writers of a table must obey a feature: it is listed, or the writer version stands for it."""
+    if protocol.min_writer_version >= _FEATURE_WRITER:
+        return has_feature(protocol.writer_features, name)
+    return name in _LEGACY[: _LEGACY_COUNT.get(protocol.min_writer_version, 0)]
+
+
+def enabled(protocol: Protocol, metadata: Metadata, name: str, key: str) -> bool:
+    """Whether a feature is supported and its property is true, in any case: Spark reads ``TRUE`` as that, too.
+
+    What the property permits a writer (to shred, to write deletion vectors) needs ``true`` to the letter.
+    """
+    return metadata.configuration.get(key, "false").lower() == "true" and supports(protocol, name)
 
 
 def column_mapping_mode(protocol: Protocol, metadata: Metadata) -> str:
@@ -151,8 +175,7 @@ def in_commit_since(protocol: Protocol, metadata: Metadata) -> int | None:
     True
     """
     configuration = metadata.configuration
-    enabled = configuration.get("delta.enableInCommitTimestamps", "false").lower() == "true"
-    if not enabled or not has_feature(protocol.writer_features, "inCommitTimestamp"):
+    if not enabled(protocol, metadata, "inCommitTimestamp", "delta.enableInCommitTimestamps"):
         return None
     since = configuration.get("delta.inCommitTimestampEnablementVersion", "0")
     return int(since) if since.isdigit() else 0
@@ -169,37 +192,59 @@ def shredding_enabled(protocol: Protocol, metadata: Metadata) -> bool:
     >>> shredding_enabled(protocol, Metadata("x", ""))
     False
     """
+    # PROTOCOL.md: with any value other than `true` it is only supported.
     value = metadata.configuration.get("delta.enableVariantShredding", "false")
-    return value.lower() == "true" and has_feature(protocol.writer_features, SHREDDING)
+    return value == "true" and has_feature(protocol.writer_features, SHREDDING)
 
 
-def table_protocol(schema: StructType, *, shredding: bool, preview: bool, extra: Iterable[str] = ()) -> Protocol:
+def table_protocol(schema: StructType, features: Iterable[str] = (), *, preview: bool = False) -> Protocol:
     """The protocol that a new table with a schema needs.
 
     Parameters
     ----------
     schema
         The table's columns.
-    shredding
-        Whether ``delta.enableVariantShredding`` is set.
+    features
+        Features that its properties need.
     preview
         Name the feature ``variantShredding-preview``, for readers that know no other.
-    extra
-        Further writer features, such as ``appendOnly``.
     """
-    names = set(_primitive_names(schema))
-    shared = []
-    if "variant" in names or shredding:
-        shared.append(VARIANT_TYPE)
-    if shredding:
-        shared.append(SHREDDING + _PREVIEW if preview else SHREDDING)
-    if "timestamp_ntz" in names:
-        shared.append("timestampNtz")
-    if not shared and not list(extra):
+    wanted = (*schema_features(schema), *features)
+    if not wanted:
         return Protocol(1, 2)
-    if not shared:
-        return Protocol(1, _FEATURE_WRITER, None, tuple(extra))
-    return Protocol(_FEATURE_READER, _FEATURE_WRITER, tuple(shared), (*shared, *extra))
+    return with_features(Protocol(1, _FEATURE_WRITER, None, ()), wanted, preview=preview)
+
+
+def schema_features(schema: StructType) -> tuple[str, ...]:
+    """The features that columns need by their types."""
+    names = set(_primitive_names(schema))
+    return tuple(
+        feature for kind, feature in (("variant", VARIANT_TYPE), ("timestamp_ntz", "timestampNtz")) if kind in names
+    )
+
+
+def with_features(protocol: Protocol, wanted: Iterable[str], *, preview: bool = False) -> Protocol:
+    """The protocol that also has some features.
+
+    One whose versions stand for all of them stays; else it is raised to writer 7, and to reader 3 for features that
+    readers need, with the features that its versions stood for.
+    """
+    missing = [name for name in dict.fromkeys(wanted) if not supports(protocol, name.removesuffix(_PREVIEW))]
+    if not missing:
+        return protocol
+    named = [f"{name}{_PREVIEW}" if preview and name == SHREDDING else name for name in missing]
+    writers = protocol.writer_features
+    if protocol.min_writer_version < _FEATURE_WRITER:
+        writers = _LEGACY[: _LEGACY_COUNT.get(protocol.min_writer_version, 0)]
+    readers = protocol.reader_features or ()
+    if protocol.min_reader_version == _MAPPING_READER and not readers:
+        readers = (_MAPPING_READER_FEATURE,)
+    shared = [name for name in named if name.removesuffix(_PREVIEW) in _SHARED]
+    writers = tuple(dict.fromkeys((*(writers or ()), *named)))
+    if not shared and protocol.min_reader_version < _FEATURE_READER:
+        return Protocol(protocol.min_reader_version, _FEATURE_WRITER, None, writers)
+    shared = [*(name for name in writers if name.removesuffix(_PREVIEW) in _SHARED and name not in readers)]
+    return Protocol(_FEATURE_READER, _FEATURE_WRITER, tuple(dict.fromkeys((*readers, *shared))), writers)
 
 
 def _primitive_names(kind: DeltaType) -> Iterable[str]:
@@ -213,21 +258,3 @@ def _primitive_names(kind: DeltaType) -> Iterable[str]:
         yield from _primitive_names(kind.value)
     else:
         yield kind.name
-
-
-def _column_problems(kind: DeltaType) -> list[str]:
-    found: list[str] = []
-    stack: list[Any] = [kind]
-    while stack:
-        node = stack.pop()
-        if isinstance(node, StructType):
-            for f in node.fields:
-                found += [
-                    f"{what} on column {f.name}" for key, what in _FORBIDDEN_COLUMN_KEYS.items() if key in f.metadata
-                ]
-                stack.append(f.type)
-        elif isinstance(node, ArrayType):
-            stack.append(node.element)
-        elif isinstance(node, MapType):
-            stack += [node.key, node.value]
-    return found

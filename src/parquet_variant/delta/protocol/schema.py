@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -31,6 +31,7 @@ __all__ = [
     "StructType",
     "arrow_schema",
     "arrow_type",
+    "check_schema",
     "from_arrow_schema",
     "is_variant_field",
     "parse_schema",
@@ -219,6 +220,37 @@ def partition_names(metadata: Metadata) -> list[str]:
     schema = parse_schema(metadata.schema_string)
     found = [schema.get(name) for name in metadata.partition_columns]
     return [name if f is None else f.physical_name for f, name in zip(found, metadata.partition_columns, strict=True)]
+
+
+def check_schema(schema: StructType, partition_by: Sequence[str] = ()) -> None:
+    """Refuse columns that no table may have, at every depth.
+
+    Raises
+    ------
+    DeltaError
+        Reason ``"bad-schema"``.
+    """
+    stack: list[DeltaType] = [schema]
+    while stack:
+        kind = stack.pop()
+        if isinstance(kind, StructType):
+            names = [f.name.lower() for f in kind.fields]
+            twice = next((f.name for f in kind.fields if names.count(f.name.lower()) > 1), None)
+            if twice is not None:
+                raise DeltaError(f"column names must differ in more than case: {twice!r}", reason="bad-schema")
+            stack.extend(f.type for f in kind.fields)
+        elif isinstance(kind, ArrayType):
+            stack.append(kind.element)
+        elif isinstance(kind, MapType):
+            stack += [kind.key, kind.value]
+    for name in partition_by:
+        found = next((f for f in schema.fields if f.name == name), None)
+        if found is None:
+            raise DeltaError(f"partition column {name!r} is not in the schema", reason="bad-schema")
+        if not isinstance(found.type, PrimitiveType) or found.type == VARIANT:
+            raise DeltaError(f"column {name!r} cannot be a partition column", reason="bad-schema")
+    if len(partition_by) >= len(schema.fields):
+        raise DeltaError("a table needs a column that is no partition column", reason="bad-schema")
 
 
 def was_float(column: Field) -> bool:

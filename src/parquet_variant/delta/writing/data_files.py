@@ -21,10 +21,10 @@ import pyarrow.parquet as pq
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.delta.data.columns import by_name, conform_table
 from parquet_variant.delta.data.partitions import partition_directory, split_by_partition
+from parquet_variant.delta.data.stored import check_storable, stored_schema, to_stored
 from parquet_variant.delta.log.commit import now_millis
 from parquet_variant.delta.log.snapshot import Snapshot
 from parquet_variant.delta.protocol.actions import Add
-from parquet_variant.delta.protocol.features import SHREDDING, has_feature
 from parquet_variant.delta.protocol.schema import VARIANT, StructType, parse_schema
 from parquet_variant.delta.statistics.file_stats import FileStats, indexed_leaves
 from parquet_variant.delta.storage import Storage, open_storage
@@ -66,14 +66,16 @@ class WritePlan:
     shred
         Whether variants may be shredded (``delta.enableVariantShredding``).
     variant_stats
-        Whether variants get bounds (the table has the feature ``variantShredding``).
+        Whether variants get bounds (the table enables shredding).
     shredding
         What to shred, by dotted column; other columns, and all if it is None, are shredded by inference from the first
         rows, or stay as they are if they come shredded.
     file_bytes
         About how large a file may become.
     options
-        Options of `VariantWriter`, such as ``compression``.
+        Options of `VariantWriter`, such as ``compression``; ``annotation=True`` marks unshredded variants, too.
+    job
+        Begins the part of file names that is unique, so that what a job wrote can be told from everything else.
     """
 
     uri: str
@@ -86,6 +88,7 @@ class WritePlan:
     shredding: Mapping[str, ShreddingSchema] | None = None
     file_bytes: int = DEFAULT_FILE_BYTES
     options: Mapping[str, Any] = field(default_factory=dict)
+    job: str = ""
 
     def write(self, data: Any, *, data_change: bool = True) -> list[dict[str, Any]]:
         """Write rows to new files and describe them.
@@ -128,8 +131,13 @@ class WritePlan:
 
     @cached_property
     def data_schema(self) -> StructType:
-        """The columns of data files: all but the partition columns."""
-        return StructType(tuple(f for f in self.schema.fields if f.name not in self.partition_columns))
+        """The columns of data files: all but the partition columns, under physical names."""
+        return stored_schema(StructType(tuple(f for f in self.schema.fields if f.name not in self.partition_columns)))
+
+    @cached_property
+    def partition_names(self) -> dict[str, str]:
+        """The physical name of each partition column."""
+        return {f.name: f.physical_name for f in self.schema.fields if f.name in self.partition_columns}
 
 
 def plan_write(
@@ -155,7 +163,8 @@ def plan_write(
         configuration=dict(snapshot.metadata.configuration),
         storage_options=dict(snapshot.storage.options),
         shred=snapshot.shredding_enabled,
-        variant_stats=has_feature(snapshot.protocol.writer_features, SHREDDING),
+        # PROTOCOL.md: bounds only if the table enables shredding.
+        variant_stats=snapshot.shredding_enabled,
         shredding=dict(shredding or {}),
         file_bytes=file_bytes,
         options=dict(options or {}),
@@ -167,16 +176,19 @@ class _Task:
 
     def __init__(self, plan: WritePlan) -> None:
         self.plan = plan
+        check_storable(plan.schema)
         self.storage = open_storage(plan.uri, plan.storage_options)
         self.open: dict[tuple[str | None, ...], _File] = {}
         self.done: list[_File] = []
         self.schemas: dict[Place, ShreddingSchema | None] = {}
 
     def take(self, table: pa.Table) -> None:
+        table = self._named(table)
         self._check(table)
         table = conform_table(table, self.plan.schema, by_name, self._variant)
         for values, part in split_by_partition(table, self.plan.partition_columns):
-            self._write(tuple(values.values()), values, part)
+            named = {self.plan.partition_names[name]: value for name, value in values.items()}
+            self._write(tuple(values.values()), named, to_stored(part, self.plan.schema))
 
     def finish(self, data_change: bool) -> list[Add]:
         try:
@@ -201,6 +213,17 @@ class _Task:
             if file.size >= self.plan.file_bytes * _ASSUMED_COMPRESSION:
                 file.close()
                 self.done.append(self.open.pop(key))
+
+    def _named(self, table: pa.Table) -> pa.Table:
+        """The data under the table's own spelling of names, which differ in more than case."""
+        spelled = {f.name.lower(): f.name for f in self.plan.schema.fields}
+        names = [spelled.get(name.lower(), name) for name in table.column_names]
+        twice = next((name for name in names if names.count(name) > 1), None)
+        if twice is not None:
+            raise DeltaError(
+                f"the data has column {twice!r} twice: names that differ by case are one", reason="bad-data"
+            )
+        return table.rename_columns(names)
 
     def _check(self, table: pa.Table) -> None:
         known = {f.name for f in self.plan.schema.fields}
@@ -250,14 +273,19 @@ class _File:
         schemas: Mapping[Place, ShreddingSchema | None],
     ) -> None:
         self.plan, self.storage, self.values, self.schemas = plan, storage, values, schemas
-        self.path = f"{partition_directory(values)}part-{uuid.uuid4()}.zstd.parquet"
+        codec = plan.options.get(
+            "compression", plan.configuration.get("delta.parquet.compression.codec", "zstd")
+        ).lower()
+        self.path = f"{partition_directory(values)}part-{plan.job}{uuid.uuid4()}.{codec}.parquet"
         self.size = 0
         self.info: FileInfo | None = None
         self.hidden_nan = True
         self._created = storage.create(self.path)
         self._local = self._created.__enter__()
-        self._writer = VariantWriter(self._local, **plan.options)
-        leaves = indexed_leaves(plan.schema, plan.partition_columns, plan.configuration)
+        # PROTOCOL.md has value before metadata; an annotation that unshredded files need not have stops some readers.
+        options = {"compression": codec, "annotation": "shredded", "value_first": True} | dict(plan.options)
+        self._writer = VariantWriter(self._local, **options)
+        leaves = indexed_leaves(plan.data_schema, (), plan.configuration)
         self._stats = FileStats(plan.data_schema, leaves)
         self._facts: dict[Place, _ColumnFacts] = {}
 

@@ -22,7 +22,14 @@ from parquet_variant.delta.log.snapshot import Snapshot, load_snapshot
 from parquet_variant.delta.maintenance.properties import SHREDDING_PROPERTY
 from parquet_variant.delta.protocol.actions import Add, Metadata, Txn
 from parquet_variant.delta.protocol.features import check_writable, table_protocol
-from parquet_variant.delta.protocol.schema import StructType, from_arrow_schema, parse_schema, variant_paths
+from parquet_variant.delta.protocol.schema import (
+    StructType,
+    check_schema,
+    from_arrow_schema,
+    parse_schema,
+    variant_paths,
+)
+from parquet_variant.delta.protocol.table_properties import resolve_properties
 from parquet_variant.delta.storage import Storage, open_storage
 from parquet_variant.delta.writing.data_files import DEFAULT_FILE_BYTES, WritePlan, plan_write
 from parquet_variant.delta.writing.file_rows import to_removes
@@ -30,7 +37,7 @@ from parquet_variant.errors import DeltaError
 from parquet_variant.interop.table_of import is_rows, table_of
 from parquet_variant.schema.shredding_schema import ShreddingSchema
 
-__all__ = ["append", "commit_files", "create", "overwrite", "plan", "write"]
+__all__ = ["append", "commit_files", "commit_new", "create", "overwrite", "plan", "planned_table", "write"]
 
 Mode: TypeAlias = Literal["error", "append", "overwrite", "ignore"]
 Shredding: TypeAlias = "Mapping[str, ShreddingSchema | str] | ShreddingSchema | str | None"
@@ -41,7 +48,7 @@ def create(
     schema: pa.Schema | StructType | str,
     *,
     partition_by: Sequence[str] = (),
-    properties: Mapping[str, str] | None = None,
+    properties: Mapping[str, str | bool | int] | None = None,
     shredding: bool = True,
     preview: bool = False,
     name: str | None = None,
@@ -88,7 +95,7 @@ def create(
     0
     """
     storage = open_storage(table, storage_options)
-    bare = _planned(
+    bare = planned_table(
         storage, _schema(schema), partition_by, properties, shredding, preview, name=name, description=description
     )
     commit(storage, _creation(bare, "CREATE TABLE"))
@@ -190,7 +197,7 @@ def write(
     *,
     mode: Mode = "error",
     partition_by: Sequence[str] = (),
-    properties: Mapping[str, str] | None = None,
+    properties: Mapping[str, str | bool | int] | None = None,
     preview: bool = False,
     storage_options: Mapping[str, str] | None = None,
     **options: Any,
@@ -239,7 +246,7 @@ def write(
         return CommitResult(current.version, committed=False)
     if current is None:
         first, data = _peek(data)
-        planned = _planned(storage, from_arrow_schema(first.schema), partition_by, properties, True, preview)
+        planned = planned_table(storage, from_arrow_schema(first.schema), partition_by, properties, True, preview)
         return _create_with_rows(planned, data, mode, options)
     run = overwrite if mode == "overwrite" else append
     return run(current, data, **options)
@@ -347,34 +354,29 @@ def commit_files(
     return _checkpointed(current, commit(current.storage, rebase(newest), rebase=rebase))
 
 
-def _planned(
+def planned_table(
     storage: Storage,
     columns: StructType,
-    partition_by: Sequence[str],
-    properties: Mapping[str, str] | None,
-    shredding: bool,
-    preview: bool,
+    partition_by: Sequence[str] = (),
+    properties: Mapping[str, Any] | None = None,
+    shredding: bool = True,
+    preview: bool = False,
     **names: Any,
 ) -> Snapshot:
-    """A table that is not there yet, at version -1."""
-    configuration = {str(k): str(v) for k, v in (properties or {}).items()}
-    if shredding and any(True for _ in variant_paths(columns)):
-        configuration.setdefault(SHREDDING_PROPERTY, "true")
-    _check_schema(columns, partition_by)
+    """A table that is not there yet, at version -1: `plan` takes it, and `commit_new` makes it."""
+    variants = any(True for _ in variant_paths(columns))
+    defaults: dict[str, Any] = {SHREDDING_PROPERTY: True} if shredding and variants else {}
+    resolved = resolve_properties(defaults | dict(properties or {}))
+    check_schema(columns, partition_by)
     metadata = Metadata(
         id=str(uuid.uuid4()),
         schema_string=columns.to_json(),
         partition_columns=tuple(partition_by),
-        configuration=configuration,
+        configuration={name: value for name, value in resolved.changes.items() if value is not None},
         created_time=now_millis(),
         **names,
     )
-    protocol = table_protocol(
-        columns,
-        shredding=configuration.get(SHREDDING_PROPERTY, "false").lower() == "true",
-        preview=preview,
-        extra=("appendOnly",) if "delta.appendOnly" in configuration else (),
-    )
+    protocol = table_protocol(columns, resolved.features, preview=preview)
     check_writable(protocol, metadata, storage.uri)
     nothing = FILE_SCHEMA.empty_table()
     return Snapshot(storage, -1, 0, protocol, metadata, {}, {}, nothing, nothing)
@@ -386,10 +388,18 @@ def _creation(planned: Snapshot, operation: str) -> Transaction:
     return Transaction(operation, parameters, protocol=planned.protocol, metadata=metadata)
 
 
-def _create_with_rows(planned: Snapshot, data: Any, mode: Mode, options: dict[str, Any]) -> CommitResult:
-    """Make a table and its first rows in one commit, so that nobody ever sees it without them."""
-    txn = options.pop("txn", None)
-    adds = plan(planned, **options).write_files(data)
+def commit_new(
+    planned: Snapshot, adds: Sequence[Add], mode: Mode = "error", txn: tuple[str, int] | None = None
+) -> CommitResult:
+    """Make a planned table with its first files in one commit, so that nobody ever sees it without them.
+
+    Where somebody else made the same table meanwhile, modes ``"append"`` and ``"overwrite"`` commit to that one.
+
+    Raises
+    ------
+    DeltaError
+        Reason ``"exists"``; the files are then for the caller to remove.
+    """
     application = None if txn is None else Txn(txn[0], txn[1], now_millis())
     transaction = replace(_creation(planned, "CREATE TABLE AS SELECT"), adds=adds, txn=application)
     try:
@@ -397,11 +407,19 @@ def _create_with_rows(planned: Snapshot, data: Any, mode: Mode, options: dict[st
     except DeltaError as error:
         other = _existing(planned.storage) if error.reason == "exists" and mode in ("append", "overwrite") else None
         if other is None or not _alike(other.metadata, planned.metadata):
-            for add in adds:
-                planned.storage.delete(relative_path(planned.storage, add.path))
             raise
-        # Somebody else made the same table meanwhile: the rows go there.
         return commit_files(other, adds, mode="overwrite" if mode == "overwrite" else "append", txn=txn)
+
+
+def _create_with_rows(planned: Snapshot, data: Any, mode: Mode, options: dict[str, Any]) -> CommitResult:
+    txn = options.pop("txn", None)
+    adds = plan(planned, **options).write_files(data)
+    try:
+        return commit_new(planned, adds, mode, txn)
+    except DeltaError:
+        for add in adds:
+            planned.storage.delete(relative_path(planned.storage, add.path))
+        raise
 
 
 def _alike(left: Metadata, right: Metadata) -> bool:
@@ -454,20 +472,6 @@ def _schema(schema: pa.Schema | StructType | str) -> StructType:
     if isinstance(schema, StructType):
         return schema
     return parse_schema(schema) if isinstance(schema, str) else from_arrow_schema(schema)
-
-
-def _check_schema(schema: StructType, partition_by: Sequence[str]) -> None:
-    names = [f.name.lower() for f in schema.fields]
-    if len(set(names)) < len(names):
-        raise DeltaError("column names must differ in more than case", reason="bad-schema")
-    for name in partition_by:
-        found = next((f for f in schema.fields if f.name == name), None)
-        if found is None:
-            raise DeltaError(f"partition column {name!r} is not in the schema", reason="bad-schema")
-        if any(True for _ in variant_paths(found.type)) or not hasattr(found.type, "name"):
-            raise DeltaError(f"column {name!r} cannot be a partition column", reason="bad-schema")
-    if len(partition_by) >= len(names):
-        raise DeltaError("a table needs a column that is no partition column", reason="bad-schema")
 
 
 def _schemas(shredding: Shredding, schema: StructType) -> dict[str, ShreddingSchema]:

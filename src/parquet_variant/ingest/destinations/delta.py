@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from typing import Literal
 from urllib.parse import unquote
@@ -18,9 +19,10 @@ import pyarrow.fs as pafs
 from parquet_variant.array.capsules import EXTENSION_METADATA
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.delta.log.snapshot import Snapshot, load_snapshot
-from parquet_variant.delta.storage import open_storage
+from parquet_variant.delta.protocol.schema import from_arrow_schema
+from parquet_variant.delta.storage import LocalStorage, local_path, open_storage
 from parquet_variant.delta.writing.data_files import WritePlan
-from parquet_variant.delta.writing.write import commit_files, create, plan
+from parquet_variant.delta.writing.write import commit_files, commit_new, plan, planned_table
 from parquet_variant.encoding.cast.targets import VARIANT_STORAGE
 from parquet_variant.errors import DeltaError
 from parquet_variant.ingest.destination import Work
@@ -48,7 +50,9 @@ class DeltaDestination:
     def __init__(self, request: IngestRequest, current: Snapshot | None) -> None:
         self.dest = request.dest
         self._request, self._current = request, current
-        self._made_here = current is None
+        self._made_here = isinstance(open_storage(self.dest), LocalStorage) and not local_path(self.dest).exists()
+        self._plan: WritePlan | None = None
+        self._sure = True
         # Bad lines only: data files lie in the table from the start, and no reader sees them before the commit.
         self._staging = Staging(request.dest)
 
@@ -56,33 +60,49 @@ class DeltaDestination:
         """What every task does."""
         if self._current is None:
             variant = pa.field(self._request.column, VARIANT_STORAGE, metadata=EXTENSION_METADATA)
-            self._current = create(self.dest, pa.schema([variant]), preview=self._request.preview)
+            columns = from_arrow_schema(pa.schema([variant]))
+            self._current = planned_table(open_storage(self.dest), columns, preview=self._request.preview)
         self._staging = self._staging.begin()
-        write_plan = _plan(self._current, self._request, schema)
-        return partial(_write, write_plan, self._request, schema, self._staging)
+        self._plan = replace(_plan(self._current, self._request, schema), job=f"{self._staging.job}-")
+        return partial(_write, self._plan, self._request, schema, self._staging)
 
     def commit(self, written: Sequence[WrittenSplits]) -> list[str]:
         """Commit the files of all tasks as one version."""
         assert self._current is not None
         adds = [add for part in written for add in part.adds]
         bad = [file for part in written for file in part.files]
+        mode: Literal["append", "overwrite"] = "overwrite" if self._request.mode == "overwrite" else "append"
+        try:
+            if self._current.version < 0:
+                commit_new(self._current, adds, mode)
+            elif adds or mode == "overwrite":
+                commit_files(self._current, adds, mode=mode)
+        except DeltaError:
+            raise  # Nothing was committed.
+        except BaseException:
+            self._sure = False
+            raise
+        self._plan = None
         if bad:
             self._staging.commit(bad, marker=False)
         else:
             self._staging.abort()
-        mode: Literal["append", "overwrite"] = "overwrite" if self._request.mode == "overwrite" else "append"
-        if adds or mode == "overwrite":
-            commit_files(self._current, adds, mode=mode)
         return [unquote(add.path) for add in adds]
 
     def abort(self) -> None:
-        """Leave the table as it was; files that no commit names are removed by vacuum."""
+        """Remove exactly the files that this job wrote, as far as no commit may name them; vacuum finds the rest."""
         self._staging.abort()
-        if self._made_here and self._current is not None:
-            filesystem, path = filesystem_of(self.dest, None)
-            with suppress(OSError, DeltaError):
-                if load_snapshot(self._current.storage).version == 0:
-                    filesystem.delete_dir(path)
+        with suppress(OSError, DeltaError):
+            if self._plan is not None and self._sure:
+                storage = open_storage(self.dest)
+                mark = f"part-{self._plan.job}"
+                for file in list(storage.list("")):
+                    if file.path.rpartition("/")[2].startswith(mark):
+                        storage.delete(file.path)
+        if self._made_here:
+            with suppress(OSError):
+                # Only an empty directory goes: what others put there meanwhile stays.
+                local_path(self.dest).rmdir()
 
 
 def open_delta(request: IngestRequest) -> DeltaDestination | None:

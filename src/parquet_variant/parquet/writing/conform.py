@@ -14,7 +14,7 @@ _EMPTY_METADATA = b"\x01\x00\x00"
 _VARIANT_NULL = b"\x00"
 
 
-def conform(storage: pa.StructArray, layout: str) -> pa.StructArray:
+def conform(storage: pa.StructArray, layout: str, *, value_first: bool = False) -> pa.StructArray:
     """The same values in the shape that the specification asks of a file.
 
     Parameters
@@ -23,6 +23,8 @@ def conform(storage: pa.StructArray, layout: str) -> pa.StructArray:
         The storage of a VariantArray.
     layout
         ``"unshredded"`` or ``"final"``; the drafts, whose columns are all optional, come back unchanged.
+    value_first
+        Put ``value`` before ``metadata`` in the unshredded layout, as some readers that go by position ask for.
 
     Notes
     -----
@@ -45,6 +47,9 @@ def conform(storage: pa.StructArray, layout: str) -> pa.StructArray:
         typed = _typed(children["typed_value"])
         fields.append(pa.field("typed_value", typed.type))
         arrays.append(typed)
+    elif value_first:
+        arrays.reverse()
+        fields.reverse()
     mask = storage.is_null() if storage.null_count else None
     return pa.StructArray.from_arrays(arrays, fields=fields, mask=mask)
 

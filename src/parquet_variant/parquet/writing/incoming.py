@@ -20,7 +20,9 @@ from parquet_variant.parquet.writing.nested import Place, map_variants
 __all__ = ["incoming_columns"]
 
 
-def incoming_columns(columns: Any, variants: Collection[str]) -> tuple[pa.Table, tuple[Place, ...]]:
+def incoming_columns(
+    columns: Any, variants: Collection[str], *, value_first: bool = False
+) -> tuple[pa.Table, tuple[Place, ...]]:
     """A table to write, and the places of the Variants in it that may carry the annotation.
 
     Parameters
@@ -29,6 +31,8 @@ def incoming_columns(columns: Any, variants: Collection[str]) -> tuple[pa.Table,
         Whatever `table_of` takes.
     variants
         Dotted schema paths of structs that are Variants though nothing in the data says so.
+    value_first
+        See `conform`.
 
     Raises
     ------
@@ -44,7 +48,7 @@ def incoming_columns(columns: Any, variants: Collection[str]) -> tuple[pa.Table,
         variant = VariantArray(storage)
         _ = variant.schema  # Refuses a shape that no file may have.
         seen[place] = variant.layout in ("unshredded", "final")
-        return conform(storage, variant.layout)
+        return conform(storage, variant.layout, value_first=value_first)
 
     table = map_variants(table_of(columns), conformed, named)
     for missing in sorted(named - seen.keys()):

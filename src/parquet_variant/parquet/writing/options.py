@@ -44,7 +44,7 @@ class WriterOptions:
     compression: str = "zstd"
     compression_level: int | None = None
     row_group_bytes: int = DEFAULT_ROW_GROUP_BYTES
-    annotation: bool = True
+    annotation: bool | Literal["shredded"] = True
     sort_by: Sequence[str] | str = ()
     bloom_filters: Collection[str] | str = ()
     writer: Writer = DEFAULT_WRITER

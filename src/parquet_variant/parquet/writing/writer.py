@@ -12,7 +12,7 @@ import posixpath
 import uuid
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -76,7 +76,10 @@ class VariantWriter:
     row_group_bytes
         Arrow bytes that a row group may hold.
     annotation
-        Put the VARIANT annotation on the Variant columns. The older drafts never get one.
+        Put the VARIANT annotation on the Variant columns; ``"shredded"`` for on all of them if one is shredded, else
+        on none. The older drafts never get one.
+    value_first
+        Write unshredded columns as ``value``, then ``metadata``, as Delta's protocol has them.
     filesystem
         A pyarrow filesystem; by default the local one, or what the URI names.
     sort_by
@@ -114,7 +117,8 @@ class VariantWriter:
         compression: str = "zstd",
         compression_level: int | None = None,
         row_group_bytes: int = DEFAULT_ROW_GROUP_BYTES,
-        annotation: bool = True,
+        annotation: bool | Literal["shredded"] = True,
+        value_first: bool = False,
         filesystem: fs.FileSystem | None = None,
         sort_by: Sequence[str] | str = (),
         bloom_filters: Collection[str] | str = (),
@@ -128,6 +132,7 @@ class VariantWriter:
         self.info: FileInfo | None = None
         self.rows = 0
         self._variants = frozenset(variants)
+        self._value_first = value_first
         self._unsorted: list[pa.Table] = []
         self._group_rows = self._group_bytes = self._groups = 0
         self._stream: Any = None
@@ -158,7 +163,7 @@ class VariantWriter:
         VariantFileError
             If the columns differ in length or there are none.
         """
-        table, annotated = incoming_columns(columns, self._variants)
+        table, annotated = incoming_columns(columns, self._variants, value_first=self._value_first)
         if self._schema is None:
             self._open(table, annotated)
         elif not table.schema.equals(self._schema):
@@ -187,7 +192,7 @@ class VariantWriter:
         self._file = make(
             self._stream,
             table.schema,
-            annotated if options.annotation else (),
+            self._to_annotate(annotated, table.schema),
             # The bounds of dictionaries of names are long and say nothing.
             no_statistics=[".".join((*column, "metadata")) for column in annotated],
             bloom_filters=self._bloom_leaves(table.schema),
@@ -275,6 +280,12 @@ class VariantWriter:
         if not self._nan:
             facts[NO_NAN_KEY.decode()] = "true"
         return facts
+
+    def _to_annotate(self, annotated: tuple[tuple[str, ...], ...], schema: pa.Schema) -> tuple[tuple[str, ...], ...]:
+        chosen = self._options.annotation
+        if chosen == "shredded":
+            chosen = any("typed_value" in leaf for each in schema for leaf in leaf_paths(each, (each.name,)))
+        return annotated if chosen else ()
 
     def _describe(self, footer: bytes, size: int) -> FileInfo:
         root = parse_schema(footer, self.path)

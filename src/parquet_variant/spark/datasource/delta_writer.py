@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 from urllib.parse import unquote
 
 import pyarrow as pa
@@ -18,8 +18,10 @@ from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowW
 from pyspark.sql.types import StructField, StructType, VariantType
 
 from parquet_variant.delta.log.snapshot import Snapshot, load_snapshot
+from parquet_variant.delta.protocol.actions import Add
+from parquet_variant.delta.protocol.schema import parse_schema
 from parquet_variant.delta.storage import open_storage
-from parquet_variant.delta.writing.write import commit_files, create, plan
+from parquet_variant.delta.writing.write import commit_files, commit_new, plan, planned_table
 from parquet_variant.errors import DeltaError
 from parquet_variant.spark.datasource.options import WriteOptions
 from parquet_variant.spark.frames import Frame
@@ -42,6 +44,7 @@ class _DeltaTasks:
         self.path = options.path
         self.overwrite = overwrite
         self.end = QuietEnd()
+        self.planned: Snapshot | None = None
         self.frame = Frame(schema, options.column, options.schema)
         current = self._table(options)
         shredding = None if options.schema is None else {self.frame.column: options.schema}
@@ -54,9 +57,10 @@ class _DeltaTasks:
         return TaskActions(self.plan.write(self.frame.columns(iterator, task)))
 
     def _table(self, options: WriteOptions) -> Snapshot:
-        """The table, made if it is not there."""
+        """The table; planned, if it is not there: it is made with its first rows."""
+        storage = open_storage(self.path)
         try:
-            return load_snapshot(open_storage(self.path))
+            return load_snapshot(storage)
         except DeltaError as error:
             if error.reason != "not-a-table":
                 raise
@@ -65,14 +69,23 @@ class _DeltaTasks:
             for field in self.frame.schema.fields
         ]
         # Spark's and Delta's JSON forms of a schema are the same.
-        return create(self.path, StructType(fields).json(), partition_by=options.partition_by)
+        columns = parse_schema(StructType(fields).json())
+        self.planned = planned_table(storage, columns, options.partition_by)
+        return self.planned
 
     def _commit(self, messages: list[WriterCommitMessage | None], txn: tuple[str, int] | None) -> None:
         adds = _adds(messages)
-        newest = load_snapshot(open_storage(self.path))
-        if newest.metadata.schema_string != self.plan.schema_string:
-            raise DeltaError("the table's schema changed while its files were written: run it again", reason="conflict")
-        result = commit_files(newest, adds, mode="overwrite" if self.overwrite else "append", txn=txn)
+        mode: Literal["append", "overwrite"] = "overwrite" if self.overwrite else "append"
+        if self.planned is not None:
+            result = commit_new(self.planned, [Add.from_dict(add) for add in adds], mode, txn)
+            self.planned = None
+        else:
+            newest = load_snapshot(open_storage(self.path))
+            if newest.metadata.schema_string != self.plan.schema_string:
+                raise DeltaError(
+                    "the table's schema changed while its files were written: run it again", reason="conflict"
+                )
+            result = commit_files(newest, adds, mode=mode, txn=txn)
         if not result.committed:
             self._remove(messages)
 

@@ -1,0 +1,194 @@
+"""The properties of Delta tables that are acted on: their values, and the features that they turn on.
+
+Owns the one list of them; every other ``delta.`` property is refused by name, so that none is stored and then ignored.
+Leaves what a property does to the modules that read it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+
+from parquet_variant.delta.protocol.features import FEATURES, SHREDDING, VARIANT_TYPE
+from parquet_variant.errors import DeltaError
+
+__all__ = ["CONSTRAINT", "ResolvedProperties", "duration_millis", "resolve_properties"]
+
+CONSTRAINT = "delta.constraints."
+_FEATURE = "delta.feature."
+_UNITS = {
+    "millisecond": 1,
+    "second": 1000,
+    "minute": 60_000,
+    "hour": 3_600_000,
+    "day": 86_400_000,
+    "week": 604_800_000,
+}
+_PART = re.compile(r"(\d+)\s*(millisecond|second|minute|hour|day|week)s?", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class ResolvedProperties:
+    """What a change of properties comes to.
+
+    Parameters
+    ----------
+    changes
+        Values in their one spelling, by name; None removes a property.
+    features
+        The features that they need.
+    """
+
+    changes: Mapping[str, str | None]
+    features: tuple[str, ...]
+
+
+def resolve_properties(properties: Mapping[str, str | bool | int | None]) -> ResolvedProperties:
+    """Check properties that a user sets.
+
+    Parameters
+    ----------
+    properties
+        Values by name; None removes a property. ``delta.feature.X = supported`` names a feature. Names that do not
+        begin with ``delta.`` are the user's own.
+
+    Raises
+    ------
+    DeltaError
+        ``"unsupported-property"`` for a ``delta.`` property that nothing here acts on, ``"bad-property"`` for a value.
+
+    Examples
+    --------
+    >>> found = resolve_properties({"delta.enableDeletionVectors": "TRUE", "owner": "me"})
+    >>> dict(found.changes), found.features
+    ({'delta.enableDeletionVectors': 'true', 'owner': 'me'}, ('deletionVectors',))
+    """
+    changes: dict[str, str | None] = {}
+    features: list[str] = []
+    for given, value in properties.items():
+        name = _NAMES.get(str(given).lower(), str(given))
+        if name.lower().startswith(_FEATURE):
+            features.append(_feature(name[len(_FEATURE) :], value))
+        elif name.startswith(CONSTRAINT):
+            changes[name.lower()] = None if value is None else str(value)
+            features += [] if value is None else ["checkConstraints"]
+        elif name.lower().startswith("delta.") and name not in _PROPERTIES:
+            raise _unknown(name)
+        elif value is None:
+            changes[name] = None
+        elif name in _PROPERTIES:
+            kind, needed = _PROPERTIES[name]
+            changes[name] = kind(name, value)
+            features += needed if changes[name] not in ("false", "none", "classic") else ()
+        else:
+            changes[name] = str(value).lower() if isinstance(value, bool) else str(value)
+    return ResolvedProperties(changes, tuple(dict.fromkeys(features)))
+
+
+def duration_millis(text: str) -> int:
+    """Milliseconds of an interval such as ``interval 1 week`` or ``30 days``.
+
+    Raises
+    ------
+    DeltaError
+        Reason ``"bad-property"``.
+
+    Examples
+    --------
+    >>> duration_millis("interval 1 week") == duration_millis("7 days")
+    True
+    """
+    body = text.lower().removeprefix("interval").strip()
+    found = _PART.findall(body)
+    if not found or _PART.sub("", body).strip():
+        raise DeltaError(f"{text!r} is not an interval: write it as 'interval 7 days'", reason="bad-property")
+    return sum(int(number) * _UNITS[unit.lower()] for number, unit in found)
+
+
+def _feature(name: str, value: object) -> str:
+    known = {each.lower(): each for each in FEATURES}
+    found = known.get(name.lower().removesuffix("-preview"))
+    if found is None:
+        raise DeltaError(
+            f"delta.feature.{name} names a feature that is not supported: choose from {', '.join(sorted(FEATURES))}",
+            reason="unsupported-feature",
+        )
+    if str(value).lower() not in ("supported", "enabled"):
+        raise DeltaError(f"delta.feature.{name} is {value!r}: set it to 'supported'", reason="bad-property")
+    return f"{found}-preview" if name.lower().endswith("-preview") else found
+
+
+def _unknown(name: str) -> DeltaError:
+    near = get_close_matches(name, _PROPERTIES, 1)
+    hint = f"did you mean {near[0]}?" if near else f"those that are: {', '.join(sorted(_PROPERTIES))}"
+    return DeltaError(f"property {name} is not supported, so it is not set; {hint}", reason="unsupported-property")
+
+
+def _bad(name: str, value: object, wanted: str) -> DeltaError:
+    return DeltaError(f"property {name} is {value!r}: {wanted}", reason="bad-property")
+
+
+def _boolean(name: str, value: object) -> str:
+    text = str(value).lower()
+    if text not in ("true", "false"):
+        raise _bad(name, value, "give true or false")
+    return text
+
+
+def _interval(name: str, value: object) -> str:
+    try:
+        duration_millis(str(value))
+    except DeltaError as error:
+        raise _bad(name, value, error.message) from None
+    return str(value)
+
+
+def _whole(least: int) -> Callable[[str, object], str]:
+    def check(name: str, value: object) -> str:
+        text = str(value).strip()
+        if not re.fullmatch(r"-?\d{1,9}", text) or int(text) < least:
+            raise _bad(name, value, f"give a whole number from {least}")
+        return text
+
+    return check
+
+
+def _one_of(*choices: str) -> Callable[[str, object], str]:
+    def check(name: str, value: object) -> str:
+        found = {each.lower(): each for each in choices}.get(str(value).lower())
+        if found is None:
+            raise _bad(name, value, f"give one of {', '.join(choices)}")
+        return found
+
+    return check
+
+
+_Kind = Callable[[str, object], str]
+_PROPERTIES: dict[str, tuple[_Kind, tuple[str, ...]]] = {
+    "delta.appendOnly": (_boolean, ("appendOnly",)),
+    "delta.checkpoint.writeStatsAsJson": (_boolean, ()),
+    "delta.checkpoint.writeStatsAsStruct": (_boolean, ()),
+    "delta.checkpointInterval": (_whole(1), ()),
+    "delta.checkpointPolicy": (_one_of("classic", "v2"), ("v2Checkpoint",)),
+    "delta.columnMapping.mode": (_one_of("none", "name", "id"), ("columnMapping",)),
+    "delta.dataSkippingNumIndexedCols": (_whole(-1), ()),
+    "delta.deletedFileRetentionDuration": (_interval, ()),
+    "delta.enableChangeDataFeed": (_boolean, ("changeDataFeed",)),
+    "delta.enableDeletionVectors": (_boolean, ("deletionVectors",)),
+    "delta.enableExpiredLogCleanup": (_boolean, ()),
+    "delta.enableInCommitTimestamps": (_boolean, ("inCommitTimestamp",)),
+    "delta.enableRowTracking": (_boolean, ("rowTracking", "domainMetadata")),
+    "delta.enableTypeWidening": (_boolean, ("typeWidening",)),
+    "delta.enableVariantShredding": (_boolean, (VARIANT_TYPE, SHREDDING)),
+    "delta.isolationLevel": (_one_of("Serializable", "WriteSerializable"), ()),
+    "delta.logRetentionDuration": (_interval, ()),
+    "delta.parquet.compression.codec": (
+        _one_of("uncompressed", "none", "snappy", "gzip", "lz4", "lz4_raw", "zstd"),
+        (),
+    ),
+    "delta.parquet.format.version": (_one_of("1.0.0"), ()),
+    "delta.setTransactionRetentionDuration": (_interval, ()),
+}
+_NAMES = {name.lower(): name for name in _PROPERTIES}

@@ -1,0 +1,76 @@
+"""Type widening: which types may become which, and the history of it in a schema (PROTOCOL.md, "Type Widening").
+
+Owns that table and its check. Leaves the conversion of what older files hold to `data.columns`.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from parquet_variant.delta.protocol.schema import ArrayType, DeltaType, MapType, StructType
+from parquet_variant.errors import DeltaError
+
+__all__ = ["TYPE_CHANGES", "check_type_changes", "is_widening"]
+
+TYPE_CHANGES = "delta.typeChanges"
+_WHOLE = ("byte", "short", "integer", "long")
+# Digits of a decimal that holds every whole number of the type.
+_DIGITS = {"byte": 10, "short": 10, "integer": 10, "long": 20}
+_DECIMAL = re.compile(r"decimal\(\s*(\d+)\s*,\s*(-?\d+)\s*\)")
+
+
+def is_widening(old: str, new: str) -> bool:
+    """Whether a primitive type may become another one, by Delta's names.
+
+    Examples
+    --------
+    >>> is_widening("integer", "long"), is_widening("long", "double"), is_widening("decimal(6,2)", "decimal(10,4)")
+    (True, False, True)
+    """
+    if old in _WHOLE and new in _WHOLE:
+        return _WHOLE.index(old) < _WHOLE.index(new)
+    if new == "double":
+        return old in ("float", "byte", "short", "integer")
+    if (old, new) == ("date", "timestamp_ntz"):
+        return True
+    wide = _DECIMAL.fullmatch(new)
+    if wide is None:
+        return False
+    precision, scale = int(wide[1]), int(wide[2])
+    narrow = _DECIMAL.fullmatch(old)
+    if narrow is None:
+        return old in _DIGITS and precision - _DIGITS[old] >= scale >= 0
+    more = scale - int(narrow[2])
+    return old != new and precision - int(narrow[1]) >= more >= 0
+
+
+def check_type_changes(schema: StructType, uri: str) -> None:
+    """Refuse a schema whose columns changed their type in a way that is not known.
+
+    Raises
+    ------
+    DeltaError
+        Reason ``"unsupported-feature"``; the column and the change are named.
+    """
+    stack: list[DeltaType] = [schema]
+    while stack:
+        kind = stack.pop()
+        if isinstance(kind, StructType):
+            for f in kind.fields:
+                for change in f.metadata.get(TYPE_CHANGES) or ():
+                    if not _known(change):
+                        raise DeltaError(
+                            f"column {f.name} of {uri} changed its type in a way that is not supported: {change}",
+                            reason="unsupported-feature",
+                            file=uri,
+                        )
+                stack.append(f.type)
+        elif isinstance(kind, ArrayType):
+            stack.append(kind.element)
+        elif isinstance(kind, MapType):
+            stack += [kind.key, kind.value]
+
+
+def _known(change: Any) -> bool:
+    return isinstance(change, dict) and is_widening(str(change.get("fromType")), str(change.get("toType")))

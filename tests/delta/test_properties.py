@@ -1,0 +1,189 @@
+"""Properties and features as they are set: spelled one way, turned on, acted on, or refused by name."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import parquet_variant as pv
+from parquet_variant.delta.protocol.type_changes import is_widening
+from parquet_variant.errors import DeltaError
+
+NUMBERS = pa.schema([("n", pa.int64())])
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "stored", "features"),
+    [
+        ("delta.enableDeletionVectors", "TRUE", "true", ["deletionVectors"]),
+        ("delta.enabledeletionvectors", True, "true", ["deletionVectors"]),
+        ("delta.enableTypeWidening", "true", "true", ["typeWidening"]),
+        ("delta.appendOnly", "False", "false", []),
+        ("delta.checkpointPolicy", "V2", "v2", ["v2Checkpoint"]),
+        ("delta.checkpointInterval", 7, "7", []),
+        ("owner", "Me", "Me", []),
+    ],
+)
+def test_a_property_is_spelled_one_way_and_turns_its_feature_on(
+    tmp_path: Path, name: str, value: Any, stored: str, features: list[str]
+) -> None:
+    created = pv.delta.create(tmp_path / "a", NUMBERS, properties={name: value})
+    pv.delta.create(tmp_path / "b", NUMBERS)
+    pv.delta.set_properties(tmp_path / "b", {name: value})
+    for found in (created, pv.delta.snapshot(tmp_path / "b")):
+        (key,) = found.metadata.configuration
+        assert key.lower() == name.lower()
+        assert found.metadata.configuration[key] == stored
+        assert set(features) <= set(found.protocol.writer_features or ())
+        if features:
+            assert (found.protocol.min_reader_version, found.protocol.min_writer_version) == (3, 7)
+
+
+@pytest.mark.parametrize("name", ["delta.autoOptimize.optimizeWrite", "delta.appendOnyl", "delta.universalFormat.x"])
+def test_a_property_that_nothing_acts_on_is_refused_by_name(tmp_path: Path, name: str) -> None:
+    pv.delta.create(tmp_path / "there", NUMBERS)
+    for act in (
+        lambda: pv.delta.create(tmp_path / "new", NUMBERS, properties={name: "true"}),
+        lambda: pv.delta.set_properties(tmp_path / "there", {name: "true"}),
+        lambda: pv.delta.write(tmp_path / "new", {"n": [1]}, properties={name: "true"}),
+    ):
+        with pytest.raises(DeltaError, match=name) as caught:
+            act()
+        assert caught.value.reason == "unsupported-property"
+    assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("delta.appendOnly", "yes"), ("delta.checkpointInterval", "0"), ("delta.checkpointInterval", "x"),
+        ("delta.logRetentionDuration", "soon"), ("delta.parquet.compression.codec", "rar"),
+        ("delta.parquet.format.version", "2.1.0"), ("delta.feature.deletionVectors", "maybe"),
+    ],
+)  # fmt: skip
+def test_a_bad_value_is_refused(tmp_path: Path, name: str, value: str) -> None:
+    with pytest.raises(DeltaError, match=name) as caught:
+        pv.delta.create(tmp_path, NUMBERS, properties={name: value})
+    assert caught.value.reason == "bad-property"
+
+
+def test_a_feature_is_turned_on_not_stored(tmp_path: Path) -> None:
+    pv.delta.create(tmp_path, NUMBERS, properties={"delta.feature.deletionVectors": "supported"})
+    pv.delta.set_properties(tmp_path, {"delta.feature.appendOnly": "supported"})
+    found = pv.delta.snapshot(tmp_path)
+    assert dict(found.metadata.configuration) == {}
+    assert found.protocol.reader_features == ("deletionVectors",)
+    assert found.protocol.writer_features == ("deletionVectors", "appendOnly")
+    with pytest.raises(DeltaError, match="futureThing") as caught:
+        pv.delta.set_properties(tmp_path, {"delta.feature.futureThing": "supported"})
+    assert caught.value.reason == "unsupported-feature"
+
+
+def test_shredding_is_enabled_by_true_to_the_letter(tmp_path: Path) -> None:
+    rows = {"v": pv.parse_json(['{"n": 1}'])}
+    pv.delta.write(tmp_path, rows)
+    log = tmp_path / "_delta_log" / f"{0:020}.json"
+    log.write_text(
+        log.read_text().replace('"delta.enableVariantShredding":"true"', '"delta.enableVariantShredding":"TRUE"')
+    )
+    assert not pv.delta.snapshot(tmp_path).shredding_enabled
+    pv.delta.append(tmp_path, rows)
+    old, new = sorted(tmp_path.glob("*.parquet"), key=lambda file: file.stat().st_mtime_ns)
+    assert "typed_value" in str(pq.read_schema(old))
+    assert "typed_value" not in str(pq.read_schema(new))
+
+
+def test_unshredded_files_are_as_the_protocol_prints_them(tmp_path: Path) -> None:
+    rows = {"v": pv.parse_json(['{"n": 1}', None]), "s": pa.array([{"x": 1}, None])}
+    pv.delta.write(tmp_path / "plain", rows, properties={"delta.enableVariantShredding": False})
+    pv.delta.write(tmp_path / "asked", rows, properties={"delta.enableVariantShredding": False}, annotation=True)
+    for name, annotated in (("plain", False), ("asked", True)):
+        (file,) = (tmp_path / name).glob("*.parquet")
+        variant = pq.read_schema(file).field("v")
+        assert [child.name for child in variant.type] == ["value", "metadata"]
+        assert [child.nullable for child in variant.type] == [False, False]
+        assert ("Variant" in str(pq.ParquetFile(file).schema)) == annotated
+        assert pv.delta.read(tmp_path / name).to_pylist() == [{"n": 1}, None]
+        assert pv.delta.extract(tmp_path / name, {"n": "$.n:int"})["n"].to_pylist() == [1, None]
+    polars = pytest.importorskip("polars", reason="polars is not installed")
+    (file,) = (tmp_path / "plain").glob("*.parquet")
+    assert polars.read_parquet(file).height == 2
+
+
+def test_void_columns_are_in_no_file(tmp_path: Path) -> None:
+    nothing = pa.nulls(2)
+    nested = pa.StructArray.from_arrays([pa.array([1, 2]), nothing], ["x", "void"])
+    pv.delta.write(tmp_path / "t", pa.table({"n": [1, 2], "void": nothing, "s": nested}))
+    (file,) = (tmp_path / "t").glob("*.parquet")
+    stored = pq.read_schema(file)
+    assert stored.names == ["n", "s"]
+    assert [child.name for child in stored.field("s").type] == ["x"]
+    rows = pv.delta.read_table(tmp_path / "t")
+    assert rows.to_pylist() == [{"n": n, "void": None, "s": {"x": n, "void": None}} for n in (1, 2)]
+    pv.delta.optimize(tmp_path / "t", reshred=True)
+    assert pv.delta.read_table(tmp_path / "t").to_pylist() == rows.to_pylist()
+    for bad in (
+        {"v": nothing},
+        {"n": [1, 2], "s": pa.StructArray.from_arrays([nothing], ["a"])},
+        {"n": [1, 2], "l": pa.array([[None], []])},
+    ):
+        with pytest.raises(DeltaError) as caught:
+            pv.delta.write(tmp_path / "bad", bad)
+        assert caught.value.reason == "void-column"
+
+
+def test_names_that_differ_by_case_are_one_column(tmp_path: Path) -> None:
+    pv.delta.write(tmp_path / "t", {"id": [1], "V": pv.parse_json(["1"])})
+    pv.delta.append(tmp_path / "t", {"ID": [2], "v": pv.parse_json(["2"])})
+    rows = pv.delta.read_table(tmp_path / "t")
+    assert rows.column_names == ["id", "V"]
+    assert rows["id"].to_pylist() == [1, 2]
+    with pytest.raises(DeltaError, match="case") as caught:
+        pv.delta.append(tmp_path / "t", {"id": [2], "ID": [2]})
+    assert caught.value.reason == "bad-data"
+    twice = pa.struct([("a", pa.int64()), ("A", pa.int64())])
+    for schema in (pa.schema([("a", pa.int64()), ("A", pa.int64())]), pa.schema([("s", pa.list_(twice))])):
+        with pytest.raises(DeltaError, match="case") as caught:
+            pv.delta.create(tmp_path / "bad", schema)
+        assert caught.value.reason == "bad-schema"
+
+
+def test_files_are_compressed_as_the_table_says(tmp_path: Path) -> None:
+    pv.delta.write(tmp_path, {"n": [1]}, properties={"delta.parquet.compression.codec": "SNAPPY"})
+    (file,) = tmp_path.glob("*.snappy.parquet")
+    assert pq.read_metadata(file).row_group(0).column(0).compression == "SNAPPY"
+
+
+# ---- type widening, read
+
+
+def test_the_golden_table_whose_types_were_widened(delta_golden: Path) -> None:
+    table = delta_golden / "type-widening"
+    rows = pv.delta.read_table(table)
+    assert len(rows) == 2
+    whole = rows.column_names
+    scanned = pv.delta.extract(table, {name: name for name in whole})
+    assert scanned.to_pylist() == rows.to_pylist()
+    assert scanned.schema.types == rows.schema.types
+    for name in whole:
+        for value in rows[name].to_pylist():
+            if isinstance(value, (int, float)):
+                assert value in pv.delta.extract(table, {name: name}, f"{name} >= {value!r}")[name].to_pylist()
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "allowed"),
+    [
+        ("byte", "short", True), ("byte", "long", True), ("long", "integer", False), ("integer", "double", True),
+        ("long", "double", False), ("float", "double", True), ("date", "timestamp_ntz", True),
+        ("date", "timestamp", False), ("integer", "decimal(10,0)", True), ("integer", "decimal(11,2)", False),
+        ("long", "decimal(22,2)", True), ("decimal(5,2)", "decimal(5,2)", False),
+        ("decimal(5,2)", "decimal(6,3)", True), ("decimal(5,2)", "decimal(6,4)", False), ("string", "binary", False),
+    ],
+)  # fmt: skip
+def test_which_types_may_widen(old: str, new: str, allowed: bool) -> None:
+    assert is_widening(old, new) is allowed
