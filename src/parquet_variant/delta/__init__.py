@@ -21,6 +21,11 @@ _OWNERS = {
     "checkpoint": "delta.log.checkpoint",
     "commit_files": "delta.writing.write",
     "create": "delta.writing.write",
+    "ChangeResult": "delta.dml.committing",
+    "delete": "delta.dml.delete",
+    "update": "delta.dml.update",
+    "Merge": "delta.dml.merge",
+    "merge": "delta.dml.merge",
     "drop_shredding": "delta.maintenance.optimize",
     "extract": "delta.reading.scan",
     "history": "delta.log.history",
@@ -41,6 +46,11 @@ __getattr__, __dir__ = lazy_names(__name__, _OWNERS)
 __all__ = sorted(_OWNERS)  # noqa: PLE0605 - the table above is the truth
 
 if TYPE_CHECKING:
+    from parquet_variant.delta.dml.committing import ChangeResult as ChangeResult
+    from parquet_variant.delta.dml.delete import delete as delete
+    from parquet_variant.delta.dml.merge import Merge as Merge
+    from parquet_variant.delta.dml.merge import merge as merge
+    from parquet_variant.delta.dml.update import update as update
     from parquet_variant.delta.log.checkpoint import checkpoint as checkpoint
     from parquet_variant.delta.log.commit import CommitResult as CommitResult
     from parquet_variant.delta.log.history import history as history

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from parquet_variant.delta.data.partitions import partition_array
-from parquet_variant.delta.log.commit import now_millis
+from parquet_variant.delta.log.clock import now_millis
 from parquet_variant.delta.log.file_actions import FILE_SCHEMA
 from parquet_variant.delta.log.segment import LAST_CHECKPOINT, LOG
 from parquet_variant.delta.log.snapshot import Snapshot, snapshot

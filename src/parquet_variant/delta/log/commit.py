@@ -22,14 +22,30 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 from urllib.parse import unquote
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from parquet_variant.delta.log.clock import now_millis
 from parquet_variant.delta.log.file_actions import split_commits
 from parquet_variant.delta.log.segment import commit_path, later_versions
 from parquet_variant.delta.log.snapshot import Snapshot, load_snapshot
-from parquet_variant.delta.protocol.actions import Action, Add, CommitInfo, Metadata, Protocol, Remove, Txn, to_lines
+from parquet_variant.delta.log.told import Told
+from parquet_variant.delta.protocol.actions import (
+    Action,
+    Add,
+    CommitInfo,
+    DomainMetadata,
+    Metadata,
+    Protocol,
+    Remove,
+    Txn,
+    to_lines,
+)
+from parquet_variant.delta.protocol.schema import partition_names
 from parquet_variant.delta.storage import Storage
 from parquet_variant.errors import DeltaError
 
-__all__ = ["CommitResult", "Rebase", "Transaction", "commit", "now_millis"]
+__all__ = ["CommitResult", "Rebase", "Transaction", "commit"]
 
 _ENGINE = "parquet-variant"
 _RETRIES = 1000
@@ -73,6 +89,12 @@ class Transaction:
         The version that the transaction was planned on; None for the first commit of a table.
     reads_table
         Whether it is about every row of the table, so that a row appended meanwhile is a conflict.
+    reads
+        Whether one of some added files (as `FILE_SCHEMA`) may hold rows that it would have read; None if it reads none.
+    read_paths
+        The files, by path in the log, that it has looked into: their removal is a conflict.
+    current
+        The table that it was planned on, for what every commit must say of row ids and time.
     """
 
     operation: str
@@ -85,16 +107,14 @@ class Transaction:
     txn: Txn | None = None
     read_version: int | None = None
     reads_table: bool = False
+    reads: Callable[[pa.Table], bool] | None = None
+    read_paths: frozenset[str] = frozenset()
+    current: Snapshot | None = None
 
     @property
     def blind(self) -> bool:
         """Whether it only appends, and so depends on nothing that others append or remove."""
         return not self.removes and self.protocol is None and self.metadata is None
-
-
-def now_millis() -> int:
-    """Milliseconds since 1970."""
-    return time.time_ns() // 1_000_000
 
 
 def commit(
@@ -138,9 +158,10 @@ def commit(
                 f"the log no longer holds version {version}: read the table again", reason="conflict", file=storage.uri
             )
     taken, lost = set(later), 0
+    told = Told.begin(storage, transaction)
     while lost < retries:
         if version not in taken:
-            if storage.put_if_absent(commit_path(version), to_lines(_actions(transaction, identity))):
+            if storage.put_if_absent(commit_path(version), to_lines(_actions(transaction, identity, version, told))):
                 return CommitResult(version, committed=True)
             lost += 1
         winner = storage.read(commit_path(version))
@@ -149,7 +170,8 @@ def commit(
             return CommitResult(version, committed=True)
         if transaction.read_version is None:
             raise DeltaError(f"{storage.uri} is a Delta table already", reason="exists", file=storage.uri)
-        seen = _Seen(winner)
+        seen = _Seen(winner, [] if transaction.current is None else partition_names(transaction.current.metadata))
+        told = told.after(seen.others)
         if transaction.txn is not None and _already(transaction.txn, seen.txns.get(transaction.txn.app_id)):
             return CommitResult(version, committed=False)
         problem = _conflict(transaction, seen)
@@ -157,6 +179,7 @@ def commit(
             version += 1
         elif rebase is not None:
             transaction = rebase(load_snapshot(storage))
+            told = Told.begin(storage, transaction)
             version = (transaction.read_version or 0) + 1
         else:
             raise DeltaError(f"version {version} {problem}: read the table again and retry", reason="conflict").at(
@@ -171,9 +194,11 @@ def commit(
 class _Seen:
     """What a commit of somebody else did."""
 
-    def __init__(self, data: bytes) -> None:
+    def __init__(self, data: bytes, names: Sequence[str]) -> None:
         lines = split_commits(data)
-        others, files = lines.others, lines.table([])
+        others, files = lines.others, lines.table(names)
+        self.others = others
+        self.added = files.filter(pc.and_(files["isAdd"], pc.fill_null(files["dataChange"], True)))
         self.protocol = any("protocol" in action for action in others)
         self.metadata = any("metaData" in action for action in others)
         self.txns = {a["txn"]["appId"]: Txn.from_dict(a["txn"]) for a in others if "txn" in a}
@@ -190,9 +215,14 @@ def _conflict(transaction: Transaction, seen: _Seen) -> str | None:
         return "changed the table's schema or properties"
     if transaction.reads_table and seen.changed:
         return "changed the table's rows"
-    gone = [r.path for r in transaction.removes if unquote(r.path) in seen.removed]
-    if gone:
+    touched = {unquote(r.path) for r in transaction.removes} | {unquote(path) for path in transaction.read_paths}
+    if gone := sorted(touched & seen.removed):
         return f"removed the file {gone[0]}"
+    mine = {each.domain for each in transaction.others if isinstance(each, DomainMetadata)}
+    if both := sorted(mine & seen.domains):
+        return f"changed the domain {both[0]}"
+    if transaction.reads is not None and len(seen.added) and transaction.reads(seen.added):
+        return "added rows that this one would have read"
     return None
 
 
@@ -200,9 +230,13 @@ def _already(wanted: Txn, found: Txn | None) -> bool:
     return found is not None and found.version >= wanted.version
 
 
-def _actions(transaction: Transaction, identity: str) -> list[Action]:
-    info: dict[str, Any] = {
-        "timestamp": now_millis(),
+def _actions(transaction: Transaction, identity: str, version: int, told: Told) -> list[Action]:
+    now = now_millis()
+    adds, tracked = told.with_row_ids(transaction.adds, version)
+    metadata, at = told.with_time(transaction.metadata, version, now)
+    info: dict[str, Any] = {} if at is None else {"inCommitTimestamp": at}
+    info |= {
+        "timestamp": now,
         "operation": transaction.operation,
         "operationParameters": {k: _text(v) for k, v in transaction.parameters.items()},
         "isolationLevel": "Serializable",
@@ -213,9 +247,11 @@ def _actions(transaction: Transaction, identity: str) -> list[Action]:
     }
     if transaction.read_version is not None:
         info["readVersion"] = transaction.read_version
+    if tracked is not None:
+        info["tags"] = {"delta.rowTracking.preserved": "true"}
     actions: list[Action] = [CommitInfo(info)]
-    actions += [a for a in (transaction.protocol, transaction.metadata, transaction.txn) if a is not None]
-    return [*actions, *transaction.others, *transaction.removes, *transaction.adds]
+    actions += [a for a in (transaction.protocol, metadata, transaction.txn, tracked) if a is not None]
+    return [*actions, *transaction.others, *transaction.removes, *adds]
 
 
 def _metrics(transaction: Transaction) -> dict[str, str]:

@@ -33,7 +33,7 @@ from parquet_variant.schema.shredding_schema import ShreddingSchema
 from parquet_variant.shredding.drift import DriftReport, find_drift
 from parquet_variant.shredding.profile import Profile
 
-__all__ = ["OptimizeResult", "drop_shredding", "optimize", "run_optimize"]
+__all__ = ["OptimizeResult", "drop_shredding", "optimize", "run_optimize", "shredded_schemas"]
 
 # What a table's files hold: profiles by dotted column name, and rows by schema as JSON.
 _Seen = tuple[dict[str, Profile], dict[str, Counter[str]]]
@@ -251,7 +251,7 @@ def _see(current: Snapshot, task: int, attempt: int, files: pa.Table) -> _Seen:
         return array
 
     for path, rows in iter_files(current, current.schema, files):
-        for name, text in _shredded(current, path).items():
+        for name, text in shredded_schemas(current, path).items():
             schemas.setdefault(name, Counter())[text] += len(rows)
         conform_table(rows, current.schema, by_name, see)
     return profiles, schemas
@@ -271,7 +271,7 @@ def _without_files(current: Snapshot) -> Snapshot:
     return replace(current, files=current.files.slice(0, 0))
 
 
-def _shredded(current: Snapshot, path: str) -> dict[str, str]:
+def shredded_schemas(current: Snapshot, path: str) -> dict[str, str]:
     """What a file shreds, as JSON, by dotted column name; its footer tells."""
     found: dict[str, str] = {}
 

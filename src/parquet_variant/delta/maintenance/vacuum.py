@@ -13,7 +13,8 @@ import pyarrow.compute as pc
 
 from parquet_variant.delta.data.paths import relative_path, vector_path
 from parquet_variant.delta.log.checkpoint import DEFAULT_RETENTION
-from parquet_variant.delta.log.commit import Transaction, commit, now_millis
+from parquet_variant.delta.log.clock import now_millis
+from parquet_variant.delta.log.commit import Transaction, commit
 from parquet_variant.delta.log.snapshot import Snapshot, load_snapshot
 from parquet_variant.delta.protocol.actions import DeletionVector
 from parquet_variant.delta.protocol.features import check_writable

@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 __all__ = [
     "Action",
     "Add",
+    "Cdc",
     "CommitInfo",
     "DeletionVector",
     "DomainMetadata",
@@ -159,6 +160,18 @@ class Remove(Action):
 
 
 @dataclass(frozen=True, slots=True)
+class Cdc(Action):
+    """A file of rows that a version changed, for readers of changes."""
+
+    key: ClassVar[str] = "cdc"
+    path: str
+    partition_values: Mapping[str, str | None]
+    size: int
+    data_change: bool = False
+    tags: Mapping[str, str] | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Txn(Action):
     """How far an application got: what makes a repeated append a no-op."""
 
@@ -196,12 +209,12 @@ class CommitInfo(Action):
 
 
 _BY_KEY: dict[str, type[Action]] = {
-    action.key: action for action in (Protocol, Metadata, Add, Remove, Txn, DomainMetadata, CommitInfo)
+    action.key: action for action in (Protocol, Metadata, Add, Remove, Cdc, Txn, DomainMetadata, CommitInfo)
 }
 
 
 def parse_action(line: Mapping[str, Any]) -> Action | None:
-    """The action of one parsed log line; None if its kind is unknown or it is a `cdc` action.
+    """The action of one parsed log line; None if its kind is unknown.
 
     Examples
     --------

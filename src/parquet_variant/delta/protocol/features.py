@@ -14,6 +14,8 @@ from parquet_variant.errors import DeltaError
 
 __all__ = [
     "FEATURES",
+    "ROW_COMMIT_COLUMN",
+    "ROW_ID_COLUMN",
     "SHREDDING",
     "VARIANT_TYPE",
     "check_readable",
@@ -31,6 +33,8 @@ __all__ = [
 
 VARIANT_TYPE = "variantType"
 SHREDDING = "variantShredding"
+ROW_ID_COLUMN = "delta.rowTracking.materializedRowIdColumnName"
+ROW_COMMIT_COLUMN = "delta.rowTracking.materializedRowCommitVersionColumnName"
 _PREVIEW = "-preview"
 _FEATURE_READER = 3
 _FEATURE_WRITER = 7

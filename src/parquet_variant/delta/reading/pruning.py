@@ -31,7 +31,7 @@ from parquet_variant.query.prune import Side, Truth, may_match
 from parquet_variant.query.selection import Selected
 from parquet_variant.types import TYPE_OF_ID, BasicType, VariantType
 
-__all__ = ["FileFacts", "Pruned", "may_match_files", "prune_files"]
+__all__ = ["FileFacts", "Pruned", "column_bounds", "may_match_files", "prune_files"]
 
 Mask = npt.NDArray[np.bool_]
 # Statistics of so many files are in memory as columns at a time.
@@ -141,6 +141,18 @@ def prune_files(
         masks.append(may_match_files(predicate, known, len(part)))
     mask = np.concatenate(masks)
     return Pruned(files.filter(pa.array(mask)), total, by_partition, int(len(files) - mask.sum()))
+
+
+def column_bounds(
+    current: Snapshot, selected: Selected, place: tuple[str, ...] | None
+) -> tuple[pa.Array | None, pa.Array | None]:
+    """Bounds of one column in each file, null or None where unknown; see `prune_files`."""
+    if _partition_field(current, selected) is not None:
+        facts = _partition_facts(current, selected)
+    else:
+        known = _Statistics(current, current.files, place, {selected.name: selected}).facts()
+        facts = known.get(selected.name, FileFacts(current.num_files))
+    return facts.lower, facts.upper
 
 
 def may_match_files(predicate: Predicate, facts: Mapping[str, FileFacts], files: int) -> Mask:

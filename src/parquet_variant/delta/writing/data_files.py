@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 from urllib.parse import quote
@@ -19,13 +19,14 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from parquet_variant.array.variant_array import VariantArray
-from parquet_variant.delta.data.columns import by_name, conform_table
+from parquet_variant.delta.data.columns import conform_table
 from parquet_variant.delta.data.partitions import partition_directory, split_by_partition
 from parquet_variant.delta.data.stored import check_storable, stored_schema, to_stored
-from parquet_variant.delta.log.commit import now_millis
+from parquet_variant.delta.log.clock import now_millis
 from parquet_variant.delta.log.snapshot import Snapshot
-from parquet_variant.delta.protocol.actions import Add
-from parquet_variant.delta.protocol.schema import VARIANT, StructType, parse_schema
+from parquet_variant.delta.protocol.actions import Add, Cdc
+from parquet_variant.delta.protocol.features import ROW_COMMIT_COLUMN, ROW_ID_COLUMN, enabled
+from parquet_variant.delta.protocol.schema import VARIANT, Field, PrimitiveType, StructType, parse_schema
 from parquet_variant.delta.statistics.file_stats import FileStats, indexed_leaves
 from parquet_variant.delta.storage import Storage, open_storage
 from parquet_variant.errors import DeltaError
@@ -44,11 +45,12 @@ from parquet_variant.shredding.statistics import (
     uniform_schema,
 )
 
-__all__ = ["DEFAULT_FILE_BYTES", "WritePlan", "plan_write"]
+__all__ = ["CHANGE_TYPE", "DEFAULT_FILE_BYTES", "WritePlan", "plan_write"]
 
 DEFAULT_FILE_BYTES = 256 << 20
 # Arrow bytes are larger than what they become in a file; how much larger is only known afterwards.
 _ASSUMED_COMPRESSION = 3
+CHANGE_TYPE = "_change_type"
 _URI_SAFE = "/=-._~"
 Place = tuple[str, ...]
 
@@ -76,6 +78,10 @@ class WritePlan:
         Options of `VariantWriter`, such as ``compression``; ``annotation=True`` marks unshredded variants, too.
     job
         Begins the part of file names that is unique, so that what a job wrote can be told from everything else.
+    hidden_columns
+        Columns that files may have beside the table's: those that keep row ids and commit versions.
+    directory
+        Where in the table the files go.
     """
 
     uri: str
@@ -89,6 +95,8 @@ class WritePlan:
     file_bytes: int = DEFAULT_FILE_BYTES
     options: Mapping[str, Any] = field(default_factory=dict)
     job: str = ""
+    hidden_columns: tuple[str, ...] = ()
+    directory: str = ""
 
     def write(self, data: Any, *, data_change: bool = True) -> list[dict[str, Any]]:
         """Write rows to new files and describe them.
@@ -123,6 +131,25 @@ class WritePlan:
             task.abort()
             raise
         return task.finish(data_change)
+
+    def write_changes(self, changes: Mapping[str, pa.Table | None]) -> list[Cdc]:
+        """Write rows that changed to files of change data.
+
+        Parameters
+        ----------
+        changes
+            Rows by what happened to them (`insert`, `delete`, `update_preimage`, `update_postimage`).
+        """
+        parts = []
+        for kind, rows in changes.items():
+            if rows is not None and len(rows):
+                rows = rows.drop_columns([name for name in self.hidden_columns if name in rows.column_names])
+                parts.append(rows.append_column(CHANGE_TYPE, pa.repeat(pa.scalar(kind), len(rows))))
+        if not parts:
+            return []
+        columns = StructType((*self.schema.fields, Field(CHANGE_TYPE, PrimitiveType("string"))))
+        plan = replace(self, schema_string=columns.to_json(), directory="_change_data/", hidden_columns=())
+        return [Cdc(add.path, add.partition_values, add.size) for add in plan.write_files(iter(parts))]
 
     @cached_property
     def schema(self) -> StructType:
@@ -168,7 +195,19 @@ def plan_write(
         shredding=dict(shredding or {}),
         file_bytes=file_bytes,
         options=dict(options or {}),
+        hidden_columns=_hidden(snapshot),
     )
+
+
+def _hidden(snapshot: Snapshot) -> tuple[str, ...]:
+    if not enabled(snapshot.protocol, snapshot.metadata, "rowTracking", "delta.enableRowTracking"):
+        return ()
+    found = (snapshot.metadata.configuration.get(key) for key in (ROW_ID_COLUMN, ROW_COMMIT_COLUMN))
+    return tuple(name for name in found if name is not None)
+
+
+def _by_logical_name(fields: pa.DataType | pa.Schema, wanted: Field) -> int:
+    return int(fields.get_field_index(wanted.name))
 
 
 class _Task:
@@ -185,10 +224,16 @@ class _Task:
     def take(self, table: pa.Table) -> None:
         table = self._named(table)
         self._check(table)
-        table = conform_table(table, self.plan.schema, by_name, self._variant)
+        kept = {name: table[name] for name in self.plan.hidden_columns if name in table.column_names}
+        table = conform_table(table, self.plan.schema, _by_logical_name, self._variant)
+        for name, column in kept.items():
+            table = table.append_column(name, column)
         for values, part in split_by_partition(table, self.plan.partition_columns):
             named = {self.plan.partition_names[name]: value for name, value in values.items()}
-            self._write(tuple(values.values()), named, to_stored(part, self.plan.schema))
+            stored = to_stored(part, self.plan.schema)
+            for name in kept:
+                stored = stored.append_column(name, part[name])
+            self._write(tuple(values.values()), named, stored)
 
     def finish(self, data_change: bool) -> list[Add]:
         try:
@@ -226,7 +271,7 @@ class _Task:
         return table.rename_columns(names)
 
     def _check(self, table: pa.Table) -> None:
-        known = {f.name for f in self.plan.schema.fields}
+        known = {f.name for f in self.plan.schema.fields} | set(self.plan.hidden_columns)
         unknown = [name for name in table.column_names if name not in known]
         if unknown:
             raise DeltaError(
@@ -276,7 +321,7 @@ class _File:
         codec = plan.options.get(
             "compression", plan.configuration.get("delta.parquet.compression.codec", "zstd")
         ).lower()
-        self.path = f"{partition_directory(values)}part-{plan.job}{uuid.uuid4()}.{codec}.parquet"
+        self.path = f"{plan.directory}{partition_directory(values)}part-{plan.job}{uuid.uuid4()}.{codec}.parquet"
         self.size = 0
         self.info: FileInfo | None = None
         self.hidden_nan = True

@@ -16,7 +16,8 @@ import pyarrow as pa
 
 from parquet_variant.delta.data.paths import relative_path
 from parquet_variant.delta.log.checkpoint import checkpoint_if_due
-from parquet_variant.delta.log.commit import CommitResult, Transaction, commit, now_millis
+from parquet_variant.delta.log.clock import now_millis
+from parquet_variant.delta.log.commit import CommitResult, Transaction, commit
 from parquet_variant.delta.log.file_actions import FILE_SCHEMA
 from parquet_variant.delta.log.snapshot import Snapshot, load_snapshot
 from parquet_variant.delta.maintenance.properties import SHREDDING_PROPERTY

@@ -1,0 +1,1 @@
+"""Rows that change: delete, update, merge."""

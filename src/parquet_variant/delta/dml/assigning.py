@@ -1,0 +1,191 @@
+"""New values for rows: what an UPDATE sets, or an INSERT gives.
+
+Owns evaluating assignments and putting their values into columns of a table's types, Variants and paths inside them
+among these. Leaves which rows to the operations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from parquet_variant.array.capsules import EXTENSION_METADATA
+from parquet_variant.array.variant_array import VariantArray
+from parquet_variant.delta.dml.expressions import ROW, Assignment, evaluate, needed_table, plain_column, read_target
+from parquet_variant.delta.dml.expressions import columns_of_table as columns_of
+from parquet_variant.delta.protocol.schema import VARIANT, Field, StructType, arrow_type
+from parquet_variant.encoding.variant import Variant
+from parquet_variant.errors import DeltaError
+from parquet_variant.functions.cast_to_variant import cast_to_variant
+from parquet_variant.functions.variant_set import variant_set
+from parquet_variant.query.sql_expression import TableColumns, read_expression
+
+__all__ = ["assigned", "read_assignments"]
+
+
+def read_assignments(
+    given: Mapping[str, Any],
+    schema: StructType,
+    tables: Mapping[str, TableColumns],
+    alias: str,
+    zone: str,
+    *,
+    literals: bool = False,
+) -> list[Assignment]:
+    """The assignments of a mapping from column or path to SQL, or to plain values.
+
+    Parameters
+    ----------
+    given
+        By column (``k``) or path inside of a Variant (``v:a.b``).
+    schema
+        The target's columns.
+    tables
+        What the expressions may name.
+    alias
+        The target's name among them.
+    zone
+        The session time zone.
+    literals
+        The values are Python values, not SQL.
+
+    Raises
+    ------
+    DeltaError
+        Reason ``"bad-assignment"``.
+    """
+    target = tables.get(alias) or columns_of(schema)
+    found: list[Assignment] = []
+    seen: set[tuple[str, Any]] = set()
+    for text, value in given.items():
+        column, path = read_target(text.removeprefix(f"{alias}."), target, alias, zone)
+        if (column, None) in seen or (path is None and column in {each[0] for each in seen}) or (column, path) in seen:
+            raise DeltaError(f"{text!r} is set twice", reason="bad-assignment")
+        seen.add((column, path))
+        if "." in column and schema.get(column) is None:
+            raise DeltaError(f"{text!r} lies in a struct: set the whole column", reason="bad-assignment")
+        if not literals and not isinstance(value, str):
+            raise DeltaError(
+                f"{text!r} is set to {value!r}: give SQL as text, or plain values by new_values=",
+                reason="bad-assignment",
+            )
+        expression = None if literals else read_expression(value, tables, zone=zone)
+        found.append(Assignment(text, column, path, expression, value if literals else None))
+    return found
+
+
+def assigned(
+    rows: pa.Table,
+    schema: StructType,
+    assignments: Sequence[Assignment],
+    tables: Mapping[str, pa.Table],
+    zone: str,
+) -> pa.Table:
+    """Rows with new values.
+
+    Parameters
+    ----------
+    rows
+        Whole rows, in the table's columns.
+    schema
+        The table's columns.
+    assignments
+        What is set; expressions see the values before.
+    tables
+        The rows that the expressions see, by name, each as long as `rows`.
+    zone
+        The session time zone.
+
+    Raises
+    ------
+    DeltaError
+        Reason ``"type-mismatch"`` for a value that does not fit its column.
+    """
+    values = _values(assignments, tables, len(rows), zone)
+    out = rows
+    for assignment, value in zip(assignments, values, strict=True):
+        field = schema.get(assignment.column)
+        assert field is not None
+        index = out.column_names.index(field.name)
+        if field.type == VARIANT:
+            column = _variant(assignment, value, out[field.name])
+            arrow = pa.field(field.name, column.type, field.nullable, EXTENSION_METADATA)
+        else:
+            column = _typed(value, field, assignment.target)
+            if isinstance(column, pa.Scalar):
+                column = pa.repeat(column, len(out))
+            arrow = pa.field(field.name, column.type, field.nullable)
+        out = out.set_column(index, arrow, column)
+    return out
+
+
+def _values(assignments: Sequence[Assignment], tables: Mapping[str, pa.Table], rows: int, zone: str) -> list[Any]:
+    needed: dict[str, dict[str, Any]] = {name: {} for name in tables}
+    texts = {}
+    for index, each in enumerate(assignments):
+        if each.value is None:
+            continue
+        for name, columns in each.value.columns.items():
+            needed[name].update(columns)
+        texts[f"c{index}"] = each.value.text
+    pulled = {name: needed_table(table, needed[name]) for name, table in tables.items()}
+    direct: dict[int, Any] = {}
+    for index, each in enumerate(assignments):
+        if each.value is not None and plain_column(each.value):
+            # A column as it is needs no engine, which would not know a Variant.
+            ((table, name),) = [(t, n) for t, columns in each.value.columns.items() for n in columns]
+            needed_column, column = each.value.columns[table][name], pulled[table][name]
+            variant = needed_column.path is not None and needed_column.type is None
+            direct[index] = VariantArray.from_storage(_one(column)) if variant else column
+            del texts[f"c{index}"]
+    answers = _run(texts, pulled, rows, zone) if texts else {}
+    return [
+        each.literal if each.value is None else direct[index] if index in direct else answers[f"c{index}"]
+        for index, each in enumerate(assignments)
+    ]
+
+
+def _run(texts: Mapping[str, str], tables: Mapping[str, pa.Table], rows: int, zone: str) -> Mapping[str, Any]:
+    first = next(iter(tables))
+    found = evaluate({ROW: f'{first}."{ROW}"', **texts}, " POSITIONAL JOIN ".join(tables), tables, zone)
+    order = np.empty(rows, dtype=np.int64)
+    order[found[ROW].to_numpy()] = np.arange(rows)
+    return {name: found[name].take(pa.array(order)) for name in texts}
+
+
+def _variant(assignment: Assignment, value: Any, before: pa.ChunkedArray) -> pa.Array:
+    if assignment.value is None and not isinstance(value, VariantArray):
+        single = value if isinstance(value, Variant) else Variant.from_python(value)
+        if assignment.path is None:
+            if value is None:
+                return pa.nulls(len(before), arrow_type(VARIANT))
+            return VariantArray.from_pylist([single] * len(before)).storage
+        return variant_set(VariantArray.from_storage(_one(before)), assignment.path, single).storage
+    new = value if isinstance(value, VariantArray) else cast_to_variant(value)
+    if assignment.path is None:
+        return new.to_unshredded().storage
+    # NULL in SQL becomes JSON's null: the other fields of the row's Variant are not to go with it.
+    storage = new.to_unshredded().storage
+    if storage.null_count:
+        rows = new.to_unshredded()
+        new = VariantArray.from_pylist([Variant.from_python(None) if each is None else each for each in rows])
+    return variant_set(VariantArray.from_storage(_one(before)), assignment.path, new).storage
+
+
+def _typed(value: Any, field: Field, target: str) -> Any:
+    kind = arrow_type(field.type)
+    try:
+        if isinstance(value, VariantArray):
+            raise DeltaError(f"{target} is {kind}, the value a Variant: cast it (::type)", reason="type-mismatch")
+        return value.cast(kind) if hasattr(value, "cast") else pa.scalar(value, kind)
+    except (pa.ArrowException, AttributeError) as error:
+        raise DeltaError(f"{target} is {kind}, which its new value is not: {error}", reason="type-mismatch") from None
+
+
+def _one(column: Any) -> pa.Array:
+    if not isinstance(column, pa.ChunkedArray):
+        return column
+    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()

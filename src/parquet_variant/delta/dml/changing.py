@@ -1,0 +1,185 @@
+"""One file of a table and the rows of it that go or change: marked by a deletion vector, or written anew.
+
+Owns what becomes of a file, its change data, and the stable row ids of what is copied. Leaves which rows to the
+operations and the commit to `committing`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from parquet_variant.delta.data.deletion_vector_writer import write_vector
+from parquet_variant.delta.data.paths import relative_path
+from parquet_variant.delta.log.snapshot import Snapshot
+from parquet_variant.delta.maintenance.optimize import shredded_schemas
+from parquet_variant.delta.protocol.actions import Add, Cdc
+from parquet_variant.delta.protocol.features import enabled, has_feature
+from parquet_variant.delta.reading.read import read_file
+from parquet_variant.delta.reading.row_ids import row_ids, row_tracking_columns
+from parquet_variant.delta.statistics.file_stats import dump_stats
+from parquet_variant.delta.writing.data_files import WritePlan, plan_write
+from parquet_variant.delta.writing.file_rows import to_adds
+from parquet_variant.schema.shredding_schema import ShreddingSchema
+
+__all__ = ["ChangePlan", "FileChange", "change_file", "plan_change"]
+
+Mask = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class ChangePlan:
+    """What every task of a change needs; can be pickled.
+
+    Parameters
+    ----------
+    current
+        The table, without its list of files.
+    write
+        How new files are written.
+    vectors
+        Whether deletion vectors mark the rows that go.
+    change_data
+        Whether the rows that change are written as change data, too.
+    """
+
+    current: Snapshot
+    write: WritePlan
+    vectors: bool
+    change_data: bool
+
+
+@dataclass(frozen=True)
+class FileChange:
+    """What became of one file.
+
+    Parameters
+    ----------
+    path, vector
+        The file as it was: its path in the log, and its deletion vector.
+    adds, change_data
+        What takes its place.
+    deleted, updated, copied
+        Rows.
+    matched
+        For a merge: the rows of the source that met a row of the file.
+    """
+
+    path: str
+    vector: Any
+    changed: bool = False
+    adds: tuple[Add, ...] = ()
+    change_data: tuple[Cdc, ...] = ()
+    deleted: int = 0
+    updated: int = 0
+    copied: int = 0
+    matched: npt.NDArray[np.int64] = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+
+
+def plan_change(current: Snapshot, options: Mapping[str, Any]) -> ChangePlan:
+    """The plan of a change to a table as it is."""
+    configuration = current.metadata.configuration
+    vectors = configuration.get("delta.enableDeletionVectors") == "true"
+    vectors = vectors and has_feature(current.protocol.writer_features, "deletionVectors")
+    nothing = current.files.schema.empty_table()
+    return ChangePlan(
+        replace(current, files=nothing, tombstones=nothing),
+        plan_write(current, options=options),
+        vectors,
+        enabled(current.protocol, current.metadata, "changeDataFeed", "delta.enableChangeDataFeed"),
+    )
+
+
+def change_file(
+    plan: ChangePlan,
+    file: Mapping[str, Any],
+    live: Mask,
+    deleted: Mask,
+    updated: Mask | None = None,
+    new_rows: Callable[[pa.Table], pa.Table] | None = None,
+) -> FileChange:
+    """Let rows of a file go, and others change.
+
+    Parameters
+    ----------
+    plan
+        The plan.
+    file
+        A row of `Snapshot.files`, its statistics as JSON.
+    live
+        Which rows count before, by position.
+    deleted, updated
+        Which of them go, and which change.
+    new_rows
+        Gives the changed rows for those that are to change, in their order.
+    """
+    updated = np.zeros_like(deleted) if updated is None else updated
+    if not (deleted.any() or updated.any()):
+        return FileChange(file["path"], file["deletionVector"])
+    kept = live & ~deleted & ~updated
+    whole_rows = updated.any() or plan.change_data or (kept.any() and not plan.vectors)
+    rows = _live_rows(plan.current, file, live) if whole_rows else None
+    new = None
+    if updated.any() and new_rows is not None and rows is not None:
+        new = _as_changed(plan.current, new_rows(rows.filter(pa.array(updated[live]))))
+    write = _as_shredded(plan, file) if whole_rows else plan.write
+    adds: list[Add] = []
+    parts = [] if new is None else [new]
+    if kept.any() and plan.vectors:
+        adds.append(_marked(plan.current, file, ~kept))
+    elif kept.any() and rows is not None:
+        parts.insert(0, rows.filter(pa.array(kept[live])))
+    if parts:
+        adds += write.write_files(iter(parts))
+    told: tuple[Cdc, ...] = ()
+    if plan.change_data and rows is not None:
+        before = rows.filter(pa.array(updated[live])) if new is not None else None
+        told = tuple(
+            write.write_changes({"delete": rows.filter(pa.array(deleted[live])), "update_preimage": before,
+                                 "update_postimage": new})
+        )  # fmt: skip
+    copied = 0 if plan.vectors else int(kept.sum())
+    return FileChange(
+        file["path"], file["deletionVector"], True, tuple(adds), told, int(deleted.sum()), int(updated.sum()), copied
+    )
+
+
+def _live_rows(current: Snapshot, file: Mapping[str, Any], live: Mask) -> pa.Table:
+    """The live rows whole, with the columns that keep their ids where the table tracks rows."""
+    path = relative_path(current.storage, file["path"])
+    rows = read_file(current, current.schema, path, dict(file["partitionValues"] or ()), file["deletionVector"])
+    for name, column in row_ids(current, file, path, live).items():
+        rows = rows.append_column(name, column)
+    return rows
+
+
+def _as_changed(current: Snapshot, rows: pa.Table) -> pa.Table:
+    """Changed rows keep their ids, but are of the version that changes them."""
+    names = row_tracking_columns(current)
+    if names is None or names[1] not in rows.column_names:
+        return rows
+    return rows.set_column(rows.column_names.index(names[1]), names[1], pa.nulls(len(rows), pa.int64()))
+
+
+def _as_shredded(plan: ChangePlan, file: Mapping[str, Any]) -> WritePlan:
+    """The plan that shreds as the file does: a schema is not to be inferred from the rows that are left."""
+    if not plan.write.shred:
+        return plan.write
+    found = shredded_schemas(plan.current, relative_path(plan.current.storage, file["path"]))
+    return replace(plan.write, shredding={name: ShreddingSchema.from_json(text) for name, text in found.items()})
+
+
+def _marked(current: Snapshot, file: Mapping[str, Any], gone: Mask) -> Add:
+    """The same file with a deletion vector; its bounds still bound, but may be wider than the rows."""
+    vector = write_vector(current.storage, np.flatnonzero(gone).astype(np.uint64))
+    stats = json.loads(file["stats"], parse_float=Decimal) if file["stats"] else {}
+    stats = (stats if isinstance(stats, dict) else {}) | {"numRecords": len(gone), "tightBounds": False}
+    (add,) = to_adds(current, pa.Table.from_pylist([dict(file)], schema=current.files.schema))
+    return replace(add, deletion_vector=vector, stats=dump_stats(stats))

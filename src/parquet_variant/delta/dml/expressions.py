@@ -1,0 +1,201 @@
+"""Conditions and values in SQL over rows of Delta tables, evaluated by DuckDB over the columns that they need.
+
+Owns which columns of a table a text may name, pulling those out of rows in memory, and running texts over them. Leaves
+the SQL to `query.sql_expression`, and reading files to `matching`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+from sqlglot import exp
+
+from parquet_variant.array.variant_array import VariantArray
+from parquet_variant.delta.protocol.schema import VARIANT, StructType, arrow_type, is_variant_field, variant_paths
+from parquet_variant.errors import DeltaError
+from parquet_variant.functions.variant_get import try_variant_get
+from parquet_variant.path import VariantPath
+from parquet_variant.query.duckdb_engine import run_sql
+from parquet_variant.query.selection import Selected
+from parquet_variant.query.sql_dialect import parse_sql
+from parquet_variant.query.sql_expression import NeededColumn, SqlExpression, TableColumns, read_expression
+
+__all__ = [
+    "ROW",
+    "Assignment",
+    "columns_of_data",
+    "columns_of_table",
+    "evaluate",
+    "is_true",
+    "needed_table",
+    "read_target",
+]
+
+# The column that numbers rows beside those that expressions need.
+ROW = "__row"
+Mask = npt.NDArray[np.bool_]
+
+
+def columns_of_table(schema: StructType) -> TableColumns:
+    """The columns of a Delta table that a text may name: variants, also those in structs, and all without variants."""
+    variants, ordinary = [], {}
+    for f in schema.fields:
+        if f.type == VARIANT:
+            variants.append(f.name)
+        elif isinstance(f.type, StructType):
+            variants += [".".join((f.name, *place)) for place in _reachable(f.type)]
+        if not any(True for _ in variant_paths(f.type)):
+            ordinary[f.name] = arrow_type(f.type)
+    return TableColumns(variants, ordinary)
+
+
+def columns_of_data(table: pa.Table) -> TableColumns:
+    """The columns of rows in memory; their variants are marked."""
+    variants = [f.name for f in table.schema if is_variant_field(f)]
+    return TableColumns(variants, {f.name: f.type for f in table.schema if not is_variant_field(f)})
+
+
+def _reachable(kind: StructType) -> list[tuple[str, ...]]:
+    found: list[tuple[str, ...]] = []
+    for f in kind.fields:
+        if f.type == VARIANT:
+            found.append((f.name,))
+        elif isinstance(f.type, StructType):
+            found += [(f.name, *place) for place in _reachable(f.type)]
+    return found
+
+
+def needed_table(rows: pa.Table, columns: Mapping[str, NeededColumn]) -> pa.Table:
+    """The columns that expressions need, out of rows in memory, and a column that numbers the rows.
+
+    Parameters
+    ----------
+    rows
+        Whole rows, variants as storage structs.
+    columns
+        What is needed, by the names that the text has for it.
+    """
+    arrays: dict[str, Any] = {ROW: pa.array(np.arange(len(rows)))}
+    for name, needed in columns.items():
+        arrays[name] = _pulled(rows, needed)
+    return pa.table(arrays)
+
+
+def _pulled(rows: pa.Table, needed: NeededColumn) -> Any:
+    head, *rest = [needed.column] if needed.column in rows.column_names else needed.column.split(".")
+    column = rows[head]
+    for name in rest:
+        column = pc.struct_field(column, name)
+    if needed.path is None:
+        return column
+    chunks = [VariantArray.from_storage(chunk) for chunk in column.chunks if len(chunk)]
+    if not chunks:
+        kind = Selected("", needed.path, needed.type).output
+        return pa.nulls(0, kind if kind is not None else arrow_type(VARIANT))
+    done = [
+        try_variant_get(chunk, needed.path, needed.type if needed.type is not None else "variant") for chunk in chunks
+    ]
+    arrays = [each.storage if isinstance(each, VariantArray) else each for each in done]
+    return pa.chunked_array(arrays) if len(arrays) > 1 else arrays[0]
+
+
+def evaluate(texts: Mapping[str, str], source: str, tables: Mapping[str, pa.Table], zone: str) -> pa.Table:
+    """Texts over tables, a column each, in the order of the rows.
+
+    Parameters
+    ----------
+    texts
+        DuckDB's text by the name of its column.
+    source
+        The FROM clause.
+    tables
+        By the names that the texts have for them; those of the FROM clause have a column `ROW`.
+    zone
+        The session time zone.
+    """
+    selected = ", ".join(f'({text}) AS "{name}"' for name, text in texts.items())
+    return run_sql(f"SELECT {selected} FROM {source}", tables, zone=zone)
+
+
+def is_true(expression: SqlExpression, alias: str, table: pa.Table, zone: str) -> Mask:
+    """For each row, whether a condition is true; false and unknown are not."""
+    if not len(table):
+        return np.zeros(0, dtype=bool)
+    texts = {"row": f'{alias}."{ROW}"', "answer": expression.text}
+    found = evaluate(texts, alias, {alias: table}, zone)
+    answer = found["answer"]
+    if not pa.types.is_boolean(answer.type) and not pa.types.is_null(answer.type):
+        raise DeltaError(f"the condition {expression.text} is {answer.type}, not true or false", reason="bad-condition")
+    mask = np.zeros(len(table), dtype=bool)
+    if pa.types.is_boolean(answer.type):
+        rows = found["row"].to_numpy()
+        mask[rows] = np.asarray(pc.fill_null(answer, False))
+    return mask
+
+
+class Assignment:
+    """A column, or a path inside of a Variant column, and the expression of its new value.
+
+    Parameters
+    ----------
+    target
+        The column as the user wrote it: ``k`` or ``v:a.b``.
+    column
+        The table's column.
+    path
+        The path inside of it; None for the whole column.
+    value
+        The expression, or an Arrow-convertible Python value.
+    """
+
+    def __init__(
+        self, target: str, column: str, path: VariantPath | None, value: SqlExpression | None, literal: Any
+    ) -> None:
+        self.target, self.column, self.path, self.value, self.literal = target, column, path, value, literal
+
+
+def read_target(text: str, columns: TableColumns, alias: str, zone: str) -> tuple[str, VariantPath | None]:
+    """The column, and the path inside of a Variant, that an assignment names.
+
+    Raises
+    ------
+    DeltaError
+        Reason ``"bad-assignment"`` for anything else.
+    """
+    if columns.find(text) is not None:
+        found = columns.find(text)
+        assert found is not None
+        return found[0], None
+    expression = read_expression(text, {alias: columns}, zone=zone)
+    needed = list(expression.columns[alias].values())
+    if len(needed) != 1 or not plain_column(expression) or needed[0].type is not None:
+        raise DeltaError(
+            f"{text!r} cannot be set: name a column, or a path in a Variant (v:a.b)", reason="bad-assignment"
+        )
+    path = needed[0].path
+    return needed[0].column, path if path is not None and path.segments else None
+
+
+def plain_column(expression: SqlExpression) -> bool:
+    """Whether an expression is nothing but a column of its tables."""
+    return isinstance(parse_sql(expression.text, "duckdb", what="expression"), exp.Column)
+
+
+def equal_columns(expression: SqlExpression, left: str, right: str) -> Sequence[tuple[str, str]]:
+    """The pairs of columns of two tables that a condition asks to be equal, whatever else it asks."""
+    tree = parse_sql(expression.text, "duckdb", what="expression")
+    pairs = []
+    for part in tree.flatten() if isinstance(tree, exp.And) else [tree]:
+        while isinstance(part, exp.Paren):
+            part = part.this
+        if not isinstance(part, exp.EQ):
+            continue
+        sides = {side.table: side.name for side in (part.this, part.expression) if isinstance(side, exp.Column)}
+        if left in sides and right in sides:
+            pairs.append((sides[left], sides[right]))
+    return pairs

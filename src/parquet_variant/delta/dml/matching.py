@@ -1,0 +1,166 @@
+"""Which files may hold rows that an expression is about, and the columns of a file that it needs.
+
+Owns pruning by expressions and by the keys of a join, before any file is opened, and reading the needed columns of a
+file by position. Leaves the planning over statistics to `statistics.pruning` and columns of files to `reading.scan`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from parquet_variant.delta.data.paths import relative_path
+from parquet_variant.delta.dml.expressions import ROW
+from parquet_variant.delta.log.snapshot import Snapshot
+from parquet_variant.delta.reading.pruning import column_bounds, prune_files
+from parquet_variant.delta.reading.read import live_rows
+from parquet_variant.delta.reading.scan import DeltaScan, DeltaScanTask, scan
+from parquet_variant.query.predicate import And, Predicate, bind, columns_of
+from parquet_variant.query.sql_expression import NeededColumn
+
+__all__ = ["candidate_files", "file_columns", "may_hold_keys"]
+
+Mask = npt.NDArray[np.bool_]
+
+
+def candidate_files(
+    current: Snapshot, predicate: Predicate | None, columns: Mapping[str, NeededColumn], zone: str
+) -> pa.Table:
+    """The files of a snapshot that may hold a row for which a predicate is true.
+
+    Parameters
+    ----------
+    current
+        The table; its files may be some of it.
+    predicate
+        What is known of the rows, over `columns`; None for nothing.
+    columns
+        What the predicate's names stand for.
+    zone
+        The session time zone.
+    """
+    files = current.files
+    for part in predicate.parts if isinstance(predicate, And) else (predicate,):
+        if part is None:
+            continue
+        used = {name: columns[name] for name in columns_of(part)}
+        variants = {needed.column for needed in used.values() if needed.path is not None}
+        if len(variants) > 1:
+            continue  # Statistics are looked at for one variant column at a time.
+        query = _query(current, used, next(iter(variants), None), zone)
+        bound = bind(part, {each.name: each.output for each in query.selection}, zone)
+        with_files = _with_files(current, files)
+        files = prune_files(with_files, bound, {each.name: each for each in query.selection}, query.place).files
+    return files
+
+
+def may_hold_keys(current: Snapshot, files: pa.Table, needed: NeededColumn, name: str, keys: Any, zone: str) -> Mask:
+    """For each file, whether one of some keys may be among a column's values; True where that is not known.
+
+    Parameters
+    ----------
+    current, files
+        The table, and the files.
+    needed, name
+        The column, and the name that it goes by.
+    keys
+        The keys: an Arrow column of the column's type or one that compares alike.
+    zone
+        The session time zone.
+    """
+    unknown = np.ones(len(files), dtype=bool)
+    query = _query(current, {name: needed}, needed.column if needed.path is not None else None, zone)
+    (selected,) = query.selection
+    lower, upper = column_bounds(_with_files(current, files), selected, query.place)
+    if lower is None or upper is None or selected.output is None or pa.types.is_floating(selected.output):
+        return unknown
+    if pa.types.is_nested(selected.output):
+        return unknown
+    try:
+        values = keys.cast(lower.type)
+    except pa.ArrowException:
+        return unknown
+    values = values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
+    values = pc.drop_null(values)
+    ordered = values.take(pc.sort_indices(values))
+    known = np.asarray(pc.and_(lower.is_valid(), upper.is_valid()))
+    found = unknown.copy()
+    # Both as positions in the ordered keys: a key lies between the bounds if the positions differ.
+    first = _positions(ordered, lower, "left")
+    last = _positions(ordered, upper, "right")
+    found[known] = (first < last)[known]
+    return found
+
+
+def _positions(ordered: pa.Array, bounds: pa.Array, side: str) -> npt.NDArray[np.int64]:
+    """Where bounds would stand among ordered values: ranks of the two together, so that any type will do."""
+    both = pa.concat_arrays([ordered, bounds.cast(ordered.type)])
+    codes = pc.rank(both, sort_keys="ascending", tiebreaker="dense").to_numpy()
+    return np.searchsorted(codes[: len(ordered)], codes[len(ordered) :], side=side)  # type: ignore[call-overload]
+
+
+def file_columns(
+    current: Snapshot, file: Mapping[str, Any], columns: Mapping[str, NeededColumn], zone: str
+) -> tuple[pa.Table, Mask]:
+    """The needed columns of a data file, every row by its position, and which rows still count.
+
+    Parameters
+    ----------
+    current
+        The table.
+    file
+        A row of `Snapshot.files`.
+    columns
+        What is needed, by name.
+    zone
+        The session time zone.
+
+    Returns
+    -------
+    pyarrow.Table
+        The columns, and `ROW`.
+    numpy.ndarray
+        False for rows that a deletion vector has deleted.
+    """
+    variants: list[str | None] = list(
+        dict.fromkeys(needed.column for needed in columns.values() if needed.path is not None)
+    ) or [None]
+    whole = {**file, "deletionVector": None, "partitionValues": dict(file["partitionValues"] or ())}
+    arrays: dict[str, Any] = {}
+    for index, variant in enumerate(variants):
+        used = {
+            name: needed for name, needed in columns.items()
+            if (needed.column == variant if needed.path is not None else index == 0)
+        }  # fmt: skip
+        if not used:
+            continue
+        query = _query(current, used, variant, zone)
+        parts = list(query.read(DeltaScanTask((whole,), file["size"])))
+        table = pa.concat_tables(parts) if parts else query.schema.empty_table()
+        arrays |= {name: table[name] for name in used}
+    rows = len(next(iter(arrays.values()))) if arrays else _row_count(current, file)
+    live = live_rows(current, file["deletionVector"], rows)
+    table = pa.table({ROW: pa.array(np.arange(rows)), **arrays})
+    return table, np.ones(rows, dtype=bool) if live is None else live
+
+
+def _query(current: Snapshot, columns: Mapping[str, NeededColumn], variant: str | None, zone: str) -> DeltaScan:
+    selection = {name: needed.select for name, needed in columns.items()}
+    return scan(current, selection, column=variant, zone=zone)
+
+
+def _with_files(current: Snapshot, files: pa.Table) -> Snapshot:
+    return replace(current, files=files)
+
+
+def _row_count(current: Snapshot, file: Mapping[str, Any]) -> int:
+    path = relative_path(current.storage, file["path"])
+    with pq.ParquetFile(current.storage.open(path)) as parquet:
+        return int(parquet.metadata.num_rows)

@@ -1,0 +1,175 @@
+"""``MERGE INTO target USING source ON condition WHEN …``: the builder that a user fills, in deltalake's manner.
+
+Owns the clauses and their order. Leaves running them to `merging`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+import pyarrow as pa
+
+from parquet_variant.delta.dml.committing import ChangeResult
+from parquet_variant.delta.log.snapshot import Snapshot, snapshot
+from parquet_variant.delta.reading.read import read_table
+from parquet_variant.errors import DeltaError
+from parquet_variant.interop.table_of import table_of
+from parquet_variant.io.engine import Engine, Progress
+from parquet_variant.io.thread_engine import ThreadEngine
+
+__all__ = ["Merge", "MergeClause", "merge"]
+
+Kind: TypeAlias = Literal["matched", "not_matched", "not_matched_by_source"]
+
+
+@dataclass(frozen=True)
+class MergeClause:
+    """One WHEN clause.
+
+    Parameters
+    ----------
+    kind
+        Of which rows it speaks.
+    action
+        ``"update"``, ``"insert"`` or ``"delete"``.
+    values
+        SQL by column or path; None for all columns of the source under their own names.
+    predicate
+        SQL that must also be true; None for nothing.
+    without
+        Columns that "all" leaves out.
+    """
+
+    kind: Kind
+    action: Literal["update", "insert", "delete"]
+    values: Mapping[str, str] | None = None
+    predicate: str | None = None
+    without: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True)
+class Merge:
+    """A merge that waits for its clauses and for `execute`; made by `merge`. Each method gives a new one.
+
+    Of the clauses about a row, the first whose predicate is true applies.
+    """
+
+    target: Snapshot
+    source: pa.Table
+    condition: str
+    source_alias: str
+    target_alias: str
+    zone: str
+    engine: Engine
+    options: Mapping[str, Any]
+    clauses: tuple[MergeClause, ...] = ()
+
+    def when_matched_update(self, updates: Mapping[str, str], predicate: str | None = None) -> Merge:
+        """Set columns or paths of rows that a source row matches."""
+        return self._with(MergeClause("matched", "update", dict(updates), predicate))
+
+    def when_matched_update_all(self, predicate: str | None = None, except_cols: Iterable[str] = ()) -> Merge:
+        """Set every column that the source has, by name."""
+        return self._with(MergeClause("matched", "update", None, predicate, frozenset(except_cols)))
+
+    def when_matched_delete(self, predicate: str | None = None) -> Merge:
+        """Delete rows that a source row matches."""
+        return self._with(MergeClause("matched", "delete", predicate=predicate))
+
+    def when_not_matched_insert(self, updates: Mapping[str, str], predicate: str | None = None) -> Merge:
+        """Insert source rows that match no row: values by column, other columns null."""
+        return self._with(MergeClause("not_matched", "insert", dict(updates), predicate))
+
+    def when_not_matched_insert_all(self, predicate: str | None = None, except_cols: Iterable[str] = ()) -> Merge:
+        """Insert source rows that match no row, their columns by name."""
+        return self._with(MergeClause("not_matched", "insert", None, predicate, frozenset(except_cols)))
+
+    def when_not_matched_by_source_update(self, updates: Mapping[str, str], predicate: str | None = None) -> Merge:
+        """Set columns or paths of rows that no source row matches."""
+        return self._with(MergeClause("not_matched_by_source", "update", dict(updates), predicate))
+
+    def when_not_matched_by_source_delete(self, predicate: str | None = None) -> Merge:
+        """Delete rows that no source row matches."""
+        return self._with(MergeClause("not_matched_by_source", "delete", predicate=predicate))
+
+    def execute(self) -> ChangeResult:
+        """Do it, in one commit.
+
+        Raises
+        ------
+        DeltaError
+            ``"ambiguous-merge"`` if several source rows would change one row; ``"no-clauses"``; and as `update`.
+        """
+        from parquet_variant.delta.dml.merging import run_merge
+
+        if not self.clauses:
+            raise DeltaError("the merge has no clauses: say what to do (when_matched_…)", reason="no-clauses")
+        return run_merge(self)
+
+    def _with(self, clause: MergeClause) -> Merge:
+        from dataclasses import replace
+
+        return replace(self, clauses=(*self.clauses, clause))
+
+
+def merge(
+    table: str | os.PathLike[str] | Snapshot,
+    source: Any,
+    condition: str,
+    *,
+    source_alias: str = "source",
+    target_alias: str = "target",
+    zone: str = "UTC",
+    storage_options: Mapping[str, str] | None = None,
+    threads: int | None = 1,
+    progress: Progress | None = None,
+    **options: Any,
+) -> Merge:
+    """Begin a merge of rows into a table; clauses say what becomes of them, and ``execute`` commits.
+
+    Files that hold no key of the source, by partition values and statistics, are not opened where the condition asks
+    for equal columns or paths.
+
+    Parameters
+    ----------
+    table
+        Path, URL or snapshot of the target.
+    source
+        Rows: what `append` takes at once (a pyarrow table, columns by name), anything with Arrow's C stream, or the
+        path of a Delta table.
+    condition
+        SQL over both: ``"target.id = source.v:id::bigint"``.
+    source_alias, target_alias
+        Their names in SQL.
+    zone, storage_options, threads, progress, **options
+        As for `delete`.
+
+    Returns
+    -------
+    Merge
+
+    Examples
+    --------
+    >>> import tempfile, parquet_variant as pv
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = pv.delta.write(folder, {"id": [1, 2], "v": pv.parse_json(['{"n": 1}', '{"n": 2}'])})
+    ...     news = {"id": [2, 3], "v": pv.parse_json(['{"n": 20}', '{"n": 30}'])}
+    ...     merged = pv.delta.merge(folder, news, "target.id = source.id")
+    ...     result = merged.when_matched_update_all().when_not_matched_insert_all().execute()
+    ...     (result.rows_updated, result.rows_inserted), pv.delta.read(folder).to_pylist()
+    ((1, 1), [{'n': 1}, {'n': 20}, {'n': 30}])
+    """
+    current = snapshot(table, storage_options=storage_options)
+    if source_alias.lower() == target_alias.lower():
+        raise DeltaError("source and target need names that differ", reason="bad-argument")
+    rows = _rows(source, storage_options)
+    return Merge(current, rows, condition, source_alias, target_alias, zone, ThreadEngine(threads, progress), options)
+
+
+def _rows(source: Any, storage_options: Mapping[str, str] | None) -> pa.Table:
+    if isinstance(source, (str, os.PathLike, Snapshot)):
+        return read_table(source, storage_options=storage_options)
+    return table_of(source)

@@ -1,0 +1,272 @@
+"""Running a merge: which files may hold the source's keys, each file joined with the source, the rest inserted.
+
+Owns the join of a file, which clause applies to which row, and that no row is changed twice. Leaves the clauses to
+`merge`, new values to `assigning`, files to `changing`, and the commit to `committing`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from parquet_variant.array.capsules import EXTENSION_METADATA
+from parquet_variant.delta.dml.assigning import assigned, read_assignments
+from parquet_variant.delta.dml.changing import ChangePlan, FileChange, change_file, plan_change
+from parquet_variant.delta.dml.committing import Change, ChangeResult, file_rows, run_change
+from parquet_variant.delta.dml.expressions import (
+    ROW,
+    Assignment,
+    columns_of_data,
+    columns_of_table,
+    equal_columns,
+    needed_table,
+)
+from parquet_variant.delta.dml.matching import candidate_files, file_columns, may_hold_keys
+from parquet_variant.delta.dml.merge import Merge, MergeClause
+from parquet_variant.delta.log.snapshot import Snapshot
+from parquet_variant.delta.protocol.schema import VARIANT, StructType, arrow_type
+from parquet_variant.errors import DeltaError
+from parquet_variant.query.duckdb_engine import run_sql
+from parquet_variant.query.sql_expression import NeededColumn, SqlExpression, TableColumns, read_expression
+
+__all__ = ["run_merge"]
+
+_NONE = -1
+
+
+@dataclass(frozen=True)
+class _Clause:
+    """A clause with its expressions read."""
+
+    given: MergeClause
+    predicate: SqlExpression | None
+    assignments: tuple[Assignment, ...]
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """A merge with its expressions read; goes to every task."""
+
+    target: str
+    source: str
+    zone: str
+    rows: pa.Table
+    keys: pa.Table
+    condition: SqlExpression
+    clauses: tuple[_Clause, ...]
+    columns: Mapping[str, Mapping[str, NeededColumn]]
+
+    def of(self, kind: str) -> list[tuple[int, _Clause]]:
+        return [(at, clause) for at, clause in enumerate(self.clauses) if clause.given.kind == kind]
+
+    def case(self, kind: str) -> str:
+        """SQL for the number of the clause that applies to a row."""
+        whens = [
+            f"WHEN {'TRUE' if clause.predicate is None else clause.predicate.text} THEN {at}"
+            for at, clause in self.of(kind)
+        ]
+        return f"CASE {' '.join(whens)} ELSE {_NONE} END" if whens else str(_NONE)
+
+
+def run_merge(given: Merge) -> ChangeResult:
+    """Do it; `merge` says what the options mean."""
+
+    def plan(newest: Snapshot) -> Change:
+        read = _read(given, newest)
+        opened = _candidates(newest, read, newest.files)
+        changes = plan_change(newest, given.options)
+        done = given.engine.run("merge", partial(_merge_file, changes, read), file_rows(newest, opened))
+        inserts = _inserts(newest, read, done)
+        adds = changes.write.write_files(inserts) if len(inserts) else []
+        told = changes.write.write_changes({"insert": inserts}) if changes.change_data else []
+        return Change(
+            opened,
+            done,
+            lambda added: len(_candidates(newest, read, added)) > 0,
+            adds,
+            told,
+            len(inserts),
+            {"predicate": given.condition, "clauses": [_told(each) for each in given.clauses]},
+        )
+
+    return run_change(given.target, "MERGE", plan)
+
+
+def _told(clause: MergeClause) -> dict[str, Any]:
+    return {"when": clause.kind, "action": clause.action, "predicate": clause.predicate}
+
+
+def _read(given: Merge, newest: Snapshot) -> _Plan:
+    target, source = given.target_alias, given.source_alias
+    tables = {target: columns_of_table(newest.schema), source: columns_of_data(given.source)}
+    condition = read_expression(given.condition, tables, zone=given.zone)
+    clauses = tuple(_read_clause(each, given, newest.schema, tables) for each in given.clauses)
+    columns: dict[str, dict[str, NeededColumn]] = {target: {}, source: {}}
+    for expression in [condition, *(each.predicate for each in clauses)]:
+        for name, needed in (expression.columns if expression is not None else {}).items():
+            columns[name].update(needed)
+    keys = needed_table(given.source, columns[source])
+    return _Plan(target, source, given.zone, given.source, keys, condition, clauses, columns)
+
+
+def _read_clause(clause: MergeClause, given: Merge, schema: StructType, tables: Mapping[str, TableColumns]) -> _Clause:
+    target, source = given.target_alias, given.source_alias
+    seen = {
+        "matched": tables,
+        "not_matched": {source: tables[source]},
+        "not_matched_by_source": {target: tables[target]},
+    }[clause.kind]
+    predicate = None if clause.predicate is None else read_expression(clause.predicate, seen, zone=given.zone)
+    if clause.action == "delete":
+        return _Clause(clause, predicate, ())
+    values = clause.values
+    if values is None:
+        values = _all_columns(clause, given, schema)
+    assignments = read_assignments(values, schema, seen, target, given.zone)
+    if clause.action == "insert" and any(each.path is not None for each in assignments):
+        raise DeltaError(
+            "an insert gives whole columns: a path cannot be set in a row that is new", reason="bad-assignment"
+        )
+    return _Clause(clause, predicate, tuple(assignments))
+
+
+def _all_columns(clause: MergeClause, given: Merge, schema: StructType) -> dict[str, str]:
+    values = {}
+    for name in given.source.column_names:
+        if name in clause.without:
+            continue
+        field = schema.get(name)
+        if field is None:
+            raise DeltaError(
+                f"the source's column {name!r} is not in the table: leave it out (except_cols), or name the columns",
+                reason="unknown-column",
+            )
+        values[field.name] = f'{given.source_alias}."{name}"'
+    return values
+
+
+def _candidates(newest: Snapshot, read: _Plan, files: pa.Table) -> pa.Table:
+    """The files that may hold rows that the merge is about."""
+    if read.of("not_matched_by_source"):
+        return files
+    known = read.columns[read.target]
+    pushed = read.condition.pushdown.get(read.target)
+    files = candidate_files(replace(newest, files=files), pushed, known, read.zone)
+    for left, right in equal_columns(read.condition, read.target, read.source):
+        if not len(files):
+            break
+        mask = may_hold_keys(newest, files, known[left], left, read.keys[right], read.zone)
+        files = files.filter(pa.array(mask))
+    return files
+
+
+def _merge_file(plan: ChangePlan, read: _Plan, task: int, attempt: int, file: Mapping[str, Any]) -> FileChange:
+    rows, live = file_columns(plan.current, file, read.columns[read.target], read.zone)
+    left, right, clause = _joined(read, rows.filter(pa.array(live)))
+    applied, source = _applied(read, len(live), left, right, clause, file["path"])
+    if read.of("not_matched_by_source"):
+        alone = live.copy()
+        alone[left] = False
+        applied[alone] = _numbered(read, "not_matched_by_source", read.target, rows.filter(pa.array(alone)))
+    actions = np.array([each.given.action == "delete" for each in read.clauses] + [False])
+    deleted = (applied != _NONE) & actions[applied]
+    updated = (applied != _NONE) & ~actions[applied]
+
+    def new_rows(before: pa.Table) -> pa.Table:
+        at = np.flatnonzero(updated)
+        return _updated(plan.current.schema, read, before, applied[at], source[at])
+
+    done = change_file(plan, file, live, deleted, updated, new_rows)
+    return replace(done, matched=np.unique(right))
+
+
+def _joined(read: _Plan, rows: pa.Table) -> tuple[Any, Any, Any]:
+    """The pairs of rows that the condition joins, and the clause of each."""
+    text = (
+        f'SELECT {read.target}."{ROW}" AS l, {read.source}."{ROW}" AS r, {read.case("matched")} AS c '
+        f"FROM {read.target} JOIN {read.source} ON ({read.condition.text})"
+    )
+    found = run_sql(text, {read.target: rows, read.source: read.keys}, zone=read.zone)
+    return tuple(found[name].to_numpy().astype(np.int64) for name in ("l", "r", "c"))
+
+
+def _applied(
+    read: _Plan, rows: int, left: Any, right: Any, clause: Any, path: str
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """For each row of a file, the clause that applies and the row of the source."""
+    applied, source = np.full(rows, _NONE), np.full(rows, _NONE)
+    acting = clause != _NONE
+    left, right, clause = left[acting], right[acting], clause[acting]
+    first = read.of("matched")
+    only_deletes = len(first) == 1 and first[0][1].given.action == "delete" and first[0][1].predicate is None
+    unique, counts = np.unique(left, return_counts=True)
+    if (counts > 1).any() and not only_deletes:
+        row = int(unique[counts > 1][0])
+        raise DeltaError(
+            f"several rows of the source match row {row} of {path}, so what becomes of it is not clear: "
+            "let the source have one row for each",
+            reason="ambiguous-merge",
+        ).at(file=path, row=row)
+    applied[left], source[left] = clause, right
+    return applied, source
+
+
+def _numbered(read: _Plan, kind: str, alias: str, rows: pa.Table) -> Any:
+    """The clause that applies to each of some rows that have no partner."""
+    if not len(rows):
+        return np.empty(0, dtype=np.int64)
+    numbered = rows.set_column(rows.column_names.index(ROW), ROW, pa.array(np.arange(len(rows))))
+    found = run_sql(f'SELECT "{ROW}" AS r, {read.case(kind)} AS c FROM {alias}', {alias: numbered}, zone=read.zone)
+    clauses = np.empty(len(rows), dtype=np.int64)
+    clauses[found["r"].to_numpy()] = found["c"].to_numpy()
+    return clauses
+
+
+def _updated(schema: StructType, read: _Plan, before: pa.Table, applied: Any, source: Any) -> pa.Table:
+    parts = []
+    for at, clause in enumerate(read.clauses):
+        chosen = applied == at
+        if not chosen.any():
+            continue
+        rows = before.filter(pa.array(chosen))
+        tables = {read.target: rows}
+        if clause.given.kind == "matched":
+            tables[read.source] = read.rows.take(pa.array(source[chosen]))
+        parts.append(assigned(rows, schema, clause.assignments, tables, read.zone))
+    return pa.concat_tables(parts, promote_options="permissive")
+
+
+def _inserts(newest: Snapshot, read: _Plan, done: Sequence[FileChange]) -> pa.Table:
+    """The rows that the source adds, in the table's columns."""
+    empty = _nothing(newest.schema, 0)
+    if not read.of("not_matched"):
+        return empty
+    alone = np.ones(len(read.rows), dtype=bool)
+    for each in done:
+        alone[each.matched] = False
+    positions = np.flatnonzero(alone)
+    clauses = _numbered(read, "not_matched", read.source, read.keys.take(pa.array(positions)))
+    parts = []
+    for at, clause in read.of("not_matched"):
+        chosen = positions[clauses == at]
+        if len(chosen):
+            rows = _nothing(newest.schema, len(chosen))
+            tables = {read.source: read.rows.take(pa.array(chosen))}
+            given = {each.column for each in clause.assignments}
+            new = assigned(rows, newest.schema, clause.assignments, tables, read.zone)
+            parts.append(new.select([f.name for f in newest.schema.fields if f.name in given]))
+    return pa.concat_tables(parts, promote_options="permissive") if parts else empty
+
+
+def _nothing(schema: StructType, rows: int) -> pa.Table:
+    fields = [
+        pa.field(f.name, arrow_type(f.type), True, EXTENSION_METADATA if f.type == VARIANT else None)
+        for f in schema.fields
+    ]
+    return pa.table([pa.nulls(rows, f.type) for f in fields], schema=pa.schema(fields))

@@ -1,0 +1,64 @@
+"""Stable row ids and commit versions of a file's rows (PROTOCOL.md, "Row Tracking").
+
+Owns where they come from: the columns that files keep them in, else the file's base id and the row's position. Leaves
+assigning new ones to `log.commit`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from parquet_variant.delta.log.snapshot import Snapshot
+from parquet_variant.delta.protocol.features import ROW_COMMIT_COLUMN, ROW_ID_COLUMN, enabled
+
+__all__ = ["row_ids", "row_tracking_columns"]
+
+
+def row_tracking_columns(current: Snapshot) -> tuple[str, str] | None:
+    """The names of the columns that keep row ids and commit versions; None if the table does not track rows."""
+    configuration = current.metadata.configuration
+    if not enabled(current.protocol, current.metadata, "rowTracking", "delta.enableRowTracking"):
+        return None
+    names = configuration.get(ROW_ID_COLUMN), configuration.get(ROW_COMMIT_COLUMN)
+    return None if names[0] is None or names[1] is None else (names[0], names[1])
+
+
+def row_ids(
+    current: Snapshot, file: Mapping[str, Any], path: str, live: npt.NDArray[np.bool_]
+) -> dict[str, pa.ChunkedArray]:
+    """The columns of ids and commit versions of a file's live rows; none if the table does not track rows.
+
+    Parameters
+    ----------
+    current
+        The table.
+    file
+        A row of `Snapshot.files`.
+    path
+        The file in the storage.
+    live
+        Which rows count, by position.
+    """
+    names = row_tracking_columns(current)
+    if names is None:
+        return {}
+    with pq.ParquetFile(current.storage.open(path)) as parquet:
+        there = [name for name in names if name in parquet.schema_arrow.names]
+        kept = parquet.read(columns=there) if there else None
+    base, version = file["baseRowId"], file["defaultRowCommitVersion"]
+    fresh = (
+        pa.nulls(len(live), pa.int64()) if base is None else pa.array(np.arange(len(live), dtype=np.int64) + base),
+        pa.repeat(pa.scalar(version, pa.int64()), len(live)),
+    )
+    mask, found = pa.array(live), {}
+    for name, default in zip(names, fresh, strict=True):
+        column = default if kept is None or name not in kept.column_names else pc.coalesce(kept[name], default)
+        found[name] = pa.chunked_array([column] if isinstance(column, pa.Array) else column.chunks).filter(mask)
+    return found

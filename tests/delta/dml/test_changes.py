@@ -1,0 +1,211 @@
+"""Delete, update and merge: what is left is what SQL says, files that cannot match are never opened."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import parquet_variant as pv
+from parquet_variant.delta.data.deletion_vector import read_bitmap
+from parquet_variant.delta.data.deletion_vector_writer import write_bitmap
+from parquet_variant.errors import DeltaError, VariantError
+
+VECTORS: list[dict[str, Any]] = [{}, {"delta.enableDeletionVectors": True}]
+
+
+def columns(numbers: Any) -> dict[str, Any]:
+    numbers = list(numbers)
+    rows = [json.dumps({"id": n, "s": {"t": f"t{n % 3}"}, "odd": [n] if n % 2 else "x"}) for n in numbers]
+    return {
+        "k": pa.array(numbers, pa.int64()), "p": pa.array([f"p{n % 2}" for n in numbers], pa.string()),
+        "v": pv.parse_json(pa.array(rows, pa.string())),
+    }  # fmt: skip
+
+
+def state(table: Path) -> dict[int, tuple[str, Any]]:
+    rows = pv.delta.read_table(table)
+    variants = pv.VariantArray.from_arrow(rows, column="v").to_pylist()
+    found = dict(zip(rows["k"].to_pylist(), zip(rows["p"].to_pylist(), variants, strict=True), strict=True))
+    assert len(found) == len(rows)
+    return found
+
+
+@pytest.fixture(params=VECTORS, ids=["rewritten", "vectors"])
+def table(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    for start in range(0, 50, 10):
+        pv.delta.write(tmp_path / "t", columns(range(start, start + 10)), mode="append", properties=request.param)
+    return tmp_path / "t"
+
+
+def has_vectors(table: Path) -> bool:
+    files = pv.delta.snapshot(table).files
+    return bool(files["deletionVector"].null_count < len(files))
+
+
+def test_delete(table: Path) -> None:
+    marks = pv.delta.snapshot(table).metadata.configuration.get("delta.enableDeletionVectors") == "true"
+    result = pv.delta.delete(table, "v:id::int >= 18 AND v:id::int < 23 AND p = 'p0'")
+    assert (result.rows_deleted, result.files_total, result.files_opened, result.files_removed) == (3, 5, 2, 2)
+    assert has_vectors(table) == marks
+    assert set(state(table)) == set(range(50)) - {18, 20, 22}
+    result = pv.delta.delete(table, "k IN (18, 19, 21)")
+    assert result.rows_deleted == 2
+    assert pv.delta.delete(table, "v:s.t::string = 'nothing'").files_removed == 0
+    assert pv.delta.delete(table, "v:nowhere::int = 5 OR v:id::int = 49").rows_deleted == 1
+    assert set(state(table)) == set(range(49)) - set(range(18, 23))
+    assert pv.delta.extract(table, {"n": "$.id:int"}, "n between 15 and 25")["n"].to_pylist() == [
+        15,
+        16,
+        17,
+        23,
+        24,
+        25,
+    ]
+    assert pv.delta.delete(table).rows_deleted == 44
+    assert pv.delta.snapshot(table).num_files == 0
+    assert len(pv.delta.read_table(table, version=4)) == 50
+
+
+def test_update(table: Path) -> None:
+    result = pv.delta.update(
+        table,
+        {"v:s.t": "concat('new', k)", "v:big": "v:id::bigint * 100", "p": "'q'"},
+        "v:s.t::string = 't1' and k < 10",
+    )
+    assert (result.rows_updated, result.files_opened) == (3, 1)
+    found = state(table)
+    assert found[4] == ("q", {"id": 4, "s": {"t": "new4"}, "odd": "x", "big": 400})
+    assert found[5] == ("p1", {"id": 5, "s": {"t": "t2"}, "odd": [5]})
+    assert set(found) == set(range(50))
+    pv.delta.update(table, {"v:n": "CAST(NULL AS int)"}, "k = 7")
+    assert state(table)[7][1]["n"] is None
+    pv.delta.update(table, new_values={"v": {"whole": True}, "k": 1000}, where="k = 7")
+    assert state(table)[1000] == ("q", {"whole": True})
+    pv.delta.update(table, {"v": "v:s"}, "k = 8")
+    assert state(table)[8][1] == {"t": "t2"}
+
+
+@pytest.mark.parametrize(
+    ("updates", "reason"),
+    [
+        ({}, "bad-assignment"), ({"k": 5}, "bad-assignment"), ({"k": "'x'"}, "type-mismatch"),
+        ({"v:a": "1", "v": "v"}, "bad-assignment"), ({"k + 1": "1"}, "bad-assignment"),
+        ({"nowhere": "1"}, "bad-sql"), ({"k": "nowhere"}, "bad-sql"), ({"k": "1 +"}, "bad-sql"),
+        ({"k": "v:id"}, "type-mismatch"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_set_is_refused_and_changes_nothing(table: Path, updates: Any, reason: str) -> None:
+    with pytest.raises(VariantError) as caught:
+        pv.delta.update(table, updates, "k = 1")
+    assert caught.value.reason == reason
+    assert pv.delta.snapshot(table).version == 4
+
+
+def test_merge_with_every_branch(table: Path) -> None:
+    source = {"id": [5, 6, 45, 77, 78], "w": pv.parse_json(['{"x": 1}', "2", '{"x": 3}', "4", "5"])}
+    result = (
+        pv.delta.merge(table, source, "t.v:id::int = s.id", target_alias="t", source_alias="s")
+        .when_matched_delete("s.id = 6")
+        .when_matched_update({"v:x": "s.w:x", "p": "'m'"}, "t.k < 20")
+        .when_not_matched_insert({"k": "s.id", "v": "s.w"}, "s.id > 77")
+        .when_not_matched_by_source_delete("t.k between 10 and 19")
+        .when_not_matched_by_source_update({"v:late": "true"}, "t.k = 20")
+        .execute()
+    )
+    assert (result.rows_deleted, result.rows_updated, result.rows_inserted) == (11, 2, 1)
+    found = state(table)
+    assert set(found) == (set(range(50)) - {6} - set(range(10, 20))) | {78}
+    assert found[5] == ("m", {"id": 5, "s": {"t": "t2"}, "odd": [5], "x": 1})
+    assert found[45][1] == {"id": 45, "s": {"t": "t0"}, "odd": [45]}
+    assert found[20][1]["late"] is True
+    assert found[78] == (None, 5)
+
+
+def test_a_merge_opens_only_the_files_that_hold_its_keys(table: Path) -> None:
+    merged = pv.delta.merge(table, columns([3, 4, 33, 200]), "target.k = source.k")
+    result = merged.when_matched_update_all().when_not_matched_insert_all().execute()
+    assert (result.files_opened, result.rows_updated, result.rows_inserted) == (2, 3, 1)
+    merged = pv.delta.merge(table, columns([14, 41]), "target.v:id::bigint = source.v:id::bigint")
+    result = merged.when_matched_delete().execute()
+    assert (result.files_opened, result.rows_deleted) == (2, 2)
+
+
+def test_a_row_that_two_would_change_is_refused(table: Path) -> None:
+    twice = {"k": [5, 5]}
+    with pytest.raises(DeltaError) as caught:
+        pv.delta.merge(table, twice, "target.k = source.k").when_matched_update({"p": "'x'"}).execute()
+    assert caught.value.reason == "ambiguous-merge"
+    assert pv.delta.merge(table, twice, "target.k = source.k").when_matched_delete().execute().rows_deleted == 1
+
+
+@pytest.mark.parametrize("properties", VECTORS, ids=["rewritten", "vectors"])
+def test_random_histories_are_those_of_a_plain_model(tmp_path: Path, properties: dict[str, Any]) -> None:
+    seed = random.randrange(1 << 30)
+    print("seed", seed)
+    chance = random.Random(seed)
+    table, model = tmp_path / "t", {}
+    pv.delta.write(table, columns(range(20)), properties=properties, partition_by=["p"])
+    model = state(table)
+    for _ in range(12):
+        low = chance.randrange(60)
+        high = low + chance.randrange(12)
+        inside = [k for k in model if low <= k <= high]
+        kind = chance.choice(["append", "delete", "update", "merge", "optimize"])
+        if kind == "append":
+            fresh = [k for k in range(low, high) if k not in model]
+            pv.delta.append(table, columns(fresh))
+            model |= {k: (f"p{k % 2}", {"id": k, "s": {"t": f"t{k % 3}"}, "odd": [k] if k % 2 else "x"}) for k in fresh}
+        elif kind == "delete":
+            pv.delta.delete(table, f"k >= {low} AND k <= {high} AND (p = 'p1' OR v:touched::int = 1)")
+            model = {
+                k: row for k, row in model.items()
+                if not (k in inside and (row[0] == "p1" or (isinstance(row[1], dict) and row[1].get("touched") == 1)))
+            }  # fmt: skip
+        elif kind == "update":
+            pv.delta.update(
+                table, {"v:touched": "1", "p": "CASE WHEN p = 'p0' THEN 'p1' ELSE p END"}, f"k BETWEEN {low} AND {high}"
+            )
+            model |= {k: ("p1", {**model[k][1], "touched": 1}) for k in inside}
+        elif kind == "merge":
+            merged = pv.delta.merge(table, columns(range(low, high + 1)), "target.k = source.k")
+            merged.when_matched_update({"v": "source.v"}).when_not_matched_insert_all().execute()
+            for k in range(low, high + 1):
+                new = {"id": k, "s": {"t": f"t{k % 3}"}, "odd": [k] if k % 2 else "x"}
+                model[k] = (model[k][0] if k in model else f"p{k % 2}", new)
+        else:
+            pv.delta.optimize(table)
+        assert state(table) == model, (seed, kind, low, high)
+
+
+@pytest.mark.parametrize("size", [0, 1, 4096, 4097, 70_000])
+def test_bitmaps_come_back(size: int) -> None:
+    import numpy as np
+
+    rows = np.unique(np.random.default_rng(size).integers(0, max(size * 3, 1), size)).astype(np.uint64)
+    far = np.concatenate([rows, rows + np.uint64(2**34)]) if size else rows
+    assert np.array_equal(read_bitmap(write_bitmap(far)), far)
+
+
+def test_others_that_come_first(table: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What matches and was added meanwhile is deleted too; what does not match is let be."""
+    from parquet_variant.delta.dml import committing
+
+    commit = committing.commit
+    meanwhile = [lambda: pv.delta.append(table, columns([500])), lambda: pv.delta.append(table, columns([12_345]))]
+
+    def raced(*args: Any, **options: Any) -> Any:
+        if meanwhile:
+            meanwhile.pop(0)()
+        return commit(*args, **options)
+
+    monkeypatch.setattr(committing, "commit", raced)
+    result = pv.delta.delete(table, "k = 500 OR k = 5")
+    assert result.rows_deleted == 2
+    assert set(state(table)) == set(range(50)) - {5} | {12_345}
+    marked = set(pv.delta.snapshot(table).files["path"].to_pylist())
+    assert marked <= {file.name for file in table.glob("*.parquet")}
