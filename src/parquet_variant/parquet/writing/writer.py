@@ -30,7 +30,7 @@ from parquet_variant.parquet.writing.encodings import choose_encodings
 from parquet_variant.parquet.writing.incoming import incoming_columns
 from parquet_variant.parquet.writing.options import DEFAULT_ROW_GROUP_BYTES, DEFAULT_WRITER, Writer, WriterOptions
 from parquet_variant.parquet.writing.pyarrow_file import PyarrowFileWriter
-from parquet_variant.parquet.writing.written import has_nan, is_recovered, null_rows, schema_for_others
+from parquet_variant.parquet.writing.written import has_nan, is_recovered, leaf_paths, null_rows, schema_for_others
 
 __all__ = ["Columns", "FileInfo", "VariantWriter"]
 
