@@ -83,6 +83,7 @@ _OWNERS = {
     "TilesPolicy": "shredding.policies.tiles",
     "WorkloadPolicy": "shredding.policies.workload",
     "sql": "sql_query.sql",
+    "sql_view": "sql_query.sql_view",
     # Packages: each owns its names.
     "parquet": "parquet",
     "delta": "delta",
@@ -169,4 +170,5 @@ if TYPE_CHECKING:
     from parquet_variant.shredding.policies.workload import WorkloadPolicy as WorkloadPolicy
     from parquet_variant.shredding.profile import Profile as Profile
     from parquet_variant.sql_query.sql import sql as sql
+    from parquet_variant.sql_query.sql_view import sql_view as sql_view
     from parquet_variant.types import VariantType as VariantType

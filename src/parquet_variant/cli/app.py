@@ -17,7 +17,7 @@ __all__ = ["main"]
 
 # In the order of the help: the way in, the way out, care of files, care of Delta tables.
 COMMANDS = (
-    *("ingest", "query", "cat", "infer", "explore", "inspect", "validate", "rewrite"),
+    *("ingest", "query", "sql-view", "cat", "infer", "explore", "inspect", "validate", "rewrite"),
     *("optimize", "vacuum", "history", "restore", "warmup"),
 )
 # `variant table set`: group -> commands, each the module that is named by both.
@@ -107,7 +107,7 @@ def build() -> Any:
         pass
 
     for name in COMMANDS:
-        module = import_module(f"parquet_variant.cli.{name}")
+        module = import_module(f"parquet_variant.cli.{name.replace('-', '_')}")
         app.command(name=name)(module.command)
     for group, names in GROUPS.items():
         inner = typer.Typer(name=group, help="Change a Delta table.", no_args_is_help=True)

@@ -1,0 +1,41 @@
+"""``variant sql-view``: the statement of a typed view over a Variant column.
+
+Owns the options. Leaves the statement to `sql_query.sql_view`.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+from parquet_variant.cli.options import Column, Path
+
+__all__ = ["command"]
+
+
+class ViewEngine(StrEnum):
+    """Whose view it is."""
+
+    DUCKDB = "duckdb"
+    SPARK = "spark"
+
+
+def command(
+    path: Path,
+    engine: Annotated[ViewEngine, typer.Option(help="Whose SQL.")] = ViewEngine.DUCKDB,
+    name: Annotated[str, typer.Option(help="The name of the view.")] = "events",
+    select: Annotated[
+        list[str] | None,
+        typer.Option("--select", "-s", help="'name=$.path:type', or an ordinary column; by default what is shredded."),
+    ] = None,
+    column: Column = None,
+) -> int:
+    """Print a CREATE VIEW statement: a Variant's paths as typed columns."""
+    from parquet_variant.cli.select_option import read_selects
+    from parquet_variant.sql_query.sql_view import sql_view
+
+    columns = read_selects(select) if select else None
+    print(sql_view(path, columns, name=name, engine=engine.value, column=column) + ";")
+    return 0

@@ -1,0 +1,159 @@
+"""`sql_view`: the statement of a view that shows a Variant's paths as typed columns, for DuckDB or Spark to keep.
+
+Owns the text of the statement, and what its columns are called. Leaves which paths there are to the shredding schema
+or to who asks.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any, Literal
+
+import pyarrow as pa
+from sqlglot import exp
+
+from parquet_variant.errors import VariantError
+from parquet_variant.path import VariantPath
+from parquet_variant.query.selection import Selected, read_selection
+from parquet_variant.query.sql_types import sql_type_name
+from parquet_variant.schema.ddl import quote_name
+from parquet_variant.sql_query.paths import is_delta, is_vortex
+from parquet_variant.sql_query.tables import BoundTable, bind_table
+
+__all__ = ["sql_view"]
+
+
+def sql_view(
+    path: str | os.PathLike[str],
+    columns: Mapping[str, Any] | None = None,
+    *,
+    name: str = "events",
+    engine: Literal["duckdb", "spark"] = "duckdb",
+    column: str | None = None,
+) -> str:
+    r"""The ``CREATE VIEW`` statement of a typed projection of Parquet files or a Delta table.
+
+    Parameters
+    ----------
+    path
+        The files or the table, as the engine is to find them.
+    columns
+        The view's columns, as for `parquet.scan`. By default the ordinary columns and the shredded paths of the
+        Variant, each called by its last key, or by all of its keys where several end alike.
+    name
+        The view's name.
+    engine
+        ``"duckdb"`` (its own VARIANT type reads the files) or ``"spark"`` (4.1 and newer).
+    column
+        The Variant column, if there are several.
+
+    Raises
+    ------
+    VariantError
+        If the path has no Variant column, the engine cannot read it, or has no such path or type.
+
+    Examples
+    --------
+    >>> import tempfile, parquet_variant as pv
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     values = pv.parse_json(['{"a": {"b": 1}, "c": "x"}'])
+    ...     _ = pv.parquet.write(f"{folder}/a.parquet", {"v": values}, schema="infer")
+    ...     print(sql_view(f"{folder}/a.parquet", engine="spark").replace(folder, "/data"))
+    CREATE OR REPLACE TEMPORARY VIEW events AS SELECT
+      try_variant_get(v, '$[\'a\'][\'b\']', 'bigint') AS b,
+      try_variant_get(v, '$[\'c\']', 'string') AS c
+    FROM parquet.`/data/a.parquet`
+    """
+    if engine not in ("duckdb", "spark"):
+        raise VariantError(f"engine={engine!r}: use duckdb or spark", reason="bad-option")
+    if is_vortex(path):
+        raise VariantError(f"{path} is Vortex: views are over Parquet files and Delta tables", reason="not-parquet")
+    table = bind_table(path, os.fspath(path))
+    variants = [each for each in table.columns.variants if column in (None, each)]
+    if len(variants) != 1:
+        known = ", ".join(table.columns.variants) or "none"
+        raise VariantError(f"{path}: name one Variant column of {known}", reason="no-such-column")
+    selected = read_selection(columns) if columns is not None else _all(table, os.fspath(path), variants[0])
+    lines = [f"  {_value(each, variants[0], engine)} AS {_name(each.name, engine)}" for each in selected]
+    create = "CREATE OR REPLACE VIEW" if engine == "duckdb" else "CREATE OR REPLACE TEMPORARY VIEW"
+    return f"{create} {_name(name, engine)} AS SELECT\n" + ",\n".join(lines) + f"\nFROM {_source(path, engine)}"
+
+
+def _all(table: BoundTable, path: str, variant: str) -> tuple[Selected, ...]:
+    """The ordinary columns, and the shredded paths of the first file: objects by their fields, arrays as a whole."""
+    from parquet_variant.schema.shredding_schema import ShreddingSchema
+
+    source = path
+    if is_delta(path):
+        from parquet_variant.delta import snapshot
+
+        names = snapshot(path).files["path"].to_pylist()
+        if not names:
+            raise VariantError(f"the Delta table {path} has no rows: name the view's columns", reason="no-files")
+        source = f"{path.rstrip('/')}/{names[0]}"
+    else:
+        from parquet_variant.parquet.format.files import locate
+
+        source = locate(path)[0].path
+    found: list[tuple[VariantPath, pa.DataType]] = []
+
+    def walk(schema: ShreddingSchema, at: VariantPath) -> None:
+        if schema.kind == "object":
+            for key, child in schema.fields:
+                walk(child, at / key)
+        elif schema.kind in ("array", "primitive"):
+            found.append((at, schema.to_arrow()))
+
+    walk(ShreddingSchema.from_parquet(source, variant), VariantPath())
+    keys = [[str(segment) for segment in at.segments] or ["value"] for at, _ in found]
+    last = [each[-1].lower() for each in keys]
+    ordinary = [Selected(each, None, kind, each) for each, kind in table.columns.ordinary.items()]
+    taken = [each.name.lower() for each in ordinary]
+    names = [
+        key[-1] if last.count(key[-1].lower()) == 1 and key[-1].lower() not in taken else "_".join(key) for key in keys
+    ]
+    return (*ordinary, *(Selected(name, at, kind) for name, (at, kind) in zip(names, found, strict=True)))
+
+
+def _value(each: Selected, variant: str, engine: str) -> str:
+    if each.path is None:
+        return _name(each.column or each.name, engine)
+    if each.path.has_wildcard:
+        raise VariantError(
+            f"{each.path}: a view has no [*]; ask for the array, as in $.a:array<int>", reason="bad-path"
+        )
+    place = _name(variant, engine)
+    if engine == "spark":
+        kind = "variant" if each.type is None else sql_type_name(each.type)
+        return f"try_variant_get({place}, {_text(str(each.path), engine)}, '{kind}')"
+    for segment in each.path.segments:  # DuckDB counts from 1
+        place += f"[{_text(segment, engine)}]" if isinstance(segment, str) else f"[{int(str(segment)) + 1}]"
+    if each.type is None:
+        return place
+    kind = exp.DataType.build(sql_type_name(each.type), dialect="databricks").sql("duckdb")
+    return f"TRY_CAST({place} AS {kind})"
+
+
+def _text(text: str, engine: str) -> str:
+    if engine == "spark":
+        return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
+    return "'" + text.replace("'", "''") + "'"
+
+
+def _name(name: str, engine: str) -> str:
+    if engine == "spark":
+        return quote_name(name)
+    return name if name.isidentifier() and name.islower() else '"' + name.replace('"', '""') + '"'
+
+
+def _source(path: str | os.PathLike[str], engine: str) -> str:
+    given = os.fspath(path)
+    delta = is_delta(given)
+    if engine == "spark":
+        return f"{'delta' if delta else 'parquet'}.`{given.replace('`', '``')}`"
+    if delta:
+        return f"delta_scan({_text(given, engine)})"
+    if not any(sign in given for sign in "*?[") and os.path.isdir(given):  # noqa: PTH112 - perhaps a URI
+        given = given.rstrip("/") + "/**/*.parquet"
+    return f"read_parquet({_text(given, engine)})"

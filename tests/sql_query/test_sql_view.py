@@ -1,0 +1,83 @@
+"""`pv.sql_view`: its statements run where they are meant to, and give what `pv.sql` gives."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+pytest.importorskip("sqlglot", reason="sqlglot is not installed")
+pytest.importorskip("duckdb", reason="DuckDB is not installed")
+
+import duckdb
+
+import parquet_variant as pv
+from parquet_variant.cli.app import main
+from parquet_variant.errors import VariantError
+
+TEXTS = [
+    '{"a": {"id": 1, "x y": "it\'s"}, "id": "k", "tags": ["p", "q"], "ok": true}',
+    '{"a": {"id": 2, "x y": "b"}, "id": "l", "tags": [], "ok": false}',
+]
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Path:
+    pv.parquet.write(
+        tmp_path / "data" / "a.parquet", {"day": pa.array([1, 2]), "v": pv.parse_json(TEXTS)}, schema="infer"
+    )
+    return tmp_path / "data"
+
+
+def test_duckdb_runs_the_view(files: Path) -> None:
+    with duckdb.connect() as connection:
+        connection.execute(pv.sql_view(files))
+        rows = connection.sql('SELECT day, a_id, "x y", id, ok FROM events ORDER BY day').fetchall()
+    assert rows == [(1, 1, "it's", "k", True), (2, 2, "b", "l", False)]
+
+
+def test_columns_may_be_chosen(files: Path) -> None:
+    columns = {"tag": "$.tags[1]:string", "n": ("$.a.id", "double"), "day": "day", "whole": "$.a"}
+    with duckdb.connect() as connection:
+        connection.execute(pv.sql_view(files, columns, name="my view"))
+        found = connection.sql('SELECT tag, n, day FROM "my view" ORDER BY day')
+        assert found.fetchall() == [("q", 1.0, 1), (None, 2.0, 2)]
+        assert found.types[1] == "DOUBLE"
+
+
+def test_a_key_cannot_leave_its_text(tmp_path: Path) -> None:
+    key = "x'] AS y, 1 FROM z; --`\"\\"
+    pv.parquet.write(tmp_path / "a.parquet", {"v": pv.parse_json([json.dumps({key: 7})])}, schema="infer")
+    with duckdb.connect() as connection:
+        connection.execute(pv.sql_view(tmp_path / "a.parquet"))
+        assert connection.sql("SELECT * FROM events").fetchall() == [(7,)]
+
+
+@pytest.mark.spark
+def test_spark_runs_the_view(files: Path, spark: Any) -> None:
+    spark.sql(pv.sql_view(files, engine="spark", name="typed_view"))
+    rows = spark.sql("SELECT day, a_id, `x y`, tags FROM typed_view ORDER BY day").collect()
+    assert [tuple(row) for row in rows] == [(1, 1, "it's", ["p", "q"]), (2, 2, "b", [])]
+
+
+def test_the_command_prints_it(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["sql-view", str(files), "-s", "$.a.id:int", "--engine", "spark"]) == 0
+    assert "try_variant_get(v, '$[\\'a\\'][\\'id\\']', 'int') AS id" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("make", "wrong"),
+    [
+        (lambda path: pv.sql_view(path, {"a": "$.tags[*]:string"}), "no .*"),
+        (lambda path: pv.sql_view(path, engine="trino"), "duckdb or spark"),
+        (lambda path: pv.sql_view(path, column="w"), "name one Variant column of v"),
+        (lambda path: pv.sql_view(path / "nowhere"), "does not exist"),
+    ],
+)
+def test_what_makes_no_view(files: Path, make: Callable[[Path], str], wrong: str) -> None:
+    with pytest.raises(VariantError, match=wrong):
+        make(files)
