@@ -1,0 +1,33 @@
+"""Storages of any layout, by one choice of the way."""
+
+from __future__ import annotations
+
+from typing import Any, get_args
+
+import pytest
+
+import parquet_variant as pv
+from parquet_variant.array.storages import shredded_storage, unshredded_storage
+from parquet_variant.schema.layout import Layout, detect_layout
+
+VALUES = ['{"a": 1, "b": [true, "x"]}', '{"a": "n/a"}', None, "null", "[]", "7"]
+
+
+@pytest.mark.parametrize("layout", get_args(Layout))
+def test_every_layout_gives_the_values_back(layout: Any) -> None:
+    plain = pv.parse_json(VALUES)
+    schema = pv.ShreddingSchema.from_ddl("a bigint, b array<string>")
+
+    storage = shredded_storage(plain.storage, schema, layout)
+
+    assert detect_layout(storage.type) == layout
+    assert pv.VariantArray(unshredded_storage(storage, layout)).equals(plain)
+
+
+def test_a_malformed_row_is_named_by_every_layout_that_reads_it() -> None:
+    rows = [pv.Variant.from_python({"a": 1}), pv.Variant(b"\x11\0\0", b"\x02\x01")]
+    schema = pv.ShreddingSchema.from_ddl("a bigint")
+    for layout in ("final", "draft-paths", "draft-object"):
+        with pytest.raises(pv.MalformedVariantError) as caught:
+            shredded_storage(pv.VariantArray.from_variants(rows).storage, schema, layout)
+        assert caught.value.row == 1
