@@ -85,9 +85,9 @@ def _print_file(file: OpenFile, name: str | None) -> None:
     from parquet_variant.cli.output import print_json_rows, print_json_values
     from parquet_variant.parquet.format.columns import choose_column, find_variants, no_variant_column
     from parquet_variant.parquet.reading.read import row_group_arrays
-    from parquet_variant.parquet.reading.read_table import tagged_table
+    from parquet_variant.parquet.reading.read_table import partitioned_table
 
-    names = [node.name for node in file.schema.children]
+    names = list({node.name: None for node in file.schema.children} | dict(file.source.partition))
     variants = find_variants(file.schema)
     if not variants:
         raise no_variant_column(names, file.name)
@@ -96,4 +96,4 @@ def _print_file(file: OpenFile, name: str | None) -> None:
             print_json_values(array.storage, array.arrow_field)
         return
     for group in range(file.metadata.num_row_groups):
-        print_json_rows(tagged_table(file, [group]))
+        print_json_rows(partitioned_table(file, [group]))

@@ -71,6 +71,14 @@ def command(
         bool, typer.Option("--preview", help="Of a new Delta table: name the feature variantShredding-preview.")
     ] = False,
     column: Annotated[str, typer.Option(help="Name of the variant column.")] = "v",
+    partition_by: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=PATH:TYPE",
+            help="A column out of the JSON by which rows are put into directories, such as day=$.ts:date; repeat.",
+            show_default=False,
+        ),
+    ] = None,
     compression: Annotated[str, typer.Option(help="Codec of the Parquet files.")] = "zstd",
     sort_by: SortBy = None,
     bloom_filters: BloomFilters = None,
@@ -105,6 +113,7 @@ def command(
             mode=mode.value,
             input_format=input_format.value,
             preview=preview,
+            partition_by=partition_by or (),
             **(_for_vortex(written) if into is Format.VORTEX else written),
         )
         # What can be looked at is looked at before anyone waits for a JVM.

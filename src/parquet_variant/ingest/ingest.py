@@ -74,6 +74,10 @@ def ingest(
         Options of `parse_json`.
     preview
         For a new Delta table: name the feature ``variantShredding-preview``, for readers that know no other.
+    partition_by
+        Columns out of JSON paths by which rows are put into directories (``day=2026-01-31/``), or a Delta table that is
+        made is partitioned: ``"day=$.ts:date"``, a list of such, or a mapping. What cannot be cast is in the partition
+        of null. Readers see the columns beside the variant column, and read only the partitions that a filter allows.
     compression, compression_level, row_group_bytes, annotation, sort_by, bloom_filters
         Of Parquet files, also those of a Delta table: see `VariantWriter`.
     file_bytes

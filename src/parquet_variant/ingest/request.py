@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any, Literal, TypeAlias, TypedDict, Unpack, get_args
 
 from parquet_variant.errors import VariantError
+from parquet_variant.ingest.partition_by import PartitionBy, PartitionColumns
 from parquet_variant.ingest.sources import Format
 from parquet_variant.io.staging import Mode, check_mode
 from parquet_variant.kernels.json_batch import JsonOptions
@@ -40,6 +41,7 @@ class IngestOptions(TypedDict, total=False):
     split_bytes: int | None
     parse: Mapping[str, Any] | None
     preview: bool
+    partition_by: PartitionColumns
     # Of Parquet files, also those of a Delta table.
     compression: str
     compression_level: int | None
@@ -116,6 +118,8 @@ class IngestRequest:
         Size of the parts into which plain files are cut.
     preview
         For a new Delta table: name the feature ``variantShredding-preview``.
+    partition_by
+        Columns out of JSON paths, by which the rows are put into directories.
     write
         Options of the files.
 
@@ -141,6 +145,7 @@ class IngestRequest:
     mode: Mode = "error"
     split_bytes: int | None = None
     preview: bool = False
+    partition_by: PartitionBy = field(default_factory=PartitionBy)
     write: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -152,6 +157,10 @@ class IngestRequest:
             raise _bad(f"split_bytes is {self.split_bytes}: give a positive number of bytes")
         if self.preview and self.format != "delta":
             raise _bad("preview is for Delta tables only")
+        if self.partition_by and self.format == "vortex":
+            raise _bad("partition_by is for Parquet files and Delta tables")
+        if self.column.lower() in map(str.lower, self.partition_by.names):
+            raise _bad(f"partition_by gives {self.column!r}, the name of the variant column: choose another name")
         self._check_write()
 
     @classmethod
@@ -183,6 +192,7 @@ class IngestRequest:
             format=format,
             schema=ShreddingSchema.from_ddl(schema) if isinstance(schema, str) else schema,
             policy=policy_named(policy) if isinstance(policy, str) else policy,
+            partition_by=PartitionBy.of(own.pop("partition_by", ())),
             write=given,
             **own,
         )

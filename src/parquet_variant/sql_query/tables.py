@@ -216,6 +216,9 @@ class _ParquetTable(BoundTable):
             arrow = file.reader.schema_arrow
             ordinary = {each.name: each.type for each in arrow if each.name not in tops}
             order = [each for node in arrow.names for each in (_below(variants, node) if node in tops else [node])]
+        partition = {column: value.type for column, value in sources[0].partition}
+        ordinary |= partition
+        order = list(dict.fromkeys(order) | dict.fromkeys(partition))
         return cls(name, TableColumns(variants, ordinary), tuple(order), sources)
 
     def scan(

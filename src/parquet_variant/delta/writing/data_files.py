@@ -7,6 +7,7 @@ part of the table; vacuum removes it.
 
 from __future__ import annotations
 
+import re
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -45,13 +46,15 @@ from parquet_variant.shredding.statistics import (
     uniform_schema,
 )
 
-__all__ = ["CHANGE_TYPE", "DEFAULT_FILE_BYTES", "WritePlan", "plan_write"]
+__all__ = ["CHANGE_TYPE", "DEFAULT_FILE_BYTES", "WritePlan", "is_data_file_name", "plan_write"]
 
 DEFAULT_FILE_BYTES = 256 << 20
 # Arrow bytes are larger than what they become in a file; how much larger is only known afterwards.
 _ASSUMED_COMPRESSION = 3
 CHANGE_TYPE = "_change_type"
 _URI_SAFE = "/=-._~"
+# The name that `_File` gives, in any partition.
+_NAME = re.compile(r"([^/]+=[^/]*/)*part-([0-9a-f]{12}-)?[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\.\w+\.parquet")
 Place = tuple[str, ...]
 
 
@@ -208,6 +211,17 @@ def _hidden(snapshot: Snapshot) -> tuple[str, ...]:
 
 def _by_logical_name(fields: pa.DataType | pa.Schema, wanted: Field) -> int:
     return int(fields.get_field_index(wanted.name))
+
+
+def is_data_file_name(path: str) -> bool:
+    """Whether a file below a table's root has a name that only a `WritePlan` gives.
+
+    Examples
+    --------
+    >>> is_data_file_name("day=1/part-1b4e28ba-2fa1-4ba2-883f-0016d3cca427.zstd.parquet")
+    True
+    """
+    return _NAME.fullmatch(path) is not None
 
 
 class _Task:

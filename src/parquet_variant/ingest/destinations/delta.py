@@ -21,7 +21,7 @@ from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.delta.log.snapshot import Snapshot, load_snapshot
 from parquet_variant.delta.protocol.schema import from_arrow_schema
 from parquet_variant.delta.storage import LocalStorage, local_path, open_storage
-from parquet_variant.delta.writing.data_files import WritePlan
+from parquet_variant.delta.writing.data_files import WritePlan, is_data_file_name
 from parquet_variant.delta.writing.write import commit_files, commit_new, plan, planned_table
 from parquet_variant.encoding.cast.targets import VARIANT_STORAGE
 from parquet_variant.errors import DeltaError
@@ -29,6 +29,7 @@ from parquet_variant.ingest.destination import Work
 from parquet_variant.ingest.request import IngestRequest
 from parquet_variant.ingest.sources import Split
 from parquet_variant.ingest.task import SplitArrays, WrittenSplits
+from parquet_variant.io.commit_journal import TEMPORARY
 from parquet_variant.io.filesystems import filesystem_of
 from parquet_variant.io.staging import Mode, Staging, check_mode, sweep
 from parquet_variant.schema.shredding_schema import ShreddingSchema
@@ -60,8 +61,10 @@ class DeltaDestination:
         """What every task does."""
         if self._current is None:
             variant = pa.field(self._request.column, VARIANT_STORAGE, metadata=EXTENSION_METADATA)
-            columns = from_arrow_schema(pa.schema([variant]))
-            self._current = planned_table(open_storage(self.dest), columns, preview=self._request.preview)
+            by = self._request.partition_by
+            columns = from_arrow_schema(pa.schema([variant, *by.fields]))
+            storage, preview = open_storage(self.dest), self._request.preview
+            self._current = planned_table(storage, columns, by.names, preview=preview)
         self._staging = self._staging.begin()
         self._plan = replace(_plan(self._current, self._request, schema), job=f"{self._staging.job}-")
         return partial(_write, self._plan, self._request, schema, self._staging)
@@ -74,7 +77,7 @@ class DeltaDestination:
         mode: Literal["append", "overwrite"] = "overwrite" if self._request.mode == "overwrite" else "append"
         try:
             if self._current.version < 0:
-                commit_new(self._current, adds, mode)
+                commit_new(self._current, adds, self._request.mode)
             elif adds or mode == "overwrite":
                 commit_files(self._current, adds, mode=mode)
         except DeltaError:
@@ -118,6 +121,10 @@ def open_delta(request: IngestRequest) -> DeltaDestination | None:
     if not to_write:
         return None
     if current is not None:
+        by = request.partition_by.names
+        if by and by != current.partition_columns:
+            has = ", ".join(current.partition_columns) or "none"
+            raise DeltaError(f"the table's partition columns are {has}, not {', '.join(by)}", reason="bad-option")
         _plan(current, request, request.schema or ShreddingSchema.variant())
     return DeltaDestination(request, current)
 
@@ -151,12 +158,19 @@ def open_table(dest: str, mode: Mode) -> tuple[bool, Snapshot | None]:
             sweep(dest)
         return mode != "ignore", current
     filesystem, path = filesystem_of(dest, None)
-    info = filesystem.get_file_info(path)
-    if info.type == pafs.FileType.File or filesystem.get_file_info(pafs.FileSelector(path, allow_not_found=True)):
+    if filesystem.get_file_info(path).type == pafs.FileType.File or _has_other_files(filesystem, path):
         raise DeltaError(
             f"{dest} holds other files and is no Delta table: choose another place", reason="exists", file=dest
         )
+    sweep(dest)
     return True, None
+
+
+def _has_other_files(filesystem: pafs.FileSystem, path: str) -> bool:
+    """Whether a directory without a log holds what no job that was to make a table there has left."""
+    infos = filesystem.get_file_info(pafs.FileSelector(path, recursive=True, allow_not_found=True))
+    names = [info.path[len(path) :].strip("/") for info in infos if info.type == pafs.FileType.File]
+    return any(not name.startswith(f"{TEMPORARY}/") and not is_data_file_name(name) for name in names)
 
 
 def _write(
@@ -175,7 +189,7 @@ def _write(
         nonlocal rows
         for array in arrays:
             rows += len(array)
-            yield {request.column: array}
+            yield {request.column: array, **request.partition_by.values(array)}
 
     adds = write_plan.write_files(columns())
     return arrays.written((), rows, sum(add.size for add in adds), tuple(adds))

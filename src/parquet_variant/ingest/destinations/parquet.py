@@ -1,31 +1,31 @@
 """JSON files into a directory of Parquet files: tasks stage files, the driver moves them in, on any engine.
 
-Owns the directory as the destination of an ingest. Leaves the steps to `job`, a file to `VariantWriter` and the moves
+Owns the directory as the destination of an ingest. Leaves the steps to `job`, files to `PartitionedFiles` and the moves
 to `io.staging`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from functools import partial
 
 import pyarrow.fs as pafs
 
 from parquet_variant.ingest.destination import Work
+from parquet_variant.ingest.partitioned_files import PartitionedFiles
 from parquet_variant.ingest.request import IngestRequest
 from parquet_variant.ingest.sources import Split
 from parquet_variant.ingest.task import SplitArrays, WrittenSplits
 from parquet_variant.io.filesystems import filesystem_of
-from parquet_variant.io.staging import BAD_RECORDS, StagedFile, Staging, open_staging
-from parquet_variant.parquet.writing.writer import VariantWriter
+from parquet_variant.io.staging import BAD_RECORDS, Staging, open_staging
 from parquet_variant.schema.shredding_schema import ShreddingSchema
 
 __all__ = ["ParquetDestination", "open_parquet"]
 
 
 class ParquetDestination:
-    """A directory of Parquet files, one a task.
+    """A directory of Parquet files, one a task and partition.
 
     Parameters
     ----------
@@ -78,13 +78,9 @@ def _write(
     request: IngestRequest, schema: ShreddingSchema, staging: Staging, task: int, attempt: int, splits: list[Split]
 ) -> WrittenSplits:
     arrays = SplitArrays(splits, schema, request.text, staging, task, attempt)
-    data = StagedFile(arrays.directory, staging.file_name(task))
-    writer = None
-    with ExitStack() as stack:
+    with PartitionedFiles(staging, arrays.directory, task, **request.write) as files:
         for array in arrays:
-            writer = writer or stack.enter_context(VariantWriter(data.path, **request.write))
-            writer.write_batch({request.column: array})
-    if writer is None:
-        return arrays.written((), 0, 0)
-    info = writer.close()
-    return arrays.written((data,), info.rows, info.bytes)
+            for values, part in request.partition_by.split(array) if request.partition_by else [({}, array)]:
+                files.write(values, {request.column: part})
+        files.close()
+    return arrays.written(tuple(files.files), files.rows, files.bytes)

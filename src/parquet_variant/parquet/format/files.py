@@ -10,7 +10,7 @@ import fnmatch
 import os
 import posixpath
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
@@ -20,6 +20,7 @@ from pyarrow import fs
 from parquet_variant.errors import VariantFileError
 from parquet_variant.io.commit_journal import files_that_count
 from parquet_variant.io.filesystems import filesystem_of
+from parquet_variant.io.hive import Partition, partition_texts, typed_partitions
 from parquet_variant.parquet.format.footer import MAGIC, SchemaNode, footer_bytes, parse_schema
 from parquet_variant.parquet.format.footer_cache import (
     CachedFooter,
@@ -41,11 +42,24 @@ _SUFFIXES = (".parquet", ".parq", ".pq")
 
 @dataclass(frozen=True, slots=True)
 class ParquetSource:
-    """A file by name: where it is, and how large."""
+    """A file by name: where it is, and how large.
+
+    Parameters
+    ----------
+    path, filesystem, size
+        The file.
+    partition
+        The columns that the names of its directories say (``day=2026-01-31``), typed over all files that were located
+        together. They go before columns of the file that have the same name, as in Spark.
+    """
 
     path: str
     filesystem: fs.FileSystem
     size: int
+    partition: Partition = ()
+
+
+_Found = tuple[ParquetSource, str]
 
 
 @dataclass(slots=True)
@@ -181,20 +195,46 @@ def locate(source: Source, filesystem: fs.FileSystem | None = None) -> list[Parq
     VariantFileError
         If a path does not exist, a directory holds no Parquet file, or a glob matches none.
     """
+    found = _located(source, filesystem)
+    texts = [partition_texts(below.split("/")[:-1]) for _, below in found.values()]
+    if not any(texts):
+        return [file for file, _ in found.values()]
+    return [
+        replace(file, partition=partition)
+        for (file, _), partition in zip(found.values(), typed_partitions(texts), strict=True)
+    ]
+
+
+def _located(source: Source, filesystem: fs.FileSystem | None) -> dict[str, _Found]:
+    """The files by path, each once, with the part of the path that the source left open."""
     if not isinstance(source, (str, os.PathLike)):
-        found = [file for item in source for file in locate(item, filesystem)]
-        if not found:
+        files: dict[str, _Found] = {}
+        for item in source:
+            files |= _located(item, filesystem)
+        if not files:
             raise VariantFileError("the list of files is empty: name at least one Parquet file", reason="no-files")
-        return list({file.path: file for file in found}.values())
+        return files
     system, path = filesystem_of(source, filesystem)
     info = system.get_file_info(path)
     if info.type == fs.FileType.File:
-        return [ParquetSource(path, system, info.size)]
+        return {path: (ParquetSource(path, system, info.size), "")}
     if info.type == fs.FileType.Directory:
-        return _in_directory(system, path)
+        return _below(_in_directory(system, path), path)
     if any(character in path for character in "*?["):
-        return _matching(system, path)
+        return _below(_matching(system, path), _fixed(path))
     raise VariantFileError(f"{path} does not exist: check the path", reason="no-such-file", file=path)
+
+
+def _below(files: list[ParquetSource], base: str) -> dict[str, _Found]:
+    start = len(base.rstrip("/"))
+    return {file.path: (file, file.path[start:].strip("/")) for file in files}
+
+
+def _fixed(pattern: str) -> str:
+    """The directory above the first part of a pattern that is one."""
+    parts = pattern.split("/")
+    first = next(index for index, part in enumerate(parts) if any(character in part for character in "*?["))
+    return "/".join(parts[:first]) or ("/" if pattern.startswith("/") else ".")
 
 
 def _in_directory(system: fs.FileSystem, path: str) -> list[ParquetSource]:
@@ -219,9 +259,7 @@ def _visible(path: str, base: str) -> bool:
 
 
 def _matching(system: fs.FileSystem, pattern: str) -> list[ParquetSource]:
-    parts = pattern.split("/")
-    first = next(index for index, part in enumerate(parts) if any(character in part for character in "*?["))
-    base = "/".join(parts[:first]) or ("/" if pattern.startswith("/") else ".")
+    base = _fixed(pattern)
     selector = fs.FileSelector(base, recursive=True, allow_not_found=True)
     counted = {info.path: info for info in files_that_count(system, base)}
     found: dict[str, ParquetSource] = {}

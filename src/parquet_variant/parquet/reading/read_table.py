@@ -18,7 +18,7 @@ from parquet_variant.parquet.format.columns import find_variants
 from parquet_variant.parquet.format.files import OpenFile, Source, locate, open_file
 from parquet_variant.parquet.writing.nested import is_tagged, map_variants, tagged
 
-__all__ = ["plain_storage", "plain_variants", "read_table", "tagged_table"]
+__all__ = ["partitioned_table", "plain_storage", "plain_variants", "read_table", "tagged_table"]
 
 
 def read_table(
@@ -60,8 +60,29 @@ def read_table(
     tables = []
     for each in locate(source, filesystem):
         with open_file(each) as file:
-            tables.append(tagged_table(file, list(range(file.metadata.num_row_groups)), columns))
+            tables.append(partitioned_table(file, list(range(file.metadata.num_row_groups)), columns))
     return tables[0] if len(tables) == 1 else _united(tables)
+
+
+def partitioned_table(file: OpenFile, row_groups: list[int], columns: Sequence[str] | None = None) -> pa.Table:
+    """Some row groups of an open file as `tagged_table` gives them, with the columns of the file's partition.
+
+    Raises
+    ------
+    VariantFileError
+        If a column is not there.
+    """
+    values = dict(file.source.partition)
+    own = [node.name for node in file.schema.children] if columns is None else columns
+    table = tagged_table(file, row_groups, [name for name in own if name not in values])
+    rows = sum(file.metadata.row_group(number).num_rows for number in row_groups)
+    parts = {name: table.column(name) for name in table.column_names}
+    parts |= {name: pa.repeat(value, rows) for name, value in values.items() if columns is None or name in columns}
+    fields = [
+        table.schema.field(name) if name in table.column_names else (name, part.type) for name, part in parts.items()
+    ]
+    whole = pa.table(list(parts.values()), schema=pa.schema(fields))
+    return whole if columns is None else whole.select(list(columns))
 
 
 def tagged_table(file: OpenFile, row_groups: list[int], columns: Sequence[str] | None = None) -> pa.Table:

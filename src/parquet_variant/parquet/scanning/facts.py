@@ -19,7 +19,7 @@ from parquet_variant.parquet.scanning.projection import PathColumns, only_nulls
 from parquet_variant.query.cast_order import cast_keeps_order
 from parquet_variant.query.prune import UNKNOWN, ColumnFacts
 
-__all__ = ["column_facts", "path_facts"]
+__all__ = ["column_facts", "constant_facts", "path_facts"]
 
 _ONLY_NULL = ColumnFacts(may_be_null=True, may_be_value=False, may_be_nan=False)
 
@@ -88,6 +88,15 @@ def column_facts(leaf: SchemaNode, known: LeafStatistics, arrow: pa.DataType, *,
     if stored is None or stored != arrow:
         return ColumnFacts(may_be_null=not known.no_nulls)
     return _through_cast(known, stored, arrow, hidden_nan)
+
+
+def constant_facts(value: pa.Scalar) -> ColumnFacts:
+    """What is known of a column that is the same in every row."""
+    if not value.is_valid:
+        return _ONLY_NULL
+    is_nan = pa.types.is_floating(value.type) and math.isnan(value.as_py())
+    bound = None if is_nan else value
+    return ColumnFacts(bound, bound, may_be_null=False, may_be_nan=is_nan)
 
 
 def _through_cast(known: LeafStatistics, stored: pa.DataType, target: pa.DataType, hidden_nan: bool) -> ColumnFacts:

@@ -20,10 +20,12 @@ from parquet_variant.parquet.format.columns import find_variants
 from parquet_variant.parquet.format.files import OpenFile, ParquetSource, Source, locate, open_file
 from parquet_variant.parquet.reading.read_table import plain_storage, plain_variants
 from parquet_variant.parquet.reading.storage import nested_array
+from parquet_variant.parquet.scanning.facts import constant_facts
 from parquet_variant.parquet.scanning.scan_plan import FilePlan, GroupPlan, plan_file
 from parquet_variant.parquet.scanning.scan_report import ScanReport
 from parquet_variant.parquet.writing.nested import is_tagged
 from parquet_variant.query.predicate import Predicate, columns_of, evaluate
+from parquet_variant.query.prune import UNKNOWN, Facts, may_match
 from parquet_variant.query.question import Question
 from parquet_variant.query.selection import Selected
 
@@ -116,7 +118,20 @@ class Scan:
 
         if file.cached is None or self.predicate is not None:
             return make()
-        return file.cached.plan((self.selection, self.column, skipping), make)
+        return file.cached.plan((self.selection, self.column, skipping, file.source.partition), make)
+
+    def _may_hold(self, source: ParquetSource) -> bool:
+        """Whether a file's partition allows a match: if not, the file is not even opened."""
+        if self.predicate is None or not source.partition or not self.skipping or self.on_error != "null":
+            return True
+        values = dict(source.partition)
+        columns = {each.name: values.get(each.column or each.name) for each in self._all() if each.path is None}
+
+        def facts(name: str) -> Facts:
+            value = columns.get(name)
+            return UNKNOWN if value is None else constant_facts(value)
+
+        return bool(may_match(self.predicate, facts))
 
     def _all(self) -> tuple[Selected, ...]:
         return (*self.selection, *self.hidden)
@@ -148,7 +163,7 @@ class Scan:
         """
         tasks: list[ScanTask] = []
         outputs = range(len(self._all()))
-        for source in self.sources:
+        for source in filter(self._may_hold, self.sources):
             with open_file(source) as file:
                 plan = self._plan(file)
                 current: ScanTask | None = None
@@ -172,7 +187,7 @@ class Scan:
 
     def batches(self) -> Iterator[pa.Table]:
         """The answer in parts, each with at least one row, in the order of files and rows."""
-        for source in self.sources:
+        for source in filter(self._may_hold, self.sources):
             yield from self._read(source, None)
 
     def read(self, task: ScanTask) -> Iterator[pa.Table]:
@@ -245,7 +260,9 @@ class Scan:
         found = {}
         for number in outputs:
             each = self._all()[number]
-            if table is None or part[0].leaves[number] is None:
+            if number in plan.constants:
+                found[number] = pa.repeat(plan.constants[number], rows)
+            elif table is None or part[0].leaves[number] is None:
                 found[number] = pa.nulls(rows, each.field.type)
             elif each.path is None:
                 found[number] = self._ordinary(nested_array(table, [each.column or each.name]), each, file)
@@ -365,14 +382,19 @@ def scan(
 
 def _with_types(source: ParquetSource, selection: tuple[Selected, ...]) -> tuple[Selected, ...]:
     """The selection with the types that ordinary columns have in the first file."""
+    partition = dict(source.partition)
     with open_file(source) as file:
         arrow = file.reader.schema_arrow
         found = []
         for each in selection:
-            index = arrow.get_field_index(each.column or each.name) if each.path is None else -1
+            name = each.column or each.name
+            index = arrow.get_field_index(name) if each.path is None else -1
+            if each.path is None and name in partition:
+                found.append(replace(each, type=partition[name].type))
+                continue
             if each.path is None and index < 0:
                 raise VariantFileError(
-                    f"no column {each.column or each.name}: choose from {', '.join(arrow.names)}, "
+                    f"no column {name}: choose from {', '.join([*arrow.names, *partition])}, "
                     "or write a path such as $.a",
                     reason="no-such-column",
                     file=file.name,

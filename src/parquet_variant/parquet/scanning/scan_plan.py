@@ -6,7 +6,7 @@ Owns the plan of a file, from its footer alone. Leaves the meaning of statistics
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
@@ -17,7 +17,7 @@ from parquet_variant.parquet.format.columns import VariantColumn, choose_column
 from parquet_variant.parquet.format.files import OpenFile
 from parquet_variant.parquet.format.footer import SchemaNode
 from parquet_variant.parquet.format.statistics import LeafStatistics, leaf_statistics, may_hide_nan, merged
-from parquet_variant.parquet.scanning.facts import column_facts, path_facts
+from parquet_variant.parquet.scanning.facts import column_facts, constant_facts, path_facts
 from parquet_variant.parquet.scanning.projection import PathColumns, columns_of_path
 from parquet_variant.query.predicate import Predicate, columns_of
 from parquet_variant.query.prune import UNKNOWN, ColumnFacts, may_match
@@ -50,11 +50,12 @@ class GroupPlan:
 
 @dataclass(slots=True)
 class FilePlan:
-    """A file's answer to a query: its Variant column, and the row groups to read."""
+    """A file's answer to a query: its Variant column, the row groups to read, and what its partition says."""
 
     column: VariantColumn | None
     groups: list[GroupPlan]
     residuals: frozenset[int]
+    constants: Mapping[int, pa.Scalar]
 
     @property
     def is_unshredded(self) -> bool:
@@ -73,11 +74,12 @@ class FilePlan:
 
 @dataclass(frozen=True, slots=True)
 class _Output:
-    """A selected column in one file: the columns of a path, or an ordinary column."""
+    """A selected column in one file: the columns of a path, an ordinary column, or the value of its partition."""
 
     selected: Selected
     path: PathColumns | None
     node: SchemaNode | None
+    constant: pa.Scalar | None = None
 
     @property
     def scalar(self) -> bool:
@@ -88,12 +90,16 @@ class _Output:
         if self.path is not None:
             needed = self.path.needed(statistics, scalar=self.scalar)
             return None if needed is None else tuple(leaf.leaf for leaf in needed if leaf.leaf is not None)
+        if self.constant is not None:
+            return ()
         assert self.node is not None
         return tuple(leaf.leaf for leaf in self.node.leaves() if leaf.leaf is not None)
 
     def facts(self, statistics: Statistics, hidden_nan: bool) -> ColumnFacts:
         if self.path is not None:
             return path_facts(self.path, self.selected.type, statistics, hidden_nan=hidden_nan)
+        if self.constant is not None:
+            return constant_facts(self.constant)
         assert self.node is not None
         if self.node.leaf is None or self.selected.type is None or self.node.repetition == "repeated":
             return UNKNOWN
@@ -165,14 +171,18 @@ def plan_file(
     residuals = {
         leaf.leaf for output in outputs if output.path for leaf in output.path.residuals if leaf.leaf is not None
     }
-    return FilePlan(variant, groups, frozenset(residuals))
+    constants = {number: each.constant for number, each in enumerate(outputs) if each.constant is not None}
+    return FilePlan(variant, groups, frozenset(residuals), constants)
 
 
 def _output(file: OpenFile, selected: Selected, variant: VariantColumn | None) -> _Output:
     if selected.path is not None:
         assert variant is not None
         return _Output(selected, columns_of_path(variant, selected.path, selected.type), None)
-    node = file.schema.child(selected.column or selected.name)
+    name = selected.column or selected.name
+    if (constant := dict(file.source.partition).get(name)) is not None:
+        return _Output(selected, None, None, constant)
+    node = file.schema.child(name)
     if node is None:
         names = ", ".join(child.name for child in file.schema.children)
         raise VariantFileError(

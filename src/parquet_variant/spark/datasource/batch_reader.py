@@ -23,7 +23,7 @@ from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructT
 from parquet_variant.array.capsules import EXTENSION_NAME
 from parquet_variant.errors import VariantError
 from parquet_variant.parquet.format.files import locate, open_file
-from parquet_variant.parquet.reading.read_table import tagged_table
+from parquet_variant.parquet.reading.read_table import partitioned_table
 from parquet_variant.parquet.scanning.scan import Scan, ScanTask, scan
 from parquet_variant.query.selection import arrow_type
 from parquet_variant.spark.arrow_variant import as_spark, row_bytes, slices_by_bytes
@@ -47,7 +47,7 @@ def read_schema(options: ReadOptions) -> StructType:
     if options.paths is not None:
         return StructType([StructField(name, _type_of_path(name, kind)) for name, (_, kind) in options.paths.items()])
     with open_file(locate(options.sources)[0]) as file:
-        return StructType([StructField(field.name, _spark_type(field)) for field in tagged_table(file, []).schema])
+        return StructType([StructField(field.name, _spark_type(field)) for field in partitioned_table(file, []).schema])
 
 
 def _type_of_path(name: str, kind: str | None) -> DataType:
@@ -164,7 +164,7 @@ class BatchReader(DataSourceReader):
     def _whole(self, task: ScanTask) -> Iterator[pa.Table]:
         with open_file(task.source) as file:
             for number in task.row_groups:
-                yield tagged_table(file, [number], self.schema.fieldNames())
+                yield partitioned_table(file, [number], self.schema.fieldNames())
 
 
 def spark_batches(table: pa.Table, target: pa.Schema) -> Iterator[pa.RecordBatch]:

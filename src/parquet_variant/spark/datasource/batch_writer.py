@@ -21,10 +21,11 @@ from pyspark.sql.datasource import (
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
+from parquet_variant.ingest.partitioned_files import PartitionedFiles
 from parquet_variant.io.staging import StagedFile, Staging, open_staging
-from parquet_variant.parquet.writing.writer import VariantWriter
 from parquet_variant.spark.arrow_variant import nested_variants
 from parquet_variant.spark.datasource.options import WriteOptions
+from parquet_variant.spark.datasource.partitioning import Partitioning
 from parquet_variant.spark.frames import Frame
 from parquet_variant.spark.worker_end import QuietEnd
 
@@ -53,33 +54,36 @@ class _Tasks:
     def __init__(self, options: WriteOptions, schema: StructType, overwrite: bool) -> None:
         staging = open_staging(options.path, "overwrite" if overwrite else "append")
         assert staging is not None  # only the mode "ignore" gives none
-        self.staging: Staging = self._named(staging, options).begin()
         self.options = options
         self.end = QuietEnd()
         self.frame = Frame(schema, options.column, options.schema)
+        self.partitioning = Partitioning(options.partition_by, schema, self.frame.column)
+        self.staging: Staging = self._named(staging, options).begin()
 
     @staticmethod
     def _named(staging: Staging, options: WriteOptions) -> Staging:
         return staging
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> TaskFiles:
-        """Write a partition into a staged file."""
+        """Write Spark's partition into staged files, one for each partition of the directory."""
         context = TaskContext.get()
         task = context.partitionId() if context else 0
         # Spark counts attempts from 0 again when a stream is started again.
         attempt = f"{context.taskAttemptId() if context else 0}-{uuid.uuid4().hex[:8]}"
         arrow_schema = to_arrow_schema(self.frame.schema, timezone="UTC")
-        file = StagedFile(self.staging.attempt(task, attempt), self.staging.file_name(task))
         first = next(iterator, None)
         if first is None:
             # One file must say what the columns are, also of no rows; the commit takes it only if there is no other.
-            if task != 0:
+            if task != 0 or self.partitioning.names:
                 return TaskFiles((), 0)
             first = pa.RecordBatch.from_pylist([], arrow_schema)
-        with VariantWriter(file.path, variants=nested_variants(arrow_schema), **self.options.write) as writer:
+        directory, variants = self.staging.attempt(task, attempt), nested_variants(arrow_schema)
+        with PartitionedFiles(self.staging, directory, task, variants=variants, **self.options.write) as files:
             for columns in self.frame.columns(chain([first], iterator), task):
-                writer.write_batch(columns)
-        return TaskFiles((file,), writer.close().rows)
+                for values, part in self.partitioning.split(columns):
+                    files.write(values, part)
+            files.close()
+        return TaskFiles(tuple(files.files), files.rows)
 
 
 class BatchWriter(_Tasks, DataSourceArrowWriter):

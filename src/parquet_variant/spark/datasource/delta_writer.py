@@ -24,6 +24,7 @@ from parquet_variant.delta.storage import open_storage
 from parquet_variant.delta.writing.write import commit_files, commit_new, plan, planned_table
 from parquet_variant.errors import DeltaError
 from parquet_variant.spark.datasource.options import WriteOptions
+from parquet_variant.spark.datasource.partitioning import Partitioning
 from parquet_variant.spark.frames import Frame
 from parquet_variant.spark.worker_end import QuietEnd
 
@@ -46,6 +47,7 @@ class _DeltaTasks:
         self.end = QuietEnd()
         self.planned: Snapshot | None = None
         self.frame = Frame(schema, options.column, options.schema)
+        self.partitioning = Partitioning(options.partition_by, schema, self.frame.column)
         current = self._table(options)
         shredding = None if options.schema is None else {self.frame.column: options.schema}
         self.plan = plan(current, shredding=shredding, **options.write)
@@ -54,23 +56,28 @@ class _DeltaTasks:
         """Write a partition into files of the table that no version names yet."""
         context = TaskContext.get()
         task = context.partitionId() if context else 0
-        return TaskActions(self.plan.write(self.frame.columns(iterator, task)))
+        return TaskActions(self.plan.write(map(self.partitioning.with_paths, self.frame.columns(iterator, task))))
 
     def _table(self, options: WriteOptions) -> Snapshot:
         """The table; planned, if it is not there: it is made with its first rows."""
-        storage = open_storage(self.path)
+        storage, by = open_storage(self.path), self.partitioning.names
         try:
-            return load_snapshot(storage)
+            current = load_snapshot(storage)
         except DeltaError as error:
             if error.reason != "not-a-table":
                 raise
+        else:
+            if by and by != current.partition_columns:
+                has = ", ".join(current.partition_columns) or "none"
+                raise DeltaError(f"the table's partition columns are {has}, not {', '.join(by)}", reason="bad-option")
+            return current
         fields = [
             StructField(field.name, VariantType() if field.name == self.frame.column else field.dataType)
             for field in self.frame.schema.fields
-        ]
+        ] + self.partitioning.new_fields
         # Spark's and Delta's JSON forms of a schema are the same.
         columns = parse_schema(StructType(fields).json())
-        self.planned = planned_table(storage, columns, options.partition_by)
+        self.planned = planned_table(storage, columns, by)
         return self.planned
 
     def _commit(self, messages: list[WriterCommitMessage | None], txn: tuple[str, int] | None) -> None:

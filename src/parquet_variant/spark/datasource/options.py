@@ -45,7 +45,7 @@ class WriteOptions:
     delta
         Whether the target is a Delta table.
     partition_by
-        Partition columns of a Delta table that is to be made.
+        Partition columns: names of columns, or JSON paths such as ``day=$.ts:date``.
     application
         The id under which a Delta table remembers a stream's batches; by default it is the query's own.
     """

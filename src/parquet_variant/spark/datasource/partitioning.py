@@ -1,0 +1,77 @@
+"""The option ``partitionBy`` of a write: columns of the DataFrame, or JSON paths of the Variant column.
+
+Owns telling the two apart and checking them on the driver. Leaves paths to `ingest.partition_by`, and where the rows go
+to the writers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql.pandas.types import from_arrow_type
+from pyspark.sql.types import ArrayType, MapType, StructField, StructType, VariantType
+
+from parquet_variant.errors import VariantError
+from parquet_variant.ingest.partition_by import PartitionBy, split_columns
+
+__all__ = ["Partitioning"]
+
+
+class Partitioning:
+    """The partition columns of a write; pickled into every task.
+
+    Parameters
+    ----------
+    given
+        Names of columns, or ``day=$.ts:date``.
+    schema
+        The DataFrame's.
+    column
+        The Variant column.
+
+    Raises
+    ------
+    VariantError
+        With reason ``"bad-option"`` for a column that is not there, or cannot be a directory's name.
+    """
+
+    def __init__(self, given: Sequence[str], schema: StructType, column: str) -> None:
+        self.column = column
+        self.paths = PartitionBy.of([text for text in given if "=" in text])
+        self.names = tuple(text.partition("=")[0] for text in given)
+        types = {field.name: field.dataType for field in schema.fields}
+        for name in self.names:
+            if name in self.paths.names:
+                if name in types:
+                    raise _bad(f"{name!r} is a column of the DataFrame already: choose another name for the path")
+                continue
+            if name not in types:
+                raise _bad(f"there is no column {name!r}: choose from {', '.join(types)}, or write {name}=$.path:type")
+            if name == column or isinstance(types[name], VariantType | StructType | ArrayType | MapType):
+                raise _bad(f"column {name!r} is no scalar: partition by a path, such as {name}=$.path:type")
+        if self.names and set(types) <= set(self.names):
+            raise _bad("no column would be left for the files")
+
+    @property
+    def new_fields(self) -> list[StructField]:
+        """The columns that the DataFrame does not have."""
+        return [StructField(field.name, from_arrow_type(field.type)) for field in self.paths.fields]
+
+    def with_paths(self, columns: Mapping[str, Any]) -> dict[str, Any]:
+        """A batch's columns and those of the paths."""
+        return {**columns, **(self.paths.values(columns[self.column]) if self.paths else {})}
+
+    def split(self, columns: Mapping[str, Any]) -> Iterator[tuple[dict[str, str | None], dict[str, Any]]]:
+        """A batch's rows by partition, without the partition columns."""
+        whole = self.with_paths(columns)
+        if not self.names:
+            yield {}, whole
+            return
+        keys: dict[str, pa.Array] = {name: whole.pop(name) for name in self.names}
+        yield from split_columns(keys, whole)
+
+
+def _bad(message: str) -> VariantError:
+    return VariantError(f"option partitionBy: {message}", reason="bad-option")

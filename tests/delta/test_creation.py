@@ -1,0 +1,163 @@
+"""A table that is not there yet is made with its first rows, in one commit, whoever else makes it at the same time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import contextmanager
+from itertools import count
+from pathlib import Path
+
+import pytest
+
+import parquet_variant as pv
+from parquet_variant.delta.log.snapshot import load_snapshot
+from parquet_variant.delta.storage import LocalStorage, open_storage
+from parquet_variant.delta.writing.write import planned_table
+from parquet_variant.ingest.destinations import delta as destination
+
+
+def _rows(table: Path) -> list[str] | None:
+    try:
+        return sorted(pv.delta.read(table).to_pylist())
+    except pv.DeltaError as error:
+        assert error.reason == "not-a-table"
+        return None
+
+
+def _source(folder: Path, name: str, *values: str) -> Path:
+    path = folder / f"{name}.ndjson"
+    path.write_text("".join(f'"{value}"\n' for value in values))
+    return path
+
+
+@pytest.mark.parametrize("mode", ["append", "overwrite"])
+def test_two_ingests_that_make_one_table_both_get_their_rows_in(tmp_path, monkeypatch, mode):
+    first, second = _source(tmp_path, "a", "a1", "a2"), _source(tmp_path, "b", "b1")
+    table = tmp_path / "table"
+    others = iter([lambda: pv.delta.ingest(second, table, mode="append")])
+
+    def planned(*arguments, **options):
+        next(others, lambda: None)()  # the other one begins later and ends sooner
+        return planned_table(*arguments, **options)
+
+    monkeypatch.setattr(destination, "planned_table", planned)
+    assert pv.delta.ingest(first, table, mode=mode).rows == 2
+    assert _rows(table) == (["a1", "a2", "b1"] if mode == "append" else ["a1", "a2"])
+    assert [each["version"] for each in pv.delta.history(table)] == [1, 0]
+
+
+def test_a_table_that_somebody_else_made_meanwhile_is_an_error_where_it_must_be_new(tmp_path, monkeypatch):
+    source, table = _source(tmp_path, "a", "a1"), tmp_path / "table"
+    other = iter([lambda: pv.delta.write(table, {"v": pv.from_python(["theirs"])})])
+
+    def planned(*arguments, **options):
+        next(other, lambda: None)()
+        return planned_table(*arguments, **options)
+
+    monkeypatch.setattr(destination, "planned_table", planned)
+    with pytest.raises(pv.DeltaError) as raised:
+        pv.delta.ingest(source, table)
+    assert raised.value.reason == "exists"
+    assert _rows(table) == ["theirs"]
+
+
+def test_a_bad_line_leaves_no_table_and_the_next_ingest_makes_it(tmp_path):
+    table = tmp_path / "table"
+    bad = tmp_path / "bad.ndjson"
+    bad.write_text('"a"\n{"b": \n')
+    with pytest.raises(pv.JsonError):
+        pv.delta.ingest(bad, table)
+    assert not table.exists()
+    assert pv.delta.ingest(_source(tmp_path, "good", "c"), table).rows == 1
+
+
+def test_other_files_are_not_taken_for_what_a_dead_job_left(tmp_path):
+    table = tmp_path / "table"
+    table.mkdir()
+    pv.parquet.write(table / "mine.parquet", pv.from_python([1]))
+    with pytest.raises(pv.DeltaError, match="holds other files"):
+        pv.delta.ingest(_source(tmp_path, "a", "a1"), table)
+
+
+class Killed(BaseException):
+    """The process is no more."""
+
+
+def _die(monkeypatch, last: int) -> None:
+    """Let the storage die before or after its step number `last`; nothing works any more then."""
+    left = [last]
+
+    def step() -> None:
+        left[0] -= 1
+        if left[0] <= 0:
+            raise Killed
+
+    def around(operation: Callable) -> Callable:
+        def dies(*arguments, **options):
+            step()
+            result = operation(*arguments, **options)
+            step()
+            return result
+
+        return dies
+
+    create = LocalStorage.create
+
+    @contextmanager
+    def created(self, path):
+        step()
+        with create(self, path) as local:
+            yield local
+        step()
+
+    for name in ("put", "put_if_absent", "delete"):
+        monkeypatch.setattr(LocalStorage, name, around(getattr(LocalStorage, name)))
+    monkeypatch.setattr(LocalStorage, "create", created)
+
+
+def _ingest(table: Path) -> None:
+    pv.delta.ingest(_source(table.parent, "new", "x", "y"), table, mode="append", threads=1)
+
+
+KINDS = {
+    "create": lambda table: pv.delta.write(table, {"v": pv.from_python(["x"])}, mode="append"),
+    "append": lambda table: pv.delta.append(table, {"v": pv.from_python(["x"])}),
+    "overwrite": lambda table: pv.delta.overwrite(table, {"v": pv.from_python(["x"])}),
+    "ingest": _ingest,
+    "ingest into a new table": _ingest,
+    "optimize": pv.delta.optimize,
+    "restore": lambda table: pv.delta.restore(table, version=0),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_kill_at_any_step_leaves_the_old_or_the_new(kind, tmp_path, monkeypatch):
+    work, new_table = KINDS[kind], kind in ("create", "ingest into a new table")
+
+    def before(name: str) -> Path:
+        table = tmp_path / name / "table"
+        table.parent.mkdir()
+        if not new_table:
+            for text in ("a", "b"):
+                pv.delta.write(table, {"v": pv.from_python([text])}, mode="append")
+        return table
+
+    whole = before("whole")
+    old = _rows(whole)
+    work(whole)
+    new = _rows(whole)
+    for step in count(1):
+        table = before(f"killed {step}")
+        with monkeypatch.context() as patch:
+            _die(patch, step)
+            try:
+                work(table)
+            except Killed:
+                pass
+            else:
+                break
+        assert _rows(table) in (old, new)
+        # And nothing is in the way of doing it again.
+        work(table)
+        load_snapshot(open_storage(table))
+    assert step > 2

@@ -1,0 +1,220 @@
+"""JSON paths become directories or partition columns; every reader gets them back typed, and prunes by them."""
+
+from __future__ import annotations
+
+import json
+from datetime import date, datetime
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.dataset as ds
+import pytest
+
+import parquet_variant as pv
+from parquet_variant.ingest import partitioned_files
+from parquet_variant.ingest.partition_by import PartitionBy
+from parquet_variant.io.hive import partition_texts, typed_partitions
+
+_ROWS = [
+    {"ts": "2026-01-01T10:00:00", "kind": "a", "n": 1},
+    {"ts": "2026-01-01T11:00:00", "kind": "b/c", "n": 2},
+    {"ts": "2026-01-02T10:00:00", "kind": "a", "n": 3},
+    {"kind": "a", "n": 4},
+    {"ts": "2026-01-02T12:00:00", "n": 5},
+]
+_BY = ["day=$.ts:date", "kind=$.kind"]
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    path = tmp_path / "rows.ndjson"
+    path.write_text("".join(json.dumps(row) + "\n" for row in _ROWS))
+    return path
+
+
+def _expected() -> list[tuple[date | None, str | None, int]]:
+    days = [datetime.fromisoformat(row["ts"]).date() if "ts" in row else None for row in _ROWS]
+    return [(day, row.get("kind"), row["n"]) for day, row in zip(days, _ROWS, strict=True)]
+
+
+def _found(rows: list[dict]) -> list[tuple]:
+    return sorted(((row["day"], row["kind"], row["n"]) for row in rows), key=lambda row: row[2])
+
+
+@pytest.mark.parametrize("format", ["parquet", "delta"])
+@pytest.mark.parametrize("by", [_BY, {"day": "$.ts:date", "kind": ("$.kind", "string")}], ids=["texts", "mapping"])
+def test_rows_are_where_their_paths_say_and_come_back_with_typed_columns(source, tmp_path, format, by):
+    dest = tmp_path / "table"
+    result = pv.parquet.ingest(source, dest, format=format, partition_by=by)
+    assert result.rows == len(_ROWS)
+    scan = (pv.parquet.scan if format == "parquet" else pv.delta.scan)(
+        str(dest), {"day": "day", "kind": "kind", "n": "$.n:int"}
+    )
+    table = scan.to_table()
+    assert table.schema.field("day").type == pa.date32()
+    assert _found(table.to_pylist()) == _expected()
+    assert {str(Path(file).parent) for file in result.files} == {
+        "day=2026-01-01/kind=a", "day=2026-01-01/kind=b%2Fc", "day=2026-01-02/kind=a",
+        "day=__HIVE_DEFAULT_PARTITION__/kind=a", "day=2026-01-02/kind=__HIVE_DEFAULT_PARTITION__",
+    }  # fmt: skip
+
+
+def test_whole_rows_have_the_columns_and_so_has_sql(source, tmp_path):
+    dest = tmp_path / "table"
+    pv.parquet.ingest(source, dest, partition_by=_BY)
+    table = pv.parquet.read_table(dest)
+    assert table.column_names == ["v", "day", "kind"]
+    assert pv.parquet.read_table(dest, ["kind", "v"]).column_names == ["kind", "v"]
+    assert len(pv.parquet.read(dest)) == len(_ROWS)
+    counted = pv.sql("SELECT day, count(*) AS n FROM t WHERE kind = 'a' GROUP BY day ORDER BY day NULLS LAST", t=dest)
+    assert pa.table(counted).to_pylist() == [
+        {"day": date(2026, 1, 1), "n": 1}, {"day": date(2026, 1, 2), "n": 1}, {"day": None, "n": 1},
+    ]  # fmt: skip
+
+
+def test_other_engines_see_the_same_partitions(source, tmp_path):
+    duckdb = pytest.importorskip("duckdb")
+    dest = tmp_path / "table"
+    pv.parquet.ingest(source, dest, partition_by=_BY)
+    counts = {("2026-01-01", "a"): 1, ("2026-01-01", "b/c"): 1, ("2026-01-02", "a"): 1, (None, "a"): 1}
+    found = ds.dataset(str(dest), partitioning="hive").to_table(columns=["day", "kind"]).to_pylist()
+    assert {(row["day"], row["kind"]) for row in found} == {*counts, ("2026-01-02", None)}
+    rows = duckdb.sql(f"SELECT kind, count(*) FROM read_parquet('{dest}/**/*.parquet') GROUP BY 1").fetchall()
+    assert dict(rows) == {"a": 3, "b/c": 1, None: 1}
+
+
+@pytest.mark.parametrize(
+    ("where", "numbers", "files"),
+    [
+        ("day = '2026-01-02'", [3, 5], 2),
+        ("day > '2026-01-01' and kind = 'a'", [3], 1),
+        ("day is null", [4], 1),
+        ("kind = 'nobody'", [], 0),
+        ("not (kind = 'a')", [2], 1),
+        ("day = '2026-01-01' or n = 5", [1, 2, 5], 5),
+    ],
+)
+def test_a_filter_opens_only_the_partitions_that_it_allows(source, tmp_path, where, numbers, files, monkeypatch):
+    from parquet_variant.parquet.scanning import scan as scanning
+
+    dest = tmp_path / "table"
+    pv.parquet.ingest(source, dest, partition_by=_BY)
+    query = pv.parquet.scan(dest, {"n": "$.n:int", "day": "day"}, where)
+    opened = []
+    monkeypatch.setattr(scanning, "open_file", lambda each, real=scanning.open_file: opened.append(each) or real(each))
+    assert sorted(query.to_table().column("n").to_pylist()) == numbers
+    # A filter on what is in the files may open more, never fewer.
+    assert len({each.path for each in opened}) <= files
+    everything = pv.parquet.scan(dest, {"n": "$.n:int", "day": "day"}, where, skipping=False).to_table()
+    assert sorted(everything.column("n").to_pylist()) == numbers
+
+
+def test_more_partitions_than_files_that_may_be_open(tmp_path, monkeypatch):
+    monkeypatch.setattr(partitioned_files, "_MAX_OPEN", 3)
+    source = tmp_path / "rows.ndjson"
+    source.write_text("".join(json.dumps({"k": number % 10, "n": number}) + "\n" for number in range(100)))
+    result = pv.parquet.ingest(source, tmp_path / "out", partition_by="k=$.k:int", threads=1)
+    assert result.rows == 100
+    table = pv.parquet.scan(tmp_path / "out", {"k": "k", "n": "$.n:int"}).to_table()
+    assert sorted(table.column("n").to_pylist()) == list(range(100))
+    assert all(row["k"] == row["n"] % 10 for row in table.to_pylist())
+
+
+def test_an_overwrite_removes_partitions_that_are_gone(source, tmp_path):
+    dest = tmp_path / "table"
+    pv.parquet.ingest(source, dest, partition_by=_BY)
+    one = tmp_path / "one.ndjson"
+    one.write_text('{"ts": "2026-03-01T00:00:00", "n": 9}\n')
+    pv.parquet.ingest(one, dest, partition_by=_BY, mode="overwrite")
+    assert pv.parquet.scan(dest, {"day": "day"}).to_table().to_pylist() == [{"day": date(2026, 3, 1)}]
+
+
+def test_optimize_and_rewrite_keep_the_partitions_and_put_no_column_into_files(source, tmp_path):
+    dest = tmp_path / "table"
+    for mode in ("error", "append"):
+        pv.parquet.ingest(source, dest, partition_by=_BY, mode=mode)
+    pv.parquet.optimize(dest)
+    pv.parquet.rewrite(dest, tmp_path / "copy", layout="unshredded")
+    for place in (dest, tmp_path / "copy"):
+        found = pv.parquet.scan(place, {"day": "day", "kind": "kind", "n": "$.n:int"}).to_table().to_pylist()
+        assert _found(found) == sorted(_expected() * 2, key=lambda row: row[2])
+        for file in place.rglob("*.parquet"):
+            assert pa.parquet.read_schema(file).names == ["v"]
+
+
+def test_a_delta_table_keeps_its_partition_columns(source, tmp_path):
+    dest = tmp_path / "table"
+    pv.delta.ingest(source, dest, partition_by=_BY)
+    pv.delta.ingest(source, dest, partition_by=_BY, mode="append")
+    assert len(pv.delta.scan(dest, {"n": "$.n:int"}, "kind = 'a'").to_table()) == 6
+    with pytest.raises(pv.DeltaError, match="partition columns are day, kind, not other"):
+        pv.delta.ingest(source, dest, partition_by="other=$.n:int", mode="append")
+
+
+@pytest.mark.parametrize(
+    ("by", "message"),
+    [
+        ("day", "write NAME=PATH:TYPE"),
+        ("=$.a", "write NAME=PATH:TYPE"),
+        ({"day": "ts"}, "no path for day"),
+        ("v=$.a", "the name of the variant column"),
+        (["a=$.x", "A=$.y"], "names a column twice"),
+        ("a=$.x:array<int>", "partition by string"),
+        ("a=$.x:double", "partition by string"),
+        ("a=$.x[*]:int", "many values"),
+        ("a=$.x:nonsense", "nonsense"),
+    ],
+)
+def test_what_cannot_be_a_partition_is_an_error_before_anything_is_read(by, message, tmp_path):
+    with pytest.raises(pv.VariantError, match=message.replace("[*]", ".*")):
+        pv.parquet.ingest(tmp_path / "not there", tmp_path / "out", partition_by=by)
+    with pytest.raises(pv.VariantError, match="Parquet files and Delta tables"):
+        pv.parquet.ingest(tmp_path / "not there", tmp_path / "out", format="vortex", partition_by="a=$.a")
+
+
+@pytest.mark.parametrize(
+    ("texts", "kind", "values"),
+    [
+        (["1", "-2", None], pa.int32(), [1, -2, None]),
+        (["1", "3000000000"], pa.int64(), [1, 3_000_000_000]),
+        (["1", "99999999999999999999"], pa.float64(), [1.0, 1e20]),
+        (["1", "2.5"], pa.float64(), [1.0, 2.5]),
+        (["2026-01-31", "2026-02-28"], pa.date32(), [date(2026, 1, 31), date(2026, 2, 28)]),
+        (["2026-01-31", "2026-02-30"], pa.string(), ["2026-01-31", "2026-02-30"]),
+        (["2026-01-31 10:00:00"], pa.timestamp("us"), [datetime(2026, 1, 31, 10)]),
+        (["1", "x"], pa.string(), ["1", "x"]),
+        (["true"], pa.string(), ["true"]),
+        ([None], pa.string(), [None]),
+        (["nan"], pa.string(), ["nan"]),
+    ],
+)
+def test_the_type_is_the_narrowest_that_all_values_have(texts, kind, values):
+    found = [dict(partition)["k"] for partition in typed_partitions([{"k": text} for text in texts])]
+    assert [value.type for value in found] == [kind] * len(texts)
+    assert [value.as_py() for value in found] == values
+
+
+def test_files_outside_of_a_partition_are_null_there(tmp_path):
+    for place in ("", "k=1/", "k=1/l=x/"):
+        (tmp_path / place).mkdir(exist_ok=True)
+        pv.parquet.write(tmp_path / f"{place}a.parquet", pv.from_python([place]))
+    found = pv.parquet.scan(tmp_path, {"k": "k", "l": "l", "v": "$:string"}).to_table().to_pylist()
+    assert sorted(found, key=lambda row: row["v"]) == [
+        {"k": None, "l": None, "v": ""}, {"k": 1, "l": None, "v": "k=1/"}, {"k": 1, "l": "x", "v": "k=1/l=x/"},
+    ]  # fmt: skip
+    assert partition_texts(["a=", "=b", "c==d"]) == {"a": "", "c": "=d"}
+
+
+def test_names_with_every_kind_of_character_come_back(tmp_path):
+    names = ["a b", "a=b", "ä/ö", "%", "a%2Fb", "x:y", "'q'", "{z}"]
+    source = tmp_path / "rows.ndjson"
+    source.write_text("".join(json.dumps({"k": name}) + "\n" for name in names))
+    pv.parquet.ingest(source, tmp_path / "out", partition_by={"odd name/=": "$.k"})
+    found = pv.parquet.scan(tmp_path / "out", {"k": "odd name/=", "v": "$.k:string"}).to_table().to_pylist()
+    assert sorted(row["k"] for row in found) == sorted(names)
+    assert all(row["k"] == row["v"] for row in found)
+
+
+def test_nothing_is_partitioned_by_nothing():
+    assert not PartitionBy.of(())
+    assert PartitionBy.of({}).names == ()

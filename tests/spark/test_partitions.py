@@ -1,0 +1,70 @@
+"""Hive partitions through Spark: the option partitionBy by columns and by paths, and typed, pruned reads."""
+
+from __future__ import annotations
+
+from datetime import date
+
+import pytest
+
+import parquet_variant as pv
+
+
+@pytest.fixture
+def frame(spark):
+    spark.dataSource.register(pv.spark.VariantDataSource)
+    rows = [
+        (number, f"2026-01-0{1 + number % 2}", f'{{"n": {number}, "kind": "k{number % 3}"}}') for number in range(12)
+    ]
+    return spark.createDataFrame(rows, "id int, day string, text string")
+
+
+@pytest.mark.parametrize("form", ["parquet", "delta"])
+def test_columns_and_paths_partition_and_come_back(frame, spark, tmp_path, form):
+    dest = str(tmp_path / "out")
+    writer = frame.write.format("variant").mode("append").option("format", form).option("column", "text")
+    writer.option("partitionBy", "day, kind=$.kind").save(dest)
+    assert (tmp_path / "out" / "day=2026-01-01" / "kind=k0").is_dir()
+    back = spark.read.format("variant").load(dest)
+    assert set(back.columns) == {"id", "text", "day", "kind"}
+    rows = back.selectExpr("id", "cast(day AS string) AS day", "kind", "variant_get(text, '$.n', 'int') AS n").collect()
+    assert sorted((row.id, row.day, row.kind, row.n) for row in rows) == [
+        (number, f"2026-01-0{1 + number % 2}", f"k{number % 3}", number) for number in range(12)
+    ]
+    if form == "parquet":
+        assert dict(back.dtypes)["day"] == "date"
+        plain = spark.read.parquet(dest).select("day", "kind").distinct().collect()
+        assert {(row.day, row.kind) for row in plain} == {
+            (date(2026, 1, day), f"k{kind}") for day in (1, 2) for kind in (0, 1, 2)
+        }
+
+
+def test_a_read_by_paths_takes_partition_columns_along(frame, spark, tmp_path):
+    dest = str(tmp_path / "out")
+    frame.write.format("variant").mode("append").option("column", "text").option("partitionBy", "day").save(dest)
+    found = pv.spark.read(spark, dest, {"n": ("$.n", "int")}, engine="python").schema
+    assert found.simpleString() == "struct<n:int>"
+    typed = spark.read.format("variant").option("columns", '{"n": ["$.n", "int"]}').option("where", "n > 3")
+    assert typed.schema("n int, day date").load(dest).where("day = DATE'2026-01-02'").count() == 4
+
+
+def test_an_ingest_on_spark_partitions(spark, tmp_path, usgs_sample):
+    dest = tmp_path / "out"
+    result = pv.spark.ingest(spark, usgs_sample, dest, partition_by=["kind=$.properties.type"])
+    assert result.rows == 1707
+    assert len(list(dest.glob("kind=*"))) == 3
+    counts = {
+        row["kind"]: row["count"]
+        for row in spark.read.format("variant").load(str(dest)).groupBy("kind").count().collect()
+    }
+    assert counts == {"earthquake": 1679, "explosion": 15, "quarry blast": 13}
+
+
+@pytest.mark.parametrize(
+    ("by", "message"), [("nobody", "there is no column 'nobody'"), ("text", "is no scalar"), ("id=$.n:int", "already")]
+)
+def test_what_cannot_partition_is_one_line(frame, tmp_path, by, message):
+    with pytest.raises(Exception, match=message):
+        frame.write.format("variant").mode("append").option("column", "text").option("partitionBy", by).save(
+            str(tmp_path / "out")
+        )
+    assert not (tmp_path / "out").exists()
