@@ -1,6 +1,6 @@
 """What an ingest says when it is done, in whatever engine.
 
-Owns the shape of `IngestResult`. Leaves making it to `parquet.ingest` and `spark.ingest`.
+Owns the shape of `IngestResult`. Leaves making it to `job`.
 """
 
 from __future__ import annotations

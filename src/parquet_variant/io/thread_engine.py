@@ -1,6 +1,6 @@
 """The engine of an ingest in this process: threads, which the kernels and pyarrow let run at the same time.
 
-Owns running tasks, stopping at the first failure, and progress. Leaves what the tasks do to `ingest_job`.
+Owns running tasks, stopping at the first failure, and progress. Leaves what the tasks do to whoever hands them in.
 """
 
 from __future__ import annotations

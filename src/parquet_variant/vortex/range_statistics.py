@@ -1,7 +1,7 @@
 """Statistics of shredded children by row range, and which ranges a typed expression can leave out.
 
 Owns collecting them and the conclusion "no row of this range can match". There are none for what is not shredded: bytes
-are unknown, and unknown never skips. Leaves the three-valued reasoning to `parquet.prune`, and comparing rows to
+are unknown, and unknown never skips. Leaves the three-valued reasoning to `query.prune`, and comparing rows to
 `matching_rows`' caller of `parquet.predicate`.
 
 A typed expression makes more ranges useless than bounds do: where a path exists only with another type, every row of

@@ -20,9 +20,10 @@ from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.delta.data.columns import by_field_id, by_name, conform_table
 from parquet_variant.delta.log.commit import Transaction, commit
 from parquet_variant.delta.log.snapshot import Snapshot, snapshot
-from parquet_variant.delta.maintenance.properties import SHREDDING_PROPERTY, with_properties, without_feature
+from parquet_variant.delta.maintenance.properties import with_properties, without_feature
 from parquet_variant.delta.protocol.actions import Add
 from parquet_variant.delta.protocol.features import SHREDDING, check_writable, has_feature
+from parquet_variant.delta.protocol.table_properties import SHREDDING_PROPERTY
 from parquet_variant.delta.reading.read import iter_files
 from parquet_variant.delta.writing.data_files import DEFAULT_FILE_BYTES, WritePlan, plan_write
 from parquet_variant.delta.writing.file_rows import to_removes

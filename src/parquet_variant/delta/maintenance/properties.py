@@ -15,9 +15,7 @@ from parquet_variant.delta.protocol.actions import Metadata, Protocol
 from parquet_variant.delta.protocol.features import check_writable, has_feature, with_features
 from parquet_variant.delta.protocol.table_properties import ResolvedProperties, resolve_properties
 
-__all__ = ["SHREDDING_PROPERTY", "set_properties", "with_properties", "with_resolved", "without_feature"]
-
-SHREDDING_PROPERTY = "delta.enableVariantShredding"
+__all__ = ["set_properties", "with_properties", "with_resolved", "without_feature"]
 
 
 def set_properties(

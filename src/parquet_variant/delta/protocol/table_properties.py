@@ -14,9 +14,10 @@ from difflib import get_close_matches
 from parquet_variant.delta.protocol.features import FEATURES, SHREDDING, VARIANT_TYPE
 from parquet_variant.errors import DeltaError
 
-__all__ = ["CONSTRAINT", "ResolvedProperties", "duration_millis", "resolve_properties"]
+__all__ = ["CONSTRAINT", "SHREDDING_PROPERTY", "ResolvedProperties", "duration_millis", "resolve_properties"]
 
 CONSTRAINT = "delta.constraints."
+SHREDDING_PROPERTY = "delta.enableVariantShredding"
 _FEATURE = "delta.feature."
 _UNITS = {
     "millisecond": 1,

@@ -20,7 +20,6 @@ from parquet_variant.delta.log.clock import now_millis
 from parquet_variant.delta.log.commit import CommitResult, Transaction, commit
 from parquet_variant.delta.log.file_actions import FILE_SCHEMA
 from parquet_variant.delta.log.snapshot import Snapshot, load_snapshot
-from parquet_variant.delta.maintenance.properties import SHREDDING_PROPERTY
 from parquet_variant.delta.protocol.actions import Add, Metadata, Txn
 from parquet_variant.delta.protocol.features import check_writable, table_protocol
 from parquet_variant.delta.protocol.schema import (
@@ -30,7 +29,7 @@ from parquet_variant.delta.protocol.schema import (
     parse_schema,
     variant_paths,
 )
-from parquet_variant.delta.protocol.table_properties import resolve_properties
+from parquet_variant.delta.protocol.table_properties import SHREDDING_PROPERTY, resolve_properties
 from parquet_variant.delta.storage import Storage, open_storage
 from parquet_variant.delta.writing.data_files import DEFAULT_FILE_BYTES, WritePlan, plan_write
 from parquet_variant.delta.writing.file_rows import to_removes

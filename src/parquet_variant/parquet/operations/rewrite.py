@@ -1,7 +1,7 @@
 """`rewrite`: files with Variant columns into another layout, schema or annotation, a row group at a time.
 
 Owns going through files and row groups, and what becomes of each Variant in a row, also in structs, lists and maps.
-Leaves shredding to the functions, and what runs the tasks to `threads` and `spark`.
+Leaves shredding to the functions, and what runs the tasks to `io.thread_engine` and `spark.engine`.
 """
 
 from __future__ import annotations

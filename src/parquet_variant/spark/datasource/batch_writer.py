@@ -1,7 +1,7 @@
 """The writing half of the data source: tasks stage files, the driver commits them.
 
 Owns the commit of batches and streams. Leaves rows to `frames`, files to `parquet.writer`, the destination to
-`parquet.staging`, and Delta tables to `delta_writer`.
+`io.staging`, and Delta tables to `delta_writer`.
 """
 
 from __future__ import annotations
