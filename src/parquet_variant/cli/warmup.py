@@ -1,6 +1,6 @@
-"""``variant warmup``: compile every kernel now, so that no later command waits for it.
+"""``variant warmup``: see to it that no later command compiles kernels.
 
-Owns the report. Leaves what there is to compile to `parquet.warmup`.
+Owns the report. Leaves what there is to compile to `machine_code.warmup`.
 """
 
 from __future__ import annotations
@@ -13,18 +13,22 @@ __all__ = ["command"]
 
 
 def command(as_json: AsJson = False) -> int:
-    """Compile the kernels and keep them in the cache: for images, clusters and CI."""
+    """Compile kernels that were not built with the package: there are some only in a checkout, or on rare platforms."""
     from parquet_variant.cli.output import print_json
     from parquet_variant.cli.progress import Progress
-    from parquet_variant.ingest.warmup import warmup
     from parquet_variant.machine_code.cache import cache_home
+    from parquet_variant.machine_code.entry_points import machine_code
+    from parquet_variant.machine_code.warmup import warmup
 
     begun = time.monotonic()
     with Progress() as progress:
-        warmup(progress)
-    seconds = round(time.monotonic() - begun, 1)
+        compiled = warmup(progress)
+    seconds, level = round(time.monotonic() - begun, 1), machine_code().level
     if as_json:
-        print_json({"seconds": seconds, "cache": cache_home()})
+        cache = cache_home() if compiled else None
+        print_json({"kernels": machine_code().way, "level": level, "seconds": seconds, "cache": cache})
+    elif compiled:
+        print(f"kernels compiled for {level} in {seconds} s, kept in {cache_home()}")
     else:
-        print(f"kernels compiled in {seconds} s, kept in {cache_home()}")
+        print(f"nothing to do: the kernels were built with the package, for {level}")
     return 0

@@ -34,6 +34,10 @@ class MachineCode(Protocol):
     def way(self) -> str:
         """``built`` or ``jit``."""
 
+    @property
+    def level(self) -> str:
+        """The CPU level of the code."""
+
     def address(self, kernel: Kernel) -> int:
         """Where the entry point of a kernel is."""
 

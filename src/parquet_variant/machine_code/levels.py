@@ -8,7 +8,7 @@ from __future__ import annotations
 import platform
 import sys
 
-__all__ = ["AARCH64", "LEVELS", "X86_64", "X86_64_V3", "levels_here"]
+__all__ = ["AARCH64", "LEVELS", "X86_64", "X86_64_V3", "architecture", "levels_here", "levels_of_wheel", "platform_tag"]
 
 X86_64, X86_64_V3, AARCH64 = "x86-64", "x86-64-v3", "aarch64"
 LEVELS = (X86_64_V3, X86_64, AARCH64)
@@ -34,11 +34,39 @@ def _cpu_flags() -> frozenset[str]:
     return frozenset()
 
 
+def architecture(level: str) -> str:
+    """The architecture of a level, as Linux calls it."""
+    return "aarch64" if level == AARCH64 else "x86_64"
+
+
+def platform_tag(levels: tuple[str, ...]) -> str:
+    """The platform of a wheel with libraries for some levels.
+
+    Examples
+    --------
+    >>> platform_tag((X86_64_V3, X86_64))
+    'manylinux_2_17_x86_64'
+    """
+    (name,) = {architecture(level) for level in levels}
+    return f"manylinux_2_17_{name}"
+
+
+def _architecture_here() -> str | None:
+    """The architecture of this machine, if libraries are built for it."""
+    if not sys.platform.startswith("linux") or sys.maxsize < 2**32:
+        return None
+    names = {"x86_64": "x86_64", "amd64": "x86_64", "aarch64": "aarch64", "arm64": "aarch64"}
+    return names.get(platform.machine().lower())
+
+
+def levels_of_wheel() -> tuple[str, ...]:
+    """All levels of this machine's architecture, the best first; none where no libraries are built."""
+    return tuple(level for level in LEVELS if architecture(level) == _architecture_here())
+
+
 def levels_here() -> tuple[str, ...]:
     """Levels whose code this machine runs, the best first; none where no libraries are built."""
-    if not sys.platform.startswith("linux") or sys.maxsize < 2**32:
-        return ()
-    machine = platform.machine().lower()
-    if machine in ("x86_64", "amd64"):
-        return (X86_64_V3, X86_64) if _cpu_flags() >= _V3_FLAGS else (X86_64,)
-    return (AARCH64,) if machine in ("aarch64", "arm64") else ()
+    levels = levels_of_wheel()
+    if X86_64_V3 in levels and not _cpu_flags() >= _V3_FLAGS:
+        return (X86_64,)
+    return levels

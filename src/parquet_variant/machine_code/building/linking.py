@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import importlib.util
 import os
-import platform
 import shutil
 import subprocess
 import sys
@@ -16,16 +15,20 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from parquet_variant.errors import KernelsError
-from parquet_variant.machine_code.levels import AARCH64
+from parquet_variant.machine_code.levels import architecture, levels_of_wheel
 
-__all__ = ["find_linker", "has_c_compiler", "link"]
+__all__ = ["find_linker", "link", "needs_ziglang"]
 
 _OPTIONS = ("-shared", "-nostdlib", "-Wl,-s", "-Wl,-z,now", "-Wl,-z,relro", "-Wl,-z,noexecstack", "-Wl,--gc-sections")
 
 
-def has_c_compiler() -> bool:
-    """Whether the machine has one that makes libraries for the machine itself."""
-    return shutil.which(os.environ.get("CC", "cc")) is not None
+def _c_compiler() -> str | None:
+    return shutil.which(os.environ.get("CC", "cc"))
+
+
+def needs_ziglang(level: str) -> bool:
+    """Whether this machine has no C compiler that links for a CPU level."""
+    return level not in levels_of_wheel() or _c_compiler() is None
 
 
 def find_linker(level: str) -> list[str]:
@@ -36,14 +39,13 @@ def find_linker(level: str) -> list[str]:
     KernelsError
         If there is none.
     """
-    architecture = "aarch64" if level == AARCH64 else "x86_64"
-    machine = platform.machine().lower().replace("amd64", "x86_64").replace("arm64", "aarch64")
-    if machine == architecture and has_c_compiler():
-        return [os.environ.get("CC", "cc")]
+    compiler = _c_compiler()
+    if compiler is not None and not needs_ziglang(level):
+        return [compiler]
     if importlib.util.find_spec("ziglang") is not None:
-        return [sys.executable, "-m", "ziglang", "cc", "-target", f"{architecture}-linux-gnu.2.17"]
+        return [sys.executable, "-m", "ziglang", "cc", "-target", f"{architecture(level)}-linux-gnu.2.17"]
     raise KernelsError(
-        f"nothing here links kernels for {architecture}: install a C compiler, or pip install ziglang",
+        f"nothing here links kernels for {architecture(level)}: install a C compiler, or pip install ziglang",
         reason="no-linker",
     )
 

@@ -1,0 +1,61 @@
+"""Hatchling's build hook: compiles the kernels into the wheel, or beside the sources of an editable install.
+
+Owns what a wheel holds and what it is called. Leaves compiling to `parquet_variant.machine_code.building`. Where no
+libraries are built (macOS, Windows), the wheel is pure Python, and kernels need the extra ``jit``.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+
+SOURCES = Path(__file__).parent / "src"
+# A wheel for another architecture: its CPU levels, separated by commas. `make wheels` sets it.
+LEVELS = "PARQUET_VARIANT_LEVELS"
+# What compiles: the bounds of the extra ``jit``, and what the kernels' modules import.
+COMPILERS = ["numba>=0.62,<0.69", "llvmlite>=0.45,<0.51", "numpy>=2.1", "pyarrow>=23"]
+LINKER = "ziglang>=0.13,<0.18"
+
+
+def _levels(version: str) -> tuple[str, ...]:
+    """The CPU levels to build: all of the architecture for a wheel, the best of this machine for an editable one."""
+    from parquet_variant.machine_code.levels import levels_here, levels_of_wheel
+
+    if named := os.environ.get(LEVELS):
+        return tuple(named.split(","))
+    return levels_here()[:1] if version == "editable" else levels_of_wheel()
+
+
+class KernelsHook(BuildHookInterface):  # type: ignore[type-arg]
+    """Makes a wheel of a platform."""
+
+    def dependencies(self) -> list[str]:
+        """What compiling and linking need, on platforms where that is done."""
+        sys.path.insert(0, str(SOURCES))
+        from parquet_variant.machine_code.building.linking import needs_ziglang
+
+        levels = _levels("standard")
+        return COMPILERS * bool(levels) + [LINKER] * any(map(needs_ziglang, levels))
+
+    def initialize(self, version: str, build_data: dict[str, Any]) -> None:
+        """Compile, and say what the wheel is called."""
+        sys.path.insert(0, str(SOURCES))
+        levels = _levels(version)
+        if not levels:
+            return
+        from parquet_variant.machine_code.building.__main__ import progress
+        from parquet_variant.machine_code.building.build import build
+        from parquet_variant.machine_code.levels import platform_tag
+        from parquet_variant.machine_code.library import FOLDER
+
+        target = SOURCES / "parquet_variant" / FOLDER
+        if version != "editable":
+            target = Path(self.directory) / f"kernels-{platform_tag(levels)}"
+            build_data["force_include"] = {str(target): f"parquet_variant/{FOLDER}"}
+        build(levels, target, report=progress())
+        build_data["pure_python"] = False
+        build_data["tag"] = f"py3-none-{platform_tag(levels)}"
