@@ -10,7 +10,7 @@ from typing import Protocol, TypeAlias
 
 from parquet_variant.ingest.sources import Split
 from parquet_variant.ingest.task import WrittenSplits
-from parquet_variant.schema.shredding_schema import ShreddingSchema
+from parquet_variant.ingest.task_plan import TaskPlan
 
 __all__ = ["Destination", "Work"]
 
@@ -23,7 +23,7 @@ class Destination(Protocol):
 
     dest: str
 
-    def work(self, schema: ShreddingSchema) -> Work:
+    def work(self, plan: TaskPlan) -> Work:
         """What every task does; can be pickled."""
 
     def commit(self, written: Sequence[WrittenSplits]) -> list[str]:

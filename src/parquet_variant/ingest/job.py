@@ -7,10 +7,12 @@ Owns the order of the steps. Leaves the options to `request`, running the tasks 
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from math import ceil
+from typing import Any
 
 from parquet_variant.errors import VariantFileError
 from parquet_variant.ingest.destination import Destination
@@ -18,6 +20,7 @@ from parquet_variant.ingest.request import IngestRequest, Sources, TextOptions
 from parquet_variant.ingest.result import IngestResult
 from parquet_variant.ingest.sources import Split, codec_of, expand_sources, plan_splits, split_size
 from parquet_variant.ingest.task import ProfiledSplits, WrittenSplits, pack_splits, profile_splits
+from parquet_variant.ingest.task_plan import TaskPlan
 from parquet_variant.io.engine import Engine
 from parquet_variant.io.staging import BAD_RECORDS
 from parquet_variant.schema.shredding_schema import ShreddingSchema
@@ -73,7 +76,7 @@ class IngestJob:
             schema = self._request.schema if inference is None else inference.schema
             assert schema is not None
             self._request.check_schema(schema)
-            written = engine.run("write", destination.work(schema), tasks)
+            written = engine.run("write", destination.work(TaskPlan(schema, _threads(engine, tasks))), tasks)
             if not any(part.rows or part.bad for part in written):
                 raise _no_value(self._files)
             committed = destination.commit(written)
@@ -117,7 +120,7 @@ def _open(request: IngestRequest) -> Destination | None:
 
 
 def _profile_tasks(engine: Engine, tasks: list[list[Split]], text: TextOptions) -> Profile:
-    return engine.reduce("infer the schema", partial(_profile, text), tasks, _merge).profile
+    return engine.reduce("infer the schema", partial(_profile, text, _threads(engine, tasks)), tasks, _merge).profile
 
 
 def _no_value(files: list[str]) -> VariantFileError:
@@ -130,6 +133,11 @@ def _plan(engine: Engine, files: list[str], split_bytes: int | None, text: TextO
         share = ceil(sum(split_size(Split(file)) for file in files) / engine.parallelism)
         split_bytes = min(max(share, _SMALLEST_SPLIT), _LARGEST_SPLIT)
     return pack_splits(plan_splits(files, split_bytes, text.input_format), split_bytes)
+
+
+def _threads(engine: Engine, tasks: Sequence[Any]) -> int:
+    """How many threads each task has: what would be idle otherwise."""
+    return max(1, min(engine.parallelism, os.cpu_count() or 1) // max(len(tasks), 1))
 
 
 def _result(
@@ -154,8 +162,8 @@ def _result(
 
 
 # Functions of this module, not closures: Spark pickles them by name.
-def _profile(text: TextOptions, task: int, attempt: int, splits: list[Split]) -> ProfiledSplits:
-    return profile_splits(splits, text)
+def _profile(text: TextOptions, threads: int, task: int, attempt: int, splits: list[Split]) -> ProfiledSplits:
+    return profile_splits(splits, text, threads)
 
 
 def _merge(left: ProfiledSplits, right: ProfiledSplits) -> ProfiledSplits:

@@ -11,6 +11,7 @@ from base64 import b64encode
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -22,11 +23,12 @@ from parquet_variant.ingest.lines import Lines, split_lines
 from parquet_variant.ingest.request import TextOptions
 from parquet_variant.ingest.sampling import in_sample, sampled_text
 from parquet_variant.ingest.sources import Chunk, Split, open_chunks, split_size
+from parquet_variant.ingest.task_plan import TaskPlan
 from parquet_variant.io.filesystems import filesystem_of
+from parquet_variant.io.pipeline import results_in_order
 from parquet_variant.io.staging import BAD_RECORDS, StagedFile, Staging
 from parquet_variant.kernels.json_batch import parse_text, storage_from_tape
 from parquet_variant.kernels.tape import Tape
-from parquet_variant.schema.shredding_schema import ShreddingSchema
 from parquet_variant.shredding.profile import Profile, profile_tape
 
 __all__ = [
@@ -126,7 +128,7 @@ class WrittenSplits:
     adds: tuple[Add, ...] = ()
 
 
-def profile_splits(splits: Sequence[Split], text: TextOptions) -> ProfiledSplits:
+def profile_splits(splits: Sequence[Split], text: TextOptions, threads: int = 1) -> ProfiledSplits:
     """First pass: what is at which path, over the good rows; a bad line that will be quarantined is passed over.
 
     Raises
@@ -137,7 +139,8 @@ def profile_splits(splits: Sequence[Split], text: TextOptions) -> ProfiledSplits
         For a file that cannot be read.
     """
     total = ProfiledSplits(Profile(), 0)
-    for batch in _batches(splits, text, profile_tape, 1.0 if text.sample is None else text.sample):
+    steps = _steps(splits, text, profile_tape, 1.0 if text.sample is None else text.sample)
+    for batch in results_in_order(steps, threads):
         total = total.merge(ProfiledSplits(batch.result, batch.text_bytes))
     return total
 
@@ -149,8 +152,8 @@ class SplitArrays:
     ----------
     splits
         The task's share of the input.
-    schema
-        What to shred.
+    plan
+        What to shred, and with how many threads.
     text
         How the text is read.
     staging
@@ -167,13 +170,13 @@ class SplitArrays:
     def __init__(
         self,
         splits: Sequence[Split],
-        schema: ShreddingSchema,
+        plan: TaskPlan,
         text: TextOptions,
         staging: Staging,
         task: int,
         attempt: int,
     ) -> None:
-        self.splits, self.schema, self.text = splits, schema, text
+        self.splits, self.plan, self.text = splits, plan, text
         self.directory = staging.attempt(task, attempt)
         self._quarantine = StagedFile(self.directory, f"{BAD_RECORDS}/{staging.file_name(task, extension='ndjson')}")
         self.bad = 0
@@ -182,7 +185,7 @@ class SplitArrays:
     def __iter__(self) -> Iterator[VariantArray]:
         bad_stream = None
         with ExitStack() as stack:
-            for batch in _batches(self.splits, self.text, self._encode):
+            for batch in results_in_order(_steps(self.splits, self.text, self._encode), self.plan.threads):
                 self.text_bytes += batch.text_bytes
                 if batch.bad:
                     bad_stream = bad_stream or stack.enter_context(_open_output(self._quarantine.path))
@@ -199,7 +202,7 @@ class SplitArrays:
         return WrittenSplits((*files, *bad_files), rows, self.bad, self.text_bytes, file_bytes, adds)
 
     def _encode(self, tape: Tape) -> VariantArray:
-        return VariantArray(storage_from_tape(tape, self.schema, per_batch=True))
+        return VariantArray(storage_from_tape(tape, self.plan.schema, per_batch=True))
 
 
 def pack_splits(splits: Iterable[Split], task_bytes: int) -> list[list[Split]]:
@@ -231,17 +234,20 @@ class _Batch(Generic[Result]):
     text_bytes: int
 
 
-def _batches(
+def _steps(
     splits: Sequence[Split], options: TextOptions, use: Callable[[Tape], Result], sample: float = 1.0
-) -> Iterator[_Batch[Result]]:
+) -> Iterator[Callable[[], _Batch[Result]]]:
+    """Read the chunks; what each step gives is what became of one."""
     for split in splits:
         if sample < 1 and (text := sampled_text(split, sample, options.input_format)) is not None:
             chunk = Chunk(split.file, text)
             try:
-                yield _use(chunk, split_lines(chunk), options, use, 1.0)
-                continue
+                batch = _use(chunk, split_lines(chunk), options, use, 1.0)
             except VariantError:
                 pass  # reading all of the split tells the line
+            else:
+                yield partial(_as_is, batch)
+                continue
         last: tuple[Chunk, Lines] | None = None
         chunks = open_chunks(split.file, split.byte_range, options.chunk_bytes, options.input_format)
         while True:
@@ -254,11 +260,15 @@ def _batches(
                 if options.on_error == "fail":
                     raise error.at(file=split.file) from None
                 element = last[0].first_line + len(last[1].text) if last else 1
-                yield _Batch(use(_no_rows()), [BadRecord.of(split.file, element, b"", error)], 0)
+                yield partial(_as_is, _Batch(use(_no_rows()), [BadRecord.of(split.file, element, b"", error)], 0))
                 break
             lines = split_lines(chunk)
             last = chunk, lines
-            yield _use(chunk, lines, options, use, sample)
+            yield partial(_use, chunk, lines, options, use, sample)
+
+
+def _as_is(batch: _Batch[Result]) -> _Batch[Result]:
+    return batch
 
 
 def _no_rows() -> Tape:

@@ -29,6 +29,7 @@ from parquet_variant.ingest.destination import Work
 from parquet_variant.ingest.request import IngestRequest
 from parquet_variant.ingest.sources import Split
 from parquet_variant.ingest.task import SplitArrays, WrittenSplits
+from parquet_variant.ingest.task_plan import TaskPlan
 from parquet_variant.io.commit_journal import TEMPORARY
 from parquet_variant.io.filesystems import filesystem_of
 from parquet_variant.io.staging import Mode, Staging, check_mode, sweep
@@ -57,7 +58,7 @@ class DeltaDestination:
         # Bad lines only: data files lie in the table from the start, and no reader sees them before the commit.
         self._staging = Staging(request.dest)
 
-    def work(self, schema: ShreddingSchema) -> Work:
+    def work(self, plan: TaskPlan) -> Work:
         """What every task does."""
         if self._current is None:
             variant = pa.field(self._request.column, VARIANT_STORAGE, metadata=EXTENSION_METADATA)
@@ -66,8 +67,9 @@ class DeltaDestination:
             storage, preview = open_storage(self.dest), self._request.preview
             self._current = planned_table(storage, columns, by.names, preview=preview)
         self._staging = self._staging.begin()
-        self._plan = replace(_plan(self._current, self._request, schema), job=f"{self._staging.job}-")
-        return partial(_write, self._plan, self._request, schema, self._staging)
+        write_plan = _plan(self._current, self._request, plan.schema, threads=plan.threads)
+        self._plan = replace(write_plan, job=f"{self._staging.job}-")
+        return partial(_write, self._plan, self._request, plan, self._staging)
 
     def commit(self, written: Sequence[WrittenSplits]) -> list[str]:
         """Commit the files of all tasks as one version."""
@@ -129,8 +131,8 @@ def open_delta(request: IngestRequest) -> DeltaDestination | None:
     return DeltaDestination(request, current)
 
 
-def _plan(current: Snapshot, request: IngestRequest, schema: ShreddingSchema) -> WritePlan:
-    return plan(current, shredding={request.column: schema}, **request.write)
+def _plan(current: Snapshot, request: IngestRequest, schema: ShreddingSchema, threads: int = 1) -> WritePlan:
+    return plan(current, shredding={request.column: schema}, threads=threads, **request.write)
 
 
 def open_table(dest: str, mode: Mode) -> tuple[bool, Snapshot | None]:
@@ -176,13 +178,13 @@ def _has_other_files(filesystem: pafs.FileSystem, path: str) -> bool:
 def _write(
     write_plan: WritePlan,
     request: IngestRequest,
-    schema: ShreddingSchema,
+    task_plan: TaskPlan,
     staging: Staging,
     task: int,
     attempt: int,
     splits: list[Split],
 ) -> WrittenSplits:
-    arrays = SplitArrays(splits, schema, request.text, staging, task, attempt)
+    arrays = SplitArrays(splits, task_plan, request.text, staging, task, attempt)
     rows = 0
 
     def columns() -> Iterator[dict[str, VariantArray]]:

@@ -17,9 +17,9 @@ from parquet_variant.ingest.partitioned_files import PartitionedFiles
 from parquet_variant.ingest.request import IngestRequest
 from parquet_variant.ingest.sources import Split
 from parquet_variant.ingest.task import SplitArrays, WrittenSplits
+from parquet_variant.ingest.task_plan import TaskPlan
 from parquet_variant.io.filesystems import filesystem_of
 from parquet_variant.io.staging import BAD_RECORDS, Staging, open_staging
-from parquet_variant.schema.shredding_schema import ShreddingSchema
 
 __all__ = ["ParquetDestination", "open_parquet"]
 
@@ -41,10 +41,10 @@ class ParquetDestination:
         filesystem, path = filesystem_of(self.dest)
         self._made_here = filesystem.get_file_info(path).type == pafs.FileType.NotFound
 
-    def work(self, schema: ShreddingSchema) -> Work:
+    def work(self, plan: TaskPlan) -> Work:
         """What every task does."""
         self._staging = self._staging.begin()
-        return partial(_write, self._request, schema, self._staging)
+        return partial(_write, self._request, plan, self._staging)
 
     def commit(self, written: Sequence[WrittenSplits]) -> list[str]:
         """Make the files of all tasks visible."""
@@ -75,10 +75,10 @@ def open_parquet(request: IngestRequest) -> ParquetDestination | None:
 
 
 def _write(
-    request: IngestRequest, schema: ShreddingSchema, staging: Staging, task: int, attempt: int, splits: list[Split]
+    request: IngestRequest, plan: TaskPlan, staging: Staging, task: int, attempt: int, splits: list[Split]
 ) -> WrittenSplits:
-    arrays = SplitArrays(splits, schema, request.text, staging, task, attempt)
-    with PartitionedFiles(staging, arrays.directory, task, **request.write) as files:
+    arrays = SplitArrays(splits, plan, request.text, staging, task, attempt)
+    with PartitionedFiles(staging, arrays.directory, task, threads=plan.threads, **request.write) as files:
         for array in arrays:
             for values, part in request.partition_by.split(array) if request.partition_by else [({}, array)]:
                 files.write(values, {request.column: part})

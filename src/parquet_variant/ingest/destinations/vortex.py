@@ -18,6 +18,7 @@ from parquet_variant.ingest.destination import Work
 from parquet_variant.ingest.request import IngestRequest
 from parquet_variant.ingest.sources import Split
 from parquet_variant.ingest.task import SplitArrays, WrittenSplits
+from parquet_variant.ingest.task_plan import TaskPlan
 from parquet_variant.io.filesystems import filesystem_of
 from parquet_variant.io.staging import BAD_RECORDS, StagedFile, Staging, open_staging, sweep
 from parquet_variant.parquet.writing.conform import conform
@@ -52,11 +53,11 @@ class VortexDestination:
     def _one_file(self) -> bool:
         return self._staging.dest != self.dest
 
-    def work(self, schema: ShreddingSchema) -> Work:
+    def work(self, plan: TaskPlan) -> Work:
         """What every task does."""
-        self._schema = schema
+        self._schema = plan.schema
         self._staging = self._staging.begin()
-        return partial(_write, self._request, schema, self._staging)
+        return partial(_write, self._request, plan, self._staging)
 
     def commit(self, written: Sequence[WrittenSplits]) -> list[str]:
         """Make the parts visible, or one file of them."""
@@ -124,9 +125,9 @@ def open_vortex(request: IngestRequest) -> VortexDestination | None:
 
 
 def _write(
-    request: IngestRequest, schema: ShreddingSchema, staging: Staging, task: int, attempt: int, splits: list[Split]
+    request: IngestRequest, plan: TaskPlan, staging: Staging, task: int, attempt: int, splits: list[Split]
 ) -> WrittenSplits:
-    arrays = SplitArrays(splits, schema, request.text, staging, task, attempt)
+    arrays = SplitArrays(splits, plan, request.text, staging, task, attempt)
     chunks = list(arrays)
     if not chunks:
         return arrays.written((), 0, 0)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from threading import get_ident
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
@@ -103,23 +104,30 @@ class _Levels(NamedTuple):
 
 
 class Shared:
-    """What the columns of a row group have in common, so that it is made once: encoded levels, and pages of nulls."""
+    """What the columns of a row group have in common, so that it is made once: encoded levels, and pages of nulls.
+
+    Threads that make the same at the same time make it twice, and either will do.
+    """
 
     def __init__(self) -> None:
         self.levels: dict[tuple[int, ...], _Levels] = {}
         self.nulls: dict[tuple[Any, ...], tuple[bytes, Bytes, int]] = {}
-        self._room = acquire(np.uint8, _ROOM_BYTES)
+        self._rooms: dict[int, npt.NDArray[np.uint8]] = {}
 
     def room(self, size: int) -> npt.NDArray[np.uint8]:
-        """Memory for a page that is being made; it keeps what was written into it until it has to grow."""
-        if size > len(self._room):
-            release(self._room)
-            self._room = acquire(np.uint8, 2 * size)
-        return self._room
+        """Memory for a page that this thread makes; it keeps what was written into it until it has to grow."""
+        thread = get_ident()
+        room = self._rooms.get(thread)
+        if room is None or size > len(room):
+            if room is not None:
+                release(room)
+            room = self._rooms[thread] = acquire(np.uint8, max(_ROOM_BYTES, 2 * size))
+        return room
 
     def release(self) -> None:
         """Let others have the memory."""
-        release(self._room)
+        release(*self._rooms.values())
+        self._rooms.clear()
 
     def encoded(self, pieces: list[tuple[int, npt.NDArray[np.uint8] | int | None]], most: int) -> _Levels:
         """Levels of so many entries each, up to ``most``."""

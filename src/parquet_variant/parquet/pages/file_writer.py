@@ -7,7 +7,8 @@ values of a page; nothing else.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Literal
 
 import pyarrow as pa
@@ -60,6 +61,8 @@ class PageFileWriter:
         How large a dictionary may grow, and from how many bytes of values on a page is full.
     page_version
         1 or 2, of data pages.
+    threads
+        How many threads encode columns.
 
     Raises
     ------
@@ -82,6 +85,7 @@ class PageFileWriter:
         dictionary_bytes: int = 8 << 20,
         page_bytes: int = 2 << 20,
         page_version: Literal[1, 2] = 1,
+        threads: int = 1,
     ) -> None:
         unknown = [field for field in schema if not is_written(field.type)]
         if unknown:
@@ -111,6 +115,7 @@ class PageFileWriter:
         self._rows = 0
         self._groups: list[PlacedGroup] = []
         self._position = 0
+        self._pool = ThreadPoolExecutor(threads) if threads > 1 else None
         self._write(MAGIC)
 
     def _write(self, data: Any) -> None:
@@ -131,24 +136,27 @@ class PageFileWriter:
             self._shared = Shared()
             pairs = zip(self._file_schema.leaves, self._options, strict=True)
             self._chunks = [ColumnChunk(leaf, options, self._shared) for leaf, options in pairs]
-        leaves = (
+        leaves = [
             found
             for field, array in zip(self._schema, batch.columns, strict=True)
             for found in leaf_entries(field, array)
-        )
-        for chunk, (entries, array) in zip(self._chunks, leaves, strict=True):
-            chunk.append(entries, array, len(batch))
+        ]
+        rows = len(batch)
+        self._each(lambda chunk, leaf: chunk.append(*leaf, rows), self._chunks, leaves)
         self._rows += len(batch)
+
+    def _each(self, work: Callable[..., None], *columns: Iterable[Any]) -> None:
+        """Do something for every column, in as many threads as there are."""
+        for _ in (map if self._pool is None else self._pool.map)(work, *columns):
+            pass
+        self._shared.release()  # many files may be open at the same time
 
     def end_row_group(self) -> None:
         """Write what was added since the last one; nothing if there was nothing."""
         if not self._rows:
             return
-        placed = []
-        for chunk in self._chunks:
-            chunk.finish()
-            placed.append(self._placed(chunk))
-        self._shared.release()
+        self._each(ColumnChunk.finish, self._chunks)
+        placed = [self._placed(chunk) for chunk in self._chunks]
         self._groups.append(PlacedGroup(self._rows, placed))
         self._chunks, self._rows = [], 0
 
@@ -174,6 +182,7 @@ class PageFileWriter:
     def close(self, facts: Mapping[str, str]) -> tuple[bytes, int]:
         """Write the rest, and the footer with some key-value metadata; returns the footer's bytes and the size."""
         self.end_row_group()
+        self._stop()
         chunks = [chunk for group in self._groups for chunk in group.chunks]
         for placed in chunks:
             if placed.chunk.options.keeps_hashes:
@@ -194,6 +203,11 @@ class PageFileWriter:
     def abort(self) -> None:
         """Write nothing any more."""
         self._chunks, self._rows = [], 0
+        self._stop()
+
+    def _stop(self) -> None:
+        if self._pool is not None:
+            self._pool.shutdown()
 
     def _put(self, data: bytes) -> tuple[int, int]:
         at = self._position

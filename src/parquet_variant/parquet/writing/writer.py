@@ -90,6 +90,8 @@ class VariantWriter:
     writer
         ``"native"`` writes pages with the kernels of this package, ``"pyarrow"`` with pyarrow; so are files with
         columns of types that only pyarrow knows (null, duration, float16, fixed-size lists, …).
+    threads
+        How many threads encode and compress the columns, if the writer is ``"native"``.
     overwrite
         Replace a file that is already there.
 
@@ -123,6 +125,7 @@ class VariantWriter:
         sort_by: Sequence[str] | str = (),
         bloom_filters: Collection[str] | str = (),
         writer: Writer = DEFAULT_WRITER,
+        threads: int = 1,
         overwrite: bool = False,
     ) -> None:
         self._options = WriterOptions(
@@ -131,7 +134,7 @@ class VariantWriter:
         self.filesystem, self.path = filesystem_of(path, filesystem)
         self.info: FileInfo | None = None
         self.rows = 0
-        self._variants = frozenset(variants)
+        self._variants, self._threads = frozenset(variants), threads
         self._value_first = value_first
         self._unsorted: list[pa.Table] = []
         self._group_rows = self._group_bytes = self._groups = 0
@@ -188,6 +191,9 @@ class VariantWriter:
             raise VariantFileError(f"cannot create {self.path}: {error}", reason="cannot-create") from None
         options, self._schema, self._annotated = self._options, table.schema, annotated
         is_native = options.writer == "native" and all(is_written(field.type) for field in table.schema)
+        chosen = choose_encodings(table, options.compression, options.compression_level)
+        if is_native:
+            chosen["threads"] = self._threads
         make = PageFileWriter if is_native else PyarrowFileWriter
         self._file = make(
             self._stream,
@@ -197,7 +203,7 @@ class VariantWriter:
             no_statistics=[".".join((*column, "metadata")) for column in annotated],
             bloom_filters=self._bloom_leaves(table.schema),
             compression=options.compression,
-            **choose_encodings(table, options.compression, options.compression_level),
+            **chosen,
         )
 
     def _bloom_leaves(self, schema: pa.Schema) -> Collection[str]:

@@ -1,0 +1,28 @@
+"""`TaskPlan`: what a job found, once, for all its tasks.
+
+Owns what is sent along with the splits. Leaves finding it to `job`, and following it to `task` and the destinations.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from parquet_variant.schema.shredding_schema import ShreddingSchema
+
+__all__ = ["TaskPlan"]
+
+
+@dataclass(frozen=True, slots=True)
+class TaskPlan:
+    """What the job found for all its tasks.
+
+    Parameters
+    ----------
+    schema
+        What to shred.
+    threads
+        How many threads a task has: more than one where there are fewer tasks than cores.
+    """
+
+    schema: ShreddingSchema
+    threads: int = 1
