@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import subprocess
 import sys
@@ -276,3 +277,13 @@ def test_query_on_spark_without_sql(variant: Run, earthquakes: Path) -> None:
     assert [Path(file).parent for file in variant(*sql, "--explain", "--json").json["readers"]["jvm"]] == [earthquakes]
     assert "jvm     " in variant(*sql, "--explain").out
     assert "the SQL cannot be run: " in variant(*sql[:2], "SELECT nope FROM t", *sql[3:]).error
+
+
+def test_standard_input_is_a_source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, variant: Run) -> None:
+    for text, rows in ((b'{"a": 1}\n{"a": 2}\n', 2), (b'{\n "a": 1\n}\n{"a": 2}{"a": 3}', 3)):
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(text)))
+        assert variant("ingest", "-", tmp_path / str(rows)).code == 0
+        assert pv.parquet.read(tmp_path / str(rows))["a"].to_pylist() == list(range(1, rows + 1))
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"")))
+    assert variant("infer", "-").code == 1
+    assert "standard input can be read once" in variant("ingest", "-", "-", tmp_path / "twice").err

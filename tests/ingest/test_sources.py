@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from parquet_variant.errors import JsonError, VariantFileError
-from parquet_variant.ingest.json_array import ArraySplitter
+from parquet_variant.ingest.json_array import ArraySplitter, DocumentSplitter
 from parquet_variant.ingest.lines import split_lines
 from parquet_variant.ingest.sources import codec_of, expand_sources, open_chunks, plan_splits
 
@@ -96,7 +96,7 @@ def test_json_arrays_give_an_element_a_line(tmp_path: Path, chunk_bytes: int) ->
     assert numbered(path, chunk_bytes=chunk_bytes) == list(enumerate(values, 1))
 
 
-@pytest.mark.parametrize("text", ["[1]\n[2]\n", "[1] [2]\n", "[1]\n\n{}\n"])
+@pytest.mark.parametrize("text", ["[1]\n[2]\n", "[1]\n\n{}\n"])
 def test_lines_that_are_arrays_are_not_taken_for_one_array(tmp_path: Path, text: str) -> None:
     path = tmp_path / "lines.json"
     path.write_text(text)
@@ -199,3 +199,59 @@ def test_broken_containers_are_errors_not_short_reads(tmp_path: Path) -> None:
     bom = tmp_path / "bom"
     bom.write_text("[1]\n[2]\n", encoding="utf-8-sig")
     assert numbered(bom) == [(1, [1]), (2, [2])]
+
+
+_SCALARS = st.one_of(st.none(), st.text(max_size=5), st.integers())
+DOCUMENTS = st.one_of(
+    st.dictionaries(st.text(max_size=3), st.one_of(_SCALARS, st.lists(_SCALARS, max_size=3)), max_size=3),
+    st.lists(st.one_of(_SCALARS, st.dictionaries(st.text(max_size=2), _SCALARS, max_size=2)), max_size=3),
+)
+INDENTED = st.lists(st.tuples(DOCUMENTS, st.sampled_from([None, 1, 4])), min_size=1, max_size=6)
+
+
+@given(INDENTED, st.integers(1, 50), st.data())
+def test_documents_are_split_wherever_their_lines_and_blocks_end(documents, size, data) -> None:
+    between = st.sampled_from(["", " ", "\n", "\r\n\n"])
+    text = "".join(json.dumps(value, indent=indent) + data.draw(between) for value, indent in documents).encode()
+    splitter = DocumentSplitter()
+    lines = (
+        b"".join(splitter.feed(text[start : start + size]) for start in range(0, len(text), size)) + splitter.finish()
+    )
+    assert [json.loads(line) for line in lines.splitlines()] == [value for value, _ in documents]
+    assert splitter.elements == len(documents)
+
+
+PRETTY = '{\n  "a": 1,\n  "b": {"c": "}"}\n}\n'
+
+
+@pytest.mark.parametrize(
+    ("text", "values"),
+    [
+        (PRETTY * 3, [{"a": 1, "b": {"c": "}"}}] * 3),
+        ('{"a": 1}{"a": 2} {"a": 3}\n{"a": 4}', [{"a": n} for n in (1, 2, 3, 4)]),
+        ("[\n1\n]\n[\n2\n]", [[1], [2]]),
+        ("[1] [2]\n", [[1], [2]]),
+    ],
+)
+def test_documents_are_told_from_lines(tmp_path: Path, text: str, values: list[object]) -> None:
+    path = tmp_path / "documents.json"
+    path.write_text(text)
+    assert [value for _, value in numbered(path)] == values
+    assert [value for _, value in numbered(path, format="documents", chunk_bytes=3)] == values
+    assert len(plan_splits([str(path)], 4)) == 1
+
+
+@pytest.mark.parametrize("first", ['{"a": 1} x', "{bad", '{"a": ', "}", '{"a": 1}, {"b": 2}'])
+def test_a_bad_first_line_does_not_make_documents_of_lines(tmp_path: Path, first: str) -> None:
+    path = tmp_path / "lines.ndjson"
+    path.write_text(first + '\n{"b": 1}\n{"b": 2}\n')
+    (chunk,) = open_chunks(str(path))
+    assert (chunk.unit, split_lines(chunk).text.to_pylist()[1:]) == ("line", ['{"b": 1}\n', '{"b": 2}\n'])
+
+
+def test_a_document_that_is_cut_off_is_one_bad_value(tmp_path: Path) -> None:
+    path = tmp_path / "documents.json"
+    path.write_text(PRETTY + '{\n "a": [1,')
+    (chunk,) = open_chunks(str(path))
+    assert chunk.unit == "document"
+    assert split_lines(chunk).text.to_pylist()[1] == '{  "a": [1,\n'

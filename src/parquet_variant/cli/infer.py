@@ -26,7 +26,9 @@ __all__ = ["command"]
 
 
 def command(
-    sources: Annotated[list[str], typer.Argument(metavar="SRC...", help="JSON or Parquet: files, directories, globs.")],
+    sources: Annotated[
+        list[str], typer.Argument(metavar="SRC...", help="JSON or Parquet: files, directories, globs; - for stdin.")
+    ],
     policy: Policy = "auto",
     settings: Settings = None,
     queries: Queries = None,
@@ -54,6 +56,7 @@ def command(
     from parquet_variant.cli.policy_option import read_policy
     from parquet_variant.cli.progress import Progress
     from parquet_variant.cli.schema_option import read_schema
+    from parquet_variant.cli.stdin import with_stdin
     from parquet_variant.cli.tables import data_files
     from parquet_variant.parquet import profile
     from parquet_variant.shredding.drift import find_drift
@@ -63,9 +66,9 @@ def command(
 
     chosen = read_policy(policy, settings, queries)
     existing = read_schema(against)
-    with Progress() as progress:
+    with with_stdin(sources) as read, Progress() as progress:
         found = profile(
-            [file for source in sources for file in data_files(source)],
+            [file for source in read for file in data_files(source)],
             sample=sample,
             column=column,
             on_error=on_error.value,

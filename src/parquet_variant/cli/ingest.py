@@ -52,7 +52,9 @@ class Mode(StrEnum):
 
 
 def command(
-    sources: Annotated[list[str], typer.Argument(metavar="SRC...", help="Files, directories, globs or URIs of JSON.")],
+    sources: Annotated[
+        list[str], typer.Argument(metavar="SRC...", help="JSON: files, directories, globs, URIs; - for standard input.")
+    ],
     dest: Annotated[str, typer.Argument(metavar="DEST", help="The directory to write, or a .vortex file.")],
     schema: Annotated[
         str | None, typer.Option(help="What to shred: DDL, or a file of DDL or JSON. Default: inferred.")
@@ -90,6 +92,7 @@ def command(
     from parquet_variant.cli.policy_option import read_policy
     from parquet_variant.cli.progress import Progress
     from parquet_variant.cli.schema_option import read_schema
+    from parquet_variant.cli.stdin import with_stdin
     from parquet_variant.ingest.job import IngestJob
     from parquet_variant.ingest.request import IngestRequest
     from parquet_variant.io.filesystems import absolute
@@ -99,10 +102,11 @@ def command(
         raise typer.BadParameter("--preview is for --format delta")
     written = written_as(compression, sort_by, bloom_filters, row_group_bytes)
     if engine is Engine.SPARK:  # whose workers may stand in another directory
-        sources, dest = [absolute(source) for source in sources], absolute(dest)
-    with Progress() as progress:
+        sources = [source if source == "-" else absolute(source) for source in sources]
+        dest = absolute(dest)
+    with with_stdin(sources) as read, Progress() as progress:
         request = IngestRequest.of(
-            sources,
+            read,
             dest,
             format=into.value,
             schema=read_schema(schema),

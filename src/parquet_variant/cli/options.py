@@ -52,6 +52,7 @@ class InputFormat(StrEnum):
     AUTO = "auto"
     NDJSON = "ndjson"
     ARRAY = "array"
+    DOCUMENTS = "documents"
 
 
 AsJson: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON, for machines.")]
@@ -93,7 +94,9 @@ BloomFilters: TypeAlias = Annotated[
 RowGroupBytes: TypeAlias = Annotated[
     int | None, typer.Option(help="Arrow bytes a row group; 128 MiB by default.", min=1, show_default=False)
 ]
-FormatOption: TypeAlias = Annotated[InputFormat, typer.Option(help="A value a line, or one array a file.")]
+FormatOption: TypeAlias = Annotated[
+    InputFormat, typer.Option(help="A value a line; one array a file; or documents over many lines.")
+]
 
 
 def written_as(

@@ -67,7 +67,7 @@ def ingest(
     mode
         If `dest` holds data: ``"error"``, ``"append"``, ``"overwrite"`` or ``"ignore"``.
     input_format
-        ``"ndjson"``, ``"array"`` or ``"auto"``.
+        ``"ndjson"``, ``"array"``, ``"documents"`` (over many lines, or several on one) or ``"auto"``.
     split_bytes
         Size of the parts into which plain files are cut; by default so that every thread has one, from 4 to 128 MiB.
     parse

@@ -1,7 +1,7 @@
-"""Splits the text of one big JSON array into its elements, one a line, block by block.
+"""Splits JSON text that is not a value a line into one that is, block by block: arrays, and documents of many lines.
 
-Owns where an element ends: the only JSON grammar known here is strings, escapes, brackets and commas. Leaves whether
-an element is valid JSON to the parser, which sees every byte of it.
+Owns where a value ends: the only JSON grammar known here is strings, escapes, brackets and commas. Leaves whether a
+value is valid JSON to the parser, which sees every byte of it.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from parquet_variant.errors import JsonError
 
-__all__ = ["ArraySplitter"]
+__all__ = ["ArraySplitter", "DocumentSplitter"]
 
 _SPACE, _NEWLINE, _VERTICAL_TAB = 0x20, 0x0A, 0x0B
 _QUOTE, _BACKSLASH, _COMMA = 0x22, 0x5C, 0x2C
@@ -26,7 +26,46 @@ _CLASS[[_NEWLINE, 0x0D]] = 4
 _DEPTH_STEP = np.array([0, 1, -1, 0, 0], np.int64)
 
 
-class ArraySplitter:
+class _Splitter:
+    """What both splitters know between two blocks."""
+
+    def __init__(self) -> None:
+        self.elements = 0
+        self._text = bytearray()  # of the value that has begun
+        self._held = b""  # a trailing run of backslashes: what it escapes is not known yet
+        self._in_string = False
+        self._depth = 0
+
+    def _whole(self, block: bytes) -> bytes:
+        """The text that can be looked at: without a run of backslashes at its end, after the one held before."""
+        block = self._held + block
+        kept = len(block.rstrip(b"\\"))
+        block, self._held = block[:kept], block[kept:]
+        return block
+
+    def _scan(self, block: bytes) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64], npt.NDArray[np.uint8]]:
+        """The bytes, with line ends inside strings made unreadable; the marks outside strings, and their classes."""
+        # Copied: line ends are overwritten.
+        data = np.frombuffer(block, np.uint8).copy()
+        quotes = _unescaped_quotes(data)
+        marks = np.flatnonzero(_CLASS[data])
+        odd = (np.searchsorted(quotes, marks) + self._in_string) % 2 == 1
+        kinds = _CLASS[data[marks]]
+        data[marks[(kinds == 4) & odd]] = _VERTICAL_TAB
+        self._in_string ^= bool(len(quotes) % 2)
+        return data, marks[~odd], kinds[~odd]
+
+    @property
+    def pending(self) -> int:
+        """Bytes of a value that was begun and not ended yet."""
+        return len(self._text) + len(self._held)
+
+    def rest(self) -> bytes:
+        """The text of a value that was begun and never ended."""
+        return (bytes(self._text) + self._held).strip(_WHITESPACE)
+
+
+class ArraySplitter(_Splitter):
     r"""Turn the blocks of a JSON array into lines, one element each.
 
     Line ends between tokens become spaces. A raw line end inside a string, which JSON forbids, becomes another
@@ -40,18 +79,13 @@ class ArraySplitter:
     b''
     >>> splitter.feed(b' 2]},3]')
     b'{"a": [1, 2]}\n3\n'
-    >>> splitter.finish()
-    >>> splitter.elements
-    2
+    >>> splitter.finish(), splitter.elements
+    (b'', 2)
     """
 
     def __init__(self) -> None:
-        self.elements = 0
+        super().__init__()
         self.closed = False
-        self._text = bytearray()  # of the element that has begun
-        self._held = b""  # a trailing run of backslashes: what it escapes is not known yet
-        self._in_string = False
-        self._depth = 0
 
     def feed(self, block: bytes) -> bytes:
         """Give the elements that this block completes, each ended by a newline.
@@ -61,24 +95,14 @@ class ArraySplitter:
         JsonError
             For an array that ends with ``}``, or for text after its end (``reason="trailing-text"``).
         """
-        block = self._held + block
-        kept = len(block.rstrip(b"\\"))
-        block, self._held = block[:kept], block[kept:]
+        block = self._whole(block)
         if self.closed:
             self._refuse_text(block)
             return b""
-        # Copied: line ends are overwritten.
-        data = np.frombuffer(block, np.uint8).copy()
-        quotes = _unescaped_quotes(data)
-        marks = np.flatnonzero(_CLASS[data])
-        odd = (np.searchsorted(quotes, marks) + self._in_string) % 2 == 1
-        kinds = _CLASS[data[marks]]
-        data[marks[(kinds == 4) & ~odd]] = _SPACE
-        data[marks[(kinds == 4) & odd]] = _VERTICAL_TAB
-        marks, kinds = marks[~odd], kinds[~odd]
+        data, marks, kinds = self._scan(block)
+        data[marks[kinds == 4]] = _SPACE
         depth = self._depth + np.cumsum(_DEPTH_STEP[kinds])
         ends = marks[((kinds == 3) & (depth == 1)) | ((kinds == 2) & (depth == 0))]
-        self._in_string ^= bool(len(quotes) % 2)
         closing = marks[(kinds == 2) & (depth == 0)]
         start = 0
         if self._depth == 0 and len(opening := marks[kinds == 1]):
@@ -94,8 +118,8 @@ class ArraySplitter:
             self._depth = int(depth[-1])
         return self._lines(data, start, ends)
 
-    def finish(self) -> None:
-        """Say that the text is at its end.
+    def finish(self) -> bytes:
+        """Say that the text is at its end, where no element is left.
 
         Raises
         ------
@@ -107,10 +131,7 @@ class ArraySplitter:
                 f"the JSON array ends after {self.elements} elements without its closing ]: the file is cut off",
                 reason="truncated",
             )
-
-    def rest(self) -> bytes:
-        """The text of an element that was begun and never ended."""
-        return (bytes(self._text) + self._held).strip(_WHITESPACE)
+        return b""
 
     def _lines(self, data: npt.NDArray[np.uint8], start: int, ends: npt.NDArray[np.int64]) -> bytes:
         view = data.data
@@ -137,6 +158,56 @@ class ArraySplitter:
                 'if every line is a value of its own, say format="ndjson"',
                 reason="trailing-text",
             )
+
+
+class DocumentSplitter(_Splitter):
+    r"""Turn the blocks of JSON documents, over many lines or several on one, into lines, one document each.
+
+    A document is an object or array up to its last bracket; anything else ends with its line, as in NDJSON. What
+    closes more than was opened ends with its line too, so that one broken document does not take the others with it.
+
+    Examples
+    --------
+    >>> splitter = DocumentSplitter()
+    >>> splitter.feed(b'{\n  "a": 1\n}\n{"a":')
+    b'{   "a": 1 }\n'
+    >>> splitter.feed(b' 2}{"a": 3}\n4\n')
+    b'{"a": 2}\n{"a": 3}\n4\n'
+    >>> splitter.rest(), splitter.elements
+    (b'', 4)
+    """
+
+    def feed(self, block: bytes) -> bytes:
+        """Give the documents that this block completes, each ended by a newline."""
+        data, marks, kinds = self._scan(self._whole(block))
+        steps = _DEPTH_STEP[kinds]
+        depth = self._depth + np.cumsum(steps)
+        # Below zero, what was never opened was closed: from there on nothing counts as open.
+        depth -= np.minimum(np.minimum.accumulate(depth), 0) if len(depth) else depth
+        inside = (kinds == 4) & (depth > 0)
+        data[marks[inside]] = _SPACE
+        ends = marks[(depth == 0) & ((kinds == 2) | (kinds == 4))]
+        if len(depth):
+            self._depth = int(depth[-1])
+        view = data.data
+        parts: list[bytes] = []
+        start = 0
+        for end in (ends + 1).tolist():
+            document = (bytes(self._text) + view[start:end]).strip(_WHITESPACE)
+            self._text.clear()
+            start = end
+            if document:
+                self.elements += 1
+                parts.append(document)
+        self._text += view[start:]
+        return b"\n".join([*parts, b""]) if parts else b""
+
+    def finish(self) -> bytes:
+        """The text that is left at the end, as a line: a last scalar, or a document that is cut off."""
+        rest = self.rest()
+        self._text.clear()
+        self.elements += bool(rest)
+        return rest + b"\n" if rest else b""
 
 
 def _unescaped_quotes(data: npt.NDArray[np.uint8]) -> npt.NDArray[np.int64]:

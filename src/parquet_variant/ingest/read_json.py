@@ -37,7 +37,7 @@ def read_json(
     errors
         ``"raise"``: a bad line is an error; ``"null"``: it is SQL NULL.
     input_format
-        ``"ndjson"``, ``"array"`` or ``"auto"``.
+        ``"ndjson"``, ``"array"``, ``"documents"`` (over many lines, or several on one) or ``"auto"``.
     **parse
         Options of `parse_json`.
 

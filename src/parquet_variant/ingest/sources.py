@@ -10,6 +10,7 @@ from __future__ import annotations
 import fnmatch
 import glob
 import itertools
+import json
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -24,7 +25,7 @@ import pyarrow as pa
 import pyarrow.fs as pafs
 
 from parquet_variant.errors import JsonError, VariantFileError
-from parquet_variant.ingest.json_array import ArraySplitter
+from parquet_variant.ingest.json_array import ArraySplitter, DocumentSplitter
 from parquet_variant.ingest.whole_lines import Fill, first_line_start, range_text, stream_text, whole_lines
 from parquet_variant.io.filesystems import filesystem_of
 from parquet_variant.kernels.buffer_pool import release
@@ -43,7 +44,7 @@ __all__ = [
     "split_size",
 ]
 
-Format: TypeAlias = Literal["auto", "ndjson", "array"]
+Format: TypeAlias = Literal["auto", "ndjson", "array", "documents"]
 
 # First bytes of a file -> pyarrow's name of the codec. The content decides, not the file's name.
 _MAGIC = ((b"\x1f\x8b", "gzip"), (b"\x28\xb5\x2f\xfd", "zstd"), (b"BZh", "bz2"), (b"\x04\x22\x4d\x18", "lz4"))
@@ -89,7 +90,7 @@ class Chunk:
     offset
         Where ``data`` begins in the file's (decompressed) text, whatever ranges and chunks it is read in.
     unit
-        What is numbered: ``"line"``, or ``"element"`` of a JSON array.
+        What is numbered: ``"line"``, ``"element"`` of a JSON array, or ``"document"``.
     """
 
     file: str
@@ -97,7 +98,7 @@ class Chunk:
     line_in_range: int = 1
     range_start: int = 0
     offset: int = 0
-    unit: Literal["line", "element"] = "line"
+    unit: Literal["line", "element", "document"] = "line"
 
     @property
     def first_line(self) -> int:
@@ -165,7 +166,7 @@ def plan_splits(files: Iterable[str], split_bytes: int = 128 << 20, format: Form
         filesystem, path = filesystem_of(file)
         with _file_errors(file):
             size = filesystem.get_file_info(path).size or 0
-        if size <= split_bytes or codec_of(file) or _is_array_file(file, format):
+        if size <= split_bytes or codec_of(file) or _format_of(file, format) != "ndjson":
             splits.append(Split(file))
             continue
         parts = -(-size // split_bytes)
@@ -201,7 +202,9 @@ def open_chunks(
         About how large a chunk is; it is larger only where a line is.
     format
         ``"ndjson"``: a value a line. ``"array"``: the file is one JSON array, each of its elements a row; the chunk
-        holds one element a line. ``"auto"``: an array if the first array in the file is all that there is in it.
+        holds one element a line. ``"documents"``: values over any number of lines, or several on one.
+        ``"auto"``: an array if the first array in the file is all that there is in it; documents if the first line is
+        no value, but the text from its beginning has one.
 
     Raises
     ------
@@ -230,16 +233,16 @@ def open_chunks(
                 yield from _line_chunks(source, range_text(file, first, end), chunk_bytes, start, first)
         return
     with _file_errors(source), filesystem.open_input_stream(path, compression=codec) as stream:
-        head, is_array = _detect(stream, source, format)
-        if is_array:
-            yield from _array_chunks(source, _blocks(head, stream, _ARRAY_BLOCK_BYTES), chunk_bytes)
-        else:
+        head, found = _detect(stream, source, format)
+        if found == "ndjson":
             yield from _line_chunks(source, stream_text(head, stream), chunk_bytes)
+        else:
+            yield from _split_chunks(source, _blocks(head, stream, _ARRAY_BLOCK_BYTES), chunk_bytes, found)
 
 
 def is_seekable(source: str, format: Format) -> bool:
     """Whether parts of a file can be read by themselves: it is plain, and a value a line."""
-    return codec_of(source) is None and not _is_array_file(source, format)
+    return codec_of(source) is None and _format_of(source, format) == "ndjson"
 
 
 def read_ranges(source: str, ranges: Sequence[tuple[int, int]]) -> bytes:
@@ -353,18 +356,18 @@ def _start_of_text(head: bytes, file: str) -> int:
     return len(_BOM) if head.startswith(_BOM) else 0
 
 
-def _detect(stream: Any, file: str, format: Format) -> tuple[bytes, bool]:
-    """Read the head of a text, without its byte order mark, and tell whether all of it is one JSON array."""
+def _detect(stream: Any, file: str, format: Format) -> tuple[bytes, Format]:
+    """Read the head of a text, without its byte order mark, and tell how its values are laid out."""
     head = stream.read(_DETECT_BYTES)
     head = head[_start_of_text(head, file) :]
-    if format == "ndjson":
-        return head, False
+    if format in ("ndjson", "documents"):
+        return head, format
     if not head.lstrip(b" \t\r\n").startswith(b"["):
         if format == "array":
             raise JsonError(f"{file} is not a JSON array: it does not begin with [", reason="not-an-array", file=file)
-        return head, False
+        return head, _lines_or_documents(head)
     if format == "array":
-        return head, True
+        return head, format
     splitter = ArraySplitter()
     block = head
     try:
@@ -374,11 +377,32 @@ def _detect(stream: Any, file: str, format: Format) -> tuple[bytes, bool]:
             head += block
             splitter.feed(block)
     except JsonError:
-        return head, False
-    return head, True
+        return head, _lines_or_documents(head)
+    return head, "array"
 
 
-def _is_array_file(file: str, format: Format) -> bool:
+def _lines_or_documents(head: bytes) -> Format:
+    """Documents if the first line is no value, but the text from its beginning has one; a bad line makes none."""
+    text = head.lstrip(b" \t\r\n")
+    line = text.partition(b"\n")[0].strip()
+    if not text.startswith((b"{", b"[")) or _is_value(line):
+        return "ndjson"
+    beside = DocumentSplitter().feed(line + b"\n").splitlines()
+    if len(beside) > 1:
+        return "documents" if all(map(_is_value, beside)) else "ndjson"
+    first = DocumentSplitter().feed(text).partition(b"\n")[0]
+    return "documents" if first and _is_value(first) else "ndjson"
+
+
+def _is_value(text: bytes) -> bool:
+    try:
+        json.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    return True
+
+
+def _format_of(file: str, format: Format) -> Format:
     filesystem, path = filesystem_of(file)
     with _file_errors(file), filesystem.open_input_stream(path, compression=None) as stream:
         return _detect(stream, file, format)[1]
@@ -409,22 +433,33 @@ def _line_chunks(file: str, fill: Fill, chunk_bytes: int, range_start: int = 0, 
         ) from None
 
 
-def _array_chunks(file: str, blocks: Iterator[bytes], chunk_bytes: int) -> Iterator[Chunk]:
-    splitter = ArraySplitter()
-    element, offset = 1, 0
+def _split_chunks(file: str, blocks: Iterator[bytes], chunk_bytes: int, format: Format) -> Iterator[Chunk]:
+    """A JSON array or documents as chunks of one value a line."""
+    splitter: ArraySplitter | DocumentSplitter = ArraySplitter() if format == "array" else DocumentSplitter()
+    unit: Literal["element", "document"] = "element" if format == "array" else "document"
+    number, offset = 1, 0
     pending: list[bytes] = []
     size = 0
     try:
         for block in blocks:
             pending.append(splitter.feed(block))
             size += len(pending[-1])
+            if splitter.pending > _MAX_LINE_BYTES:
+                raise VariantFileError(
+                    f"{unit} {splitter.elements + 1} of {file} is over 1 GiB: a variant cannot be that large",
+                    reason="line-too-long",
+                    file=file,
+                )
             if size >= chunk_bytes:
-                yield Chunk(file, b"".join(pending), element, offset=offset, unit="element")
-                element, offset = splitter.elements + 1, offset + size
+                yield Chunk(file, b"".join(pending), number, offset=offset, unit=unit)
+                number, offset = splitter.elements + 1, offset + size
                 pending, size = [], 0
+        if format == "documents":
+            pending.append(splitter.finish())
         if data := b"".join(pending):
-            yield Chunk(file, data, element, offset=offset, unit="element")
-        splitter.finish()
+            yield Chunk(file, data, number, offset=offset, unit=unit)
+        if format == "array":
+            splitter.finish()
     except JsonError as err:
         raise err.at(file=file, row=splitter.elements) from None
 
