@@ -26,6 +26,7 @@ __all__ = [
 
 
 _USER = re.compile(r"(?<=://)[^/@\s'\"]+@")
+_LONGEST = 1500
 _SIGNED = re.compile(r"(?i)([?&;][^=&\s]*(?:sig|token|cred|key|secret|pass)[^=&\s]*=)[^&#\s'\")]+")
 
 
@@ -40,6 +41,13 @@ def without_secrets(text: str) -> str:
     if "://" not in text:
         return text
     return _SIGNED.sub(r"\1***", _USER.sub("***@", text))
+
+
+def _in_one_line(message: str) -> str:
+    """A message as one line that a terminal can show, whatever was quoted in it."""
+    if len(message) > _LONGEST:
+        message = f"{message[: _LONGEST - 300]} … {message[-300:]}"
+    return " ".join(message.splitlines()) if "\n" in message else message
 
 
 class VariantError(ValueError):
@@ -76,7 +84,7 @@ class VariantError(ValueError):
         path: str | None = None,
         offset: int | None = None,
     ) -> None:
-        message = without_secrets(message)
+        message = without_secrets(_in_one_line(message))
         self.message = message
         self.reason = reason if reason is not None else self.default_reason
         self.file = None if file is None else without_secrets(file)

@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from parquet_variant.errors import SchemaError
+from parquet_variant.errors import SchemaError, VariantFileError
 from parquet_variant.schema.layout import tree_of_layout
 from parquet_variant.schema.type_tree import TypeTree
 
@@ -24,6 +24,8 @@ def tree_of_parquet(file: Any, column: str | None = None, filesystem: Any = None
 
     Raises
     ------
+    VariantFileError
+        If the file cannot be read.
     SchemaError
         If there is no such column, or none or several to choose from (``no-such-column``); for a named column also what
         its layout does not allow.
@@ -37,7 +39,11 @@ def tree_of_parquet(file: Any, column: str | None = None, filesystem: Any = None
     >>> tree_of_parquet(pa.BufferReader(sink.getvalue()))
     {'a': DataType(int64)}
     """
-    groups = dict(_groups("", pq.read_schema(file, filesystem=filesystem)))
+    try:
+        groups = dict(_groups("", pq.read_schema(file, filesystem=filesystem)))
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+        name = file if isinstance(file, str) else None
+        raise VariantFileError(f"the footer cannot be read: {error}", reason="bad-footer", file=name) from None
     if column is not None:
         if column not in groups:
             raise SchemaError(f"there is no group column {column!r}", reason="no-such-column")

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
 
@@ -65,17 +66,26 @@ def history(
     found = []
     for version in sorted(commits, reverse=True)[:limit]:
         info = _commit_info(storage.read(commits[version].path))
-        millis = info.pop("timestamp", commits[version].modified)
-        millis = info.get("inCommitTimestamp", millis)
-        stamp = datetime.fromtimestamp(millis / 1000, UTC)
+        stamp = _time_of(info.get("inCommitTimestamp"), info.pop("timestamp", None), commits[version].modified)
         found.append({"version": version, "timestamp": stamp, "operation": info.pop("operation", None)} | info)
     return found
+
+
+def _time_of(*millis: Any) -> datetime:
+    """The first of some times that is one."""
+    for each in millis:
+        with suppress(OverflowError, ValueError, TypeError, OSError):
+            return datetime.fromtimestamp(each / 1000, UTC)
+    return datetime.fromtimestamp(0, UTC)
 
 
 def _commit_info(data: bytes) -> dict[str, Any]:
     for line in data.split(b"\n"):
         if b'"commitInfo"' in line:
-            action = json.loads(line)
-            if isinstance(action.get("commitInfo"), dict):
+            try:
+                action = json.loads(line)
+            except ValueError:  # what it tells is for people: damaged, it is nothing
+                return {}
+            if isinstance(action, dict) and isinstance(action.get("commitInfo"), dict):
                 return dict(action["commitInfo"])
     return {}

@@ -64,10 +64,27 @@ class Action:
                 continue
             if item.name == "deletion_vector":
                 value = DeletionVector.from_dict(value)
-            elif isinstance(value, list):
-                value = tuple(value)
+            else:
+                _check_type(value, str(item.type), item.name)
+                value = tuple(value) if isinstance(value, list) else value
             known[item.name] = value
         return cls(**known)
+
+
+# Python types by the first word of a field's annotation.
+_TYPES: dict[str, tuple[type, ...]] = {
+    "int": (int,), "str": (str,), "bool": (bool,), "Mapping": (Mapping,), "tuple": (list, tuple),
+}  # fmt: skip
+
+
+def _check_type(value: Any, annotation: str, name: str) -> None:
+    """Refuse what a log says where it is of another type than the protocol's; the caller says where it stands."""
+    wanted = _TYPES.get(annotation.partition("[")[0].split()[0])
+    if wanted is not None and (not isinstance(value, wanted) or (isinstance(value, bool) and bool not in wanted)):
+        raise TypeError(f"{name} is {type(value).__name__}")
+    inside = value.values() if isinstance(value, Mapping) else value if isinstance(value, list) else ()
+    if "str]" in annotation.replace(", ...", "") and not all(isinstance(each, str) for each in inside):
+        raise TypeError(f"{name} holds other values than text")
 
 
 @dataclass(frozen=True, slots=True)

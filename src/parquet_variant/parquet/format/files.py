@@ -115,6 +115,13 @@ class OpenFile:
         VariantFileError
             If the data is damaged, or a row group holds more than Arrow's nested columns can.
         """
+        table = self._read(row_groups, leaves)
+        rows = sum(self.metadata.row_group(number).num_rows for number in row_groups)
+        if any(len(column) != rows for column in table.columns):
+            raise self._damaged(ValueError("a column has not as many values as its row groups have rows"))
+        return table
+
+    def _read(self, row_groups: list[int], leaves: list[int]) -> pa.Table:
         try:
             # A column that is read as a dictionary has one a row group, and pyarrow joins no nested columns of several.
             if len(row_groups) > 1 and not self.dictionaries.isdisjoint(leaves):

@@ -1,0 +1,39 @@
+"""New cases each run, within a budget of time; a seed brings them back.
+
+Owns the seed (``FUZZ_SEED``, else a new one) and the seconds of each suite (``FUZZ_SECONDS``). Leaves the cases to the
+suites.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import secrets
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+__all__ = ["SECONDS", "SEED", "told", "tries"]
+
+SEED = int(os.environ.get("FUZZ_SEED") or secrets.randbits(32))
+SECONDS = float(os.environ.get("FUZZ_SECONDS") or 4)
+
+
+@contextmanager
+def told(suite: str, number: int) -> Iterator[random.Random]:
+    """The random source of one case; an error in it says how to see it again."""
+    try:
+        yield random.Random(f"{SEED} {suite} {number}")
+    except BaseException as error:
+        error.add_note(f"case {number} of {suite}: run it again with FUZZ_SEED={SEED}")
+        raise
+
+
+def tries(suite: str, at_least: int = 5, seconds: float = SECONDS) -> Iterator[int]:
+    """Numbers of cases until the time is over; prints how many there were, and the seed."""
+    stop = time.monotonic() + seconds
+    number = 0
+    while number < at_least or time.monotonic() < stop:
+        yield number
+        number += 1
+    print(f"{suite}: {number} cases, FUZZ_SEED={SEED}")
