@@ -162,18 +162,18 @@ def rows_to_files(rows: Sequence[Mapping[str, Any]]) -> pa.Table:
     >>> rows_to_files([{"add": {"path": "a", "partitionValues": {}, "size": 1}}])["path"].to_pylist()
     ['a']
     """
-    flat = []
-    for row in rows:
-        for key in ("add", "remove"):
-            action = row.get(key)
-            if action is not None:
-                values = {name: action.get(name) for name in _NAMES}
-                for name in ("partitionValues", "tags"):
-                    values[name] = None if values[name] is None else list(values[name].items())
-                flat.append(values | {"isAdd": key == "add"})
     try:
+        flat = []
+        for row in rows:
+            for key in ("add", "remove"):
+                action = row.get(key)
+                if action is not None:
+                    values = {name: action.get(name) for name in _NAMES}
+                    for name in ("partitionValues", "tags"):
+                        values[name] = None if values[name] is None else list(values[name].items())
+                    flat.append(values | {"isAdd": key == "add"})
         return pa.Table.from_pylist(flat, schema=FILE_SCHEMA)
-    except (pa.ArrowException, AttributeError, TypeError) as error:
+    except (pa.ArrowException, AttributeError, TypeError, OverflowError) as error:
         raise DeltaError(f"an add or remove action has a wrong type: {error}", reason="broken-log") from error
 
 
