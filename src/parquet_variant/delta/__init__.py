@@ -16,6 +16,7 @@ _OWNERS = {
     "OptimizeResult": "delta.maintenance.optimize",
     "Snapshot": "delta.log.snapshot",
     "WritePlan": "delta.writing.data_files",
+    "changes": "delta.reading.changes",
     "added": "delta.reading.added",
     "append": "delta.writing.write",
     "checkpoint": "delta.log.checkpoint",
@@ -63,6 +64,7 @@ if TYPE_CHECKING:
     from parquet_variant.delta.maintenance.restore import restore as restore
     from parquet_variant.delta.maintenance.vacuum import vacuum as vacuum
     from parquet_variant.delta.reading.added import added as added
+    from parquet_variant.delta.reading.changes import changes as changes
     from parquet_variant.delta.reading.read import read as read
     from parquet_variant.delta.reading.read import read_table as read_table
     from parquet_variant.delta.reading.scan import DeltaScan as DeltaScan

@@ -22,8 +22,7 @@ from parquet_variant.delta.log.snapshot import Snapshot
 from parquet_variant.delta.maintenance.optimize import shredded_schemas
 from parquet_variant.delta.protocol.actions import Add, Cdc
 from parquet_variant.delta.protocol.features import enabled, has_feature
-from parquet_variant.delta.reading.read import read_file
-from parquet_variant.delta.reading.row_ids import row_ids, row_tracking_columns
+from parquet_variant.delta.reading.row_ids import row_tracking_columns, tracked_rows
 from parquet_variant.delta.statistics.file_stats import dump_stats
 from parquet_variant.delta.writing.data_files import WritePlan, plan_write
 from parquet_variant.delta.writing.file_rows import to_adds
@@ -125,7 +124,7 @@ def change_file(
         return FileChange(file["path"], file["deletionVector"])
     kept = live & ~deleted & ~updated
     whole_rows = updated.any() or plan.change_data or (kept.any() and not plan.vectors)
-    rows = _live_rows(plan.current, file, live) if whole_rows else None
+    rows = tracked_rows(plan.current, file, live) if whole_rows else None
     new = None
     if updated.any() and new_rows is not None and rows is not None:
         new = _as_changed(plan.current, new_rows(rows.filter(pa.array(updated[live]))))
@@ -149,15 +148,6 @@ def change_file(
     return FileChange(
         file["path"], file["deletionVector"], True, tuple(adds), told, int(deleted.sum()), int(updated.sum()), copied
     )
-
-
-def _live_rows(current: Snapshot, file: Mapping[str, Any], live: Mask) -> pa.Table:
-    """The live rows whole, with the columns that keep their ids where the table tracks rows."""
-    path = relative_path(current.storage, file["path"])
-    rows = read_file(current, current.schema, path, dict(file["partitionValues"] or ()), file["deletionVector"])
-    for name, column in row_ids(current, file, path, live).items():
-        rows = rows.append_column(name, column)
-    return rows
 
 
 def _as_changed(current: Snapshot, rows: pa.Table) -> pa.Table:

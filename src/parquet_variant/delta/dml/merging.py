@@ -31,6 +31,7 @@ from parquet_variant.delta.dml.matching import candidate_files, file_columns, ma
 from parquet_variant.delta.dml.merge import Merge, MergeClause
 from parquet_variant.delta.log.snapshot import Snapshot
 from parquet_variant.delta.protocol.schema import VARIANT, StructType, arrow_type
+from parquet_variant.delta.writing.rules import refuse_identity
 from parquet_variant.errors import DeltaError
 from parquet_variant.query.duckdb_engine import run_sql
 from parquet_variant.query.sql_expression import NeededColumn, SqlExpression, TableColumns, read_expression
@@ -106,6 +107,8 @@ def _read(given: Merge, newest: Snapshot) -> _Plan:
     target, source = given.target_alias, given.source_alias
     tables = {target: columns_of_table(newest.schema), source: columns_of_data(given.source)}
     condition = read_expression(given.condition, tables, zone=given.zone)
+    if any(each.kind == "not_matched" for each in given.clauses):
+        refuse_identity(newest.protocol, newest.metadata)
     clauses = tuple(_read_clause(each, given, newest.schema, tables) for each in given.clauses)
     columns: dict[str, dict[str, NeededColumn]] = {target: {}, source: {}}
     for expression in [condition, *(each.predicate for each in clauses)]:

@@ -25,6 +25,7 @@ from parquet_variant.delta.protocol.actions import Add
 from parquet_variant.delta.protocol.features import SHREDDING, check_writable, has_feature
 from parquet_variant.delta.protocol.table_properties import SHREDDING_PROPERTY
 from parquet_variant.delta.reading.read import iter_files
+from parquet_variant.delta.reading.row_ids import tracked_rows
 from parquet_variant.delta.writing.data_files import DEFAULT_FILE_BYTES, WritePlan, plan_write
 from parquet_variant.delta.writing.file_rows import to_removes
 from parquet_variant.delta.writing.write import Shredding, plan
@@ -154,7 +155,7 @@ def run_optimize(
         drift = max((report for report, _ in reports.values()), key=lambda each: each.saved_share, default=None)
         everything = everything or any(report.pays for report, _ in reports.values())
     packs = [] if dry_run else _packs(current, file_bytes, everything=everything)
-    made = plan(current, shredding=shredding, file_bytes=file_bytes, **options)
+    made = plan(current, shredding=shredding, file_bytes=file_bytes, rewriting=True, **options)
     return replace(_rewrite(engine, current, made, packs, "OPTIMIZE", {"reshred": reshred}), drift=drift)
 
 
@@ -305,7 +306,9 @@ def _rewrite(
     removes = [remove for pack in packs for remove in to_removes(current, pack, data_change=False)]
     written = engine.run("optimize", partial(_write, _without_files(current), made), packs)
     adds = [add for part in written for add in part]
-    transaction = replace(base, parameters=parameters, adds=adds, removes=removes, read_version=current.version)
+    transaction = replace(
+        base, parameters=parameters, adds=adds, removes=removes, read_version=current.version, current=current
+    )
     result = commit(current.storage, transaction)
     return OptimizeResult(
         result.version,
@@ -321,6 +324,7 @@ def _write(current: Snapshot, made: WritePlan, task: int, attempt: int, files: p
 
 
 def _rows(current: Snapshot, files: pa.Table) -> Iterator[pa.Table]:
-    for _, rows in iter_files(current, current.schema, files):
+    for file in files.to_pylist():
+        rows = tracked_rows(current, file)
         if len(rows):
             yield rows

@@ -12,8 +12,14 @@ from dataclasses import replace
 from parquet_variant.delta.log.commit import CommitResult, Transaction, commit
 from parquet_variant.delta.log.snapshot import Snapshot, snapshot
 from parquet_variant.delta.protocol.actions import Metadata, Protocol
+from parquet_variant.delta.protocol.column_mapping import with_mode
 from parquet_variant.delta.protocol.features import check_writable, has_feature, with_features
-from parquet_variant.delta.protocol.table_properties import ResolvedProperties, resolve_properties
+from parquet_variant.delta.protocol.row_tracking import with_tracking_columns
+from parquet_variant.delta.protocol.table_properties import CONSTRAINT, ResolvedProperties, resolve_properties
+from parquet_variant.delta.reading.read import iter_files
+from parquet_variant.delta.writing.file_rows import to_adds
+from parquet_variant.delta.writing.rules import Rules, rules_of
+from parquet_variant.errors import DeltaError
 
 __all__ = ["set_properties", "with_properties", "with_resolved", "without_feature"]
 
@@ -61,7 +67,12 @@ def set_properties(
     current = snapshot(table, storage_options=storage_options)
     resolved = resolve_properties(properties)
     metadata, protocol = with_resolved(current.metadata, current.protocol, resolved, preview=preview)
+    metadata = with_tracking_columns(with_mode(current.metadata, metadata))
     check_writable(protocol, metadata, current.storage.uri)
+    _check_constraints(current, protocol, metadata)
+    key = "delta.enableRowTracking"
+    # Every row of a table that tracks them has an id, also those that are there already.
+    backfill = metadata.configuration.get(key) == "true" and current.metadata.configuration.get(key) != "true"
     return commit(
         current.storage,
         Transaction(
@@ -69,9 +80,25 @@ def set_properties(
             {"properties": {k: v for k, v in resolved.changes.items() if v is not None}},
             protocol=protocol if protocol != current.protocol else None,
             metadata=metadata,
+            adds=to_adds(current, current.files, data_change=False) if backfill else (),
             read_version=current.version,
+            reads_table=backfill or any(name.startswith(CONSTRAINT) for name in resolved.changes),
+            current=current,
         ),
     )
+
+
+def _check_constraints(current: Snapshot, protocol: Protocol, metadata: Metadata) -> None:
+    """Refuse a new constraint that a row of the table breaks."""
+    old, new = (rules_of(*each).checks for each in ((current.protocol, current.metadata), (protocol, metadata)))
+    added = Rules(tuple(each for each in new if each not in old))
+    if added.checks:
+        rules_of(protocol, metadata)
+        for path, rows in iter_files(current, current.schema):
+            try:
+                added.enforce(rows)
+            except DeltaError as error:
+                raise error.at(file=path) from None
 
 
 def with_properties(metadata: Metadata, changes: Mapping[str, str | None]) -> Metadata:

@@ -80,6 +80,7 @@ def restore(
         removes=to_removes(current, gone),
         metadata=wanted.metadata if wanted.metadata != current.metadata else None,
         read_version=current.version,
+        current=current,
         reads_table=True,
     )
     return commit(current.storage, transaction)

@@ -126,6 +126,9 @@ def _hidden(path: str) -> bool:
 
 def _record(current: Snapshot, deleted: int, keep: int) -> None:
     transaction = Transaction(
-        "VACUUM END", {"numDeletedFiles": deleted, "retentionMillis": keep}, read_version=current.version
+        "VACUUM END",
+        {"numDeletedFiles": deleted, "retentionMillis": keep},
+        read_version=current.version,
+        current=current,
     )
     commit(current.storage, transaction)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from parquet_variant.delta.protocol.actions import Metadata, Protocol
-from parquet_variant.delta.protocol.schema import ArrayType, DeltaType, MapType, StructType, parse_schema
+from parquet_variant.delta.protocol.schema import ArrayType, DeltaType, MapType, StructType
 from parquet_variant.errors import DeltaError
 
 __all__ = [
@@ -119,33 +119,12 @@ def check_writable(protocol: Protocol, metadata: Metadata, uri: str) -> None:
         problems += [f for f in protocol.writer_features or () if f.removesuffix(_PREVIEW) not in FEATURES]
     elif not 1 <= version < _FEATURE_WRITER:
         problems.append(f"writer version {version}")
-    problems += _not_yet(protocol, metadata)
     if problems:
         raise DeltaError(
             f"{uri} cannot be written here, since it uses: {', '.join(sorted(problems))}",
             reason="unsupported-feature",
             file=uri,
         )
-
-
-def _not_yet(protocol: Protocol, metadata: Metadata) -> list[str]:
-    configuration = metadata.configuration
-    found = [key for key in configuration if key.startswith("delta.constraints.")]
-    if configuration.get("delta.columnMapping.mode", "none") != "none":
-        found.append("delta.columnMapping.mode=" + configuration["delta.columnMapping.mode"])
-    found += [
-        key
-        for key in ("delta.enableInCommitTimestamps", "delta.enableRowTracking", "delta.enableChangeDataFeed")
-        if configuration.get(key, "").lower() == "true"
-    ]
-    found += [f for f in ("rowTracking", "clustering") if supports(protocol, f)]
-    for f in parse_schema(metadata.schema_string).fields:
-        found += [
-            key
-            for key in ("delta.invariants", "delta.generationExpression", "delta.identity.start", "CURRENT_DEFAULT")
-            if key in f.metadata
-        ]
-    return found
 
 
 def supports(protocol: Protocol, name: str) -> bool:

@@ -15,10 +15,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from parquet_variant.delta.data.paths import relative_path
 from parquet_variant.delta.log.snapshot import Snapshot
 from parquet_variant.delta.protocol.features import ROW_COMMIT_COLUMN, ROW_ID_COLUMN, enabled
+from parquet_variant.delta.reading.read import live_rows, read_file
 
-__all__ = ["row_ids", "row_tracking_columns"]
+__all__ = ["row_ids", "row_tracking_columns", "tracked_rows"]
 
 
 def row_tracking_columns(current: Snapshot) -> tuple[str, str] | None:
@@ -62,3 +64,29 @@ def row_ids(
         column = default if kept is None or name not in kept.column_names else pc.coalesce(kept[name], default)
         found[name] = pa.chunked_array([column] if isinstance(column, pa.Array) else column.chunks).filter(mask)
     return found
+
+
+def tracked_rows(current: Snapshot, file: Mapping[str, Any], live: npt.NDArray[np.bool_] | None = None) -> pa.Table:
+    """The live rows of a file whole, with the columns that keep their ids where the table tracks rows.
+
+    Parameters
+    ----------
+    current
+        The table.
+    file
+        A row of `Snapshot.files`.
+    live
+        Which rows count, by position; by default looked up.
+    """
+    path = relative_path(current.storage, file["path"])
+    rows = read_file(current, current.schema, path, dict(file["partitionValues"] or ()), file["deletionVector"])
+    if row_tracking_columns(current) is None:
+        return rows
+    if live is None:
+        with pq.ParquetFile(current.storage.open(path)) as parquet:
+            count = parquet.metadata.num_rows
+        marks = live_rows(current, file["deletionVector"], count)
+        live = np.ones(count, dtype=bool) if marks is None else marks
+    for name, column in row_ids(current, file, path, live).items():
+        rows = rows.append_column(name, column)
+    return rows

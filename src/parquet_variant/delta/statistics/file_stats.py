@@ -23,7 +23,7 @@ from parquet_variant.parquet.format.statistics import LeafStatistics
 from parquet_variant.path import VariantPath
 from parquet_variant.shredding.statistics import TEXT_LENGTH, Bounds, lower_text, upper_text
 
-__all__ = ["FileStats", "dump_stats", "indexed_leaves", "python_value", "set_at", "spelled_bound"]
+__all__ = ["FileStats", "dump_stats", "indexed_leaves", "leaf_columns", "python_value", "set_at", "spelled_bound"]
 
 _INDEXED_COLUMNS = "delta.dataSkippingNumIndexedCols"
 _DEFAULT_INDEXED = 32
@@ -123,6 +123,11 @@ def _leaves(kind: DeltaType, place: tuple[str, ...]) -> Iterator[tuple[tuple[str
             yield from _leaves(f.type, (*place, f.name))
     else:
         yield place, kind
+
+
+def leaf_columns(schema: StructType) -> list[tuple[tuple[str, ...], DeltaType]]:
+    """The columns that may have statistics, in order: leaves of structs; lists and maps whole."""
+    return list(_leaves(schema, ()))
 
 
 def set_at(tree: dict[str, Any], place: tuple[str, ...], value: Any) -> None:

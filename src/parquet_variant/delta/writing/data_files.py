@@ -7,6 +7,7 @@ part of the table; vacuum removes it.
 
 from __future__ import annotations
 
+import json
 import re
 import uuid
 from collections.abc import Mapping
@@ -28,8 +29,9 @@ from parquet_variant.delta.log.snapshot import Snapshot
 from parquet_variant.delta.protocol.actions import Add, Cdc
 from parquet_variant.delta.protocol.features import ROW_COMMIT_COLUMN, ROW_ID_COLUMN, enabled
 from parquet_variant.delta.protocol.schema import VARIANT, Field, PrimitiveType, StructType, parse_schema
-from parquet_variant.delta.statistics.file_stats import FileStats, indexed_leaves
+from parquet_variant.delta.statistics.file_stats import FileStats, indexed_leaves, leaf_columns
 from parquet_variant.delta.storage import Storage, open_storage
+from parquet_variant.delta.writing.rules import Rules, check_nulls, rules_of
 from parquet_variant.errors import DeltaError
 from parquet_variant.functions.infer_shredding_schema import infer_shredding_schema
 from parquet_variant.functions.shred_variant import shred_variant
@@ -85,6 +87,10 @@ class WritePlan:
         Columns that files may have beside the table's: those that keep row ids and commit versions.
     directory
         Where in the table the files go.
+    rules
+        What rows must obey.
+    least_indexed
+        How many leaf columns get statistics at least, since the table is clustered by some of them.
     """
 
     uri: str
@@ -100,6 +106,8 @@ class WritePlan:
     job: str = ""
     hidden_columns: tuple[str, ...] = ()
     directory: str = ""
+    rules: Rules = field(default_factory=Rules)
+    least_indexed: int = 0
 
     def write(self, data: Any, *, data_change: bool = True) -> list[dict[str, Any]]:
         """Write rows to new files and describe them.
@@ -151,7 +159,9 @@ class WritePlan:
         if not parts:
             return []
         columns = StructType((*self.schema.fields, Field(CHANGE_TYPE, PrimitiveType("string"))))
-        plan = replace(self, schema_string=columns.to_json(), directory="_change_data/", hidden_columns=())
+        plan = replace(
+            self, schema_string=columns.to_json(), directory="_change_data/", hidden_columns=(), rules=Rules()
+        )
         return [Cdc(add.path, add.partition_values, add.size) for add in plan.write_files(iter(parts))]
 
     @cached_property
@@ -199,6 +209,8 @@ def plan_write(
         file_bytes=file_bytes,
         options=dict(options or {}),
         hidden_columns=_hidden(snapshot),
+        rules=rules_of(snapshot.protocol, snapshot.metadata),
+        least_indexed=_clustered(snapshot),
     )
 
 
@@ -207,6 +219,22 @@ def _hidden(snapshot: Snapshot) -> tuple[str, ...]:
         return ()
     found = (snapshot.metadata.configuration.get(key) for key in (ROW_ID_COLUMN, ROW_COMMIT_COLUMN))
     return tuple(name for name in found if name is not None)
+
+
+def _clustered(snapshot: Snapshot) -> int:
+    """How many leaf columns it takes to have statistics of every clustering column."""
+    domain = snapshot.domains.get("delta.clustering")
+    if domain is None:
+        return 0
+    try:
+        columns = [
+            tuple(each) if isinstance(each, list) else (each,)
+            for each in json.loads(domain.configuration)["clusteringColumns"]
+        ]
+    except (ValueError, KeyError, TypeError):
+        raise DeltaError("the domain delta.clustering names no columns", reason="broken-log") from None
+    places = [place for place, _ in leaf_columns(stored_schema(snapshot.schema))]
+    return max((places.index(each) + 1 for each in columns if each in places), default=0)
 
 
 def _by_logical_name(fields: pa.DataType | pa.Schema, wanted: Field) -> int:
@@ -236,10 +264,12 @@ class _Task:
         self.schemas: dict[Place, ShreddingSchema | None] = {}
 
     def take(self, table: pa.Table) -> None:
-        table = self._named(table)
+        table = self.plan.rules.completed(self._named(table), self.plan.schema)
         self._check(table)
         kept = {name: table[name] for name in self.plan.hidden_columns if name in table.column_names}
         table = conform_table(table, self.plan.schema, _by_logical_name, self._variant)
+        check_nulls(table, self.plan.schema)
+        self.plan.rules.enforce(table)
         for name, column in kept.items():
             table = table.append_column(name, column)
         for values, part in split_by_partition(table, self.plan.partition_columns):
@@ -344,7 +374,7 @@ class _File:
         # PROTOCOL.md has value before metadata; an annotation that unshredded files need not have stops some readers.
         options = {"compression": codec, "annotation": "shredded", "value_first": True} | dict(plan.options)
         self._writer = VariantWriter(self._local, **options)
-        leaves = indexed_leaves(plan.data_schema, (), plan.configuration)
+        leaves = max(indexed_leaves(plan.data_schema, (), plan.configuration), plan.least_indexed)
         self._stats = FileStats(plan.data_schema, leaves)
         self._facts: dict[Place, _ColumnFacts] = {}
 

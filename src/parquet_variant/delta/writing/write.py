@@ -21,7 +21,9 @@ from parquet_variant.delta.log.commit import CommitResult, Transaction, commit
 from parquet_variant.delta.log.file_actions import FILE_SCHEMA
 from parquet_variant.delta.log.snapshot import Snapshot, load_snapshot
 from parquet_variant.delta.protocol.actions import Add, Metadata, Txn
+from parquet_variant.delta.protocol.column_mapping import with_mode
 from parquet_variant.delta.protocol.features import check_writable, table_protocol
+from parquet_variant.delta.protocol.row_tracking import with_tracking_columns
 from parquet_variant.delta.protocol.schema import (
     StructType,
     check_schema,
@@ -33,6 +35,7 @@ from parquet_variant.delta.protocol.table_properties import SHREDDING_PROPERTY, 
 from parquet_variant.delta.storage import Storage, open_storage
 from parquet_variant.delta.writing.data_files import DEFAULT_FILE_BYTES, WritePlan, plan_write
 from parquet_variant.delta.writing.file_rows import to_removes
+from parquet_variant.delta.writing.rules import refuse_identity
 from parquet_variant.errors import DeltaError
 from parquet_variant.interop.table_of import is_rows, table_of
 from parquet_variant.schema.shredding_schema import ShreddingSchema
@@ -257,6 +260,7 @@ def plan(
     *,
     shredding: Shredding = None,
     file_bytes: int = DEFAULT_FILE_BYTES,
+    rewriting: bool = False,
     storage_options: Mapping[str, str] | None = None,
     **options: Any,
 ) -> WritePlan:
@@ -268,6 +272,8 @@ def plan(
         Path, URL or snapshot.
     shredding, file_bytes, storage_options, **options
         As for `append`.
+    rewriting
+        The rows are in the table already.
 
     Raises
     ------
@@ -285,6 +291,8 @@ def plan(
     """
     current = _current(table, storage_options)
     check_writable(current.protocol, current.metadata, current.storage.uri)
+    if not rewriting:
+        refuse_identity(current.protocol, current.metadata)
     return plan_write(current, shredding=_schemas(shredding, current.schema), file_bytes=file_bytes, options=options)
 
 
@@ -339,6 +347,7 @@ def commit_files(
             txn=application,
             read_version=snapshot.version,
             reads_table=mode == "overwrite",
+            current=snapshot,
         )
 
     check_writable(current.protocol, current.metadata, current.storage.uri)
@@ -376,6 +385,7 @@ def planned_table(
         created_time=now_millis(),
         **names,
     )
+    metadata = with_tracking_columns(with_mode(None, metadata))
     protocol = table_protocol(columns, resolved.features, preview=preview)
     check_writable(protocol, metadata, storage.uri)
     nothing = FILE_SCHEMA.empty_table()

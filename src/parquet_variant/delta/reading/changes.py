@@ -1,0 +1,152 @@
+"""What changed between versions, row by row: change data where it was written, else what files came and went.
+
+Owns reading changes (PROTOCOL.md, "Add CDC File"). Leaves the rows of a file to `read`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from parquet_variant.array.capsules import EXTENSION_METADATA
+from parquet_variant.delta.data.deletion_vector import deleted_rows
+from parquet_variant.delta.data.paths import relative_path
+from parquet_variant.delta.log.segment import commit_path
+from parquet_variant.delta.log.snapshot import Snapshot, snapshot
+from parquet_variant.delta.protocol.actions import DeletionVector
+from parquet_variant.delta.protocol.schema import VARIANT, Field, PrimitiveType, StructType, arrow_type
+from parquet_variant.delta.reading.read import read_file
+from parquet_variant.errors import DeltaError
+
+__all__ = ["changes"]
+
+_TYPE, _VERSION, _TIME = "_change_type", "_commit_version", "_commit_timestamp"
+
+
+def changes(
+    table: str | os.PathLike[str],
+    since: int,
+    until: int | None = None,
+    *,
+    storage_options: Mapping[str, str] | None = None,
+    allow_outside: bool = False,
+) -> pa.Table:
+    """The rows that versions inserted, deleted and updated.
+
+    Parameters
+    ----------
+    table
+        Path or URL.
+    since
+        The first version whose changes are wanted.
+    until
+        The last one; by default the newest.
+    storage_options
+        Configuration of the object store.
+    allow_outside
+        As for `snapshot`.
+
+    Returns
+    -------
+    pyarrow.Table
+        The table's columns as they are at `until`, and ``_change_type`` (``insert``, ``delete``, ``update_preimage``,
+        ``update_postimage``), ``_commit_version`` and ``_commit_timestamp``. Where a version wrote no change data, as
+        without ``delta.enableChangeDataFeed``, an update is a delete and an insert.
+
+    Raises
+    ------
+    DeltaError
+        ``"no-such-version"`` if a commit is no longer in the log; ``"missing-file"`` if vacuum has removed a file.
+
+    Examples
+    --------
+    >>> import tempfile, parquet_variant as pv
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = pv.delta.write(folder, {"n": [1, 2]}, properties={"delta.enableChangeDataFeed": True})
+    ...     _ = pv.delta.update(folder, {"n": "n * 10"}, "n = 2")
+    ...     pv.delta.changes(folder, since=1).select(["n", "_change_type"]).to_pylist()
+    [{'n': 2, '_change_type': 'update_preimage'}, {'n': 20, '_change_type': 'update_postimage'}]
+    """
+    newest = snapshot(table, version=until, storage_options=storage_options, allow_outside=allow_outside)
+    parts = [part for version in range(since, newest.version + 1) for part in _version(newest, version)]
+    return pa.concat_tables(parts, promote_options="permissive") if parts else _nothing(newest.schema)
+
+
+def _version(newest: Snapshot, version: int) -> Iterator[pa.Table]:
+    path = commit_path(version)
+    try:
+        data = newest.storage.read(path)
+    except FileNotFoundError:
+        raise DeltaError(
+            f"the log no longer holds version {version}", reason="no-such-version", file=newest.storage.uri
+        ) from None
+    actions = [json.loads(line) for line in data.split(b"\n") if line.strip()]
+    info: Mapping[str, Any] = next((each["commitInfo"] for each in actions if "commitInfo" in each), {})
+    stamp = info.get("inCommitTimestamp", info.get("timestamp", 0))
+    for kind, rows in _rows(newest, actions):
+        if len(rows):
+            if kind is not None:
+                rows = rows.append_column(_TYPE, pa.repeat(pa.scalar(kind), len(rows)))
+            rows = rows.append_column(_VERSION, pa.repeat(pa.scalar(version, pa.int64()), len(rows)))
+            stamps = pa.repeat(pa.scalar(stamp * 1000, pa.timestamp("us", "UTC")), len(rows))
+            yield rows.append_column(_TIME, stamps)
+
+
+def _rows(newest: Snapshot, actions: list[dict[str, Any]]) -> Iterator[tuple[str | None, pa.Table]]:
+    told = [each["cdc"] for each in actions if each.get("cdc")]
+    if told:
+        columns = StructType((*newest.schema.fields, Field(_TYPE, PrimitiveType("string"))))
+        for each in told:
+            yield None, _file(newest, each, columns, None)
+        return
+    adds = {
+        each["add"]["path"]: each["add"]
+        for each in actions
+        if each.get("add", {}).get("dataChange", True) and each.get("add")
+    }
+    removes = {
+        each["remove"]["path"]: each["remove"]
+        for each in actions
+        if each.get("remove", {}).get("dataChange", True) and each.get("remove")
+    }
+    for path, remove in removes.items():
+        if path in adds:
+            yield from _marked(newest, remove, adds[path])
+        else:
+            yield "delete", _file(newest, remove, newest.schema, remove.get("deletionVector"))
+    for path, add in adds.items():
+        if path not in removes:
+            yield "insert", _file(newest, add, newest.schema, add.get("deletionVector"))
+
+
+def _marked(newest: Snapshot, old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[tuple[str, pa.Table]]:
+    """A file whose deletion vector changed: the rows that are marked now, and those that no longer are."""
+    before, after = (_gone(newest, each.get("deletionVector")) for each in (old, new))
+    rows = _file(newest, new, newest.schema, None)
+    for kind, positions in (("delete", np.setdiff1d(after, before)), ("insert", np.setdiff1d(before, after))):
+        yield kind, rows.take(pa.array(positions))
+
+
+def _gone(newest: Snapshot, vector: Mapping[str, Any] | None) -> Any:
+    if vector is None:
+        return np.empty(0, dtype=np.int64)
+    return deleted_rows(newest.storage, DeletionVector.from_dict(vector)).astype(np.int64)
+
+
+def _file(newest: Snapshot, action: Mapping[str, Any], schema: StructType, vector: Any) -> pa.Table:
+    path = relative_path(newest.storage, action["path"])
+    return read_file(newest, schema, path, dict(action.get("partitionValues") or {}), vector)
+
+
+def _nothing(schema: StructType) -> pa.Table:
+    fields = [
+        pa.field(f.name, arrow_type(f.type), f.nullable, EXTENSION_METADATA if f.type == VARIANT else None)
+        for f in schema.fields
+    ]
+    more = [pa.field(_TYPE, pa.string()), pa.field(_VERSION, pa.int64()), pa.field(_TIME, pa.timestamp("us", "UTC"))]
+    return pa.schema([*fields, *more]).empty_table()

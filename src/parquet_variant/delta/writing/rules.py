@@ -1,0 +1,209 @@
+"""What a table asks of the rows that are written to it: constraints, invariants, generated columns, defaults.
+
+Owns reading these out of a table's metadata, and holding rows to them; what cannot be evaluated here is refused by
+name, never passed over. Leaves SQL to `query.sql_expression`.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from parquet_variant.delta.protocol.actions import Metadata, Protocol
+from parquet_variant.delta.protocol.features import supports
+from parquet_variant.delta.protocol.schema import (
+    VARIANT,
+    ArrayType,
+    DeltaType,
+    MapType,
+    StructType,
+    arrow_type,
+    parse_schema,
+)
+from parquet_variant.errors import DeltaError, VariantError
+
+__all__ = ["Rules", "check_nulls", "refuse_identity", "rules_of"]
+
+_CONSTRAINT = "delta.constraints."
+
+
+@dataclass(frozen=True)
+class Rules:
+    """The rules of a table; can be pickled.
+
+    Parameters
+    ----------
+    checks
+        Name and SQL of conditions that must be true for every row.
+    generated, defaults
+        Column and SQL.
+    """
+
+    checks: tuple[tuple[str, str], ...] = ()
+    generated: tuple[tuple[str, str], ...] = ()
+    defaults: tuple[tuple[str, str], ...] = ()
+
+    def completed(self, table: pa.Table, schema: StructType) -> pa.Table:
+        """Rows with the columns that are not given and have a default or are generated."""
+        for name, text in (*self.defaults, *self.generated):
+            if name not in table.column_names:
+                field = schema.get(name)
+                assert field is not None
+                if field.type == VARIANT:
+                    continue  # PROTOCOL.md: a variant's default is null.
+                values = _evaluated(f"the value of column {name}", text, table)
+                try:
+                    table = table.append_column(name, values.cast(arrow_type(field.type)))
+                except pa.ArrowException as error:
+                    raise _cannot(f"the value of column {name}", text, error) from None
+        return table
+
+    def enforce(self, table: pa.Table) -> None:
+        """Refuse rows that break a rule.
+
+        Raises
+        ------
+        DeltaError
+            Reason ``"constraint-violated"``; the rule is named, and the first row that breaks it.
+        """
+        rules = [(f"constraint {name}", text) for name, text in self.checks]
+        rules += [
+            (f"generated column {name}", f'"{name}" IS NOT DISTINCT FROM ({text})') for name, text in self.generated
+        ]
+        for name, text in rules if len(table) else ():
+            answer = _evaluated(name, text, table)
+            if not pa.types.is_boolean(answer.type) and not pa.types.is_null(answer.type):
+                raise _cannot(name, text, f"it is {answer.type}, not true or false")
+            good = np.asarray(pc.fill_null(answer.cast(pa.bool_()), False))
+            if not good.all():
+                raise DeltaError(
+                    f"{int((~good).sum())} row(s) break {name} ({text}): nothing is written",
+                    reason="constraint-violated",
+                    row=int((~good).argmax()),
+                )
+
+
+def rules_of(protocol: Protocol, metadata: Metadata) -> Rules:
+    """The rules that a writer of a table must obey."""
+    schema = parse_schema(metadata.schema_string)
+    checks: list[tuple[str, str]] = []
+    if supports(protocol, "checkConstraints"):
+        checks += [
+            (key[len(_CONSTRAINT) :], text)
+            for key, text in metadata.configuration.items()
+            if key.startswith(_CONSTRAINT)
+        ]
+    if supports(protocol, "invariants"):
+        checks += [(f"of column {f.name}", _invariant(f.metadata["delta.invariants"])) for f in schema.fields
+                   if "delta.invariants" in f.metadata]  # fmt: skip
+        _refuse_nested(schema, "delta.invariants", "an invariant")
+    generated: tuple[tuple[str, str], ...] = ()
+    if supports(protocol, "generatedColumns"):
+        generated = _texts(schema, "delta.generationExpression")
+        _refuse_nested(schema, "delta.generationExpression", "a generation expression")
+    defaults = _texts(schema, "CURRENT_DEFAULT") if supports(protocol, "allowColumnDefaults") else ()
+    return Rules(tuple(checks), generated, defaults)
+
+
+def refuse_identity(protocol: Protocol, metadata: Metadata) -> None:
+    """Refuse to add rows to a table whose ids its writers make up: that needs one counter for all of them.
+
+    Raises
+    ------
+    DeltaError
+        Reason ``"unsupported-feature"``; the column is named.
+    """
+    if not supports(protocol, "identityColumns"):
+        return
+    for f in parse_schema(metadata.schema_string).fields:
+        if "delta.identity.start" in f.metadata:
+            raise DeltaError(
+                f"column {f.name} is an identity column (delta.identity.start), whose values are not made here: rows "
+                "cannot be added, only deleted and changed",
+                reason="unsupported-feature",
+            )
+
+
+def check_nulls(table: pa.Table, schema: StructType) -> None:
+    """Refuse nulls in fields of structs and elements of lists that must not be null.
+
+    Raises
+    ------
+    DeltaError
+        Reason ``"null-value"``.
+    """
+    for f in schema.fields:
+        if f.name in table.column_names:
+            for chunk in table[f.name].chunks:
+                _nulls(chunk, f.type, f.name)
+
+
+def _nulls(array: pa.Array, kind: DeltaType, name: str) -> None:
+    if isinstance(kind, StructType) and pa.types.is_struct(array.type):
+        for f in kind.fields:
+            at = array.type.get_field_index(f.name)
+            if at < 0:
+                continue
+            child = array.field(at)
+            if not f.nullable and child.null_count and pc.any(pc.and_(array.is_valid(), child.is_null())).as_py():
+                raise DeltaError(f"column {name}.{f.name} must not be null", reason="null-value")
+            _nulls(child, f.type, f"{name}.{f.name}")
+    elif isinstance(kind, ArrayType) and pa.types.is_list(array.type):
+        values = array.flatten()
+        if not kind.contains_null and values.null_count:
+            raise DeltaError(f"the elements of column {name} must not be null", reason="null-value")
+        _nulls(values, kind.element, f"{name}.element")
+    elif isinstance(kind, MapType) and not kind.value_contains_null and array.items.null_count:
+        raise DeltaError(f"the values of column {name} must not be null", reason="null-value")
+
+
+def _texts(schema: StructType, key: str) -> tuple[tuple[str, str], ...]:
+    return tuple((f.name, str(f.metadata[key])) for f in schema.fields if key in f.metadata)
+
+
+def _refuse_nested(schema: StructType, key: str, what: str) -> None:
+    for f in schema.fields:
+        if isinstance(f.type, StructType):
+            for inner in f.type.fields:
+                if key in inner.metadata:
+                    raise DeltaError(
+                        f"column {f.name}.{inner.name} has {what}, which is not supported inside of structs",
+                        reason="unsupported-feature",
+                    )
+            _refuse_nested(f.type, key, what)
+
+
+def _invariant(text: Any) -> str:
+    try:
+        return str(json.loads(text)["expression"]["expression"])
+    except (ValueError, KeyError, TypeError):
+        raise DeltaError(f"the invariant {text!r} cannot be read", reason="unsupported-feature") from None
+
+
+def _evaluated(name: str, text: str, table: pa.Table) -> pa.Array:
+    # Only tables with rules need an engine for SQL.
+    from parquet_variant.delta.dml.expressions import columns_of_data, evaluate, needed_table
+    from parquet_variant.query.sql_expression import read_expression
+
+    try:
+        found = read_expression(text, {"t": columns_of_data(table)})
+        rows = needed_table(table, found.columns["t"])
+        answer = evaluate({"row": 't."__row"', "answer": found.text}, "t", {"t": rows}, "UTC")
+    except DeltaError:
+        raise
+    except VariantError as error:
+        raise _cannot(name, text, error) from None
+    order = np.argsort(answer["row"].to_numpy(), kind="stable")
+    taken = answer["answer"].take(pa.array(order))
+    return taken.combine_chunks() if isinstance(taken, pa.ChunkedArray) else taken
+
+
+def _cannot(name: str, text: str, why: object) -> DeltaError:
+    return DeltaError(
+        f"{name} ({text}) cannot be evaluated here, so nothing is written: {why}", reason="unsupported-feature"
+    )

@@ -1,0 +1,280 @@
+"""Tables as others make them, written: column mapping, row tracking, in-commit timestamps, rules, change data."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import parquet_variant as pv
+from parquet_variant.delta.protocol.actions import Metadata, Protocol
+from parquet_variant.errors import DeltaError
+
+
+def rows(*numbers: int) -> dict[str, Any]:
+    return {"k": list(numbers), "v": pv.parse_json([json.dumps({"n": n}) for n in numbers])}
+
+
+def actions(table: Path, version: int) -> list[dict[str, Any]]:
+    text = (table / "_delta_log" / f"{version:020}.json").read_text()
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def of(table: Path, version: int, key: str) -> list[dict[str, Any]]:
+    return [each[key] for each in actions(table, version) if key in each]
+
+
+def numbers(table: Any) -> list[int]:
+    return sorted(pv.delta.read_table(table)["k"].to_pylist())
+
+
+def change(table: Path, version: int, **metadata: Any) -> None:
+    """Change a table's metadata by hand, as another engine would."""
+    found = pv.delta.snapshot(table).metadata.to_dict() | metadata
+    (table / "_delta_log" / f"{version:020}.json").write_text(json.dumps({"metaData": found}) + "\n")
+
+
+# ---- column mapping
+
+
+@pytest.mark.parametrize("mode", ["name", "id"])
+def test_a_table_with_column_mapping(tmp_path: Path, mode: str) -> None:
+    data = rows(1, 2, 3) | {"p": ["a", "b", "a"], "s": [{"x": n} for n in range(3)]}
+    pv.delta.write(tmp_path, data, partition_by=["p"], properties={"delta.columnMapping.mode": mode})
+    found = pv.delta.snapshot(tmp_path)
+    assert found.column_mapping == mode
+    assert found.metadata.configuration["delta.columnMapping.maxColumnId"] == "5"
+    physical = {f.name: f.physical_name for f in found.schema.fields}
+    assert all(name.startswith("col-") for name in physical.values())
+    file = next(tmp_path.rglob("*.parquet"))
+    stored = pq.read_schema(file)
+    assert stored.names == [physical[name] for name in ("k", "v", "s")]
+    ids = [int(field.metadata[b"PARQUET:field_id"]) for field in stored]
+    assert ids == [f.field_id for f in found.schema.fields if f.name != "p"]
+    stats = json.loads(of(tmp_path, 0, "add")[0]["stats"])
+    assert set(stats["nullCount"]) == {physical[name] for name in ("k", "v", "s")}
+    assert list(of(tmp_path, 0, "add")[0]["partitionValues"]) == [physical["p"]]
+    assert pv.delta.extract(tmp_path, {"n": "$.n:int"}, "n > 2").num_rows == 1
+    assert pv.delta.scan(tmp_path, {"n": "$.n:int", "k": "k"}, "k > 7").explain().files_by_statistics == 2
+    pv.delta.update(tmp_path, {"v:m": "k * 2"}, "p = 'a' and v:n::int = 3")
+    pv.delta.delete(tmp_path, "k = 1")
+    pv.delta.optimize(tmp_path, reshred=True)
+    read = pv.delta.read_table(tmp_path)
+    assert read.column_names == ["k", "v", "p", "s"]
+    found_rows = sorted((row["k"], row["p"], row["s"]["x"]) for row in read.select(["k", "p", "s"]).to_pylist())
+    assert found_rows == [(2, "b", 1), (3, "a", 2)]
+
+
+def test_column_mapping_is_turned_on_where_files_are(tmp_path: Path) -> None:
+    pv.delta.write(tmp_path, rows(1))
+    pv.delta.set_properties(tmp_path, {"delta.columnMapping.mode": "name"})
+    found = pv.delta.snapshot(tmp_path)
+    assert [f.physical_name for f in found.schema.fields] == ["k", "v"]
+    assert [f.field_id for f in found.schema.fields] == [1, 2]
+    pv.delta.append(tmp_path, rows(2))
+    assert numbers(tmp_path) == [1, 2]
+    with pytest.raises(DeltaError) as caught:
+        pv.delta.set_properties(tmp_path, {"delta.columnMapping.mode": "id"})
+    assert caught.value.reason == "bad-property"
+
+
+# ---- row tracking
+
+
+def test_rows_keep_their_ids(tmp_path: Path) -> None:
+    pv.delta.write(tmp_path, rows(1, 2, 3), properties={"delta.enableRowTracking": True})
+    pv.delta.append(tmp_path, rows(4, 5))
+    adds = [of(tmp_path, version, "add")[0] for version in (0, 1)]
+    assert [(add["baseRowId"], add["defaultRowCommitVersion"]) for add in adds] == [(0, 0), (3, 1)]
+    assert [json.loads(of(tmp_path, v, "domainMetadata")[0]["configuration"]) for v in (0, 1)] == [
+        {"rowIdHighWaterMark": 2}, {"rowIdHighWaterMark": 4}
+    ]  # fmt: skip
+    pv.delta.update(tmp_path, {"v:x": "1"}, "k = 2")
+    pv.delta.optimize(tmp_path)
+    (file,) = pv.delta.snapshot(tmp_path).files["path"].to_pylist()
+    configuration = pv.delta.snapshot(tmp_path).metadata.configuration
+    ids = configuration["delta.rowTracking.materializedRowIdColumnName"]
+    versions = configuration["delta.rowTracking.materializedRowCommitVersionColumnName"]
+    table = pq.read_table(tmp_path / file, columns=["k", ids, versions])
+    found = {k: (i, v) for k, i, v in zip(*(table[name].to_pylist() for name in ("k", ids, versions)), strict=True)}
+    assert {k: i for k, (i, _) in found.items()} == {1: 0, 2: 1, 3: 2, 4: 3, 5: 4}
+    assert found[1][1] == 0
+    assert found[4][1] == 1
+    assert found[2][1] == 2
+    assert of(tmp_path, 3, "commitInfo")[0]["tags"] == {"delta.rowTracking.preserved": "true"}
+    assert numbers(tmp_path) == [1, 2, 3, 4, 5]
+    pv.delta.checkpoint(tmp_path)
+    (again,) = pv.delta.snapshot(tmp_path).files.to_pylist()
+    assert again["baseRowId"] > 4
+
+
+def test_row_tracking_is_turned_on_where_rows_are(tmp_path: Path) -> None:
+    pv.delta.write(tmp_path, rows(1, 2))
+    pv.delta.append(tmp_path, rows(3))
+    pv.delta.set_properties(tmp_path, {"delta.enableRowTracking": True})
+    files = pv.delta.snapshot(tmp_path).files
+    assert sorted(files["baseRowId"].to_pylist()) in ([0, 1], [0, 2])
+    assert set(files["defaultRowCommitVersion"].to_pylist()) == {2}
+    assert numbers(tmp_path) == [1, 2, 3]
+
+
+# ---- in-commit timestamps
+
+
+def test_every_commit_tells_a_later_time(tmp_path: Path) -> None:
+    pv.delta.write(tmp_path, rows(1))
+    pv.delta.set_properties(tmp_path, {"delta.enableInCommitTimestamps": True})
+    pv.delta.append(tmp_path, rows(2))
+    (tmp_path / "_delta_log" / f"{3:020}.json").write_text(
+        json.dumps({"commitInfo": {"inCommitTimestamp": 9_000_000_000_000}}) + "\n"
+    )
+    pv.delta.append(tmp_path, rows(3))
+    times = []
+    for version in (1, 2, 4):
+        first = actions(tmp_path, version)[0]
+        times.append(first["commitInfo"]["inCommitTimestamp"])
+    assert times[0] < times[1] < times[2] == 9_000_000_000_001
+    configuration = pv.delta.snapshot(tmp_path).metadata.configuration
+    assert configuration["delta.inCommitTimestampEnablementVersion"] == "1"
+    assert configuration["delta.inCommitTimestampEnablementTimestamp"] == str(times[0])
+    assert pv.delta.snapshot(tmp_path, timestamp=times[1]).version == 2
+    pv.delta.create(
+        tmp_path / "new", pa.schema([("n", pa.int64())]), properties={"delta.enableInCommitTimestamps": True}
+    )
+    assert "inCommitTimestamp" in actions(tmp_path / "new", 0)[0]["commitInfo"]
+
+
+# ---- rules
+
+
+def test_constraints_hold_for_what_is_there_and_what_comes(tmp_path: Path) -> None:
+    pv.delta.write(tmp_path, rows(1, 2))
+    with pytest.raises(DeltaError, match="small") as caught:
+        pv.delta.set_properties(tmp_path, {"delta.constraints.small": "k < 2"})
+    assert caught.value.reason == "constraint-violated"
+    assert pv.delta.snapshot(tmp_path).version == 0
+    pv.delta.set_properties(tmp_path, {"delta.constraints.small": "v:n::int < 10"})
+    for act in (
+        lambda: pv.delta.append(tmp_path, rows(3, 30)),
+        lambda: pv.delta.append(tmp_path, {"k": [1], "v": pv.parse_json(["{}"])}),
+        lambda: pv.delta.update(tmp_path, {"v:n": "k * 100"}),
+    ):
+        with pytest.raises(DeltaError, match="small") as caught:
+            act()
+        assert caught.value.reason == "constraint-violated"
+    pv.delta.append(tmp_path, rows(3))
+    assert numbers(tmp_path) == [1, 2, 3]
+    assert len(list(tmp_path.glob("*.parquet"))) == 2
+    change(tmp_path, 3, configuration={"delta.constraints.odd": "my_function(k) > 1"})
+    with pytest.raises(DeltaError, match="my_function") as caught:
+        pv.delta.append(tmp_path, rows(4))
+    assert caught.value.reason == "unsupported-feature"
+
+
+def column(name: str, kind: Any, nullable: bool = True, **metadata: Any) -> dict[str, Any]:
+    return {"name": name, "type": kind, "nullable": nullable, "metadata": metadata}
+
+
+def made(table: Path, *columns: dict[str, Any], features: tuple[str, ...] = ()) -> Path:
+    schema = json.dumps({"type": "struct", "fields": list(columns)})
+    lines = [
+        {"protocol": Protocol(1, 7, None, features).to_dict()},
+        {"metaData": Metadata("id", schema).to_dict()},
+    ]
+    (table / "_delta_log").mkdir(parents=True)
+    (table / "_delta_log" / f"{0:020}.json").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return table
+
+
+def test_not_null_at_every_depth(tmp_path: Path) -> None:
+    inner = {"type": "struct", "fields": [column("x", "long", False)]}
+    table = made(tmp_path / "t", column("n", "long", False), column("s", inner))
+    pv.delta.append(table, {"n": [1, 2], "s": [{"x": 1}, None]})
+    for bad in ({"n": [None]}, {"n": [1], "s": pa.array([{"x": None}], pa.struct([("x", pa.int64())]))}, {"s": [None]}):
+        with pytest.raises(DeltaError) as caught:
+            pv.delta.append(table, bad)
+        assert caught.value.reason in ("null-value", "missing-column")
+
+
+def test_defaults_generated_columns_and_invariants(tmp_path: Path) -> None:
+    table = made(
+        tmp_path / "t",
+        column("n", "long", **{"delta.invariants": json.dumps({"expression": {"expression": "n > 3"}})}),
+        column("d", "string", CURRENT_DEFAULT="'none'"),
+        column("g", "long", **{"delta.generationExpression": "n * 2"}),
+        features=("invariants", "allowColumnDefaults", "generatedColumns"),
+    )
+    pv.delta.append(table, {"n": [4, 5]})
+    pv.delta.append(table, {"n": [6], "d": pa.array([None], pa.string()), "g": [12]})
+    read = pv.delta.read_table(table)
+    assert read.to_pylist() == [
+        {"n": 4, "d": "none", "g": 8}, {"n": 5, "d": "none", "g": 10}, {"n": 6, "d": None, "g": 12}
+    ]  # fmt: skip
+    for bad in ({"n": [3]}, {"n": [4], "g": [9]}, {"n": pa.array([None], pa.int64())}):
+        with pytest.raises(DeltaError) as caught:
+            pv.delta.append(table, bad)
+        assert caught.value.reason == "constraint-violated"
+
+
+def test_identity_columns_are_refused_by_name_where_rows_come(tmp_path: Path) -> None:
+    table = made(tmp_path / "t", column("id", "long", **{"delta.identity.start": 1, "delta.identity.step": 1}),
+                 column("n", "long"), features=("identityColumns",))  # fmt: skip
+    with pytest.raises(DeltaError, match="id is an identity column") as caught:
+        pv.delta.append(table, {"n": [1]})
+    assert caught.value.reason == "unsupported-feature"
+
+
+def test_clustering_is_kept(tmp_path: Path) -> None:
+    wide = {f"c{i}": [i] for i in range(40)}
+    pv.delta.write(tmp_path, wide)
+    protocol = Protocol(1, 7, None, ("clustering", "domainMetadata"))
+    domain = {"domain": "delta.clustering", "configuration": '{"clusteringColumns":[["c36"]]}', "removed": False}
+    lines = [{"protocol": protocol.to_dict()}, {"domainMetadata": domain}]
+    (tmp_path / "_delta_log" / f"{1:020}.json").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    pv.delta.append(tmp_path, wide)
+    assert json.loads(of(tmp_path, 2, "add")[0]["stats"])["minValues"]["c36"] == 36
+    pv.delta.checkpoint(tmp_path)
+    assert pv.delta.snapshot(tmp_path).domains["delta.clustering"].configuration == domain["configuration"]
+
+
+# ---- change data
+
+
+@pytest.mark.parametrize("vectors", [False, True])
+@pytest.mark.parametrize("feed", [False, True])
+def test_changes_tell_what_happened(tmp_path: Path, vectors: bool, feed: bool) -> None:
+    properties = {"delta.enableChangeDataFeed": feed, "delta.enableDeletionVectors": vectors}
+    pv.delta.write(tmp_path, rows(1, 2, 3, 4), properties=properties)
+    pv.delta.delete(tmp_path, "k = 1")
+    pv.delta.update(tmp_path, {"v:n": "v:n::int * 10"}, "k = 2")
+    merged = pv.delta.merge(tmp_path, rows(3, 9), "target.k = source.k")
+    merged.when_matched_delete().when_not_matched_insert_all().execute()
+    pv.delta.optimize(tmp_path)
+    found = pv.delta.changes(tmp_path, since=0)
+    variants = pv.VariantArray.from_arrow(found, column="v").to_pylist()
+    told = sorted(
+        zip(found["_commit_version"].to_pylist(), found["_change_type"].to_pylist(), found["k"].to_pylist(),
+            [each["n"] for each in variants], strict=True)
+    )  # fmt: skip
+    state: dict[int, int] = {}
+    for version in range(5):
+        these = [each for each in told if each[0] == version]
+        for _, kind, k, n in these:
+            if kind in ("delete", "update_preimage"):
+                assert state.pop(k) == n
+        for _, kind, k, n in these:
+            if kind in ("insert", "update_postimage"):
+                assert k not in state
+                state[k] = n
+    assert state == {2: 20, 4: 4, 9: 9}
+    if feed:
+        assert [each[1:] for each in told if each[0] == 2] == [
+            ("update_postimage", 2, 20), ("update_preimage", 2, 2)
+        ]  # fmt: skip
+        assert list((tmp_path / "_change_data").glob("*.parquet"))
+    assert found.schema.field("_commit_timestamp").type == pa.timestamp("us", "UTC")
+    assert len(pv.delta.changes(tmp_path, since=99)) == 0
