@@ -14,8 +14,8 @@ import pyarrow as pa
 
 from parquet_variant.array.capsules import EXTENSION_METADATA
 from parquet_variant.array.variant_array import VariantArray
-from parquet_variant.delta.dml.expressions import ROW, Assignment, evaluate, needed_table, plain_column, read_target
-from parquet_variant.delta.dml.expressions import columns_of_table as columns_of
+from parquet_variant.delta.data.expressions import ROW, Assignment, evaluate, needed_table, plain_column, read_target
+from parquet_variant.delta.data.expressions import columns_of_table as columns_of
 from parquet_variant.delta.protocol.schema import VARIANT, Field, StructType, arrow_type
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import DeltaError

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from parquet_variant.delta.data.expressions import columns_of_table, is_true
 from parquet_variant.delta.dml.changing import ChangePlan, FileChange, change_file, plan_change
 from parquet_variant.delta.dml.committing import Change, ChangeResult, file_rows, run_change
-from parquet_variant.delta.dml.expressions import columns_of_table, is_true
 from parquet_variant.delta.dml.matching import candidate_files, file_columns
 from parquet_variant.delta.log.snapshot import Snapshot, snapshot
 from parquet_variant.io.engine import Engine, Progress

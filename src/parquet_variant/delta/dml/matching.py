@@ -16,8 +16,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from parquet_variant.delta.data.expressions import ROW
 from parquet_variant.delta.data.paths import relative_path
-from parquet_variant.delta.dml.expressions import ROW
 from parquet_variant.delta.log.snapshot import Snapshot
 from parquet_variant.delta.reading.pruning import column_bounds, prune_files
 from parquet_variant.delta.reading.read import live_rows

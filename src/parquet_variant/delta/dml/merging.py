@@ -16,10 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from parquet_variant.array.capsules import EXTENSION_METADATA
-from parquet_variant.delta.dml.assigning import assigned, read_assignments
-from parquet_variant.delta.dml.changing import ChangePlan, FileChange, change_file, plan_change
-from parquet_variant.delta.dml.committing import Change, ChangeResult, file_rows, run_change
-from parquet_variant.delta.dml.expressions import (
+from parquet_variant.delta.data.expressions import (
     ROW,
     Assignment,
     columns_of_data,
@@ -27,6 +24,9 @@ from parquet_variant.delta.dml.expressions import (
     equal_columns,
     needed_table,
 )
+from parquet_variant.delta.dml.assigning import assigned, read_assignments
+from parquet_variant.delta.dml.changing import ChangePlan, FileChange, change_file, plan_change
+from parquet_variant.delta.dml.committing import Change, ChangeResult, file_rows, run_change
 from parquet_variant.delta.dml.matching import candidate_files, file_columns, may_hold_keys
 from parquet_variant.delta.dml.merge import Merge, MergeClause
 from parquet_variant.delta.log.snapshot import Snapshot

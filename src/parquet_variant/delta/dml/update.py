@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from parquet_variant.delta.data.expressions import Assignment, columns_of_table
 from parquet_variant.delta.dml.assigning import assigned, read_assignments
 from parquet_variant.delta.dml.changing import ChangePlan, FileChange, change_file, plan_change
 from parquet_variant.delta.dml.committing import Change, ChangeResult, file_rows, run_change
 from parquet_variant.delta.dml.delete import TARGET, matched_rows, matching_files, read_condition, reads_of
-from parquet_variant.delta.dml.expressions import Assignment, columns_of_table
 from parquet_variant.delta.log.snapshot import Snapshot, snapshot
 from parquet_variant.errors import DeltaError
 from parquet_variant.io.engine import Engine, Progress

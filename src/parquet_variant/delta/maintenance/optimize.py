@@ -14,10 +14,9 @@ from functools import partial
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from parquet_variant.array.variant_array import VariantArray
-from parquet_variant.delta.data.columns import by_field_id, by_name, conform_table
+from parquet_variant.delta.data.columns import by_name, conform_table
 from parquet_variant.delta.log.commit import Transaction, commit
 from parquet_variant.delta.log.snapshot import Snapshot, snapshot
 from parquet_variant.delta.maintenance.properties import with_properties, without_feature
@@ -26,6 +25,7 @@ from parquet_variant.delta.protocol.features import SHREDDING, check_writable, h
 from parquet_variant.delta.protocol.table_properties import SHREDDING_PROPERTY
 from parquet_variant.delta.reading.read import iter_files
 from parquet_variant.delta.reading.row_ids import tracked_rows
+from parquet_variant.delta.reading.shredded_schemas import shredded_schemas
 from parquet_variant.delta.writing.data_files import DEFAULT_FILE_BYTES, WritePlan, plan_write
 from parquet_variant.delta.writing.file_rows import to_removes
 from parquet_variant.delta.writing.write import Shredding, plan
@@ -35,7 +35,7 @@ from parquet_variant.schema.shredding_schema import ShreddingSchema
 from parquet_variant.shredding.drift import DriftReport, find_drift
 from parquet_variant.shredding.profile import Profile
 
-__all__ = ["OptimizeResult", "drop_shredding", "optimize", "run_optimize", "shredded_schemas"]
+__all__ = ["OptimizeResult", "drop_shredding", "optimize", "run_optimize"]
 
 # What a table's files hold: profiles by dotted column name, and rows by schema as JSON.
 _Seen = tuple[dict[str, Profile], dict[str, Counter[str]]]
@@ -271,20 +271,6 @@ def _both(left: _Seen, right: _Seen) -> _Seen:
 def _without_files(current: Snapshot) -> Snapshot:
     """The table as a task needs it: it is told its files, and the list of all may be long."""
     return replace(current, files=current.files.slice(0, 0))
-
-
-def shredded_schemas(current: Snapshot, path: str) -> dict[str, str]:
-    """What a file shreds, as JSON, by dotted column name; its footer tells."""
-    found: dict[str, str] = {}
-
-    def see(place: tuple[str, ...], array: VariantArray) -> VariantArray:
-        found[".".join(place)] = (array.schema or ShreddingSchema.variant()).to_json()
-        return array
-
-    match = by_field_id if current.column_mapping == "id" else by_name
-    with pq.ParquetFile(current.storage.open(path)) as file:
-        conform_table(file.schema_arrow.empty_table(), current.schema, match, see)
-    return found
 
 
 def _wanted(report: DriftReport, old: ShreddingSchema, *, reshred: bool) -> ShreddingSchema:

@@ -187,7 +187,7 @@ def _invariant(text: Any) -> str:
 
 def _evaluated(name: str, text: str, table: pa.Table) -> pa.Array:
     # Only tables with rules need an engine for SQL.
-    from parquet_variant.delta.dml.expressions import columns_of_data, evaluate, needed_table
+    from parquet_variant.delta.data.expressions import columns_of_data, evaluate, needed_table
     from parquet_variant.query.sql_expression import read_expression
 
     try:
