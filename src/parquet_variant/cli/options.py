@@ -28,6 +28,7 @@ __all__ = [
     "SampleOrDefault",
     "Settings",
     "SortBy",
+    "Threads",
     "written_as",
 ]
 
@@ -90,6 +91,9 @@ SortBy: TypeAlias = Annotated[
 BloomFilters: TypeAlias = Annotated[
     list[str] | None,
     typer.Option("--bloom-filter", metavar="PATH", help="Give this shredded path a bloom filter; repeat."),
+]
+Threads: TypeAlias = Annotated[
+    int | None, typer.Option(help="Row groups read at a time; by default one a CPU.", min=1, show_default=False)
 ]
 RowGroupBytes: TypeAlias = Annotated[
     int | None, typer.Option(help="Arrow bytes a row group; 128 MiB by default.", min=1, show_default=False)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from parquet_variant.cli.options import AsJson, At, Column, Engine, EngineOption, Path, Version
+from parquet_variant.cli.options import AsJson, At, Column, Engine, EngineOption, Path, Threads, Version
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -41,6 +41,7 @@ def command(
     strict: Annotated[
         bool, typer.Option("--strict", help="A value that cannot be cast is an error, not null.")
     ] = False,
+    threads: Threads = None,
     engine: EngineOption = Engine.LOCAL,
     as_json: AsJson = False,
 ) -> int:
@@ -66,7 +67,7 @@ def command(
         return _answer_sql(path or None, sql, selects, locals())
     from parquet_variant.cli.tables import plan_query
 
-    query = plan_query(path, selects, where, column, version=version, at=at, strict=strict)
+    query = plan_query(path, selects, where, column, version=version, at=at, strict=strict, threads=threads)
     options = {"where": where, "column": column, "version": version, "timestamp": at}
     if explain:
         report = query.explain()
@@ -89,10 +90,8 @@ def _answer_sql(path: str | None, sql: str, selects: dict[str, str], given: Mapp
     from parquet_variant.cli.query_sql import explained, plan, spark_batches
 
     on_spark = given["engine"] is Engine.SPARK
-    query = plan(
-        path, sql, selects, version=given["version"], at=given["at"], column=given["column"], strict=given["strict"],
-        engine="spark" if on_spark else "duckdb",
-    )  # fmt: skip
+    options = {name: given[name] for name in ("version", "at", "column", "strict", "threads")}
+    query = plan(path, sql, selects, **options, engine="spark" if on_spark else "duckdb")
     if given["explain"]:
         text, details = explained(query)
         print_json(details) if given["as_json"] else print(text)

@@ -39,6 +39,7 @@ def plan(
     at: str | None,
     column: str | None,
     strict: bool,
+    threads: int | None,
     engine: Any,
 ) -> SqlQuery:
     """Plan a query; the table t is the path of the command, with the columns of ``--select``."""
@@ -50,7 +51,15 @@ def plan(
         tables["t"] = bind_table(path, path, version=version, timestamp=at)
         if selects:
             tables["t"] = tables["t"].with_columns(selects, column)
-    return plan_sql(sql, tables, on_error="raise" if strict else "null", engine=engine, version=version, timestamp=at)
+    return plan_sql(
+        sql,
+        tables,
+        on_error="raise" if strict else "null",
+        threads=threads,
+        engine=engine,
+        version=version,
+        timestamp=at,
+    )
 
 
 def explained(query: SqlQuery) -> tuple[str, dict[str, Any]]:

@@ -49,6 +49,7 @@ def plan_query(
     version: int | None,
     at: str | None,
     strict: bool = False,
+    threads: int | None = None,
 ) -> Any:
     """Plan a query over a Delta table (of a version), Vortex or Parquet files; all answers have the same methods.
 
@@ -75,4 +76,4 @@ def plan_query(
         return scan_vortex(path, columns, where, column=column)
     from parquet_variant.parquet import scan as scan_files
 
-    return scan_files(path, columns, where, column=column, on_error="raise" if strict else "null")
+    return scan_files(path, columns, where, column=column, on_error="raise" if strict else "null", threads=threads)

@@ -5,15 +5,14 @@ Owns running tasks, stopping at the first failure, and progress. Leaves what the
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from functools import reduce
 from itertools import count
 from typing import TypeVar
 
-from parquet_variant.errors import VariantError
 from parquet_variant.io.engine import Progress
+from parquet_variant.io.parallel import thread_count
 
 __all__ = ["ThreadEngine"]
 
@@ -27,7 +26,7 @@ class ThreadEngine:
     Parameters
     ----------
     threads
-        How many work at the same time; one a core if None.
+        How many work at the same time; by default the CPUs that this process may use.
     progress
         Called with the step, the tasks done and the tasks in all.
 
@@ -43,9 +42,7 @@ class ThreadEngine:
     """
 
     def __init__(self, threads: int | None, progress: Progress | None) -> None:
-        if threads is not None and threads < 1:
-            raise VariantError(f"threads is {threads}: give 1 or more", reason="bad-option")
-        self.parallelism = threads or os.cpu_count() or 1
+        self.parallelism = thread_count(threads)
         self.progress = progress
 
     @property

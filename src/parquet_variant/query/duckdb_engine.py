@@ -5,6 +5,9 @@ Owns the connection's settings and the words of its errors. Leaves what the text
 
 from __future__ import annotations
 
+import atexit
+import os
+import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
@@ -12,10 +15,13 @@ from typing import Any
 import pyarrow as pa
 
 from parquet_variant.errors import VariantError
+from parquet_variant.io.parallel import available_cpus, thread_count
 from parquet_variant.query.sql_dialect import SqlError
 
 __all__ = ["connect", "run_sql"]
 
+_INSTANCES: dict[int, Any] = {}  # by process: a fork has no use for its parent's
+_LOCK = threading.Lock()
 _CONFIG: dict[str, Any] = {"enable_external_access": "false", "autoinstall_known_extensions": "false"}
 
 
@@ -32,10 +38,30 @@ def connect(*, zone: str = "UTC", threads: int | None = None) -> Iterator[Any]:
         import duckdb
     except ImportError:
         raise VariantError("SQL needs an engine: run: pip install 'parquet-variant[sql]'", reason="no-engine") from None
-    config = _CONFIG | ({"threads": str(threads)} if threads is not None else {})
-    with duckdb.connect(":memory:", config=config) as connection:
+    if threads is not None:
+        config = _CONFIG | {"threads": str(thread_count(threads))}
+        with duckdb.connect(":memory:", config=config) as connection:
+            yield _prepared(connection, zone)
+        return
+    with _instance(duckdb).cursor() as connection:
+        yield _prepared(connection, zone)
+
+
+def _prepared(connection: Any, zone: str) -> Any:
+    if zone != "UTC":
         connection.execute("SET TimeZone = ?", [zone])
-        yield connection
+    return connection
+
+
+def _instance(duckdb: Any) -> Any:
+    """The database of this process: making one takes longer than a small query; what queries register is their own."""
+    with _LOCK:
+        if os.getpid() not in _INSTANCES:
+            instance = duckdb.connect(":memory:", config=_CONFIG | {"threads": str(available_cpus())})
+            instance.execute("SET GLOBAL TimeZone = 'UTC'")
+            _INSTANCES[os.getpid()] = instance
+            atexit.register(instance.close)
+        return _INSTANCES[os.getpid()]
 
 
 def run_sql(text: str, tables: Mapping[str, Any], *, zone: str = "UTC", threads: int | None = None) -> pa.Table:

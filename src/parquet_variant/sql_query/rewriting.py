@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from itertools import count
 from pathlib import PurePath
 from typing import Any
 
@@ -26,14 +27,15 @@ from parquet_variant.sql_query.values import USE, Values
 __all__ = ["Getter", "Rewritten", "rewrite"]
 
 Outputs = Sequence[OutputColumn] | None
+_NUMBERS = count(1)
 
 
 @dataclass(frozen=True, slots=True)
 class Getter:
-    """A function that the engine's text calls on a Variant that is no column of a table."""
+    """A function that the engine's text calls on a Variant: what is at a path, or without one its JSON."""
 
     name: str
-    term: VariantTerm
+    term: VariantTerm | None
 
 
 @dataclass(slots=True)
@@ -319,9 +321,9 @@ class _Rewriter:
         if predicate is not None:
             use.filters.append(predicate)
 
-    def getter(self, term: VariantTerm) -> str:
-        """The name of the function that reads a path of a Variant that is no column."""
-        name = f"_get_{len(self.found.getters) + 1}"
+    def getter(self, term: VariantTerm | None) -> str:
+        """The name of the function that reads a path of a Variant that is no column of a table, or its JSON."""
+        name = f"_variant_function_{next(_NUMBERS)}"  # all queries of a process share DuckDB's functions
         self.found.getters.append(Getter(name, term))
         return name
 

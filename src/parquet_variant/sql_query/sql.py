@@ -14,6 +14,7 @@ from typing import Any, Literal
 import pyarrow as pa
 
 from parquet_variant.errors import VariantError
+from parquet_variant.io.parallel import thread_count
 from parquet_variant.query.duckdb_engine import connect
 from parquet_variant.query.sql_dialect import SqlEngine, SqlError
 from parquet_variant.sql_query.result import SqlResult, with_json
@@ -27,7 +28,9 @@ OnError = Literal["null", "raise"]
 _BATCH_ROWS = 1 << 17
 
 
-def sql(query: str, /, *, on_error: OnError = "null", zone: str = "UTC", **tables: Any) -> SqlResult:
+def sql(
+    query: str, /, *, on_error: OnError = "null", zone: str = "UTC", threads: int | None = None, **tables: Any
+) -> SqlResult:
     """Answer a query; only the columns, row groups and files that it needs are read.
 
     Parameters
@@ -40,6 +43,8 @@ def sql(query: str, /, *, on_error: OnError = "null", zone: str = "UTC", **table
         ``"null"``: a value that cannot be cast is NULL, as with `try_variant_get`; ``"raise"``: it is an error.
     zone
         The session time zone of casts.
+    threads
+        How many work at the same time; by default the CPUs that this process may use.
     **tables
         What the names in FROM stand for: paths, globs, Delta tables, ``.vortex`` files, scans, Arrow tables, polars
         data frames, `VariantArray` (the column ``v``).
@@ -64,7 +69,7 @@ def sql(query: str, /, *, on_error: OnError = "null", zone: str = "UTC", **table
     >>> pv.sql("SELECT v:kind::string, max(v:n::int) AS n FROM t GROUP BY kind ORDER BY n", t=events).to_pylist()
     [{'kind': 'a', 'n': 2}, {'kind': 'b', 'n': 5}]
     """
-    return SqlResult(plan_sql(query, tables, on_error=on_error, zone=zone).run())
+    return SqlResult(plan_sql(query, tables, on_error=on_error, zone=zone, threads=threads).run())
 
 
 def plan_sql(
@@ -73,6 +78,7 @@ def plan_sql(
     *,
     on_error: OnError = "null",
     zone: str = "UTC",
+    threads: int | None = None,
     engine: SqlEngine = "duckdb",
     version: int | None = None,
     timestamp: Any = None,
@@ -81,7 +87,7 @@ def plan_sql(
 
     Parameters
     ----------
-    query, tables, on_error, zone
+    query, tables, on_error, zone, threads
         As for `sql`.
     engine
         Whose SQL it is.
@@ -95,9 +101,10 @@ def plan_sql(
     """
     if on_error not in ("null", "raise"):
         raise VariantError(f"on_error={on_error!r}: give 'null' or 'raise'", reason="bad-option")
+    thread_count(threads)
     catalog = _Catalog(tables, version, timestamp)
     found = rewrite(query, catalog.bind, engine=engine, zone=zone)
-    options = {"on_error": on_error, "zone": zone}
+    options = {"on_error": on_error, "zone": zone, "threads": threads}
     plans = {use.relation: use.table.scan(use.needed, found.predicate(use), options) for use in found.uses}
     return SqlQuery(query, found, plans, options)
 
@@ -115,7 +122,7 @@ class SqlQuery:
     plans
         The scan of each relation of the engine's text.
     options
-        Session zone, and what becomes of values that cannot be cast.
+        Session zone, threads, and what becomes of values that cannot be cast.
     """
 
     query: str
@@ -132,7 +139,7 @@ class SqlQuery:
         import duckdb
 
         failures: list[Exception] = []
-        with connect(zone=self.options.get("zone", "UTC")) as connection:
+        with connect(zone=self.options.get("zone", "UTC"), threads=self.options.get("threads")) as connection:
             for name, plan in self.plans.items():
                 connection.register(name, Stream(plan, failures))
             register_getters(connection, self.rewritten.getters, self.options, failures)

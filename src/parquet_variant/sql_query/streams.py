@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.encoding.cast.targets import VARIANT_STORAGE
+from parquet_variant.query.sql_terms import VariantTerm
 from parquet_variant.sql_query.rewriting import Getter
 from parquet_variant.sql_query.tables import Batches, plain_variants
 
@@ -52,16 +53,22 @@ def _one(column: Any) -> pa.Array:
 def register_getters(
     connection: Any, getters: list[Getter], options: Mapping[str, Any], failures: list[Exception]
 ) -> None:
-    """Make the functions known that a query calls on Variants which are no columns, and ``to_json``."""
+    """Make the functions known that a query calls on Variants."""
+    if not getters:
+        return
     import duckdb
 
     variant = duckdb.sqltype("STRUCT(metadata BLOB, value BLOB)")
-    connection.create_function("_to_json", _to_json, [variant], "VARCHAR", type="arrow", null_handling="special")
     for getter in getters:
+        if getter.term is None:
+            connection.create_function(
+                getter.name, _to_json, [variant], "VARCHAR", type="arrow", null_handling="special"
+            )
+            continue
         output = getter.term.output
         kind = variant if output is None else _duckdb_type(connection, output)
         connection.create_function(
-            getter.name, _getter(getter, options, failures), [variant], kind, type="arrow", null_handling="special"
+            getter.name, _getter(getter.term, options, failures), [variant], kind, type="arrow", null_handling="special"
         )
 
 
@@ -79,11 +86,11 @@ def _duckdb_type(connection: Any, kind: pa.DataType) -> Any:
     return found
 
 
-def _getter(getter: Getter, options: Mapping[str, Any], failures: list[Exception]) -> Any:
+def _getter(term: VariantTerm, options: Mapping[str, Any], failures: list[Exception]) -> Any:
     from parquet_variant.functions.extract_path import extract_path
     from parquet_variant.functions.extract_variant import extract_variant
 
-    term, strict, zone = getter.term, options.get("on_error") == "raise", options.get("zone", "UTC")
+    strict, zone = options.get("on_error") == "raise", options.get("zone", "UTC")
 
     def get(given: Any) -> pa.Array:
         try:

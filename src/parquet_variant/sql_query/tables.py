@@ -236,7 +236,7 @@ class _ParquetTable(BoundTable):
             bound = _bound(predicate, selection, options)
             plans.append(
                 Scan(self.sources, selection, predicate=bound, column=column, on_error=options.get("on_error", "null"),
-                     zone=options.get("zone", "UTC"))
+                     zone=options.get("zone", "UTC"), threads=options.get("threads"), coarse=True)
             )  # fmt: skip
         return plans[0] if len(plans) == 1 else _SideBySide(plans, tuple(needed))
 

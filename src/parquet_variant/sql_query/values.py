@@ -30,7 +30,6 @@ _FIRST_ONLY = {"any_value", "arbitrary", "first", "last", "first_value", "last_v
 _FIRST_ONLY |= {"arg_min", "arg_max", "min_by", "max_by", "argmin", "argmax"}
 _HAND_ON = _FIRST_ONLY | {"coalesce", "ifnull", "nvl", "if", "iff", "nullif"}
 _COUNTS = frozenset(["count"])
-_TO_JSON = "_to_json"
 _LISTS = frozenset(["list", "array_agg", "collect_list"])
 
 
@@ -192,7 +191,7 @@ class Values:
             value, is_variant = self.expression(node.expressions[0])
             node.set("expressions", [value])
             if is_variant and self.engine == "duckdb":
-                node.set("this", _TO_JSON)
+                node.set("this", self.rewriter.getter(None))
             return node, False
         if isinstance(node, exp.Case):
             branches = [each.args["true"] for each in node.args.get("ifs") or ()] + [node.args.get("default")]

@@ -27,12 +27,13 @@ def extract(
     skipping: bool = True,
     on_error: OnError = "null",
     zone: str = "UTC",
+    threads: int | None = None,
 ) -> pa.Table:
     """Read paths of a Variant column as typed Arrow columns: only the leaf columns and row groups that they need.
 
     Parameters
     ----------
-    source, columns, where, column, filesystem, skipping, on_error, zone
+    source, columns, where, column, filesystem, skipping, on_error, zone, threads
         As for `scan`.
 
     Raises
@@ -49,6 +50,14 @@ def extract(
     {'mag': [5.5, None], 'place': ['x', None]}
     """
     query = scan(
-        source, columns, where, column=column, filesystem=filesystem, skipping=skipping, on_error=on_error, zone=zone
+        source,
+        columns,
+        where,
+        column=column,
+        filesystem=filesystem,
+        skipping=skipping,
+        on_error=on_error,
+        zone=zone,
+        threads=threads,
     )
     return query.to_table()

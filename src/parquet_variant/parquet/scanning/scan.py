@@ -6,9 +6,10 @@ Owns running a query over files, in tasks that other processes can take. Leaves 
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -16,6 +17,7 @@ from pyarrow import fs
 
 from parquet_variant.encoding.cast.targets import VARIANT_STORAGE
 from parquet_variant.errors import SchemaError, VariantError, VariantFileError
+from parquet_variant.io.parallel import in_order, thread_count
 from parquet_variant.parquet.format.columns import find_variants
 from parquet_variant.parquet.format.files import OpenFile, ParquetSource, Source, locate, open_file
 from parquet_variant.parquet.reading.read_table import plain_storage, plain_variants
@@ -39,6 +41,27 @@ __all__ = ["Scan", "ScanTask", "scan"]
 OnError = Literal["null", "raise"]
 # Uncompressed bytes that are read at a time where no filter asks for one row group after the other.
 _BATCH_BYTES = 256 << 20
+# Footers that are fetched at the same time from elsewhere.
+_FOOTERS = 16
+# The share of rows up to which leaving out the others is worth a copy.
+_WORTH_FILTERING = 0.75
+
+
+class _Part(NamedTuple):
+    """Row groups of an open file that are read at once."""
+
+    file: OpenFile
+    plan: FilePlan
+    groups: list[GroupPlan]
+    is_last: bool
+
+
+# A file, and which of its row groups; None for all.
+_Wanted = tuple[ParquetSource, frozenset[int] | None]
+
+
+def _is_remote(wanted: list[_Wanted]) -> bool:
+    return any(not isinstance(source.filesystem, fs.LocalFileSystem) for source, _ in wanted)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +108,10 @@ class Scan:
         What becomes of a value that cannot be cast: ``"null"`` or ``"raise"``.
     zone
         The session time zone of casts.
+    threads
+        How many row groups are read at the same time; by default one for each CPU that this process may use.
+    coarse
+        Whether rows that the filter rules out may be left in, where leaving them out costs more than it saves.
     """
 
     sources: tuple[ParquetSource, ...]
@@ -95,6 +122,8 @@ class Scan:
     skipping: bool = True
     on_error: OnError = "null"
     zone: str = "UTC"
+    threads: int | None = None
+    coarse: bool = False
     _bytes_read: list[int] = field(default_factory=lambda: [0], repr=False, compare=False)
 
     @property
@@ -187,12 +216,11 @@ class Scan:
 
     def batches(self) -> Iterator[pa.Table]:
         """The answer in parts, each with at least one row, in the order of files and rows."""
-        for source in filter(self._may_hold, self.sources):
-            yield from self._read(source, None)
+        return self._read_all([(source, None) for source in filter(self._may_hold, self.sources)])
 
     def read(self, task: ScanTask) -> Iterator[pa.Table]:
         """The part of the answer that a task stands for."""
-        return self._read(task.source, frozenset(task.row_groups))
+        return self._read_all([(task.source, frozenset(task.row_groups))])
 
     def to_table(self) -> pa.Table:
         """The whole answer."""
@@ -201,28 +229,64 @@ class Scan:
             return pa.concat_tables(parts)
         return pa.table([pa.nulls(0, kind) for kind in self.schema.types], schema=self.schema)
 
-    def _read(self, source: ParquetSource, only: frozenset[int] | None) -> Iterator[pa.Table]:
-        with open_file(source) as file:
-            plan = self._plan(file)
-            groups = [group for group in plan.groups if only is None or group.number in only]
-            for part in self._together(file, plan, groups):
-                try:
-                    table = self._part(file, plan, part)
-                except VariantError as error:
-                    if error.row is not None and error.file is None:
-                        error.row += sum(file.metadata.row_group(n).num_rows for n in range(part[0].number))
-                    raise error.at(file=file.name) from None
+    def _read_all(self, wanted: list[_Wanted]) -> Iterator[pa.Table]:
+        """The rows of some row groups of files, read in threads, in order; a file is open until its last row."""
+        threads = thread_count(self.threads)
+        begun: deque[_Part] = deque()
+
+        def parts() -> Iterator[_Part]:
+            for file, found in in_order(self._parts, wanted, _FOOTERS if _is_remote(wanted) and threads > 1 else 1):
+                for part in found:
+                    begun.append(part)
+                    yield part
+                if not found:
+                    file.close()
+
+        tables = in_order(self._read_part, parts(), threads)
+        try:
+            for table in tables:
+                part = begun.popleft()
+                if part.is_last:
+                    part.file.close()
                 if table is not None and len(table):
                     yield table
+        finally:
+            tables.close()
+            for part in begun:
+                part.file.close()
+
+    def _parts(self, wanted: _Wanted) -> tuple[OpenFile, list[_Part]]:
+        """What is read at once of a file."""
+        source, only = wanted
+        file = open_file(source)
+        try:
+            plan = self._plan(file)
+            groups = [group for group in plan.groups if only is None or group.number in only]
+            together = list(self._together(file, plan, groups))
+        except BaseException:
+            file.close()
+            raise
+        return file, [_Part(file, plan, part, part is together[-1]) for part in together]
+
+    def _read_part(self, part: _Part) -> pa.Table | None:
+        file = part.file
+        try:
+            # Its own reader: pyarrow's is for one thread.
+            return self._part(replace(file, _reader=None), part.plan, part.groups)
+        except VariantError as error:
+            if error.row is not None and error.file is None:
+                error.row += sum(file.metadata.row_group(n).num_rows for n in range(part.groups[0].number))
+            raise error.at(file=file.name) from None
 
     def _together(self, file: OpenFile, plan: FilePlan, groups: Sequence[GroupPlan]) -> Iterator[list[GroupPlan]]:
         """Row groups to read at once: neighbours that need the same leaves; with a filter, each on its own."""
         alone = self.predicate is not None or plan.is_unshredded
+        most = _BATCH_BYTES // thread_count(self.threads)
         part: list[GroupPlan] = []
         size = 0
         for group in groups:
             more = file.metadata.row_group(group.number).total_byte_size
-            if part and (alone or group.leaves != part[0].leaves or size + more > _BATCH_BYTES):
+            if part and (alone or group.leaves != part[0].leaves or size + more > most):
                 yield part
                 part, size = [], 0
             part.append(group)
@@ -242,7 +306,9 @@ class Scan:
                 return None
         found |= self._columns(file, plan, part, rest)
         table = pa.table([found[number] for number in range(len(self.selection))], schema=self.schema)
-        return table if mask is None else table.filter(mask)
+        if mask is None or (self.coarse and pc.sum(mask).as_py() > _WORTH_FILTERING * len(table)):
+            return table
+        return table.filter(mask)
 
     def _columns(self, file: OpenFile, plan: FilePlan, part: list[GroupPlan], outputs: list[int]) -> dict[int, Any]:
         """The selected columns of some row groups, by number."""
@@ -331,6 +397,7 @@ def scan(
     skipping: bool = True,
     on_error: OnError = "null",
     zone: str = "UTC",
+    threads: int | None = None,
 ) -> Scan:
     """Plan a query by path over Parquet files, whatever their shredding schemas.
 
@@ -355,6 +422,9 @@ def scan(
         nothing is skipped.
     zone
         The session time zone of casts: a region or an offset.
+    threads
+        How many row groups are read at the same time; by default one for each CPU that this process may use. The rows
+        come in order, and no more row groups are in memory than threads and one.
 
     Raises
     ------
@@ -371,13 +441,14 @@ def scan(
     ...     pv.parquet.scan(folder, {"mag": "$.mag:double"}, "mag > 2").to_table().to_pydict()
     {'mag': [5.5]}
     """
+    thread_count(threads)
     sources = tuple(locate(source, filesystem))
     question = Question.of(columns, where)
     typed = question.columns
     if any(each.path is None for each in typed):
         typed = _with_types(sources[0], typed)
     asked = question.bound(typed, zone)
-    return Scan(sources, asked.selection, asked.hidden, asked.predicate, column, skipping, on_error, zone)
+    return Scan(sources, asked.selection, asked.hidden, asked.predicate, column, skipping, on_error, zone, threads)
 
 
 def _with_types(source: ParquetSource, selection: tuple[Selected, ...]) -> tuple[Selected, ...]:
