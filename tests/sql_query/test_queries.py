@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 pytest.importorskip("sqlglot", reason="sqlglot is not installed")
@@ -177,6 +179,30 @@ def test_forms_of_an_answer(events: dict[str, Any]) -> None:
     assert pv.sql("SELECT v:n, v:n FROM t", t=events).pl().columns == ["n", "n_1"]
     assert len(found) == found.num_rows == 5
     assert repr(found).splitlines()[:3] == ["day  kind", "---  ----", "1    a"]
-    import pyarrow as pa
 
     assert pa.table(found).num_rows == 5
+
+
+def test_variants_in_structs_and_several_of_them(tmp_path: Path) -> None:
+    inner, outer = pv.parse_json(['{"a": 1}', '{"a": 2}']), pv.parse_json(['{"b": "x"}', '{"b": "y"}'])
+    struct = pa.StructArray.from_arrays(
+        [pa.array([7, 8]), inner.storage], fields=[pa.field("n", pa.int64()), tagged(inner, "w")]
+    )
+    table = pa.table([struct, outer.storage], schema=pa.schema([pa.field("s", struct.type), tagged(outer, "v")]))
+    pv.parquet.write(tmp_path / "a.parquet", table, schema={"v": "b string", "s.w": "a int"})
+    rows = pv.sql("SELECT s.w:a::int AS a, v:b::string AS b, s.n FROM t WHERE s.w:a::int > 1", t=str(tmp_path))
+    assert rows.to_pylist() == [{"a": 2, "b": "y", "n": 8}]
+    assert pv.sql("SELECT * FROM t LIMIT 1", t=str(tmp_path)).to_pylist() == [
+        {"s": {"n": 7, "w": '{"a":1}'}, "v": '{"b":"x"}'}
+    ]
+
+
+def test_hive_partitions_are_columns(tmp_path: Path) -> None:
+    for year in (2023, 2024):
+        pv.parquet.write(tmp_path / f"year={year}" / "a.parquet", pv.parse_json([f'{{"a": {year}}}']), schema="infer")
+    found = pv.sql("SELECT year, v:a::int FROM t WHERE year > 2023", t=str(tmp_path))
+    assert [tuple(row.values()) for row in found.to_pylist()] == [(2024, 2024)]
+
+
+def tagged(values: pv.VariantArray, name: str) -> pa.Field:
+    return pa.field(name, values.storage.type, metadata={"ARROW:extension:name": "arrow.parquet.variant"})

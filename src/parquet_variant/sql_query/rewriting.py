@@ -270,7 +270,8 @@ class _Rewriter:
             )
         use = TableUse(len(self.found.uses) + 1, table)
         self.found.uses.append(use)
-        columns = [OutputColumn(each, each in table.columns.variants) for each in table.order]
+        every = dict.fromkeys((*table.order, *table.columns.variants))  # also those inside of structs
+        columns = [OutputColumn(each, each in table.columns.variants) for each in every]
         shown = node.alias or _stem(name)
         relation = Relation(shown, _named(columns, alias) or (), use)
         use_alias = exp.TableAlias(this=exp.to_identifier(shown, quoted=True))

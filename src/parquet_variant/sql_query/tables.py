@@ -208,17 +208,14 @@ class _ParquetTable(BoundTable):
     def at(cls, given: Any, name: str) -> _ParquetTable:
         from parquet_variant.parquet.format.columns import find_variants
         from parquet_variant.parquet.format.files import locate, open_file
+        from parquet_variant.parquet.scanning.scan import with_types
 
         sources = tuple(locate(given))
         with open_file(sources[0]) as file:
             variants = [found.name for found in find_variants(file.schema) if not found.repeated]
-            tops = {each.split(".")[0] for each in variants}
-            arrow = file.reader.schema_arrow
-            ordinary = {each.name: each.type for each in arrow if each.name not in tops}
-            order = [each for node in arrow.names for each in (_below(variants, node) if node in tops else [node])]
-        partition = {column: value.type for column, value in sources[0].partition}
-        ordinary |= partition
-        order = list(dict.fromkeys(order) | dict.fromkeys(partition))
+            order = list(dict.fromkeys([*(node.name for node in file.schema.children), *dict(sources[0].partition)]))
+        others = read_selection([each for each in order if each not in variants])
+        ordinary = {each.name: each.type for each in with_types(sources[0], others) if each.type is not None}
         return cls(name, TableColumns(variants, ordinary), tuple(order), sources)
 
     def scan(

@@ -355,6 +355,8 @@ class Values:
         for relation in relations:
             for column in relation.columns:
                 name = column.name or ""
+                if relation.use is not None and name not in relation.use.table.order:
+                    continue
                 if relation.use is not None and name.lower() not in left_out:
                     path = VariantPath() if column.is_variant else None
                     relation.use.needed[name] = relation.use.table.needs(name, path)

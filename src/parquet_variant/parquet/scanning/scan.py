@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from parquet_variant.functions.value_positions import ValuePositions
     from parquet_variant.parquet.reading.value_pages import Spans
 
-__all__ = ["Scan", "ScanTask", "scan"]
+__all__ = ["Scan", "ScanTask", "scan", "with_types"]
 
 OnError = Literal["null", "raise"]
 # Uncompressed bytes that are read at a time where no filter asks for one row group after the other.
@@ -446,12 +446,12 @@ def scan(
     question = Question.of(columns, where)
     typed = question.columns
     if any(each.path is None for each in typed):
-        typed = _with_types(sources[0], typed)
+        typed = with_types(sources[0], typed)
     asked = question.bound(typed, zone)
     return Scan(sources, asked.selection, asked.hidden, asked.predicate, column, skipping, on_error, zone, threads)
 
 
-def _with_types(source: ParquetSource, selection: tuple[Selected, ...]) -> tuple[Selected, ...]:
+def with_types(source: ParquetSource, selection: tuple[Selected, ...]) -> tuple[Selected, ...]:
     """The selection with the types that ordinary columns have in the first file."""
     partition = dict(source.partition)
     with open_file(source) as file:
