@@ -19,15 +19,17 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote, urlparse
+from urllib.parse import parse_qsl, unquote, urlparse
 
 import pyarrow as pa
 import pyarrow.fs as pafs
 
 from parquet_variant.errors import DeltaError
+from parquet_variant.io.filesystems import with_known_scheme
 
 __all__ = ["FileInfo", "LocalStorage", "ObjectStorage", "Storage", "local_path", "open_storage", "outside"]
 
+_ENDPOINTS = ("endpoint", "aws_endpoint", "endpoint_url", "aws_endpoint_url")
 # Windows drives look like one-letter schemes.
 _MIN_SCHEME = 2
 
@@ -203,14 +205,14 @@ class ObjectStorage(Storage):
 
     def __init__(self, uri: str, options: Mapping[str, str] | None = None, *, allow_outside: bool = False) -> None:
         super().__init__(uri, options, allow_outside=allow_outside)
-        self._store = _obstore().store.from_url(uri, **self.options)
+        self._store = _store(uri, self.options)
 
     def _place(self, path: str) -> tuple[Any, str]:
         """The store and the path in it; another store for a URL, which `relative_path` gives only where allowed."""
         if "://" not in path:
             return self._store, path
         parts = urlparse(path)
-        return _obstore().store.from_url(f"{parts.scheme}://{parts.netloc}", **self.options), unquote(parts.path)[1:]
+        return _store(f"{parts.scheme}://{parts.netloc}", self.options), unquote(parts.path)[1:]
 
     def list(self, directory: str, start: str = "") -> Iterator[FileInfo]:
         """See `Storage.list`."""
@@ -349,7 +351,7 @@ def open_storage(
     Parameters
     ----------
     uri
-        A local path, or a URL that obstore knows: ``file://``, ``s3://``, ``gs://``, ``az://``, ``memory://``.
+        A local path, or a URL: ``file://``, ``s3://`` (``s3a://``), ``gs://``, ``az://``, ``abfss://``, ``memory://``.
     options
         Configuration of the object store (`obstore.store.from_url`).
     allow_outside
@@ -378,6 +380,36 @@ def open_storage(
 
 def _reopened(uri: str, options: Mapping[str, str], allow_outside: bool) -> Storage:
     return open_storage(uri, options, allow_outside=allow_outside)
+
+
+def _store(uri: str, options: Mapping[str, Any]) -> Any:
+    """The store of a URL, by Hadoop's names too, with the endpoint that pyarrow takes in a URL's query."""
+    parts = urlparse(with_known_scheme(uri))
+    query = dict(parse_qsl(parts.query))
+    given = dict(options)
+    if "endpoint_override" in query:
+        host = query["endpoint_override"]
+        given.setdefault("endpoint", host if "://" in host else f"{query.get('scheme', 'https')}://{host}")
+    if "region" in query:
+        given.setdefault("region", query["region"])
+    names = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT")
+    from_environment = next((os.environ[name] for name in names if os.environ.get(name)), "")
+    if parts.scheme == "s3":
+        endpoint = next((given[name] for name in _ENDPOINTS if name in given), from_environment)
+        if endpoint:
+            given.setdefault("endpoint", endpoint)
+        if endpoint.startswith("http://"):
+            # Who names such an endpoint wants it: no further variable is needed.
+            given["client_options"] = {"allow_http": True} | dict(given.get("client_options") or {})
+    try:
+        return _obstore().store.from_url(parts._replace(query="").geturl(), **given)
+    except DeltaError:
+        raise
+    except Exception as error:
+        line = str(error).split("\n", maxsplit=1)[0]
+        raise DeltaError(
+            f"cannot open {uri}: {line}; tables are on local disks and in s3, gs and abfss", reason="bad-uri", file=uri
+        ) from None
 
 
 def _obstore() -> Any:

@@ -1,4 +1,4 @@
-"""Which filesystem a path or URI is on.
+"""Which filesystem a path or URI is on, by pyarrow's names of filesystems and by Hadoop's.
 
 Owns telling them apart and the error for what is none. Leaves which files a path names to those who read them.
 """
@@ -6,14 +6,22 @@ Owns telling them apart and the error for what is none. Leaves which files a pat
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
+from urllib.parse import quote
 
 import pyarrow as pa
 from pyarrow import fs
 
 from parquet_variant.errors import VariantFileError
 
-__all__ = ["absolute", "filesystem_of"]
+__all__ = ["absolute", "filesystem_of", "with_known_scheme"]
+
+# What Hadoop, and with it Spark, calls a filesystem -> what pyarrow and obstore call it.
+_SCHEMES = {"s3a": "s3", "s3n": "s3", "gcs": "gs", "abfs": "abfss"}
+_QUERY = re.compile(r"\?\w+=[^/]*")
+# The Blob endpoint of an Azure account has the same containers as the one that pyarrow and obstore speak to.
+_BLOB = {"wasb": "abfss", "wasbs": "abfss"}
 
 
 def filesystem_of(path: str | os.PathLike[str], filesystem: fs.FileSystem | None = None) -> tuple[fs.FileSystem, str]:
@@ -23,11 +31,40 @@ def filesystem_of(path: str | os.PathLike[str], filesystem: fs.FileSystem | None
         return filesystem, text
     if "://" in text:
         try:
-            found = fs.FileSystem.from_uri(text)
+            found = fs.FileSystem.from_uri(_quoted(with_known_scheme(text)))
         except (pa.ArrowException, OSError, ValueError) as error:
             raise VariantFileError(f"cannot use {text}: {error}", reason="bad-uri") from None
         return found[0], found[1]
     return fs.LocalFileSystem(), str(Path(text).expanduser()) if text.startswith("~") else text
+
+
+def _quoted(uri: str) -> str:
+    """A URI of which pyarrow gives back the path as it stands here: keys may hold anything, as in Hadoop's paths.
+
+    Only ``file://`` is taken to be quoted already. What was put behind a URI with a query belongs to its path.
+    """
+    scheme, separator, rest = uri.partition("://")
+    if scheme == "file":
+        return uri
+    query = _QUERY.search(rest)
+    if query is not None:
+        rest = rest[: query.start()] + rest[query.end() :]
+    authority, slash, path = rest.partition("/")
+    return f"{scheme}{separator}{authority}{slash}{quote(path)}{query[0] if query else ''}"
+
+
+def with_known_scheme(uri: str) -> str:
+    """A URI as pyarrow and obstore know it, where Hadoop has another name for the same place.
+
+    Examples
+    --------
+    >>> with_known_scheme("s3a://lake/events"), with_known_scheme("wasbs://c@a.blob.core.windows.net/x")
+    ('s3://lake/events', 'abfss://c@a.dfs.core.windows.net/x')
+    """
+    scheme, separator, rest = uri.partition("://")
+    if scheme.lower() in _BLOB:
+        return f"{_BLOB[scheme.lower()]}://{rest.replace('.blob.core.', '.dfs.core.', 1)}"
+    return f"{_SCHEMES.get(scheme.lower(), scheme)}{separator}{rest}"
 
 
 def absolute(path: str | os.PathLike[str]) -> str:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from parquet_variant.io.engine import Progress
 from parquet_variant.io.thread_engine import ThreadEngine
+from parquet_variant.spark.connect import connect_parallelism, is_connect
 from parquet_variant.spark.jobs import reduce_tasks, run_tasks
 
 if TYPE_CHECKING:
@@ -32,6 +33,8 @@ class SparkEngine:
     @property
     def parallelism(self) -> int:
         """Tasks that Spark runs at the same time."""
+        if is_connect(self.spark):
+            return connect_parallelism(self.spark)
         return int(self.spark.sparkContext.defaultParallelism)
 
     @property

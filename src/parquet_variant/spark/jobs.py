@@ -7,11 +7,14 @@ tasks do to the caller.
 from __future__ import annotations
 
 import threading
+import time
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import reduce
 from typing import TYPE_CHECKING, TypeVar
 
+from parquet_variant.spark.connect import is_connect, run_over_connect
 from parquet_variant.spark.task_errors import from_spark_errors, to_spark_errors
 from parquet_variant.spark.worker_end import QuietEnd
 
@@ -27,6 +30,8 @@ Result = TypeVar("Result")
 
 
 _POLL_SECONDS = 0.2
+# Spark ends a worker two seconds after its task was cancelled.
+_LONGEST_END = 10.0
 
 
 def run_tasks(
@@ -59,6 +64,8 @@ def run_tasks(
     """
     if not items:
         return []
+    if is_connect(spark):
+        return run_over_connect(spark, step, work, items, progress)
     rdd = spark.sparkContext.parallelize(list(enumerate(items)), len(items)).mapPartitions(_task(work))
     with _job(spark, step, len(items), progress), from_spark_errors():
         return rdd.collect()
@@ -79,6 +86,8 @@ def reduce_tasks(
     VariantError
         The error that `work` raised, as it was.
     """
+    if is_connect(spark):
+        return reduce(merge, run_over_connect(spark, step, work, items, progress))
     rdd = spark.sparkContext.parallelize(list(enumerate(items)), len(items)).mapPartitions(_task(work))
     with _job(spark, step, len(items), progress), from_spark_errors():
         return rdd.treeReduce(merge)
@@ -116,6 +125,7 @@ def _job(spark: SparkSession, step: str, tasks: int, progress: Progress | None) 
         yield
     except BaseException:
         context.cancelJobGroup(group)
+        _wait_until_over(context, group)
         raise
     finally:
         done.set()
@@ -125,6 +135,18 @@ def _job(spark: SparkSession, step: str, tasks: int, progress: Progress | None) 
             context.setLocalProperty(name, None)
     if progress is not None:
         progress(step, tasks, tasks)
+
+
+def _wait_until_over(context: object, group: str) -> None:
+    """Wait for tasks that were cancelled: what they stage may be removed only once they write no more."""
+    tracker = context.statusTracker()  # type: ignore[attr-defined]
+    last = time.monotonic() + _LONGEST_END
+    while time.monotonic() < last:
+        jobs = [tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(group)]
+        stages = [tracker.getStageInfo(stage) for job in jobs if job is not None for stage in job.stageIds]
+        if not any(stage.numActiveTasks for stage in stages if stage is not None):
+            return
+        time.sleep(_POLL_SECONDS)
 
 
 def _watch(context: object, group: str, step: str, tasks: int, progress: Progress, done: threading.Event) -> None:

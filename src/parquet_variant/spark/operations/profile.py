@@ -7,6 +7,7 @@ Owns counting in the batches that Spark hands out, and merging in the executors.
 from __future__ import annotations
 
 import pickle
+from functools import reduce
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -14,6 +15,7 @@ import pyarrow as pa
 import parquet_variant as pv
 from parquet_variant.shredding.profile import Profile, profile_array
 from parquet_variant.spark.arrow_variant import from_spark
+from parquet_variant.spark.connect import is_connect
 from parquet_variant.spark.task_errors import from_spark_errors, to_spark_errors
 from parquet_variant.spark.worker_end import QuietEnd
 
@@ -68,6 +70,8 @@ def profile(df: DataFrame, column: str | None = None) -> Profile:
     once = profiled.asNondeterministic()
     profiles = df.select(once(df[column]).alias("profile")).where("profile IS NOT NULL")
     with from_spark_errors():
+        if is_connect(df.sparkSession):
+            return reduce(_with_batch, profiles.toLocalIterator(), Profile())
         return profiles.rdd.treeAggregate(Profile(), _with_batch, Profile.merge)
 
 

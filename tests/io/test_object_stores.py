@@ -1,0 +1,81 @@
+"""Files and tables on an S3 server on loopback (moto), by names of Hadoop and of pyarrow, told only where it is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+import parquet_variant as pv
+from parquet_variant.io.filesystems import with_known_scheme
+
+
+@pytest.fixture(scope="module")
+def endpoint() -> Iterator[str]:
+    server_module = pytest.importorskip("moto.server", reason="moto (its server) is not installed")
+    boto3 = pytest.importorskip("boto3", reason="boto3 is not installed")
+    server = server_module.ThreadedMotoServer("127.0.0.1", port=0)
+    server.start()
+    address = f"http://127.0.0.1:{server.get_host_and_port()[1]}"
+    keys = {"aws_access_key_id": "test", "aws_secret_access_key": "test"}
+    boto3.client("s3", endpoint_url=address, region_name="us-east-1", **keys).create_bucket(Bucket="lake")
+    yield address
+    server.stop()
+
+
+@pytest.fixture
+def s3(endpoint, monkeypatch) -> str:
+    for name, value in {
+        "AWS_ENDPOINT_URL": endpoint,
+        "AWS_ACCESS_KEY_ID": "test",
+        "AWS_SECRET_ACCESS_KEY": "test",
+        "AWS_REGION": "us-east-1",
+        "AWS_DEFAULT_REGION": "us-east-1",
+        "AWS_EC2_METADATA_DISABLED": "true",
+    }.items():
+        monkeypatch.setenv(name, value)
+    return endpoint
+
+
+@pytest.mark.parametrize(
+    ("uri", "known"),
+    [
+        ("s3a://b/k", "s3://b/k"),
+        ("S3N://b/k", "s3://b/k"),
+        ("s3://b/k", "s3://b/k"),
+        ("gcs://b/k", "gs://b/k"),
+        ("abfs://c@a.dfs.core.windows.net/x", "abfss://c@a.dfs.core.windows.net/x"),
+        ("wasb://c@a.blob.core.windows.net/x", "abfss://c@a.dfs.core.windows.net/x"),
+        ("hdfs://name:9000/x", "hdfs://name:9000/x"),
+    ],
+)
+def test_hadoops_names_are_known(uri, known):
+    assert with_known_scheme(uri) == known
+
+
+def test_what_no_filesystem_is_called_is_an_error_of_ours(tmp_path):
+    for place in (lambda: pv.parquet.read("nonsense://b/k"), lambda: pv.delta.read("nonsense://b/k")):
+        with pytest.raises(pv.VariantError, match="nonsense") as raised:
+            place()
+        assert raised.value.reason == "bad-uri"
+
+
+@pytest.mark.parametrize("scheme", ["s3", "s3a"])
+@pytest.mark.parametrize("format", ["parquet", "delta"])
+def test_an_ingest_needs_the_address_and_the_keys_alone(s3, usgs_sample, scheme, format):
+    dest = f"{scheme}://lake/{format}-{scheme}"
+    options = {"format": format, "partition_by": "kind=$.properties.type"}
+    for mode in ("error", "append", "overwrite"):
+        assert pv.parquet.ingest(usgs_sample, dest, mode=mode, **options).rows == 1707
+    scan = pv.parquet.scan if format == "parquet" else pv.delta.scan
+    table = scan(dest, {"kind": "kind", "mag": "$.properties.mag:double"}, "kind = 'explosion'").to_table()
+    assert table.column("kind").to_pylist() == ["explosion"] * 15
+    assert len(scan(dest, {"mag": "$.properties.mag:double"}).to_table()) == 1707
+
+
+def test_a_url_may_name_the_endpoint(endpoint, usgs_sample, monkeypatch):
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, "test")
+    dest = f"s3://lake/named?endpoint_override={endpoint.removeprefix('http://')}&scheme=http&region=us-east-1"
+    pv.delta.write(dest, {"v": pv.parse_json(['{"n": 1}'])})
+    assert pv.delta.read(dest).to_pylist() == [{"n": 1}]
