@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import parquet_variant as pv
-from parquet_variant.parquet.writing.encodings import choose_encodings
+from parquet_variant.parquet.writing.encodings import choose_encodings, known_encodings
 
 
 def table():
@@ -52,6 +52,18 @@ def test_zstd_tries_hard_where_that_pays():
     assert levels["text"] > levels["hash"] == levels["step"]
     unknown = choose_encodings(table().slice(0, 0), "zstd")["compression_level"]
     assert set(unknown.values()) == {levels["text"]}
+
+
+def test_what_is_known_is_not_tried_again():
+    known = known_encodings(table(), "zstd")
+    assert set(known) == set(table().column_names)
+    assert choose_encodings(table(), "zstd", known=known) == choose_encodings(table(), "zstd")
+    turned = {"hash": ("", 5), "step": ("PLAIN", 2)}
+    chosen = choose_encodings(table(), "zstd", known=turned)
+    assert "hash" in chosen["use_dictionary"]
+    assert chosen["column_encoding"]["step"] == "PLAIN"
+    assert chosen["compression_level"]["hash"] == 5
+    assert known_encodings(pa.table({"nothing": pa.nulls(10, pa.string())}), "zstd") == {}
 
 
 @pytest.mark.parametrize(("compression", "level"), [("zstd", 7), ("zstd", -1), ("gzip", 4), ("snappy", None)])

@@ -16,6 +16,7 @@ from typing import Any
 
 from parquet_variant.errors import VariantFileError
 from parquet_variant.ingest.destination import Destination
+from parquet_variant.ingest.encoding_plan import planned_encodings
 from parquet_variant.ingest.request import IngestRequest, Sources, TextOptions
 from parquet_variant.ingest.result import IngestResult
 from parquet_variant.ingest.sources import Split, codec_of, expand_sources, plan_splits, split_size
@@ -76,7 +77,9 @@ class IngestJob:
             schema = self._request.schema if inference is None else inference.schema
             assert schema is not None
             self._request.check_schema(schema)
-            written = engine.run("write", destination.work(TaskPlan(schema, _threads(engine, tasks))), tasks)
+            encodings = planned_encodings(self._request, schema, tasks)
+            work = destination.work(TaskPlan(schema, _threads(engine, tasks), encodings))
+            written = engine.run("write", work, tasks)
             if not any(part.rows or part.bad for part in written):
                 raise _no_value(self._files)
             committed = destination.commit(written)

@@ -10,7 +10,7 @@ import json
 from base64 import b64encode
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import Any, Generic, TypeVar
 
@@ -29,6 +29,7 @@ from parquet_variant.io.pipeline import results_in_order
 from parquet_variant.io.staging import BAD_RECORDS, StagedFile, Staging
 from parquet_variant.kernels.json_batch import parse_text, storage_from_tape
 from parquet_variant.kernels.tape import Tape
+from parquet_variant.schema.shredding_schema import ShreddingSchema
 from parquet_variant.shredding.profile import Profile, profile_tape
 
 __all__ = [
@@ -36,6 +37,7 @@ __all__ = [
     "ProfiledSplits",
     "SplitArrays",
     "WrittenSplits",
+    "first_rows",
     "pack_splits",
     "profile_splits",
 ]
@@ -202,7 +204,24 @@ class SplitArrays:
         return WrittenSplits((*files, *bad_files), rows, self.bad, self.text_bytes, file_bytes, adds)
 
     def _encode(self, tape: Tape) -> VariantArray:
-        return VariantArray(storage_from_tape(tape, self.plan.schema, per_batch=True))
+        return _shredded(self.plan.schema, tape)
+
+
+def first_rows(split: Split, schema: ShreddingSchema, text: TextOptions, text_bytes: int) -> VariantArray | None:
+    """The good rows in about so much text at the start of a split, shredded; None if there is no text.
+
+    Raises
+    ------
+    VariantError
+        As `profile_splits`, but not for bad lines.
+    """
+    lenient = replace(text, on_error="quarantine", chunk_bytes=text_bytes)
+    step = next(_steps([split], lenient, partial(_shredded, schema)), None)
+    return None if step is None else step().result
+
+
+def _shredded(schema: ShreddingSchema, tape: Tape) -> VariantArray:
+    return VariantArray(storage_from_tape(tape, schema, per_batch=True))
 
 
 def pack_splits(splits: Iterable[Split], task_bytes: int) -> list[list[Split]]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from parquet_variant.parquet.writing.encodings import ColumnEncodings
 from parquet_variant.schema.shredding_schema import ShreddingSchema
 
 __all__ = ["TaskPlan"]
@@ -22,7 +23,10 @@ class TaskPlan:
         What to shred.
     threads
         How many threads a task has: more than one where there are fewer tasks than cores.
+    encodings
+        How columns are encoded, for Parquet files; None leaves it to the tasks.
     """
 
     schema: ShreddingSchema
     threads: int = 1
+    encodings: ColumnEncodings | None = None

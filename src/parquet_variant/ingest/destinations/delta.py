@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from typing import Literal
+from typing import Any, Literal
 from urllib.parse import unquote
 
 import pyarrow as pa
@@ -67,7 +67,8 @@ class DeltaDestination:
             storage, preview = open_storage(self.dest), self._request.preview
             self._current = planned_table(storage, columns, by.names, preview=preview)
         self._staging = self._staging.begin()
-        write_plan = _plan(self._current, self._request, plan.schema, threads=plan.threads)
+        options = {"threads": plan.threads, "encodings": plan.encodings}
+        write_plan = _plan(self._current, self._request, plan.schema, **options)
         self._plan = replace(write_plan, job=f"{self._staging.job}-")
         return partial(_write, self._plan, self._request, plan, self._staging)
 
@@ -131,8 +132,8 @@ def open_delta(request: IngestRequest) -> DeltaDestination | None:
     return DeltaDestination(request, current)
 
 
-def _plan(current: Snapshot, request: IngestRequest, schema: ShreddingSchema, threads: int = 1) -> WritePlan:
-    return plan(current, shredding={request.column: schema}, threads=threads, **request.write)
+def _plan(current: Snapshot, request: IngestRequest, schema: ShreddingSchema, **options: Any) -> WritePlan:
+    return plan(current, shredding={request.column: schema}, **options, **request.write)
 
 
 def open_table(dest: str, mode: Mode) -> tuple[bool, Snapshot | None]:

@@ -78,7 +78,8 @@ def _write(
     request: IngestRequest, plan: TaskPlan, staging: Staging, task: int, attempt: int, splits: list[Split]
 ) -> WrittenSplits:
     arrays = SplitArrays(splits, plan, request.text, staging, task, attempt)
-    with PartitionedFiles(staging, arrays.directory, task, threads=plan.threads, **request.write) as files:
+    options = {**request.write, "threads": plan.threads, "encodings": plan.encodings}
+    with PartitionedFiles(staging, arrays.directory, task, **options) as files:
         for array in arrays:
             for values, part in request.partition_by.split(array) if request.partition_by else [({}, array)]:
                 files.write(values, {request.column: part})

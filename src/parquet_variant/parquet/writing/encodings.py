@@ -8,7 +8,7 @@ better than pages do. Where zstd finds little more by trying hard (in hashes, id
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, TypeAlias
 
 import pyarrow as pa
@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 
 from parquet_variant.encoding.cast.forms import list_elements
 
-__all__ = ["DICTIONARY_BYTES", "UNCOMPRESSED", "choose_encodings"]
+__all__ = ["DICTIONARY_BYTES", "UNCOMPRESSED", "ColumnEncodings", "choose_encodings", "known_encodings"]
 
 # The names of no codec, which pyarrow makes none for.
 UNCOMPRESSED = ("none", "uncompressed")
@@ -41,7 +41,13 @@ _LEVEL_GAIN = 0.04
 Pages: TypeAlias = tuple[pa.Buffer, pa.Buffer]
 
 
-def choose_encodings(table: pa.Table, compression: str, level: int | None = None) -> dict[str, Any]:
+# The encoding of a column's values, empty for a dictionary, and zstd's level, by dotted leaf path.
+ColumnEncodings: TypeAlias = Mapping[str, tuple[str, int | None]]
+
+
+def choose_encodings(
+    table: pa.Table, compression: str, level: int | None = None, known: ColumnEncodings | None = None
+) -> dict[str, Any]:
     """Choose between dictionary, plain and delta for every leaf column, and between two levels of zstd.
 
     Parameters
@@ -50,6 +56,8 @@ def choose_encodings(table: pa.Table, compression: str, level: int | None = None
         The first batch of a file.
     compression, level
         Codec of the file, and its level if that is chosen already.
+    known
+        What was chosen for some columns before: those are not tried.
 
     Returns
     -------
@@ -62,27 +70,55 @@ def choose_encodings(table: pa.Table, compression: str, level: int | None = None
     >>> choose_encodings(pa.table({"number": range(4000)}), "zstd")
     {'use_dictionary': False, 'column_encoding': {'number': 'DELTA_BINARY_PACKED'}, 'compression_level': {'number': 2}}
     """
-    compression = compression.lower()
-    leaves = {
+    chosen = _chosen(_first_rows(table), compression.lower(), level, known or {})
+    others = {path: name for path, (name, _) in chosen.items() if name}
+    levels = {path: number for path, (_, number) in chosen.items() if number is not None}
+    return {
+        "use_dictionary": [path for path in chosen if path not in others] or False,
+        "column_encoding": others or None,
+        "compression_level": levels if level is None and levels else level,
+    }
+
+
+def known_encodings(table: pa.Table, compression: str, level: int | None = None) -> ColumnEncodings:
+    """What `choose_encodings` chooses for the columns that have values, to be sent to whoever writes more such rows.
+
+    Examples
+    --------
+    >>> known_encodings(pa.table({"number": range(4000), "nothing": pa.nulls(4000)}), "zstd")
+    {'number': ('DELTA_BINARY_PACKED', 2)}
+    """
+    leaves = _first_rows(table)
+    chosen = _chosen(leaves, compression.lower(), level, {})
+    return {path: choice for path, choice in chosen.items() if leaves[path].null_count < len(leaves[path])}
+
+
+def _first_rows(table: pa.Table) -> dict[str, pa.Array]:
+    """The leaves of the rows that are looked at."""
+    return {
         path: leaf
         for name, column in zip(table.column_names, table.slice(0, _ROWS).columns, strict=True)
         for path, leaf in _leaves(column.combine_chunks(), name)
     }
-    stays = {path for path, leaf in leaves.items() if _stays(leaf)}
+
+
+def _chosen(
+    leaves: Mapping[str, pa.Array], compression: str, level: int | None, known: ColumnEncodings
+) -> ColumnEncodings:
+    chosen = {path: known[path] for path in leaves if path in known}
     least = _MIN_SHARE * sum(leaf.nbytes for leaf in leaves.values())
-    tried = {path: leaf for path, leaf in leaves.items() if leaf.nbytes > least and path not in stays}
-    chosen = _smallest(tried, compression) if tried else {}
-    others = {path: name for path, (name, _) in chosen.items() if name}
-    levels: dict[str, int] | int | None = level
-    if level is None and compression == "zstd":
-        unknown = {path for path, leaf in leaves.items() if leaf.null_count == len(leaf)}
-        hard = stays | unknown | {path for path, (_, pages) in chosen.items() if _is_hard(pages)}
-        levels = {path: _HARD_LEVEL if path in hard else _EASY_LEVEL for path in leaves}
-    return {
-        "use_dictionary": [path for path in leaves if path not in others] or False,
-        "column_encoding": others or None,
-        "compression_level": levels,
-    }
+    others = {path: leaf for path, leaf in leaves.items() if path not in chosen}
+    stays = {path for path, leaf in others.items() if _stays(leaf)}
+    tried = {path: leaf for path, leaf in others.items() if leaf.nbytes > least and path not in stays}
+    found = _smallest(tried, compression) if tried else {}
+    for path, leaf in others.items():
+        name, pages = found.get(path, ("", None))
+        number = None
+        if level is None and compression == "zstd":
+            is_hard = path in stays or leaf.null_count == len(leaf) or (pages is not None and _is_hard(pages))
+            number = _HARD_LEVEL if is_hard else _EASY_LEVEL
+        chosen[path] = name, number
+    return {path: chosen[path] for path in leaves}
 
 
 def _smallest(tried: dict[str, pa.Array], compression: str) -> dict[str, tuple[str, Pages]]:

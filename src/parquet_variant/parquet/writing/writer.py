@@ -26,7 +26,7 @@ from parquet_variant.parquet.format.footer import MAGIC, parse_schema
 from parquet_variant.parquet.format.statistics import NO_NAN_KEY, LeafStatistics, leaf_statistics, merged
 from parquet_variant.parquet.pages.file_schema import is_written
 from parquet_variant.parquet.pages.file_writer import PageFileWriter
-from parquet_variant.parquet.writing.encodings import choose_encodings
+from parquet_variant.parquet.writing.encodings import ColumnEncodings, choose_encodings
 from parquet_variant.parquet.writing.incoming import incoming_columns
 from parquet_variant.parquet.writing.options import DEFAULT_ROW_GROUP_BYTES, DEFAULT_WRITER, Writer, WriterOptions
 from parquet_variant.parquet.writing.pyarrow_file import PyarrowFileWriter
@@ -92,6 +92,8 @@ class VariantWriter:
         columns of types that only pyarrow knows (null, duration, float16, fixed-size lists, …).
     threads
         How many threads encode and compress the columns, if the writer is ``"native"``.
+    encodings
+        What `known_encodings` chose before for columns of such rows, which are not tried again then.
     overwrite
         Replace a file that is already there.
 
@@ -126,6 +128,7 @@ class VariantWriter:
         bloom_filters: Collection[str] | str = (),
         writer: Writer = DEFAULT_WRITER,
         threads: int = 1,
+        encodings: ColumnEncodings | None = None,
         overwrite: bool = False,
     ) -> None:
         self._options = WriterOptions(
@@ -135,6 +138,7 @@ class VariantWriter:
         self.info: FileInfo | None = None
         self.rows = 0
         self._variants, self._threads = frozenset(variants), threads
+        self._encodings = encodings
         self._value_first = value_first
         self._unsorted: list[pa.Table] = []
         self._group_rows = self._group_bytes = self._groups = 0
@@ -191,7 +195,7 @@ class VariantWriter:
             raise VariantFileError(f"cannot create {self.path}: {error}", reason="cannot-create") from None
         options, self._schema, self._annotated = self._options, table.schema, annotated
         is_native = options.writer == "native" and all(is_written(field.type) for field in table.schema)
-        chosen = choose_encodings(table, options.compression, options.compression_level)
+        chosen = choose_encodings(table, options.compression, options.compression_level, self._encodings)
         if is_native:
             chosen["threads"] = self._threads
         make = PageFileWriter if is_native else PyarrowFileWriter
