@@ -244,7 +244,6 @@ def test_actions_and_files_that_a_reader_may_ignore(tmp_path: Path) -> None:
     )  # fmt: skip
     log = tmp_path / "_delta_log"
     commit(tmp_path, 1, add(put(tmp_path, "b.parquet", {"v": storage(['{"n": 2}'])})))
-    (log / f"{0:020}.{1:020}.compacted.json").write_text('{"add": {"path": "wrong"}}\n')
     (log / f"{1:020}.crc").write_text("{}")
     (log / f".{2:020}.json.tmp").write_text("half")
     (log / "_staged_commits").mkdir()

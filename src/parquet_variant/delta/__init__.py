@@ -17,6 +17,12 @@ _OWNERS = {
     "Snapshot": "delta.log.snapshot",
     "WritePlan": "delta.writing.data_files",
     "changes": "delta.reading.changes",
+    "add_columns": "delta.maintenance.evolution",
+    "drop_column": "delta.maintenance.evolution",
+    "rename_column": "delta.maintenance.evolution",
+    "widen_column": "delta.maintenance.evolution",
+    "replace_partitions": "delta.dml.replacing",
+    "replace_where": "delta.dml.replacing",
     "added": "delta.reading.added",
     "append": "delta.writing.write",
     "checkpoint": "delta.log.checkpoint",
@@ -51,12 +57,18 @@ if TYPE_CHECKING:
     from parquet_variant.delta.dml.delete import delete as delete
     from parquet_variant.delta.dml.merge import Merge as Merge
     from parquet_variant.delta.dml.merge import merge as merge
+    from parquet_variant.delta.dml.replacing import replace_partitions as replace_partitions
+    from parquet_variant.delta.dml.replacing import replace_where as replace_where
     from parquet_variant.delta.dml.update import update as update
     from parquet_variant.delta.log.checkpoint import checkpoint as checkpoint
     from parquet_variant.delta.log.commit import CommitResult as CommitResult
     from parquet_variant.delta.log.history import history as history
     from parquet_variant.delta.log.snapshot import Snapshot as Snapshot
     from parquet_variant.delta.log.snapshot import snapshot as snapshot
+    from parquet_variant.delta.maintenance.evolution import add_columns as add_columns
+    from parquet_variant.delta.maintenance.evolution import drop_column as drop_column
+    from parquet_variant.delta.maintenance.evolution import rename_column as rename_column
+    from parquet_variant.delta.maintenance.evolution import widen_column as widen_column
     from parquet_variant.delta.maintenance.optimize import OptimizeResult as OptimizeResult
     from parquet_variant.delta.maintenance.optimize import drop_shredding as drop_shredding
     from parquet_variant.delta.maintenance.optimize import optimize as optimize

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -22,7 +23,7 @@ from parquet_variant.io.engine import Engine, Progress
 from parquet_variant.io.thread_engine import ThreadEngine
 from parquet_variant.query.sql_expression import SqlExpression, read_expression
 
-__all__ = ["delete", "run_delete"]
+__all__ = ["delete", "delete_from_file", "matched_rows", "matching_files", "read_condition", "reads_of", "run_delete"]
 
 TARGET = "target"
 
@@ -93,7 +94,7 @@ def run_delete(
     def plan(newest: Snapshot) -> Change:
         condition = read_condition(newest, where, zone)
         opened = matching_files(newest, condition, zone)
-        work = partial(_delete, plan_change(newest, options), condition, zone)
+        work = partial(delete_from_file, plan_change(newest, options), condition, zone)
         done = engine.run("delete", work, file_rows(newest, opened))
         return Change(opened, done, reads_of(newest, condition, zone), parameters={"predicate": where or "true"})
 
@@ -116,8 +117,6 @@ def matching_files(current: Snapshot, condition: SqlExpression | None, zone: str
 
 def reads_of(current: Snapshot, condition: SqlExpression | None, zone: str) -> Any:
     """Whether files that others add may hold rows for which a condition is true."""
-    from dataclasses import replace
-
     return lambda added: len(matching_files(replace(current, files=added), condition, zone)) > 0
 
 
@@ -130,8 +129,9 @@ def matched_rows(plan: ChangePlan, condition: SqlExpression | None, zone: str, f
     return live, live & is_true(condition, TARGET, rows, zone)
 
 
-def _delete(
+def delete_from_file(
     plan: ChangePlan, condition: SqlExpression | None, zone: str, task: int, attempt: int, file: Mapping[str, Any]
 ) -> FileChange:
+    """What a task does: let the rows of a file go for which a condition is true."""
     live, deleted = matched_rows(plan, condition, zone, file)
     return change_file(plan, file, live, np.asarray(deleted))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
 
 import pyarrow as pa
@@ -110,8 +110,6 @@ class Merge:
         return run_merge(self)
 
     def _with(self, clause: MergeClause) -> Merge:
-        from dataclasses import replace
-
         return replace(self, clauses=(*self.clauses, clause))
 
 

@@ -1,4 +1,4 @@
-"""Writing a checkpoint: the whole state of a version in one Parquet file (PROTOCOL.md, "Checkpoints", V1, classic).
+"""Writing a checkpoint: the whole state of a version in Parquet files (PROTOCOL.md, "Checkpoints", V1 and V2).
 
 Owns the rows and columns of the file, `stats_parsed` with variants in Parquet form among them, and `_last_checkpoint`.
 Leaves reading checkpoints to `file_actions`.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import uuid
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
@@ -17,11 +18,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from parquet_variant.delta.data.partitions import partition_array
+from parquet_variant.delta.log.cleanup import clean_log
 from parquet_variant.delta.log.clock import now_millis
 from parquet_variant.delta.log.file_actions import FILE_SCHEMA
 from parquet_variant.delta.log.segment import LAST_CHECKPOINT, LOG
 from parquet_variant.delta.log.snapshot import Snapshot, snapshot
-from parquet_variant.delta.protocol.actions import Metadata, Protocol
+from parquet_variant.delta.protocol.actions import Metadata, Protocol, Txn
+from parquet_variant.delta.protocol.features import supports
 from parquet_variant.delta.protocol.schema import StructType
 from parquet_variant.delta.protocol.table_properties import duration_millis
 from parquet_variant.delta.statistics.stats_json import with_json_stats
@@ -56,6 +59,10 @@ _TYPES = {
         ]
     ),
     "txn": pa.struct([("appId", pa.string()), ("version", pa.int64()), ("lastUpdated", pa.int64())]),
+    "checkpointMetadata": pa.struct([("version", pa.int64()), ("tags", _STRINGS)]),
+    "sidecar": pa.struct(
+        [("path", pa.string()), ("sizeInBytes", pa.int64()), ("modificationTime", pa.int64()), ("tags", _STRINGS)]
+    ),
     "domainMetadata": pa.struct([("domain", pa.string()), ("configuration", pa.string()), ("removed", pa.bool_())]),
 }
 _REMOVE_NAMES = (
@@ -112,20 +119,48 @@ def checkpoint(
     as_json = configuration.get("delta.checkpoint.writeStatsAsJson", "true").lower() != "false"
     # Deletion vectors need numRecords, in one form or the other.
     stats_parsed = stats_parsed or (not as_json and current.files["deletionVector"].null_count < current.num_files)
-    rows = _rows(current, as_json=as_json, stats_parsed=stats_parsed)
+    if configuration.get("delta.checkpointPolicy") == "v2" and supports(current.protocol, "v2Checkpoint"):
+        return _v2(current, as_json=as_json, stats_parsed=stats_parsed)
+    rows = pa.concat_tables(
+        [*_others(current), *_file_actions(current, as_json=as_json, stats_parsed=stats_parsed)],
+        promote_options="default",
+    )
     path = f"{LOG}/{current.version:020}.checkpoint.parquet"
-    storage = current.storage
-    with storage.create(path) as local, VariantWriter(local, compression="snappy", overwrite=True) as writer:
-        writer.write_batch(rows)
-    size = next(f.size for f in storage.list(LOG, f"{current.version:020}") if f.path == path)
-    hint = {
-        "version": current.version,
-        "size": len(rows),
-        "sizeInBytes": size,
-        "numOfAddFiles": current.num_files,
-    }
-    storage.put(LAST_CHECKPOINT, json.dumps(hint).encode())
+    size = _put(current, path, rows)
+    _hint(current, len(rows), size)
     return path
+
+
+def _v2(current: Snapshot, *, as_json: bool, stats_parsed: bool) -> str:
+    """A checkpoint of the V2 spec: files in a sidecar, all else in the checkpoint (PROTOCOL.md, "V2 Spec")."""
+    files = _file_actions(current, as_json=as_json, stats_parsed=stats_parsed)
+    table = pa.concat_tables(files, promote_options="default")
+    name = f"{uuid.uuid4()}.parquet"
+    size = _put(current, f"{LOG}/_sidecars/{name}", table)
+    sidecar = {"path": name, "sizeInBytes": size, "modificationTime": now_millis(), "tags": None}
+    rows = pa.concat_tables(
+        [
+            _actions("checkpointMetadata", [{"version": current.version, "tags": None}]),
+            *_others(current),
+            _actions("sidecar", [sidecar]),
+        ],
+        promote_options="default",
+    )
+    path = f"{LOG}/{current.version:020}.checkpoint.{uuid.uuid4()}.parquet"
+    _hint(current, len(rows) + len(table), size + _put(current, path, rows))
+    return path
+
+
+def _put(current: Snapshot, path: str, rows: pa.Table) -> int:
+    with current.storage.create(path) as local:
+        with VariantWriter(local, compression="snappy", overwrite=True) as writer:
+            writer.write_batch(rows)
+        return int(local.stat().st_size)
+
+
+def _hint(current: Snapshot, rows: int, size: int) -> None:
+    hint = {"version": current.version, "size": rows, "sizeInBytes": size, "numOfAddFiles": current.num_files}
+    current.storage.put(LAST_CHECKPOINT, json.dumps(hint).encode())
 
 
 def checkpoint_if_due(current: Snapshot, version: int) -> None:
@@ -140,18 +175,32 @@ def checkpoint_if_due(current: Snapshot, version: int) -> None:
     if interval > 0 and version > 0 and version % interval == 0:
         with suppress(OSError, VariantError, pa.ArrowException):
             checkpoint(snapshot(current.storage.uri, version=version, storage_options=current.storage.options))
+            clean_log(current.storage, current.metadata.configuration)
 
 
-def _rows(current: Snapshot, *, as_json: bool, stats_parsed: bool) -> pa.Table:
-    parts = [
+def _others(current: Snapshot) -> list[pa.Table]:
+    return [
         _actions("protocol", [_protocol(current.protocol)]),
         _actions("metaData", [_metadata(current.metadata)]),
-        _actions("txn", [txn.to_dict() for txn in current.txns.values()]),
+        _actions("txn", [txn.to_dict() for txn in _recent_txns(current)]),
         _actions("domainMetadata", [domain.to_dict() for domain in current.domains.values()]),
+    ]
+
+
+def _recent_txns(current: Snapshot) -> list[Txn]:
+    """Application versions, without those that ``delta.setTransactionRetentionDuration`` lets go."""
+    text = current.metadata.configuration.get("delta.setTransactionRetentionDuration")
+    if text is None:
+        return list(current.txns.values())
+    since = now_millis() - duration_millis(text)
+    return [txn for txn in current.txns.values() if txn.last_updated is None or txn.last_updated >= since]
+
+
+def _file_actions(current: Snapshot, *, as_json: bool, stats_parsed: bool) -> list[pa.Table]:
+    return [
         _files("add", current.files, _add_columns(current, as_json=as_json, stats_parsed=stats_parsed)),
         _files("remove", *_removes(current)),
     ]
-    return pa.concat_tables([part for part in parts if part is not None], promote_options="default")
 
 
 def _protocol(protocol: Protocol) -> dict[str, Any]:

@@ -32,6 +32,7 @@ LAST_CHECKPOINT = f"{LOG}/_last_checkpoint"
 _COMMIT = re.compile(r"(\d{20})\.json")
 _CLASSIC = re.compile(r"(\d{20})\.checkpoint\.parquet")
 _PARTS = re.compile(r"(\d{20})\.checkpoint\.(\d{10})\.(\d{10})\.parquet")
+_COMPACTED = re.compile(r"(\d{20})\.(\d{20})\.compacted\.json")
 _UUID = re.compile(r"(\d{20})\.checkpoint\.[0-9a-fA-F-]{36}\.(?:json|parquet)")
 
 
@@ -102,7 +103,8 @@ def list_segment(storage: Storage, version: int | None = None) -> Segment:
     commits, checkpoints = _classify(files)
     if start is not None and not any(c.version >= start for c in checkpoints):
         # The hint points to a checkpoint that is gone: only the whole listing can tell.
-        commits, checkpoints = _classify(_list(storage, ""))
+        files = _list(storage, "")
+        commits, checkpoints = _classify(files)
     if not commits and not checkpoints:
         raise DeltaError(f"{storage.uri} is not a Delta table: it has no {LOG}", reason="not-a-table", file=storage.uri)
     newest = max([*commits, *(c.version for c in checkpoints)])
@@ -124,11 +126,27 @@ def list_segment(storage: Storage, version: int | None = None) -> Segment:
             reason="broken-log",
             file=storage.uri,
         )
-    used = tuple(commits[v] for v in range(first, wanted + 1))
+    used = _compacted(files, commits, first, wanted)
     last = commits.get(wanted)
     if last is None and checkpoint is not None:
         last = next(f for f in files if f.path == checkpoint.files[0])
     return Segment(wanted, checkpoint, used, last.modified if last is not None else 0)
+
+
+def _compacted(files: Iterable[FileInfo], commits: dict[int, FileInfo], first: int, last: int) -> tuple[FileInfo, ...]:
+    """The commits from one version to another, with log compaction files in the place of those that they cover."""
+    longest: dict[int, tuple[int, FileInfo]] = {}
+    for file in files:
+        match = _COMPACTED.fullmatch(file.path.rpartition("/")[2])
+        if match is not None and int(match[1]) < int(match[2]) <= last:
+            start, end = int(match[1]), int(match[2])
+            longest[start] = max(longest.get(start, (end, file)), (end, file), key=lambda each: each[0])
+    used, version = [], first
+    while version <= last:
+        end, file = longest.get(version, (version, commits[version]))
+        used.append(file)
+        version = end + 1
+    return tuple(used)
 
 
 def later_versions(storage: Storage, known: int) -> list[int]:

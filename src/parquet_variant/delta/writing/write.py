@@ -23,6 +23,7 @@ from parquet_variant.delta.log.snapshot import Snapshot, load_snapshot
 from parquet_variant.delta.protocol.actions import Add, Metadata, Txn
 from parquet_variant.delta.protocol.column_mapping import with_mode
 from parquet_variant.delta.protocol.features import check_writable, table_protocol
+from parquet_variant.delta.protocol.merging import merged_metadata
 from parquet_variant.delta.protocol.row_tracking import with_tracking_columns
 from parquet_variant.delta.protocol.schema import (
     StructType,
@@ -111,6 +112,7 @@ def append(
     *,
     txn: tuple[str, int] | None = None,
     shredding: Shredding = None,
+    schema_mode: Literal["merge"] | None = None,
     file_bytes: int = DEFAULT_FILE_BYTES,
     storage_options: Mapping[str, str] | None = None,
     **options: Any,
@@ -130,6 +132,9 @@ def append(
         What to shred: a schema (object or DDL) for the only variant column, or schemas by dotted column name. By
         default it is inferred from the first rows; columns that come shredded stay so. Without
         ``delta.enableVariantShredding`` nothing is shredded.
+    schema_mode
+        ``"merge"`` adds columns, and fields of structs, that the first rows have and the table lacks, and widens types
+        where the table has ``delta.enableTypeWidening``; by default they are refused.
     file_bytes
         About how large a file may become.
     storage_options
@@ -160,6 +165,15 @@ def append(
     current = _current(table, storage_options)
     if txn is not None and _seen(current, txn):
         return CommitResult(current.version, committed=False)
+    if schema_mode not in (None, "merge"):
+        raise DeltaError(f"schema_mode is {schema_mode!r}: use 'merge' or nothing", reason="bad-argument")
+    if schema_mode == "merge":
+        first, data = _peek(data)
+        metadata, protocol = merged_metadata(current.metadata, current.protocol, from_arrow_schema(first.schema))
+        if metadata != current.metadata:
+            wider = replace(current, metadata=metadata, protocol=protocol)
+            made = plan(wider, shredding=shredding, file_bytes=file_bytes, **options)
+            return _commit_wider(current, wider, made.write_files(data), txn)
     made = plan(current, shredding=shredding, file_bytes=file_bytes, **options)
     adds = made.write_files(data)
     return commit_files(current, adds, txn=txn)
@@ -361,6 +375,21 @@ def commit_files(
 
     newest = load_snapshot(current.storage)
     return _checkpointed(current, commit(current.storage, rebase(newest), rebase=rebase))
+
+
+def _commit_wider(current: Snapshot, wider: Snapshot, adds: Sequence[Add], txn: tuple[str, int] | None) -> CommitResult:
+    """Commit files together with the columns that they brought along."""
+    transaction = Transaction(
+        "WRITE",
+        {"mode": "Append", "partitionBy": list(current.partition_columns)},
+        adds=adds,
+        metadata=wider.metadata,
+        protocol=wider.protocol if wider.protocol != current.protocol else None,
+        txn=None if txn is None else Txn(txn[0], txn[1], now_millis()),
+        read_version=current.version,
+        current=current,
+    )
+    return _checkpointed(current, commit(current.storage, transaction))
 
 
 def planned_table(

@@ -1,0 +1,171 @@
+"""New rows in the place of old ones: of those that meet a condition, or of whole partitions.
+
+Owns the public operations. Leaves deleting to `delete`, and the commit to `committing`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+import pyarrow as pa
+
+from parquet_variant.delta.data.expressions import columns_of_table, is_true, needed_table
+from parquet_variant.delta.dml.changing import ChangePlan, FileChange, plan_change
+from parquet_variant.delta.dml.committing import Change, ChangeResult, file_rows, run_change
+from parquet_variant.delta.dml.delete import (
+    TARGET,
+    delete_from_file,
+    matching_files,
+    read_condition,
+    reads_of,
+)
+from parquet_variant.delta.log.snapshot import Snapshot, snapshot
+from parquet_variant.delta.writing.rules import refuse_identity
+from parquet_variant.errors import DeltaError
+from parquet_variant.interop.table_of import is_rows, table_of
+from parquet_variant.io.thread_engine import ThreadEngine
+from parquet_variant.query.sql_expression import read_expression
+
+__all__ = ["replace_partitions", "replace_where"]
+
+
+def replace_where(
+    table: str | os.PathLike[str] | Snapshot,
+    data: Any,
+    where: str,
+    *,
+    zone: str = "UTC",
+    storage_options: Mapping[str, str] | None = None,
+    threads: int | None = 1,
+    **options: Any,
+) -> ChangeResult:
+    """Put rows in the place of those for which a condition is true, in one commit.
+
+    Parameters
+    ----------
+    table
+        Path, URL or snapshot.
+    data
+        As for `append`; the condition must be true for every row.
+    where
+        SQL, as for `delete`.
+    zone, storage_options, threads, **options
+        As for `delete`.
+
+    Returns
+    -------
+    ChangeResult
+
+    Raises
+    ------
+    DeltaError
+        ``"outside-condition"`` for a new row for which the condition is not true; and as `delete`.
+
+    Examples
+    --------
+    >>> import tempfile, parquet_variant as pv
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = pv.delta.write(folder, {"day": [1, 1, 2], "n": [1, 2, 3]})
+    ...     _ = pv.delta.replace_where(folder, {"day": [1], "n": [9]}, "day = 1")
+    ...     sorted(pv.delta.read_table(folder)["n"].to_pylist())
+    [3, 9]
+    """
+    tables = _tables(data)
+    current = snapshot(table, storage_options=storage_options)
+
+    def plan(newest: Snapshot) -> Change:
+        condition = read_condition(newest, where, zone)
+        assert condition is not None
+        for each in tables:
+            rows = needed_table(each, read_expression(where, {TARGET: columns_of_table(newest.schema)}).columns[TARGET])
+            good = is_true(condition, TARGET, rows, zone)
+            if not good.all():
+                raise DeltaError(
+                    f"the condition {where} is not true for every new row", reason="outside-condition",
+                    row=int((~good).argmax()),
+                )  # fmt: skip
+        opened = matching_files(newest, condition, zone)
+        work = partial(delete_from_file, plan_change(newest, options), condition, zone)
+        done = ThreadEngine(threads, None).run("replace", work, file_rows(newest, opened))
+        return _with_rows(
+            newest, tables, opened, done, reads_of(newest, condition, zone), options, {"predicate": where}
+        )
+
+    return run_change(current, "WRITE", plan)
+
+
+def replace_partitions(
+    table: str | os.PathLike[str] | Snapshot,
+    data: Any,
+    *,
+    storage_options: Mapping[str, str] | None = None,
+    threads: int | None = 1,
+    **options: Any,
+) -> ChangeResult:
+    """Put rows in the place of all rows of their partitions, in one commit; other partitions stay.
+
+    Parameters
+    ----------
+    table
+        Path, URL or snapshot of a table with partition columns.
+    data
+        As for `append`.
+    storage_options, threads, **options
+        As for `delete`.
+
+    Returns
+    -------
+    ChangeResult
+
+    Raises
+    ------
+    DeltaError
+        ``"not-partitioned"``; and as `delete`.
+    """
+    tables = _tables(data)
+    current = snapshot(table, storage_options=storage_options)
+    if not current.partition_columns:
+        raise DeltaError("the table has no partition columns: use overwrite", reason="not-partitioned")
+
+    def plan(newest: Snapshot) -> Change:
+        refuse_identity(newest.protocol, newest.metadata)
+        changes = plan_change(newest, options)
+        adds = changes.write.write_files(iter(tables))
+        taken = {tuple(sorted(add.partition_values.items())) for add in adds}
+
+        def touched(files: pa.Table) -> pa.Table:
+            keys = [tuple(sorted(row or ())) for row in files["partitionValues"].to_pylist()]
+            return files.filter(pa.array([key in taken for key in keys], pa.bool_()))
+
+        opened = touched(newest.files)
+        work = partial(delete_from_file, changes, None, "UTC")
+        done = ThreadEngine(threads, None).run("replace", work, file_rows(newest, opened))
+        told = changes.write.write_changes({"insert": pa.concat_tables(tables)}) if changes.change_data else ()
+        inserted = sum(len(each) for each in tables)
+        return Change(opened, done, lambda added: len(touched(added)) > 0, adds, told, inserted, {"mode": "Overwrite"})
+
+    return run_change(current, "WRITE", plan)
+
+
+def _tables(data: Any) -> list[pa.Table]:
+    """All rows at hand, since a conflict may ask for them again."""
+    return [table_of(data)] if is_rows(data) else [table_of(each) for each in data]
+
+
+def _with_rows(
+    newest: Snapshot,
+    tables: list[pa.Table],
+    opened: pa.Table,
+    done: list[FileChange],
+    reads: Callable[[pa.Table], bool],
+    options: Mapping[str, Any],
+    parameters: Mapping[str, Any],
+) -> Change:
+    refuse_identity(newest.protocol, newest.metadata)
+    changes: ChangePlan = plan_change(newest, options)
+    adds = changes.write.write_files(iter(tables))
+    told = changes.write.write_changes({"insert": pa.concat_tables(tables)}) if changes.change_data else ()
+    return Change(opened, done, reads, adds, told, sum(len(each) for each in tables), parameters)

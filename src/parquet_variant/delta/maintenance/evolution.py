@@ -1,0 +1,246 @@
+"""Changing a table's columns: adding, renaming and dropping them, and widening their types.
+
+Owns the public operations on a schema, one commit each. Leaves which types widen to `protocol.type_changes`, ids and
+physical names to `protocol.column_mapping`, and appends that bring columns along to `writing.write`.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+import pyarrow as pa
+
+from parquet_variant.delta.log.commit import CommitResult, Transaction, commit
+from parquet_variant.delta.log.snapshot import Snapshot, snapshot
+from parquet_variant.delta.protocol.actions import Metadata
+from parquet_variant.delta.protocol.features import check_writable, schema_features, with_features
+from parquet_variant.delta.protocol.merging import merged_metadata, widened
+from parquet_variant.delta.protocol.schema import (
+    Field,
+    PrimitiveType,
+    StructType,
+    check_schema,
+    from_arrow_schema,
+    parse_schema,
+)
+from parquet_variant.errors import DeltaError
+
+__all__ = ["add_columns", "drop_column", "rename_column", "widen_column"]
+
+
+def add_columns(
+    table: str | os.PathLike[str] | Snapshot,
+    columns: pa.Schema | StructType | str,
+    *,
+    storage_options: Mapping[str, str] | None = None,
+) -> CommitResult:
+    """Add columns, which are null in the rows that are there.
+
+    Parameters
+    ----------
+    table
+        Path, URL or snapshot.
+    columns
+        An Arrow schema whose variant fields are marked, or a Delta schema or schema string.
+    storage_options
+        Configuration of the object store.
+
+    Returns
+    -------
+    CommitResult
+
+    Raises
+    ------
+    DeltaError
+        ``"bad-schema"`` for a column that is there or may not be null; ``"conflict"``.
+
+    Examples
+    --------
+    >>> import tempfile, parquet_variant as pv
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = pv.delta.write(folder, {"n": [1]})
+    ...     _ = pv.delta.add_columns(folder, '{"type":"struct","fields":[{"name":"v","type":"variant"}]}')
+    ...     pv.delta.read_table(folder).column_names
+    ['n', 'v']
+    """
+    current = snapshot(table, storage_options=storage_options)
+    new = columns if isinstance(columns, StructType) else None
+    if new is None:
+        new = parse_schema(columns) if isinstance(columns, str) else from_arrow_schema(columns)
+    for f in new.fields:
+        if current.schema.get(f.name) is not None:
+            raise DeltaError(f"the table has a column {f.name!r} already", reason="bad-schema")
+        if not f.nullable:
+            raise DeltaError(f"column {f.name!r} is new, so it must be nullable", reason="bad-schema")
+    metadata, protocol = merged_metadata(current.metadata, current.protocol, new)
+    return _commit(current, "ADD COLUMNS", {"columns": [f.name for f in new.fields]}, metadata, protocol)
+
+
+def rename_column(
+    table: str | os.PathLike[str] | Snapshot,
+    old: str,
+    new: str,
+    *,
+    storage_options: Mapping[str, str] | None = None,
+) -> CommitResult:
+    """Rename a column; no file changes, so the table must have column mapping.
+
+    Parameters
+    ----------
+    table
+        Path, URL or snapshot.
+    old, new
+        The names; fields of structs by their path: ``rename_column(t, "s.a", "b")``.
+    storage_options
+        Configuration of the object store.
+
+    Returns
+    -------
+    CommitResult
+
+    Raises
+    ------
+    DeltaError
+        ``"no-column-mapping"``; ``"unknown-column"``; ``"bad-schema"`` if the new name is taken; ``"column-in-use"``
+        if a constraint or a generated column names it.
+    """
+    current = snapshot(table, storage_options=storage_options)
+    _needs_mapping(current, "renamed")
+    _refuse_used(current, old.split(".")[0])
+    schema = _changed(current.schema, old, lambda f: (replace(f, name=new),))
+    names = tuple(new if name == old else name for name in current.partition_columns)
+    metadata = replace(current.metadata, schema_string=schema.to_json(), partition_columns=names)
+    return _commit(current, "RENAME COLUMN", {"oldColumnPath": old, "newColumnPath": new}, metadata)
+
+
+def drop_column(
+    table: str | os.PathLike[str] | Snapshot, name: str, *, storage_options: Mapping[str, str] | None = None
+) -> CommitResult:
+    """Drop a column; no file changes, so the table must have column mapping.
+
+    Parameters
+    ----------
+    table
+        Path, URL or snapshot.
+    name
+        The column, or a field of a struct by its path.
+    storage_options
+        Configuration of the object store.
+
+    Returns
+    -------
+    CommitResult
+
+    Raises
+    ------
+    DeltaError
+        As `rename_column`; ``"bad-schema"`` for a partition column or the last one.
+    """
+    current = snapshot(table, storage_options=storage_options)
+    _needs_mapping(current, "dropped")
+    _refuse_used(current, name.split(".")[0])
+    if name in current.partition_columns:
+        raise DeltaError(f"{name!r} is a partition column, which cannot be dropped", reason="bad-schema")
+    schema = _changed(current.schema, name, lambda f: ())
+    metadata = replace(current.metadata, schema_string=schema.to_json())
+    return _commit(current, "DROP COLUMNS", {"columns": [name]}, metadata)
+
+
+def widen_column(
+    table: str | os.PathLike[str] | Snapshot,
+    name: str,
+    to: str,
+    *,
+    storage_options: Mapping[str, str] | None = None,
+) -> CommitResult:
+    """Give a column a wider type; no file changes. The table must have ``delta.enableTypeWidening``.
+
+    Parameters
+    ----------
+    table
+        Path, URL or snapshot.
+    name
+        The column, or a field of a struct by its path.
+    to
+        The type by Delta's name: ``long``, ``double``, ``decimal(20,4)``, ``timestamp_ntz``.
+    storage_options
+        Configuration of the object store.
+
+    Returns
+    -------
+    CommitResult
+
+    Raises
+    ------
+    DeltaError
+        ``"not-widening"`` for a change that Delta does not know as one, or where the table does not allow it;
+        ``"unknown-column"``.
+    """
+    current = snapshot(table, storage_options=storage_options)
+    schema = _changed(current.schema, name, lambda f: (widened(f, PrimitiveType(to), current.metadata),))
+    metadata = replace(current.metadata, schema_string=schema.to_json())
+    return _commit(current, "CHANGE COLUMN", {"column": name, "type": to}, metadata)
+
+
+def _commit(
+    current: Snapshot, operation: str, parameters: Mapping[str, Any], metadata: Metadata, protocol: Any = None
+) -> CommitResult:
+    schema = parse_schema(metadata.schema_string)
+    check_schema(schema, metadata.partition_columns)
+    protocol = with_features(protocol or current.protocol, schema_features(schema))
+    check_writable(protocol, metadata, current.storage.uri)
+    change = Transaction(
+        operation,
+        parameters,
+        metadata=metadata,
+        protocol=protocol if protocol != current.protocol else None,
+        read_version=current.version,
+        current=current,
+    )
+    return commit(current.storage, change)
+
+
+def _changed(schema: StructType, path: str, change: Callable[[Field], tuple[Field, ...]]) -> StructType:
+    """The schema with a field changed, or dropped."""
+    if schema.get(path) is not None:
+        head, rest = path, ""
+    else:
+        head, _, rest = path.partition(".")
+    found = schema.get(head)
+    if found is None or (rest and not isinstance(found.type, StructType)):
+        known = ", ".join(f.name for f in schema.fields)
+        raise DeltaError(f"there is no column {path!r}: choose from {known}", reason="unknown-column")
+    if rest:
+        assert isinstance(found.type, StructType)
+        new: tuple[Field, ...] = (replace(found, type=_changed(found.type, rest, change)),)
+    else:
+        new = change(found)
+    fields = tuple(each for f in schema.fields for each in (new if f is found else (f,)))
+    if not fields:
+        raise DeltaError(f"{path!r} is the last column", reason="bad-schema")
+    return StructType(fields)
+
+
+def _needs_mapping(current: Snapshot, done: str) -> None:
+    if current.column_mapping == "none":
+        raise DeltaError(
+            f"columns are {done} without touching files only in tables with column mapping: set "
+            "delta.columnMapping.mode to name first",
+            reason="no-column-mapping",
+            file=current.storage.uri,
+        )
+
+
+def _refuse_used(current: Snapshot, name: str) -> None:
+    texts = {k: v for k, v in current.metadata.configuration.items() if k.startswith("delta.constraints.")}
+    for f in current.schema.fields:
+        for key in ("delta.generationExpression", "delta.invariants"):
+            if key in f.metadata:
+                texts[f"column {f.name}"] = str(f.metadata[key])
+    for owner, text in texts.items():
+        if re.search(rf"(?i)(?<!\w){re.escape(name)}(?!\w)", text):
+            raise DeltaError(f"column {name!r} is used by {owner} ({text})", reason="column-in-use")

@@ -1,0 +1,175 @@
+"""Columns that come, go, change their name and their type; rows that replace others; checkpoints and logs."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import parquet_variant as pv
+from parquet_variant.delta.log.cleanup import clean_log
+from parquet_variant.delta.storage import open_storage
+from parquet_variant.errors import DeltaError
+
+VARIANT = '{"type":"struct","fields":[{"name":"w","type":"variant"}]}'
+
+
+def test_an_append_brings_columns_along(tmp_path: Path) -> None:
+    pv.delta.write(tmp_path, {"n": [1], "s": [{"a": 1}]})
+    more = {"n": [2], "s": [{"a": 2, "b": "x"}], "v": pv.parse_json(['{"k": 1}']), "t": [0.5]}
+    with pytest.raises(DeltaError) as caught:
+        pv.delta.append(tmp_path, more)
+    assert caught.value.reason == "unknown-column"
+    pv.delta.append(tmp_path, more, schema_mode="merge")
+    rows = pv.delta.read_table(tmp_path)
+    assert rows.column_names == ["n", "s", "v", "t"]
+    assert rows["s"].to_pylist() == [{"a": 1, "b": None}, {"a": 2, "b": "x"}]
+    assert pv.delta.read(tmp_path).to_pylist() == [None, {"k": 1}]
+    assert "variantType" in (pv.delta.snapshot(tmp_path).protocol.reader_features or ())
+    assert pv.delta.snapshot(tmp_path).version == 1
+    pv.delta.append(tmp_path, {"n": [3]}, schema_mode="merge")
+    assert pv.delta.extract(tmp_path, {"k": "$.k:int", "n": "n"}, "k = 1")["n"].to_pylist() == [2]
+    with pytest.raises(DeltaError) as caught:
+        pv.delta.append(tmp_path, {"n": [{"x": 1}]}, schema_mode="merge")
+    assert caught.value.reason == "type-mismatch"
+
+
+def test_types_widen_where_the_table_lets_them(tmp_path: Path) -> None:
+    small = pa.table({"i": pa.array([1, 2], pa.int32()), "f": pa.array([0.1, 0.2], pa.float32())})
+    pv.delta.write(tmp_path, small)
+    with pytest.raises(DeltaError) as caught:
+        pv.delta.widen_column(tmp_path, "i", "long")
+    assert caught.value.reason == "not-widening"
+    pv.delta.set_properties(tmp_path, {"delta.enableTypeWidening": True})
+    pv.delta.widen_column(tmp_path, "i", "long")
+    pv.delta.append(tmp_path, {"i": [2**40], "f": pa.array([0.1], pa.float64())}, schema_mode="merge")
+    with pytest.raises(DeltaError) as caught:
+        pv.delta.widen_column(tmp_path, "i", "double")
+    assert caught.value.reason == "not-widening"
+    rows = pv.delta.read_table(tmp_path)
+    assert rows["i"].to_pylist() == [1, 2, 2**40]
+    assert rows.schema.field("f").type == pa.float64()
+    field = pv.delta.snapshot(tmp_path).schema.get("i")
+    assert field is not None
+    assert field.metadata["delta.typeChanges"] == [{"fromType": "integer", "toType": "long"}]
+    # 0.1 as a float is above 0.1 as a double: the old file's bounds, written as 0.1, may not prune it.
+    assert pv.delta.extract(tmp_path, {"f": "f"}, "f > 0.1 and f < 0.11").num_rows == 1
+    assert pv.delta.extract(tmp_path, {"i": "i"}, "i > 1")["i"].to_pylist() == [2, 2**40]
+
+
+def test_columns_are_renamed_and_dropped_without_touching_files(tmp_path: Path) -> None:
+    pv.delta.write(tmp_path, {"n": [1, 2], "p": ["a", "b"], "v": pv.parse_json(['{"k": 1}', "2"])}, partition_by=["p"])
+    with pytest.raises(DeltaError) as caught:
+        pv.delta.rename_column(tmp_path, "n", "m")
+    assert caught.value.reason == "no-column-mapping"
+    pv.delta.set_properties(tmp_path, {"delta.columnMapping.mode": "name"})
+    files = sorted(tmp_path.rglob("*.parquet"))
+    pv.delta.rename_column(tmp_path, "n", "m")
+    pv.delta.rename_column(tmp_path, "p", "q")
+    pv.delta.drop_column(tmp_path, "v")
+    assert sorted(tmp_path.rglob("*.parquet")) == files
+    assert pv.delta.read_table(tmp_path).to_pylist() == [{"m": 1, "q": "a"}, {"m": 2, "q": "b"}]
+    # A new column of the old name is another one.
+    pv.delta.add_columns(
+        tmp_path, '{"type":"struct","fields":[{"name":"v","type":"variant"},{"name":"n","type":"long"}]}'
+    )
+    pv.delta.append(tmp_path, {"m": [3], "q": ["a"], "v": pv.parse_json(["7"]), "n": [9]})
+    rows = pv.delta.read_table(tmp_path)
+    assert sorted(zip(rows["m"].to_pylist(), rows["q"].to_pylist(), rows["n"].to_pylist(), strict=True), key=str) == [
+        (1, "a", None), (2, "b", None), (3, "a", 9)
+    ]  # fmt: skip
+    assert sorted(pv.delta.read(tmp_path).to_pylist(), key=str) == [7, None, None]
+    pv.delta.set_properties(tmp_path, {"delta.constraints.c": "m < 100"})
+    for act, reason in (
+        (lambda: pv.delta.drop_column(tmp_path, "m"), "column-in-use"),
+        (lambda: pv.delta.drop_column(tmp_path, "q"), "bad-schema"),
+        (lambda: pv.delta.rename_column(tmp_path, "n", "V"), "bad-schema"),
+        (lambda: pv.delta.rename_column(tmp_path, "nowhere", "x"), "unknown-column"),
+        (lambda: pv.delta.add_columns(tmp_path, VARIANT.replace('"w"', '"N"')), "bad-schema"),
+    ):
+        with pytest.raises(DeltaError) as caught:
+            act()
+        assert caught.value.reason == reason
+
+
+# ---- rows in the place of others
+
+
+@pytest.mark.parametrize("vectors", [False, True])
+def test_replace_where(tmp_path: Path, vectors: bool) -> None:
+    data = {"d": [1, 1, 2, 3], "v": pv.parse_json(["1", "2", "3", "4"])}
+    pv.delta.write(tmp_path, data, properties={"delta.enableDeletionVectors": vectors})
+    result = pv.delta.replace_where(tmp_path, {"d": [1], "v": pv.parse_json(["9"])}, "d = 1")
+    assert (result.rows_deleted, result.rows_inserted) == (2, 1)
+    assert sorted(pv.delta.read(tmp_path).to_pylist()) == [3, 4, 9]
+    with pytest.raises(DeltaError) as caught:
+        pv.delta.replace_where(tmp_path, {"d": [2], "v": pv.parse_json(["9"])}, "d = 1")
+    assert caught.value.reason == "outside-condition"
+    assert pv.delta.snapshot(tmp_path).version == 1
+
+
+def test_replace_partitions(tmp_path: Path) -> None:
+    pv.delta.write(tmp_path, {"p": ["a", "b", "b"], "n": [1, 2, 3]}, partition_by=["p"])
+    result = pv.delta.replace_partitions(tmp_path, {"p": ["b", "c"], "n": [20, 30]})
+    assert (result.rows_deleted, result.rows_inserted) == (2, 2)
+    assert sorted(pv.delta.read_table(tmp_path)["n"].to_pylist()) == [1, 20, 30]
+
+
+# ---- checkpoints and logs
+
+
+def test_checkpoints_of_the_second_spec(tmp_path: Path) -> None:
+    properties = {"delta.checkpointPolicy": "v2", "delta.checkpoint.writeStatsAsStruct": True}
+    pv.delta.write(tmp_path, {"n": [1], "v": pv.parse_json(['{"k": 1}'])}, properties=properties)
+    pv.delta.append(tmp_path, {"n": [2], "v": pv.parse_json(['{"k": 2}'])}, txn=("app", 7))
+    before = pv.delta.snapshot(tmp_path)
+    path = pv.delta.checkpoint(tmp_path)
+    assert path.startswith(f"_delta_log/{1:020}.checkpoint.")
+    assert len(list((tmp_path / "_delta_log" / "_sidecars").glob("*.parquet"))) == 1
+    for file in (tmp_path / "_delta_log").glob("*.json"):
+        file.unlink()
+    after = pv.delta.snapshot(tmp_path)
+    assert (after.version, after.protocol, after.metadata) == (1, before.protocol, before.metadata)
+    assert after.txns["app"].version == 7
+    assert len(pv.delta.scan(tmp_path, {"k": "$.k:int"}, "k = 2").pruned.files) == 1
+    deltalake = pytest.importorskip("deltalake", reason="deltalake is not installed")
+    assert deltalake.DeltaTable(str(tmp_path)).version() == 1
+
+
+def test_an_old_log_is_cleaned_up(tmp_path: Path) -> None:
+    pv.delta.write(tmp_path, {"n": [0]}, properties={"delta.logRetentionDuration": "interval 2 days"})
+    for n in range(1, 6):
+        pv.delta.append(tmp_path, {"n": [n]})
+    log = tmp_path / "_delta_log"
+    pv.delta.checkpoint(pv.delta.snapshot(tmp_path, version=2))
+    pv.delta.checkpoint(pv.delta.snapshot(tmp_path, version=4))
+    configuration = pv.delta.snapshot(tmp_path).metadata.configuration
+    assert clean_log(open_storage(tmp_path), configuration) == []
+    for version in range(4):
+        stamp = time.time() - 5 * 86_400 + version
+        os.utime(log / f"{version:020}.json", (stamp, stamp))
+    assert clean_log(open_storage(tmp_path), dict(configuration) | {"delta.enableExpiredLogCleanup": "false"}) == []
+    gone = clean_log(open_storage(tmp_path), configuration)
+    assert sorted(Path(path).name for path in gone) == [f"{0:020}.json", f"{1:020}.json"]
+    for version in range(2, 6):
+        assert len(pv.delta.read_table(tmp_path, version=version)) == version + 1
+
+
+def test_compacted_commits_stand_for_what_they_cover(tmp_path: Path) -> None:
+    for n in range(4):
+        pv.delta.write(tmp_path, {"n": [n]}, mode="append")
+    pv.delta.delete(tmp_path, "n = 2")
+    log = tmp_path / "_delta_log"
+    lines = [json.loads(line) for v in (1, 2, 3) for line in (log / f"{v:020}.json").read_text().splitlines()]
+    kept: list[dict[str, Any]] = [line for line in lines if "add" in line]
+    (log / f"{1:020}.{3:020}.compacted.json").write_text("".join(json.dumps(line) + "\n" for line in kept))
+    for version in (1, 2, 3):
+        (log / f"{version:020}.json").write_text("{")  # Not looked at any more.
+    assert sorted(pv.delta.read_table(tmp_path)["n"].to_pylist()) == [0, 1, 3]
+    with pytest.raises(DeltaError):
+        pv.delta.snapshot(tmp_path, version=2)
