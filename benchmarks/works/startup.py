@@ -19,7 +19,7 @@ from benchmarks.harness import OURS, Work
 
 _PYARROW = "import pyarrow"
 _FIRST = "import parquet_variant as pv; pv.parse_json(['{\"a\": 1}'])"
-_COMMAND = "import sys; sys.argv = {words!r}; from parquet_variant.cli.app import main; sys.exit(main())"
+_COMMAND = "import sys; sys.argv = {words!r}; from parquet_variant.cli.__main__ import run; sys.exit(run())"
 _BUILT = {"PARQUET_VARIANT_KERNELS": "built"}
 
 
@@ -46,7 +46,9 @@ def _small_file() -> str:
     import parquet_variant as pv
 
     path = str(Path(tempfile.mkdtemp()) / "small.parquet")
-    pv.parquet.write(path, pv.parse_json([f'{{"a": {number}, "b": "text"}}' for number in range(100)]), schema="a bigint, b string")
+    pv.parquet.write(
+        path, pv.parse_json([f'{{"a": {number}, "b": "text"}}' for number in range(100)]), schema="a bigint, b string"
+    )
     return path
 
 

@@ -38,7 +38,8 @@ from parquet_variant.schema.shredding_schema import ShreddingSchema
 __all__ = ["draft_paths_of_final", "final_of_draft_paths"]
 
 Bools = npt.NDArray[np.bool_]
-_NULL = pa.scalar(b"\x00", pa.binary())
+# Plain bytes here and elsewhere: making a scalar imports pandas, if it is there.
+_NULL = b"\x00"
 
 
 def _valid(column: pa.Array) -> Bools:

@@ -1,4 +1,7 @@
-"""Run `variant` as ``python -m parquet_variant.cli``. Owns nothing else."""
+"""The process `variant`, and ``python -m parquet_variant.cli``.
+
+Owns what may be done to a process that is the command's own. Leaves the command to `app`.
+"""
 
 from __future__ import annotations
 
@@ -6,4 +9,35 @@ import sys
 
 from parquet_variant.cli.app import main
 
-sys.exit(main())
+__all__ = ["run"]
+
+
+class _NoPandas:
+    """A finder of modules that knows of one that is not there."""
+
+    @staticmethod
+    def find_spec(name: str, path: object = None, target: object = None) -> None:
+        if name == "pandas":
+            raise ModuleNotFoundError("left out", name=name)
+
+
+def _leave_pandas_out() -> None:
+    """Let pyarrow find no pandas: it would import it, for half a second, to see whether anything is of its types."""
+    import pyarrow as pa
+
+    sys.meta_path.insert(0, _NoPandas)
+    try:
+        pa.array([0])  # pyarrow looks once
+    finally:
+        sys.meta_path.remove(_NoPandas)
+
+
+def run() -> int:
+    """Run one command; only the help and the version need no Arrow."""
+    if not {"-h", "--help", "--version"} & set(sys.argv[1:]) and len(sys.argv) > 1:
+        _leave_pandas_out()
+    return main()
+
+
+if __name__ == "__main__":
+    sys.exit(run())

@@ -67,7 +67,7 @@ def _print_vortex(path: str, column: str | None) -> None:
     """Some thousand rows at a time."""
     from parquet_variant import VariantArray
     from parquet_variant.cli.output import print_json_rows, print_json_values
-    from parquet_variant.vortex.files import vortex_files
+    from parquet_variant.vortex.paths import vortex_files
     from parquet_variant.vortex.reader import choose_variant, column_names, iter_tables
 
     for file in vortex_files(path):

@@ -120,8 +120,9 @@ def _version(entry: dict[str, Any]) -> dict[str, Any]:
 
 
 def _of_vortex(path: str, column: str | None) -> ExploreReport:
-    from parquet_variant.vortex.files import scan_files, vortex_files
+    from parquet_variant.vortex.files import scan_files
     from parquet_variant.vortex.library import open_file as open_vortex
+    from parquet_variant.vortex.paths import vortex_files
     from parquet_variant.vortex.reader import choose_variant
 
     files = vortex_files(path)

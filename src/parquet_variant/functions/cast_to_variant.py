@@ -29,9 +29,9 @@ from parquet_variant.types import PrimitiveId
 
 __all__ = ["cast_to_variant"]
 
-_NULL_VALUE = pa.scalar(b"\x00", pa.binary())
+_NULL_VALUE = b"\x00"
 _STORED = {pa.time64("ns"): pa.time64("us")}
-_EMPTY_OBJECT = pa.scalar(b"\x02\x00\x00", pa.binary())
+_EMPTY_OBJECT = b"\x02\x00\x00"
 
 
 def cast_to_variant(values: Any) -> VariantArray:
@@ -156,7 +156,7 @@ def _as_struct(columns: dict[str, pa.Array]) -> pa.StructArray:
 def _encoded(array: pa.Array) -> pa.Array:
     """Scalars as encoded values, null as Variant null."""
     if pa.types.is_null(array.type):
-        return pa.repeat(_NULL_VALUE, len(array))
+        return pa.repeat(pa.scalar(_NULL_VALUE, pa.binary()), len(array))
     slots = _slots(array)
     narrow(slots.kinds, slots.a, slots.b, slots.scales)
     return encoded_slots(slots)

@@ -285,8 +285,8 @@ class _VortexTable(BoundTable):
     @classmethod
     def at(cls, path: str, name: str) -> _VortexTable:
         from parquet_variant.array.capsules import without_views
-        from parquet_variant.vortex.files import vortex_files
         from parquet_variant.vortex.library import open_file, vortex_errors
+        from parquet_variant.vortex.paths import vortex_files
         from parquet_variant.vortex.storing import variant_names
 
         first = vortex_files(path)[0]

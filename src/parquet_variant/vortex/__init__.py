@@ -38,7 +38,7 @@ _OWNERS = {
     "scan": "vortex.scanner",
     "scan_files": "vortex.files",
     "variant_table": "array.chunked_array",
-    "vortex_files": "vortex.files",
+    "vortex_files": "vortex.paths",
     "write": "vortex.writer",
 }
 __getattr__, __dir__ = lazy_names(__name__, _OWNERS)
@@ -59,11 +59,11 @@ if TYPE_CHECKING:
     from parquet_variant.vortex.encodings import encoding_of as encoding_of
     from parquet_variant.vortex.files import VortexFilesScan as VortexFilesScan
     from parquet_variant.vortex.files import scan_files as scan_files
-    from parquet_variant.vortex.files import vortex_files as vortex_files
     from parquet_variant.vortex.get_element import get_variant_element as get_variant_element
     from parquet_variant.vortex.get_element import get_variant_scalar as get_variant_scalar
     from parquet_variant.vortex.json_columns import compress_json as compress_json
     from parquet_variant.vortex.json_columns import decompress_json as decompress_json
+    from parquet_variant.vortex.paths import vortex_files as vortex_files
     from parquet_variant.vortex.range_statistics import RangeStatistics as RangeStatistics
     from parquet_variant.vortex.range_statistics import collect_statistics as collect_statistics
     from parquet_variant.vortex.range_statistics import matching_rows as matching_rows

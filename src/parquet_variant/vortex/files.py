@@ -1,11 +1,10 @@
-"""Which Vortex files a path names, and a query by path over all of them.
+"""A query by path over all Vortex files that a path names.
 
-Owns finding the files and giving their answers as one. Leaves a single file to `read` and `scan`.
+Owns giving their answers as one. Leaves finding the files to `paths`, a single file to `reader` and `scanner`.
 """
 
 from __future__ import annotations
 
-import glob
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,42 +12,14 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.fs as pafs
 
 from parquet_variant.errors import VariantFileError
-from parquet_variant.io.commit_journal import files_that_count
 from parquet_variant.vortex.library import open_file
+from parquet_variant.vortex.paths import vortex_files
 from parquet_variant.vortex.pushdown import Part
 from parquet_variant.vortex.scanner import VortexScan, scan
 
-__all__ = ["VortexFilesReport", "VortexFilesScan", "scan_files", "vortex_files"]
-
-_SUFFIX = ".vortex"
-
-
-def vortex_files(path: str | os.PathLike[str]) -> list[str]:
-    """The Vortex files that a path names: a file, a glob of them, or a directory that holds some; else none.
-
-    Examples
-    --------
-    >>> vortex_files("examples")
-    []
-    """
-    name = os.fspath(path).removeprefix("file://")
-    if os.path.isdir(name):  # noqa: PTH112 - a name, perhaps of a remote file
-        infos = files_that_count(pafs.LocalFileSystem(), name)
-        found = sorted(info.path for info in infos if info.path.endswith(_SUFFIX))
-        return [each for each in found if not _hidden(os.path.relpath(each, name))]
-    if not name.endswith(_SUFFIX):
-        return []
-    if any(each in name for each in "*?[") and not Path(name).exists():
-        return sorted(glob.glob(name, recursive=True))  # noqa: PTH207 - patterns may be absolute
-    # Also one that is not there: the error is then that of a Vortex file.
-    return [name]
-
-
-def _hidden(relative: str) -> bool:
-    return any(part.startswith(("_", ".")) for part in Path(relative).parts)
+__all__ = ["VortexFilesReport", "VortexFilesScan", "scan_files"]
 
 
 @dataclass(frozen=True, slots=True)

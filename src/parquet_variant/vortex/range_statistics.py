@@ -38,7 +38,7 @@ Bools = npt.NDArray[np.bool_]
 Int64s = npt.NDArray[np.int64]
 
 RANGE_ROWS = 8192
-_VARIANT_NULL = pa.scalar(b"\x00", pa.binary())
+_VARIANT_NULL = b"\x00"
 # Families of types whose values compare with each other: exact numbers.
 _EXACT = ("integer", "decimal")
 
