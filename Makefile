@@ -25,7 +25,7 @@ DEV_STAMP := $(VENV)/.installed-dev
 BENCH_STAMP := $(VENV)/.installed-bench
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint bench fuzz clean
+.PHONY: help demo test lint bench fuzz docs clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1\t\2/p' $(MAKEFILE_LIST)
@@ -59,6 +59,12 @@ fuzz: $(DEV_STAMP) ## run every property test with EXAMPLES=1000 fresh examples;
 	@$(build)
 	$(say) 'Property tests, $(EXAMPLES) examples each, different in every run'
 	@HYPOTHESIS_PROFILE=fuzz FUZZ_EXAMPLES=$(EXAMPLES) $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup -m hypothesis $(TESTS)
+
+docs: $(DEV_STAMP) ## build the documentation as a site, into dist/site
+	$(say) 'Installing mkdocs'
+	@$(PIP) --group docs
+	$(say) 'Building dist/site'
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
 
 clean: ## remove .venv and everything that the targets made
 	$(say) 'Removing .venv, caches and output'

@@ -1,0 +1,16 @@
+"""JSONBench's first question in ten lines: ingest, then count events by collection.
+
+Run: python examples/jsonbench.py events.ndjson bluesky
+"""
+
+from __future__ import annotations
+
+import sys
+
+import parquet_variant as pv
+
+if __name__ == "__main__":
+    source, table = sys.argv[1:]
+    print(pv.parquet.ingest(source, table, mode="overwrite").rows, "events")
+    query = "SELECT v:commit.collection::string AS event, count(*) AS n FROM t GROUP BY event ORDER BY n DESC"
+    print(pv.sql(query, t=table))
