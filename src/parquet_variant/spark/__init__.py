@@ -12,16 +12,19 @@ from parquet_variant.lazy_names import lazy_names
 
 _OWNERS = {
     "VariantDataSource": "spark.datasource.source",
+    "delete": "spark.operations.change",
     "find_java": "spark.java",
     "infer_schema": "spark.operations.write",
     "ingest": "spark.operations.ingest",
     "local_session": "spark.session",
+    "merge": "spark.operations.change",
     "optimize": "spark.operations.optimize",
     "plan_read": "spark.struct_view",
     "profile": "spark.operations.profile",
     "read": "spark.operations.read",
     "register_functions": "spark.functions",
     "rewrite": "spark.operations.rewrite",
+    "update": "spark.operations.change",
     "write": "spark.operations.write",
 }
 __getattr__, __dir__ = lazy_names(__name__, _OWNERS)
@@ -31,6 +34,9 @@ if TYPE_CHECKING:
     from parquet_variant.spark.datasource.source import VariantDataSource as VariantDataSource
     from parquet_variant.spark.functions import register_functions as register_functions
     from parquet_variant.spark.java import find_java as find_java
+    from parquet_variant.spark.operations.change import delete as delete
+    from parquet_variant.spark.operations.change import merge as merge
+    from parquet_variant.spark.operations.change import update as update
     from parquet_variant.spark.operations.ingest import ingest as ingest
     from parquet_variant.spark.operations.optimize import optimize as optimize
     from parquet_variant.spark.operations.profile import profile as profile

@@ -1,0 +1,52 @@
+"""Rows that change at the command line."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import parquet_variant as pv
+
+Run = Callable[..., Any]
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    rows = pv.parse_json([json.dumps({"n": n}) for n in range(6)])
+    pv.delta.write(tmp_path / "t", {"k": list(range(6)), "v": rows})
+    return tmp_path / "t"
+
+
+def test_delete_update_and_merge(variant: Run, table: Path, tmp_path: Path) -> None:
+    done = variant("delete", table, "--where", "v:n::int = 5")
+    assert done.code == 0, done.err
+    assert "1 row deleted; 1 of 1 file opened" in done.out
+    done = variant("update", table, "--set", "v:s='q'", "--set", "k=k + 10", "--where", "k = 4", "--json")
+    assert (done.code, done.json["rows_updated"]) == (0, 1)
+    pv.delta.write(tmp_path / "s", {"k": [1, 77], "v": pv.parse_json(["true", "null"])})
+    on = "target.k = source.k"
+    done = variant("merge", table, tmp_path / "s", "--on", on, "--matched", "update", "--insert", "--json")
+    assert (done.code, done.json["rows_updated"], done.json["rows_inserted"]) == (0, 1, 1)
+    assert sorted(pv.delta.read_table(table)["k"].to_pylist()) == [0, 1, 2, 3, 14, 77]
+    assert {"n": 4, "s": "q"} in pv.delta.read(table).to_pylist()
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("delete",), ("delete", "--where", "k = 1", "--all"), ("update", "--set", "k", "--all"),
+        ("update", "--set", "k=1"), ("update", "--all"),
+    ],
+)  # fmt: skip
+def test_what_is_not_said_clearly_is_refused(variant: Run, table: Path, words: tuple[str, ...]) -> None:
+    assert variant(words[0], table, *words[1:]).code == 2
+    assert pv.delta.snapshot(table).version == 0
+
+
+def test_a_condition_that_cannot_be_read_is_one_line(variant: Run, table: Path) -> None:
+    done = variant("delete", table, "--where", "nowhere = 1")
+    assert (done.code, "nowhere" in done.error) == (1, True)

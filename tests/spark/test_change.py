@@ -1,0 +1,32 @@
+"""Delete, update and merge of Delta tables as Spark jobs: the same as without Spark."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import parquet_variant as pv
+
+
+def columns(start: int, stop: int) -> dict[str, Any]:
+    numbers = list(range(start, stop))
+    return {"k": numbers, "v": pv.parse_json([json.dumps({"n": n}) for n in numbers])}
+
+
+@pytest.mark.parametrize("vectors", [False, True])
+def test_rows_change_in_jobs(spark: Any, tmp_path: Path, vectors: bool) -> None:
+    table = tmp_path / "t"
+    for start in (0, 10, 20):
+        properties = {"delta.enableDeletionVectors": vectors}
+        pv.delta.write(table, columns(start, start + 10), mode="append", properties=properties)
+    assert pv.spark.delete(spark, table, "v:n::int between 8 and 11").rows_deleted == 4
+    assert pv.spark.update(spark, table, {"v:x": "k"}, "k = 25").rows_updated == 1
+    merged = pv.spark.merge(spark, table, columns(29, 31), "target.k = source.k")
+    result = merged.when_matched_delete().when_not_matched_insert_all().execute()
+    assert (result.rows_deleted, result.rows_inserted, result.files_opened) == (1, 1, 1)
+    rows = pv.delta.read_table(table)
+    assert sorted(rows["k"].to_pylist()) == [n for n in range(31) if n not in (8, 9, 10, 11, 29)]
+    assert {"n": 25, "x": 25} in pv.delta.read(table).to_pylist()
