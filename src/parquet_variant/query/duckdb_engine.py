@@ -15,12 +15,12 @@ from typing import Any
 import pyarrow as pa
 
 from parquet_variant.errors import VariantError
-from parquet_variant.io.parallel import available_cpus, thread_count
+from parquet_variant.io.parallel import thread_count
 from parquet_variant.query.sql_dialect import SqlError
 
 __all__ = ["connect", "run_sql"]
 
-_INSTANCES: dict[int, Any] = {}  # by process: a fork has no use for its parent's
+_INSTANCES: dict[tuple[int, int], Any] = {}  # by process (a fork has no use for its parent's) and threads
 _LOCK = threading.Lock()
 _CONFIG: dict[str, Any] = {"enable_external_access": "false", "autoinstall_known_extensions": "false"}
 
@@ -38,12 +38,7 @@ def connect(*, zone: str = "UTC", threads: int | None = None) -> Iterator[Any]:
         import duckdb
     except ImportError:
         raise VariantError("SQL needs an engine: run: pip install 'parquet-variant[sql]'", reason="no-engine") from None
-    if threads is not None:
-        config = _CONFIG | {"threads": str(thread_count(threads))}
-        with duckdb.connect(":memory:", config=config) as connection:
-            yield _prepared(connection, zone)
-        return
-    with _instance(duckdb).cursor() as connection:
+    with _instance(duckdb, thread_count(threads)).cursor() as connection:
         yield _prepared(connection, zone)
 
 
@@ -53,15 +48,16 @@ def _prepared(connection: Any, zone: str) -> Any:
     return connection
 
 
-def _instance(duckdb: Any) -> Any:
+def _instance(duckdb: Any, threads: int) -> Any:
     """The database of this process: making one takes longer than a small query; what queries register is their own."""
+    key = os.getpid(), threads
     with _LOCK:
-        if os.getpid() not in _INSTANCES:
-            instance = duckdb.connect(":memory:", config=_CONFIG | {"threads": str(available_cpus())})
+        if key not in _INSTANCES:
+            instance = duckdb.connect(":memory:", config=_CONFIG | {"threads": str(threads)})
             instance.execute("SET GLOBAL TimeZone = 'UTC'")
-            _INSTANCES[os.getpid()] = instance
+            _INSTANCES[key] = instance
             atexit.register(instance.close)
-        return _INSTANCES[os.getpid()]
+        return _INSTANCES[key]
 
 
 def run_sql(text: str, tables: Mapping[str, Any], *, zone: str = "UTC", threads: int | None = None) -> pa.Table:
