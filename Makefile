@@ -7,6 +7,8 @@ BIN := $(VENV)/bin
 WORKERS ?= 2
 TESTS ?=
 EXAMPLES ?= 1000
+SECONDS ?= 30
+MINUTES ?= 10
 say = @printf '\033[1m== %s\033[0m\n'
 
 # The requirements of some extras, one a line; "core" is no extra.
@@ -25,7 +27,7 @@ DEV_STAMP := $(VENV)/.installed-dev
 BENCH_STAMP := $(VENV)/.installed-bench
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint bench fuzz docs clean
+.PHONY: help demo test lint bench fuzz soak docs clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1\t\2/p' $(MAKEFILE_LIST)
@@ -54,11 +56,18 @@ bench: $(BENCH_STAMP) ## run the benchmarks; ONLY=name for some of them
 	$(say) 'Benchmarks, side by side with the peers'
 	@$(BIN)/python -m benchmarks.run $(ONLY)
 
-fuzz: $(DEV_STAMP) ## run every property test with EXAMPLES=1000 fresh examples; TESTS=tests/fuzz for a part of them
-	$(say) 'Building the kernels that changed'
-	@$(build)
-	$(say) 'Property tests, $(EXAMPLES) examples each, different in every run'
-	@HYPOTHESIS_PROFILE=fuzz FUZZ_EXAMPLES=$(EXAMPLES) $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup -m hypothesis $(TESTS)
+fuzz: $(DEV_STAMP) ## run hostile suites for SECONDS=30 each and property tests of EXAMPLES=1000; TESTS= for a part; FUZZ_SEED= again
+	$(compile)
+	$(say) 'Hostile suites, $(SECONDS) seconds each, and property tests, $(EXAMPLES) examples each, different in every run'
+	@HYPOTHESIS_PROFILE=fuzz FUZZ_EXAMPLES=$(EXAMPLES) FUZZ_SECONDS=$(SECONDS) $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup \
+		$(if $(TESTS),$(TESTS),tests/fuzz)
+	@$(if $(TESTS),,HYPOTHESIS_PROFILE=fuzz FUZZ_EXAMPLES=$(EXAMPLES) $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup -m hypothesis \
+		--ignore tests/fuzz)
+
+soak: $(DEV_STAMP) ## several writers on one Delta table, killed at random for MINUTES=10; every version must be explained
+	$(compile)
+	$(say) 'Writers that are killed at random, for $(MINUTES) minutes'
+	@PYTHONPATH=tests $(BIN)/python -m soak.history $(MINUTES) $(FUZZ_SEED)
 
 docs: $(DEV_STAMP) ## build the documentation as a site, into dist/site
 	$(say) 'Installing mkdocs'
