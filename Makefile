@@ -56,16 +56,17 @@ bench: $(BENCH_STAMP) ## run the benchmarks; ONLY=name for some of them
 	$(say) 'Benchmarks, side by side with the peers'
 	@$(BIN)/python -m benchmarks.run $(ONLY)
 
-fuzz: $(DEV_STAMP) ## run hostile suites for SECONDS=30 each and property tests of EXAMPLES=1000; TESTS= for a part; FUZZ_SEED= again
-	$(compile)
-	$(say) 'Hostile suites, $(SECONDS) seconds each, and property tests, $(EXAMPLES) examples each, different in every run'
-	@HYPOTHESIS_PROFILE=fuzz FUZZ_EXAMPLES=$(EXAMPLES) FUZZ_SECONDS=$(SECONDS) $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup \
-		$(if $(TESTS),$(TESTS),tests/fuzz)
-	@$(if $(TESTS),,HYPOTHESIS_PROFILE=fuzz FUZZ_EXAMPLES=$(EXAMPLES) $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup -m hypothesis \
-		--ignore tests/fuzz)
+fuzz: $(DEV_STAMP) ## hostile suites, SECONDS=30 each, and property tests, EXAMPLES=1000 each; FUZZ_SEED=, TESTS= as told
+	$(say) 'Building the kernels that changed'
+	@$(build)
+	$(say) 'Hostile suites, $(SECONDS) seconds each, with new cases in every run'
+	@FUZZ_SECONDS=$(SECONDS) $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup -rP -m 'not hypothesis' tests/fuzz
+	$(say) 'Property tests, $(EXAMPLES) examples each, different in every run'
+	@HYPOTHESIS_PROFILE=fuzz FUZZ_EXAMPLES=$(EXAMPLES) $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup -m hypothesis $(TESTS)
 
-soak: $(DEV_STAMP) ## several writers on one Delta table, killed at random for MINUTES=10; every version must be explained
-	$(compile)
+soak: $(DEV_STAMP) ## writers on one Delta table, killed at random for MINUTES=10: every version must be explained
+	$(say) 'Building the kernels that changed'
+	@$(build)
 	$(say) 'Writers that are killed at random, for $(MINUTES) minutes'
 	@PYTHONPATH=tests $(BIN)/python -m soak.history $(MINUTES) $(FUZZ_SEED)
 
