@@ -54,7 +54,7 @@ _BOM = b"\xef\xbb\xbf"
 _DETECT_BYTES = 1 << 20
 _COUNT_BYTES = 8 << 20
 _LEAST_READ = 4 << 10
-_MAX_LINE_BYTES = 1 << 30
+_MAX_LINE_BYTES = 256 << 20
 # What the splitter makes of a block stays in the processor's cache.
 _ARRAY_BLOCK_BYTES = 1 << 20
 
@@ -427,7 +427,7 @@ def _line_chunks(file: str, fill: Fill, chunk_bytes: int, range_start: int = 0, 
             yield chunk
     except OverflowError:
         raise VariantFileError(
-            f"line {line} of {file} is over 1 GiB: a variant cannot be that large, is the file NDJSON?",
+            f"line {line} of {file} is over {_MAX_LINE_BYTES >> 20} MiB: is the file NDJSON?",
             reason="line-too-long",
             file=file,
         ) from None

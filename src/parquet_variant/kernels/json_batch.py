@@ -123,7 +123,8 @@ def parse_text(
     options = options or JsonOptions()
     rows = len(starts)
     data = np.ascontiguousarray(data)
-    total = int((stops - starts).sum()) if rows else 0
+    sizes = stops - starts
+    total = int(sizes[sizes <= options.max_size].sum()) if rows else 0  # longer rows are refused unread
     # A value takes at least a character, and another one parts it from the next, or closes it if it ever is closed.
     nodes = acquire(np.int64, total // 2 + rows + 2 + min(options.max_depth, total), 4)
     scratch = np.empty(total + 8, np.uint8)
