@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import decimal
+import hashlib
 import io
 import uuid
 
@@ -321,6 +322,26 @@ def test_a_dictionary_that_grows_too_large_is_given_up():
     sink = written(pa.table({"x": texts}), dictionary_bytes=2_000, page_bytes=500)
     assert pq.read_table(sink)["x"].to_pylist() == texts
     assert set(pq.read_metadata(sink).row_group(0).column(0).encodings) == {"PLAIN", "RLE", "RLE_DICTIONARY"}
+
+
+def test_texts_that_repeat_far_apart_get_a_dictionary():
+    """The first rows show no repetition; whoever looked at only those asked for none."""
+    ids = [hashlib.sha1(str(n % 2000).encode()).hexdigest() for n in range(10_000)]
+    table = pa.table({"repeats": ids, "unique": [f"{text}{n}" for n, text in enumerate(ids)]})
+    sink, sizes = io.BytesIO(), {}
+    for asked in ([], False):
+        sink = io.BytesIO()
+        writer = PageFileWriter(sink, table.schema, use_dictionary=asked)
+        for _ in range(2):
+            writer.write_batch(table)
+            writer.end_row_group()
+        writer.close({})
+        assert pq.read_table(sink)["repeats"].to_pylist() == ids * 2
+        for group in footer(sink)[4]:
+            repeats, unique = (column[3] for column in group[1])
+            assert (8 in repeats[2], 8 in unique[2]) == (asked is not False, False)
+            sizes[asked is False] = repeats[7]
+    assert sizes[False] < sizes[True]
 
 
 @pytest.mark.parametrize("kind", [pa.string(), pa.int32(), pa.int64(), pa.float64(), pa.uuid()])

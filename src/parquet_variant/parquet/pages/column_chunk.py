@@ -43,6 +43,9 @@ Bytes: TypeAlias = "bytes | pa.Buffer"
 Codec: TypeAlias = Callable[[Any], Any]
 _DATA, _DICTIONARY, _DATA_V2 = 0, 2, 3
 _ROOM_BYTES = 4 << 20
+# A dictionary that nobody asked for is built where it takes this part of the first values' bytes.
+_WORTHWHILE = 4
+_TELLING = 1_000
 _NO_INDEX = np.zeros(0, np.int32)
 
 
@@ -53,7 +56,8 @@ class ColumnOptions:
     Parameters
     ----------
     use_dictionary
-        Begin with a dictionary, as long as it takes no more than ``dictionary_bytes``.
+        Begin with a dictionary, as long as it takes no more than ``dictionary_bytes``; None: only if the first values
+        that come repeat so much that it takes a small part of their bytes.
     encoding
         Of values that are in no dictionary.
     compress
@@ -68,7 +72,7 @@ class ColumnOptions:
         Whether a bloom filter is written.
     """
 
-    use_dictionary: bool = True
+    use_dictionary: bool | None = True
     encoding: Encoding = Encoding.PLAIN
     compress: Codec | None = None
     dictionary_bytes: int = 8 << 20
@@ -184,6 +188,8 @@ class ColumnChunk:
     dictionary_page: tuple[bytes, Bytes, int] | None = None
     hashes: list[npt.NDArray[np.int64]] = field(default_factory=list)
     rows: int = 0
+    # Whether it began with a dictionary; None if too few values came to tell.
+    has_dictionary: bool | None = None
     _entries: list[Entries] = field(default_factory=list)
     _values: list[Values] = field(default_factory=list)
     _indices: list[npt.NDArray[np.int32]] = field(default_factory=list)
@@ -193,7 +199,7 @@ class ColumnChunk:
     _held_rows: int = 0
 
     def __post_init__(self) -> None:
-        if self.options.use_dictionary and is_encodable(Encoding.RLE_DICTIONARY, self.leaf.type):
+        if self.options.use_dictionary is not False and is_encodable(Encoding.RLE_DICTIONARY, self.leaf.type):
             self._dictionary = new_dictionary(self.leaf.type.width)
             self._is_indexing = True
 
@@ -234,8 +240,17 @@ class ColumnChunk:
                 own = array.indices.drop_null() if array.null_count else array.indices
                 indices = indices[own.to_numpy()]
         else:
-            indices = self._dictionary.index(self._plain(array), self.options.dictionary_bytes)
+            values = self._plain(array)
+            most = self.options.dictionary_bytes
+            if self.options.use_dictionary is None and self.has_dictionary is None:
+                if values.count < _TELLING:
+                    self._is_indexing = False
+                    return None
+                most = min(most, len(values.data) // _WORTHWHILE)
+            indices = self._dictionary.index(values, most)
         self._is_indexing = indices is not None
+        if self.has_dictionary is None:
+            self.has_dictionary = self._is_indexing
         return indices
 
     def _index_entries(self, entries: pa.Array) -> npt.NDArray[np.int32] | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import Any, Literal
 
 import pyarrow as pa
@@ -26,14 +27,15 @@ from parquet_variant.parquet.pages.file_metadata import (
     encoded_footer,
     offset_index,
 )
-from parquet_variant.parquet.pages.file_schema import file_schema, is_written
+from parquet_variant.parquet.pages.file_schema import LeafColumn, file_schema, is_written
+from parquet_variant.parquet.pages.leaf_types import Physical
 from parquet_variant.parquet.pages.levels import leaf_entries
 
 __all__ = ["PageFileWriter"]
 
 _CREATED_BY = f"parquet-variant version {__version__}"
 # Arrow bytes that are encoded at a time: what a page holds is no less than a column's share of it.
-_SLICE_BYTES = 16 << 20
+_SLICE_BYTES = 32 << 20
 
 
 class PageFileWriter:
@@ -50,7 +52,8 @@ class PageFileWriter:
     compression, compression_level
         The codec, and its level; a level by dotted leaf path, or one for all.
     use_dictionary
-        The dotted paths of leaves that begin with a dictionary; True or False for all or none.
+        The dotted paths of leaves that begin with a dictionary; True or False for all or none. Texts that are not among
+        them get one all the same where the first rows show that it is worth it.
     column_encoding
         Encodings of leaves that have no dictionary, by dotted path; PLAIN where there is none.
     bloom_filters
@@ -100,7 +103,7 @@ class PageFileWriter:
             encoding = (column_encoding or {}).get(dotted)
             self._options.append(
                 ColumnOptions(
-                    use_dictionary=use_dictionary if isinstance(use_dictionary, bool) else dotted in use_dictionary,
+                    use_dictionary=self._uses_dictionary(use_dictionary, leaf, dotted),
                     encoding=Encoding[encoding] if encoding else Encoding.PLAIN,
                     compress=compressor(compression, level),
                     dictionary_bytes=dictionary_bytes,
@@ -117,6 +120,13 @@ class PageFileWriter:
         self._position = 0
         self._pool = ThreadPoolExecutor(threads) if threads > 1 else None
         self._write(MAGIC)
+
+    @staticmethod
+    def _uses_dictionary(asked: Collection[str] | bool, leaf: LeafColumn, dotted: str) -> bool | None:
+        if isinstance(asked, bool):
+            return asked
+        # Texts may repeat farther apart than whoever asked has looked.
+        return True if dotted in asked else None if leaf.type.physical == Physical.BYTE_ARRAY else False
 
     def _write(self, data: Any) -> None:
         self._sink.write(data)
@@ -158,6 +168,14 @@ class PageFileWriter:
         self._each(ColumnChunk.finish, self._chunks)
         placed = [self._placed(chunk) for chunk in self._chunks]
         self._groups.append(PlacedGroup(self._rows, placed))
+        # What the first row group told of a column holds for the others.
+        told = zip(self._options, self._chunks, strict=True)
+        self._options = [
+            replace(options, use_dictionary=chunk.has_dictionary)
+            if options.use_dictionary is None and chunk.has_dictionary is not None
+            else options
+            for options, chunk in told
+        ]
         self._chunks, self._rows = [], 0
 
     def _placed(self, chunk: ColumnChunk) -> PlacedChunk:
