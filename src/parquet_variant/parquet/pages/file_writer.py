@@ -35,7 +35,7 @@ __all__ = ["PageFileWriter"]
 
 _CREATED_BY = f"parquet-variant version {__version__}"
 # Arrow bytes that are encoded at a time: what a page holds is no less than a column's share of it.
-_SLICE_BYTES = 32 << 20
+_SLICE_BYTES = 16 << 20
 
 
 class PageFileWriter:
