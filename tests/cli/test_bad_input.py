@@ -20,7 +20,7 @@ def test_truncated_json(variant: Run, tmp_path: Path) -> None:
     done = variant("ingest", source, tmp_path / "out")
     assert done.code == 1
     assert "line 2: the text ends, expected" in done.error
-    assert "mend it, or put bad lines aside: on-error quarantine" in done.error
+    assert "mend it, or put bad lines aside: --on-error quarantine" in done.error
     assert str(source) in done.error
     assert not (tmp_path / "out").exists()
 

@@ -45,11 +45,16 @@ def main(arguments: list[str] | None = None) -> int:
     words = list(sys.argv[1:] if arguments is None else arguments)
     debug = "--debug" in words
     words = [word for word in words if word != "--debug"]
+    as_json = "--json" in words
+    if not words or (len(words) == 1 and words[0] in GROUPS):
+        words.append("--help")
     try:
         import typer
     except ImportError:
         return report_failure(
-            "the command line needs the cli extra: run: pip install 'parquet-variant[cli]'", USAGE_PROBLEM
+            "the command line needs the cli extra: run: pip install 'parquet-variant[cli]'",
+            USAGE_PROBLEM,
+            as_json=as_json,
         )
     usage_error: Any = typer.BadParameter.__base__
     try:
@@ -58,10 +63,11 @@ def main(arguments: list[str] | None = None) -> int:
     except typer.Exit as stop:
         return int(stop.exit_code)
     except (typer.Abort, KeyboardInterrupt):
-        return report_failure("interrupted", 130)
+        return report_failure("interrupted", 130, as_json=as_json)
     except usage_error as error:
         command = getattr(getattr(error, "ctx", None), "command_path", "variant")
-        return report_failure(f"{error.format_message()} (see {command} --help)", USAGE_PROBLEM)
+        message = f"{error.format_message()} (see {command} --help)"
+        return report_failure(message, USAGE_PROBLEM, as_json=as_json)
     except BrokenPipeError:
         return _reader_left()
     except SystemExit as stop:
@@ -72,7 +78,7 @@ def main(arguments: list[str] | None = None) -> int:
     except Exception as error:
         if debug:
             raise
-        return report_failure(error, DATA_PROBLEM, as_json="--json" in words)
+        return report_failure(error, DATA_PROBLEM, as_json=as_json)
     return int(code or 0)
 
 

@@ -5,41 +5,68 @@ Owns the choice between one column and whole rows. Leaves reading to the layers 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated, TypeAlias
+
+import typer
 
 from parquet_variant.cli.options import At, Column, Path, Version
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from parquet_variant.parquet.format.files import OpenFile
 
 __all__ = ["command"]
 
+# Whole rows; or the values of one column, with its field.
+Part: TypeAlias = "tuple[pa.Table, None] | tuple[pa.Array, pa.Field]"
 
-def command(path: Path, column: Column = None, version: Version = None, at: At = None) -> int:
+
+def command(
+    path: Path,
+    column: Column = None,
+    version: Version = None,
+    at: At = None,
+    limit: Annotated[int | None, typer.Option(help="Stop after so many rows.", min=0, show_default=False)] = None,
+) -> int:
     """Print rows as JSON, one a line.
 
     Whole rows as objects, every Variant in them as JSON; the Variant alone where it is the only column, or is named.
     """
+    from parquet_variant.cli.output import print_json_rows, print_json_values
+
+    left = limit
+    for rows, field in _parts(path, column, version, at):
+        shown = rows if left is None else rows.slice(0, left)
+        if field is None:
+            print_json_rows(shown)
+        else:
+            print_json_values(shown, field)
+        if left is not None and (left := left - len(shown)) <= 0:
+            break
+    return 0
+
+
+def _parts(path: str, column: str | None, version: int | None, at: str | None) -> Iterator[Part]:
     from parquet_variant.cli.tables import is_delta, is_vortex
     from parquet_variant.parquet.format.files import locate, open_file
 
     if is_delta(path) or version is not None or at is not None:
-        _print_table(path, column, version, at)
-        return 0
-    if is_vortex(path):
-        _print_vortex(path, column)
-        return 0
-    for source in locate(path):
-        with open_file(source) as file:
-            _print_file(file, column)
-    return 0
+        yield from _table_parts(path, column, version, at)
+    elif is_vortex(path):
+        yield from _vortex_parts(path, column)
+    else:
+        for source in locate(path):
+            with open_file(source) as file:
+                yield from _file_parts(file, column)
 
 
-def _print_table(path: str, column: str | None, version: int | None, at: str | None) -> None:
+def _table_parts(path: str, column: str | None, version: int | None, at: str | None) -> Iterator[Part]:
     """File by file of a Delta table."""
     import pyarrow as pa
 
-    from parquet_variant.cli.output import is_variant, print_json_rows, print_json_values
+    from parquet_variant.cli.output import is_variant
     from parquet_variant.delta import snapshot
     from parquet_variant.delta.reading.read import iter_files, selected_schema
     from parquet_variant.errors import VariantFileError
@@ -52,7 +79,7 @@ def _print_table(path: str, column: str | None, version: int | None, at: str | N
     schema = selected_schema(current, None if names is None else names[:1])
     for file, table in iter_files(current, schema):
         if names is None and (len(table.schema) > 1 or not is_variant(table.schema.field(0))):
-            print_json_rows(table)
+            yield table, None
             continue
         field = table.schema.field(0)
         for name in (names or [field.name])[1:]:
@@ -60,13 +87,12 @@ def _print_table(path: str, column: str | None, version: int | None, at: str | N
             if index < 0:
                 raise VariantFileError(f"there is no column {column} in {path}", reason="no-such-column", file=file)
             field = field.type.field(index)
-        print_json_values(nested_array(table, names or [field.name]), field)
+        yield nested_array(table, names or [field.name]), field
 
 
-def _print_vortex(path: str, column: str | None) -> None:
+def _vortex_parts(path: str, column: str | None) -> Iterator[Part]:
     """Some thousand rows at a time."""
     from parquet_variant import VariantArray
-    from parquet_variant.cli.output import print_json_rows, print_json_values
     from parquet_variant.vortex.paths import vortex_files
     from parquet_variant.vortex.reader import choose_variant, column_names, iter_tables
 
@@ -74,15 +100,14 @@ def _print_vortex(path: str, column: str | None) -> None:
         variants, others = column_names(file)
         for table in iter_tables(file):
             if column is None and (others or len(variants) > 1):
-                print_json_rows(table)
+                yield table, None
                 continue
             array = VariantArray.from_arrow(table, choose_variant(table.schema, column, file))
-            print_json_values(array.storage, array.arrow_field)
+            yield array.storage, array.arrow_field
 
 
-def _print_file(file: OpenFile, name: str | None) -> None:
+def _file_parts(file: OpenFile, name: str | None) -> Iterator[Part]:
     """Row group by row group: memory holds one of them."""
-    from parquet_variant.cli.output import print_json_rows, print_json_values
     from parquet_variant.parquet.format.columns import choose_column, find_variants, no_variant_column
     from parquet_variant.parquet.reading.read import row_group_arrays
     from parquet_variant.parquet.reading.read_table import partitioned_table
@@ -93,7 +118,7 @@ def _print_file(file: OpenFile, name: str | None) -> None:
         raise no_variant_column(names, file.name)
     if name is not None or ([variant.path for variant in variants] == [(names[0],)] and len(names) == 1):
         for _, array in row_group_arrays(file, choose_column(file.schema, name, file.name)):
-            print_json_values(array.storage, array.arrow_field)
+            yield array.storage, array.arrow_field
         return
     for group in range(file.metadata.num_row_groups):
-        print_json_rows(partitioned_table(file, [group]))
+        yield partitioned_table(file, [group]), None

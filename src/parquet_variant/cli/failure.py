@@ -16,7 +16,13 @@ __all__ = ["DATA_PROBLEM", "USAGE_PROBLEM", "one_line", "report_failure"]
 DATA_PROBLEM = 1
 USAGE_PROBLEM = 2
 _ERROR_NUMBER = re.compile(r"\[errno -?\d+\] ", re.IGNORECASE)
-_PARAMETER = re.compile(r"\b(column|on_conflict|on_error|schema|mode|version)=(?=[,;:)\s]|$)")
+_PARAMETER = re.compile(
+    r"\b(bloom_filters|column|input_format|on_conflict|on_error|partition_by|row_group_bytes|schema|mode|sort_by|version)"
+    r"=(?:(?=[,;:)\s]|$)|(['\"]?)(\w+)\2)"
+)
+_RENAMED = {"bloom_filters": "bloom-filter"}
+# Of errors that are plain text here.
+_REASONS = {USAGE_PROBLEM: "usage", 130: "interrupted"}
 _FIELDS = ("file", "row", "path", "offset")
 
 
@@ -32,8 +38,9 @@ def report_failure(error: BaseException | str, code: int, *, as_json: bool = Fal
     as_json
         Print ``{"error": {"reason": …, "message": …, "file": …}}`` in place of text.
     """
-    if as_json and not isinstance(error, str):
-        fields = {"reason": getattr(error, "reason", "internal"), "message": one_line(error)}
+    if as_json:
+        reason = _REASONS.get(code, "internal") if isinstance(error, str) else getattr(error, "reason", "internal")
+        fields = {"reason": reason, "message": one_line(error)}
         fields |= {name: value for name in _FIELDS if (value := getattr(error, name, None)) is not None}
         print(json.dumps({"error": fields}, ensure_ascii=False), file=sys.stderr)
     else:
@@ -50,6 +57,8 @@ def one_line(error: BaseException | str) -> str:
     'a.json is empty (row 3)'
     >>> one_line(VariantError("several columns: choose one with column=, from v, w"))
     'several columns: choose one with --column, from v, w'
+    >>> one_line(VariantError("line 3 is no JSON: put bad lines aside with on_error='quarantine'"))
+    'line 3 is no JSON: put bad lines aside with --on-error quarantine'
     >>> one_line(KeyError("x\ny"))
     "unexpected KeyError: 'x\\ny' (run it again with --debug to see where)"
     """
@@ -68,5 +77,10 @@ def one_line(error: BaseException | str) -> str:
     else:
         text = f"unexpected {type(error).__name__}: {error} (run it again with --debug to see where)"
     # Parameters of functions are options here.
-    text = _PARAMETER.sub(lambda found: f"--{found[1].replace('_', '-')}", text)
+    text = _PARAMETER.sub(_option, text)
     return " ".join(text.split())
+
+
+def _option(found: re.Match[str]) -> str:
+    option = f"--{_RENAMED.get(found[1], found[1].replace('_', '-'))}"
+    return f"{option} {found[3]}" if found[3] else option

@@ -20,6 +20,7 @@ from parquet_variant.cli.options import (
     Queries,
     Sample,
     Settings,
+    Threads,
 )
 
 __all__ = ["command"]
@@ -36,6 +37,7 @@ def command(
     column: Column = None,
     on_error: OnErrorOption = OnError.FAIL,
     input_format: FormatOption = InputFormat.AUTO,
+    threads: Threads = None,
     explain: Annotated[bool, typer.Option("--explain", help="Say for every path why it is shredded, or not.")] = False,
     diff: Annotated[bool, typer.Option("--diff", help="Show what differs from --policy auto as it is.")] = False,
     against: Annotated[
@@ -73,6 +75,7 @@ def command(
             column=column,
             on_error=on_error.value,
             input_format=input_format.value,
+            threads=threads,
             progress=progress,
         )
     result = infer(found, chosen)

@@ -25,6 +25,7 @@ from parquet_variant.cli.options import (
     SampleOrDefault,
     Settings,
     SortBy,
+    Threads,
     written_as,
 )
 
@@ -86,6 +87,7 @@ def command(
     bloom_filters: BloomFilters = None,
     row_group_bytes: RowGroupBytes = None,
     input_format: FormatOption = InputFormat.AUTO,
+    threads: Threads = None,
     as_json: AsJson = False,
 ) -> int:
     """Read JSON and write it shredded: all of it, or nothing."""
@@ -129,7 +131,7 @@ def command(
             with spark_session(progress) as session:
                 result = job.run(SparkEngine(session, progress))
         else:
-            result = job.run(ThreadEngine(None, progress))
+            result = job.run(ThreadEngine(threads, progress))
     _report(result, into, as_json)
     return 0
 

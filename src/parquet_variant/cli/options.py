@@ -93,7 +93,7 @@ BloomFilters: TypeAlias = Annotated[
     typer.Option("--bloom-filter", metavar="PATH", help="Give this shredded path a bloom filter; repeat."),
 ]
 Threads: TypeAlias = Annotated[
-    int | None, typer.Option(help="Row groups read at a time; by default one a CPU.", min=1, show_default=False)
+    int | None, typer.Option(help="How many work at a time; by default one a CPU.", min=1, show_default=False)
 ]
 RowGroupBytes: TypeAlias = Annotated[
     int | None, typer.Option(help="Arrow bytes a row group; 128 MiB by default.", min=1, show_default=False)

@@ -70,7 +70,6 @@ def read_policy(name: str, settings: list[str] | None = None, queries: str | Non
         if isinstance(error, VariantError):
             raise
         raise VariantError(f"the policy {name} does not take {given}: {error}", reason="bad-policy") from None
-    _check_numbers(policy)
     return policy
 
 
@@ -90,16 +89,6 @@ def _with(outer: Any, name: str, value: Any) -> Any:
     if not is_dataclass(outer) or isinstance(outer, type):
         raise TypeError(f"there is no constant {name!r} in {outer!r}")
     return replace(outer, **{name: value})
-
-
-def _check_numbers(policy: Any) -> None:
-    """A constant that is a number by default stays one."""
-    from parquet_variant.errors import VariantError
-
-    for each in fields(policy):
-        value = getattr(policy, each.name)
-        if isinstance(each.default, int | float) and (isinstance(value, bool) or not isinstance(value, int | float)):
-            raise VariantError(f"{each.name} is {value!r}: give a number, such as {each.default}", reason="bad-policy")
 
 
 def _queries(path: str) -> list[str]:

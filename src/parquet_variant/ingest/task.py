@@ -326,7 +326,7 @@ def _use(
             line = chunk.first_line + int(lines.number[at])
             if not quarantine:
                 raise JsonError(
-                    f"{chunk.unit} {line}: {error.message}; mend it, or put bad lines aside: on-error quarantine",
+                    f"{chunk.unit} {line}: {error.message}; mend it, or put bad lines aside: on_error='quarantine'",
                     reason=error.reason,
                     file=chunk.file,
                     offset=error.offset,

@@ -19,6 +19,7 @@ from parquet_variant.schema.shredding_schema import ShreddingSchema
 from parquet_variant.shredding.column_gain import bytes_saved
 from parquet_variant.shredding.estimate import predict
 from parquet_variant.shredding.policies.column_types import ColumnType, best_column
+from parquet_variant.shredding.policies.constants import check_constants
 from parquet_variant.shredding.policies.decision import Decision, InferenceResult
 from parquet_variant.shredding.policies.maps import MapRules, map_reason
 from parquet_variant.shredding.policies.schema_tree import schema_of_leaves
@@ -68,6 +69,9 @@ class AutoPolicy:
     max_columns: int = 300
     max_depth: int = 50
     maps: MapRules = field(default_factory=MapRules)
+
+    def __post_init__(self) -> None:
+        check_constants(self)
 
     @property
     def name(self) -> str:

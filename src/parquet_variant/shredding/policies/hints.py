@@ -19,6 +19,7 @@ from parquet_variant.path import VariantPath
 from parquet_variant.schema.shredding_schema import ShreddingSchema
 from parquet_variant.shredding.estimate import predict
 from parquet_variant.shredding.policies.column_types import best_column
+from parquet_variant.shredding.policies.constants import check_constants
 from parquet_variant.shredding.policies.decision import InferenceResult
 from parquet_variant.shredding.policies.given import decisions_for
 from parquet_variant.shredding.policies.maps import MapRules, map_reason
@@ -73,6 +74,7 @@ class HintsPolicy:
     _patterns: tuple[re.Pattern[str], ...] = field(init=False, repr=False, compare=False, default=())
 
     def __post_init__(self) -> None:
+        check_constants(self)
         types = tuple(dict(self.types).items())
         object.__setattr__(self, "types", types)
         object.__setattr__(self, "skip", tuple(self.skip))

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 
+from parquet_variant.shredding.policies.constants import check_constants
 from parquet_variant.shredding.profile_path import PathProfile
 from parquet_variant.types import EXACT_NUMERIC, VariantType
 
@@ -48,6 +49,9 @@ class MapRules:
     alike: float = 0.9
     surely: int = 1000
     common: float = 0.5
+
+    def __post_init__(self) -> None:
+        check_constants(self)
 
 
 def map_reason(found: PathProfile, rules: MapRules) -> str | None:

@@ -23,6 +23,7 @@ from parquet_variant.schema.shredding_schema import ShreddingSchema
 from parquet_variant.shredding.column_gain import bytes_saved, typed_share
 from parquet_variant.shredding.estimate import predict
 from parquet_variant.shredding.policies.column_types import ColumnType, best_column
+from parquet_variant.shredding.policies.constants import check_constants
 from parquet_variant.shredding.policies.decision import Decision, InferenceResult
 from parquet_variant.shredding.profile import Profile
 from parquet_variant.shredding.profile_path import PathProfile
@@ -83,6 +84,9 @@ class SparkPolicy:
     min_share: float = 0.1
     max_width: int = 300
     max_depth: int = 50
+
+    def __post_init__(self) -> None:
+        check_constants(self)
 
     @property
     def name(self) -> str:

@@ -21,6 +21,7 @@ from parquet_variant.path import VariantPath
 from parquet_variant.schema.shredding_schema import ShreddingSchema
 from parquet_variant.shredding.estimate import predict
 from parquet_variant.shredding.policies.column_types import best_column
+from parquet_variant.shredding.policies.constants import check_constants
 from parquet_variant.shredding.policies.decision import InferenceResult
 from parquet_variant.shredding.policies.given import decisions_for
 from parquet_variant.shredding.policies.schema_tree import schema_of_leaves
@@ -112,6 +113,9 @@ class TilesPolicy:
     tile_rows: int = 4096
     min_share: float = 0.6
     max_columns: int = 300
+
+    def __post_init__(self) -> None:
+        check_constants(self)
 
     @property
     def name(self) -> str:

@@ -20,6 +20,7 @@ from parquet_variant.schema.shredding_schema import ShreddingSchema
 from parquet_variant.shredding.estimate import predict
 from parquet_variant.shredding.policies.auto import AutoPolicy
 from parquet_variant.shredding.policies.column_types import best_column
+from parquet_variant.shredding.policies.constants import check_constants
 from parquet_variant.shredding.policies.decision import InferenceResult, Policy
 from parquet_variant.shredding.policies.given import decisions_for
 from parquet_variant.shredding.policies.schema_tree import schema_of_leaves
@@ -61,6 +62,7 @@ class WorkloadPolicy:
     rest: Policy | None = field(default_factory=AutoPolicy)
 
     def __post_init__(self) -> None:
+        check_constants(self)
         weights: dict[str, float] = {}
         for path, weight in dict(self.weights).items():
             segments = VariantPath.parse(path).segments

@@ -1,0 +1,71 @@
+"""The words of the command line: help without words, errors as JSON, hints as options, limits."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+Run = Callable[..., Any]
+
+
+@pytest.mark.parametrize("words", [[], ["table"]])
+def test_no_words_are_a_question_for_help(variant: Run, words: list[str]) -> None:
+    done = variant(*words)
+    assert (done.code, done.err) == (0, "")
+    assert "Commands:" in done.out
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "reason"),
+    [
+        (["query", "--json"], 2, "usage"),
+        (["--json", "nope"], 2, "usage"),
+        (["inspect", "no-such.parquet", "--json"], 1, "no-such-file"),
+        (["infer", "no-such.json", "--json", "--set", "min_row_share=2"], 1, "bad-policy"),
+    ],
+)
+def test_every_error_is_json_where_json_was_asked_for(variant: Run, words: list[str], code: int, reason: str) -> None:
+    done = variant(*words)
+    assert (done.code, done.out) == (code, "")
+    assert json.loads(done.err)["error"]["reason"] == reason
+
+
+def test_a_hint_is_an_option(variant: Run, tmp_path: Path) -> None:
+    source = tmp_path / "bad.ndjson"
+    source.write_text('{"a": 1}\n{"a":\n')
+    assert "put bad lines aside: --on-error quarantine" in variant("ingest", source, tmp_path / "out").error
+
+
+@pytest.mark.parametrize("limit", [0, 1, 3, 5000])
+def test_cat_stops_at_its_limit(variant: Run, earthquakes: Path, limit: int) -> None:
+    whole = variant("cat", earthquakes).out.splitlines()
+    assert variant("cat", earthquakes, "--limit", limit).out.splitlines() == whole[:limit]
+
+
+@pytest.mark.parametrize(
+    ("policy", "setting"),
+    [
+        ("auto", "min_row_share=2"),
+        ("auto", "max_columns=-1"),
+        ("auto", "max_depth=1.5"),
+        ("auto", "min_type_share=true"),
+        ("auto", "maps.filled=7"),
+        ("spark", "min_share=-0.1"),
+        ("tiles", "min_share=NaN"),
+    ],
+)
+def test_a_constant_that_cannot_be_is_refused(variant: Run, usgs_sample: Path, policy: str, setting: str) -> None:
+    done = variant("infer", usgs_sample, "--policy", policy, "--set", setting)
+    assert done.code == 1
+    assert f"{setting.partition('=')[0].rpartition('.')[2]} is " in done.error
+
+
+def test_threads_are_as_many_as_asked_for(variant: Run, usgs_sample: Path, tmp_path: Path) -> None:
+    one = variant("infer", usgs_sample, "--ddl", "--threads", 1)
+    assert (one.code, one.out) == (0, variant("infer", usgs_sample, "--ddl", "--threads", 3).out)
+    assert variant("ingest", usgs_sample, tmp_path / "out", "--threads", 2).code == 0
+    assert variant("ingest", usgs_sample, tmp_path / "no", "--threads", 0).code == 2
