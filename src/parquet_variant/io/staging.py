@@ -103,9 +103,16 @@ class Staging:
     def begin(self) -> Staging:
         """Say who runs the job; on the driver, before the first task."""
         filesystem, path = filesystem_of(self.directory, None)
-        filesystem.create_dir(path, recursive=True)
-        with filesystem.open_output_stream(f"{path}/{_OWNER}") as stream:
-            stream.write(JobOwner.current().to_json().encode())
+        try:
+            filesystem.create_dir(path, recursive=True)
+            with filesystem.open_output_stream(f"{path}/{_OWNER}") as stream:
+                stream.write(JobOwner.current().to_json().encode())
+        except OSError as error:
+            raise VariantFileError(
+                f"{self.dest} cannot be written: {error}; free space, or permit writing there, and run it again",
+                reason="cannot-write",
+                file=self.dest,
+            ) from error
         return replace(self, begun=True)
 
     def attempt(self, task: int, attempt: int | str = 0) -> str:

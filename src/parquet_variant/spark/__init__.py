@@ -24,6 +24,7 @@ _OWNERS = {
     "read": "spark.operations.read",
     "register_functions": "spark.functions",
     "rewrite": "spark.operations.rewrite",
+    "sql": "spark.operations.sql",
     "update": "spark.operations.change",
     "write": "spark.operations.write",
 }
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from parquet_variant.spark.operations.profile import profile as profile
     from parquet_variant.spark.operations.read import read as read
     from parquet_variant.spark.operations.rewrite import rewrite as rewrite
+    from parquet_variant.spark.operations.sql import sql as sql
     from parquet_variant.spark.operations.write import infer_schema as infer_schema
     from parquet_variant.spark.operations.write import write as write
     from parquet_variant.spark.session import local_session as local_session

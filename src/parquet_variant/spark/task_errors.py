@@ -7,6 +7,7 @@ an error to the code that runs in the workers.
 from __future__ import annotations
 
 import base64
+import os
 import pickle
 import re
 from collections.abc import Iterator
@@ -15,11 +16,14 @@ from contextlib import contextmanager
 from parquet_variant import errors
 from parquet_variant.errors import VariantError
 
-__all__ = ["TaskError", "from_spark_errors", "to_spark_errors"]
+__all__ = ["TaskError", "from_spark_errors", "one_line", "to_spark_errors"]
 
+# Asked by PySpark's workers when they tell an error; and what Spark sets for its workers alone.
+_HIDE = "SPARK_HIDE_TRACEBACK"
+_WORKER = "PYTHON_WORKER_FACTORY_"
 _ENVELOPE = re.compile(r"variant-error:([A-Za-z0-9+/=]+)")
 # The last line of a traceback that names one of our errors.
-_TRACEBACK = re.compile(r"^parquet_variant\.[\w.]*?(\w+): (.*)$", re.MULTILINE)
+_TRACEBACK = re.compile(r"\bparquet_variant\.errors\.(\w+): (.*)$", re.MULTILINE)
 
 
 class TaskError(RuntimeError):
@@ -39,6 +43,20 @@ def to_spark_errors() -> Iterator[None]:
         yield
     except VariantError as error:
         raise TaskError(error) from None
+
+
+@contextmanager
+def one_line() -> Iterator[None]:
+    """In a worker that runs the data source: let Spark show an error of ours as its one line, without the traceback.
+
+    The worker ends with the error, so that the variable says nothing to anyone else.
+    """
+    try:
+        yield
+    except VariantError:
+        if any(name.startswith(_WORKER) for name in os.environ):
+            os.environ[_HIDE] = "1"
+        raise
 
 
 @contextmanager

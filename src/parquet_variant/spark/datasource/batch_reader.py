@@ -11,7 +11,7 @@ for the other branch of a union, which then miss rows. A filter that is to skip 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -27,7 +27,8 @@ from parquet_variant.parquet.reading.read_table import partitioned_table
 from parquet_variant.parquet.scanning.scan import Scan, ScanTask, scan
 from parquet_variant.query.selection import arrow_type
 from parquet_variant.spark.arrow_variant import as_spark, row_bytes, slices_by_bytes
-from parquet_variant.spark.datasource.options import ReadOptions
+from parquet_variant.spark.datasource.options import ReadOptions, is_ordinary
+from parquet_variant.spark.task_errors import one_line
 from parquet_variant.spark.worker_end import QuietEnd
 
 __all__ = ["BatchReader", "ScanPartition", "read_schema", "spark_batches"]
@@ -45,9 +46,44 @@ def read_schema(options: ReadOptions) -> StructType:
         For a path without a type, or a column of a type that Spark does not have.
     """
     if options.paths is not None:
-        return StructType([StructField(name, _type_of_path(name, kind)) for name, (_, kind) in options.paths.items()])
-    with open_file(locate(options.sources)[0]) as file:
-        return StructType([StructField(field.name, _spark_type(field)) for field in partitioned_table(file, []).schema])
+        ordinary: dict[str, DataType] = {}
+        if any(map(is_ordinary, options.paths.values())):
+            ordinary = {field.name: field.dataType for field in whole_schema(options).fields}
+        fields = []
+        for name, wanted in options.paths.items():
+            if is_ordinary(wanted) and wanted[0] in ordinary:
+                fields.append(StructField(name, ordinary[wanted[0]]))
+            else:
+                fields.append(StructField(name, _type_of_path(name, wanted[1])))
+        return StructType(fields)
+    return whole_schema(options)
+
+
+def whole_schema(options: ReadOptions) -> StructType:
+    """All columns of a directory or table.
+
+    Raises
+    ------
+    VariantError
+        For a column of a type that Spark does not have, and for files that differ.
+    """
+    if options.delta:
+        from parquet_variant.spark.datasource.delta_reader import table_schema
+
+        return table_schema(options)
+    files = locate(options.sources)
+    fields: dict[str, StructField] = {}
+    for source in files if options.merge_schema else files[:1]:
+        with open_file(source if options.partitions else replace(source, partition=())) as file:
+            for field in partitioned_table(file, []).schema:
+                found = StructField(field.name, _spark_type(field))
+                if fields.setdefault(field.name, found) != found:
+                    raise VariantError(
+                        f"column {field.name} is {found.dataType.simpleString()} in {source.path}, and "
+                        f"{fields[field.name].dataType.simpleString()} before: name the columns to read in schema()",
+                        reason="files-differ",
+                    )
+    return StructType(list(fields.values()))
 
 
 def _type_of_path(name: str, kind: str | None) -> DataType:
@@ -96,6 +132,7 @@ class BatchReader(DataSourceReader):
         if options.where is not None and options.paths is None:
             raise VariantError("the option where needs the option columns, whose names it uses", reason="bad-option")
 
+    @one_line()
     def partitions(self) -> list[InputPartition]:
         """Row groups that may match, by bytes."""
         size = self.options.partition_bytes
@@ -108,8 +145,9 @@ class BatchReader(DataSourceReader):
             return  # Spark's stand-in for "no partitions"
         target = to_arrow_schema(self.schema, timezone="UTC")
         whole = self.options.paths is None
-        for table in self._whole(partition.task) if whole else self._scan().read(partition.task):
-            yield from spark_batches(table, target)
+        with one_line():
+            for table in self._whole(partition.task) if whole else self._scan().read(partition.task):
+                yield from spark_batches(table, target)
 
     # -- typed paths
 
@@ -123,7 +161,9 @@ class BatchReader(DataSourceReader):
         columns: dict[str, Any] = {}
         column = self.options.column
         for name, kind in self._types().items():
-            if name in paths:
+            if name in paths and is_ordinary(paths[name]):
+                columns[name] = paths[name][0]
+            elif name in paths:
                 columns[name] = (paths[name][0], kind)
             elif kind is None:
                 columns[name], column = ("$", None), column or name
@@ -164,13 +204,20 @@ class BatchReader(DataSourceReader):
     def _whole(self, task: ScanTask) -> Iterator[pa.Table]:
         with open_file(task.source) as file:
             for number in task.row_groups:
-                yield partitioned_table(file, [number], self.schema.fieldNames())
+                names = self.schema.fieldNames()
+                if self.options.merge_schema:
+                    there = {node.name for node in file.schema.children} | set(dict(file.source.partition))
+                    names = [name for name in names if name in there]
+                yield partitioned_table(file, [number], names)
 
 
 def spark_batches(table: pa.Table, target: pa.Schema) -> Iterator[pa.RecordBatch]:
     """The table in Spark's types, in batches of bounded size."""
     arrays = []
     for field in target:
+        if field.name not in table.column_names:  # of another file, with mergeSchema
+            arrays.append(pa.nulls(len(table), field.type))
+            continue
         column = table.column(field.name)
         arrays.append(
             column.chunk(0)

@@ -27,6 +27,7 @@ from parquet_variant.spark.arrow_variant import nested_variants
 from parquet_variant.spark.datasource.options import WriteOptions
 from parquet_variant.spark.datasource.partitioning import Partitioning
 from parquet_variant.spark.frames import Frame
+from parquet_variant.spark.task_errors import one_line
 from parquet_variant.spark.worker_end import QuietEnd
 
 __all__ = ["BatchWriter", "StreamWriter", "TaskFiles"]
@@ -64,6 +65,7 @@ class _Tasks:
     def _named(staging: Staging, options: WriteOptions) -> Staging:
         return staging
 
+    @one_line()
     def write(self, iterator: Iterator[pa.RecordBatch]) -> TaskFiles:
         """Write Spark's partition into staged files, one for each partition of the directory."""
         context = TaskContext.get()
@@ -89,6 +91,7 @@ class _Tasks:
 class BatchWriter(_Tasks, DataSourceArrowWriter):
     """``df.write.format("variant")``."""
 
+    @one_line()
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         """Make the files of all tasks visible together."""
         self.staging.commit(_files(messages))

@@ -22,6 +22,7 @@ from parquet_variant.delta.reading.read import read_file, selected_schema
 from parquet_variant.delta.reading.scan import DeltaScan, DeltaScanTask, scan
 from parquet_variant.spark.datasource.batch_reader import BatchReader, spark_batches
 from parquet_variant.spark.datasource.options import ReadOptions
+from parquet_variant.spark.task_errors import one_line
 
 __all__ = ["DeltaPartition", "DeltaReader", "table_schema"]
 
@@ -43,6 +44,7 @@ def table_schema(options: ReadOptions) -> StructType:
 class DeltaReader(BatchReader):
     """``spark.read.format("variant")`` on a Delta table."""
 
+    @one_line()
     def partitions(self) -> list[InputPartition]:
         """Files that may match."""
         return self.partitions_of(_snapshot(self.options))
@@ -72,8 +74,9 @@ class DeltaReader(BatchReader):
         if not isinstance(partition, DeltaPartition):
             return  # Spark's stand-in for "no partitions"
         target = to_arrow_schema(self.schema, timezone="UTC")
-        for table in self._rows(partition):
-            yield from spark_batches(table, target)
+        with one_line():
+            for table in self._rows(partition):
+                yield from spark_batches(table, target)
 
     def _rows(self, partition: DeltaPartition) -> Iterator[pa.Table]:
         if self.options.paths is not None:

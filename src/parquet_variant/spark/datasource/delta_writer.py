@@ -26,6 +26,7 @@ from parquet_variant.errors import DeltaError
 from parquet_variant.spark.datasource.options import WriteOptions
 from parquet_variant.spark.datasource.partitioning import Partitioning
 from parquet_variant.spark.frames import Frame
+from parquet_variant.spark.task_errors import one_line
 from parquet_variant.spark.worker_end import QuietEnd
 
 __all__ = ["DeltaBatchWriter", "DeltaStreamWriter", "TaskActions"]
@@ -52,6 +53,7 @@ class _DeltaTasks:
         shredding = None if options.schema is None else {self.frame.column: options.schema}
         self.plan = plan(current, shredding=shredding, **options.write)
 
+    @one_line()
     def write(self, iterator: Iterator[pa.RecordBatch]) -> TaskActions:
         """Write a partition into files of the table that no version names yet."""
         context = TaskContext.get()
@@ -111,6 +113,7 @@ def _adds(messages: list[WriterCommitMessage | None]) -> list[dict[str, Any]]:
 class DeltaBatchWriter(_DeltaTasks, DataSourceArrowWriter):
     """``df.write.format("variant").option("format", "delta")``."""
 
+    @one_line()
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         """Commit the files of all tasks as one version."""
         self._commit(messages, None)

@@ -20,7 +20,7 @@ from parquet_variant.io.filesystems import absolute, filesystem_of
 from parquet_variant.query.selection import split_type
 from parquet_variant.schema.shredding_schema import ShreddingSchema
 
-__all__ = ["ReadOptions", "WriteOptions", "is_delta"]
+__all__ = ["ReadOptions", "WriteOptions", "is_delta", "is_ordinary"]
 
 # What Spark adds by itself, or users give for Spark.
 _OF_SPARK = frozenset({"path", "paths", "checkpointlocation", "queryname", "truncate", "serialization.format"})
@@ -137,6 +137,10 @@ class ReadOptions:
     zone
         The time zone of casts between instants and local times. A data source is not told the session's, so
         `pv.spark.read` gives it as an option.
+    merge_schema
+        Whether the columns are those of all files, null where a file lacks one; else those of the first file.
+    partitions
+        Whether ``day=2026-01-31/`` is a column; not with ``recursiveFileLookup``, as in Spark.
     starting_version
         The first version that a stream reads; by default all that is there is its first batch.
     """
@@ -151,6 +155,8 @@ class ReadOptions:
     zone: str = "UTC"
     starting_version: int | None = None
     where: str | None = None
+    merge_schema: bool = False
+    partitions: bool = True
 
     @classmethod
     def of(cls, options: Mapping[str, str]) -> ReadOptions:
@@ -189,6 +195,8 @@ class ReadOptions:
             zone,
             first,
             given.get("where"),
+            _value("mergeSchema", given.get("mergeschema", "false"), _flag),
+            not _value("recursiveFileLookup", given.get("recursivefilelookup", "false"), _flag),
         )
 
 
@@ -201,6 +209,14 @@ def is_delta(given: Mapping[str, str], path: str) -> bool:
         return kind == "delta"
     filesystem, root = filesystem_of(path, None)
     return bool(filesystem.get_file_info(f"{root}/_delta_log").type == pafs.FileType.Directory)
+
+
+def _flag(text: str) -> bool:
+    """``true`` or ``false``, in any case."""
+    try:
+        return {"true": True, "false": False}[text.strip().lower()]
+    except KeyError:
+        raise ValueError("true or false") from None
 
 
 def _names(text: str) -> list[str]:
@@ -225,6 +241,11 @@ def _projection(text: str) -> dict[str, tuple[str, str | None]]:
     return found
 
 
+def is_ordinary(wanted: tuple[str, str | None]) -> bool:
+    """Whether an output column is an ordinary column of the files, not a path: a name alone, without ``$``."""
+    return wanted[1] is None and not wanted[0].startswith("$")
+
+
 # Option (in lower case), argument of `VariantWriter`, and how its text is read.
 _FOR_WRITER = (
     ("compression", "compression", str),
@@ -236,7 +257,8 @@ _FOR_WRITER = (
 _OF_FILES = ("compression", "compressionLevel", "rowGroupBytes", "sortBy", "bloomFilters")
 _WRITE_OPTIONS = ("column", "schema", "layout", *_OF_FILES, "format", "partitionBy", "txnAppId")
 _OF_TABLES = ("format", "versionAsOf", "timestampAsOf", "startingVersion")
-_READ_OPTIONS = ("column", "columns", "paths", "where", "partitionBytes", "timeZone", *_OF_TABLES)
+_OF_FOLDERS = ("mergeSchema", "recursiveFileLookup")
+_READ_OPTIONS = ("column", "columns", "paths", "where", "partitionBytes", "timeZone", *_OF_FOLDERS, *_OF_TABLES)
 _VERSIONS = ("versionasof", "startingversion")
 _EXPECTED = {"columns": """an object of column to path and type, as {"mag": ["$.properties.mag", "double"]}"""}
 

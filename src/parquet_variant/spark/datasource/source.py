@@ -20,6 +20,7 @@ from pyspark.sql.types import StructType
 from parquet_variant.errors import VariantError
 from parquet_variant.spark.datasource.batch_writer import BatchWriter, StreamWriter
 from parquet_variant.spark.datasource.options import ReadOptions, WriteOptions
+from parquet_variant.spark.task_errors import one_line
 
 __all__ = ["VariantDataSource"]
 
@@ -31,7 +32,8 @@ class VariantDataSource(DataSource):
     option ``paths`` (or ``columns``), a JSON object of output column to path and type, the columns are typed and only
     what they need is read; ``.schema("mag double")`` may give the types instead. The option ``where``, such as
     ``"mag > 5"``, filters the rows and skips files and row groups that hold none. Options: ``column``,
-    ``partitionBytes``, ``timeZone`` (of casts; UTC by default).
+    ``partitionBytes``, ``timeZone`` (of casts; UTC by default), ``mergeSchema``, ``recursiveFileLookup``. Columns of Hive
+    partitions are typed, and ``where`` opens only the partitions that it allows.
 
     Writing (``df.write.format("variant").mode("append")``, or ``"overwrite"``): the VARIANT or JSON string column that
     the option ``column`` names is shredded, other columns are written as they are. Options: ``schema`` (DDL or JSON of
@@ -41,8 +43,8 @@ class VariantDataSource(DataSource):
     ``checkpointLocation``; a micro-batch that is run again is not written again.
 
     Delta tables: with the option ``format`` as ``"delta"``, or where a table is already, all of this reads and writes
-    the table; one that is not there is made, with the option ``partitionBy`` partitioned. Reads take ``versionAsOf`` or
-    ``timestampAsOf``; streams are written with ``txnAppId`` and read, with ``startingVersion``, version by version.
+    the table; one that is not there is made. The option ``partitionBy`` partitions tables and directories, by columns
+    or paths: ``"country, day=$.ts:date"``. Reads take ``versionAsOf`` or ``timestampAsOf``; streams are written with ``txnAppId`` and read, with ``startingVersion``, version by version.
     """
 
     @classmethod
@@ -54,17 +56,14 @@ class VariantDataSource(DataSource):
                 session.conf.set("spark.sql.legacy.pathOptionBehavior.enabled", "true")
         return "variant"
 
+    @one_line()
     def schema(self) -> StructType:
         """The columns of a read for which the user gave no schema."""
         from parquet_variant.spark.datasource.batch_reader import read_schema
 
-        options = ReadOptions.of(self.options)
-        if options.delta and options.paths is None:
-            from parquet_variant.spark.datasource.delta_reader import table_schema
+        return read_schema(ReadOptions.of(self.options))
 
-            return table_schema(options)
-        return read_schema(options)
-
+    @one_line()
     def reader(self, schema: StructType) -> DataSourceReader:
         """Plan a read."""
         options = ReadOptions.of(self.options)
@@ -76,6 +75,7 @@ class VariantDataSource(DataSource):
 
         return BatchReader(options, schema)
 
+    @one_line()
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
         """Begin to read a stream."""
         options = ReadOptions.of(self.options)
@@ -88,6 +88,7 @@ class VariantDataSource(DataSource):
 
         return DeltaStreamReader(options, schema)
 
+    @one_line()
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         """Begin a write."""
         options = WriteOptions.of(self.options)
@@ -97,6 +98,7 @@ class VariantDataSource(DataSource):
             return DeltaBatchWriter(options, schema, overwrite)
         return BatchWriter(options, schema, overwrite)
 
+    @one_line()
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: N802 - Spark's name
         """Begin to write a stream."""
         options = WriteOptions.of(self.options)
