@@ -32,8 +32,8 @@ class VariantDataSource(DataSource):
     option ``paths`` (or ``columns``), a JSON object of output column to path and type, the columns are typed and only
     what they need is read; ``.schema("mag double")`` may give the types instead. The option ``where``, such as
     ``"mag > 5"``, filters the rows and skips files and row groups that hold none. Options: ``column``,
-    ``partitionBytes``, ``timeZone`` (of casts; UTC by default), ``mergeSchema``, ``recursiveFileLookup``. Columns of Hive
-    partitions are typed, and ``where`` opens only the partitions that it allows.
+    ``partitionBytes``, ``timeZone`` (of casts; UTC by default), ``mergeSchema``, ``recursiveFileLookup``. Columns of
+    Hive partitions are typed, and ``where`` opens only the partitions that it allows.
 
     Writing (``df.write.format("variant").mode("append")``, or ``"overwrite"``): the VARIANT or JSON string column that
     the option ``column`` names is shredded, other columns are written as they are. Options: ``schema`` (DDL or JSON of
@@ -44,7 +44,8 @@ class VariantDataSource(DataSource):
 
     Delta tables: with the option ``format`` as ``"delta"``, or where a table is already, all of this reads and writes
     the table; one that is not there is made. The option ``partitionBy`` partitions tables and directories, by columns
-    or paths: ``"country, day=$.ts:date"``. Reads take ``versionAsOf`` or ``timestampAsOf``; streams are written with ``txnAppId`` and read, with ``startingVersion``, version by version.
+    or paths: ``"country, day=$.ts:date"``. Reads take ``versionAsOf`` or ``timestampAsOf``; streams are written with
+    ``txnAppId`` and read, with ``startingVersion``, version by version.
     """
 
     @classmethod
