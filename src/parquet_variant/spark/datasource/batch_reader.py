@@ -11,108 +11,28 @@ for the other branch of a union, which then miss rows. A filter that is to skip 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, InputPartition
-from pyspark.sql.pandas.types import from_arrow_type, to_arrow_schema, to_arrow_type
-from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructType, VariantType
+from pyspark.sql.pandas.types import to_arrow_schema, to_arrow_type
+from pyspark.sql.types import StructType, VariantType
 
-from parquet_variant.array.capsules import EXTENSION_NAME
 from parquet_variant.errors import VariantError
 from parquet_variant.parquet.format.files import locate, open_file
 from parquet_variant.parquet.reading.read_table import partitioned_table
 from parquet_variant.parquet.scanning.scan import Scan, ScanTask, scan
-from parquet_variant.query.selection import arrow_type
 from parquet_variant.spark.arrow_variant import as_spark, row_bytes, slices_by_bytes
 from parquet_variant.spark.datasource.options import ReadOptions, is_ordinary
 from parquet_variant.spark.task_errors import one_line
 from parquet_variant.spark.worker_end import QuietEnd
 
-__all__ = ["BatchReader", "ScanPartition", "read_schema", "spark_batches"]
+__all__ = ["BatchReader", "ScanPartition", "spark_batches"]
 
 # What Spark gets at a time: every row of a VARIANT carries its own dictionary there, so rows say little of bytes.
 _BATCH_BYTES = 16 << 20
-
-
-def read_schema(options: ReadOptions) -> StructType:
-    """The columns of a read for which the user gave no schema: the typed paths, or else the columns of the first file.
-
-    Raises
-    ------
-    VariantError
-        For a path without a type, or a column of a type that Spark does not have.
-    """
-    if options.paths is not None:
-        ordinary: dict[str, DataType] = {}
-        if any(map(is_ordinary, options.paths.values())):
-            ordinary = {field.name: field.dataType for field in whole_schema(options).fields}
-        fields = []
-        for name, wanted in options.paths.items():
-            if is_ordinary(wanted) and wanted[0] in ordinary:
-                fields.append(StructField(name, ordinary[wanted[0]]))
-            else:
-                fields.append(StructField(name, _type_of_path(name, wanted[1])))
-        return StructType(fields)
-    return whole_schema(options)
-
-
-def whole_schema(options: ReadOptions) -> StructType:
-    """All columns of a directory or table.
-
-    Raises
-    ------
-    VariantError
-        For a column of a type that Spark does not have, and for files that differ.
-    """
-    if options.delta:
-        from parquet_variant.spark.datasource.delta_reader import table_schema
-
-        return table_schema(options)
-    files = locate(options.sources)
-    fields: dict[str, StructField] = {}
-    for source in files if options.merge_schema else files[:1]:
-        with open_file(source if options.partitions else replace(source, partition=())) as file:
-            for field in partitioned_table(file, []).schema:
-                found = StructField(field.name, _spark_type(field))
-                if fields.setdefault(field.name, found) != found:
-                    raise VariantError(
-                        f"column {field.name} is {found.dataType.simpleString()} in {source.path}, and "
-                        f"{fields[field.name].dataType.simpleString()} before: name the columns to read in schema()",
-                        reason="files-differ",
-                    )
-    return StructType(list(fields.values()))
-
-
-def _type_of_path(name: str, kind: str | None) -> DataType:
-    if kind is None:
-        raise VariantError(
-            f"column {name} has no type: give one in the option paths, as [path, type], or in schema()",
-            reason="bad-option",
-        )
-    found = arrow_type(kind)
-    return VariantType() if found is None else from_arrow_type(found)
-
-
-def _spark_type(field: pa.Field) -> DataType:
-    kind = field.type
-    if (field.metadata or {}).get(b"ARROW:extension:name") == EXTENSION_NAME.encode():
-        return VariantType()
-    if pa.types.is_struct(kind):
-        return StructType([StructField(child.name, _spark_type(child), child.nullable) for child in kind])
-    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
-        return ArrayType(_spark_type(kind.value_field), kind.value_field.nullable)
-    if pa.types.is_map(kind):
-        return MapType(_spark_type(kind.key_field), _spark_type(kind.item_field), kind.item_field.nullable)
-    try:
-        return from_arrow_type(kind)
-    except Exception as error:
-        raise VariantError(
-            f"column {field.name} is {kind}, which Spark does not have: name the columns to read in schema()",
-            reason="unsupported-type",
-        ) from error
 
 
 @dataclass

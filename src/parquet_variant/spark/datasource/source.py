@@ -60,7 +60,7 @@ class VariantDataSource(DataSource):
     @one_line()
     def schema(self) -> StructType:
         """The columns of a read for which the user gave no schema."""
-        from parquet_variant.spark.datasource.batch_reader import read_schema
+        from parquet_variant.spark.datasource.read_schema import read_schema
 
         return read_schema(ReadOptions.of(self.options))
 
