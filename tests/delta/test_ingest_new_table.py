@@ -75,7 +75,7 @@ def test_two_that_make_the_same_table(good: Path, tmp_path: Path, monkeypatch: A
         return commit(self, written)
 
     monkeypatch.setattr(DeltaDestination, "commit", raced)
-    ingest(good, table)
+    ingest(good, table, mode="append")
     found = load_snapshot(open_storage(table))
     assert found.num_files == len(list(table.glob("*.parquet")))
     assert len(pv.delta.read(table)) == 200
