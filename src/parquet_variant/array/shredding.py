@@ -62,7 +62,7 @@ def shredded_final(storage: pa.StructArray, schema: ShreddingSchema) -> pa.Struc
     shredded = buffers.storage(metadata.column, valid if len(valid) else None)
 
     def by_fallback(row: int) -> pa.StructArray:
-        variants = variants_of(storage.slice(row, 1))
+        variants = list(variants_of(storage.slice(row, 1)))
         for variant in variants:
             if variant is not None:
                 _refuse_overlap(variant)

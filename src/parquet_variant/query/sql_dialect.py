@@ -245,6 +245,8 @@ def _parse(text: str, engine: SqlEngine, into: type[exp.Expr] | None) -> list[ex
         raise SqlError("the SQL cannot be read: a quote or a comment is not closed") from None
     except RecursionError:
         raise SqlError("the SQL nests too deeply") from None
+    except IndexError:  # sqlglot 30 has no error of its own for some texts
+        raise SqlError("the SQL cannot be read: an operand is missing") from None
     except SqlglotError as error:
         raise SqlError(f"the SQL cannot be read: {error}") from None
     finally:

@@ -96,7 +96,8 @@ def leaf_type(node: SchemaNode) -> pa.DataType | None:
 
 def leaf_statistics(chunk: pq.ColumnChunkMetaData, node: SchemaNode) -> LeafStatistics:
     """The statistics of one column chunk; bounds only where their order is the values' order."""
-    found = chunk.statistics if chunk.is_stats_set else None
+    # pyarrow ends the process where a damaged footer says two types of one column.
+    found = chunk.statistics if chunk.physical_type == node.physical and chunk.is_stats_set else None
     values = chunk.num_values
     if found is None:
         return LeafStatistics(values)

@@ -74,7 +74,7 @@ def value_spans(file: OpenFile, row_group: int, column: VariantColumn) -> Spans 
 
 
 def _is_plain_case(chunk: pq.ColumnChunkMetaData, rows: int) -> bool:
-    statistics = chunk.statistics if chunk.is_stats_set else None
+    statistics = chunk.statistics if chunk.physical_type == "BYTE_ARRAY" and chunk.is_stats_set else None
     return (
         statistics is not None
         and statistics.has_null_count
