@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from parquet_variant.errors import VariantFileError
 from parquet_variant.parquet.format.footer import footer_bytes
 from parquet_variant.parquet.format.thrift import STRUCT, read_value
+from parquet_variant.parquet.pages import file_writer
 from parquet_variant.parquet.pages.encodings import Encoding, is_encodable
 from parquet_variant.parquet.pages.file_schema import file_schema, is_written
 from parquet_variant.parquet.pages.file_writer import PageFileWriter
@@ -299,6 +300,20 @@ def test_nulls_in_a_required_column_are_refused():
     with pytest.raises(VariantFileError, match="a is required") as caught:
         written(pa.table([pa.array([1, None], pa.int32())], schema=schema))
     assert caught.value.reason == "null-in-required"
+
+
+def test_rows_that_are_much_larger_than_others_are_encoded_by_themselves(monkeypatch):
+    monkeypatch.setattr(file_writer, "_SLICE_BYTES", 1_000)
+    monkeypatch.setattr(file_writer, "_MOST_SLICE_BYTES", 2_000)
+    texts = ["x"] * 50 + ["y" * 1_500] * 3 + ["z" * 9_000] + [""] * 50
+    sink = io.BytesIO()
+    writer = PageFileWriter(sink, pa.schema({"x": pa.string()}), use_dictionary=False, page_bytes=1)
+    writer.write_batch(pa.table({"x": texts}))
+    writer.close({})
+    assert pq.read_table(sink)["x"].to_pylist() == texts
+    locations = read_value(sink.getvalue(), footer(sink)[4][0][1][0][4], STRUCT)[0]
+    assert len(locations[1]) >= 5
+    check_pages(sink, footer(sink))
 
 
 def test_field_ids_are_written():

@@ -35,7 +35,7 @@ __all__ = ["PageFileWriter"]
 
 _CREATED_BY = f"parquet-variant version {__version__}"
 # Arrow bytes that are encoded at a time: what a page holds is no less than a column's share of it.
-_SLICE_BYTES = 16 << 20
+_SLICE_BYTES, _MOST_SLICE_BYTES = 16 << 20, 128 << 20
 
 
 class PageFileWriter:
@@ -138,8 +138,16 @@ class PageFileWriter:
             return
         rows = max(1, min(len(table), int(len(table) * _SLICE_BYTES / max(table.nbytes, 1))))
         for start in range(0, len(table), rows):
-            for batch in table.slice(start, rows).to_batches():
-                self._append(batch)
+            self._write_slice(table.slice(start, rows))
+
+    def _write_slice(self, table: pa.Table) -> None:
+        half = len(table) // 2
+        if half and table.nbytes > _MOST_SLICE_BYTES:  # a few rows are much larger than the others
+            self._write_slice(table.slice(0, half))
+            self._write_slice(table.slice(half))
+            return
+        for batch in table.to_batches():
+            self._append(batch)
 
     def _append(self, batch: pa.RecordBatch) -> None:
         if not self._chunks:

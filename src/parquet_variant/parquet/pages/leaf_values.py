@@ -85,7 +85,7 @@ def leaf_values(array: pa.Array, leaf: LeafType) -> Values:
     Raises
     ------
     VariantFileError
-        If a decimal has more digits than its type.
+        If a decimal has more digits than its type, or values take more than 2 GiB.
     """
     kind = array.type
     if isinstance(kind, pa.BaseExtensionType):
@@ -129,6 +129,8 @@ def _byte_arrays(array: pa.Array) -> Values:
         return Values(0, 0, np.zeros(0, np.uint8), lengths)
     bounds = np.frombuffer(offsets, np.int64 if large else np.int32, rows + 1, array.offset * width)
     start, size = int(bounds[0]), int(bounds[-1] - bounds[0])
+    if size > _MOST_BYTES:
+        raise VariantFileError("the values of one row take more than 2 GiB, which no page can hold", reason="too-large")
     if not array.null_count:
         np.subtract(bounds[1:], bounds[:-1], out=lengths, casting="unsafe")
         total = size
