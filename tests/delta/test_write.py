@@ -270,9 +270,7 @@ def test_schemas_that_delta_does_not_allow_are_refused(tmp_path: Path, schema: A
 @pytest.mark.parametrize(
     ("configuration", "features"),
     [
-        ({"delta.columnMapping.mode": "name"}, ["columnMapping"]),
         ({"delta.constraints.x": "a > 1"}, ["checkConstraints"]),
-        ({}, ["rowTracking"]),
         ({}, ["somethingNew"]),
     ],
 )

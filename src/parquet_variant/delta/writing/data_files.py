@@ -32,7 +32,7 @@ from parquet_variant.delta.protocol.schema import VARIANT, Field, PrimitiveType,
 from parquet_variant.delta.statistics.file_stats import FileStats, indexed_leaves, leaf_columns
 from parquet_variant.delta.storage import Storage, open_storage
 from parquet_variant.delta.writing.rules import Rules, check_nulls, rules_of
-from parquet_variant.errors import DeltaError
+from parquet_variant.errors import DeltaError, SchemaError
 from parquet_variant.functions.infer_shredding_schema import infer_shredding_schema
 from parquet_variant.functions.shred_variant import shred_variant
 from parquet_variant.interop.table_of import is_rows, table_of
@@ -137,7 +137,7 @@ class WritePlan:
         task = _Task(self)
         try:
             for batch in batches:
-                task.take(table_of(batch))
+                task.take(_rows(batch))
         except BaseException:
             task.abort()
             raise
@@ -212,6 +212,13 @@ def plan_write(
         rules=rules_of(snapshot.protocol, snapshot.metadata),
         least_indexed=_clustered(snapshot),
     )
+
+
+def _rows(batch: Any) -> pa.Table:
+    try:
+        return table_of(batch)
+    except SchemaError as error:
+        raise DeltaError(error.message, reason="bad-data") from None
 
 
 def _hidden(snapshot: Snapshot) -> tuple[str, ...]:

@@ -93,11 +93,7 @@ def rules_of(protocol: Protocol, metadata: Metadata) -> Rules:
     schema = parse_schema(metadata.schema_string)
     checks: list[tuple[str, str]] = []
     if supports(protocol, "checkConstraints"):
-        checks += [
-            (key[len(_CONSTRAINT) :], text)
-            for key, text in metadata.configuration.items()
-            if key.startswith(_CONSTRAINT)
-        ]
+        checks += [(key, text) for key, text in metadata.configuration.items() if key.startswith(_CONSTRAINT)]
     if supports(protocol, "invariants"):
         checks += [(f"of column {f.name}", _invariant(f.metadata["delta.invariants"])) for f in schema.fields
                    if "delta.invariants" in f.metadata]  # fmt: skip
