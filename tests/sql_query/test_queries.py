@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -206,3 +207,13 @@ def test_hive_partitions_are_columns(tmp_path: Path) -> None:
 
 def tagged(values: pv.VariantArray, name: str) -> pa.Field:
     return pa.field(name, values.storage.type, metadata={"ARROW:extension:name": "arrow.parquet.variant"})
+
+
+def test_queries_in_several_threads_do_not_meet(events: dict[str, Any]) -> None:
+    def total(start: int) -> Any:
+        query = f"WITH x AS (SELECT v FROM t WHERE day >= {start}) SELECT count(v:n::int), max(v:n::int) FROM x"
+        return tuple(pv.sql(query, t=events).to_pylist()[0].values())
+
+    expected = [total(start) for start in range(6)]
+    with ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(total, [0, 1, 2, 3, 4, 5] * 4)) == expected * 4
