@@ -69,3 +69,12 @@ def test_threads_are_as_many_as_asked_for(variant: Run, usgs_sample: Path, tmp_p
     assert (one.code, one.out) == (0, variant("infer", usgs_sample, "--ddl", "--threads", 3).out)
     assert variant("ingest", usgs_sample, tmp_path / "out", "--threads", 2).code == 0
     assert variant("ingest", usgs_sample, tmp_path / "no", "--threads", 0).code == 2
+
+
+def test_a_destination_that_ends_in_parquet_is_one_file(variant: Run, usgs_sample: Path, tmp_path: Path) -> None:
+    dest = tmp_path / "q.parquet"
+    assert variant("ingest", usgs_sample, dest).code == 0
+    assert dest.is_file()
+    assert len(variant("cat", dest).rows) == 1707
+    done = variant("ingest", usgs_sample, dest)
+    assert (done.code, "use --mode overwrite" in done.error) == (1, True)

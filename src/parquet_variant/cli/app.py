@@ -11,7 +11,7 @@ import sys
 from importlib import import_module
 from typing import Any
 
-from parquet_variant.cli.failure import DATA_PROBLEM, USAGE_PROBLEM, report_failure
+from parquet_variant.cli.failure import DATA_PROBLEM, INTERRUPTED, USAGE_PROBLEM, report_failure
 
 __all__ = ["main"]
 
@@ -59,11 +59,13 @@ def main(arguments: list[str] | None = None) -> int:
     usage_error: Any = typer.BadParameter.__base__
     try:
         code = build()(words, prog_name="variant", standalone_mode=False)
+        if code == INTERRUPTED:  # what Typer makes of Ctrl-C, without a word
+            raise KeyboardInterrupt
         sys.stdout.flush()
     except typer.Exit as stop:
         return int(stop.exit_code)
     except (typer.Abort, KeyboardInterrupt):
-        return report_failure("interrupted", 130, as_json=as_json)
+        return report_failure("interrupted", INTERRUPTED, as_json=as_json)
     except usage_error as error:
         command = getattr(getattr(error, "ctx", None), "command_path", "variant")
         message = f"{error.format_message()} (see {command} --help)"

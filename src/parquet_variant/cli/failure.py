@@ -11,10 +11,11 @@ import sys
 
 from parquet_variant.errors import VariantError
 
-__all__ = ["DATA_PROBLEM", "USAGE_PROBLEM", "one_line", "report_failure"]
+__all__ = ["DATA_PROBLEM", "INTERRUPTED", "USAGE_PROBLEM", "one_line", "report_failure"]
 
 DATA_PROBLEM = 1
 USAGE_PROBLEM = 2
+INTERRUPTED = 130
 _ERROR_NUMBER = re.compile(r"\[errno -?\d+\] ", re.IGNORECASE)
 _PARAMETER = re.compile(
     r"\b(bloom_filters|column|input_format|on_conflict|on_error|partition_by|row_group_bytes|schema|mode|sort_by|version)"
@@ -22,7 +23,7 @@ _PARAMETER = re.compile(
 )
 _RENAMED = {"bloom_filters": "bloom-filter"}
 # Of errors that are plain text here.
-_REASONS = {USAGE_PROBLEM: "usage", 130: "interrupted"}
+_REASONS = {USAGE_PROBLEM: "usage", INTERRUPTED: "interrupted"}
 _FIELDS = ("file", "row", "path", "offset")
 
 

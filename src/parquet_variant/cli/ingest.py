@@ -56,7 +56,7 @@ def command(
     sources: Annotated[
         list[str], typer.Argument(metavar="SRC...", help="JSON: files, directories, globs, URIs; - for standard input.")
     ],
-    dest: Annotated[str, typer.Argument(metavar="DEST", help="The directory to write, or a .vortex file.")],
+    dest: Annotated[str, typer.Argument(metavar="DEST", help="The directory to write; or a .parquet or .vortex file.")],
     schema: Annotated[
         str | None, typer.Option(help="What to shred: DDL, or a file of DDL or JSON. Default: inferred.")
     ] = None,
@@ -120,6 +120,7 @@ def command(
             input_format=input_format.value,
             preview=preview,
             partition_by=partition_by or (),
+            one_file=_is_one_file(dest, into, engine, mode) and not partition_by,
             **(_for_vortex(written) if into is Format.VORTEX else written),
         )
         # What can be looked at is looked at before anyone waits for a JVM.
@@ -134,6 +135,22 @@ def command(
             result = job.run(ThreadEngine(threads, progress))
     _report(result, into, as_json)
     return 0
+
+
+def _is_one_file(dest: str, into: Format, engine: Engine, mode: Mode) -> bool:
+    """Whether one file is meant: by its name, unless there is a directory, or rows are to be added now and then.
+
+    Spark writes directories, whatever they are called.
+    """
+    import pyarrow.fs as pafs
+
+    from parquet_variant.io.filesystems import filesystem_of
+
+    if not dest.endswith(".parquet") or into is not Format.PARQUET or engine is Engine.SPARK:
+        return False
+    filesystem, path = filesystem_of(dest, None)
+    kind = filesystem.get_file_info(path).type
+    return kind is pafs.FileType.File or (kind is pafs.FileType.NotFound and mode is not Mode.APPEND)
 
 
 def _for_vortex(written: dict[str, Any]) -> dict[str, Any]:

@@ -23,6 +23,10 @@ class Destination(Protocol):
 
     dest: str
 
+    @property
+    def bad_records_path(self) -> str:
+        """Where bad lines go that are put aside."""
+
     def work(self, plan: TaskPlan) -> Work:
         """What every task does; can be pickled."""
 

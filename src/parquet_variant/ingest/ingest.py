@@ -78,6 +78,8 @@ def ingest(
         Columns out of JSON paths by which rows are put into directories (``day=2026-01-31/``), or a Delta table that is
         made is partitioned: ``"day=$.ts:date"``, a list of such, or a mapping. What cannot be cast is in the partition
         of null. Readers see the columns beside the variant column, and read only the partitions that a filter allows.
+    one_file
+        `dest` is to be one Parquet file, not a directory; bad lines go to ``dest + ".bad_records.ndjson"``.
     compression, compression_level, row_group_bytes, annotation, sort_by, bloom_filters
         Of Parquet files, also those of a Delta table: see `VariantWriter`.
     file_bytes

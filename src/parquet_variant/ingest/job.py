@@ -11,6 +11,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import chain
 from math import ceil
 from typing import Any
 
@@ -23,7 +24,6 @@ from parquet_variant.ingest.sources import Split, codec_of, expand_sources, plan
 from parquet_variant.ingest.task import ProfiledSplits, WrittenSplits, pack_splits, profile_splits
 from parquet_variant.ingest.task_plan import TaskPlan
 from parquet_variant.io.engine import Engine
-from parquet_variant.io.staging import BAD_RECORDS
 from parquet_variant.schema.shredding_schema import ShreddingSchema
 from parquet_variant.shredding.infer import InferenceResult, infer
 from parquet_variant.shredding.profile import Profile
@@ -73,6 +73,8 @@ class IngestJob:
             return IngestResult(self._request.dest, (), 0, 0, None, 0, 0, None)
         try:
             tasks = _plan(engine, self._files, self._request.split_bytes, self._request.text)
+            if self._request.one_file:
+                tasks = [list(chain(*tasks))]
             inference = self._infer(engine, tasks) if self._request.schema is None else None
             schema = self._request.schema if inference is None else inference.schema
             assert schema is not None
@@ -86,7 +88,7 @@ class IngestJob:
         except BaseException:
             destination.abort()
             raise
-        return _result(destination.dest, committed, written, schema, inference)
+        return _result(destination, committed, written, schema, inference)
 
     def _infer(self, engine: Engine, tasks: list[list[Split]]) -> InferenceResult:
         text_bytes = sum(split_size(Split(file)) * (_PACKED if codec_of(file) else 1) for file in self._files)
@@ -117,6 +119,10 @@ def _open(request: IngestRequest) -> Destination | None:
         from parquet_variant.ingest.destinations.vortex import open_vortex
 
         return open_vortex(request)
+    if request.one_file:
+        from parquet_variant.ingest.destinations.parquet_file import open_parquet_file
+
+        return open_parquet_file(request)
     from parquet_variant.ingest.destinations.parquet import open_parquet
 
     return open_parquet(request)
@@ -144,7 +150,7 @@ def _threads(engine: Engine, tasks: Sequence[Any]) -> int:
 
 
 def _result(
-    dest: str,
+    destination: Destination,
     files: Sequence[str],
     written: Sequence[WrittenSplits],
     schema: ShreddingSchema,
@@ -152,11 +158,11 @@ def _result(
 ) -> IngestResult:
     bad = sum(part.bad for part in written)
     return IngestResult(
-        dest=dest,
+        dest=destination.dest,
         files=tuple(files),
         rows=sum(part.rows for part in written),
         bad_records=bad,
-        bad_records_path=f"{dest.rstrip('/')}/{BAD_RECORDS}" if bad else None,
+        bad_records_path=destination.bad_records_path if bad else None,
         bytes_read=sum(part.text_bytes for part in written),
         bytes_written=sum(part.file_bytes for part in written),
         schema=schema,

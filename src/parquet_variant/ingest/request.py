@@ -42,6 +42,7 @@ class IngestOptions(TypedDict, total=False):
     parse: Mapping[str, Any] | None
     preview: bool
     partition_by: PartitionColumns
+    one_file: bool
     # Of Parquet files, also those of a Delta table.
     compression: str
     compression_level: int | None
@@ -120,6 +121,8 @@ class IngestRequest:
         For a new Delta table: name the feature ``variantShredding-preview``.
     partition_by
         Columns out of JSON paths, by which the rows are put into directories.
+    one_file
+        `dest` is one Parquet file.
     write
         Options of the files.
 
@@ -146,6 +149,7 @@ class IngestRequest:
     split_bytes: int | None = None
     preview: bool = False
     partition_by: PartitionBy = field(default_factory=PartitionBy)
+    one_file: bool = False
     write: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -159,6 +163,8 @@ class IngestRequest:
             raise _bad("preview is for Delta tables only")
         if self.partition_by and self.format == "vortex":
             raise _bad("partition_by is for Parquet files and Delta tables")
+        if self.one_file and (self.format != "parquet" or self.partition_by):
+            raise _bad("one_file is for Parquet without partitions")
         if self.column.lower() in map(str.lower, self.partition_by.names):
             raise _bad(f"partition_by gives {self.column!r}, the name of the variant column: choose another name")
         self._check_write()

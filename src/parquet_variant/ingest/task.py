@@ -25,6 +25,7 @@ from parquet_variant.ingest.sampling import in_sample, sampled_text
 from parquet_variant.ingest.sources import Chunk, Split, open_chunks, split_size
 from parquet_variant.ingest.task_plan import TaskPlan
 from parquet_variant.io.filesystems import filesystem_of
+from parquet_variant.io.interruption import check_interrupted
 from parquet_variant.io.pipeline import results_in_order
 from parquet_variant.io.staging import BAD_RECORDS, StagedFile, Staging
 from parquet_variant.kernels.json_batch import parse_text, storage_from_tape
@@ -143,6 +144,7 @@ def profile_splits(splits: Sequence[Split], text: TextOptions, threads: int = 1)
     total = ProfiledSplits(Profile(), 0)
     steps = _steps(splits, text, profile_tape, 1.0 if text.sample is None else text.sample)
     for batch in results_in_order(steps, threads):
+        check_interrupted()
         total = total.merge(ProfiledSplits(batch.result, batch.text_bytes))
     return total
 
@@ -188,6 +190,7 @@ class SplitArrays:
         bad_stream = None
         with ExitStack() as stack:
             for batch in results_in_order(_steps(self.splits, self.text, self._encode), self.plan.threads):
+                check_interrupted()
                 self.text_bytes += batch.text_bytes
                 if batch.bad:
                     bad_stream = bad_stream or stack.enter_context(_open_output(self._quarantine.path))

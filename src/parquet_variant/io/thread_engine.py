@@ -9,9 +9,11 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from functools import reduce
 from itertools import count
+from threading import Event
 from typing import TypeVar
 
 from parquet_variant.io.engine import Progress
+from parquet_variant.io.interruption import interruptible
 from parquet_variant.io.parallel import thread_count
 
 __all__ = ["ThreadEngine"]
@@ -54,18 +56,21 @@ class ThreadEngine:
         """Run the tasks and give their results in order; the first that fails stops those that have not begun."""
         if self.progress:
             self.progress(step, 0, len(items))
-        done = count(1)
+        done, stop = count(1), Event()
 
         def report(future: Future[Result]) -> None:
             if self.progress and not future.cancelled() and future.exception() is None:
                 self.progress(step, next(done), len(items))
 
         with ThreadPoolExecutor(min(self.parallelism, max(len(items), 1))) as pool:
-            futures = [pool.submit(work, task, 0, item) for task, item in enumerate(items)]
+            futures = [pool.submit(interruptible(stop, work), task, 0, item) for task, item in enumerate(items)]
             for future in futures:
                 future.add_done_callback(report)
             try:
                 wait(futures, return_when=FIRST_EXCEPTION)
+            except BaseException:
+                stop.set()  # Ctrl-C: nobody waits for what tasks have begun
+                raise
             finally:
                 # What has not begun need not begin after a failure or an interrupt.
                 pool.shutdown(wait=False, cancel_futures=True)

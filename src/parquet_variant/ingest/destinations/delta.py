@@ -32,7 +32,7 @@ from parquet_variant.ingest.task import SplitArrays, WrittenSplits
 from parquet_variant.ingest.task_plan import TaskPlan
 from parquet_variant.io.commit_journal import TEMPORARY
 from parquet_variant.io.filesystems import filesystem_of
-from parquet_variant.io.staging import Mode, Staging, check_mode, sweep
+from parquet_variant.io.staging import BAD_RECORDS, Mode, Staging, check_mode, sweep
 from parquet_variant.schema.shredding_schema import ShreddingSchema
 
 __all__ = ["DeltaDestination", "open_delta", "open_table"]
@@ -57,6 +57,11 @@ class DeltaDestination:
         self._sure = True
         # Bad lines only: data files lie in the table from the start, and no reader sees them before the commit.
         self._staging = Staging(request.dest)
+
+    @property
+    def bad_records_path(self) -> str:
+        """The directory of bad lines, below the destination."""
+        return f"{self.dest.rstrip('/')}/{BAD_RECORDS}"
 
     def work(self, plan: TaskPlan) -> Work:
         """What every task does."""

@@ -21,7 +21,7 @@ from parquet_variant.ingest.task_plan import TaskPlan
 from parquet_variant.io.filesystems import filesystem_of
 from parquet_variant.io.staging import BAD_RECORDS, Staging, open_staging
 
-__all__ = ["ParquetDestination", "open_parquet"]
+__all__ = ["ParquetDestination", "open_parquet", "write_task"]
 
 
 class ParquetDestination:
@@ -41,10 +41,15 @@ class ParquetDestination:
         filesystem, path = filesystem_of(self.dest)
         self._made_here = filesystem.get_file_info(path).type == pafs.FileType.NotFound
 
+    @property
+    def bad_records_path(self) -> str:
+        """The directory of bad lines, below the destination."""
+        return f"{self.dest.rstrip('/')}/{BAD_RECORDS}"
+
     def work(self, plan: TaskPlan) -> Work:
         """What every task does."""
         self._staging = self._staging.begin()
-        return partial(_write, self._request, plan, self._staging)
+        return partial(write_task, self._request, plan, self._staging)
 
     def commit(self, written: Sequence[WrittenSplits]) -> list[str]:
         """Make the files of all tasks visible."""
@@ -74,9 +79,10 @@ def open_parquet(request: IngestRequest) -> ParquetDestination | None:
     return None if staging is None else ParquetDestination(request, staging)
 
 
-def _write(
+def write_task(
     request: IngestRequest, plan: TaskPlan, staging: Staging, task: int, attempt: int, splits: list[Split]
 ) -> WrittenSplits:
+    """Stage the files of a task."""
     arrays = SplitArrays(splits, plan, request.text, staging, task, attempt)
     options = {**request.write, "threads": plan.threads, "encodings": plan.encodings}
     with PartitionedFiles(staging, arrays.directory, task, **options) as files:

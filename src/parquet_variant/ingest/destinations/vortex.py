@@ -53,6 +53,11 @@ class VortexDestination:
     def _one_file(self) -> bool:
         return self._staging.dest != self.dest
 
+    @property
+    def bad_records_path(self) -> str:
+        """The directory of bad lines, below the destination."""
+        return f"{self.dest.rstrip('/')}/{BAD_RECORDS}"
+
     def work(self, plan: TaskPlan) -> Work:
         """What every task does."""
         self._schema = plan.schema
