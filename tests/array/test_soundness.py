@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import duckdb
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -86,3 +87,33 @@ def test_text_that_is_no_utf8_is_a_fault_of_its_row_only() -> None:
     array = pv.VariantArray(_storage(value=_NONE, typed_value=texts))
     assert array[0] is not None and array[0].to_python() == "x"
     assert pv.validate(array)["row"].to_pylist() == [1]
+
+
+def null_rows_over_an_empty_dictionary() -> pa.StructArray:
+    indices = pa.array([0, 0, 0], pa.int32())
+    metadata = pa.DictionaryArray.from_arrays(indices, pa.array([], pa.binary()), safe=False)
+    return pa.StructArray.from_arrays([metadata, pa.array([b""] * 3)], ["metadata", "value"], mask=pa.array([True] * 3))
+
+
+@pytest.mark.parametrize(
+    "operation",
+    [
+        pv.to_json, pv.to_python, pv.variant_type, pv.schema_of_variant, pv.variant_normalize, pv.validate,
+        pv.infer_shredding_schema, pv.strip_nulls, lambda array: pv.variant_get(array, "$.a", "int"),
+        lambda array: pv.shred_variant(array, "a int"), lambda array: pv.variant_set(array, "$.a", 1),
+    ],
+)  # fmt: skip
+def test_null_rows_may_index_an_empty_dictionary(operation):
+    """DuckDB writes a column of SQL NULLs so."""
+    array = pv.VariantArray(null_rows_over_an_empty_dictionary())
+    assert array.null_count == 3
+    operation(array)
+
+
+def test_files_of_null_rows_of_duckdb_are_read(tmp_path):
+    for version in ("V1", "V2"):
+        file = tmp_path / f"{version}.parquet"
+        select = "SELECT NULL::VARIANT AS v FROM range(5)"
+        duckdb.sql(f"COPY ({select}) TO '{file}' (FORMAT parquet, PARQUET_VERSION {version})")
+        assert pv.parquet.read(file).null_count == 5
+        assert pv.parquet.extract(file, {"a": "$.a:int"})["a"].null_count == 5

@@ -128,8 +128,8 @@ def test_columns_that_do_not_fit_are_refused(tmp_path):
         pv.parquet.write(path, {})
     with pytest.raises(VariantFileError, match="nope is not a struct column"):
         pv.parquet.write(path, {"v": array(1)}, variants=["nope"])
-    with pytest.raises(TypeError, match="VariantArray or an Arrow array"):
-        pv.parquet.write(path, {"v": [1]})
+    with pytest.raises(SchemaError, match="no Arrow data"):
+        pv.parquet.write(path, {"v": [object()]})
     unsigned = pa.array([{"metadata": b"\x01\x00\x00", "value": None, "typed_value": 1}], pa.struct(
         {"metadata": pa.binary(), "value": pa.binary(), "typed_value": pa.uint32()}))  # fmt: skip
     with pytest.raises(SchemaError, match="uint32"):

@@ -51,16 +51,20 @@ def _damaged(what: str, path: str) -> SchemaError:
     return SchemaError(f"the Arrow data is damaged: {what}", reason="bad-arrow", path=path)
 
 
-def _check(array: pa.Array, path: str) -> None:
+def _check(array: pa.Array, path: str, rows: pa.Array | None = None) -> None:
+    """Check an array; ``rows`` tells which of its rows count, for the fields of a struct with nulls."""
     kind = array.type
     types = pa.types
     if isinstance(kind, pa.BaseExtensionType):
         _check(array.storage, path)
     elif types.is_struct(kind):
+        if array.null_count:
+            rows = array.is_valid() if rows is None else pc.and_(rows, array.is_valid())
         for number, field in enumerate(kind):
-            _check(array.field(number), f"{path}.{field.name}")
+            _check(array.field(number), f"{path}.{field.name}", rows)
     elif types.is_dictionary(kind):
-        _check_indices(array.indices, len(array.dictionary), path)
+        # Under a null row an index means nothing: engines write 0 there, also into an empty dictionary.
+        _check_indices(array.indices if rows is None else array.indices.filter(rows), len(array.dictionary), path)
         _check(array.dictionary, path)
     elif types.is_binary(kind) or types.is_string(kind):
         _check_offsets(_offsets(array, np.int32), _size(array.buffers()[2]), path)

@@ -69,6 +69,7 @@ class VariantArray:
             )
         layout = detect_layout(storage.type)
         refuse_unsound(storage)
+        storage = _with_dictionary(storage)
         self._storage = _with_values(storage) if layout == "unshredded" else storage
         self.__dict__["layout"] = layout
 
@@ -366,6 +367,20 @@ def _with_values(storage: pa.StructArray) -> pa.StructArray:
         value = value.cast(pa.large_binary())
     fields = [storage.field("metadata"), value.fill_null(b"\x00")]
     return pa.StructArray.from_arrays(fields, names=["metadata", "value"], mask=storage.is_null())
+
+
+def _with_dictionary(storage: pa.StructArray) -> pa.StructArray:
+    """A storage of null rows alone with an entry in its dictionary of metadata: engines write none, and index it."""
+    at = storage.type.get_field_index("metadata")
+    if at < 0 or not len(storage) or not pa.types.is_dictionary(storage.type.field(at).type):
+        return storage
+    metadata = storage.field(at)
+    if len(metadata.dictionary):
+        return storage
+    children = [storage.field(number) for number in range(storage.type.num_fields)]
+    entry = pa.array([b"\x01\x00\x00"], metadata.dictionary.type)
+    children[at] = pa.DictionaryArray.from_arrays(pa.array([0] * len(storage), metadata.indices.type), entry)
+    return pa.StructArray.from_arrays(children, fields=list(storage.type), mask=storage.is_null())
 
 
 def _unified(storages: list[pa.StructArray]) -> list[pa.StructArray]:

@@ -7,7 +7,7 @@ every variant of it. Leaves reading and writing files to `read` and `write`.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
