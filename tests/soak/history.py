@@ -63,19 +63,25 @@ def soak(table: str, options: dict[str, Any], seconds: float, seed: int, *, writ
     stop = time.monotonic() + seconds
     running: list[tuple[subprocess.Popen[str], float]] = []
     number = 0
-    while time.monotonic() < stop or running:
-        while len(running) < writers and time.monotonic() < stop:
+
+    def goes_on() -> bool:
+        """Until the time is over; on a busy machine until something was written, for a minute at most."""
+        late = time.monotonic() - stop
+        return late < 0 or (seconds > 0 and len(told.done) < 2 and late < 60)
+
+    while goes_on() or running:
+        while len(running) < writers and goes_on():
             command = [sys.executable, str(WORKER), table, json.dumps(options), f"w{number}", str(seed)]
             roots = [str(WORKER.parent.parent), os.environ.get("PYTHONPATH", "")]
             environment = os.environ | {"PYTHONPATH": os.pathsep.join(roots), "OMP_NUM_THREADS": "1"}
             process = subprocess.Popen(
                 command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment
             )
-            running.append((process, time.monotonic() + source.uniform(2, max(3.0, seconds / 3))))
+            running.append((process, time.monotonic() + source.uniform(2, max(3.0, seconds / 3)) + told.kills / 2))
             number += 1
         time.sleep(0.05)
         for process, until in list(running):
-            if time.monotonic() > min(until, stop):
+            if time.monotonic() > until or not goes_on():
                 process.send_signal(signal.SIGKILL)
                 told.kills += 1
             elif process.poll() is None:
