@@ -93,7 +93,7 @@ def _answer_sql(path: str | None, sql: str, selects: dict[str, str], given: Mapp
     options = {name: given[name] for name in ("version", "at", "column", "strict", "threads")}
     query = plan(path, sql, selects, **options, engine="spark" if on_spark else "duckdb")
     if given["explain"]:
-        text, details = explained(query)
+        text, details = explained(query, on_spark=on_spark)
         print_json(details) if given["as_json"] else print(text)
         return 0
     parts = spark_batches(query) if on_spark else query.batches()

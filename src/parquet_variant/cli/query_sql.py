@@ -62,15 +62,15 @@ def plan(
     )
 
 
-def explained(query: SqlQuery) -> tuple[str, dict[str, Any]]:
-    """What would be read for a query, of how much: as text, and for machines."""
-    parts = [_one(query, number) for number in range(len(query.rewritten.uses))]
+def explained(query: SqlQuery, *, on_spark: bool = False) -> tuple[str, dict[str, Any]]:
+    """What would be read for a query, of how much (and on Spark by whom): as text, and for machines."""
+    parts = [_one(query, number, on_spark) for number in range(len(query.rewritten.uses))]
     details = [detail for _, detail in parts]
     whole = details[0] if len(details) == 1 else {"tables": details}
     return "\n\n".join(text for text, _ in parts) or "no table is read", whole
 
 
-def _one(query: SqlQuery, number: int) -> tuple[str, dict[str, Any]]:
+def _one(query: SqlQuery, number: int, on_spark: bool) -> tuple[str, dict[str, Any]]:
     from parquet_variant.sql_query.explain import columns_text, filter_text
 
     use = query.rewritten.uses[number]
@@ -80,6 +80,12 @@ def _one(query: SqlQuery, number: int) -> tuple[str, dict[str, Any]]:
     lines = [f"table       {use.table.name}"] + ([str(report)] if report is not None else [])
     lines += [f"asked for   {', '.join(columns) or 'its rows'}", f"filters     {' and '.join(filters) or 'none'}"]
     details = report.to_dict() if report is not None and hasattr(report, "to_dict") else {}
+    if on_spark:
+        from parquet_variant.spark.operations.sql import readers_of
+
+        readers = readers_of(use)
+        lines.append(str(readers))
+        details |= {"readers": {"jvm": readers.jvm_files, "python": readers.python}}
     return "\n".join(lines), details | {"table": use.table.name, "asked_for": columns, "filters": filters}
 
 
