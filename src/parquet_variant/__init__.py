@@ -91,11 +91,17 @@ _OWNERS = {
     "spark": "spark",
     "testing": "testing",
 }
-__getattr__, __dir__ = lazy_names(__name__, _OWNERS)
+if not TYPE_CHECKING:  # or every name would be known, as Any
+    __getattr__, __dir__ = lazy_names(__name__, _OWNERS)
 __all__ = sorted(_OWNERS)  # noqa: PLE0605 - the table above is the truth
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from parquet_variant import delta as delta
+    from parquet_variant import parquet as parquet
+    from parquet_variant import spark as spark
+    from parquet_variant import testing as testing
+    from parquet_variant import vortex as vortex
     from parquet_variant.array.variant_array import VariantArray as VariantArray
     from parquet_variant.encoding.variant import Variant as Variant
     from parquet_variant.errors import CastError as CastError

@@ -48,9 +48,9 @@ def command(
     """Query by path, in SQL or with --select and --where.
 
     SQL is over the table t, which is PATH; or it stands alone and names paths: SELECT v:id::int FROM 'events/'. Only
-    the columns, row groups and files that the answer needs are read.
+    the columns, row groups and files that the answer needs are read. PATH may be JSON, or - for standard input.
     """
-    from parquet_variant.cli.output import print_json
+    from parquet_variant.cli.json_source import queryable
     from parquet_variant.cli.query_sql import is_sql
     from parquet_variant.cli.select_option import read_selects
 
@@ -63,24 +63,35 @@ def command(
     if engine is Engine.SPARK and strict:
         raise typer.BadParameter("--strict is for --engine local")
     selects = read_selects(select or [])
-    if sql is not None:
-        return _answer_sql(path or None, sql, selects, locals())
+    given = {"version": version, "at": at, "column": column, "strict": strict, "threads": threads}
+    shown = {"engine": engine, "explain": explain, "limit": limit, "as_json": as_json}
+    with queryable(path, threads) as found:
+        if sql is not None:
+            return _answer_sql(found or None, sql, selects, given | shown)
+        return _answer_paths(found, selects, where, given | shown)
+
+
+def _answer_paths(path: str, selects: dict[str, str], where: str | None, given: Mapping[str, Any]) -> int:
+    """Run or explain a query by paths, with the options of the command."""
+    from parquet_variant.cli.output import print_json
     from parquet_variant.cli.tables import plan_query
 
-    query = plan_query(path, selects, where, column, version=version, at=at, strict=strict, threads=threads)
-    options = {"where": where, "column": column, "version": version, "timestamp": at}
-    if explain:
+    on_spark = given["engine"] is Engine.SPARK
+    named = {name: given[name] for name in ("column", "version", "at", "strict", "threads")}
+    query = plan_query(path, selects, where, **named)
+    options = {"where": where, "column": given["column"], "version": given["version"], "timestamp": given["at"]}
+    if given["explain"]:
         report = query.explain()
-        readers = _readers(path, selects, options) if engine is Engine.SPARK else None
-        if as_json:
+        readers = _readers(path, selects, options) if on_spark else None
+        if given["as_json"]:
             told = {"readers": {"jvm": readers.jvm_files, "python": readers.python}} if readers else {}
             print_json(report.to_dict() | told)
         else:
             print(report if readers is None else f"{report}\n{readers}")
         return 0
-    answer = _in_spark(path, selects, options) if engine is Engine.SPARK else None
+    answer = _in_spark(path, selects, options) if on_spark else None
     schema, parts = (query.schema, query.batches()) if answer is None else (answer.schema, [answer])
-    _print(schema, _limited(parts, limit), as_json)
+    _print(schema, _limited(parts, given["limit"]), given["as_json"])
     return 0
 
 

@@ -28,7 +28,8 @@ _OWNERS = {
     "update": "spark.operations.change",
     "write": "spark.operations.write",
 }
-__getattr__, __dir__ = lazy_names(__name__, _OWNERS)
+if not TYPE_CHECKING:  # or every name would be known, as Any
+    __getattr__, __dir__ = lazy_names(__name__, _OWNERS)
 __all__ = sorted(_OWNERS)  # noqa: PLE0605 - the table above is the truth
 
 if TYPE_CHECKING:

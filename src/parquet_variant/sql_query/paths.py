@@ -1,4 +1,4 @@
-"""Which format a path names: a Delta table, Vortex files, or else Parquet.
+"""Which format a path names: a Delta table, Vortex files, JSON, or else Parquet.
 
 Owns telling them apart. Leaves what is there to the rooms that own the formats.
 """
@@ -8,7 +8,9 @@ from __future__ import annotations
 import os
 from typing import Any
 
-__all__ = ["is_delta", "is_vortex"]
+__all__ = ["is_delta", "is_json", "is_vortex"]
+
+_HEAD_BYTES = 4096
 
 
 def is_delta(path: Any) -> bool:
@@ -38,3 +40,27 @@ def is_vortex(path: Any) -> bool:
     from parquet_variant.vortex.paths import vortex_files
 
     return bool(vortex_files(os.fspath(path)))
+
+
+def is_json(path: Any) -> bool:
+    """Whether a path names JSON files, plain or compressed, that were not ingested: by their first bytes.
+
+    Examples
+    --------
+    >>> is_json("examples/usgs_earthquakes.ndjson"), is_json("README.md")
+    (True, False)
+    """
+    from parquet_variant.errors import VariantError
+    from parquet_variant.ingest.sources import codec_of, expand_sources
+    from parquet_variant.io.filesystems import filesystem_of
+
+    try:
+        files = expand_sources(path)
+        if any(file.endswith(".parquet") for file in files):
+            return False
+        codec = codec_of(files[0])
+        filesystem, name = filesystem_of(files[0], None)
+        with filesystem.open_input_stream(name, compression=codec) as stream:
+            return bool(stream.read(_HEAD_BYTES).removeprefix(b"\xef\xbb\xbf").lstrip()[:1] in (b"{", b"["))
+    except (VariantError, OSError):
+        return False  # who reads it says what is wrong

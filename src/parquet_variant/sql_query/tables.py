@@ -22,7 +22,7 @@ from parquet_variant.path import VariantPath
 from parquet_variant.query.predicate import And, Compare, Constant, IsNull, Like, Not, Or, Predicate, bind
 from parquet_variant.query.selection import Selected, read_selection
 from parquet_variant.query.sql_expression import NeededColumn, TableColumns
-from parquet_variant.sql_query.paths import is_delta, is_vortex
+from parquet_variant.sql_query.paths import is_delta, is_json, is_vortex
 
 __all__ = ["BoundTable", "bind_table", "variant_field"]
 
@@ -197,6 +197,10 @@ def _of_path(given: Any, name: str, version: int | None, timestamp: Any) -> Boun
         )
     if single is not None and is_vortex(single):
         return _VortexTable.at(os.fspath(single), name)
+    if is_json(given):
+        from parquet_variant.ingest.read_json import read_json
+
+        return bind_table(read_json(given), name)
     return _ParquetTable.at(given, name)
 
 

@@ -1,0 +1,43 @@
+"""JSON where a command queries Parquet: ingested for as long as the command runs.
+
+Owns the file that is made, and that it goes. Leaves making it to `ingest`, and standard input to `stdin`.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from parquet_variant.cli.stdin import with_stdin
+
+__all__ = ["queryable"]
+
+
+@contextmanager
+def queryable(path: str, threads: int | None = None) -> Iterator[str]:
+    """A path that can be queried: the one given, or a private Parquet file of the JSON that it names; ``-`` is stdin.
+
+    Raises
+    ------
+    JsonError, VariantFileError
+        As `pv.parquet.ingest`.
+
+    Examples
+    --------
+    >>> with queryable("events/") as path:
+    ...     path
+    'events/'
+    """
+    from parquet_variant.sql_query.paths import is_delta, is_json, is_vortex
+
+    with with_stdin([path]) as (source,):
+        if not source or is_delta(source) or is_vortex(source) or not is_json(source):
+            yield source
+            return
+        from parquet_variant.ingest.ingest import ingest
+
+        with tempfile.TemporaryDirectory(prefix="variant-") as folder:
+            dest = f"{folder}/json.parquet"
+            ingest(source, dest, one_file=True, threads=threads, compression="lz4", row_group_bytes=16 << 20)
+            yield dest
