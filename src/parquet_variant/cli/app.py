@@ -18,7 +18,7 @@ __all__ = ["main"]
 # In the order of the help: the way in, the way out, care of files, care of Delta tables.
 COMMANDS = (
     *("ingest", "query", "sql-view", "cat", "infer", "explore", "inspect", "validate", "rewrite"),
-    *("delete", "update", "merge", "optimize", "vacuum", "history", "restore", "warmup"),
+    *("delete", "update", "merge", "optimize", "vacuum", "history", "restore", "warmup", "doctor"),
 )
 # `variant table set`: group -> commands, each the module that is named by both.
 GROUPS = {"table": ("set",)}

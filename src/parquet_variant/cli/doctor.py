@@ -1,0 +1,100 @@
+"""``variant doctor``: what is here, and what is missing for which command.
+
+Owns the report. Leaves finding Java to `spark.java`, and kernels to `machine_code`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from parquet_variant.cli.options import AsJson
+
+__all__ = ["command"]
+
+_PACKAGES = (
+    *("numpy", "pyarrow", "numba", "duckdb", "sqlglot", "pyspark", "obstore", "vortex-data", "pandas", "polars"),
+    *("typer", "rich"),
+)
+# What needs more than the package itself: the packages, and the extra that brings them.
+_NEEDS = {
+    "query with SQL": (("duckdb", "sqlglot"), "sql"),
+    "Delta tables": (("obstore",), "delta"),
+    "Vortex files": (("vortex-data",), "vortex"),
+    "--engine spark": (("pyspark", "Java"), "spark"),
+}
+
+
+def command(as_json: AsJson = False) -> int:
+    """Say what is installed, and what is missing for which command."""
+    from parquet_variant.cli.failure import DATA_PROBLEM
+    from parquet_variant.cli.output import print_grid, print_json
+
+    found = _found()
+    works = not str(found["kernels"]).startswith("error")
+    missing = {
+        need: {"missing": gone, "run": f"pip install 'parquet-variant[{extra}]'"}
+        for need, (names, extra) in _NEEDS.items()
+        if (gone := [name for name in names if found[name] is None])
+    }
+    if as_json:
+        print_json({"found": found, "missing": missing})
+    else:
+        print_grid(["what", "found"], list(found.items()))
+        for need, cure in missing.items():
+            run = cure["run"] if cure["missing"] != ["Java"] else "install Java 17 or newer, and set JAVA_HOME"
+            print(f"{need}: {' and '.join(cure['missing'])} missing: {run}")
+        if not missing:
+            print("nothing is missing: every command can run")
+    return 0 if works else DATA_PROBLEM
+
+
+def _found() -> dict[str, Any]:
+    import os
+    import platform
+
+    from parquet_variant import __version__
+    from parquet_variant.cli.output import human_bytes
+    from parquet_variant.io.parallel import available_cpus
+
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") if hasattr(os, "sysconf") else None
+    return {
+        "parquet-variant": __version__,
+        "Python": platform.python_version(),
+        "system": f"{platform.system()} {platform.machine()}",
+        "CPUs": available_cpus(),
+        "memory": None if memory is None else human_bytes(memory),
+        "kernels": _kernels(),
+        **{name: _version(name) for name in _PACKAGES},
+        "Java": _java(),
+    }
+
+
+def _kernels() -> str:
+    from parquet_variant.errors import VariantError
+    from parquet_variant.machine_code.entry_points import machine_code
+
+    try:
+        code = machine_code()
+    except VariantError as error:
+        return f"error: {error.message}"
+    return f"{code.way}, for {code.level}"
+
+
+def _version(name: str) -> str | None:
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return None
+
+
+def _java() -> str | None:
+    from parquet_variant.errors import VariantError
+    from parquet_variant.spark.java import find_java
+
+    try:
+        java = find_java()
+    except VariantError:
+        return None
+    return f"{java.version}, {java.java}"
