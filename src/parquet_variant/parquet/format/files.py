@@ -21,7 +21,7 @@ from parquet_variant.errors import VariantFileError
 from parquet_variant.io.commit_journal import files_that_count
 from parquet_variant.io.filesystems import filesystem_of
 from parquet_variant.io.hive import Partition, partition_texts, typed_partitions
-from parquet_variant.parquet.format.footer import MAGIC, SchemaNode, footer_bytes, parse_schema
+from parquet_variant.parquet.format.footer import MAGIC, SchemaNode, check_chunks, footer_bytes, parse_schema
 from parquet_variant.parquet.format.footer_cache import (
     CachedFooter,
     Fingerprint,
@@ -329,6 +329,7 @@ def _open_anew(
 ) -> OpenFile:
     footer = footer_bytes(stream, source.path)
     schema = parse_schema(footer, source.path)
+    check_chunks(footer, schema, source.path)
     metadata = None
     if not is_local:
         # pyarrow would ask for the footer once more: give it a file that has nothing else.

@@ -12,6 +12,8 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 from parquet_variant.errors import VariantFileError
 from parquet_variant.parquet.format.thrift import (
     STRUCT,
@@ -23,7 +25,16 @@ from parquet_variant.parquet.format.thrift import (
     zigzag,
 )
 
-__all__ = ["MAGIC", "TAIL", "SchemaNode", "annotate_footer", "footer_bytes", "parse_schema", "patch_tail"]
+__all__ = [
+    "MAGIC",
+    "TAIL",
+    "SchemaNode",
+    "annotate_footer",
+    "check_chunks",
+    "footer_bytes",
+    "parse_schema",
+    "patch_tail",
+]
 
 MAGIC = b"PAR1"
 TAIL = 8  # Footer length and magic.
@@ -263,6 +274,35 @@ def _build(
         child, index, leaf = _build(elements, index, path, leaf)
         node.children.append(child)
     return node, index, leaf
+
+
+def check_chunks(footer: bytes, schema: SchemaNode, file: str | None = None) -> None:
+    """Refuse a footer whose column chunks do not fit its schema: pyarrow would end the process over it.
+
+    Raises
+    ------
+    VariantFileError
+        With reason ``bad-footer``.
+    """
+    from parquet_variant.kernels.footer_check import chunks_agree
+
+    levels: list[tuple[int, int, int]] = []
+    waiting = [(child, 0, 0) for child in reversed(schema.children)]
+    while waiting:
+        node, repetition, definition = waiting.pop()
+        repetition += node.repetition == "repeated"
+        definition += node.repetition != "required"
+        if node.physical is not None:
+            levels.append((_PHYSICAL.index(node.physical), repetition, definition))
+        waiting.extend((child, repetition, definition) for child in reversed(node.children))
+    physical, repetitions, definitions = np.array(levels, np.int64).reshape(-1, 3).T
+    if not chunks_agree(footer, *map(np.ascontiguousarray, (physical, repetitions, definitions))):
+        raise VariantFileError(
+            "the Parquet footer contradicts itself: a column chunk does not fit its column; the file is damaged: write "
+            "it again",
+            reason="bad-footer",
+            file=file,
+        )
 
 
 def annotate_footer(footer: bytes, columns: Collection[tuple[str, ...]], file: str | None = None) -> bytes:
