@@ -19,7 +19,15 @@ from parquet_variant.encoding.metadata import EMPTY_METADATA
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import SchemaError
 
-__all__ = ["BinaryParts", "MetadataParts", "binary_parts", "metadata_parts", "valid_bytes", "variants_of"]
+__all__ = [
+    "BinaryParts",
+    "MetadataParts",
+    "binary_parts",
+    "metadata_array",
+    "metadata_parts",
+    "valid_bytes",
+    "variants_of",
+]
 
 
 class BinaryParts(NamedTuple):
@@ -62,6 +70,13 @@ class MetadataParts(NamedTuple):
         """The canonical metadata column: without nulls, so a null row has any of the dictionaries."""
         dictionary = self.dictionary if len(self.dictionary) else pa.array([EMPTY_METADATA], pa.binary())
         return pa.DictionaryArray.from_arrays(pa.array(np.maximum(self.indices, 0)), dictionary)
+
+
+def metadata_array(indices: pa.Array, dictionary: pa.Array) -> pa.DictionaryArray:
+    """Metadata of rows; with an entry where the dictionary has none, which the indices of null rows point at."""
+    if not len(dictionary):
+        dictionary = pa.array([b"\x01\x00\x00"], dictionary.type)
+    return pa.DictionaryArray.from_arrays(indices, dictionary)
 
 
 def valid_bytes(array: pa.Array) -> npt.NDArray[np.uint8]:

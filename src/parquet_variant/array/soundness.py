@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from parquet_variant.errors import SchemaError
 
-__all__ = ["refuse_unsound"]
+__all__ = ["refuse_bad_indices", "refuse_unsound"]
 
 
 def refuse_unsound(array: pa.Array) -> None:
@@ -47,6 +47,34 @@ def refuse_unsound(array: pa.Array) -> None:
     _check(array, "$")
 
 
+def refuse_bad_indices(array: pa.Array, path: str = "$", rows: pa.Array | None = None) -> None:
+    """Raise if an index of a dictionary in an array, or in its structs and lists, is outside of the dictionary.
+
+    For data that pyarrow has just read: all else in it is as pyarrow made it.
+
+    Raises
+    ------
+    SchemaError
+        With reason ``bad-arrow`` and the path of the child.
+    """
+    kind = array.type
+    if pa.types.is_struct(kind):
+        rows = _counting(array, rows)
+        for number, field in enumerate(kind):
+            refuse_bad_indices(array.field(number), f"{path}.{field.name}", rows)
+    elif pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_map(kind):
+        refuse_bad_indices(array.flatten() if not pa.types.is_map(kind) else _pairs(array), f"{path}[*]")
+    elif pa.types.is_dictionary(kind):
+        _check_indices(array.indices if rows is None else array.indices.filter(rows), len(array.dictionary), path)
+
+
+def _counting(array: pa.StructArray, rows: pa.Array | None) -> pa.Array | None:
+    """Which rows count for the fields of a struct; None for all."""
+    if not array.null_count:
+        return rows
+    return array.is_valid() if rows is None else pc.and_(rows, array.is_valid())
+
+
 def _damaged(what: str, path: str) -> SchemaError:
     return SchemaError(f"the Arrow data is damaged: {what}", reason="bad-arrow", path=path)
 
@@ -58,8 +86,7 @@ def _check(array: pa.Array, path: str, rows: pa.Array | None = None) -> None:
     if isinstance(kind, pa.BaseExtensionType):
         _check(array.storage, path)
     elif types.is_struct(kind):
-        if array.null_count:
-            rows = array.is_valid() if rows is None else pc.and_(rows, array.is_valid())
+        rows = _counting(array, rows)
         for number, field in enumerate(kind):
             _check(array.field(number), f"{path}.{field.name}", rows)
     elif types.is_dictionary(kind):

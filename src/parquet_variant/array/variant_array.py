@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from parquet_variant.array.capsules import array_capsules, import_variant, stream_capsule, variant_field
-from parquet_variant.array.parts import variants_of
+from parquet_variant.array.parts import metadata_array, variants_of
 from parquet_variant.array.soundness import refuse_unsound
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import SchemaError
@@ -378,8 +378,7 @@ def _with_dictionary(storage: pa.StructArray) -> pa.StructArray:
     if len(metadata.dictionary):
         return storage
     children = [storage.field(number) for number in range(storage.type.num_fields)]
-    entry = pa.array([b"\x01\x00\x00"], metadata.dictionary.type)
-    children[at] = pa.DictionaryArray.from_arrays(pa.array([0] * len(storage), metadata.indices.type), entry)
+    children[at] = metadata_array(pa.array([0] * len(storage), metadata.indices.type), metadata.dictionary)
     return pa.StructArray.from_arrays(children, fields=list(storage.type), mask=storage.is_null())
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from parquet_variant.encoding.metadata import EMPTY_METADATA
+from parquet_variant.array.parts import metadata_array
 from parquet_variant.functions.column_casts import take_bytes
 from parquet_variant.functions.value_positions import ValuePositions
 from parquet_variant.kernels import get
@@ -23,9 +23,6 @@ def position_storage(value_positions: ValuePositions) -> pa.StructArray:
     value = take_bytes(value_positions.spans(), np.arange(len(value_positions)), as_text=False)
     if value.nbytes < 2**31 - 1:
         value = value.cast(pa.binary())
-    dictionary = value_positions.dictionaries.array
-    if len(dictionary) == 0:
-        dictionary = pa.array([EMPTY_METADATA], pa.binary())
-    metadata = pa.DictionaryArray.from_arrays(pa.array(np.maximum(value_positions.metas, 0)), dictionary)
+    metadata = metadata_array(pa.array(np.maximum(value_positions.metas, 0)), value_positions.dictionaries.array)
     fields = [pa.field("metadata", metadata.type, nullable=False), pa.field("value", value.type, nullable=False)]
     return pa.StructArray.from_arrays([metadata, value], fields=fields, mask=pa.array(~there))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 from parquet_variant.encoding.cast.targets import VARIANT_STORAGE
-from parquet_variant.errors import CastError
+from parquet_variant.errors import CastError, SchemaError
 from parquet_variant.schema.type_grammar import Column, TypeParser
 
 __all__ = ["as_target"]
@@ -64,6 +64,8 @@ class _Parser(TypeParser[pa.DataType]):
         return pa.struct([pa.field(column.name, column.type) for column in columns])
 
     def map(self, key: pa.DataType, value: pa.DataType) -> pa.DataType:
+        if pa.types.is_null(key):
+            raise SchemaError("a map has keys of a type: NULL is none", reason="bad-type")
         return pa.map_(key, value)
 
     def other(self, name: str) -> pa.DataType | None:

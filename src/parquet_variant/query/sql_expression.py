@@ -207,6 +207,8 @@ class _Reading:
         if found is None:
             raise SqlError(f"there is no column {node.name}: choose from {', '.join(self.names())}")
         table, column, _ = found
+        if column not in self.tables[table].ordinary:
+            raise SqlError(f"{column} is a Variant: write a path into it as {column}:key")
         self.columns[table][column] = NeededColumn(column)
         self.types[table, column] = self.tables[table].ordinary[column]
         return _reference(table, column)

@@ -17,7 +17,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow import fs
 
-from parquet_variant.errors import VariantFileError
+from parquet_variant.array.soundness import refuse_bad_indices
+from parquet_variant.errors import SchemaError, VariantFileError
 from parquet_variant.io.commit_journal import files_that_count
 from parquet_variant.io.filesystems import filesystem_of
 from parquet_variant.io.hive import Partition, partition_texts, typed_partitions
@@ -119,6 +120,12 @@ class OpenFile:
         rows = sum(self.metadata.row_group(number).num_rows for number in row_groups)
         if any(len(column) != rows for column in table.columns):
             raise self._damaged(ValueError("a column has not as many values as its row groups have rows"))
+        if not self.dictionaries.isdisjoint(leaves):
+            try:
+                for chunk in (chunk for column in table.columns for chunk in column.chunks):
+                    refuse_bad_indices(chunk)
+            except SchemaError as error:
+                raise self._damaged(error) from None
         return table
 
     def _read(self, row_groups: list[int], leaves: list[int]) -> pa.Table:

@@ -13,6 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from parquet_variant.array.parts import metadata_array
 from parquet_variant.encoding.cast.forms import list_elements
 from parquet_variant.encoding.metadata import decode_metadata
 from parquet_variant.encoding.validate import Fault, find_faults
@@ -155,7 +156,7 @@ class _Check:
         if not there.any():
             return there
         dictionary = pa.array(self.metadata, pa.binary())
-        metadata = pa.DictionaryArray.from_arrays(pa.array(np.maximum(codes, 0), pa.int32()), dictionary)
+        metadata = metadata_array(pa.array(np.maximum(codes, 0), pa.int32()), dictionary)
         storage = pa.StructArray.from_arrays([metadata, value], ["metadata", "value"], mask=pa.array(~there))
         return there & sound_rows(storage)
 
