@@ -101,7 +101,7 @@ def test_infer_policies_are_steered(variant: Run, tmp_path: Path, rare_paths: Pa
     ("words", "text"),
     [
         (["--set", "nope=1"], "the policy auto has no constant 'nope': use min_row_share"),
-        (["--set", "max_columns=many"], "max_columns is 'many': give a number, such as 300"),
+        (["--set", "max_columns=many"], "max_columns is 'many': give a number from 0 on, such as 300"),
         (["--set", "max_columns"], "write it as 'constant=value'"),
         (["--set", "maps.nope=1"], "nope"),
         (["--queries", "q.sql"], "--queries is for --policy workload"),
