@@ -63,7 +63,7 @@ def refuse_bad_indices(array: pa.Array, path: str = "$", rows: pa.Array | None =
         for number, field in enumerate(kind):
             refuse_bad_indices(array.field(number), f"{path}.{field.name}", rows)
     elif pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_map(kind):
-        refuse_bad_indices(array.flatten() if not pa.types.is_map(kind) else _pairs(array), f"{path}[*]")
+        refuse_bad_indices(_pairs(array) if pa.types.is_map(kind) else array.values, f"{path}[*]")
     elif pa.types.is_dictionary(kind):
         _check_indices(array.indices if rows is None else array.indices.filter(rows), len(array.dictionary), path)
 
