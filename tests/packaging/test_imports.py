@@ -61,5 +61,5 @@ def test_an_unknown_name_is_an_attribute_error() -> None:
 def test_the_installed_package_is_typed_and_has_the_command() -> None:
     assert resources.files("parquet_variant").joinpath("py.typed").is_file()
     (script,) = metadata.entry_points(group="console_scripts", name="variant")
-    assert script.value == "parquet_variant.cli.app:main"
+    assert script.value == "parquet_variant.cli.__main__:run"
     assert metadata.version("parquet-variant") == pv.__version__

@@ -76,7 +76,7 @@ class VariantDataSource(DataSource):
 
         return BatchReader(options, schema)
 
-    @one_line()
+    # Not on one line: PySpark's runner then fails itself, on a reader that was never made, and only that would show.
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
         """Begin to read a stream."""
         options = ReadOptions.of(self.options)
