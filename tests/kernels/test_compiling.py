@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+from typing import Any, NamedTuple
 
 import numba
 import numpy as np
@@ -37,6 +38,39 @@ def test_what_goes_in_and_comes_out() -> None:
     assert table.tolist() == [[0, 1, 2], [10, 11, 12]]
     assert flags.tolist() == [False, True]
     assert everything(np.int64(1), np.True_, (0, False), vector[:0], table[:0], flags[:0]) == (1, (False, (0, 0)))
+
+
+class Pair(NamedTuple):
+    """Something of which a kernel takes two fields."""
+
+    vector: Int64s
+    number: int
+    owner: Any = None
+
+
+class Same(NamedTuple):
+    left: int
+    right: int
+
+
+def test_named_tuples_go_in_field_by_field() -> None:
+    @helper
+    def swapped(pair):
+        return Same(pair.right, pair.left)
+
+    @kernel
+    def sums(pair: Pair, same: Same) -> tuple[int, int]:
+        return pair.vector[0] + pair.number, swapped(same).left - same.left
+
+    assert sums(Pair(np.array([1]), 2, object()), Same(3, 5)) == (3, 2)
+    assert (
+        str(sums.signature)
+        == "(pair: Pair(vector: int64[:], number: int), same: Same(left: int, right: int)) -> (int, int)"
+    )
+    with pytest.raises(TypeError, match=r"pair must be Pair\(.*\), not tuple"):
+        sums((np.array([1]), 2), Same(3, 5))
+    with pytest.raises(TypeError, match=r"pair\.vector must be int64"):
+        sums(Pair(np.array([1], np.int32), 2), Same(3, 5))
 
 
 @kernel

@@ -134,6 +134,28 @@ def test_try_parse_json_gives_null_for_bad_rows_only() -> None:
     assert pv.try_parse_json(texts).to_pylist() == [{"a": 2}, None, {"a": {"a": 1}, "b": 2}, None, {"a": {"a": 3}}]
 
 
+@pytest.mark.parametrize(
+    "bad",
+    ['{"a": 1, "b" 2}', '{"a": 1, "b": 2, "c": 3, "a": 4}', '{"a": 1, "b": 2 "c"', '{"a": 1, 2}', '{"a": [nul'],
+)
+@pytest.mark.parametrize("options", [{}, {"on_duplicate_key": "error"}])
+def test_a_bad_row_leaves_nothing_behind(bad: str, options: dict[str, Any]) -> None:
+    texts = [bad, '{"a": 1}', bad, '{"c": {"a": 2}, "b": 1, "a": 1}']
+    values = pv.try_parse_json(texts, **options)
+    assert list(values)[1::2] == [parse_one(text) for text in texts[1::2]]
+
+
+@given(st.lists(json_texts(max_leaves=6), min_size=2, max_size=6), OPTIONS, st.data())
+def test_rows_do_not_depend_on_bad_neighbours(texts: list[str], options: dict[str, Any], data: st.DataObject) -> None:
+    for row, text in enumerate(texts):
+        if data.draw(st.booleans()):
+            at = data.draw(st.integers(0, len(text)))
+            texts[row] = text[:at] + data.draw(st.sampled_from(["", *'{}[]",: 1'])) + text[at + 1 :]
+    for text, value in zip(texts, pv.try_parse_json(texts, **options), strict=True):
+        alone = outcome(by_reference, text.encode(), options)
+        assert (None if value is None else value.to_bytes()) == (alone if isinstance(alone, bytes) else None)
+
+
 def test_duplicates_at_any_depth_keep_the_last_value() -> None:
     text = '{"a": {"x": 1, "y": {"z": 1}, "x": [{"k": 1, "k": 2}]}, "b": 1, "a": {"y": 1, "x": 2, "y": 3}, "c": {}}'
     assert pv.parse_json([text])[0] == parse_one(text)

@@ -23,18 +23,18 @@ int main(int count, char **names) {
             start = i + 1;
         }
     int64_t room = size + 8;
-    int64_t *nodes = calloc(room * 4, 8), *row_start = calloc(rows + 1, 8), *error_at = calloc(rows + 1, 8);
+    int64_t *nodes = calloc(room * 4, 8), *row_start = calloc(rows + 1, 8);
     int64_t *doubles = calloc(room, 8);
     int32_t *status = calloc(rows + 1, 4);
     char *scratch = malloc(size + 64);
     int64_t words[] = {
         (int64_t)text, (int64_t)starts, rows, (int64_t)stops, rows, (int64_t)scratch, 0, (int64_t)scratch,
-        (int64_t)nodes, room, 4, (int64_t)row_start, rows + 1, (int64_t)status, rows, (int64_t)error_at, rows,
+        (int64_t)nodes, room, 4, (int64_t)row_start, rows + 1, (int64_t)status, rows,
         (int64_t)doubles, room, 0, 0, 0, 1000, 128 << 20, 1, 7,
         0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
     };
     if (pv_parse_json_parse_rows(words)) return 3;
-    int64_t *result = words + 26;
+    int64_t *result = words + 24;
     uint64_t hash = 1469598103934665603u;
     for (int64_t n = 0; n < result[1]; n++)
         for (int column = 0; column < 4; column++) {

@@ -6,9 +6,9 @@ Owns that one step, so that no other kernel needs to know of duplicates. Leaves 
 from __future__ import annotations
 
 from parquet_variant.kernels.compiling import Int64s, Int64Table, helper, kernel
+from parquet_variant.kernels.interning import Interned, export_hashed, hashed_table, successor
 from parquet_variant.kernels.memory import copy
-from parquet_variant.kernels.native_vectors import address_in, export_table, free, new_table, new_vector
-from parquet_variant.kernels.parse_json import empty_slots, find_pair, successor
+from parquet_variant.kernels.native_vectors import address_in, free, new_table, new_vector
 from parquet_variant.kernels.tape import (
     DROPPED,
     HAS_DROPPED,
@@ -25,16 +25,13 @@ __all__ = ["compact"]
 
 @helper
 def _own(table, left, right):
-    """``(table, slots)``: a copy that may grow, and its hash table."""
+    """A hashed copy that may grow."""
     room = 256
     while room < len(table):
         room *= 2
     own = new_table(room, table.shape[1])
     copy(address_in(own), address_in(table), 8 * table.size)
-    slots = empty_slots(4 * room)
-    for row in range(len(table)):
-        slots[-1 - find_pair(own, slots, left, right, own[row, left], own[row, right])] = row
-    return own, slots
+    return hashed_table(own, len(table), left, right)
 
 
 @kernel
@@ -45,9 +42,9 @@ def compact(
 
     An object that lost fields gets the shape of those that stay.
     """
-    path_count, shape_count = len(paths), len(shapes)
-    paths, path_slots = _own(paths, PATH_PARENT, PATH_KEY)
-    shapes, shape_slots = _own(shapes, SHAPE_PARENT, SHAPE_KEY)
+    own_paths = _own(paths, PATH_PARENT, PATH_KEY)
+    # Keys stay as they are: no table of theirs is needed to follow shapes.
+    tables = Interned(own_paths, own_paths, _own(shapes, SHAPE_PARENT, SHAPE_KEY))
     kept = 0
     moved = new_vector(row_start[len(row_start) - 1] + 1)  # new index of each node, for the ends
     for row in range(len(row_start) - 1):
@@ -64,14 +61,12 @@ def compact(
                 continue
             if nodes[i, 0] & HAS_DROPPED:
                 path = path_of(nodes[i, 0])
-                shape = paths[path, PATH_ROOT_SHAPE]
+                shape = tables.paths.rows[path, PATH_ROOT_SHAPE]
                 kid = i + 1
                 while kid < nodes[i, 3]:
                     if not nodes[kid, 0] & DROPPED:
-                        key = paths[path_of(nodes[kid, 0]), PATH_KEY]
-                        shape, shapes, shape_slots, shape_count, paths, path_slots, path_count = successor(
-                            shapes, shape_slots, shape_count, paths, path_slots, path_count, shape, key, path
-                        )
+                        key = tables.paths.rows[path_of(nodes[kid, 0]), PATH_KEY]
+                        shape, tables = successor(tables, shape, key, path)
                     kid = nodes[kid, 3]
                 nodes[i, 2] = shape
                 nodes[i, 0] &= ~HAS_DROPPED
@@ -84,6 +79,4 @@ def compact(
     for i in range(kept):
         nodes[i, 3] = moved[nodes[i, 3]]
     free(moved)
-    free(path_slots)
-    free(shape_slots)
-    return kept, (export_table(paths, path_count), export_table(shapes, shape_count))
+    return kept, (export_hashed(tables.paths), export_hashed(tables.shapes))

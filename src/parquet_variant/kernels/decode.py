@@ -8,7 +8,7 @@ it depends on that.
 from __future__ import annotations
 
 from itertools import starmap
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -17,31 +17,27 @@ import pyarrow as pa
 from parquet_variant.encoding.validate import find_faults
 from parquet_variant.errors import MalformedVariantError
 from parquet_variant.kernels.buffer_pool import adopt
-from parquet_variant.kernels.compiling import Int64s, Int64Table, ReadOnlyInt32s, UInt8s, kernel
-from parquet_variant.kernels.memory import load_u8, load_uint
-from parquet_variant.kernels.native_vectors import filled_vector, free, new_table, reserve_rows
-from parquet_variant.kernels.parse_json import (
-    ELEMENT_KEY,
+from parquet_variant.kernels.compiling import Int64s, Int64Table, ReadOnlyInt32s, UInt8s, helper, kernel
+from parquet_variant.kernels.interning import (
     HASH_SEED,
+    Interned,
+    TableExports,
     add_key,
-    add_path,
-    add_root_shape,
+    children_of,
     export_tables,
     find_key,
-    find_pair,
     hash_bytes,
     new_tables,
-    successor,
+    shape_after,
 )
+from parquet_variant.kernels.memory import load_u8, load_uint
+from parquet_variant.kernels.native_vectors import filled_vector, free, new_table, reserve_rows
 from parquet_variant.kernels.tape import (
     ARRAY,
     OBJECT,
-    PATH_ELEMENT,
     PATH_LAST_NODE,
-    PATH_ROOT_SHAPE,
     SHAPE_KEY,
     SHAPE_NEXT,
-    SHAPE_PARENT,
     SHAPE_PATH,
     Tape,
     put_node,
@@ -66,8 +62,8 @@ _PASSED_OVER = frozenset(
     ("bad-utf8", "unsorted-dictionary", "unsorted-keys", "bad-decimal", "bad-time", "unused-bytes", "trailing-bytes")
 )
 
-# A frame's own columns.
-_NODE, _PATH, _SHAPE = range(OWN, OWN + 3)
+# A frame's own columns: the node, its path, and the shape so far (of an array, the path of its elements).
+_NODE, _PATH, _PLACE = range(OWN, OWN + 3)
 
 
 @kernel
@@ -85,152 +81,187 @@ def _name_starts(base: int, offsets: Int64s, starts: Int64s) -> None:
         starts[d + 1] = starts[d] + count
 
 
+class EncodedValues(NamedTuple):
+    """The rows of an unshredded column.
+
+    Parameters
+    ----------
+    valid
+        A byte a row, 0 for SQL NULL; empty if all are valid.
+    offsets, base
+        Where each row's value lies, counted from an address.
+    dictionary_of
+        For each row the index of its metadata; -1 for null.
+    """
+
+    valid: UInt8s
+    offsets: Int64s
+    base: int
+    dictionary_of: ReadOnlyInt32s
+
+
+class Dictionaries(NamedTuple):
+    """The distinct metadata: where each lies, and where its names are in a table of all names (`_name_starts`)."""
+
+    base: int
+    offsets: Int64s
+    starts: Int64s
+
+
+class _Names(NamedTuple):
+    """The names of one dictionary: their number, first one in the table of all, offsets, bytes and their end."""
+
+    count: Any
+    first: Any
+    offsets: Any
+    width: Any
+    begin: Any
+    end: Any
+
+
+@helper(inline=True)
+def _names_of(dictionaries, d):
+    """``(usable, names)`` of a dictionary."""
+    at, end = dictionaries.base + dictionaries.offsets[d], dictionaries.base + dictionaries.offsets[d + 1]
+    usable, count, offsets, width, begin, size = metadata_header(at, end)
+    return usable, _Names(count, dictionaries.starts[d], offsets, width, begin, at + size)
+
+
+@helper(inline=True)
+def _key_of(names, field_id, known, keys, seed):
+    """``(key, keys)`` of a field's name; -1 if it lies outside of its dictionary."""
+    key = known[names.first + field_id]
+    if key >= 0:
+        return key, keys
+    begin = load_uint(names.offsets + field_id * names.width, names.width)
+    stop = load_uint(names.offsets + (field_id + 1) * names.width, names.width)
+    if begin > stop or stop > names.end - names.begin:
+        return -1, keys
+    hashed = hash_bytes(names.begin + begin, stop - begin, seed)
+    key = find_key(keys, names.begin + begin, stop - begin, hashed)
+    if key < 0:
+        key, keys = add_key(keys, names.begin + begin, stop - begin, 1, hashed)
+    known[names.first + field_id] = key
+    return key, keys
+
+
+@helper(inline=True)
+def _close(stack, depth, nodes, n):
+    """The depth after closing what ends before node ``n``."""
+    while depth > 0 and stack[depth - 1, NEXT] == stack[depth - 1, COUNT]:
+        depth -= 1
+        nodes[stack[depth, _NODE], 2] = stack[depth, _PLACE]
+        nodes[stack[depth, _NODE], 3] = n
+    return depth
+
+
+@helper(inline=True)
+def _enter_field(stack, top, tables, names, known, n, seed):
+    """``(status, path, tables)`` of the field that the object at the top has next."""
+    field_id = child_id(stack, top, stack[top, NEXT])
+    if field_id >= names.count:
+        return _FIELD_ID, 0, tables
+    key, keys = _key_of(names, field_id, known, tables.keys, seed)
+    if key < 0:
+        return _NAME, 0, tables
+    tables = Interned(keys, tables.paths, tables.shapes)
+    shapes, shape = tables.shapes.rows, stack[top, _PLACE]
+    following = shapes[shape, SHAPE_NEXT]
+    if following < 0 or shapes[following, SHAPE_KEY] != key:
+        following, tables = shape_after(tables, shape, key, stack[top, _PATH])
+    path = tables.shapes.rows[following, SHAPE_PATH]
+    stack[top, _PLACE] = following
+    status = _DUPLICATE if tables.paths.rows[path, PATH_LAST_NODE] > stack[top, _NODE] else _OK
+    tables.paths.rows[path, PATH_LAST_NODE] = n
+    return status, path, tables
+
+
+@helper(inline=True)
+def _decode_row(at, end, names, known, stack, tables, nodes, n, seed):
+    """``(status, at, stack, tables, n)`` after a row; ``at`` is where the fault is, if there is one."""
+    path = depth = 0
+    most = n + _most_nodes(end - at)
+    while True:
+        # One value at `path` starts at `at`.
+        if at >= end:
+            return _VALUE, at, stack, tables, n
+        if n >= most:
+            return _OVERLAP, at, stack, tables, n
+        kind = value_kind(load_u8(at))
+        if kind == OBJECT or kind == ARRAY:
+            if depth + 1 > len(stack):
+                stack = reserve_rows(stack, depth + 1)
+            ok, count, _, _, _, _, _ = open_container(stack, depth, at, end)
+            if not ok:
+                return _VALUE, at, stack, tables, n
+            stack[depth, _NODE] = n
+            stack[depth, _PATH] = path
+            stack[depth, _PLACE], tables = children_of(tables, path, kind)
+            put_node(nodes, n, kind | (path << 16), count, 0)
+            depth += 1
+        else:
+            kind, a, b, scale = scalar(at, end)
+            if kind == MALFORMED:
+                return _VALUE, at, stack, tables, n
+            put_node(nodes, n, kind | (scale << 8) | (path << 16), a, b)
+        n += 1
+        depth = _close(stack, depth, nodes, n)
+        if depth == 0:
+            return _OK, at, stack, tables, n
+        top = depth - 1
+        at, end = child(stack, top, stack[top, NEXT]), stack[top, END]
+        path = stack[top, _PLACE]
+        if nodes[stack[top, _NODE], 0] & 0xFF == OBJECT:
+            status, path, tables = _enter_field(stack, top, tables, names, known, n, seed)
+            if status != _OK:
+                return status, at, stack, tables, n
+        stack[top, NEXT] += 1
+
+
 @kernel
 def decode_rows(
     first: int,
     last: int,
-    valid: UInt8s,
-    value_offsets: Int64s,
-    value_base: int,
-    dictionary_of: ReadOnlyInt32s,
-    name_base: int,
-    name_offsets: Int64s,
-    name_starts: Int64s,
+    values: EncodedValues,
+    dictionaries: Dictionaries,
     nodes: Int64Table,
     row_start: Int64s,
     seed: int,
-) -> tuple[int, int, int, int, tuple[tuple[int, int, int], tuple[int, int, int], tuple[int, int, int]]]:
+) -> tuple[int, int, int, int, TableExports]:
     """Walk the rows from ``first`` to ``last`` into ``nodes`` and ``row_start``.
 
     Returns ``(status, row, offset, nodes used, tables)``, the tables of keys, paths and shapes for `adopt`. The walk
     ends at the first malformed row, with the byte offset in its value.
     """
-    keys, key_slots, paths, path_slots, shapes, shape_slots = new_tables()
-    key_count, path_count, shape_count = 0, 1, 0
-    known = filled_vector(name_starts[len(name_starts) - 1], -1)  # key id of each name, once it was met
+    tables = new_tables()
+    known = filled_vector(dictionaries.starts[len(dictionaries.starts) - 1], -1)  # key id of each name once it was met
     stack = new_table(32, OWN + 3)
-    n = 0
+    n = offset = 0
     status = _OK
-    offset = 0
     row = first
     while row < last:
         row_start[row - first] = n
-        if len(valid) > 0 and valid[row] == 0:
+        if len(values.valid) > 0 and values.valid[row] == 0:
             row += 1
             continue
-        d = dictionary_of[row]
+        d = values.dictionary_of[row]
         if d < 0:
             status = _METADATA
             break
-        dictionary_at, dictionary_end = name_base + name_offsets[d], name_base + name_offsets[d + 1]
-        usable, names, name_places, name_width, name_bytes, name_size = metadata_header(dictionary_at, dictionary_end)
+        usable, names = _names_of(dictionaries, d)
         if not usable:
             status = _METADATA
             break
-        name_end = dictionary_at + name_size
-        at, end = value_base + value_offsets[row], value_base + value_offsets[row + 1]
-        room = n + _most_nodes(end - at)
-        path = 0
-        depth = 0
-        while True:
-            # One value at `path` starts at `at`.
-            if at >= end:
-                status = _VALUE
-                break
-            if n >= room:
-                status = _OVERLAP
-                break
-            kind = value_kind(load_u8(at))
-            if kind == OBJECT or kind == ARRAY:
-                if depth + 1 > len(stack):
-                    stack = reserve_rows(stack, depth + 1)
-                ok, count, _, _, _, _, _ = open_container(stack, depth, at, end)
-                if not ok:
-                    status = _VALUE
-                    break
-                stack[depth, _NODE] = n
-                if kind == OBJECT:
-                    stack[depth, _PATH] = path
-                    if paths[path, PATH_ROOT_SHAPE] < 0:
-                        shapes, shape_slots, shape_count = add_root_shape(shapes, shape_slots, shape_count, paths, path)
-                    stack[depth, _SHAPE] = paths[path, PATH_ROOT_SHAPE]
-                else:
-                    element = paths[path, PATH_ELEMENT]
-                    if element < 0:
-                        element, paths, path_slots, path_count = add_path(
-                            paths, path_slots, path_count, path, ELEMENT_KEY
-                        )
-                        paths[path, PATH_ELEMENT] = element
-                    stack[depth, _PATH] = stack[depth, _SHAPE] = element
-                put_node(nodes, n, kind | (path << 16), count, 0)
-                depth += 1
-            else:
-                kind, a, b, scale = scalar(at, end)
-                if kind == MALFORMED:
-                    status = _VALUE
-                    break
-                put_node(nodes, n, kind | (scale << 8) | (path << 16), a, b)
-            n += 1
-            # The next value, closing what ends here.
-            while depth > 0:
-                top = depth - 1
-                i = stack[top, NEXT]
-                if i < stack[top, COUNT]:
-                    break
-                nodes[stack[top, _NODE], 2] = stack[top, _SHAPE]
-                nodes[stack[top, _NODE], 3] = n
-                depth -= 1
-            if depth == 0:
-                break
-            stack[top, NEXT] = i + 1
-            at, end = child(stack, top, i), stack[top, END]
-            field_id = child_id(stack, top, i)
-            if field_id < 0:
-                path = stack[top, _PATH]
-                continue
-            if field_id >= names:
-                status = _FIELD_ID
-                break
-            key = known[name_starts[d] + field_id]
-            if key < 0:
-                begin = load_uint(name_places + field_id * name_width, name_width)
-                stop = load_uint(name_places + (field_id + 1) * name_width, name_width)
-                if begin > stop or stop > name_end - name_bytes:
-                    status = _NAME
-                    break
-                hashed = hash_bytes(name_bytes + begin, stop - begin, seed)
-                key = find_key(keys, key_slots, name_bytes + begin, stop - begin, hashed)
-                if key < 0:
-                    key, keys, key_slots, key_count = add_key(
-                        keys, key_slots, key_count, name_bytes + begin, stop - begin, 1, hashed
-                    )
-                known[name_starts[d] + field_id] = key
-            shape = stack[top, _SHAPE]
-            guess = shapes[shape, SHAPE_NEXT]
-            if guess < 0 or shapes[guess, SHAPE_KEY] != key:
-                guess = find_pair(shapes, shape_slots, SHAPE_PARENT, SHAPE_KEY, shape, key)
-                if guess < 0:
-                    guess, shapes, shape_slots, shape_count, paths, path_slots, path_count = successor(
-                        shapes, shape_slots, shape_count, paths, path_slots, path_count, shape, key, stack[top, _PATH]
-                    )
-                shapes[shape, SHAPE_NEXT] = guess
-            path = shapes[guess, SHAPE_PATH]
-            stack[top, _SHAPE] = guess
-            if paths[path, PATH_LAST_NODE] > stack[top, _NODE]:
-                status = _DUPLICATE
-                break
-            paths[path, PATH_LAST_NODE] = n
+        at, end = values.base + values.offsets[row], values.base + values.offsets[row + 1]
+        status, at, stack, tables, n = _decode_row(at, end, names, known, stack, tables, nodes, n, seed)
         if status != _OK:
-            offset = at - value_base - value_offsets[row]
+            offset = at - values.base - values.offsets[row]
             break
         row += 1
     row_start[last - first] = n
     free(known)
     free(stack)
-    tables = export_tables(
-        keys, key_count, paths, path_count, shapes, shape_count, (key_slots, path_slots, shape_slots)
-    )
-    return status, row, offset, n, tables
+    return status, row, offset, n, export_tables(tables)
 
 
 def decode_values(
@@ -279,9 +310,14 @@ def decode_values(
     nodes = np.empty((_most_nodes(size) + last - first, 4), np.int64)
     row_start = np.empty(last - first + 1, np.int64)
     status, row, offset, count, tables = decode_rows(
-        first, last, valid, value_offsets, value_address, dictionary_of, name_base, name_offsets, name_starts, nodes,
-        row_start, HASH_SEED,
-    )  # fmt: skip
+        first,
+        last,
+        EncodedValues(valid, value_offsets, value_address, dictionary_of),
+        Dictionaries(name_base, name_offsets, name_starts),
+        nodes,
+        row_start,
+        HASH_SEED,
+    )
     keys, paths, shapes = starmap(adopt, tables)
     if status != _OK:
         at, stop = value_address + int(value_offsets[row]), value_address + int(value_offsets[row + 1])

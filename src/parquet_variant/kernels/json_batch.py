@@ -21,7 +21,8 @@ from parquet_variant.kernels.buffer_pool import acquire, adopt, release
 from parquet_variant.kernels.columns import ColumnBuffers
 from parquet_variant.kernels.compact import compact
 from parquet_variant.kernels.dictionaries import Dictionaries, assign_dictionaries
-from parquet_variant.kernels.parse_json import HASH_SEED, parse_rows
+from parquet_variant.kernels.interning import HASH_SEED
+from parquet_variant.kernels.parse_json import ParsedNodes, Rules, Texts, parse_rows
 from parquet_variant.kernels.schema_table import SchemaTable, schema_table
 from parquet_variant.kernels.shred_tape import fill, map_paths, measure
 from parquet_variant.kernels.tape import Tape
@@ -129,13 +130,21 @@ def parse_text(
     nodes = acquire(np.int64, total // 2 + rows + 2 + min(options.max_depth, total), 4)
     scratch = np.empty(total + 8, np.uint8)
     row_start = np.empty(rows + 1, np.int64)
-    status, error_at = np.zeros(rows, np.int32), np.zeros(rows, np.int64)
+    status = np.zeros(rows, np.int32)
     doubles = acquire(np.int64, total // 2 + rows + 2)
     _, count, double_count, dropped, tables = parse_rows(
-        data.ctypes.data, starts, stops, _NO_BYTES if valid is None else valid, scratch.ctypes.data, nodes, row_start,
-        status, error_at, doubles, options.floats == "double", options.on_duplicate_key == "error",
-        options.on_lone_surrogate == "replace", options.max_depth, options.max_size, null_on_error, HASH_SEED,
-    )  # fmt: skip
+        Texts(data.ctypes.data, starts, stops, _NO_BYTES if valid is None else valid, scratch.ctypes.data),
+        ParsedNodes(nodes, row_start, status, doubles),
+        Rules(
+            as_double=options.floats == "double",
+            refuse_duplicates=options.on_duplicate_key == "error",
+            replace_surrogates=options.on_lone_surrogate == "replace",
+            max_depth=options.max_depth,
+            max_size=options.max_size,
+            null_on_error=null_on_error,
+            seed=HASH_SEED,
+        ),
+    )
     keys, paths, shapes = starmap(adopt, tables)
     bad = np.flatnonzero(status)
     faults = [

@@ -7,8 +7,8 @@ Owns the hash tables of a column's distinct values, of 8 bytes or of any length.
 from __future__ import annotations
 
 from parquet_variant.kernels.compiling import Int32s, Int64s, UInt8s, helper, kernel
+from parquet_variant.kernels.interning import hash_bytes
 from parquet_variant.kernels.memory import copy, equal, load_s32, load_u64
-from parquet_variant.kernels.parse_json import hash_bytes
 
 __all__ = ["index_bytes", "index_words", "mark_used", "rehash_bytes", "rehash_words"]
 

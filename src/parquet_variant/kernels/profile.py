@@ -11,10 +11,10 @@ import numpy.typing as npt
 
 from parquet_variant.kernels.compiling import Int64s, Int64Table, UInt8Table, helper, kernel
 from parquet_variant.kernels.int128 import digits_of
+from parquet_variant.kernels.interning import hash_bytes
 from parquet_variant.kernels.json_scan import DECIMAL4, DECIMAL16, INT8, INT64
 from parquet_variant.kernels.memory import load_u8, load_u16, load_u32, load_u64, trailing_zeros
 from parquet_variant.kernels.native_vectors import export_table, free, new_table, new_vector, reserve_rows
-from parquet_variant.kernels.parse_json import hash_bytes
 from parquet_variant.kernels.scalar_slots import BINARY, STRING, UUID
 from parquet_variant.kernels.tape import ARRAY, KEY_ADDRESS, KEY_LENGTH, OBJECT, PATH_KEY, PATH_PARENT, path_of
 

@@ -25,6 +25,7 @@ __all__ = [
     "ReadOnlyInt32s",
     "ReadOnlyInt64s",
     "ReadOnlyUInt8s",
+    "RecordType",
     "Signature",
     "UInt8Table",
     "UInt8s",
@@ -77,8 +78,40 @@ ReadOnlyInt64s = Annotated[npt.NDArray[np.int64], ArrayType("int64", read_only=T
 ReadOnlyInt32s = Annotated[npt.NDArray[np.int32], ArrayType("int32", read_only=True)]
 ReadOnlyUInt8s = Annotated[npt.NDArray[np.uint8], ArrayType("uint8", read_only=True)]
 
-# A parameter or a result: int, bool, an array, or a tuple of such.
+# A parameter or a result: int, bool, an array, or a tuple of such; a parameter may be a named tuple, too.
 Type = Any
+
+
+@dataclass(frozen=True)
+class RecordType:
+    """A named tuple, whose fields are passed one after the other.
+
+    Fields that are annotated as `Any` stay behind: they only keep memory alive. They come last.
+    """
+
+    record: type[tuple[Any, ...]]
+    fields: tuple[tuple[str, Type], ...]
+
+    @classmethod
+    def of(cls, record: type[tuple[Any, ...]], where: str) -> RecordType:
+        """What the annotations of a named tuple say."""
+        hints = get_type_hints(record, include_extras=True)
+        return cls(
+            record,
+            tuple(
+                (name, _from_annotation(hints[name], f"{name} in {where}"))
+                for name in record._fields  # type: ignore[attr-defined]
+                if hints[name] is not Any
+            ),
+        )
+
+    @property
+    def words(self) -> int:
+        """Those of its fields."""
+        return sum(_words(kind) for _, kind in self.fields)
+
+    def __str__(self) -> str:
+        return f"{self.record.__name__}({', '.join(f'{name}: {_text(kind)}' for name, kind in self.fields)})"
 
 
 def _from_annotation(annotation: Any, where: str) -> Type:
@@ -90,6 +123,8 @@ def _from_annotation(annotation: Any, where: str) -> Type:
             return kind
     if get_origin(annotation) is tuple and Ellipsis not in get_args(annotation):
         return tuple(_from_annotation(each, where) for each in get_args(annotation))
+    if isinstance(annotation, type) and issubclass(annotation, tuple) and hasattr(annotation, "_fields"):
+        return RecordType.of(annotation, where)
     raise TypeError(f"{where} is annotated as {annotation}: kernels take int, bool, tuples, and the array types here")
 
 
@@ -102,7 +137,7 @@ def _text(kind: Type) -> str:
 def _words(kind: Type) -> int:
     if isinstance(kind, tuple):
         return sum(map(_words, kind))
-    return kind.words if isinstance(kind, ArrayType) else 1
+    return kind.words if isinstance(kind, ArrayType | RecordType) else 1
 
 
 def _put(words: list[Any], kind: Type, value: Any, name: str) -> None:
@@ -116,6 +151,11 @@ def _put(words: list[Any], kind: Type, value: Any, name: str) -> None:
             raise TypeError(f"{name} must be {_text(kind)}, not {value!r}")
         for each_kind, each in zip(kind, value, strict=True):
             _put(words, each_kind, each, name)
+    elif isinstance(kind, RecordType):
+        if not isinstance(value, kind.record):
+            raise TypeError(f"{name} must be {kind}, not {type(value).__name__}")
+        for (field, each_kind), each in zip(kind.fields, value, strict=False):
+            _put(words, each_kind, each, f"{name}.{field}")
     else:
         try:
             view = value.__array_interface__

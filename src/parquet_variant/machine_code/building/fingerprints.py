@@ -64,6 +64,8 @@ def _value(value: Any, seen: set[str]) -> Iterator[str]:
         yield from _function(value, seen)
     elif isinstance(value, np.ndarray):
         yield f"{value.dtype} {value.shape} {hashlib.sha256(value.tobytes()).hexdigest()}"
+    elif isinstance(value, type) and issubclass(value, tuple):
+        yield f"{value!r} {getattr(value, '_fields', ())}"
     elif isinstance(value, ModuleType):
         yield value.__name__
     else:

@@ -36,7 +36,7 @@ from numba.core.untyped_passes import (
 from numba.np import arrayobj
 
 from parquet_variant.machine_code.functions import Helper, Intrinsic, Kernel
-from parquet_variant.machine_code.signatures import ArrayType
+from parquet_variant.machine_code.signatures import ArrayType, RecordType
 
 __all__ = ["bitcode", "type_of"]
 
@@ -171,6 +171,8 @@ def type_of(compiled: Any) -> Any:
 def _type(kind: Any) -> Any:
     if isinstance(kind, tuple):
         return types.Tuple([_type(each) for each in kind])
+    if isinstance(kind, RecordType):
+        return types.BaseTuple.from_types([_type(each) for _, each in kind.fields], kind.record)
     if isinstance(kind, ArrayType):
         dtype = types.boolean if kind.dtype == "bool" else getattr(types, kind.dtype)
         return types.Array(dtype, kind.dimensions, "C", readonly=kind.read_only)
@@ -203,7 +205,7 @@ class _Entry:
         if isinstance(kind, types.BaseTuple):
             return (
                 cgutils.pack_array(self.builder, [self.argument(each) for each in kind])
-                if isinstance(kind, types.UniTuple)
+                if isinstance(kind, types.UniTuple | types.NamedUniTuple)
                 else self.context.make_tuple(self.builder, kind, [self.argument(each) for each in kind])
             )
         word = self.builder.load(self._next())
