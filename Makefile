@@ -17,6 +17,7 @@ WORKERS ?= 2
 EXAMPLES ?= 1000
 SECONDS ?= 30
 MINUTES ?= 10
+MB ?= 8
 say = @printf '\033[1m== %s\033[0m\n'
 
 # The requirements of some extras, one a line; "core" is no extra.
@@ -37,10 +38,10 @@ BENCH_STAMP := $(VENV)/.installed-bench
 
 .DEFAULT_GOAL := help
 .SECONDEXPANSION:
-.PHONY: help demo test lint bench fuzz soak docs wheels clean
+.PHONY: help demo test lint bench fuzz soak test-cluster docs wheels clean
 
 help: ## list the targets
-	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1\t\2/p' $(MAKEFILE_LIST)
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' $(MAKEFILE_LIST)
 
 demo: $(BASE_STAMP) ## run the main job on the earthquakes in examples/, through a local Spark session
 	$(say) 'Demo: NDJSON in, shredded Parquet out, queried by path'
@@ -79,6 +80,12 @@ soak: $(DEV_STAMP) ## writers on one Delta table, killed at random for MINUTES=1
 	@$(build)
 	$(say) 'Writers that are killed at random, for $(MINUTES) minutes'
 	@PYTHONPATH=tests $(BIN)/python -m soak.history $(MINUTES) $(FUZZ_SEED)
+
+test-cluster: $(DEV_STAMP) ## the pipeline on a cluster on loopback whose processes are killed; MB=8 of JSON
+	$(say) 'Building the kernels that changed'
+	@$(build)
+	$(say) 'A master, two workers, and $(MB) MB of JSON'
+	@CLUSTER_MB=$(MB) $(BIN)/python -m pytest -n 0 -rP tests/cluster
 
 docs: $(DEV_STAMP) ## build the documentation as a site, into dist/site
 	$(say) 'Installing mkdocs'

@@ -91,3 +91,12 @@ def test_a_full_disk_is_told_with_the_file(tmp_path, usgs_sample, monkeypatch):
         pv.parquet.ingest(usgs_sample, tmp_path / "out")
     assert raised.value.reason == "cannot-write"
     assert not (tmp_path / "out").exists()
+
+
+def test_a_catalogs_table_is_refused_in_one_line_and_a_view_is_there_instead(spark, reader, table):
+    with pytest.raises(Exception, match="use CREATE TEMPORARY VIEW") as raised:
+        spark.sql(f"CREATE TABLE of_a_catalog USING variant LOCATION '{table}'")
+    assert 'File "' not in str(raised.value)
+    spark.sql(f"CREATE TEMPORARY VIEW as_a_view USING variant OPTIONS (path '{table}')")
+    assert spark.sql("SELECT sum(v:n::int) FROM as_a_view WHERE day = 2").collect()[0][0] == 22
+    spark.catalog.dropTempView("as_a_view")

@@ -31,12 +31,14 @@ from parquet_variant.io.commit_journal import (
 from parquet_variant.io.filesystems import filesystem_of
 from parquet_variant.io.job_owner import JobOwner
 
-__all__ = ["BAD_RECORDS", "Mode", "StagedFile", "Staging", "check_mode", "open_staging", "sweep"]
+__all__ = ["BAD_RECORDS", "COMPACTED", "Mode", "StagedFile", "Staging", "check_mode", "open_staging", "sweep"]
 
 Mode: TypeAlias = Literal["error", "append", "overwrite", "ignore"]
 
 # Names that begin with an underscore are no data to Spark, pyarrow and our own scan.
 BAD_RECORDS = "_bad_records"
+# What the names of files begin with that hold rows of other files.
+COMPACTED = "compacted"
 _STREAMS = "_streams"
 _SUCCESS = "_SUCCESS"
 _OWNER = "owner.json"
@@ -132,9 +134,9 @@ class Staging:
         filesystem.create_dir(f"{path}/{name}", recursive=True)
         return f"{self.directory}/{name}"
 
-    def file_name(self, task: int, index: int = 0, extension: str = "parquet") -> str:
+    def file_name(self, task: int, index: int = 0, extension: str = "parquet", prefix: str = "part") -> str:
         """The name of a task's file: unique over jobs, tasks and a task's files; it sorts in the order of the input."""
-        return f"part-{task:05d}-{index:04d}-{self.job}.{extension}"
+        return f"{prefix}-{task:05d}-{index:04d}-{self.job}.{extension}"
 
     def commit(
         self, files: Iterable[StagedFile], *, marker: bool = True, replaced: Iterable[str] | None = None

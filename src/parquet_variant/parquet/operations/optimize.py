@@ -21,7 +21,7 @@ from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.errors import VariantFileError
 from parquet_variant.io.engine import Engine, Progress
 from parquet_variant.io.filesystems import filesystem_of
-from parquet_variant.io.staging import StagedFile, Staging, open_staging
+from parquet_variant.io.staging import COMPACTED, StagedFile, Staging, open_staging
 from parquet_variant.io.thread_engine import ThreadEngine
 from parquet_variant.parquet.format.columns import choose_column
 from parquet_variant.parquet.format.files import ParquetSource, locate, open_file
@@ -273,7 +273,7 @@ def _rewrite(
 ) -> tuple[StagedFile, int, int]:
     """One new file: where it is staged, its rows and bytes."""
     folder = posixpath.relpath(posixpath.dirname(sources[0].path), root)
-    name = staging.file_name(task)
+    name = staging.file_name(task, prefix=COMPACTED)
     staged = StagedFile(staging.attempt(task, attempt), name if folder == "." else f"{folder}/{name}")
     with VariantWriter(staged.path, **write) as writer:
         for source in sources:

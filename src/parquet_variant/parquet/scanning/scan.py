@@ -218,6 +218,10 @@ class Scan:
         """The answer in parts, each with at least one row, in the order of files and rows."""
         return self._read_all([(source, None) for source in filter(self._may_hold, self.sources)])
 
+    def of(self, files: Sequence[ParquetSource]) -> Scan:
+        """The same question to some of the files."""
+        return replace(self, sources=tuple(files))
+
     def read(self, task: ScanTask) -> Iterator[pa.Table]:
         """The part of the answer that a task stands for."""
         return self._read_all([(task.source, frozenset(task.row_groups))])

@@ -10,7 +10,7 @@ for the other branch of a union, which then miss rows. A filter that is to skip 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,7 +21,7 @@ from pyspark.sql.pandas.types import to_arrow_schema, to_arrow_type
 from pyspark.sql.types import StructType, VariantType
 
 from parquet_variant.errors import VariantError
-from parquet_variant.parquet.format.files import locate, open_file
+from parquet_variant.parquet.format.files import ParquetSource, locate, open_file
 from parquet_variant.parquet.reading.read_table import partitioned_table
 from parquet_variant.parquet.scanning.scan import Scan, ScanTask, scan
 from parquet_variant.spark.arrow_variant import as_spark, row_bytes, slices_by_bytes
@@ -55,9 +55,16 @@ class BatchReader(DataSourceReader):
     @one_line()
     def partitions(self) -> list[InputPartition]:
         """Row groups that may match, by bytes."""
+        return self.partitions_of_files(None)
+
+    def partitions_of_files(self, files: Sequence[ParquetSource] | None) -> list[InputPartition]:
+        """Row groups of the given files, or of all."""
         size = self.options.partition_bytes
-        tasks = self._whole_tasks(size) if self.options.paths is None else self._scan().tasks(size)
-        return [ScanPartition(task) for task in tasks]
+        if self.options.paths is None:
+            tasks = self._whole_tasks(locate(self.options.sources) if files is None else files, size)
+            return [ScanPartition(task) for task in tasks]
+        asked = self._scan()
+        return [ScanPartition(task) for task in (asked if files is None else asked.of(files)).tasks(size)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The rows of a partition; runs in a task."""
@@ -102,9 +109,9 @@ class BatchReader(DataSourceReader):
 
     # -- whole rows
 
-    def _whole_tasks(self, size: int) -> Iterator[ScanTask]:
+    def _whole_tasks(self, files: Sequence[ParquetSource], size: int) -> Iterator[ScanTask]:
         names = self.schema.fieldNames()
-        for source in locate(self.options.sources):
+        for source in files:
             with open_file(source) as file:
                 leaves = {leaf.leaf for node in file.schema.children if node.name in names for leaf in node.leaves()}
                 groups: list[int] = []

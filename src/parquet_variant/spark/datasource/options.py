@@ -143,6 +143,8 @@ class ReadOptions:
         Whether ``day=2026-01-31/`` is a column; not with ``recursiveFileLookup``, as in Spark.
     starting_version
         The first version that a stream reads; by default all that is there is its first batch.
+    max_files
+        Files of a directory that a stream takes at a time; by default all that are new.
     """
 
     sources: tuple[str, ...]
@@ -157,6 +159,7 @@ class ReadOptions:
     where: str | None = None
     merge_schema: bool = False
     partitions: bool = True
+    max_files: int | None = None
 
     @classmethod
     def of(cls, options: Mapping[str, str]) -> ReadOptions:
@@ -178,11 +181,11 @@ class ReadOptions:
             given.setdefault("columns", text)
         if given.get("columns"):
             paths = _value("columns", given["columns"], _projection)
-        size = _value("partitionBytes", given.get("partitionbytes", str(64 << 20)), int)
-        if size < 1:
-            raise _bad("partitionBytes", str(size), "give a positive number of bytes")
+        size = _value("partitionBytes", given.get("partitionbytes", str(64 << 20)), _at_least_one)
         version, first = (_value(name, given[name], int) if name in given else None for name in _VERSIONS)
         delta = len(sources) == 1 and is_delta(given, sources[0])
+        if (most := given.get("maxfilespertrigger")) is not None and delta:
+            raise _bad("maxFilesPerTrigger", most, "it is of directories; a Delta table's stream goes by versions")
         zone = given.get("timezone", "UTC")
         return cls(
             sources,
@@ -197,6 +200,7 @@ class ReadOptions:
             given.get("where"),
             _value("mergeSchema", given.get("mergeschema", "false"), _flag),
             not _value("recursiveFileLookup", given.get("recursivefilelookup", "false"), _flag),
+            None if most is None else _value("maxFilesPerTrigger", most, _at_least_one),
         )
 
 
@@ -217,6 +221,13 @@ def _flag(text: str) -> bool:
         return {"true": True, "false": False}[text.strip().lower()]
     except KeyError:
         raise ValueError("true or false") from None
+
+
+def _at_least_one(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise ValueError("a positive number")
+    return number
 
 
 def _names(text: str) -> list[str]:
@@ -257,14 +268,21 @@ _FOR_WRITER = (
 _OF_FILES = ("compression", "compressionLevel", "rowGroupBytes", "sortBy", "bloomFilters")
 _WRITE_OPTIONS = ("column", "schema", "layout", *_OF_FILES, "format", "partitionBy", "txnAppId")
 _OF_TABLES = ("format", "versionAsOf", "timestampAsOf", "startingVersion")
-_OF_FOLDERS = ("mergeSchema", "recursiveFileLookup")
+_OF_FOLDERS = ("mergeSchema", "recursiveFileLookup", "maxFilesPerTrigger")
 _READ_OPTIONS = ("column", "columns", "paths", "where", "partitionBytes", "timeZone", *_OF_FOLDERS, *_OF_TABLES)
 _VERSIONS = ("versionasof", "startingversion")
 _EXPECTED = {"columns": """an object of column to path and type, as {"mag": ["$.properties.mag", "double"]}"""}
 
+_NO_TABLES = (
+    "Spark does not tell a Python data source the path of a catalog's table, so such a table cannot be read: use "
+    "CREATE TEMPORARY VIEW name USING variant OPTIONS (path '...')"
+)
+
 
 def _given(options: Mapping[str, str], known: tuple[str, ...], what: str) -> dict[str, str]:
     given = {name.lower(): value for name, value in options.items()}
+    if "provider" in given:  # which Spark names where a table is made, and nothing at all where one is read
+        raise VariantError(_NO_TABLES, reason="bad-option")
     unknown = given.keys() - _OF_SPARK - {name.lower() for name in known}
     if unknown:
         raise VariantError(f"unknown {what} option {sorted(unknown)[0]!r}: use {', '.join(known)}", reason="bad-option")
@@ -284,5 +302,5 @@ def _bad(option: str, text: str, hint: str) -> VariantError:
 
 def _path(given: Mapping[str, str]) -> str:
     if not given.get("path"):
-        raise VariantError("no path: name one in load() or save()", reason="bad-option")
+        raise VariantError(f"no path: name one in load() or save(). {_NO_TABLES}", reason="bad-option")
     return absolute(given["path"])

@@ -17,7 +17,6 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.types import StructType
 
-from parquet_variant.errors import VariantError
 from parquet_variant.spark.datasource.batch_writer import BatchWriter, StreamWriter
 from parquet_variant.spark.datasource.options import ReadOptions, WriteOptions
 from parquet_variant.spark.task_errors import one_line
@@ -45,7 +44,8 @@ class VariantDataSource(DataSource):
     Delta tables: with the option ``format`` as ``"delta"``, or where a table is already, all of this reads and writes
     the table; one that is not there is made. The option ``partitionBy`` partitions tables and directories, by columns
     or paths: ``"country, day=$.ts:date"``. Reads take ``versionAsOf`` or ``timestampAsOf``; streams are written with
-    ``txnAppId`` and read, with ``startingVersion``, version by version.
+    ``txnAppId`` and read, with ``startingVersion``, version by version. A stream of a directory is of its files, each
+    of which comes once, at most ``maxFilesPerTrigger`` at a time.
     """
 
     @classmethod
@@ -80,14 +80,13 @@ class VariantDataSource(DataSource):
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
         """Begin to read a stream."""
         options = ReadOptions.of(self.options)
-        if not options.delta:
-            raise VariantError(
-                f"{options.sources[0]} is no Delta table: only tables, whose log orders the files, are read as streams",
-                reason="not-a-table",
-            )
-        from parquet_variant.spark.datasource.delta_stream import DeltaStreamReader
+        if options.delta:
+            from parquet_variant.spark.datasource.delta_stream import DeltaStreamReader
 
-        return DeltaStreamReader(options, schema)
+            return DeltaStreamReader(options, schema)
+        from parquet_variant.spark.datasource.directory_stream import DirectoryStreamReader
+
+        return DirectoryStreamReader(options, schema)
 
     @one_line()
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
