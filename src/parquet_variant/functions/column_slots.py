@@ -21,6 +21,7 @@ from parquet_variant.types import TYPE_OF_ARROW, PrimitiveId
 __all__ = ["faulty_slots", "refuse_faulty_slots", "slots_of_column"]
 
 _P = PrimitiveId
+_HIGH_BITS = 0x8080808080808080
 _IN_MEMORY = (_P.STRING, _P.BINARY, _P.UUID)
 
 
@@ -97,6 +98,10 @@ def faulty_slots(array: pa.Array) -> Iterator[tuple[int, str, str]]:
     [(1, 'bad-time', 'a typed_value is no time of a day')]
     """
     types, kind = pa.types, array.type
+    if types.is_dictionary(kind):
+        if next(faulty_slots(array.dictionary), None) is not None:
+            yield from faulty_slots(array.dictionary_decode())
+        return
     if types.is_time(kind):
         reason, message = "bad-time", "a typed_value is no time of a day"
     elif types.is_decimal(kind):
@@ -118,11 +123,30 @@ def faulty_slots(array: pa.Array) -> Iterator[tuple[int, str, str]]:
 
 
 def _is_sound(array: pa.Array) -> bool:
+    if pa.types.is_string(array.type) and _is_ascii(array):
+        return True
     try:
         array.validate(full=True)
     except pa.ArrowInvalid:
         return False
     return True
+
+
+def _is_ascii(array: pa.StringArray) -> bool:
+    """Whether all texts lie in a stretch of bytes of which none is above 127: one look at it, not one at each text."""
+    if not len(array):
+        return True
+    _, offsets, data = array.buffers()
+    stops = np.frombuffer(offsets, np.int32, len(array) + 1, array.offset * 4)
+    first, last, size = int(stops[0]), int(stops[-1]), 0 if data is None else data.size
+    if not 0 <= first <= last <= size or (stops[1:] < stops[:-1]).any():
+        return False
+    if first == last:
+        return True
+    words = first + (last - first) // 8 * 8
+    whole = np.frombuffer(data, np.uint64, (words - first) // 8, first)
+    rest = np.frombuffer(data, np.uint8, last - words, words)
+    return not (int(np.bitwise_or.reduce(whole)) & _HIGH_BITS) and not (rest > 127).any()
 
 
 def _numbers(array: pa.Array, kind: _P) -> Int64s:

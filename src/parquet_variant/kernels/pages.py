@@ -1,21 +1,28 @@
 """Where the values of a page of byte arrays lie, so that none of them has to be copied.
 
-Owns the PLAIN encoding of byte arrays and the RLE and bit-packed runs of dictionary indices. Every bound is checked
-before a byte is read. Leaves headers, levels and compression of pages to `parquet.value_pages`.
+Owns reading the PLAIN encoding of byte arrays, and the RLE and bit-packed runs of levels and dictionary indices. Every
+bound is checked before a byte is read. Leaves headers and compression of pages to `parquet.reading.chunk_pages`. Of
+``valid``, no entries mean that every row has a value.
 """
 
 from __future__ import annotations
 
-from parquet_variant.kernels.compiling import Int64s, kernel
-from parquet_variant.kernels.memory import load_u8, load_u32
+from parquet_variant.kernels.compiling import Int32s, Int64s, UInt8s, helper, kernel
+from parquet_variant.kernels.memory import load_u8, load_u32, load_u64
 
-__all__ = ["dictionary_spans", "plain_spans"]
+__all__ = ["dictionary_indices", "level_validity", "plain_spans"]
 
 
 @kernel
-def plain_spans(at: int, stop: int, starts: Int64s, stops: Int64s) -> bool:
-    """Where each value of a PLAIN page starts and stops; whether they fill the page, no more and no less."""
+def plain_spans(at: int, stop: int, valid: UInt8s, starts: Int64s, sizes: Int64s) -> bool:
+    """Where each value of a PLAIN page starts, and its size; whether they fill the page, no more and no less.
+
+    Rows that have no value get size 0.
+    """
     for i in range(len(starts)):
+        if len(valid) and valid[i] == 0:
+            starts[i] = sizes[i] = 0
+            continue
         if at + 4 > stop:
             return False
         size = load_u32(at)
@@ -23,46 +30,100 @@ def plain_spans(at: int, stop: int, starts: Int64s, stops: Int64s) -> bool:
         if at + size > stop:
             return False
         starts[i] = at
+        sizes[i] = size
         at += size
-        stops[i] = at
     return at == stop
 
 
+@helper
+def _run(at, stop, width):
+    """The next run: where its bytes start and stop, its values (-1 if malformed), and whether they are packed."""
+    header = shift = 0
+    more = True
+    while more:
+        if at >= stop or shift > 28:
+            return 0, 0, -1, False
+        byte = load_u8(at)
+        at += 1
+        header |= (byte & 0x7F) << shift
+        shift += 7
+        more = byte >= 0x80
+    packed = (header & 1) == 1
+    run = header >> 1
+    length = run * width if packed else (width + 7) >> 3
+    if at + length > stop:
+        return 0, 0, -1, False
+    return at, at + length, run * 8 if packed else run, packed
+
+
+@helper
+def _packed(at, stop, bit, width):
+    """The value of `width` bits that starts at a bit of some bytes; no byte at or after `stop` is read."""
+    first = at + (bit >> 3)
+    if first + 8 <= stop:
+        return (load_u64(first) >> (bit & 7)) & ((1 << width) - 1)
+    value = 0
+    for b in range(((bit & 7) + width + 7) >> 3):
+        value |= load_u8(first + b) << (8 * b)
+    return (value >> (bit & 7)) & ((1 << width) - 1)
+
+
 @kernel
-def dictionary_spans(
-    at: int, stop: int, width: int, from_starts: Int64s, from_stops: Int64s, starts: Int64s, stops: Int64s
-) -> bool:
-    """The spans of a dictionary's values that a page of indices of `width` bits names; whether it names enough."""
-    done, count, size = 0, len(starts), len(from_starts)
+def level_validity(at: int, stop: int, width: int, most: int, valid: UInt8s) -> int:
+    """Fill which rows of a page have a value, those whose level is ``most``; returns how many, or -1 if malformed."""
+    done, count, present = 0, len(valid), 0
     while done < count:
-        header = shift = 0
-        more = True
-        while more:
-            if at >= stop or shift > 28:
-                return False
-            byte = load_u8(at)
-            at += 1
-            header |= (byte & 0x7F) << shift
-            shift += 7
-            more = byte >= 0x80
-        packed = (header & 1) == 1
-        run = header >> 1
-        length = run * width if packed else (width + 7) >> 3
-        if at + length > stop:
-            return False
-        if packed:
-            run *= 8
+        at, end, run, packed = _run(at, stop, width)
+        if run < 0:
+            return -1
         run = min(run, count - done)
-        for k in range(run):
-            bit = k * width if packed else 0
-            index = 0
-            for b in range(((bit & 7) + width + 7) >> 3):
-                index |= load_u8(at + (bit >> 3) + b) << (8 * b)
-            index = (index >> (bit & 7)) & ((1 << width) - 1)
-            if index >= size:
-                return False
-            starts[done + k] = from_starts[index]
-            stops[done + k] = from_stops[index]
+        if packed:
+            for k in range(run):
+                there = _packed(at, end, k * width, width) == most
+                valid[done + k] = there
+                present += there
+        else:
+            there = _packed(at, end, 0, width) == most
+            for k in range(run):
+                valid[done + k] = there
+            present += run * there
         done += run
-        at += length
+        at = end
+    return present
+
+
+@kernel
+def dictionary_indices(at: int, stop: int, entries: int, valid: UInt8s, count: int, indices: Int32s) -> bool:
+    """Fill the indices of a page into a dictionary of so many entries, 0 where a row has no value.
+
+    There are ``count`` of them, after a byte that says how many bits each has; tells whether all are there, in bounds.
+    """
+    if at >= stop:
+        return False
+    width = load_u8(at)
+    if width > 32:
+        return False
+    at += 1
+    row, done = 0, 0
+    while done < count:
+        at, end, run, packed = _run(at, stop, width)
+        if run < 0:
+            return False
+        run = min(run, count - done)
+        index = 0 if packed else _packed(at, end, 0, width)
+        for k in range(run):
+            if packed:
+                index = _packed(at, end, k * width, width)
+            if index >= entries:
+                return False
+            if len(valid):
+                while valid[row] == 0:
+                    indices[row] = 0
+                    row += 1
+            indices[row] = index
+            row += 1
+        done += run
+        at = end
+    for rest in range(row, len(indices)):
+        indices[rest] = 0
     return True

@@ -321,6 +321,10 @@ def evaluate(predicate: Predicate, columns: Mapping[str, pa.Array | pa.ChunkedAr
         The columns by name, of one length.
     """
     if isinstance(predicate, (And, Or)):
+        names = columns_of(predicate)
+        column = columns[next(iter(names))] if len(names) == 1 else None
+        if isinstance(column, pa.DictionaryArray) and not _asks_for_null(predicate):  # IN, for instance
+            return _of_distinct(predicate, names.pop(), column)
         combine = pc.and_kleene if isinstance(predicate, And) else pc.or_kleene
         result = evaluate(predicate.parts[0], columns)
         for part in predicate.parts[1:]:
@@ -331,12 +335,25 @@ def evaluate(predicate: Predicate, columns: Mapping[str, pa.Array | pa.ChunkedAr
     column = columns[predicate.column]
     if isinstance(predicate, IsNull):
         return pc.is_null(column)
+    if isinstance(column, pa.DictionaryArray):
+        return _of_distinct(predicate, predicate.column, column)
     if isinstance(predicate, Constant):
         answer = pa.scalar(predicate.answer, pa.bool_())
         return pc.if_else(pc.is_valid(column), answer, pa.scalar(None, pa.bool_()))
     if isinstance(predicate, Like):
         return pc.match_like(column, predicate.pattern)
     return _compare(column, predicate.op, predicate.literal)
+
+
+def _of_distinct(predicate: Predicate, name: str, column: pa.DictionaryArray) -> pa.BooleanArray:
+    """Each distinct value is looked at once; what is null is unknown."""
+    return evaluate(predicate, {name: column.dictionary}).take(column.indices)
+
+
+def _asks_for_null(predicate: Predicate) -> bool:
+    if isinstance(predicate, (And, Or)):
+        return any(map(_asks_for_null, predicate.parts))
+    return _asks_for_null(predicate.part) if isinstance(predicate, Not) else isinstance(predicate, IsNull)
 
 
 _ARROW_NAMES = {

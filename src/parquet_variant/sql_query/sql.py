@@ -104,7 +104,7 @@ def plan_sql(
     thread_count(threads)
     catalog = _Catalog(tables, version, timestamp)
     found = rewrite(query, catalog.bind, engine=engine, zone=zone)
-    options = {"on_error": on_error, "zone": zone, "threads": threads}
+    options = {"on_error": on_error, "zone": zone, "threads": threads, "dictionaries": engine == "duckdb"}
     plans = {use.relation: use.table.scan(use.needed, found.predicate(use), options) for use in found.uses}
     return SqlQuery(query, found, plans, options)
 

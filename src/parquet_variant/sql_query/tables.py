@@ -235,10 +235,13 @@ class _ParquetTable(BoundTable):
         for column, group in groups:
             selection = tuple(self._selected(key, each) for key, each in group.items())
             bound = _bound(predicate, selection, options)
-            plans.append(
-                Scan(self.sources, selection, predicate=bound, column=column, on_error=options.get("on_error", "null"),
-                     zone=options.get("zone", "UTC"), threads=options.get("threads"), coarse=True)
+            plan = Scan(
+                self.sources, selection, predicate=bound, column=column, on_error=options.get("on_error", "null"),
+                zone=options.get("zone", "UTC"), threads=options.get("threads"), coarse=True,
             )  # fmt: skip
+            plans.append(
+                replace(plan, dictionaries=plan.texts_with_dictionary()) if options.get("dictionaries") else plan
+            )
         return plans[0] if len(plans) == 1 else _SideBySide(plans, tuple(needed))
 
     def _selected(self, key: str, each: NeededColumn) -> Selected:

@@ -11,8 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
+import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyarrow import fs
 
 from parquet_variant.encoding.cast.targets import VARIANT_STORAGE
@@ -43,6 +43,10 @@ OnError = Literal["null", "raise"]
 _BATCH_BYTES = 256 << 20
 # Footers that are fetched at the same time from elsewhere.
 _FOOTERS = 16
+_SMALL_DICTIONARY = 1 << 10
+_DICTIONARY = pa.dictionary(pa.int32(), pa.string())
+# Rows of a row group whose texts are worth a look at its pages of its own.
+_WORTH_PAGES = 1 << 13
 # The share of rows up to which leaving out the others is worth a copy.
 _WORTH_FILTERING = 0.75
 
@@ -112,6 +116,8 @@ class Scan:
         How many row groups are read at the same time; by default one for each CPU that this process may use.
     coarse
         Whether rows that the filter rules out may be left in, where leaving them out costs more than it saves.
+    dictionaries
+        The names of text columns that come as dictionaries.
     """
 
     sources: tuple[ParquetSource, ...]
@@ -124,12 +130,18 @@ class Scan:
     zone: str = "UTC"
     threads: int | None = None
     coarse: bool = False
+    dictionaries: frozenset[str] = frozenset()
     _bytes_read: list[int] = field(default_factory=lambda: [0], repr=False, compare=False)
 
     @property
     def schema(self) -> pa.Schema:
         """The Arrow schema of the answer; a Variant is a struct that names its extension."""
-        return pa.schema([each.field for each in self.selection])
+        return pa.schema(
+            [
+                each.field.with_type(_DICTIONARY) if each.name in self.dictionaries else each.field
+                for each in self.selection
+            ]
+        )
 
     @property
     def bytes_read(self) -> int:
@@ -170,6 +182,19 @@ class Scan:
         names = columns_of(self.predicate) if self.predicate is not None else set()
         first = [number for number, each in enumerate(self._all()) if each.name in names]
         return first, [number for number in range(len(self.selection)) if number not in first]
+
+    def texts_with_dictionary(self) -> frozenset[str]:
+        """The text columns that the first file holds as dictionaries, by its footer."""
+        with open_file(self.sources[0]) as file:
+            plan = self._plan(file)
+            return frozenset(
+                each.name
+                for number, each in enumerate(self.selection)
+                if (leaf := plan.texts.get(number)) is not None
+                and plan.groups
+                and plan.groups[0].leaves[number] == (leaf.leaf,)
+                and file.metadata.row_group(plan.groups[0].number).column(leaf.leaf).has_dictionary_page
+            )
 
     def explain(self) -> ScanReport:
         """What the scan would read, of how much, and why: files, row groups, columns, bytes.
@@ -285,6 +310,8 @@ class Scan:
     def _together(self, file: OpenFile, plan: FilePlan, groups: Sequence[GroupPlan]) -> Iterator[list[GroupPlan]]:
         """Row groups to read at once: neighbours that need the same leaves; with a filter, each on its own."""
         alone = self.predicate is not None or plan.is_unshredded
+        if plan.texts and groups:
+            alone = alone or file.metadata.row_group(groups[0].number).num_rows >= _WORTH_PAGES
         most = _BATCH_BYTES // thread_count(self.threads)
         part: list[GroupPlan] = []
         size = 0
@@ -301,21 +328,63 @@ class Scan:
     def _part(self, file: OpenFile, plan: FilePlan, part: list[GroupPlan]) -> pa.Table | None:
         first, rest = self._outputs()
         found: dict[int, Any] = {}
-        mask = None
+        kept: pa.BooleanArray | None = None
         if self.predicate is not None:
             found = self._columns(file, plan, part, first)
             named = {self._all()[number].name: column for number, column in found.items()}
-            mask = evaluate(self.predicate, named)
-            if not pc.any(mask).as_py():
+            kept = evaluate(self.predicate, named).fill_null(False)
+            wanted = kept.true_count
+            if not wanted:
                 return None
-        found |= self._columns(file, plan, part, rest)
-        table = pa.table([found[number] for number in range(len(self.selection))], schema=self.schema)
-        if mask is None or (self.coarse and pc.sum(mask).as_py() > _WORTH_FILTERING * len(table)):
-            return table
-        return table.filter(mask)
+            if wanted > (_WORTH_FILTERING * len(kept) if self.coarse else len(kept) - 1):
+                kept = None
+            else:
+                found = {number: column.filter(kept) for number, column in found.items() if number not in rest}
+        found |= self._columns(file, plan, part, rest, kept)
+        schema = self.schema
+        return pa.table([_in_type(found[number], field.type) for number, field in enumerate(schema)], schema=schema)
 
-    def _columns(self, file: OpenFile, plan: FilePlan, part: list[GroupPlan], outputs: list[int]) -> dict[int, Any]:
-        """The selected columns of some row groups, by number."""
+    def _columns(
+        self,
+        file: OpenFile,
+        plan: FilePlan,
+        part: list[GroupPlan],
+        outputs: list[int],
+        kept: pa.BooleanArray | None = None,
+    ) -> dict[int, Any]:
+        """The selected columns of some row groups, by number, of the rows that are kept; texts may be dictionaries."""
+        texts = {} if len(part) > 1 else self._texts(file, plan, part[0], outputs, kept)
+        others = self._nested_columns(file, plan, part, [number for number in outputs if number not in texts])
+        if kept is not None:
+            others = {number: column.filter(kept) for number, column in others.items()}
+        return texts | others
+
+    def _texts(
+        self, file: OpenFile, plan: FilePlan, group: GroupPlan, outputs: list[int], kept: pa.BooleanArray | None
+    ) -> dict[int, Any]:
+        """The columns whose answers are the texts of one leaf column, as far as we read its pages."""
+        if not plan.texts:
+            return {}
+        from parquet_variant.functions.column_slots import refuse_faulty_slots
+        from parquet_variant.parquet.reading.leaf_texts import leaf_texts
+
+        found = {}
+        rows = None if kept is None else kept.to_numpy(zero_copy_only=False)
+        for number in outputs:
+            leaf = plan.texts.get(number)
+            if leaf is None or group.leaves[number] != (leaf.leaf,):
+                continue
+            column = leaf_texts(file, group.number, leaf, rows)
+            if column is not None:
+                refuse_faulty_slots(column, None if rows is None else np.flatnonzero(rows))
+                self._bytes_read[0] += plan.chunk_bytes(file, [group], [number])
+                found[number] = column
+        return found
+
+    def _nested_columns(
+        self, file: OpenFile, plan: FilePlan, part: list[GroupPlan], outputs: list[int]
+    ) -> dict[int, Any]:
+        """The selected columns of some row groups, by number, as pyarrow reads them."""
         rows = sum(file.metadata.row_group(group.number).num_rows for group in part)
         leaves = part[0].leaves_of(outputs)
         from parquet_variant.functions.extract_path import whole_group
@@ -389,6 +458,16 @@ class Scan:
             return plain_storage(extract_variant(storage, each.path))
         target = VARIANT_STORAGE if each.type is None else each.type
         return extract_from(group, each.path, target, safe=self.on_error == "raise", zone=self.zone)
+
+
+def _in_type(column: pa.Array, kind: pa.DataType) -> pa.Array:
+    """Texts as strings, or as a dictionary that is not much larger than they are."""
+    is_dictionary = pa.types.is_dictionary(column.type)
+    if pa.types.is_dictionary(kind):
+        if is_dictionary and len(column.dictionary) <= max(len(column), _SMALL_DICTIONARY):
+            return column
+        return (column.dictionary_decode() if is_dictionary else column).dictionary_encode()
+    return column.dictionary_decode() if is_dictionary else column
 
 
 def scan(

@@ -10,13 +10,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
+from pyarrow import fs
 
 from parquet_variant.errors import VariantFileError
 from parquet_variant.parquet.format.bloom import BloomFilters
 from parquet_variant.parquet.format.columns import VariantColumn, choose_column
 from parquet_variant.parquet.format.files import OpenFile
 from parquet_variant.parquet.format.footer import SchemaNode
-from parquet_variant.parquet.format.statistics import LeafStatistics, leaf_statistics, may_hide_nan, merged
+from parquet_variant.parquet.format.statistics import LeafStatistics, leaf_statistics, leaf_type, may_hide_nan, merged
 from parquet_variant.parquet.scanning.facts import column_facts, constant_facts, path_facts
 from parquet_variant.parquet.scanning.projection import PathColumns, columns_of_path
 from parquet_variant.query.predicate import Predicate, columns_of
@@ -50,12 +51,16 @@ class GroupPlan:
 
 @dataclass(slots=True)
 class FilePlan:
-    """A file's answer to a query: its Variant column, the row groups to read, and what its partition says."""
+    """A file's answer to a query: its Variant column, the row groups to read, and what its partition says.
+
+    `texts` has the leaf columns whose own texts the answers of outputs are, in row groups that need no other leaf.
+    """
 
     column: VariantColumn | None
     groups: list[GroupPlan]
     residuals: frozenset[int]
     constants: Mapping[int, pa.Scalar]
+    texts: Mapping[int, SchemaNode]
 
     @property
     def is_unshredded(self) -> bool:
@@ -104,6 +109,14 @@ class _Output:
         if self.node.leaf is None or self.selected.type is None or self.node.repetition == "repeated":
             return UNKNOWN
         return column_facts(self.node, statistics(self.node), self.selected.type, hidden_nan=hidden_nan)
+
+    def text_leaf(self, file: OpenFile) -> SchemaNode | None:
+        """The leaf that holds the path's texts, if it can be read without the columns around it."""
+        leaf = self.path.primitive if self.path is not None and not self.path.repeated else None
+        is_local = isinstance(file.source.filesystem, fs.LocalFileSystem)  # elsewhere, few requests count
+        if leaf is None or self.selected.type != pa.string() or leaf_type(leaf) != pa.string() or not is_local:
+            return None
+        return leaf
 
     @property
     def exact_leaf(self) -> SchemaNode | None:
@@ -172,7 +185,8 @@ def plan_file(
         leaf.leaf for output in outputs if output.path for leaf in output.path.residuals if leaf.leaf is not None
     }
     constants = {number: each.constant for number, each in enumerate(outputs) if each.constant is not None}
-    return FilePlan(variant, groups, frozenset(residuals), constants)
+    texts = {number: leaf for number, each in enumerate(outputs) if (leaf := each.text_leaf(file)) is not None}
+    return FilePlan(variant, groups, frozenset(residuals), constants, texts)
 
 
 def _output(file: OpenFile, selected: Selected, variant: VariantColumn | None) -> _Output:

@@ -1,0 +1,171 @@
+"""The decompressed pages of one column chunk of byte arrays that is in no list.
+
+Owns walking the headers, the sizes that they claim, compression, and the dictionary page. Leaves what lies in a data
+page to `value_pages` and `leaf_texts`. What is damaged, or not read here, is one of `PAGE_ERRORS`: then pyarrow reads
+the chunk, and words the error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from parquet_variant.kernels import pages
+from parquet_variant.parquet.format.files import OpenFile
+from parquet_variant.parquet.format.thrift import STRUCT, ThriftError, read_value
+
+__all__ = ["EVERY_ROW", "PAGE_ERRORS", "ChunkPages", "DataPage", "Int64s", "UInt8s", "is_readable"]
+
+PAGE_ERRORS = (ThriftError, pa.ArrowException, OSError, ValueError, KeyError, TypeError, AttributeError, IndexError)
+_CODECS = {"SNAPPY": "snappy", "GZIP": "gzip", "BROTLI": "brotli", "ZSTD": "zstd"}
+_ENCODINGS = frozenset({"PLAIN", "RLE", "RLE_DICTIONARY", "PLAIN_DICTIONARY"})
+_RLE, _INDICES = 3, (2, 8)
+_DATA, _DICTIONARY, _DATA_V2 = 0, 2, 3
+Int64s = npt.NDArray[np.int64]
+UInt8s = npt.NDArray[np.uint8]
+EVERY_ROW: UInt8s = np.empty(0, np.uint8)
+
+
+def is_readable(chunk: pq.ColumnChunkMetaData, rows: int) -> bool:
+    """Whether a chunk has one value or null a row, by codecs and encodings that are read here."""
+    return (
+        chunk.physical_type == "BYTE_ARRAY"
+        and chunk.num_values == rows
+        and (chunk.compression == "UNCOMPRESSED" or chunk.compression in _CODECS)
+        and _ENCODINGS.issuperset(chunk.encodings)
+        and not chunk.file_path
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class DataPage:
+    """One data page.
+
+    Parameters
+    ----------
+    first, count
+        Its rows.
+    is_indices
+        Whether it holds indices into the dictionary, else values.
+    levels, values
+        The addresses at which its definition levels and its values start and stop; no levels if there are none.
+    """
+
+    first: int
+    count: int
+    is_indices: bool
+    levels: tuple[int, int]
+    values: tuple[int, int]
+
+    def indices(self, entries: int, valid: UInt8s, count: int, out: npt.NDArray[np.int32]) -> None:
+        """Fill the indices of a page of `count` values into a dictionary of so many entries."""
+        if not pages.dictionary_indices(*self.values, entries, valid, count, out):
+            raise ValueError("indices of a page are damaged")
+
+    def plain(self, valid: UInt8s, starts: Int64s, sizes: Int64s) -> None:
+        """Fill where the values of a page without indices lie."""
+        if not pages.plain_spans(*self.values, valid, starts, sizes):
+            raise ValueError("values of a page are damaged")
+
+
+class ChunkPages:
+    """The pages of a column chunk.
+
+    Parameters
+    ----------
+    file, row_group, leaf
+        Which chunk; `is_readable`.
+    has_levels
+        Whether pages have definition levels.
+    """
+
+    def __init__(self, file: OpenFile, row_group: int, leaf: int, *, has_levels: bool) -> None:
+        chunk = file.metadata.row_group(row_group).column(leaf)
+        start = chunk.data_page_offset
+        if chunk.has_dictionary_page and chunk.dictionary_page_offset:
+            start = min(start, chunk.dictionary_page_offset)
+        self.data = file.stream.read_at(chunk.total_compressed_size, start)
+        self.has_levels = has_levels
+        self.codec = pa.Codec(_CODECS[chunk.compression]) if chunk.compression in _CODECS else None
+        self.left = chunk.total_uncompressed_size
+        self.dictionary_starts = self.dictionary_sizes = np.empty(0, np.int64)
+        self.owner: list[pa.Buffer] = []
+
+    def read(self, rows: int, kept: npt.NDArray[np.bool_] | None = None) -> Iterator[DataPage]:
+        """The data pages of so many rows; those without a row that is kept are left out, and not decompressed."""
+        position = done = 0
+        while done < rows:
+            header, position = read_value(self.data, position, STRUCT)
+            size = header[3]
+            if size < 0 or position + size > len(self.data):
+                raise ValueError("a page is larger than its column chunk")
+            if header[1] == _DICTIONARY:
+                self._dictionary(header[7][1], self._plain(position, size, header[2]))
+            elif header[1] in (_DATA, _DATA_V2):
+                count = header[5 if header[1] == _DATA else 8][1]
+                if count < 0 or done + count > rows:
+                    raise ValueError("a page has more values than its column chunk")
+                if count and (kept is None or kept[done : done + count].any()):
+                    yield self._page(header, position, done, count)
+                done += count
+            position += size
+
+    def _dictionary(self, count: int, page: pa.Buffer) -> None:
+        if count < 0 or 4 * count > page.size:
+            raise ValueError("a dictionary has more values than bytes")
+        self.dictionary_starts, self.dictionary_sizes = np.empty(count, np.int64), np.empty(count, np.int64)
+        stop = page.address + page.size
+        if not pages.plain_spans(page.address, stop, EVERY_ROW, self.dictionary_starts, self.dictionary_sizes):
+            raise ValueError("values of a dictionary are damaged")
+
+    def _page(self, header: dict[int, Any], position: int, first: int, count: int) -> DataPage:
+        size, plain = header[3], header[2]
+        if header[1] == _DATA:
+            encoding = header[5][2]
+            page = self._plain(position, size, plain)
+            start, stop = page.address, page.address + page.size
+            levels = start, start
+            if self.has_levels:
+                if header[5][3] != _RLE or page.size < 4:
+                    raise ValueError("levels of a page are not as specified")
+                levels = start + 4, start + 4 + int.from_bytes(page.slice(0, 4).to_pybytes(), "little")
+        else:
+            details = header[8]
+            encoding = details[4]
+            of_definition, of_repetition = details[5], details[6]
+            before = of_definition + of_repetition  # levels stand before what is compressed
+            if before > size or of_definition < 0 or of_repetition < 0:
+                raise ValueError("levels of a page are larger than it is")
+            stored = pa.py_buffer(memoryview(self.data)[position : position + before])
+            self.owner.append(stored)
+            page = self._plain(position + before, size - before, plain - before, details.get(7, True))
+            levels = stored.address + of_repetition, stored.address + before
+            start, stop = page.address, page.address + page.size
+            return DataPage(first, count, _is_indices(encoding), levels, (start, stop))
+        if levels[1] > stop:
+            raise ValueError("levels of a page are larger than it is")
+        return DataPage(first, count, _is_indices(encoding), levels, (levels[1], stop))
+
+    def _plain(self, position: int, size: int, plain: int, is_compressed: bool = True) -> pa.Buffer:
+        """The bytes of a page, without compression."""
+        self.left -= plain
+        if plain < 0 or self.left < 0:
+            raise ValueError("a page is larger than its column chunk")
+        stored = pa.py_buffer(memoryview(self.data)[position : position + size])
+        page = self.codec.decompress(stored, plain) if self.codec is not None and is_compressed else stored
+        if page.size != plain:
+            raise ValueError("a page has another size than its header says")
+        self.owner.append(page)
+        return page
+
+
+def _is_indices(encoding: int) -> bool:
+    if encoding not in (0, *_INDICES):
+        raise ValueError("an encoding that is not read here")
+    return encoding in _INDICES

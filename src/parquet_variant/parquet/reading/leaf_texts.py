@@ -1,0 +1,141 @@
+"""The texts of a leaf column, out of its pages: a dictionary stays one, and only the rows that count are copied.
+
+Owns levels, indices and spans of one column chunk as an Arrow array. Leaves pages to `chunk_pages`, and whatever is not
+read here (other encodings and types, lists, files elsewhere, damage) to pyarrow.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from parquet_variant.kernels import pages
+from parquet_variant.kernels.columns import bitmap
+from parquet_variant.kernels.memory import address_of, copy_spans
+from parquet_variant.parquet.format.files import OpenFile
+from parquet_variant.parquet.format.footer import SchemaNode
+from parquet_variant.parquet.reading.chunk_pages import (
+    EVERY_ROW,
+    PAGE_ERRORS,
+    ChunkPages,
+    DataPage,
+    Int64s,
+    UInt8s,
+    is_readable,
+)
+
+__all__ = ["leaf_texts"]
+
+_MOST_BYTES = 2**31 - 1
+
+
+def _strings(starts: Int64s, sizes: Int64s, nulls: pa.Buffer | None = None) -> pa.StringArray:
+    offsets = np.zeros(len(starts) + 1, np.int64)
+    np.cumsum(sizes, out=offsets[1:])
+    if offsets[-1] > _MOST_BYTES:
+        raise ValueError("more texts than an Arrow array of strings holds")
+    data = np.empty(int(offsets[-1]), np.uint8)
+    copy_spans(starts, sizes, address_of(data))
+    buffers = [nulls, pa.py_buffer(offsets.astype(np.int32)), pa.py_buffer(data)]
+    return pa.Array.from_buffers(pa.string(), len(starts), buffers)
+
+
+def leaf_texts(file: OpenFile, row_group: int, node: SchemaNode, kept: npt.NDArray[np.bool_] | None) -> pa.Array | None:
+    """The texts of a leaf column, as strings, or as a dictionary if all its pages have indices.
+
+    None leaves it to pyarrow. Texts are not looked at: they may not be UTF-8.
+
+    Parameters
+    ----------
+    file
+        The open file.
+    row_group
+        Its number.
+    node
+        The leaf column, of texts.
+    kept
+        The rows that are wanted; None for all. Pages without one are not decompressed.
+    """
+    group = file.metadata.row_group(row_group)
+    most = _most_definition(file.schema, node)
+    if most is None or node.leaf is None or not is_readable(group.column(node.leaf), group.num_rows):
+        return None
+    try:
+        chunk = ChunkPages(file, row_group, node.leaf, has_levels=most > 0)
+        found = list(chunk.read(group.num_rows, kept))
+        return _Column(chunk, found, group.num_rows, most).array(kept)
+    except PAGE_ERRORS:
+        return None
+
+
+def _most_definition(schema: SchemaNode, leaf: SchemaNode) -> int | None:
+    """The definition level of a value that is there; None below a list."""
+    node, most = schema, 0
+    for name in leaf.path:
+        found = node.child(name)
+        if found is None or found.repetition == "repeated":
+            return None
+        node, most = found, most + (found.repetition == "optional")
+    return most
+
+
+class _Column:
+    """Levels and values of the pages of a chunk."""
+
+    def __init__(self, chunk: ChunkPages, found: list[DataPage], rows: int, most: int) -> None:
+        self.chunk, self.found, self.rows = chunk, found, rows
+        self.valid = np.zeros(rows, np.uint8)
+        self.present = [self._levels(page, most) for page in found]
+
+    def _levels(self, page: DataPage, most: int) -> int:
+        """Fill which rows of a page have a value, and count them."""
+        valid = self._valid(page)
+        if not most:
+            valid[:] = 1
+            return page.count
+        present = pages.level_validity(*page.levels, most.bit_length(), most, valid)
+        if present < 0:
+            raise ValueError("levels of a page are damaged")
+        return int(present)
+
+    def _valid(self, page: DataPage) -> UInt8s:
+        return self.valid[page.first : page.first + page.count]
+
+    def array(self, kept: npt.NDArray[np.bool_] | None) -> pa.Array:
+        nulls = None
+        if kept is not None or sum(self.present) < self.rows:
+            nulls = bitmap(self.valid if kept is None else self.valid[kept])
+        if self.found and all(page.is_indices for page in self.found):
+            indices = self._all_indices()
+            indices = indices if kept is None else indices[kept]
+            column = pa.Array.from_buffers(pa.int32(), len(indices), [nulls, pa.py_buffer(indices)])
+            texts = _strings(self.chunk.dictionary_starts, self.chunk.dictionary_sizes)
+            return pa.DictionaryArray.from_arrays(column, texts, safe=False)
+        starts, sizes = self._spans()
+        return _strings(starts, sizes, nulls) if kept is None else _strings(starts[kept], sizes[kept], nulls)
+
+    def _all_indices(self) -> npt.NDArray[np.int32]:
+        indices = np.zeros(self.rows, np.int32)
+        for page, present in zip(self.found, self.present, strict=True):
+            self._indices(page, present, indices[page.first : page.first + page.count])
+        return indices
+
+    def _spans(self) -> tuple[Int64s, Int64s]:
+        """Where the texts lie, and their sizes; 0 where there is none."""
+        starts, sizes = np.zeros(self.rows, np.int64), np.zeros(self.rows, np.int64)
+        for page, present in zip(self.found, self.present, strict=True):
+            part = slice(page.first, page.first + page.count)
+            if page.is_indices:
+                indices, there = np.zeros(page.count, np.int32), self._valid(page) != 0
+                self._indices(page, present, indices)
+                starts[part][there] = self.chunk.dictionary_starts[indices[there]]
+                sizes[part][there] = self.chunk.dictionary_sizes[indices[there]]
+            else:
+                page.plain(EVERY_ROW if present == page.count else self._valid(page), starts[part], sizes[part])
+        return starts, sizes
+
+    def _indices(self, page: DataPage, present: int, out: npt.NDArray[np.int32]) -> None:
+        valid = EVERY_ROW if present == page.count else self._valid(page)
+        if present:
+            page.indices(len(self.chunk.dictionary_starts), valid, present, out)

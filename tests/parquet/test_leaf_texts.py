@@ -1,0 +1,176 @@
+"""Texts of shredded leaf columns read from their pages: the same as pyarrow's, or left to pyarrow."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import parquet_variant as pv
+from parquet_variant.parquet.format.columns import choose_column
+from parquet_variant.parquet.format.files import locate, open_file
+from parquet_variant.parquet.reading import leaf_texts as leaf_texts_module
+from parquet_variant.parquet.reading.leaf_texts import leaf_texts
+
+ROWS = 9000
+COLUMNS = {"s": "$.s:string", "k": "$.k.x:string", "n": "$.n:bigint"}
+FILTERS = [
+    None,
+    "k = 'k1'",
+    "k in ('k1', 'k3') and n > 4000",
+    "k is null or k = 'k2'",
+    "not (k in ('k1', 'k2'))",
+    "s like '%7'",
+    "k <> 'k0' and k like 'k%'",
+    "k = 'none'",
+    "n >= 8995",
+]
+
+
+def storage(rows=ROWS, distinct=5, wide=4000, seed=1):
+    rng = random.Random(seed)
+    texts = []
+    for number in range(rows):
+        s = None if rng.random() < 0.1 else f"{'é' * rng.randrange(3)}text {rng.randrange(wide)}"
+        k = "" if rng.random() < 0.2 else f'"x": "k{number % distinct if number < rows // 2 else 1}"'
+        s = "" if s is None else f', "s": "{s}"'
+        texts.append(None if rng.random() < 0.05 else f'{{"k": {{{k}}}, "n": {number}{s}}}')
+    return pv.shred_variant(pv.parse_json(texts), "s STRING, k STRUCT<x: STRING>, n BIGINT").storage
+
+
+def write(path, column, **options):
+    names = [field.name for field in column.type]
+    children = [plain(column.field(name)) for name in names]
+    struct = pa.StructArray.from_arrays(children, names=names, mask=column.is_null())
+    pq.write_table(pa.table({"v": struct}), path, **options)
+    return path
+
+
+def plain(array):
+    return array.dictionary_decode() if pa.types.is_dictionary(array.type) else array
+
+
+def leaf(file, name):
+    column = choose_column(file.schema, None, "file")
+    return next(node for node in column.node.leaves() if node.path[-3:] == ("typed_value", name, "typed_value"))
+
+
+def as_pyarrow_reads(path, where, monkeypatch):
+    with monkeypatch.context() as patched:
+        patched.setattr(leaf_texts_module, "leaf_texts", lambda *_: None)
+        return pv.parquet.extract(path, COLUMNS, where)
+
+
+@pytest.mark.parametrize("codec", ["none", "snappy", "gzip", "brotli", "zstd"])
+@pytest.mark.parametrize("version", ["1.0", "2.0"])
+def test_pages_hold_what_pyarrow_reads(tmp_path, monkeypatch, codec, version):
+    # The dictionary of `s` is given up half-way: its pages are of both kinds.
+    path = write(
+        tmp_path / "a.parquet", storage(), compression=codec, data_page_version=version, data_page_size=3000,
+        dictionary_pagesize_limit=20000,
+    )  # fmt: skip
+    rng = np.random.default_rng(1)
+    with open_file(locate(path)[0]) as file:
+        whole = {name: leaf_texts(file, 0, leaf(file, name), None) for name in ("s", "x")}
+        masks = [rng.random(ROWS) < share for share in (0.5, 0.001)] + [np.arange(ROWS) > ROWS - 5]
+        some = [{name: leaf_texts(file, 0, leaf(file, name), mask) for name in ("s", "x")} for mask in masks]
+    assert [pa.types.is_dictionary(whole[name].type) for name in ("s", "x")] == [False, True]
+    expected = as_pyarrow_reads(path, None, monkeypatch)
+    for name, column in (("s", "s"), ("x", "k")):
+        whole[name].validate(full=True)
+        assert whole[name].to_pylist() == expected[column].to_pylist()
+        for mask, found in zip(masks, some, strict=True):
+            found[name].validate(full=True)
+            assert found[name].to_pylist() == expected[column].filter(pa.array(mask)).to_pylist()
+    for where in FILTERS:
+        assert pv.parquet.extract(path, COLUMNS, where).equals(as_pyarrow_reads(path, where, monkeypatch)), where
+
+
+@pytest.mark.parametrize("distinct", [1, 2, 3, 17, 300, 2500])
+@pytest.mark.parametrize("version", ["1.0", "2.0"])
+def test_dictionaries_of_every_width(tmp_path, monkeypatch, distinct, version):
+    path = write(tmp_path / "a.parquet", storage(9000, distinct), data_page_version=version, data_page_size=2000)
+    for where in (None, "k = 'k1'", "n < 10"):
+        assert pv.parquet.extract(path, COLUMNS, where).equals(as_pyarrow_reads(path, where, monkeypatch))
+
+
+def test_our_own_files_of_several_row_groups(tmp_path, monkeypatch):
+    path = tmp_path / "a.parquet"
+    pv.parquet.write(path, pv.VariantArray(storage(40_000)), row_group_bytes=60_000)
+    for where in FILTERS:
+        found = pv.parquet.extract(path, COLUMNS, where).combine_chunks()
+        assert found.equals(as_pyarrow_reads(path, where, monkeypatch).combine_chunks()), where
+
+
+def test_rows_without_any_text(tmp_path, monkeypatch):
+    column = pv.shred_variant(pv.parse_json(['{"s": 1}'] * 8999 + ['{"s": "é"}']), "s STRING").storage
+    path = write(tmp_path / "a.parquet", column, data_page_size=500)
+    assert pv.parquet.extract(path, {"s": "$.s:string"}, "s = 'é'").num_rows == 1
+    assert pv.parquet.extract(path, {"s": "$.s:string"})["s"].to_pylist() == ["1"] * 8999 + ["é"]
+
+
+@pytest.mark.parametrize("dictionary", [True, False])
+def test_text_that_is_not_utf8_is_an_error_with_its_row(tmp_path, dictionary):
+    texts = ["good", "fine"] * 5000
+    binary = pa.array([text.encode() for text in texts[:-1]] + [b"b\xff"])
+    typed = pa.Array.from_buffers(pa.string(), len(binary), binary.buffers())
+    group = pa.StructArray.from_arrays([pa.nulls(10_000, pa.binary()), typed], names=["value", "typed_value"])
+    metadata = pa.array([pv.Variant.from_python({"s": 1}).metadata] * 10_000, pa.binary())
+    top = pa.StructArray.from_arrays([group], names=["s"])
+    whole = pa.StructArray.from_arrays(
+        [metadata, pa.nulls(10_000, pa.binary()), top], names=["metadata", "value", "typed_value"]
+    )
+    path = write(tmp_path / "a.parquet", whole, use_dictionary=dictionary)
+    with pytest.raises(pv.MalformedVariantError, match="UTF-8") as caught:
+        pv.parquet.extract(path, {"s": "$.s:string"})
+    assert (caught.value.row, caught.value.reason) == (9999, "bad-utf8")
+    with pytest.raises(pv.MalformedVariantError, match="UTF-8"):
+        pv.sql("SELECT v:s::string, count(*) FROM t GROUP BY 1", t=path)
+
+
+@pytest.mark.parametrize("codec", ["none", "zstd"])
+@pytest.mark.parametrize("dictionary", [True, False])
+def test_damaged_pages_are_an_error_or_other_values(tmp_path, codec, dictionary):
+    path = write(tmp_path / "a.parquet", storage(), compression=codec, use_dictionary=dictionary)
+    metadata = pq.read_metadata(path).row_group(0)
+    chunk = next(
+        metadata.column(index)
+        for index in range(metadata.num_columns)
+        if metadata.column(index).path_in_schema.endswith("s.typed_value")
+    )
+    start = chunk.dictionary_page_offset if dictionary else chunk.data_page_offset
+    whole, rng, failed = path.read_bytes(), random.Random(1), 0
+    for _ in range(60):
+        at = start + rng.randrange(min(chunk.total_compressed_size, rng.choice([40, 10**6])))
+        damaged = tmp_path / "b.parquet"
+        damaged.write_bytes(whole[:at] + bytes([rng.randrange(256)]) + whole[at + 1 :])
+        try:
+            assert pv.parquet.extract(damaged, COLUMNS).num_rows == ROWS
+        except pv.VariantError:
+            failed += 1
+    assert failed
+
+
+def test_queries_over_files_with_and_without_dictionaries(tmp_path):
+    folder = tmp_path / "t"
+    folder.mkdir()
+    parts = [storage(9000, 5, seed=1), storage(9000, 3000, seed=2), storage(100, 5, seed=3)]
+    write(folder / "a.parquet", parts[0])
+    write(folder / "b.parquet", parts[1], use_dictionary=False)
+    write(folder / "c.parquet", parts[2])
+    values = [value for part in parts for value in pv.VariantArray(part).to_pylist()]
+    counts: dict[str | None, int] = {}
+    for value in values:
+        key = None if value is None else value["k"].get("x")
+        counts[key] = counts.get(key, 0) + 1
+    for first in ("a", "b"):
+        paths = [folder / f"{name}.parquet" for name in (first, *(each for each in "abc" if each != first))]
+        found = pv.sql("SELECT v:k.x::string AS x, count(*) AS n FROM t GROUP BY x", t=[str(path) for path in paths])
+        assert {row["x"]: row["n"] for row in found.to_pylist()} == counts
+        texts = pv.sql("SELECT v:k.x::string AS x, v:s::string AS s FROM t WHERE x = 'k2'", t=[str(p) for p in paths])
+        expected = [value["k"]["x"] for value in values if value and value["k"].get("x") == "k2"]
+        assert texts.arrow()["x"].to_pylist() == expected
+        assert texts.schema.field("x").type == pa.string()
