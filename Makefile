@@ -75,11 +75,13 @@ fuzz: $(DEV_STAMP) ## hostile suites, SECONDS=30 each, and property tests, EXAMP
 	$(say) 'Property tests, $(EXAMPLES) examples each, different in every run'
 	@HYPOTHESIS_PROFILE=fuzz FUZZ_EXAMPLES=$(EXAMPLES) $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup -m hypothesis $(TESTS)
 
-soak: $(DEV_STAMP) ## writers on one Delta table, killed at random for MINUTES=10: every version must be explained
+soak: $(DEV_STAMP) ## MINUTES=10 of Delta histories: all operations against a plain model, and by writers killed at random
 	$(say) 'Building the kernels that changed'
 	@$(build)
 	$(say) 'Writers that are killed at random, for $(MINUTES) minutes'
 	@PYTHONPATH=tests $(BIN)/python -m soak.history $(MINUTES) $(FUZZ_SEED)
+	$(say) 'Random histories of one writer, compared with a plain model, for $(MINUTES) minutes'
+	@PYTHONPATH=tests $(BIN)/python -m soak.differential $(MINUTES) $(FUZZ_SEED)
 
 test-cluster: $(DEV_STAMP) ## the pipeline on a cluster on loopback whose processes are killed; MB=8 of JSON
 	$(say) 'Building the kernels that changed'

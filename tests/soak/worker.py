@@ -1,6 +1,7 @@
 """One writer of a table under test: random operations until it is killed, each told before and after; a process.
 
-Arguments: table, storage options as JSON, name of the worker, seed. Lines on stdout: ``begin``, ``done`` or ``failed``.
+Arguments: table, storage options as JSON, name of the worker, seed. Lines on stdout: ``begin`` with the operation as
+data, then ``done`` with its version, or ``failed``.
 """
 
 from __future__ import annotations
@@ -11,48 +12,48 @@ import sys
 from typing import Any
 
 import parquet_variant as pv
+from soak.on_table import perform
+from soak.plain_model import choose
 
-ROWS = 3
 # Each with how often it is chosen.
-OPERATIONS = {"append": 10, "overwrite": 1, "optimize": 3, "vacuum": 1, "restore": 1, "checkpoint": 1}
-
-
-def rows(batch: str) -> dict[str, Any]:
-    """The rows of a batch: all of them are there, or none."""
-    return {"v": pv.parse_json([json.dumps({"batch": batch, "i": i}) for i in range(ROWS)])}
+OPERATIONS = {
+    "append": 8, "overwrite": 1, "replace_where": 2, "delete": 4, "update": 5, "merge": 5, "optimize": 3, "vacuum": 1,
+    "restore": 1, "checkpoint": 1, "properties": 1,
+}  # fmt: skip
+COLUMNS = {"k": "bigint", "p": "string", "a": "int", "t": "string", "v": "variant"}
+_KEYS = 1_000_000
 
 
 def _tell(**what: Any) -> None:
-    print(json.dumps(what), flush=True)
+    print(json.dumps(what, default=float), flush=True)
+
+
+def _next(chance: random.Random, table: str, tag: str, fresh: list[int], storage: dict[str, Any]) -> dict[str, Any]:
+    kind = chance.choices(list(OPERATIONS), list(OPERATIONS.values()))[0]
+    if kind == "restore":
+        return {"op": kind, "version": chance.randrange(pv.delta.snapshot(table, **storage).version + 1)}
+    if kind == "properties":
+        return {"op": kind, "values": {"delta.dataSkippingNumIndexedCols": chance.randrange(1, 9)}}
+    if kind in ("optimize", "vacuum", "checkpoint"):
+        return {"op": kind, "reshred": chance.random() < 0.5}
+    keys = pv.delta.read_table(table, columns=["k"], **storage)["k"].to_pylist()
+    return choose(chance, kind, COLUMNS, keys, fresh, tag)
 
 
 def main(table: str, options: str, worker: str, seed: str) -> None:
-    source = random.Random(f"{seed} {worker}")
+    chance = random.Random(f"{seed} {worker}")
     storage: dict[str, Any] = {"storage_options": json.loads(options)}
-    for number in range(1_000_000):
-        kind = source.choices(
-            ["append", "overwrite", "optimize", "vacuum", "restore", "checkpoint"], [10, 1, 3, 1, 1, 1]
-        )[0]
-        batch = f"{worker}-{number}"
-        _tell(what="begin", kind=kind, batch=batch)
+    key = _KEYS * (1 + int(worker.removeprefix("w")))
+    for number in range(_KEYS):
+        tag = f"{worker}-{number}"
+        fresh = list(range(key, key + chance.randrange(1, 6)))
+        key = fresh[-1] + 1
         try:
-            version = None
-            if kind == "append":
-                version = pv.delta.append(table, rows(batch), **storage).version
-            elif kind == "overwrite":
-                version = pv.delta.overwrite(table, rows(batch), **storage).version
-            elif kind == "optimize":
-                pv.delta.optimize(table, reshred=source.random() < 0.5, **storage)
-            elif kind == "vacuum":
-                pv.delta.vacuum(table, **storage)
-            elif kind == "checkpoint":
-                pv.delta.checkpoint(table, **storage)
-            else:
-                newest = pv.delta.snapshot(table, **storage).version
-                version = pv.delta.restore(table, version=source.randrange(newest + 1), **storage).version
-            _tell(what="done", kind=kind, batch=batch, version=version)
+            op = _next(chance, table, tag, fresh, storage)
+            _tell(what="begin", tag=tag, op=op)
+            _tell(what="done", tag=tag, kind=op["op"], version=perform(op, table, COLUMNS, **storage))
         except pv.VariantError as error:
-            _tell(what="failed", kind=kind, batch=batch, reason=error.reason)
+            _tell(what="failed", tag=tag, kind=op["op"], reason=error.reason, message=str(error))
 
 
 if __name__ == "__main__":

@@ -38,7 +38,9 @@ def by_name(fields: pa.DataType | pa.Schema, wanted: Field) -> int:
 
 
 def by_field_id(fields: pa.DataType | pa.Schema, wanted: Field) -> int:
-    """Match by Parquet field id (column mapping mode ``id``)."""
+    """Match by Parquet field id (column mapping mode ``id``); what has no id, as the kind of a change, by name."""
+    if wanted.field_id is None:
+        return by_name(fields, wanted)
     key = str(wanted.field_id).encode()
     for index in range(len(fields) if isinstance(fields, pa.Schema) else fields.num_fields):
         if (fields.field(index).metadata or {}).get(b"PARQUET:field_id") == key:

@@ -96,6 +96,7 @@ def run_change(current: Snapshot, operation: str, plan: Callable[[Snapshot], Cha
     DeltaError
         ``"append-only"``; ``"too-many-retries"``; and as `plan`.
     """
+    problem = ""
     for _ in range(_RETRIES):
         check_writable(current.protocol, current.metadata, current.storage.uri)
         change = plan(current)
@@ -109,12 +110,14 @@ def run_change(current: Snapshot, operation: str, plan: Callable[[Snapshot], Cha
             _drop(current, change, changed)
             if error.reason != "conflict":
                 raise
+            problem = error.message
             current = load_snapshot(current.storage)
             continue
         checkpoint_if_due(current, done.version)
         return ChangeResult(**{**vars(result), "version": done.version})
     raise DeltaError(
-        f"{_RETRIES} other commits changed the rows that this one is about: try again when fewer writers are at work",
+        f"{_RETRIES} other commits changed the rows that this one is about: try again when fewer writers are at work "
+        f"(the last: {problem})",
         reason="too-many-retries",
         file=current.storage.uri,
     )

@@ -1,0 +1,178 @@
+"""Operations of `plain_model` on a Delta table, and a table's rows as the model has them.
+
+Owns the SQL and the Arrow columns of an operation. Leaves what it should come to, to the model.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from datetime import timedelta
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+
+import parquet_variant as pv
+from soak.plain_model import NULL, PATHS, Operation
+
+__all__ = ["arrow_columns", "perform", "plain", "rows_of", "sql_condition"]
+
+_ARROW = {"bigint": pa.int64(), "int": pa.int32(), "string": pa.string()}
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, default=float)
+
+
+def arrow_columns(rows: list[dict[str, Any]], columns: dict[str, str]) -> dict[str, Any]:
+    """Rows as columns."""
+    found: dict[str, Any] = {}
+    for name, kind in columns.items():
+        values = [row.get(name, NULL if kind == "variant" else None) for row in rows]
+        if kind == "variant":
+            texts = [None if value == NULL else _json(value) for value in values]
+            found[name] = pv.parse_json(pa.array(texts, pa.string()))
+        else:
+            found[name] = pa.array(values, _ARROW[kind])
+    return found
+
+
+def sql_name(name: str) -> str:
+    """A column or path, cast to its type, as SQL."""
+    side, rest = "", name
+    if name.startswith(("source.", "target.")):
+        side, rest = name.split(".", 1)
+        side += "."
+    return f"{side}{rest}::{PATHS[rest]}" if rest in PATHS else f'{side}"{rest}"' if ":" not in rest else side + rest
+
+
+def _literal(value: Any) -> str:
+    if value is None:
+        return "NULL"
+    return "'" + value.replace("'", "''") + "'" if isinstance(value, str) else str(value)
+
+
+def sql_condition(condition: Any) -> str:
+    """A condition as SQL."""
+    kind, *rest = condition
+    if kind == "compare":
+        name, sign, literal = rest
+        return f"{sql_name(name)} {sign} {_literal(literal)}"
+    if kind == "null":
+        return f"{sql_name(rest[0])} IS NULL"
+    if kind == "not":
+        return f"NOT ({sql_condition(rest[0])})"
+    return f"({sql_condition(rest[0])}) {kind.upper()} ({sql_condition(rest[1])})"
+
+
+def _sql_value(value: Any, side: str) -> str:
+    kind, *rest = value
+    if kind == "literal":
+        return _literal(rest[0])
+    name = rest[0] if rest[0].startswith("source.") else side + rest[0]
+    return sql_name(name) + (f" + {rest[1]}" if kind == "plus" else "")
+
+
+def _sql_set(values: dict[str, Any], side: str = "") -> dict[str, str]:
+    return {name: _sql_value(value, side) for name, value in values.items()}
+
+
+def _tagged(op: Operation) -> str:
+    """The condition, with a name by which the commit can be told from all others."""
+    return f"({sql_condition(op['where'])}) AND '{op['tag']}' <> ''"
+
+
+def perform(op: Operation, table: str, columns: dict[str, str], **storage: Any) -> int | None:
+    """Do an operation; the version that holds it, None if it makes none.
+
+    Parameters
+    ----------
+    op
+        The operation.
+    table
+        Where the table is.
+    columns
+        Of the table before the operation.
+    **storage
+        ``storage_options``.
+    """
+    kind, delta = op["op"], pv.delta
+    columns = columns | op.get("new", {})
+    if kind in ("append", "overwrite"):
+        rows = arrow_columns(op["rows"], columns)
+        options = {"schema_mode": "merge"} if op.get("new") else {}
+        options |= {"file_bytes": op["file_bytes"]} if "file_bytes" in op else {}
+        do = delta.append if kind == "append" else delta.overwrite
+        return do(table, rows, txn=(op["tag"], 1), **options, **storage).version
+    if kind == "replace_where":
+        return delta.replace_where(table, arrow_columns(op["rows"], columns), _tagged(op), **storage).version
+    if kind == "replace_partitions":
+        return delta.replace_partitions(table, arrow_columns(op["rows"], columns), **storage).version
+    if kind == "delete":
+        return delta.delete(table, _tagged(op), **storage).version
+    if kind == "update":
+        return delta.update(table, _sql_set(op["set"]), _tagged(op), **storage).version
+    if kind == "merge":
+        return _merge(op, table, columns, storage)
+    if kind == "optimize":
+        delta.optimize(table, reshred=op.get("reshred", False), **storage)
+    elif kind == "restore":
+        return delta.restore(table, version=op["version"], **storage).version
+    elif kind == "vacuum":
+        now = {"retention": timedelta(0), "force": True} if op.get("now") else {}
+        delta.vacuum(table, **now, **storage)
+    elif kind == "checkpoint":
+        delta.checkpoint(table, **storage)
+    elif kind == "properties":
+        return delta.set_properties(table, op["values"], **storage).version
+    elif kind == "add":
+        f = {"name": op["name"], "type": {"bigint": "long", "int": "integer"}.get(op["type"], op["type"])}
+        return delta.add_columns(table, json.dumps({"type": "struct", "fields": [f]}), **storage).version
+    elif kind == "rename":
+        return delta.rename_column(table, op["name"], op["to"], **storage).version
+    elif kind == "drop":
+        return delta.drop_column(table, op["name"], **storage).version
+    else:
+        assert kind == "widen", kind
+        return delta.widen_column(table, op["name"], "long", **storage).version
+    return None
+
+
+def _merge(op: Operation, table: str, columns: dict[str, str], storage: dict[str, Any]) -> int:
+    source = arrow_columns(op["rows"], {name: columns[name] for name in op["columns"]})
+    on = " AND ".join(f"{sql_name(f'target.{left}')} = {sql_name(f'source.{right}')}" for left, right in op["on"])
+    merge = pv.delta.merge(table, source, f"{on} AND '{op['tag']}' <> ''", **storage)
+    for clause in op["clauses"]:
+        where = None if clause["where"] is None else sql_condition(clause["where"])
+        name = f"when_{clause['when']}_{clause['action']}"
+        if clause["action"] == "delete":
+            merge = getattr(merge, name)(where)
+        elif clause["set"] is None:
+            merge = getattr(merge, f"{name}_all")(where)
+        else:
+            merge = getattr(merge, name)(_sql_set(clause["set"], "target."), where)
+    return merge.execute().version
+
+
+def rows_of(table: pa.Table, variants: Iterable[str]) -> list[dict[str, Any]]:
+    """The rows of an Arrow table as the model has them."""
+    found = {name: column.to_pylist() for name, column in zip(table.column_names, table.columns, strict=True)}
+    for name in variants:
+        column = table[name]
+        storage = column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
+        values = pv.VariantArray.from_storage(storage).to_pylist() if len(storage) else []
+        nulls = storage.is_null().to_pylist()
+        found[name] = [NULL if null else value for value, null in zip(values, nulls, strict=True)]
+    return [dict(zip(found, values, strict=True)) for values in zip(*found.values(), strict=True)]
+
+
+def plain(value: Any) -> Any:
+    """A value whose equality and text are those of SQL: all numbers alike, fields in order."""
+    if isinstance(value, dict):
+        return {key: plain(each) for key, each in sorted(value.items())}
+    if isinstance(value, list):
+        return [plain(each) for each in value]
+    if isinstance(value, (int, float, Decimal)) and not isinstance(value, bool):
+        return Decimal(str(value)).normalize()
+    return value
