@@ -51,3 +51,17 @@ def test_a_bad_line_is_an_error(variant: Run, source: Path) -> None:
 def test_python(source: Path) -> None:
     assert pv.sql(f"SELECT sum(v:n::int) AS n FROM '{source}'").to_pylist() == [{"n": 6}]
     assert pv.sql("SELECT count(*) AS c FROM t", t=source).to_pylist() == [{"c": 3}]
+
+
+def test_columns_roots_and_csv_at_the_command_line(variant: Run, tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text('id;payload\n1;"{""n"": 1}"\n2;\n')
+    words = (tmp_path / "a.csv", "--json-column", "payload", "--parse", "delimiter=;")
+    assert variant("infer", *words, "--ddl").out == "n bigint\n"
+    variant("ingest", *words[:1], tmp_path / "out", *words[1:])
+    assert variant("cat", tmp_path / "out").rows == [{"id": "1", "payload": {"n": 1}}, {"id": "2", "payload": None}]
+    (tmp_path / "w.json").write_text('{"items": [{"n": 1}, {"n": 2}]}')
+    variant("ingest", tmp_path / "w.json", tmp_path / "w", "--root", "$.items[*]")
+    assert variant("cat", tmp_path / "w").rows == [{"n": 1}, {"n": 2}]
+    variant("ingest", tmp_path / "a.csv", tmp_path / "c", "--input-format", "csv", "--parse", "delimiter=;")
+    assert variant("cat", tmp_path / "c").rows[0] == {"id": 1, "payload": '{"n": 1}'}
+    assert "row_tag" in variant("ingest", words[0], tmp_path / "x", "--input-format", "xml").error

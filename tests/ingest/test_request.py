@@ -48,7 +48,13 @@ def source(tmp_path: Path) -> Path:
         ({"sample": 0}, "bad-option"),
         ({"split_bytes": 0}, "bad-option"),
         ({"on_error": "skip"}, "bad-option"),
-        ({"input_format": "csv"}, "bad-option"),
+        ({"input_format": "tsv"}, "bad-option"),
+        ({"input_format": "xml"}, "bad-option"),
+        ({"input_format": "csv", "parse": {"delimiter": "ab"}}, "bad-option"),
+        ({"input_format": "csv", "root": "$.a"}, "bad-option"),
+        ({"root": "items"}, "bad-path"),
+        ({"json_column": ""}, "bad-option"),
+        ({"json_column": "p", "input_format": "array"}, "bad-option"),
         ({"parse": {"float": "double"}}, "bad-option"),
         ({"parse": {"floats": "single"}}, "bad-option"),
         ({"preview": True}, "bad-option"),
@@ -70,8 +76,9 @@ def test_a_bloom_filter_of_what_is_not_shredded_is_refused_before_a_file_is_begu
 
 
 def test_the_keywords_are_those_of_the_request_and_of_the_files():
-    own = {each.name for each in fields(IngestRequest)} - {"sources", "dest", "format", "text", "write"}
-    text = {each.name for each in fields(TextOptions)} - {"json", "chunk_bytes"} | {"parse"}
+    own = {each.name for each in fields(IngestRequest)} - {"sources", "dest", "format", "text", "write", "rows"}
+    text = {each.name for each in fields(TextOptions)} - {"json", "chunk_bytes", "layout"}
+    text |= {"parse", "input_format", "root"}
     files = {each.name for each in fields(WriterOptions)} | {"file_bytes"}
     vortex = set(inspect.signature(write_vortex).parameters) & {"layout", "compact"}
     assert set(get_type_hints(IngestOptions)) == own | text | files | vortex

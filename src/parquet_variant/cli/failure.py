@@ -18,7 +18,8 @@ USAGE_PROBLEM = 2
 INTERRUPTED = 130
 _ERROR_NUMBER = re.compile(r"\[errno -?\d+\] ", re.IGNORECASE)
 _PARAMETER = re.compile(
-    r"\b(bloom_filters|column|input_format|on_conflict|on_error|partition_by|row_group_bytes|schema|mode|sort_by|version)"
+    r"\b(bloom_filters|column|input_format|json_column|on_conflict|on_error|partition_by|root|row_group_bytes"
+    r"|schema|mode|sort_by|version)"
     r"=(?:(?=[,;:)\s]|$)|(['\"]?)(\w+)\2)"
 )
 _RENAMED = {"bloom_filters": "bloom-filter"}

@@ -14,13 +14,17 @@ from parquet_variant.cli.options import (
     Column,
     FormatOption,
     InputFormat,
+    JsonColumn,
     OnError,
     OnErrorOption,
+    Parse,
     Policy,
     Queries,
+    Root,
     Sample,
     Settings,
     Threads,
+    read_parse,
 )
 
 __all__ = ["command"]
@@ -37,6 +41,9 @@ def command(
     column: Column = None,
     on_error: OnErrorOption = OnError.FAIL,
     input_format: FormatOption = InputFormat.AUTO,
+    root: Root = None,
+    json_column: JsonColumn = None,
+    parse: Parse = None,
     threads: Threads = None,
     explain: Annotated[bool, typer.Option("--explain", help="Say for every path why it is shredded, or not.")] = False,
     diff: Annotated[bool, typer.Option("--diff", help="Show what differs from --policy auto as it is.")] = False,
@@ -70,11 +77,14 @@ def command(
     existing = read_schema(against)
     with with_stdin(sources) as read, Progress() as progress:
         found = profile(
-            [file for source in read for file in data_files(source)],
+            read if json_column else [file for source in read for file in data_files(source)],
             sample=sample,
             column=column,
             on_error=on_error.value,
             input_format=input_format.value,
+            root=root,
+            json_column=json_column,
+            parse=read_parse(parse),
             threads=threads,
             progress=progress,
         )

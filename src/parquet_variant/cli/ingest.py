@@ -17,15 +17,19 @@ from parquet_variant.cli.options import (
     EngineOption,
     FormatOption,
     InputFormat,
+    JsonColumn,
     OnError,
     OnErrorOption,
+    Parse,
     Policy,
     Queries,
+    Root,
     RowGroupBytes,
     SampleOrDefault,
     Settings,
     SortBy,
     Threads,
+    read_parse,
     written_as,
 )
 
@@ -73,7 +77,9 @@ def command(
     preview: Annotated[
         bool, typer.Option("--preview", help="Of a new Delta table: name the feature variantShredding-preview.")
     ] = False,
-    column: Annotated[str, typer.Option(help="Name of the variant column.")] = "v",
+    column: Annotated[
+        str | None, typer.Option(help="Name of the variant column: v, or that of --json-column.", show_default=False)
+    ] = None,
     partition_by: Annotated[
         list[str] | None,
         typer.Option(
@@ -87,6 +93,9 @@ def command(
     bloom_filters: BloomFilters = None,
     row_group_bytes: RowGroupBytes = None,
     input_format: FormatOption = InputFormat.AUTO,
+    root: Root = None,
+    json_column: JsonColumn = None,
+    parse: Parse = None,
     threads: Threads = None,
     as_json: AsJson = False,
 ) -> int:
@@ -114,10 +123,13 @@ def command(
             schema=read_schema(schema),
             policy=read_policy(policy, settings, queries),
             sample=sample,
-            column=column,
+            column=column or json_column or "v",
             on_error=on_error.value,
             mode=mode.value,
             input_format=input_format.value,
+            root=root,
+            json_column=json_column,
+            parse=read_parse(parse),
             preview=preview,
             partition_by=partition_by or (),
             one_file=_is_one_file(dest, into, engine, mode) and not partition_by,

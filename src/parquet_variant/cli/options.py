@@ -5,6 +5,7 @@ Owns their names and help texts. Leaves what they do to the commands.
 
 from __future__ import annotations
 
+import json
 from enum import StrEnum
 from typing import Annotated, Any, TypeAlias
 
@@ -18,17 +19,21 @@ __all__ = [
     "EngineOption",
     "FormatOption",
     "InputFormat",
+    "JsonColumn",
     "OnError",
     "OnErrorOption",
+    "Parse",
     "Path",
     "Policy",
     "Queries",
+    "Root",
     "RowGroupBytes",
     "Sample",
     "SampleOrDefault",
     "Settings",
     "SortBy",
     "Threads",
+    "read_parse",
     "written_as",
 ]
 
@@ -45,6 +50,7 @@ class OnError(StrEnum):
 
     FAIL = "fail"
     QUARANTINE = "quarantine"
+    NULL = "null"
 
 
 class InputFormat(StrEnum):
@@ -54,6 +60,8 @@ class InputFormat(StrEnum):
     NDJSON = "ndjson"
     ARRAY = "array"
     DOCUMENTS = "documents"
+    CSV = "csv"
+    XML = "xml"
 
 
 AsJson: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON, for machines.")]
@@ -82,7 +90,9 @@ Settings: TypeAlias = Annotated[
 _SAMPLE = typer.Option(help="Share of the lines to choose from.", min=0.0, max=1.0)
 Sample: TypeAlias = Annotated[float, _SAMPLE]
 SampleOrDefault: TypeAlias = Annotated[float | None, _SAMPLE]
-OnErrorOption: TypeAlias = Annotated[OnError, typer.Option(help="A bad line is an error, or put aside and counted.")]
+OnErrorOption: TypeAlias = Annotated[
+    OnError, typer.Option(help="A bad line is an error, or put aside and counted, or SQL NULL.")
+]
 EngineOption: TypeAlias = Annotated[Engine, typer.Option(help="In this process, or in a local Spark session.")]
 SortBy: TypeAlias = Annotated[
     list[str] | None,
@@ -99,8 +109,50 @@ RowGroupBytes: TypeAlias = Annotated[
     int | None, typer.Option(help="Arrow bytes a row group; 128 MiB by default.", min=1, show_default=False)
 ]
 FormatOption: TypeAlias = Annotated[
-    InputFormat, typer.Option(help="A value a line; one array a file; or documents over many lines.")
+    InputFormat,
+    typer.Option(help="A value a line; one array a file; documents over many lines; rows of CSV or XML."),
 ]
+
+
+Root: TypeAlias = Annotated[
+    str | None,
+    typer.Option(metavar="PATH", help="Where the rows are in documents, such as '$.items[*]'.", show_default=False),
+]
+JsonColumn: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        help="SRC are tables (Parquet, Arrow, CSV, Delta): this column of theirs holds JSON; others stay as they are.",
+        show_default=False,
+    ),
+]
+Parse: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="NAME=VALUE",
+        help="How text is read, such as floats=double; of CSV delimiter, header, null_values; of XML row_tag; repeat.",
+    ),
+]
+
+
+def read_parse(given: list[str] | None) -> dict[str, Any]:
+    """The options of ``--parse``: a value is JSON, or text as it stands.
+
+    Examples
+    --------
+    >>> read_parse(["delimiter=;", "header=false"])
+    {'delimiter': ';', 'header': False}
+    """
+    found: dict[str, Any] = {}
+    for text in given or ():
+        name, sign, value = text.partition("=")
+        if not sign:
+            raise typer.BadParameter(f"--parse is {text!r}: write it as NAME=VALUE")
+        try:
+            found[name] = json.loads(value)
+        except ValueError:
+            found[name] = value.replace("\\t", "\t")
+    return found
 
 
 def written_as(

@@ -25,7 +25,8 @@ def infer(sources: Sources, policy: Any = None, **options: Any) -> InferenceResu
     policy
         A policy or its name; see `infer_shredding_schema`.
     **options
-        As for `profile`: ``sample``, ``column``, ``on_error``, ``input_format``, ``parse``, ``threads``, ``progress``.
+        As for `profile`: ``sample``, ``column``, ``on_error``, ``input_format``, ``root``, ``json_column``,
+        ``parse``, ``threads``, ``progress``.
 
     Returns
     -------

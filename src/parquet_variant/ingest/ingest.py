@@ -42,7 +42,8 @@ def ingest(
     Parameters
     ----------
     sources
-        Files, directories, globs or URIs of NDJSON or JSON arrays; plain, gzip, zstd, bz2 or lz4.
+        Files, directories, globs or URIs of JSON; plain, gzip, zstd, bz2 or lz4. With `json_column` tables, also a data
+        frame or Arrow table in memory.
     dest
         The directory or table to write. It has all of the rows in the end, or is as it was.
     format
@@ -63,15 +64,24 @@ def ingest(
         Name of the variant column.
     on_error
         ``"fail"``: the first bad line ends the job and nothing is written; ``"quarantine"``: bad lines go to
-        ``_bad_records`` below `dest`, with file, line number and reason, and are counted.
+        ``_bad_records`` below `dest`, with file, line number and reason, and are counted; ``"null"``: they are
+        SQL NULL.
     mode
         If `dest` holds data: ``"error"``, ``"append"``, ``"overwrite"`` or ``"ignore"``.
     input_format
-        ``"ndjson"``, ``"array"``, ``"documents"`` (over many lines, or several on one) or ``"auto"``.
+        ``"ndjson"``, ``"array"``, ``"documents"`` (over many lines, or several on one) or ``"auto"``, which tells these
+        apart; ``"csv"``, ``"xml"``: a row or an element is an object, as Spark's ``singleVariantColumn`` reads them.
+    root
+        Where the rows are in documents, such as ``$.items[*]``: what stands around them is left out.
+    json_column
+        The sources are tables (Parquet, Arrow, CSV, Delta, or one in memory), and this column of theirs holds JSON as
+        text or bytes. Its Variants take its place, under the name `column` if that is given; others stay as they are
+        (text, of CSV). Null stays null.
     split_bytes
         Size of the parts into which plain files are cut; by default so that every thread has one, from 4 to 128 MiB.
     parse
-        Options of `parse_json`.
+        Options of `parse_json`; of CSV ``delimiter``, ``quote_char``, ``header`` and ``null_values``; of XML
+        ``row_tag``, ``attribute_prefix`` and ``value_tag``.
     preview
         For a new Delta table: name the feature ``variantShredding-preview``, for readers that know no other.
     partition_by

@@ -15,9 +15,12 @@ from itertools import chain
 from math import ceil
 from typing import Any
 
-from parquet_variant.errors import VariantFileError
+import pyarrow as pa
+
+from parquet_variant.errors import VariantError, VariantFileError
 from parquet_variant.ingest.destination import Destination
 from parquet_variant.ingest.encoding_plan import planned_encodings
+from parquet_variant.ingest.json_column import beside_fields, plan_parts, split_rows, table_sources
 from parquet_variant.ingest.request import IngestRequest, Sources, TextOptions
 from parquet_variant.ingest.result import IngestResult
 from parquet_variant.ingest.sources import Split, codec_of, expand_sources, plan_splits, split_size
@@ -55,9 +58,15 @@ class IngestJob:
     """
 
     def __init__(self, request: IngestRequest) -> None:
-        self._files = expand_sources(request.sources)
+        self._rows = request.rows
+        if request.rows is not None:
+            self._files = []
+        elif request.text.json_column is not None:
+            self._files = table_sources(request.sources)
+        else:
+            self._files = expand_sources(request.sources)
         # The tasks get their files by name.
-        self._request = replace(request, sources=())
+        self._request = replace(request, sources=(), rows=None)
         self._destination = _open(self._request)
 
     def run(self, engine: Engine) -> IngestResult:
@@ -72,15 +81,16 @@ class IngestJob:
         if destination is None:
             return IngestResult(self._request.dest, (), 0, 0, None, 0, 0, None)
         try:
-            tasks = _plan(engine, self._files, self._request.split_bytes, self._request.text)
-            if self._request.one_file:
+            tasks = self._plan(engine)
+            if self._is_one_task:
                 tasks = [list(chain(*tasks))]
+            fields = self._fields(tasks)
             inference = self._infer(engine, tasks) if self._request.schema is None else None
             schema = self._request.schema if inference is None else inference.schema
             assert schema is not None
             self._request.check_schema(schema)
             encodings = planned_encodings(self._request, schema, tasks)
-            work = destination.work(TaskPlan(schema, _threads(engine, tasks), encodings))
+            work = destination.work(TaskPlan(schema, _threads(engine, tasks), encodings, fields))
             written = engine.run("write", work, tasks)
             if not any(part.rows or part.bad for part in written):
                 raise _no_value(self._files)
@@ -90,8 +100,35 @@ class IngestJob:
             raise
         return _result(destination, committed, written, schema, inference)
 
+    def _plan(self, engine: Engine) -> list[list[Split]]:
+        if self._rows is None:
+            return _plan(engine, self._files, self._request.split_bytes, self._request.text)
+        return [[split] for split in split_rows(self._rows, engine.parallelism)]
+
+    @property
+    def _is_one_task(self) -> bool:
+        # Parts of a Vortex file are put together without other columns.
+        text = self._request.text
+        return self._request.one_file or (text.json_column is not None and self._request.dest.endswith(".vortex"))
+
+    def _fields(self, tasks: list[list[Split]]) -> tuple[pa.Field, ...]:
+        request = self._request
+        column = request.text.json_column
+        if column is None:
+            return ()
+        fields = beside_fields(tasks, column, request.column, request.text.layout.csv)
+        taken = {field.name.lower() for field in fields}
+        if twice := [name for name in request.partition_by.names if name.lower() in taken]:
+            raise VariantError(
+                f"partition_by gives {twice[0]!r}, a column of the table: choose another name", reason="bad-option"
+            )
+        return tuple(fields)
+
     def _infer(self, engine: Engine, tasks: list[list[Split]]) -> InferenceResult:
-        text_bytes = sum(split_size(Split(file)) * (_PACKED if codec_of(file) else 1) for file in self._files)
+        if self._request.text.json_column is None:
+            text_bytes = sum(split_size(Split(file)) * (_PACKED if codec_of(file) else 1) for file in self._files)
+        else:
+            text_bytes = sum(split_size(split) for task in tasks for split in task)
         sample = self._request.text.sample
         if sample is None:
             sample = max(_LEAST_SHARE, min(1.0, _SAMPLE_BYTES / max(text_bytes, 1)))
@@ -101,7 +138,8 @@ class IngestJob:
 
 def profile_sources(engine: Engine, sources: Sources, text: TextOptions, split_bytes: int | None = None) -> Profile:
     """Profile JSON files, as an ingest would (see `pv.parquet.profile`)."""
-    files = expand_sources(sources)
+    named = [sources] if isinstance(sources, str | os.PathLike) else sources
+    files = expand_sources(named) if text.json_column is None else table_sources(named)
     profile = _profile_tasks(engine, _plan(engine, files, split_bytes, text), text)
     if not profile.rows:
         raise _no_value(files)
@@ -133,15 +171,18 @@ def _profile_tasks(engine: Engine, tasks: list[list[Split]], text: TextOptions) 
 
 
 def _no_value(files: list[str]) -> VariantFileError:
-    named = ", ".join(files[:3]) + (", …" if len(files) > 3 else "")
+    named = (", ".join(files[:3]) + (", …" if len(files) > 3 else "")) or "the rows"
     return VariantFileError(f"no JSON value in {named}: name files that hold some", reason="no-rows")
 
 
 def _plan(engine: Engine, files: list[str], split_bytes: int | None, text: TextOptions) -> list[list[Split]]:
+    whole = [Split(file) for file in files] if text.json_column is None else plan_parts(files, _LARGEST_SPLIT)
     if split_bytes is None:
-        share = ceil(sum(split_size(Split(file)) for file in files) / engine.parallelism)
+        share = ceil(sum(map(split_size, whole)) / engine.parallelism)
         split_bytes = min(max(share, _SMALLEST_SPLIT), _LARGEST_SPLIT)
-    return pack_splits(plan_splits(files, split_bytes, text.input_format), split_bytes)
+    if text.json_column is not None:
+        return pack_splits(plan_parts(files, split_bytes), split_bytes)
+    return pack_splits(plan_splits(files, split_bytes, text.layout), split_bytes)
 
 
 def _threads(engine: Engine, tasks: Sequence[Any]) -> int:

@@ -88,10 +88,14 @@ class PartitionBy:
 
         return {each.name: try_variant_get(array, each.path or VariantPath(), each.type) for each in self.columns}
 
-    def split(self, array: VariantArray) -> Iterator[tuple[dict[str, str | None], VariantArray]]:
+    def split(
+        self, array: VariantArray, columns: Mapping[str, Any]
+    ) -> Iterator[tuple[dict[str, str | None], dict[str, Any]]]:
         """The rows of each partition, with its values as text."""
-        for values, part in split_columns(self.values(array), {_ROW: array}):
-            yield values, part[_ROW]
+        if self:
+            yield from split_columns(self.values(array), columns)
+        else:
+            yield {}, dict(columns)
 
 
 def split_columns(

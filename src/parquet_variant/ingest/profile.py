@@ -6,12 +6,14 @@ itself to `shredding.profile`.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from typing import Any
 
+from parquet_variant.ingest.formats.layout import Format
 from parquet_variant.ingest.job import profile_sources
 from parquet_variant.ingest.request import OnError, Sources, TextOptions
-from parquet_variant.ingest.sources import Format, expand_sources
+from parquet_variant.ingest.sources import expand_sources
 from parquet_variant.io.engine import Progress
 from parquet_variant.io.filesystems import filesystem_of
 from parquet_variant.io.thread_engine import ThreadEngine
@@ -30,6 +32,8 @@ def profile(
     column: str | None = None,
     on_error: OnError = "fail",
     input_format: Format = "auto",
+    root: str | None = None,
+    json_column: str | None = None,
     parse: Mapping[str, Any] | None = None,
     threads: int | None = None,
     progress: Progress | None = None,
@@ -45,8 +49,8 @@ def profile(
     column
         The Variant column of Parquet files, if they have several.
     on_error
-        ``"fail"``: a bad line of JSON is an error; ``"quarantine"``: it is passed over.
-    input_format, parse, threads, progress
+        ``"fail"``: a bad line of JSON is an error; ``"quarantine"``: it is passed over; ``"null"``: it is SQL NULL.
+    input_format, root, json_column, parse, threads, progress
         As for `ingest`.
 
     Raises
@@ -62,9 +66,13 @@ def profile(
     >>> found.rows, len(list(found))
     (1707, 34)
     """
-    files = expand_sources(sources)
-    if not all(map(_is_parquet, files)):
-        text = TextOptions.of(sample=sample, on_error=on_error, input_format=input_format, parse=parse)
+    files = [os.fspath(sources)] if isinstance(sources, str | os.PathLike) else list(sources)
+    if json_column is None:
+        files = expand_sources(files)
+    if json_column is not None or not all(map(_is_parquet, files)):
+        text = TextOptions.of(
+            sample=sample, on_error=on_error, input_format=input_format, root=root, json_column=json_column, parse=parse
+        )
         return profile_sources(ThreadEngine(threads, progress), files, text)
     total = Profile()
     for source in locate(files):

@@ -1,6 +1,6 @@
 """`read_json`: JSON files to an array in memory.
 
-Owns the public operation. Leaves files to `sources`, and their text to `functions.parse_json`.
+Owns the public operation. Leaves files to `sources`, and their text to `task`.
 """
 
 from __future__ import annotations
@@ -8,22 +8,25 @@ from __future__ import annotations
 from typing import Any, Literal
 
 from parquet_variant.array.variant_array import VariantArray
-from parquet_variant.errors import JsonError, VariantError, VariantFileError
-from parquet_variant.functions.parse_json import parse_json, try_parse_json
-from parquet_variant.ingest.lines import split_lines
-from parquet_variant.ingest.request import Sources
-from parquet_variant.ingest.sources import Chunk, Format, expand_sources, open_chunks
+from parquet_variant.errors import VariantError, VariantFileError
+from parquet_variant.ingest.formats.layout import Format
+from parquet_variant.ingest.request import Sources, TextOptions
+from parquet_variant.ingest.sources import Split, expand_sources
+from parquet_variant.ingest.task import read_arrays
+from parquet_variant.renamed import renamed
 from parquet_variant.schema.shredding_schema import ShreddingSchema
 
 __all__ = ["read_json"]
 
 
+@renamed(errors=("on_error", {"raise": "fail"}))
 def read_json(
     sources: Sources,
     *,
     schema: ShreddingSchema | str | None = None,
-    errors: Literal["raise", "null"] = "raise",
+    on_error: Literal["fail", "null"] = "fail",
     input_format: Format = "auto",
+    root: str | None = None,
     **parse: Any,
 ) -> VariantArray:
     """Read JSON files into one array, a value a row.
@@ -34,19 +37,22 @@ def read_json(
         Files, directories, globs or URIs of NDJSON or JSON arrays; plain, gzip, zstd, bz2 or lz4.
     schema
         What to shred, as an object or DDL; nothing by default.
-    errors
-        ``"raise"``: a bad line is an error; ``"null"``: it is SQL NULL.
+    on_error
+        ``"fail"``: a bad line is an error; ``"null"``: it is SQL NULL.
     input_format
-        ``"ndjson"``, ``"array"``, ``"documents"`` (over many lines, or several on one) or ``"auto"``.
+        ``"ndjson"``, ``"array"``, ``"documents"`` (over many lines, or several on one), ``"csv"``, ``"xml"`` or
+        ``"auto"``.
+    root
+        Where the rows are in documents, such as ``$.items[*]``.
     **parse
-        Options of `parse_json`.
+        Options of `parse_json`, of CSV or XML; see `pv.parquet.ingest`.
 
     Raises
     ------
     VariantFileError
         For a source that is missing or cannot be read.
     JsonError
-        For a bad line, with file and line, unless ``errors="null"``.
+        For a bad line, with file and line, unless ``on_error="null"``.
 
     Examples
     --------
@@ -55,25 +61,13 @@ def read_json(
     >>> len(quakes), quakes["properties"]["mag"][0].to_python()
     (1707, 2)
     """
-    if errors not in ("raise", "null"):
-        raise VariantError(f"errors is {errors!r}: use 'raise' or 'null'", reason="bad-option")
-    chunks = (chunk for file in expand_sources(sources) for chunk in open_chunks(file, format=input_format))
-    parts = [_parsed(chunk, schema, errors == "null", parse) for chunk in chunks]
-    filled = [part for part in parts if len(part)]
+    if on_error not in ("fail", "null"):
+        raise VariantError(f"on_error is {on_error!r}: use 'fail' or 'null'", reason="bad-option")
+    options = TextOptions.of(on_error=on_error, input_format=input_format, root=root, parse=parse)
+    if isinstance(schema, str):
+        schema = ShreddingSchema.from_ddl(schema)
+    splits = [Split(file) for file in expand_sources(sources)]
+    filled = [rows.variants for rows in read_arrays(splits, schema, options) if len(rows)]
     if not filled:
         raise VariantFileError("no JSON value in the sources: name files that hold some", reason="no-rows")
     return VariantArray.concat(filled)
-
-
-def _parsed(chunk: Chunk, schema: Any, null: bool, parse: dict[str, Any]) -> VariantArray:
-    lines = split_lines(chunk)
-    try:
-        found = (try_parse_json if null else parse_json)(lines.text, schema=schema, **parse)
-    except JsonError as error:
-        line = chunk.first_line + int(lines.number[error.row or 0])
-        raise JsonError(
-            f"{chunk.unit} {line}: {error.message}", reason=error.reason, file=chunk.file, offset=error.offset
-        ) from None
-    assert isinstance(found, VariantArray)
-    chunk.release()
-    return found

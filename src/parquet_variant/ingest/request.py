@@ -11,21 +11,26 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, Literal, TypeAlias, TypedDict, Unpack, get_args
 
+import pyarrow as pa
+
 from parquet_variant.errors import VariantError
+from parquet_variant.ingest.formats.layout import Format, Layout
 from parquet_variant.ingest.partition_by import PartitionBy, PartitionColumns
-from parquet_variant.ingest.sources import Format
+from parquet_variant.interop.table_of import is_rows, table_of
 from parquet_variant.io.staging import Mode, check_mode
 from parquet_variant.kernels.json_batch import JsonOptions
 from parquet_variant.parquet.format.bloom import check_bloom_paths
 from parquet_variant.parquet.writing.options import Writer, WriterOptions
+from parquet_variant.path import VariantPath
 from parquet_variant.schema.shredding_schema import ShreddingSchema
 from parquet_variant.shredding.infer import Policy, policy_named
 
 __all__ = ["IngestOptions", "IngestRequest", "OnError", "OutputFormat", "Sources", "TextOptions"]
 
-OnError: TypeAlias = Literal["fail", "quarantine"]
+OnError: TypeAlias = Literal["fail", "quarantine", "null"]
 OutputFormat: TypeAlias = Literal["parquet", "delta", "vortex"]
-Sources: TypeAlias = "str | os.PathLike[str] | Iterable[str | os.PathLike[str]]"
+# Also rows in memory, with `json_column`.
+Sources: TypeAlias = "str | os.PathLike[str] | Iterable[str | os.PathLike[str]] | Any"
 
 
 class IngestOptions(TypedDict, total=False):
@@ -38,6 +43,8 @@ class IngestOptions(TypedDict, total=False):
     on_error: OnError
     mode: Mode
     input_format: Format
+    root: str | VariantPath | None
+    json_column: str | None
     split_bytes: int | None
     parse: Mapping[str, Any] | None
     preview: bool
@@ -65,9 +72,12 @@ class TextOptions:
     Parameters
     ----------
     on_error
-        ``"fail"``: the first bad line ends the job; ``"quarantine"``: it goes to the bad records.
-    input_format
-        As for `open_chunks`.
+        ``"fail"``: the first bad line ends the job; ``"quarantine"``: it goes to the bad records; ``"null"``: it is
+        SQL NULL.
+    layout
+        How the values lie in the text.
+    json_column
+        The column of tables that holds JSON; None if the sources are texts.
     sample
         Share of the lines that is profiled, above 0 up to 1; None leaves it to the job.
     json
@@ -77,24 +87,40 @@ class TextOptions:
     """
 
     on_error: OnError = "fail"
-    input_format: Format = "auto"
+    layout: Layout = field(default_factory=Layout)
+    json_column: str | None = None
     sample: float | None = None
     json: JsonOptions = field(default_factory=JsonOptions)
     chunk_bytes: int = 16 << 20
 
     def __post_init__(self) -> None:
         _check_choice("on_error", self.on_error, OnError)
-        _check_choice("input_format", self.input_format, Format)
+        if self.json_column is not None and not (isinstance(self.json_column, str) and self.json_column):
+            raise _bad(f"json_column is {self.json_column!r}: name the column that holds JSON")
+        if self.json_column is not None and self.layout.format not in ("auto", "csv"):
+            raise _bad(f"json_column is for tables, and input_format is {self.layout.format!r}: leave one of them out")
         if self.sample is not None and not 0 < self.sample <= 1:
             raise _bad(f"sample is {self.sample}: give a share above 0 and up to 1")
 
     @classmethod
-    def of(cls, *, parse: Mapping[str, Any] | None = None, **options: Any) -> TextOptions:
-        """The options, with those of the parser by name."""
+    def of(
+        cls,
+        *,
+        parse: Mapping[str, Any] | None = None,
+        input_format: Format = "auto",
+        root: str | VariantPath | None = None,
+        **options: Any,
+    ) -> TextOptions:
+        """The options, with those of the parser by name; of CSV and XML, those of their readers too."""
         known = [each.name for each in fields(JsonOptions)]
-        if unknown := sorted(set(parse or {}) - set(known)):
-            raise _bad(f"there is no parse option {unknown[0]!r}: use {', '.join(known)}")
-        return cls(json=JsonOptions(**(parse or {})), **options)
+        of_json = {name: value for name, value in (parse or {}).items() if name in known}
+        others = {name: value for name, value in (parse or {}).items() if name not in known}
+        if options.get("json_column") is not None and input_format == "csv":
+            input_format = "auto"  # a table is known by its beginning, and all else is CSV
+        elif others and input_format not in ("csv", "xml") and options.get("json_column") is None:
+            raise _bad(f"there is no parse option {sorted(others)[0]!r}: use {', '.join(known)}")
+        layout = Layout.of(input_format, root=root, parse=others)
+        return cls(json=JsonOptions(**of_json), layout=layout, **options)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,6 +151,8 @@ class IngestRequest:
         `dest` is one Parquet file.
     write
         Options of the files.
+    rows
+        Rows in memory, in the place of `sources`.
 
     Raises
     ------
@@ -151,6 +179,7 @@ class IngestRequest:
     partition_by: PartitionBy = field(default_factory=PartitionBy)
     one_file: bool = False
     write: Mapping[str, Any] = field(default_factory=dict)
+    rows: pa.Table | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         _check_choice("format", self.format, OutputFormat)
@@ -186,13 +215,16 @@ class IngestRequest:
             As the class; also for a name that no option has.
         """
         given: dict[str, Any] = dict(options)
-        text = {name: given.pop(name) for name in ("on_error", "input_format", "sample", "parse") if name in given}
+        names = ("on_error", "input_format", "sample", "parse", "root", "json_column")
+        text = {name: given.pop(name) for name in names if name in given}
+        if text.get("json_column"):
+            given.setdefault("column", text["json_column"])
         own = {each.name: given.pop(each.name) for each in fields(cls) if each.name in given}
         schema, policy = own.pop("schema", None), own.pop("policy", None)
+        files, rows = _sources(sources, text.get("json_column"))
         return cls(
-            sources=(os.fspath(sources),)
-            if isinstance(sources, str | os.PathLike)
-            else tuple(os.fspath(source) for source in sources),
+            sources=files,
+            rows=rows,
             dest=os.fspath(dest),
             text=TextOptions.of(**text),
             format=format,
@@ -224,6 +256,17 @@ class IngestRequest:
         if self.format == "delta" and write.pop("file_bytes", 1) < 1:
             raise _bad(f"file_bytes is {self.write['file_bytes']}: give a positive number of bytes")
         WriterOptions.of(write)
+
+
+def _sources(sources: Any, json_column: str | None) -> tuple[tuple[str, ...], pa.Table | None]:
+    """The names of the sources, or the rows that they are."""
+    if isinstance(sources, str | os.PathLike):
+        return (os.fspath(sources),), None
+    if is_rows(sources):
+        if json_column is None:
+            raise _bad("for rows in memory name the column that holds JSON: json_column=; to write Variants use write")
+        return (), table_of(sources)
+    return tuple(os.fspath(source) for source in sources), None
 
 
 def _check_choice(name: str, value: Any, choices: Any) -> None:

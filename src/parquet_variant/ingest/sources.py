@@ -1,8 +1,8 @@
 """JSON sources: which files, how compressed, and their text in chunks that end at a line.
 
 Owns the walk from what a user names (files, directories, globs, URIs) to `Chunk`s of whole lines with file and line
-number, in bounded memory. Leaves the JSON itself to the parser, JSON arrays to `json_array`, and what to do with a bad
-line to the pipelines (`parquet.ingest` and `spark`).
+number, in bounded memory. Leaves the JSON itself to the parser, texts that are no JSON lines to `formats`, and what
+to do with a bad line to `task`.
 """
 
 from __future__ import annotations
@@ -10,9 +10,8 @@ from __future__ import annotations
 import fnmatch
 import glob
 import itertools
-import json
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
@@ -25,7 +24,11 @@ import pyarrow as pa
 import pyarrow.fs as pafs
 
 from parquet_variant.errors import JsonError, VariantFileError
-from parquet_variant.ingest.json_array import ArraySplitter, DocumentSplitter
+from parquet_variant.ingest.formats.csv_rows import CsvRows, RowText
+from parquet_variant.ingest.formats.detect import BOM, detect, start_of_text
+from parquet_variant.ingest.formats.json_splitters import ArraySplitter, DocumentSplitter
+from parquet_variant.ingest.formats.layout import Format, Layout
+from parquet_variant.ingest.formats.wrapped import WrappedSplitter
 from parquet_variant.ingest.whole_lines import Fill, first_line_start, range_text, stream_text, whole_lines
 from parquet_variant.io.filesystems import filesystem_of
 from parquet_variant.kernels.buffer_pool import release
@@ -34,8 +37,10 @@ __all__ = [
     "Chunk",
     "Format",
     "Split",
+    "TablePart",
     "codec_of",
     "expand_sources",
+    "file_errors",
     "filesystem_of",
     "is_seekable",
     "open_chunks",
@@ -44,19 +49,36 @@ __all__ = [
     "split_size",
 ]
 
-Format: TypeAlias = Literal["auto", "ndjson", "array", "documents"]
+# What is numbered in a text.
+Unit: TypeAlias = Literal["line", "element", "document", "row"]
 
 # First bytes of a file -> pyarrow's name of the codec. The content decides, not the file's name.
 _MAGIC = ((b"\x1f\x8b", "gzip"), (b"\x28\xb5\x2f\xfd", "zstd"), (b"BZh", "bz2"), (b"\x04\x22\x4d\x18", "lz4"))
-_OTHER_ENCODINGS = ((b"\xff\xfe", "UTF-16"), (b"\xfe\xff", "UTF-16"))
-_PARQUET = b"PAR1"
-_BOM = b"\xef\xbb\xbf"
-_DETECT_BYTES = 1 << 20
 _COUNT_BYTES = 8 << 20
 _LEAST_READ = 4 << 10
 _MAX_LINE_BYTES = 256 << 20
 # What the splitter makes of a block stays in the processor's cache.
 _ARRAY_BLOCK_BYTES = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class TablePart:
+    """What of a table one task reads, where that is no part of a file by its bytes.
+
+    Parameters
+    ----------
+    size
+        About how many bytes.
+    number, version
+        Which file of a Delta table, and of which version.
+    rows
+        Rows in memory.
+    """
+
+    size: int
+    number: int = 0
+    version: int | None = None
+    rows: Any = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +88,7 @@ class Split:
     file: str
     start: int = 0
     end: int | None = None
+    part: TablePart | None = None
 
     @property
     def byte_range(self) -> tuple[int, int] | None:
@@ -90,7 +113,9 @@ class Chunk:
     offset
         Where ``data`` begins in the file's (decompressed) text, whatever ranges and chunks it is read in.
     unit
-        What is numbered: ``"line"``, ``"element"`` of a JSON array, or ``"document"``.
+        What is numbered: ``"line"``, ``"element"`` of a JSON array or of XML, ``"document"``, or ``"row"`` of CSV.
+    refused
+        Lines that stand for what is no row: the number of the line in ``data``, its own text, and why.
     """
 
     file: str
@@ -98,7 +123,8 @@ class Chunk:
     line_in_range: int = 1
     range_start: int = 0
     offset: int = 0
-    unit: Literal["line", "element", "document"] = "line"
+    unit: Unit = "line"
+    refused: Mapping[int, tuple[bytes, JsonError]] = field(default_factory=dict, repr=False)
 
     @property
     def first_line(self) -> int:
@@ -154,19 +180,19 @@ def expand_sources(sources: str | os.PathLike[str] | Iterable[str | os.PathLike[
 def codec_of(file: str) -> str | None:
     """The codec of a file by its first bytes: ``"gzip"``, ``"zstd"``, ``"bz2"``, ``"lz4"`` or None."""
     filesystem, path = filesystem_of(file)
-    with _file_errors(file), filesystem.open_input_stream(path, compression=None) as stream:
+    with file_errors(file), filesystem.open_input_stream(path, compression=None) as stream:
         head = stream.read(4)
     return next((codec for magic, codec in _MAGIC if head.startswith(magic)), None)
 
 
-def plan_splits(files: Iterable[str], split_bytes: int = 128 << 20, format: Format = "auto") -> list[Split]:
+def plan_splits(files: Iterable[str], split_bytes: int = 128 << 20, format: Format | Layout = "auto") -> list[Split]:
     """Cut files into parts of about `split_bytes`, where the codec allows: plain files of lines, nothing else."""
     splits: list[Split] = []
     for file in files:
         filesystem, path = filesystem_of(file)
-        with _file_errors(file):
+        with file_errors(file):
             size = filesystem.get_file_info(path).size or 0
-        if size <= split_bytes or codec_of(file) or _format_of(file, format) != "ndjson":
+        if size <= split_bytes or not is_seekable(file, format):
             splits.append(Split(file))
             continue
         parts = -(-size // split_bytes)
@@ -177,10 +203,12 @@ def plan_splits(files: Iterable[str], split_bytes: int = 128 << 20, format: Form
 
 def split_size(split: Split) -> int:
     """Bytes of a split as stored."""
+    if split.part is not None:
+        return split.part.size
     if split.end is not None:
         return split.end - split.start
     filesystem, path = filesystem_of(split.file)
-    with _file_errors(split.file):
+    with file_errors(split.file):
         return filesystem.get_file_info(path).size or 0
 
 
@@ -188,7 +216,7 @@ def open_chunks(
     source: str,
     byte_range: tuple[int, int] | None = None,
     chunk_bytes: int = 16 << 20,
-    format: Format = "auto",
+    format: Format | Layout = "auto",
 ) -> Iterator[Chunk]:
     """Read a file as chunks of whole lines.
 
@@ -204,7 +232,8 @@ def open_chunks(
         ``"ndjson"``: a value a line. ``"array"``: the file is one JSON array, each of its elements a row; the chunk
         holds one element a line. ``"documents"``: values over any number of lines, or several on one.
         ``"auto"``: an array if the first array in the file is all that there is in it; documents if the first line is
-        no value, but the text from its beginning has one.
+        no value, but the text from its beginning has one. ``"csv"``, ``"xml"``: a row is an object. A `Layout` says
+        also how those are read, and where the rows are in a document.
 
     Raises
     ------
@@ -226,23 +255,37 @@ def open_chunks(
                 reason="not-splittable",
                 file=source,
             )
-        with _file_errors(source), filesystem.open_input_file(path) as file:
+        with file_errors(source), filesystem.open_input_file(path) as file:
             start, end = byte_range
             first = first_line_start(file, start, end)
             if first < end:
                 yield from _line_chunks(source, range_text(file, first, end), chunk_bytes, start, first)
         return
-    with _file_errors(source), filesystem.open_input_stream(path, compression=codec) as stream:
-        head, found = _detect(stream, source, format)
-        if found == "ndjson":
+    with file_errors(source), filesystem.open_input_stream(path, compression=codec) as stream:
+        layout = Layout.of(format)
+        head, found = detect(stream, source, layout.format)
+        blocks = _blocks(head, stream, _ARRAY_BLOCK_BYTES)
+        if layout.prefix is not None:
+            wrapped = WrappedSplitter([str(name) for name in layout.prefix])
+            yield from _split_chunks(source, blocks, chunk_bytes, wrapped, "element")
+        elif found == "csv":
+            yield from _row_chunks(source, CsvRows(layout.csv).read(blocks), "row", 1 + layout.csv.header)
+        elif found == "xml":
+            from parquet_variant.ingest.formats.xml_rows import xml_rows
+
+            yield from _row_chunks(source, xml_rows(blocks, layout.xml), "element", 1)
+        elif found == "ndjson":
             yield from _line_chunks(source, stream_text(head, stream), chunk_bytes)
         else:
-            yield from _split_chunks(source, _blocks(head, stream, _ARRAY_BLOCK_BYTES), chunk_bytes, found)
+            array = found == "array"
+            splitter = ArraySplitter() if array else DocumentSplitter()
+            yield from _split_chunks(source, blocks, chunk_bytes, splitter, "element" if array else "document")
 
 
-def is_seekable(source: str, format: Format) -> bool:
+def is_seekable(source: str, format: Format | Layout) -> bool:
     """Whether parts of a file can be read by themselves: it is plain, and a value a line."""
-    return codec_of(source) is None and _format_of(source, format) == "ndjson"
+    layout = Layout.of(format)
+    return layout.prefix is None and codec_of(source) is None and _format_of(source, layout.format) == "ndjson"
 
 
 def read_ranges(source: str, ranges: Sequence[tuple[int, int]]) -> bytes:
@@ -255,7 +298,7 @@ def read_ranges(source: str, ranges: Sequence[tuple[int, int]]) -> bytes:
     """
     filesystem, path = filesystem_of(source)
     parts: list[bytes] = []
-    with _file_errors(source), filesystem.open_input_file(path) as file:
+    with file_errors(source), filesystem.open_input_file(path) as file:
         for start, end in ranges:
             first = first_line_start(file, start, end)
             if first >= end:
@@ -264,7 +307,7 @@ def read_ranges(source: str, ranges: Sequence[tuple[int, int]]) -> bytes:
             while size := fill(memoryview(room)):
                 parts.append(bytes(room[:size]))
             if first == 0:
-                parts[0] = parts[0][_start_of_text(parts[0], source) :]
+                parts[0] = parts[0][start_of_text(parts[0], source) :]
             if not parts[-1].endswith(b"\n"):
                 parts.append(b"\n")
     return b"".join(parts)
@@ -272,7 +315,7 @@ def read_ranges(source: str, ranges: Sequence[tuple[int, int]]) -> bytes:
 
 def _expand(source: str) -> list[str]:
     filesystem, path = filesystem_of(source)
-    with _file_errors(source):
+    with file_errors(source):
         info = filesystem.get_file_info(path)
     if info.type == pafs.FileType.File:
         return [source]
@@ -324,7 +367,7 @@ def _first_magic(pattern: str) -> int:
 
 
 @contextmanager
-def _file_errors(file: str) -> Iterator[None]:
+def file_errors(file: str) -> Iterator[None]:
     """Turn pyarrow's errors about a file into ours."""
     try:
         yield
@@ -342,70 +385,10 @@ def _file_errors(file: str) -> Iterator[None]:
         raise VariantFileError(f"{file} cannot be read: {text}", reason="unreadable", file=file) from err
 
 
-def _start_of_text(head: bytes, file: str) -> int:
-    """Length of a UTF-8 byte order mark; refuses the marks of UTF-16 and of Parquet."""
-    for mark, name in _OTHER_ENCODINGS:
-        if head.startswith(mark):
-            raise VariantFileError(f"{file} is {name} text: convert it to UTF-8", reason="encoding", file=file)
-    if head.startswith(_PARQUET):
-        raise VariantFileError(
-            f"{file} is a Parquet file, not JSON: name JSON files, or change Parquet files with `variant rewrite`",
-            reason="not-json",
-            file=file,
-        )
-    return len(_BOM) if head.startswith(_BOM) else 0
-
-
-def _detect(stream: Any, file: str, format: Format) -> tuple[bytes, Format]:
-    """Read the head of a text, without its byte order mark, and tell how its values are laid out."""
-    head = stream.read(_DETECT_BYTES)
-    head = head[_start_of_text(head, file) :]
-    if format in ("ndjson", "documents"):
-        return head, format
-    if not head.lstrip(b" \t\r\n").startswith(b"["):
-        if format == "array":
-            raise JsonError(f"{file} is not a JSON array: it does not begin with [", reason="not-an-array", file=file)
-        return head, _lines_or_documents(head)
-    if format == "array":
-        return head, format
-    splitter = ArraySplitter()
-    block = head
-    try:
-        splitter.feed(block)
-        # Closed at the very end of what was read: only what follows tells.
-        while splitter.closed and (block := stream.read(_DETECT_BYTES)):
-            head += block
-            splitter.feed(block)
-    except JsonError:
-        return head, _lines_or_documents(head)
-    return head, "array"
-
-
-def _lines_or_documents(head: bytes) -> Format:
-    """Documents if the first line is no value, but the text from its beginning has one; a bad line makes none."""
-    text = head.lstrip(b" \t\r\n")
-    line = text.partition(b"\n")[0].strip()
-    if not text.startswith((b"{", b"[")) or _is_value(line):
-        return "ndjson"
-    beside = DocumentSplitter().feed(line + b"\n").splitlines()
-    if len(beside) > 1:
-        return "documents" if all(map(_is_value, beside)) else "ndjson"
-    first = DocumentSplitter().feed(text).partition(b"\n")[0]
-    return "documents" if first and _is_value(first) else "ndjson"
-
-
-def _is_value(text: bytes) -> bool:
-    try:
-        json.loads(text)
-    except (ValueError, RecursionError):
-        return False
-    return True
-
-
 def _format_of(file: str, format: Format) -> Format:
     filesystem, path = filesystem_of(file)
-    with _file_errors(file), filesystem.open_input_stream(path, compression=None) as stream:
-        return _detect(stream, file, format)[1]
+    with file_errors(file), filesystem.open_input_stream(path, compression=None) as stream:
+        return detect(stream, file, format)[1]
 
 
 def _blocks(head: bytes, stream: Any, size: int) -> Iterator[bytes]:
@@ -419,7 +402,7 @@ def _line_chunks(file: str, fill: Fill, chunk_bytes: int, range_start: int = 0, 
     try:
         for data in whole_lines(fill, chunk_bytes, _MAX_LINE_BYTES):
             if not range_start and line == 1:
-                offset = _start_of_text(data[: len(_BOM) + 1].tobytes(), file)
+                offset = start_of_text(data[: len(BOM) + 1].tobytes(), file)
                 data = data[offset:]
             chunk = Chunk(file, data, line, range_start, offset)
             line += len(chunk.ends)  # now: the memory may be someone else's afterwards
@@ -433,13 +416,22 @@ def _line_chunks(file: str, fill: Fill, chunk_bytes: int, range_start: int = 0, 
         ) from None
 
 
-def _split_chunks(file: str, blocks: Iterator[bytes], chunk_bytes: int, format: Format) -> Iterator[Chunk]:
-    """A JSON array or documents as chunks of one value a line."""
-    splitter: ArraySplitter | DocumentSplitter = ArraySplitter() if format == "array" else DocumentSplitter()
-    unit: Literal["element", "document"] = "element" if format == "array" else "document"
+def _split_chunks(
+    file: str,
+    blocks: Iterator[bytes],
+    chunk_bytes: int,
+    splitter: ArraySplitter | DocumentSplitter | WrappedSplitter,
+    unit: Unit,
+) -> Iterator[Chunk]:
+    """What a splitter makes of a text, as chunks of one value a line."""
     number, offset = 1, 0
     pending: list[bytes] = []
     size = 0
+
+    def chunk() -> Iterator[Chunk]:
+        if data := b"".join(pending):
+            yield Chunk(file, data, number, offset=offset, unit=unit)
+
     try:
         for block in blocks:
             pending.append(splitter.feed(block))
@@ -451,17 +443,25 @@ def _split_chunks(file: str, blocks: Iterator[bytes], chunk_bytes: int, format: 
                     file=file,
                 )
             if size >= chunk_bytes:
-                yield Chunk(file, b"".join(pending), number, offset=offset, unit=unit)
+                yield from chunk()
                 number, offset = splitter.elements + 1, offset + size
                 pending, size = [], 0
-        if format == "documents":
+        if isinstance(splitter, DocumentSplitter):
             pending.append(splitter.finish())
-        if data := b"".join(pending):
-            yield Chunk(file, data, number, offset=offset, unit=unit)
-        if format == "array":
+            yield from chunk()
+        else:
+            yield from chunk()
             splitter.finish()
     except JsonError as err:
         raise err.at(file=file, row=splitter.elements) from None
+
+
+def _row_chunks(file: str, texts: Iterator[RowText], unit: Unit, number: int) -> Iterator[Chunk]:
+    """Rows that were no JSON, as chunks of one a line."""
+    offset = 0
+    for text in texts:
+        yield Chunk(file, text.data, number, offset=offset, unit=unit, refused=text.refused)
+        number, offset = number + text.data.count(b"\n"), offset + len(text.data)
 
 
 @lru_cache(maxsize=64)
@@ -469,7 +469,7 @@ def _lines_before(file: str, start: int) -> int:
     """Number of lines of a plain file that begin before a byte offset."""
     filesystem, path = filesystem_of(file)
     lines, left = 1, start - 1  # the line that the offset falls into, or that ends just before it, counts as one
-    with _file_errors(file), filesystem.open_input_stream(path, compression=None) as stream:
+    with file_errors(file), filesystem.open_input_stream(path, compression=None) as stream:
         while left > 0 and (block := stream.read(min(left, _COUNT_BYTES))):
             lines += block.count(b"\n")
             left -= len(block)

@@ -8,17 +8,22 @@ from __future__ import annotations
 
 import json
 from base64 import b64encode
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
-from functools import partial
+from functools import partial, reduce
 from typing import Any, Generic, TypeVar
 
 import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
 
+from parquet_variant.array.parts import binary_parts
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.delta.protocol.actions import Add
 from parquet_variant.errors import JsonError, VariantError
+from parquet_variant.ingest.formats.wrapped import values_at
+from parquet_variant.ingest.json_column import TextRows, open_rows
 from parquet_variant.ingest.lines import Lines, split_lines
 from parquet_variant.ingest.request import TextOptions
 from parquet_variant.ingest.sampling import in_sample, sampled_text
@@ -31,19 +36,23 @@ from parquet_variant.io.staging import BAD_RECORDS, StagedFile, Staging
 from parquet_variant.kernels.json_batch import parse_text, storage_from_tape
 from parquet_variant.kernels.tape import Tape
 from parquet_variant.schema.shredding_schema import ShreddingSchema
-from parquet_variant.shredding.profile import Profile, profile_tape
+from parquet_variant.shredding.profile import Profile, array_tapes, profile_tape
 
 __all__ = [
     "BadRecord",
     "ProfiledSplits",
+    "Rows",
     "SplitArrays",
     "WrittenSplits",
     "first_rows",
     "pack_splits",
     "profile_splits",
+    "read_arrays",
 ]
 
 Result = TypeVar("Result")
+# About what a row of a table counts as text, where a sample is taken.
+_ROW_BYTES = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +73,8 @@ class BadRecord:
         The line itself; bytes that are not UTF-8 become U+FFFD.
     base64
         The line's own bytes, only where `text` does not say them all.
+    columns
+        What stood beside it in a table's row.
 
     Examples
     --------
@@ -78,6 +89,7 @@ class BadRecord:
     message: str
     text: str
     base64: str | None = None
+    columns: dict[str, Any] | None = None
 
     @classmethod
     def of(cls, file: str, line: int, text: bytes, error: VariantError) -> BadRecord:
@@ -89,10 +101,39 @@ class BadRecord:
 
     def to_json(self) -> str:
         """One line of the bad-records output."""
-        fields = asdict(self)
-        if self.base64 is None:
-            del fields["base64"]
+        fields = {name: value for name, value in asdict(self).items() if value is not None}
         return json.dumps(fields, ensure_ascii=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Rows that were read.
+
+    Parameters
+    ----------
+    variants
+        Their Variants, shredded.
+    beside
+        The rows of the table whose column held the JSON, that column among them; None if there is no such table.
+    json_column
+        Its name.
+    """
+
+    variants: VariantArray
+    beside: pa.Table | None = None
+    json_column: str | None = None
+
+    def __len__(self) -> int:
+        return len(self.variants)
+
+    def columns(self, name: str) -> dict[str, Any]:
+        """The columns to write, the Variants as `name` in the place of the JSON."""
+        if self.beside is None:
+            return {name: self.variants}
+        return {
+            name if each == self.json_column else each: self.variants if each == self.json_column else column
+            for each, column in zip(self.beside.column_names, self.beside.columns, strict=True)
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +183,8 @@ def profile_splits(splits: Sequence[Split], text: TextOptions, threads: int = 1)
         For a file that cannot be read.
     """
     total = ProfiledSplits(Profile(), 0)
-    steps = _steps(splits, text, profile_tape, 1.0 if text.sample is None else text.sample)
+    use = Use(profile_tape, Profile.merge)
+    steps = _steps(splits, text, use, 1.0 if text.sample is None else text.sample)
     for batch in results_in_order(steps, threads):
         check_interrupted()
         total = total.merge(ProfiledSplits(batch.result, batch.text_bytes))
@@ -186,10 +228,11 @@ class SplitArrays:
         self.bad = 0
         self.text_bytes = 0
 
-    def __iter__(self) -> Iterator[VariantArray]:
+    def __iter__(self) -> Iterator[Rows]:
         bad_stream = None
+        steps = _steps(self.splits, self.text, _encoding(self.plan.schema))
         with ExitStack() as stack:
-            for batch in results_in_order(_steps(self.splits, self.text, self._encode), self.plan.threads):
+            for batch in results_in_order(steps, self.plan.threads):
                 check_interrupted()
                 self.text_bytes += batch.text_bytes
                 if batch.bad:
@@ -197,7 +240,7 @@ class SplitArrays:
                     bad_stream.write("".join(f"{record.to_json()}\n" for record in batch.bad).encode())
                     self.bad += len(batch.bad)
                 if len(batch.result):
-                    yield batch.result
+                    yield Rows(batch.result, batch.beside, self.text.json_column)
 
     def written(
         self, files: tuple[StagedFile, ...], rows: int, file_bytes: int, adds: tuple[Add, ...] = ()
@@ -206,8 +249,18 @@ class SplitArrays:
         bad_files = (self._quarantine,) if self.bad else ()
         return WrittenSplits((*files, *bad_files), rows, self.bad, self.text_bytes, file_bytes, adds)
 
-    def _encode(self, tape: Tape) -> VariantArray:
-        return _shredded(self.plan.schema, tape)
+
+def read_arrays(splits: Sequence[Split], schema: ShreddingSchema | None, text: TextOptions) -> Iterator[Rows]:
+    """The rows of some splits, shredded if there is a schema.
+
+    Raises
+    ------
+    JsonError, VariantFileError
+        As `profile_splits`.
+    """
+    for step in _steps(splits, text, _encoding(schema)):
+        batch = step()
+        yield Rows(batch.result, batch.beside, text.json_column)
 
 
 def first_rows(split: Split, schema: ShreddingSchema, text: TextOptions, text_bytes: int) -> VariantArray | None:
@@ -219,12 +272,20 @@ def first_rows(split: Split, schema: ShreddingSchema, text: TextOptions, text_by
         As `profile_splits`, but not for bad lines.
     """
     lenient = replace(text, on_error="quarantine", chunk_bytes=text_bytes)
-    step = next(_steps([split], lenient, partial(_shredded, schema)), None)
+    step = next(_steps([split], lenient, _encoding(schema)), None)
     return None if step is None else step().result
 
 
-def _shredded(schema: ShreddingSchema, tape: Tape) -> VariantArray:
+def _encoding(schema: ShreddingSchema | None) -> Use[VariantArray]:
+    return Use(partial(_shredded, schema), _joined)
+
+
+def _shredded(schema: ShreddingSchema | None, tape: Tape) -> VariantArray:
     return VariantArray(storage_from_tape(tape, schema, per_batch=True))
+
+
+def _joined(left: VariantArray, right: VariantArray) -> VariantArray:
+    return VariantArray.concat([left, right])
 
 
 def pack_splits(splits: Iterable[Split], task_bytes: int) -> list[list[Split]]:
@@ -248,20 +309,51 @@ def _open_output(location: str) -> Any:
 
 
 @dataclass(frozen=True, slots=True)
+class Use(Generic[Result]):
+    """What is made of rows: of a tape of them, and of two such results."""
+
+    of_tape: Callable[[Tape], Result]
+    joined: Callable[[Result, Result], Result]
+
+
+@dataclass(frozen=True, slots=True)
 class _Batch(Generic[Result]):
-    """What became of a chunk: the result for its good rows, its bad lines, and its size."""
+    """What became of a chunk: the result for its good rows, what stands beside them, its bad lines, and its size."""
 
     result: Result
     bad: list[BadRecord]
     text_bytes: int
+    beside: pa.Table | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Texts:
+    """Texts of rows in one buffer, and what messages call them."""
+
+    file: str
+    unit: str
+    data: npt.NDArray[np.uint8]
+    starts: npt.NDArray[np.int64]
+    stops: npt.NDArray[np.int64]
+    valid: npt.NDArray[np.uint8] | None
+    number: Callable[[int], int]
+    refused: Mapping[int, tuple[bytes, JsonError]]
+
+    def fault(self, row: int, error: VariantError) -> tuple[bytes, VariantError]:
+        """A row's own text, and what is wrong with it."""
+        return self.refused.get(row) or (bytes(self.data[self.starts[row] : self.stops[row]]), error)
 
 
 def _steps(
-    splits: Sequence[Split], options: TextOptions, use: Callable[[Tape], Result], sample: float = 1.0
+    splits: Sequence[Split], options: TextOptions, use: Use[Result], sample: float = 1.0
 ) -> Iterator[Callable[[], _Batch[Result]]]:
     """Read the chunks; what each step gives is what became of one."""
     for split in splits:
-        if sample < 1 and (text := sampled_text(split, sample, options.input_format)) is not None:
+        if options.json_column is not None:
+            for rows in open_rows(split, options.json_column, options.layout.csv):
+                yield partial(_use_rows, split.file, rows, options, use, sample)
+            continue
+        if sample < 1 and (text := sampled_text(split, sample, options.layout)) is not None:
             chunk = Chunk(split.file, text)
             try:
                 batch = _use(chunk, split_lines(chunk), options, use, 1.0)
@@ -271,18 +363,19 @@ def _steps(
                 yield partial(_as_is, batch)
                 continue
         last: tuple[Chunk, Lines] | None = None
-        chunks = open_chunks(split.file, split.byte_range, options.chunk_bytes, options.input_format)
+        chunks = open_chunks(split.file, split.byte_range, options.chunk_bytes, options.layout)
         while True:
             try:
                 chunk = next(chunks)
             except StopIteration:
                 break
             except JsonError as error:
-                # A JSON array that is cut off, or followed by something: the elements before it were given.
+                # An array or a document that is cut off, or followed by something: the rows before it were given.
                 if options.on_error == "fail":
                     raise error.at(file=split.file) from None
                 element = last[0].first_line + len(last[1].text) if last else 1
-                yield partial(_as_is, _Batch(use(_no_rows()), [BadRecord.of(split.file, element, b"", error)], 0))
+                bad = [BadRecord.of(split.file, element, b"", error)]
+                yield partial(_as_is, _Batch(use.of_tape(_no_rows()), bad, 0))
                 break
             lines = split_lines(chunk)
             last = chunk, lines
@@ -298,43 +391,125 @@ def _no_rows() -> Tape:
     return parse_text(np.zeros(0, np.uint8), nothing, nothing).tape
 
 
-def _use(
-    chunk: Chunk, lines: Lines, options: TextOptions, use: Callable[[Tape], Result], sample: float
-) -> _Batch[Result]:
-    """Parse the lines and use the good ones; with bad ones among them, those are parsed again without them."""
-    _, offsets_buffer, data_buffer = lines.text.buffers()
-    width = np.int64 if str(lines.text.type) == "large_string" else np.int32
-    offsets = np.frombuffer(offsets_buffer, width, len(lines.text) + 1, lines.text.offset * width().itemsize)
-    data = np.frombuffer(data_buffer or b"", np.uint8)
-    starts, stops = offsets[:-1].astype(np.int64), offsets[1:].astype(np.int64)
+def _use(chunk: Chunk, lines: Lines, options: TextOptions, use: Use[Result], sample: float) -> _Batch[Result]:
+    """Parse the lines of a chunk and use the good ones."""
+    data, starts, stops = _text_buffers(lines.text)
     keep = np.arange(len(starts)) if sample >= 1 else np.flatnonzero(in_sample(chunk.offset + starts, sample))
     text_bytes = len(chunk.data) if sample >= 1 else int((stops[keep] - starts[keep]).sum())
-    quarantine = options.on_error == "quarantine"
+    texts = _Texts(
+        chunk.file,
+        chunk.unit,
+        data,
+        starts,
+        stops,
+        None,
+        lambda row: chunk.first_line + int(lines.number[row]),
+        chunk.refused,
+    )
+    result, _, bad = _parsed(texts, keep, options, use)
+    chunk.release()
+    return _Batch(result, bad, text_bytes)
+
+
+def _use_rows(file: str, rows: TextRows, options: TextOptions, use: Use[Result], sample: float) -> _Batch[Result]:
+    """Parse the texts of a table's rows and use the good ones, with what stands beside them."""
+    offsets, address, valid, owner = binary_parts(rows.text)
+    base, end = int(offsets[0]), int(offsets[-1])
+    buffer = pa.foreign_buffer(address + base, end - base, base=owner) if end > base else b""
+    starts, stops = offsets[:-1] - base, offsets[1:] - base
+    texts = _Texts(
+        file,
+        "row",
+        np.frombuffer(buffer, np.uint8),
+        starts,
+        stops,
+        valid if len(valid) else None,
+        lambda row: rows.first_row + row,
+        {},
+    )
+    places = (rows.first_row + np.arange(len(starts))) * _ROW_BYTES
+    keep = np.arange(len(starts)) if sample >= 1 else np.flatnonzero(in_sample(places, sample))
+    result, at, bad = _parsed(texts, keep, options, use)
+    if bad:
+        others = rows.others.drop_columns(str(options.json_column))
+        bad = [replace(each, columns=_plain_row(others, each.line - rows.first_row)) for each in bad]
+    beside = rows.others if len(at) == len(starts) and (at == np.arange(len(at))).all() else rows.others.take(at)
+    return _Batch(result, bad, int((stops[keep] - starts[keep]).sum()), beside)
+
+
+def _plain_row(others: pa.Table, row: int) -> dict[str, Any]:
+    """The columns beside a bad row, as far as they are plain."""
+    return {
+        name: value if isinstance(value := column[row].as_py(), str | int | float | bool | None) else str(value)
+        for name, column in zip(others.column_names, others.columns, strict=True)
+    }
+
+
+def _text_buffers(text: pa.Array) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    _, offsets_buffer, data_buffer = text.buffers()
+    width = np.int64 if str(text.type) == "large_string" else np.int32
+    offsets = np.frombuffer(offsets_buffer, width, len(text) + 1, text.offset * width().itemsize)
+    return np.frombuffer(data_buffer or b"", np.uint8), offsets[:-1].astype(np.int64), offsets[1:].astype(np.int64)
+
+
+def _parsed(
+    texts: _Texts, keep: npt.NDArray[np.int64], options: TextOptions, use: Use[Result]
+) -> tuple[Result, npt.NDArray[np.int64], list[BadRecord]]:
+    """Parse some texts and use the good ones; with bad ones among them, those are parsed again without them.
+
+    Returns the result, which text each of its rows is of, and what was put aside.
+    """
+    fail, null = options.on_error == "fail", options.on_error == "null"
     bad: list[BadRecord] = []
+    void = np.zeros(len(texts.starts), np.bool_) if null else None
     while True:
         faults: Sequence[tuple[int, VariantError]] = []
         try:
-            parsed = parse_text(data, starts[keep], stops[keep], None, options.json, null_on_error=quarantine)
+            valid = texts.valid
+            if void is not None and void.any():
+                valid = np.where(void, 0, 1 if valid is None else valid).astype(np.uint8)
+            parsed = parse_text(
+                texts.data,
+                texts.starts[keep],
+                texts.stops[keep],
+                None if valid is None else valid[keep],
+                options.json,
+                null_on_error=not fail,
+            )
             faults = parsed.faults
-            if not faults:
-                result = use(parsed.tape)
+            if null or not faults:
+                result, rows = _used(parsed.tape, options, use)
                 parsed.tape.release()
-                break
+                return result, keep if rows is None else keep[rows], sorted(bad, key=lambda record: record.line)
         except VariantError as fault:  # from the parser if nothing is quarantined, or for a value that is too large
             if fault.row is None:
                 raise
             faults = [(fault.row, fault)]
         for row, error in faults:
             at = int(keep[row])
-            line = chunk.first_line + int(lines.number[at])
-            if not quarantine:
+            text, error = texts.fault(at, error)
+            line = texts.number(at)
+            if fail:
                 raise JsonError(
-                    f"{chunk.unit} {line}: {error.message}; mend it, or put bad lines aside: on_error='quarantine'",
+                    f"{texts.unit} {line}: {error.message}; mend it, or put bad lines aside: on_error='quarantine'",
                     reason=error.reason,
-                    file=chunk.file,
+                    file=texts.file,
                     offset=error.offset,
                 ) from None
-            bad.append(BadRecord.of(chunk.file, line, bytes(data[starts[at] : stops[at]]), error))
-        keep = np.delete(keep, [row for row, _ in faults])
-    chunk.release()
-    return _Batch(result, sorted(bad, key=lambda record: record.line), text_bytes)
+            if void is not None:
+                void[at] = True
+            else:
+                bad.append(BadRecord.of(texts.file, line, text, error))
+        if void is None:
+            keep = np.delete(keep, [row for row, _ in faults])
+
+
+def _used(tape: Tape, options: TextOptions, use: Use[Result]) -> tuple[Result, npt.NDArray[np.int64] | None]:
+    """What is made of parsed rows, of the values at the root in them; and the row of each value, None if the same."""
+    # Of texts the array that holds the rows was found already.
+    root = options.layout.rest if options.json_column is None else options.layout.root
+    if root is None or not root.segments:
+        return use.of_tape(tape), None
+    array, rows = values_at(VariantArray(storage_from_tape(tape)), root)
+    results = [use.of_tape(part) for part in array_tapes(array, 0)] or [use.of_tape(_no_rows())]
+    return reduce(use.joined, results), rows

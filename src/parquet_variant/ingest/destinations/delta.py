@@ -17,7 +17,6 @@ import pyarrow as pa
 import pyarrow.fs as pafs
 
 from parquet_variant.array.capsules import EXTENSION_METADATA
-from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.delta.log.snapshot import Snapshot, load_snapshot
 from parquet_variant.delta.protocol.schema import from_arrow_schema
 from parquet_variant.delta.storage import LocalStorage, local_path, open_storage
@@ -68,7 +67,8 @@ class DeltaDestination:
         if self._current is None:
             variant = pa.field(self._request.column, VARIANT_STORAGE, metadata=EXTENSION_METADATA)
             by = self._request.partition_by
-            columns = from_arrow_schema(pa.schema([variant, *by.fields]))
+            fields = [variant if field.name == variant.name else field for field in plan.fields] or [variant]
+            columns = from_arrow_schema(pa.schema([*fields, *by.fields]))
             storage, preview = open_storage(self.dest), self._request.preview
             self._current = planned_table(storage, columns, by.names, preview=preview)
         self._staging = self._staging.begin()
@@ -193,11 +193,11 @@ def _write(
     arrays = SplitArrays(splits, task_plan, request.text, staging, task, attempt)
     rows = 0
 
-    def columns() -> Iterator[dict[str, VariantArray]]:
+    def columns() -> Iterator[dict[str, Any]]:
         nonlocal rows
-        for array in arrays:
-            rows += len(array)
-            yield {request.column: array, **request.partition_by.values(array)}
+        for part in arrays:
+            rows += len(part)
+            yield {**part.columns(request.column), **request.partition_by.values(part.variants)}
 
     adds = write_plan.write_files(columns())
     return arrays.written((), rows, sum(add.size for add in adds), tuple(adds))

@@ -86,8 +86,9 @@ def write_task(
     arrays = SplitArrays(splits, plan, request.text, staging, task, attempt)
     options = {**request.write, "threads": plan.threads, "encodings": plan.encodings}
     with PartitionedFiles(staging, arrays.directory, task, **options) as files:
-        for array in arrays:
-            for values, part in request.partition_by.split(array) if request.partition_by else [({}, array)]:
-                files.write(values, {request.column: part})
+        for rows in arrays:
+            columns = rows.columns(request.column)
+            for values, part in request.partition_by.split(rows.variants, columns):
+                files.write(values, part)
         files.close()
     return arrays.written(tuple(files.files), files.rows, files.bytes)

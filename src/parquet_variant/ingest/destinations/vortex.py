@@ -11,13 +11,16 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
 
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.errors import VariantFileError
 from parquet_variant.ingest.destination import Work
 from parquet_variant.ingest.request import IngestRequest
 from parquet_variant.ingest.sources import Split
-from parquet_variant.ingest.task import SplitArrays, WrittenSplits
+from parquet_variant.ingest.task import Rows, SplitArrays, WrittenSplits
 from parquet_variant.ingest.task_plan import TaskPlan
 from parquet_variant.io.filesystems import filesystem_of
 from parquet_variant.io.staging import BAD_RECORDS, StagedFile, Staging, open_staging, sweep
@@ -117,7 +120,7 @@ def open_vortex(request: IngestRequest) -> VortexDestination | None:
         if mode != "overwrite":
             hint = "a file takes no more rows: append to a directory" if mode == "append" else "use mode overwrite"
             raise VariantFileError(f"{dest} exists: {hint}, or choose another place", reason="exists", file=dest)
-    if request.text.on_error != "fail":
+    if request.text.on_error == "quarantine":
         raise VariantFileError(
             f"bad lines go into the destination, which must be a directory then: give a name without {_SUFFIX}",
             reason="bad-option",
@@ -138,5 +141,9 @@ def _write(
         return arrays.written((), 0, 0)
     data = StagedFile(arrays.directory, staging.file_name(task, extension=_SUFFIX[1:]))
     _, path = filesystem_of(data.path, None)
-    info = write(path, {request.column: VariantArray.concat(chunks)}, **request.write)
+    rows = VariantArray.concat([chunk.variants for chunk in chunks])
+    columns: dict[str, Any] = {request.column: rows}
+    if beside := [chunk.beside for chunk in chunks if chunk.beside is not None]:
+        columns = Rows(rows, pa.concat_tables(beside), request.text.json_column).columns(request.column)
+    info = write(path, columns, **request.write)
     return arrays.written((data,), info.rows, info.bytes)

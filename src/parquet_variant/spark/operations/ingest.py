@@ -8,14 +8,21 @@ text is read in the Python workers and never passes through the JVM. Leaves the 
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Unpack
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Unpack
 
+import pyarrow.fs as pafs
+
+from parquet_variant.errors import VariantError
 from parquet_variant.ingest.job import IngestJob
 from parquet_variant.ingest.request import IngestOptions, IngestRequest, OutputFormat, Sources
 from parquet_variant.ingest.result import IngestResult
 from parquet_variant.io.engine import Progress
-from parquet_variant.io.filesystems import absolute
+from parquet_variant.io.filesystems import absolute, filesystem_of
 from parquet_variant.spark.engine import SparkEngine
+from parquet_variant.spark.task_errors import from_spark_errors
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -39,7 +46,8 @@ def ingest(
     spark
         A session; its workers must have parquet-variant installed and see the sources and `dest`.
     sources, dest, format
-        As for `pv.parquet.ingest`; Vortex files are written to a disk that all workers share.
+        As for `pv.parquet.ingest`; with `json_column` also a DataFrame, which is computed once. Vortex files are
+        written to a disk that all workers share.
     progress
         Called with the step, the tasks done and the tasks in all, from another thread.
     **options
@@ -57,6 +65,30 @@ def ingest(
         As `pv.parquet.ingest`.
     """
     # The workers may stand in another directory than the driver.
-    named = [sources] if isinstance(sources, str | os.PathLike) else sources
-    request = IngestRequest.of([absolute(each) for each in named], absolute(dest), format=format, **options)
-    return IngestJob(request).run(SparkEngine(spark, progress))
+    target = absolute(dest)
+    with _named(sources, target, options.get("json_column")) as files:
+        request = IngestRequest.of(files, target, format=format, **options)
+        return IngestJob(request).run(SparkEngine(spark, progress))
+
+
+@contextmanager
+def _named(sources: Any, dest: str, json_column: str | None) -> Iterator[list[str]]:
+    """The sources by name; a DataFrame as Parquet files beside the destination, for as long as the job runs."""
+    from pyspark.sql import DataFrame
+
+    if not isinstance(sources, DataFrame):
+        named = [sources] if isinstance(sources, str | os.PathLike) else sources
+        yield [absolute(each) for each in named]
+        return
+    if json_column is None:
+        raise VariantError("of a DataFrame name the column that holds JSON: json_column=", reason="bad-option")
+    folder, _, name = dest.rstrip("/").rpartition("/")
+    aside = f"{folder}/.{name}.{uuid.uuid4().hex[:8]}.rows"
+    filesystem, path = filesystem_of(aside)
+    try:
+        with from_spark_errors():
+            sources.write.parquet(aside)
+        yield [f"{aside}/*.parquet"]
+    finally:
+        if filesystem.get_file_info(path).type != pafs.FileType.NotFound:
+            filesystem.delete_dir(path)

@@ -11,11 +11,11 @@ import numpy.typing as npt
 
 from parquet_variant.errors import JsonError
 
-__all__ = ["ArraySplitter", "DocumentSplitter"]
+__all__ = ["SPACE", "WHITESPACE", "ArraySplitter", "DocumentSplitter", "Splitter"]
 
-_SPACE, _NEWLINE, _VERTICAL_TAB = 0x20, 0x0A, 0x0B
+SPACE, _NEWLINE, _VERTICAL_TAB = 0x20, 0x0A, 0x0B
 _QUOTE, _BACKSLASH, _COMMA = 0x22, 0x5C, 0x2C
-_WHITESPACE = b" \t\r\n"
+WHITESPACE = b" \t\r\n"
 
 # What each byte means outside strings: bracket that opens or closes, comma, line end.
 _CLASS = np.zeros(256, np.uint8)
@@ -23,34 +23,40 @@ _CLASS[[ord("["), ord("{")]] = 1
 _CLASS[[ord("]"), ord("}")]] = 2
 _CLASS[_COMMA] = 3
 _CLASS[[_NEWLINE, 0x0D]] = 4
+_WITH_COLONS = _CLASS.copy()
+_WITH_COLONS[ord(":")] = 5
 _DEPTH_STEP = np.array([0, 1, -1, 0, 0], np.int64)
 
 
-class _Splitter:
-    """What both splitters know between two blocks."""
+class Splitter:
+    """What all splitters know between two blocks."""
+
+    # Whether colons are marks too.
+    colons = False
 
     def __init__(self) -> None:
         self.elements = 0
-        self._text = bytearray()  # of the value that has begun
+        self.text = bytearray()  # of the value that has begun
         self._held = b""  # a trailing run of backslashes: what it escapes is not known yet
         self._in_string = False
-        self._depth = 0
+        self.depth = 0
 
-    def _whole(self, block: bytes) -> bytes:
+    def whole(self, block: bytes) -> bytes:
         """The text that can be looked at: without a run of backslashes at its end, after the one held before."""
         block = self._held + block
         kept = len(block.rstrip(b"\\"))
         block, self._held = block[:kept], block[kept:]
         return block
 
-    def _scan(self, block: bytes) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64], npt.NDArray[np.uint8]]:
+    def scan(self, block: bytes) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64], npt.NDArray[np.uint8]]:
         """The bytes, with line ends inside strings made unreadable; the marks outside strings, and their classes."""
         # Copied: line ends are overwritten.
         data = np.frombuffer(block, np.uint8).copy()
         quotes = _unescaped_quotes(data)
-        marks = np.flatnonzero(_CLASS[data])
+        classes = _WITH_COLONS if self.colons else _CLASS
+        marks = np.flatnonzero(classes[data])
         odd = (np.searchsorted(quotes, marks) + self._in_string) % 2 == 1
-        kinds = _CLASS[data[marks]]
+        kinds = classes[data[marks]]
         data[marks[(kinds == 4) & odd]] = _VERTICAL_TAB
         self._in_string ^= bool(len(quotes) % 2)
         return data, marks[~odd], kinds[~odd]
@@ -58,14 +64,14 @@ class _Splitter:
     @property
     def pending(self) -> int:
         """Bytes of a value that was begun and not ended yet."""
-        return len(self._text) + len(self._held)
+        return len(self.text) + len(self._held)
 
     def rest(self) -> bytes:
         """The text of a value that was begun and never ended."""
-        return (bytes(self._text) + self._held).strip(_WHITESPACE)
+        return (bytes(self.text) + self._held).strip(WHITESPACE)
 
 
-class ArraySplitter(_Splitter):
+class ArraySplitter(Splitter):
     r"""Turn the blocks of a JSON array into lines, one element each.
 
     Line ends between tokens become spaces. A raw line end inside a string, which JSON forbids, becomes another
@@ -95,17 +101,17 @@ class ArraySplitter(_Splitter):
         JsonError
             For an array that ends with ``}``, or for text after its end (``reason="trailing-text"``).
         """
-        block = self._whole(block)
+        block = self.whole(block)
         if self.closed:
             self._refuse_text(block)
             return b""
-        data, marks, kinds = self._scan(block)
-        data[marks[kinds == 4]] = _SPACE
-        depth = self._depth + np.cumsum(_DEPTH_STEP[kinds])
+        data, marks, kinds = self.scan(block)
+        data[marks[kinds == 4]] = SPACE
+        depth = self.depth + np.cumsum(_DEPTH_STEP[kinds])
         ends = marks[((kinds == 3) & (depth == 1)) | ((kinds == 2) & (depth == 0))]
         closing = marks[(kinds == 2) & (depth == 0)]
         start = 0
-        if self._depth == 0 and len(opening := marks[kinds == 1]):
+        if self.depth == 0 and len(opening := marks[kinds == 1]):
             start = int(opening[0]) + 1  # line ends may stand before it
         if len(closing):
             self.closed = True
@@ -115,7 +121,7 @@ class ArraySplitter(_Splitter):
                 raise JsonError(f"element {self.elements + len(ends)} of the JSON array is followed by }}, not ]")
             self._refuse_text(block[at + 1 :])
         elif len(marks):
-            self._depth = int(depth[-1])
+            self.depth = int(depth[-1])
         return self._lines(data, start, ends)
 
     def finish(self) -> bytes:
@@ -137,8 +143,8 @@ class ArraySplitter(_Splitter):
         view = data.data
         parts: list[bytes] = []
         for end in ends.tolist():
-            element = (bytes(self._text) + view[start:end]).strip(_WHITESPACE)
-            self._text.clear()
+            element = (bytes(self.text) + view[start:end]).strip(WHITESPACE)
+            self.text.clear()
             start = end + 1
             if not element:
                 if self.closed and self.elements == 0 and len(ends) == 1:
@@ -147,12 +153,12 @@ class ArraySplitter(_Splitter):
             self.elements += 1
             parts.append(element)
         if not self.closed:
-            self._text += view[start:]
+            self.text += view[start:]
         return b"\n".join([*parts, b""])
 
     @staticmethod
     def _refuse_text(text: bytes) -> None:
-        if text.strip(_WHITESPACE):
+        if text.strip(WHITESPACE):
             raise JsonError(
                 f"text follows the end of the JSON array: {text.strip()[:40]!r}; "
                 'if every line is a value of its own, say format="ndjson"',
@@ -160,7 +166,7 @@ class ArraySplitter(_Splitter):
             )
 
 
-class DocumentSplitter(_Splitter):
+class DocumentSplitter(Splitter):
     r"""Turn the blocks of JSON documents, over many lines or several on one, into lines, one document each.
 
     A document is an object or array up to its last bracket; anything else ends with its line, as in NDJSON. What
@@ -179,33 +185,33 @@ class DocumentSplitter(_Splitter):
 
     def feed(self, block: bytes) -> bytes:
         """Give the documents that this block completes, each ended by a newline."""
-        data, marks, kinds = self._scan(self._whole(block))
+        data, marks, kinds = self.scan(self.whole(block))
         steps = _DEPTH_STEP[kinds]
-        depth = self._depth + np.cumsum(steps)
+        depth = self.depth + np.cumsum(steps)
         # Below zero, what was never opened was closed: from there on nothing counts as open.
         depth -= np.minimum(np.minimum.accumulate(depth), 0) if len(depth) else depth
         inside = (kinds == 4) & (depth > 0)
-        data[marks[inside]] = _SPACE
+        data[marks[inside]] = SPACE
         ends = marks[(depth == 0) & ((kinds == 2) | (kinds == 4))]
         if len(depth):
-            self._depth = int(depth[-1])
+            self.depth = int(depth[-1])
         view = data.data
         parts: list[bytes] = []
         start = 0
         for end in (ends + 1).tolist():
-            document = (bytes(self._text) + view[start:end]).strip(_WHITESPACE)
-            self._text.clear()
+            document = (bytes(self.text) + view[start:end]).strip(WHITESPACE)
+            self.text.clear()
             start = end
             if document:
                 self.elements += 1
                 parts.append(document)
-        self._text += view[start:]
+        self.text += view[start:]
         return b"\n".join([*parts, b""]) if parts else b""
 
     def finish(self) -> bytes:
         """The text that is left at the end, as a line: a last scalar, or a document that is cut off."""
         rest = self.rest()
-        self._text.clear()
+        self.text.clear()
         self.elements += bool(rest)
         return rest + b"\n" if rest else b""
 

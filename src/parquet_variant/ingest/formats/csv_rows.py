@@ -1,0 +1,178 @@
+"""CSV as JSON lines: a row is an object, its fields what they are written as: numbers, true and false, null, text.
+
+Owns where a row ends and which JSON a field is. Leaves fields and quotes to ``pyarrow.csv``.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import csv
+
+from parquet_variant.errors import JsonError
+from parquet_variant.ingest.formats.layout import CsvOptions
+
+__all__ = ["CsvRows", "RowText"]
+
+# As JSON writes numbers: what begins with a zero, such as a postal code, is text, or it would not come back.
+_NUMBER = r"^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?$"
+_BOOLEAN = r"^(?i:true|false)$"
+# What JSON does not have in strings as it is.
+_TO_ESCAPE = r'["\\\x00-\x1f]'
+
+
+@dataclass(frozen=True, slots=True)
+class RowText:
+    """Rows as JSON lines; for each row that is none, its line, its own text and why.
+
+    Parameters
+    ----------
+    data
+        The lines.
+    refused
+        By the number of the line in ``data``.
+    """
+
+    data: bytes
+    refused: dict[int, tuple[bytes, JsonError]] = field(default_factory=dict)
+
+
+class CsvRows:
+    r"""Turn the blocks of a CSV file into JSON lines.
+
+    Parameters
+    ----------
+    options
+        How the file is read.
+
+    Examples
+    --------
+    >>> rows = CsvRows(CsvOptions(delimiter=";"))
+    >>> [text.data for text in rows.read(iter([b'id;name\n1;"a;', b'b"\n2;\n']))]
+    [b'{"id":1,"name":"a;b"}\n', b'{"id":2,"name":null}\n']
+    """
+
+    def __init__(self, options: CsvOptions) -> None:
+        self._options = options
+        self._names: list[str] | None = None
+
+    def read(self, blocks: Iterator[bytes]) -> Iterator[RowText]:
+        """The rows that each block completes.
+
+        Raises
+        ------
+        JsonError
+            For a header that cannot be, and a quote that is not closed.
+        """
+        quote = ord(self._options.quote_char)
+        held = b""
+        for block in blocks:
+            text = held + block
+            data = np.frombuffer(text, np.uint8)
+            ends = np.flatnonzero(data == 0x0A)
+            ends = ends[np.searchsorted(np.flatnonzero(data == quote), ends) % 2 == 0]
+            cut = int(ends[-1]) + 1 if len(ends) else 0
+            held = text[cut:]
+            yield from self._rows(text[:cut])
+        if held.count(self._options.quote_char.encode()) % 2:
+            raise JsonError("the last row has a quote that is not closed", reason="truncated")
+        yield from self._rows(held)
+
+    def _rows(self, text: bytes) -> Iterator[RowText]:
+        if self._names is None:
+            text = text.lstrip(b"\r\n")
+            if not text:
+                return
+            text = self._read_header(text)
+        if text.strip(b"\r\n"):
+            yield self._as_json(text)
+
+    def _read_header(self, text: bytes) -> bytes:
+        """Take the names of the columns, and give the text without them."""
+        bad: list[csv.InvalidRow] = []
+        # With names of its own, so that the header is a row like others.
+        first = self._table(text, None, bad).slice(0, 1)
+        if not self._options.header:
+            self._names = [f"_c{at}" for at in range(first.num_columns)]
+            return text
+        self._names = ["" if value.as_py() is None else value.as_py() for value in (each[0] for each in first.columns)]
+        if len(set(self._names)) < len(self._names):
+            twice = next(name for name in self._names if self._names.count(name) > 1)
+            raise JsonError(f"the header names {twice!r} twice: rename one, or read it with header=False")
+        data = np.frombuffer(text, np.uint8)
+        ends = np.flatnonzero(data == 0x0A)
+        quotes = np.flatnonzero(data == ord(self._options.quote_char))
+        ends = ends[np.searchsorted(quotes, ends) % 2 == 0]
+        return text[int(ends[0]) + 1 :] if len(ends) else b""
+
+    def _as_json(self, text: bytes) -> RowText:
+        assert self._names is not None
+        bad: list[csv.InvalidRow] = []
+        table = self._table(text, self._names, bad)
+        parts: list[Any] = []
+        for name, column in zip(self._names, table.columns, strict=True):
+            parts += [("," if parts else "{") + json.dumps(name, ensure_ascii=False) + ":", _as_json(column)]
+        lines = pc.binary_join_element_wise(*parts, "}", "").to_pylist() if table.num_rows else []
+        refused = {}
+        for row in sorted(bad, key=lambda each: each.number):
+            # Numbers count from 1, and the rows that are refused too.
+            lines.insert(row.number - 1, "")
+            error = JsonError(
+                f"{row.actual_columns} fields where the header has {row.expected_columns}", reason="field-count"
+            )
+            refused[row.number - 1] = row.text.encode(), error
+        # A line that no parser takes, in the place of the row.
+        texts = ["\x01" if at in refused else line for at, line in enumerate(lines)]
+        return RowText("\n".join([*texts, ""]).encode(), refused)
+
+    def _table(self, text: bytes, names: list[str] | None, bad: list[csv.InvalidRow]) -> pa.Table:
+        def refuse(row: csv.InvalidRow) -> str:
+            bad.append(row)
+            return "skip"
+
+        options = self._options
+        read = {"use_threads": False, "block_size": max(len(text) + 1, 1 << 10)}
+        parse = csv.ParseOptions(
+            delimiter=options.delimiter,
+            quote_char=options.quote_char,
+            newlines_in_values=True,
+            invalid_row_handler=refuse,
+        )
+        try:
+            if names is None:
+                found = csv.read_csv(
+                    io.BytesIO(text), csv.ReadOptions(autogenerate_column_names=True, **read), parse_options=parse
+                )
+                names, bad[:] = found.column_names, []
+            return csv.read_csv(
+                io.BytesIO(text),
+                csv.ReadOptions(column_names=names, **read),
+                parse_options=parse,
+                convert_options=csv.ConvertOptions(
+                    column_types=dict.fromkeys(names, pa.string()),
+                    strings_can_be_null=True,
+                    quoted_strings_can_be_null=False,
+                    null_values=list(options.null_values),
+                ),
+            )
+        except (pa.ArrowInvalid, pa.ArrowKeyError) as error:
+            raise JsonError(f"this is no CSV: {error}", reason="malformed") from None
+
+
+def _as_json(column: pa.ChunkedArray) -> pa.Array:
+    """The fields of a column as JSON text, without nulls."""
+    text = column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
+    plain = pc.or_(pc.match_substring_regex(text, _NUMBER), pc.match_substring_regex(text, _BOOLEAN))
+    awkward = pc.match_substring_regex(text, _TO_ESCAPE)
+    if pc.any(awkward).as_py():
+        escaped = [json.dumps(each, ensure_ascii=False)[1:-1] for each in text.filter(awkward).to_pylist()]
+        text = pc.replace_with_mask(text, pc.fill_null(awkward, False), pa.array(escaped, pa.string()))
+    quoted = pc.binary_join_element_wise('"', text, '"', "")
+    return pc.fill_null(pc.if_else(plain, pc.utf8_lower(text), quoted), "null")

@@ -1,0 +1,152 @@
+"""`Layout`: how the values lie in a text: a line each, in an array, below a path, as rows of CSV or elements of XML.
+
+Owns the choices and what can be wrong with them. Leaves reading to the modules beside, and finding out to `sources`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any, Literal, TypeAlias, get_args
+
+from parquet_variant.errors import VariantError
+from parquet_variant.path import Segment, VariantPath, Wildcard
+
+__all__ = ["CsvOptions", "Format", "Layout", "XmlOptions"]
+
+Format: TypeAlias = Literal["auto", "ndjson", "array", "documents", "csv", "xml"]
+
+
+@dataclass(frozen=True, slots=True)
+class CsvOptions:
+    """How CSV is read; the names of ``pyarrow.csv``.
+
+    Parameters
+    ----------
+    delimiter, quote_char
+        One character each.
+    header
+        Whether the first row names the columns; otherwise they are ``_c0``, ``_c1`` and so on, as in Spark.
+    null_values
+        What stands for null where it is not quoted; by default nothing at all.
+    """
+
+    delimiter: str = ","
+    quote_char: str = '"'
+    header: bool = True
+    null_values: tuple[str, ...] = ("",)
+
+    def __post_init__(self) -> None:
+        for name in ("delimiter", "quote_char"):
+            if not isinstance(each := getattr(self, name), str) or len(each.encode()) != 1 or each in "\r\n":
+                raise _bad(f"{name} is {each!r}: give one ASCII character")
+        if not isinstance(self.header, bool):
+            raise _bad(f"header is {self.header!r}: use True or False")
+        given = (self.null_values,) if isinstance(self.null_values, str) else tuple(self.null_values)
+        object.__setattr__(self, "null_values", given)
+
+
+@dataclass(frozen=True, slots=True)
+class XmlOptions:
+    """How XML is read; the names of Spark's options.
+
+    Parameters
+    ----------
+    row_tag
+        The element that is a row.
+    attribute_prefix, value_tag
+        What an attribute's name begins with, and the name of text beside attributes or elements.
+    """
+
+    row_tag: str | None = None
+    attribute_prefix: str = "_"
+    value_tag: str = "_VALUE"
+
+    def __post_init__(self) -> None:
+        for each in fields(self):
+            value = getattr(self, each.name)
+            if not isinstance(value, str) and not (each.name == "row_tag" and value is None):
+                raise _bad(f"{each.name} is {value!r}: give text")
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """How the values lie in a text.
+
+    Parameters
+    ----------
+    format
+        As for `pv.parquet.ingest`.
+    root
+        Where the rows are in every document; None if a document is a row.
+    csv, xml
+        How those are read.
+
+    Examples
+    --------
+    >>> layout = Layout.of("auto", root="$.pages[*].items[*]")
+    >>> layout.prefix, str(layout.rest)
+    (('pages',), '$.items[*]')
+    """
+
+    format: Format = "auto"
+    root: VariantPath | None = None
+    csv: CsvOptions = field(default_factory=CsvOptions)
+    xml: XmlOptions = field(default_factory=XmlOptions)
+
+    def __post_init__(self) -> None:
+        if self.format not in get_args(Format):
+            raise _bad(f"input_format is {self.format!r}: use {' or '.join(get_args(Format))}")
+        if self.format == "xml" and not self.xml.row_tag:
+            raise _bad("XML needs the name of the element that is a row: give parse={'row_tag': 'book'}")
+        if self.root is not None and self.format in ("csv", "xml"):
+            raise _bad(f"root is for JSON, not for {self.format}")
+
+    @classmethod
+    def of(cls, format: Format | Layout, *, root: str | VariantPath | None = None, parse: Any = None) -> Layout:
+        """The layout, with options by name; ``parse`` has those of the format.
+
+        Raises
+        ------
+        VariantError, PathError
+            For what cannot be.
+        """
+        if isinstance(format, Layout):
+            return format
+        path = None if root is None else VariantPath.parse(root)
+        given = dict(parse or {})
+        if format == "auto" and given:  # of tables, which may be CSV
+            return cls(format, path, csv=CsvOptions(**_known(CsvOptions, given, "CSV")))
+        if format == "csv":
+            return cls(format, path, csv=CsvOptions(**_known(CsvOptions, given, "CSV")))
+        if format == "xml":
+            return cls(format, path, xml=XmlOptions(**_known(XmlOptions, given, "XML")))
+        return cls(format, path)
+
+    @property
+    def prefix(self) -> tuple[Segment, ...] | None:
+        """The names before the first ``[*]`` of the root, whose array is read element by element; None without one."""
+        if self.root is None or not self.root.has_wildcard:
+            return None
+        segments = tuple(self.root.segments)
+        first = next(at for at, segment in enumerate(segments) if isinstance(segment, Wildcard))
+        return segments[:first] if all(isinstance(segment, str) for segment in segments[:first]) else None
+
+    @property
+    def rest(self) -> VariantPath:
+        """What is left of the root, in each value that is read."""
+        if self.root is None:
+            return VariantPath()
+        prefix = self.prefix
+        return self.root if prefix is None else VariantPath(tuple(self.root.segments)[len(prefix) + 1 :])
+
+
+def _known(kind: type, given: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    known = [each.name for each in fields(kind)]
+    if unknown := sorted(set(given) - set(known)):
+        raise _bad(f"there is no parse option {unknown[0]!r} of {name}: use {', '.join(known)}")
+    return given
+
+
+def _bad(message: str) -> VariantError:
+    return VariantError(message, reason="bad-option")

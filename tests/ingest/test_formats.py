@@ -1,0 +1,143 @@
+"""Texts that are not JSON lines: documents around the rows, CSV, XML."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import parquet_variant as pv
+from parquet_variant.ingest.formats.csv_rows import CsvRows
+from parquet_variant.ingest.formats.layout import CsvOptions
+from parquet_variant.ingest.formats.wrapped import WrappedSplitter
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text('ab"\\{}[],:\n', max_size=4),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text('ab"x', max_size=2), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@given(st.lists(st.lists(VALUES, max_size=4), min_size=1, max_size=3), VALUES, st.integers(1, 9), st.booleans())
+@settings(max_examples=150, deadline=None)
+def test_rows_in_documents_are_found_however_the_text_is_cut(
+    pages: list[list[object]], other: object, size: int, pretty: bool
+) -> None:
+    documents = [{"": other, "d": {"items ": other, "items": page, "x": other}} for page in pages]
+    text = "\n".join(json.dumps(each, indent=2 if pretty else None) for each in documents).encode()
+    splitter = WrappedSplitter(["d", "items"])
+    lines = b"".join(splitter.feed(text[at : at + size]) for at in range(0, len(text), size)) + splitter.finish()
+    assert [json.loads(line) for line in lines.splitlines()] == [element for page in pages for element in page]
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ('{"items": [1, 2}', "malformed"),
+        ('{"items": [1, 2', "truncated"),
+        ('{"items": 5}', "not-an-array"),
+        ('{"items": {"a": 1}}', "not-an-array"),
+        ("[1]", "not-an-array"),
+        ('{"other": [1]}', "no-rows"),
+        ('x {"items": [1]}', "trailing-text"),
+        ('{"items": [1]}, 5', "trailing-text"),
+        ('{"items": [1]}}', "malformed"),
+    ],
+)
+def test_documents_that_are_not_as_said(tmp_path: Path, text: str, reason: str) -> None:
+    (tmp_path / "a.json").write_text(text)
+    with pytest.raises(pv.VariantError) as caught:
+        pv.parquet.ingest(tmp_path / "a.json", tmp_path / "out", root="$.items[*]")
+    assert caught.value.reason == reason
+    assert not (tmp_path / "out").exists()
+
+
+def test_elements_before_a_fault_are_kept_and_bad_elements_counted(tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_text('{"items": [1, tru, 3], "n": 2} {"items": [4')
+    result = pv.parquet.ingest(tmp_path / "a.json", tmp_path / "out", root="$.items[*]", on_error="quarantine")
+    assert pv.parquet.read(tmp_path / "out").to_pylist() == [1, 3]
+    assert result.bad_records == 2
+
+
+@pytest.mark.parametrize(
+    ("root", "expected"),
+    [
+        ("$[*]", [{"a": [1, 2], "b": {"c": 3}}, {"b": None}]),
+        ("$[*].a[*]", [1, 2]),
+        ("$[*].b", [{"c": 3}, None]),
+        ("$[0].a", [[1, 2]]),
+        ("$", [[{"a": [1, 2], "b": {"c": 3}}, {"b": None}]]),
+    ],
+)
+def test_roots(tmp_path: Path, root: str, expected: list[object]) -> None:
+    (tmp_path / "a.json").write_text('[{"a": [1, 2], "b": {"c": 3}}, {"b": null}]')
+    layout = "documents" if root in ("$", "$[0].a") else "auto"
+    assert pv.read_json(tmp_path / "a.json", root=root, input_format=layout).to_pylist() == expected
+
+
+def test_csv_rows_are_objects(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text('id;name;n;ok\n007;"a;\n""b""";1.50;TRUE\n8;"";-2e3;\n')
+    found = pv.read_json(tmp_path / "a.csv", input_format="csv", delimiter=";")
+    assert pv.to_json(found).to_pylist() == [
+        '{"id":"007","n":1.5,"name":"a;\\n\\"b\\"","ok":true}',
+        '{"id":8,"n":-2000.0,"name":"","ok":null}',
+    ]
+    plain = pv.read_json(tmp_path / "a.csv", input_format="csv", delimiter=";", header=False)
+    assert plain["_c0"].to_pylist() == ["id", "007", 8]
+
+
+def test_rows_of_other_lengths_are_bad_lines(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text('a,b\n1,2\n3\n4,"x\ny"\n7,8,9\n1,2\n')
+    with pytest.raises(pv.JsonError, match=r"^row 3: 1 fields where the header has 2"):
+        pv.read_json(tmp_path / "a.csv", input_format="csv")
+    result = pv.parquet.ingest(tmp_path / "a.csv", tmp_path / "out", input_format="csv", on_error="quarantine")
+    (file,) = Path(result.bad_records_path or "").iterdir()
+    records = [json.loads(line) for line in file.read_text().splitlines()]
+    assert [(record["line"], record["text"]) for record in records] == [(3, "3"), (5, "7,8,9")]
+    null = pv.read_json(tmp_path / "a.csv", input_format="csv", on_error="null")
+    assert null.to_pylist() == [{"a": 1, "b": 2}, None, {"a": 4, "b": "x\ny"}, None, {"a": 1, "b": 2}]
+
+
+FIELDS = st.text('ab,"\n;1.-\\\té', max_size=5)
+
+
+@given(st.lists(st.tuples(FIELDS, FIELDS), min_size=1, max_size=6), st.integers(1, 20))
+@settings(max_examples=150, deadline=None)
+def test_csv_is_the_same_however_it_is_cut(rows: list[tuple[str, str]], size: int) -> None:
+    quoted = ['"' + field.replace('"', '""') + '"' for row in rows for field in row]
+    lines = ["x,y", *(",".join(quoted[at : at + 2]) for at in range(0, len(quoted), 2))]
+    text = "\n".join(lines).encode()
+    blocks = iter([text[at : at + size] for at in range(0, len(text), size)])
+    found = b"".join(part.data for part in CsvRows(CsvOptions()).read(blocks))
+    objects = [json.loads(line, parse_float=str, parse_int=str) for line in found.splitlines()]
+    assert [tuple(each.values()) for each in objects] == rows
+
+
+def test_xml_elements_are_objects(tmp_path: Path) -> None:
+    text = """<all xmlns:k="urn:k"><skip>1</skip>
+      <book id="1" k:x="y"><title>A</title><price>1.50</price><tag>a</tag><tag>b</tag><empty/></book>
+      <shelf><book id="002"><title lang="en">B <b>bold</b> tail</title><n>true</n></book></shelf></all>"""
+    (tmp_path / "a.xml").write_text(text)
+    found = pv.read_json(tmp_path / "a.xml", input_format="xml", row_tag="book")
+    assert pv.to_json(found).to_pylist() == [
+        '{"_id":1,"_x":"y","empty":null,"price":1.5,"tag":["a","b"],"title":"A"}',
+        '{"_id":"002","n":true,"title":{"_VALUE":["B","tail"],"_lang":"en","b":"bold"}}',
+    ]
+    with pytest.raises(pv.JsonError, match="row_tag"):
+        pv.read_json(tmp_path / "a.xml", input_format="xml", row_tag="paper")
+    (tmp_path / "b.xml").write_text("<a><b>1</b><b>")
+    with pytest.raises(pv.JsonError, match="no XML"):
+        pv.read_json(tmp_path / "b.xml", input_format="xml", row_tag="b")
+    bomb = '<!DOCTYPE a [<!ENTITY e SYSTEM "file:///etc/passwd">]><a><b>&e;</b></a>'
+    (tmp_path / "c.xml").write_text(bomb)
+    with pytest.raises(pv.JsonError, match="no XML"):
+        pv.read_json(tmp_path / "c.xml", input_format="xml", row_tag="b")
+
+
+def test_old_names_of_read_json_warn(tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_text("1\nx\n")
+    with pytest.warns(DeprecationWarning, match="on_error="):
+        assert pv.read_json(tmp_path / "a.json", errors="null").to_pylist() == [1, None]

@@ -1,0 +1,118 @@
+"""JSON in a column of tables of any kind: the column becomes Variants, the others stay."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import parquet_variant as pv
+
+TEXTS = ['{"a": 1}', None, '{"a":', '{"a": "x", "b": [1]}', "7"]
+TABLE = pa.table({"id": [1, 2, 3, 4, 5], "payload": TEXTS, "ts": pa.array(range(5), pa.timestamp("us"))})
+EXPECTED = [{"a": 1}, None, None, {"a": "x", "b": [1]}, 7]
+
+
+def _write(path: Path, kind: str, table: pa.Table = TABLE) -> Path:
+    if kind == "parquet":
+        pq.write_table(table, path, row_group_size=2)
+    elif kind == "delta":
+        pv.delta.write(path, table.slice(0, 2))
+        pv.delta.write(path, table.slice(2), mode="append")
+    elif kind == "csv":
+        with path.open("w", newline="") as file:
+            rows = (row.values() for row in table.to_pylist())
+            csv.writer(file).writerows([table.column_names, *rows])
+    else:
+        new = pa.ipc.new_file if kind == "arrow" else pa.ipc.new_stream
+        with pa.OSFile(str(path), "wb") as file, new(file, table.schema) as writer:
+            writer.write_table(table)
+    return path
+
+
+def _rows(dest: Path, column: str = "payload") -> list[object]:
+    table = pv.parquet.read_table(dest)
+    values = pv.VariantArray.from_arrow(table.column(column)).to_pylist()
+    return sorted(zip(table.column("id").to_pylist(), values, strict=True))
+
+
+@pytest.mark.parametrize("kind", ["parquet", "arrow", "stream", "csv", "delta"])
+def test_a_column_of_every_kind_of_table(tmp_path: Path, kind: str) -> None:
+    source = _write(tmp_path / f"a.{kind}", kind)
+    result = pv.parquet.ingest(source, tmp_path / "out", json_column="payload", on_error="null", split_bytes=400)
+    assert (result.rows, result.bad_records) == (5, 0)
+    table = pv.parquet.read_table(tmp_path / "out")
+    assert table.column_names == ["id", "payload", "ts"]
+    ids = ["1", "2", "3", "4", "5"] if kind == "csv" else [1, 2, 3, 4, 5]  # CSV says no types
+    assert _rows(tmp_path / "out") == list(zip(ids, EXPECTED, strict=True))
+    assert kind == "csv" or table.schema.field("ts").type == pa.timestamp("us")
+
+
+def test_data_frames(tmp_path: Path) -> None:
+    pl, _ = pytest.importorskip("polars"), pytest.importorskip("pandas")
+    for name, rows in (("pl", pl.from_arrow(TABLE)), ("pd", TABLE.to_pandas()), ("pa", TABLE)):
+        pv.parquet.ingest(rows, tmp_path / name, json_column="payload", on_error="null", threads=2)
+        assert _rows(tmp_path / name) == list(zip(range(1, 6), EXPECTED, strict=True))
+    pv.delta.ingest(TABLE, tmp_path / "d", json_column="payload", on_error="null", partition_by="k=$.a:string")
+    pv.delta.ingest(TABLE, tmp_path / "d", json_column="payload", on_error="null", mode="append")
+    assert sorted(pv.delta.read_table(tmp_path / "d")["id"].to_pylist()) == sorted([1, 2, 3, 4, 5] * 2)
+    with pytest.raises(pv.VariantError, match="json_column="):
+        pv.parquet.ingest(TABLE, tmp_path / "x")
+
+
+def test_bad_rows_keep_their_number_and_what_stands_beside_them(tmp_path: Path) -> None:
+    source = _write(tmp_path / "a.parquet", "parquet")
+    result = pv.parquet.ingest(source, tmp_path / "out", json_column="payload", on_error="quarantine", split_bytes=300)
+    assert (result.rows, result.bad_records) == (4, 1)
+    (file,) = Path(result.bad_records_path or "").iterdir()
+    record = json.loads(file.read_text())
+    assert (record["line"], record["text"]) == (3, '{"a":')
+    assert record["columns"] == {"id": 3, "ts": "1970-01-01 00:00:00.000002"}
+    assert [row for row, _ in _rows(tmp_path / "out")] == [1, 2, 4, 5]
+    with pytest.raises(pv.JsonError, match=r"^row 3: "):
+        pv.parquet.ingest(source, tmp_path / "no", json_column="payload", split_bytes=300)
+    assert not (tmp_path / "no").exists()
+
+
+def test_what_cannot_be(tmp_path: Path) -> None:
+    source = _write(tmp_path / "a.parquet", "parquet")
+    for options, reason in (
+        ({"json_column": "id"}, "not-text"),
+        ({"json_column": "nope"}, "no-such-column"),
+        ({"json_column": "payload", "column": "ID"}, "bad-option"),
+        ({"json_column": "payload", "partition_by": "ts=$.a"}, "bad-option"),
+    ):
+        with pytest.raises(pv.VariantError) as caught:
+            pv.parquet.ingest(source, tmp_path / "out", on_error="null", **options)
+        assert caught.value.reason == reason
+        assert not (tmp_path / "out").exists()
+
+
+def test_rows_of_kafka_and_dictionaries_and_views(tmp_path: Path) -> None:
+    values = pa.array(['{"z": 1}', None])
+    for at, kind in enumerate([pa.binary(), pa.large_binary(), pa.dictionary(pa.int32(), pa.string())]):
+        rows = pa.table({"id": [1, 2], "value": values.cast(kind)})
+        pv.parquet.ingest(rows, tmp_path / str(at), json_column="value", column="v", schema="z bigint")
+        assert _rows(tmp_path / str(at), "v") == [(1, {"z": 1}), (2, None)]
+
+
+def test_elements_of_a_column_are_rows_with_what_stands_beside_them(tmp_path: Path) -> None:
+    rows = pa.table({"id": [1, 2, 3], "payload": ['{"i": [1, 2]}', '{"i": [3]}', '{"i": []}']})
+    pv.parquet.ingest(rows, tmp_path / "out", json_column="payload", root="$.i[*]")
+    assert _rows(tmp_path / "out") == [(1, 1), (1, 2), (2, 3)]
+
+
+def test_a_large_column_is_sampled_and_read_in_parts(tmp_path: Path) -> None:
+    texts = [json.dumps({"n": n, "t": "x" * 50}) for n in range(150_000)]
+    pq.write_table(pa.table({"id": range(150_000), "payload": texts}), tmp_path / "a.parquet", row_group_size=40_000)
+    result = pv.parquet.ingest(
+        tmp_path / "a.parquet", tmp_path / "out", json_column="payload", sample=0.05, split_bytes=300_000
+    )
+    assert result.inference is not None
+    assert 0 < result.inference.rows < 50_000
+    found = pv.parquet.extract(tmp_path / "out", {"n": ("$.n", "bigint")}, column="payload")
+    assert sorted(found["n"].to_pylist()) == list(range(150_000))
