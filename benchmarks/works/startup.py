@@ -72,8 +72,8 @@ def kernels() -> str:
 
 
 def _python(code: str, **env: str) -> int:
-    run = subprocess.run(
-        [sys.executable, "-c", code], env={**os.environ, **env}, capture_output=True, text=True, check=False
-    )
+    # Compiled modules are kept, as pip does when it installs.
+    variables = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"} | env
+    run = subprocess.run([sys.executable, "-c", code], env=variables, capture_output=True, text=True, check=False)
     assert run.returncode == 0, run.stderr
     return run.returncode

@@ -49,7 +49,7 @@ def test_wrong_usage_is_one_line_and_exit_code_2(
 def test_an_unexpected_error_is_one_line_unless_debug_is_given(
     variant: Callable[..., object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def broken() -> object:
+    def broken(commands: object) -> object:
         raise ZeroDivisionError("a\nb")
 
     monkeypatch.setattr(app, "build", broken)
@@ -63,7 +63,7 @@ def test_an_unexpected_error_is_one_line_unless_debug_is_given(
 
 
 def test_an_interrupt_ends_quietly(variant: Callable[..., object], monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupted() -> object:
+    def interrupted(commands: object) -> object:
         raise KeyboardInterrupt
 
     monkeypatch.setattr(app, "build", interrupted)

@@ -58,7 +58,7 @@ def main(arguments: list[str] | None = None) -> int:
         )
     usage_error: Any = typer.BadParameter.__base__
     try:
-        code = build()(words, prog_name="variant", standalone_mode=False)
+        code = build(_named(words))(words, prog_name="variant", standalone_mode=False)
         if code == INTERRUPTED:  # what Typer makes of Ctrl-C, without a word
             raise KeyboardInterrupt
         sys.stdout.flush()
@@ -91,8 +91,13 @@ def _reader_left() -> int:
     return 0
 
 
-def build() -> Any:
-    """The Typer application, as the click command that runs it."""
+def _named(words: list[str]) -> tuple[str, ...]:
+    """The commands to build: the one that is named, where that is all that is needed."""
+    return (words[0],) if words[0] in COMMANDS and "_VARIANT_COMPLETE" not in os.environ else COMMANDS
+
+
+def build(commands: tuple[str, ...] = COMMANDS) -> Any:
+    """The Typer application of some commands, as the click command that runs it."""
     import typer
 
     app = typer.Typer(
@@ -114,10 +119,10 @@ def build() -> Any:
     ) -> None:
         pass
 
-    for name in COMMANDS:
+    for name in commands:
         module = import_module(f"parquet_variant.cli.{name.replace('-', '_')}")
         app.command(name=name)(module.command)
-    for group, names in GROUPS.items():
+    for group, names in GROUPS.items() if commands is COMMANDS else ():
         inner = typer.Typer(name=group, help="Change a Delta table.", no_args_is_help=True)
         inner.callback()(lambda: None)  # or a group of one command is that command
         for name in names:

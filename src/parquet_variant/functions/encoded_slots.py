@@ -11,7 +11,6 @@ import pyarrow as pa
 
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.encoding.metadata import EMPTY_METADATA
-from parquet_variant.functions.to_json import to_json
 from parquet_variant.functions.value_positions import ScalarSlots
 from parquet_variant.kernels.encode_slots import measure_slots, write_slots
 from parquet_variant.kernels.memory import address_of
@@ -32,6 +31,8 @@ def encoded_slots(slots: ScalarSlots) -> pa.Array:
 
 def json_of_scalars(slots: ScalarSlots, positions: npt.NDArray[np.int64]) -> pa.Array:
     """The JSON text of some scalars."""
+    from parquet_variant.functions.to_json import to_json  # not needed by most casts
+
     chosen = ScalarSlots(slots.kinds[positions], slots.a[positions], slots.b[positions], slots.scales[positions])
     indices = pa.array(np.zeros(len(positions), np.int32))
     metadata = pa.DictionaryArray.from_arrays(indices, pa.array([EMPTY_METADATA], pa.binary()))

@@ -29,7 +29,6 @@ from parquet_variant.errors import CastError, VariantError
 from parquet_variant.functions.column_casts import cast_column, take_bytes
 from parquet_variant.functions.lossless import only_lossless
 from parquet_variant.functions.position_storage import position_storage
-from parquet_variant.functions.to_json import to_json
 from parquet_variant.functions.value_positions import ScalarSlots, ValuePositions
 from parquet_variant.kernels import get
 from parquet_variant.kernels.tape import ARRAY, OBJECT
@@ -228,6 +227,9 @@ def _json_texts(
     base: pa.Array,
 ) -> tuple[pa.Array, Int64s]:
     """The base with the JSON text of arrays and objects, and the positions where that was not possible."""
+    # Few casts need JSON, and its modules are many: a command's start would wait for them.
+    from parquet_variant.functions.to_json import to_json
+
     try:
         texts = to_json(VariantArray(position_storage(value_positions.take(positions))))
     except VariantError as error:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -24,8 +24,6 @@ from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import SchemaError
 from parquet_variant.path import VariantPath
 from parquet_variant.schema.shredding_schema import ShreddingSchema
-from parquet_variant.shredding.profile import Profile
-from parquet_variant.shredding.profile_path import PathProfile
 from parquet_variant.types import (
     DECIMAL_TYPES,
     INTEGERS,
@@ -35,6 +33,9 @@ from parquet_variant.types import (
     VariantType,
     decimal_type_for_precision,
 )
+
+if TYPE_CHECKING:
+    from parquet_variant.shredding.profile_path import PathProfile
 
 __all__ = [
     "TEXT_LENGTH",
@@ -229,6 +230,8 @@ def uniform_schema(array: VariantArray, limit: int) -> ShreddingSchema | None:
     >>> uniform_schema(VariantArray.from_pylist([{"a": 1, "b": "x"}, {"a": 200, "b": 2}]), 10).to_ddl()
     'a bigint'
     """
+    from parquet_variant.shredding.profile import Profile
+
     root = Profile.of_array(array).root
     return None if root is None else _uniform(root, [limit], _MAX_LEVELS)
 
