@@ -11,14 +11,14 @@ import pyarrow as pa
 
 from parquet_variant.array.fallback_rows import with_fallback_rows
 from parquet_variant.array.parts import binary_parts, metadata_parts, valid_bytes, variants_of
-from parquet_variant.array.typed_inputs import schema_names
 from parquet_variant.encoding.validate import find_faults
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import MalformedVariantError
 from parquet_variant.kernels.columns import ColumnBuffers
 from parquet_variant.kernels.name_tables import name_table
 from parquet_variant.kernels.schema_table import schema_table
-from parquet_variant.kernels.shred import shred_rows
+from parquet_variant.kernels.shred import ShreddedColumns, shred_rows
+from parquet_variant.kernels.values import EncodedValues
 from parquet_variant.layouts import storages as scalar
 from parquet_variant.schema.shredding_schema import ShreddingSchema
 
@@ -44,17 +44,13 @@ def shredded_final(storage: pa.StructArray, schema: ShreddingSchema) -> pa.Struc
     metadata = metadata_parts(storage.field("metadata"))
     value = binary_parts(storage.field("value"))
     names = name_table(metadata.dictionary)
-    field_names, name_lengths, _owners = schema_names(table)
     valid, rows = valid_bytes(storage), len(storage)
+    values = EncodedValues(valid, value.offsets, value.address, metadata.indices)
     refused = np.zeros(rows, np.uint8)
     counts, levels = np.zeros((len(table.nodes), 4), np.int64), np.zeros(table.levels, np.int64)
 
     def walk(addresses: np.ndarray, *, filling: bool) -> None:
-        shred_rows(
-            rows, valid, value.offsets, value.address, table.nodes, field_names, name_lengths, metadata.indices,
-            names.starts, names.address, names.length, names.rank, names.order, names.state, refused, counts, levels,
-            addresses, filling,
-        )  # fmt: skip
+        shred_rows(values, table.named, names, refused, ShreddedColumns(counts, levels, addresses, filling))
 
     walk(np.empty((0, 0), np.int64), filling=False)
     buffers = ColumnBuffers(table, counts, levels)

@@ -27,16 +27,9 @@ from parquet_variant.kernels.unshred import (
     INPUT_COLUMNS,
 )
 
-__all__ = ["TypedInputs", "schema_names"]
+__all__ = ["TypedInputs"]
 
 _NONE_VALID = -1
-
-
-def schema_names(table: SchemaTable) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], Any]:
-    """Where the field name of each schema node lies as UTF-8, its length (-1: none), and what keeps them alive."""
-    owners = [np.frombuffer((name or "").encode() + b"\0", np.uint8) for name in table.names]
-    lengths = [-1 if name is None else len(owner) - 1 for name, owner in zip(table.names, owners, strict=True)]
-    return np.array([owner.ctypes.data for owner in owners]), np.array(lengths, np.int64), owners
 
 
 class TypedInputs:
@@ -53,8 +46,6 @@ class TypedInputs:
     ----------
     addresses
         ``int64[schema nodes, INPUT_COLUMNS]``.
-    names, name_lengths
-        ``int64[schema nodes]``: where each node's field name lies as UTF-8; length -1 where it has none.
     """
 
     def __init__(self, storage: pa.StructArray, table: SchemaTable) -> None:
@@ -62,8 +53,6 @@ class TypedInputs:
         self._kept: list[Any] = []
         self.addresses = np.zeros((len(table.nodes), INPUT_COLUMNS), np.int64)
         self.addresses[:, (I_VALUE_VALID, I_TYPED_VALID)] = _NONE_VALID
-        self.names, self.name_lengths, owners = schema_names(table)
-        self._kept.append(owners)
         self._group(0, storage, optional=False)
 
     def _address(self, array: npt.NDArray[Any]) -> int:

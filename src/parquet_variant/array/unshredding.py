@@ -22,7 +22,7 @@ from parquet_variant.kernels.buffer_pool import acquire, acquire_block, adopt, r
 from parquet_variant.kernels.columns import bitmap
 from parquet_variant.kernels.name_tables import NameTable, name_table
 from parquet_variant.kernels.schema_table import SchemaTable, schema_table
-from parquet_variant.kernels.unshred import assemble, measure_nodes, write_nodes
+from parquet_variant.kernels.unshred import ShreddedRows, assemble, measure_nodes, write_nodes
 from parquet_variant.layouts import storages as scalar
 from parquet_variant.layouts.conflicts import OnConflict
 from parquet_variant.schema.shredding_schema import ShreddingSchema
@@ -119,10 +119,15 @@ def assembled_nodes(storage: pa.StructArray, table: SchemaTable, metadata: Metad
     row_start, refused = np.empty(rows + 1, np.int64), np.zeros(rows, np.uint8)
     scratch = np.empty(3 * storage.nbytes + 64, np.uint8)  # hardly ever touched, so hardly ever memory
     exported = assemble(
-        rows, valid_bytes(storage), table.nodes, inputs.addresses, inputs.names, inputs.name_lengths, metadata.indices,
-        names.starts, names.address, names.length, names.rank, names.order, names.state, row_start, refused,
-        table.schema.depth, scratch, acquire_block(),
-    )  # fmt: skip
+        ShreddedRows(valid_bytes(storage), metadata.indices, inputs.addresses),
+        table.named,
+        names,
+        row_start,
+        refused,
+        table.schema.depth,
+        scratch,
+        acquire_block(),
+    )
     return AssembledNodes(adopt(*exported)[: row_start[-1]], row_start, names, refused)
 
 

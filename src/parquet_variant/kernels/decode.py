@@ -17,7 +17,7 @@ import pyarrow as pa
 from parquet_variant.encoding.validate import find_faults
 from parquet_variant.errors import MalformedVariantError
 from parquet_variant.kernels.buffer_pool import adopt
-from parquet_variant.kernels.compiling import Int64s, Int64Table, ReadOnlyInt32s, UInt8s, helper, kernel
+from parquet_variant.kernels.compiling import Int64s, Int64Table, helper, kernel
 from parquet_variant.kernels.interning import (
     HASH_SEED,
     Interned,
@@ -43,7 +43,7 @@ from parquet_variant.kernels.tape import (
     put_node,
 )
 from parquet_variant.kernels.value_walk import COUNT, END, NEXT, OWN, child, child_id, open_container
-from parquet_variant.kernels.values import MALFORMED, metadata_header, scalar, value_kind
+from parquet_variant.kernels.values import MALFORMED, EncodedValues, metadata_header, scalar, value_kind
 
 __all__ = ["decode_rows", "decode_values"]
 
@@ -79,25 +79,6 @@ def _name_starts(base: int, offsets: Int64s, starts: Int64s) -> None:
     for d in range(len(offsets) - 1):
         _, count, _, _, _, _ = metadata_header(base + offsets[d], base + offsets[d + 1])
         starts[d + 1] = starts[d] + count
-
-
-class EncodedValues(NamedTuple):
-    """The rows of an unshredded column.
-
-    Parameters
-    ----------
-    valid
-        A byte a row, 0 for SQL NULL; empty if all are valid.
-    offsets, base
-        Where each row's value lies, counted from an address.
-    dictionary_of
-        For each row the index of its metadata; -1 for null.
-    """
-
-    valid: UInt8s
-    offsets: Int64s
-    base: int
-    dictionary_of: ReadOnlyInt32s
 
 
 class Dictionaries(NamedTuple):

@@ -9,14 +9,13 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from parquet_variant.kernels.compiling import Int64s, UInt8s, helper, kernel
 from parquet_variant.kernels.memory import load_u8, load_uint
 from parquet_variant.kernels.values import metadata_header
 
-__all__ = ["NameTable", "compare_bytes", "find_name", "name_table", "resolve_names"]
+__all__ = ["SORTED", "UNSORTED", "UNUSABLE", "NameTable", "compare_bytes", "find_name", "name_table", "resolve_names"]
 
 SORTED, UNSORTED, UNUSABLE = range(3)
 
@@ -45,7 +44,7 @@ class NameTable(NamedTuple):
     length: Int64s
     rank: Int64s
     order: Int64s
-    state: npt.NDArray[np.uint8]
+    state: UInt8s
     owner: Any
 
 
@@ -71,22 +70,14 @@ def _counts(base: int, offsets: Int64s, starts: Int64s, state: UInt8s) -> None:
 
 
 @kernel
-def _locate(
-    base: int,
-    offsets: Int64s,
-    starts: Int64s,
-    address: Int64s,
-    length: Int64s,
-    rank: Int64s,
-    order: Int64s,
-    state: UInt8s,
-) -> None:
+def _locate(base: int, offsets: Int64s, table: NameTable) -> None:
+    address, length, state = table.address, table.length, table.state
     for d in range(len(state)):
         if state[d] == UNUSABLE:
             continue
         _, count, at, width, names, size = metadata_header(base + offsets[d], base + offsets[d + 1])
         end = base + offsets[d] + size
-        first = starts[d]
+        first = table.starts[d]
         for i in range(count):
             begin = load_uint(at + i * width, width)
             stop = load_uint(at + (i + 1) * width, width)
@@ -95,7 +86,7 @@ def _locate(
                 break
             address[first + i] = names + begin
             length[first + i] = stop - begin
-            rank[first + i] = order[first + i] = i
+            table.rank[first + i] = table.order[first + i] = i
             if i > 0 and state[d] == SORTED:
                 side = compare_bytes(
                     address[first + i - 1], length[first + i - 1], address[first + i], length[first + i]
@@ -105,9 +96,11 @@ def _locate(
 
 
 @helper
-def find_name(address, length, order, first, last, name, size):
-    """Position by rank of a name in the dictionary at ``first`` to ``last``; -1 if it does not have it."""
-    low, high = first, last
+def find_name(names, d, name, size):
+    """Position by rank of a name in dictionary ``d``; -1 if it does not have it."""
+    address, length, order = names.address, names.length, names.order
+    first = low = names.starts[d]
+    high = names.starts[d + 1]
     while low < high:
         middle = (low + high) >> 1
         at = first + order[middle]
@@ -128,15 +121,15 @@ def find_name(address, length, order, first, last, name, size):
 
 
 @helper
-def resolve_names(table, schema_names, schema_lengths, d, starts, address, length, order, ids, ranks):
+def resolve_names(schema, names, d, ids, ranks):
     """Fill field id and rank of each schema node's name in dictionary ``d``; -1 where it lacks the name."""
-    for s in range(len(table)):
+    for s in range(len(schema.nodes)):
         ids[s] = ranks[s] = -1
-        if schema_lengths[s] >= 0:
-            rank = find_name(address, length, order, starts[d], starts[d + 1], schema_names[s], schema_lengths[s])
+        if schema.lengths[s] >= 0:
+            rank = find_name(names, d, schema.addresses[s], schema.lengths[s])
             if rank >= 0:
                 ranks[s] = rank
-                ids[s] = order[starts[d] + rank]
+                ids[s] = names.order[names.starts[d] + rank]
 
 
 def name_table(dictionary: pa.BinaryArray, *, repeated: bool = False) -> NameTable:
@@ -160,7 +153,8 @@ def name_table(dictionary: pa.BinaryArray, *, repeated: bool = False) -> NameTab
     _counts(base, offsets, starts, state)
     # Zeros: what an unusable dictionary leaves out is an empty name, wherever it lies.
     address, length, rank, order = (np.zeros(int(starts[-1]), np.int64) for _ in range(4))
-    _locate(base, offsets, starts, address, length, rank, order, state)
+    table = NameTable(starts, address, length, rank, order, state, dictionary)
+    _locate(base, offsets, table)
     for d in np.flatnonzero(state == UNSORTED).tolist():
         first, last = int(starts[d]), int(starts[d + 1])
         blob = dictionary[d].as_py()
@@ -179,4 +173,4 @@ def name_table(dictionary: pa.BinaryArray, *, repeated: bool = False) -> NameTab
             first_rank: dict[bytes, int] = {}
             for place, field_id in enumerate(by_name):
                 rank[first + field_id] = first_rank.setdefault(names[field_id], place)
-    return NameTable(starts, address, length, rank, order, state, dictionary)
+    return table

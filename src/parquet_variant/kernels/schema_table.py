@@ -7,12 +7,14 @@ rows, and every array opens one that counts its elements. Leaves what is shredde
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from parquet_variant.kernels.compiling import Int64s, Int64Table
 from parquet_variant.path import WILDCARD
 from parquet_variant.schema.shredding_schema import ShreddingSchema
 from parquet_variant.types import TYPE_OF_ARROW, TYPES, PrimitiveId, decimal_type_for_precision
@@ -31,6 +33,7 @@ __all__ = [
     "S_SCALE",
     "S_WIDTH",
     "VARIANT_NODE",
+    "NamedNodes",
     "SchemaTable",
     "primitive_code",
     "schema_table",
@@ -60,6 +63,25 @@ def _slot_width(arrow_type: pa.DataType) -> int:
     return int(arrow_type.bit_width) // 8
 
 
+class NamedNodes(NamedTuple):
+    """The nodes of a schema as kernels take them.
+
+    Parameters
+    ----------
+    nodes
+        ``int64[n, 8]``, columns as named above.
+    addresses, lengths
+        Where the field name of each node lies as UTF-8, and its length: -1 for the root and for array elements.
+    owner
+        Keeps the names alive.
+    """
+
+    nodes: Int64Table
+    addresses: Int64s
+    lengths: Int64s
+    owner: Any
+
+
 @dataclass(frozen=True, eq=False)
 class SchemaTable:
     """The nodes of a schema.
@@ -83,6 +105,14 @@ class SchemaTable:
     names: tuple[str | None, ...]
     schemas: tuple[ShreddingSchema, ...]
     levels: int
+
+    @cached_property
+    def named(self) -> NamedNodes:
+        """The nodes with their names."""
+        owner = [np.frombuffer((name or "").encode() + b"\0", np.uint8) for name in self.names]
+        lengths = [-1 if name is None else len(text) - 1 for name, text in zip(self.names, owner, strict=True)]
+        addresses = np.array([text.ctypes.data for text in owner], np.int64)
+        return NamedNodes(self.nodes, addresses, np.array(lengths, np.int64), owner)
 
 
 @lru_cache(maxsize=64)

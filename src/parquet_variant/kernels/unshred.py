@@ -10,6 +10,8 @@ are put in the order of their names while they are gathered: schema fields are s
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
 from parquet_variant.kernels.compiling import Int64s, Int64Table, ReadOnlyInt32s, UInt8s, helper, kernel
 from parquet_variant.kernels.containers import array_size, begin_array, begin_object, object_size
 from parquet_variant.kernels.int128 import digits_of
@@ -26,7 +28,7 @@ from parquet_variant.kernels.memory import (
     store_u32,
     store_uint,
 )
-from parquet_variant.kernels.name_tables import UNUSABLE, resolve_names
+from parquet_variant.kernels.name_tables import SORTED, UNSORTED, UNUSABLE, NameTable, resolve_names
 from parquet_variant.kernels.native_vectors import (
     address_in,
     export_table,
@@ -51,13 +53,13 @@ from parquet_variant.kernels.scalar_slots import (
 from parquet_variant.kernels.schema_table import (
     ARRAY_NODE,
     OBJECT_NODE,
-    PRIMITIVE_NODE,
     S_CODE,
     S_END,
     S_KIND,
     S_PRECISION,
     S_SCALE,
     S_WIDTH,
+    NamedNodes,
 )
 from parquet_variant.kernels.tape import ARRAY, OBJECT, put_node
 from parquet_variant.kernels.values import MALFORMED, container, value_kind, value_size
@@ -73,6 +75,7 @@ __all__ = [
     "I_VALUE_OFFSETS",
     "I_VALUE_VALID",
     "RAW",
+    "ShreddedRows",
     "assemble",
     "measure_nodes",
     "write_nodes",
@@ -95,11 +98,61 @@ INPUT_COLUMNS = 8
 # An encoded value that is copied as it is: a = address, b = bytes.
 RAW = 30
 # DuckDB writes the fields of objects in any order. More of them in one object are left to the scalar fallback.
-_UNSORTED, _MOST_UNSORTED = -2, 4096
-# Columns of a frame of the stack in `assemble`.
-_SCHEMA, _AT, _STOP, _NODE, _LEFT, _IDS, _ID_WIDTH, _OFFSETS, _OFFSET_WIDTH, _VALUES, _VALUES_END, _RESIDUAL, _ROOM = (
+_MOST_UNSORTED = 4096
+# Columns of a frame of an open container in `assemble`. Of all: schema node, the entry (of an array the next one), the
+# next schema node to look at (of an array the entry to stop at), the node, the number of children. Of objects: where
+# the fields of the residual lie from the next one on, how many they are, and how many bytes they may still take.
+_SCHEMA, _AT, _STOP, _NODE, _COUNT, _IDS, _ID_WIDTH, _OFFSETS, _OFFSET_WIDTH, _VALUES, _VALUES_END, _RESIDUAL, _ROOM = (
     range(13)
 )
+# What to do next: visit a place, ask again, close the container at the top, or leave the row to the scalar fallback.
+_ENTER, _AGAIN, _CLOSE, _REFUSE = range(4)
+
+
+class ShreddedRows(NamedTuple):
+    """A shredded storage.
+
+    Parameters
+    ----------
+    valid
+        A byte a row, 0 for SQL NULL; empty if all are valid.
+    dictionary_of
+        For each row the index of its metadata; -1 for null.
+    inputs
+        Its columns, as described above.
+    """
+
+    valid: UInt8s
+    dictionary_of: ReadOnlyInt32s
+    inputs: Int64Table
+
+
+class _Columns(NamedTuple):
+    nodes: Any
+    inputs: Any
+
+
+class _Fields(NamedTuple):
+    """Field id and rank of each schema node's name in the dictionary of a row; -1 where it lacks the name."""
+
+    ids: Any
+    ranks: Any
+
+
+class _Place(NamedTuple):
+    """An entry of a schema node, the field id of its value, and whether one must be there."""
+
+    s: Any
+    at: Any
+    field: Any
+    required: Any
+
+
+class _Scratch(NamedTuple):
+    """Addresses of unused bytes."""
+
+    at: Any
+    end: Any
 
 
 @helper(inline=True)
@@ -140,44 +193,227 @@ def _slot(s, at, table, inputs):
     return code, cell, 0, 0
 
 
+@helper(inline=True)
+def _value_at(inputs, s, at):
+    """``(begin, size)`` of an entry of a `value` column that is set; the size is MALFORMED where it is no value."""
+    data, offsets = inputs[s, I_VALUE_DATA], inputs[s, I_VALUE_OFFSETS]
+    begin = data + load_u64(offsets + at * 8)
+    return begin, value_size(begin, data + load_u64(offsets + at * 8 + 8))
+
+
 @helper
-def _sort_residual(ids, id_width, offsets, width, count, base, names, rank_of_id, room):
-    """Write ids and offsets of a residual's fields, sorted by name, to ``room``; False if a field is there twice."""
+def _sort_residual(stack, top, ranks, room):
+    """Sort ids and offsets of a residual's fields by name, into ``room``; False if a field is there twice."""
+    count = stack[top, _RESIDUAL]
+    ids, id_width = stack[top, _IDS], stack[top, _ID_WIDTH]
+    offsets, width = stack[top, _OFFSETS], stack[top, _OFFSET_WIDTH]
     for j in range(count):
         field_id, place = load_uint(ids + j * id_width, id_width), load_uint(offsets + j * width, width)
-        if field_id >= names:
+        if field_id >= len(ranks):
             return False
-        rank = rank_of_id[base + field_id]
         k = j
         while k > 0:
             before = load_u32(room + 4 * (k - 1))
-            if rank_of_id[base + before] == rank:
+            if ranks[before] == ranks[field_id]:
                 return False
-            if rank_of_id[base + before] < rank:
+            if ranks[before] < ranks[field_id]:
                 break
             store_u32(room + 4 * k, before)
             store_u32(room + 4 * (count + k), load_u32(room + 4 * (count + k - 1)))
             k -= 1
         store_u32(room + 4 * k, field_id)
         store_u32(room + 4 * (count + k), place)
+    stack[top, _IDS] = room
+    stack[top, _OFFSETS] = room + 4 * count
+    stack[top, _ID_WIDTH] = stack[top, _OFFSET_WIDTH] = 4
     return True
+
+
+@helper(inline=True)
+def _order_of_residual(ids, id_width, count, ranks):
+    """Whether fields come sorted, each once, as they must to be merged: SORTED, UNSORTED or MALFORMED."""
+    previous = -1
+    for j in range(count):
+        field_id = load_uint(ids + j * id_width, id_width)
+        if field_id >= len(ranks):
+            return MALFORMED
+        if ranks[field_id] <= previous:
+            return UNSORTED
+        previous = ranks[field_id]
+    return SORTED
+
+
+@helper(inline=True)
+def _open_residual(stack, top, begin, size, ranks, scratch):
+    """``(ok, scratch)``: note the fields of a partial object in its frame, sorted in ``scratch`` if they are not."""
+    if value_kind(load_u8(begin)) != OBJECT:
+        return False, scratch
+    _, count, ids, id_width, offsets, width, values, data = container(begin, begin + size)
+    stack[top, _RESIDUAL] = count
+    stack[top, _IDS] = ids
+    stack[top, _ID_WIDTH] = id_width
+    stack[top, _OFFSETS] = offsets
+    stack[top, _OFFSET_WIDTH] = width
+    stack[top, _VALUES] = values
+    stack[top, _VALUES_END] = values + data
+    stack[top, _ROOM] = data
+    order = _order_of_residual(ids, id_width, count, ranks)
+    if order != UNSORTED:
+        return order == SORTED, scratch
+    ok = (
+        count <= _MOST_UNSORTED
+        and scratch.at + 8 * count <= scratch.end
+        and _sort_residual(stack, top, ranks, scratch.at)
+    )
+    return ok, _Scratch(scratch.at + 8 * count, scratch.end)
+
+
+@helper(inline=True)
+def _put_untyped(place, shape, begin, size, nodes, n):
+    """``(ok, n)`` of an entry that has no typed value, but a value of some bytes, or none at all (0)."""
+    if size > 0:
+        kind = value_kind(load_u8(begin))
+        if (shape == OBJECT_NODE and kind == OBJECT) or (shape == ARRAY_NODE and kind == ARRAY):
+            return False, n  # INVALID by the specification
+        put_node(nodes, n, RAW | (place.field << 16), begin, size)
+        return True, n + 1
+    if place.required:
+        put_node(nodes, n, NULL | (place.field << 16), 0, 0)
+        return True, n + 1
+    return True, n  # a missing field
+
+
+@helper(inline=True)
+def _open(stack, depth, place, n, at, stop, count):
+    stack[depth, _SCHEMA] = place.s
+    stack[depth, _AT] = at
+    stack[depth, _STOP] = stop
+    stack[depth, _NODE] = n
+    stack[depth, _COUNT] = count
+
+
+@helper(inline=True)
+def _visit(place, stack, depth, nodes, n, columns, ranks, scratch):
+    """``(ok, depth, n, scratch)`` after an entry: it is a node now, an open container, or missing."""
+    s, at, inputs = place.s, place.at, columns.inputs
+    shape = columns.nodes[s, S_KIND]
+    there = _is_set(inputs[s, I_GROUP_VALID], at)
+    begin = size = 0
+    if there and _is_set(inputs[s, I_VALUE_VALID], at):
+        begin, size = _value_at(inputs, s, at)
+        if size < 0:
+            return False, depth, n, scratch
+    if not (there and _is_set(inputs[s, I_TYPED_VALID], at)):
+        ok, after = _put_untyped(place, shape, begin, size, nodes, n)
+        if ok and after == n:
+            stack[depth - 1, _COUNT] -= 1
+        return ok, depth, after, scratch
+    if shape == OBJECT_NODE:
+        _open(stack, depth, place, n, at, s + 1, 0)
+        stack[depth, _RESIDUAL] = 0
+        ok = True
+        if size > 0:
+            ok, scratch = _open_residual(stack, depth, begin, size, ranks, scratch)
+        nodes[n, 0] = OBJECT | (place.field << 16)
+        return ok, depth + 1, n + 1, scratch
+    if size > 0:
+        return False, depth, n, scratch
+    if shape == ARRAY_NODE:
+        first = load_u64(inputs[s, I_TYPED_OFFSETS] + at * 8)
+        last = load_u64(inputs[s, I_TYPED_OFFSETS] + at * 8 + 8)
+        _open(stack, depth, place, n, first, last, last - first)
+        nodes[n, 0] = ARRAY | (place.field << 16)
+        return True, depth + 1, n + 1, scratch
+    kind, a, b, scale = _slot(s, at, columns.nodes, inputs)
+    put_node(nodes, n, kind | (scale << 8) | (place.field << 16), a, b)
+    return kind != MALFORMED, depth, n + 1, scratch
+
+
+@helper(inline=True)
+def _next_element(stack, top):
+    """``(step, place)`` of the array at the top."""
+    s, at = stack[top, _SCHEMA], stack[top, _AT]
+    if at == stack[top, _STOP]:
+        return _CLOSE, _Place(0, 0, 0, True)
+    stack[top, _AT] = at + 1
+    return _ENTER, _Place(s + 1, at, 0, True)
+
+
+@helper(inline=True)
+def _put_residual(stack, top, field_id, nodes, n):
+    """Make a node of the next field of the residual; False if it is malformed."""
+    begin = stack[top, _VALUES] + load_uint(stack[top, _OFFSETS], stack[top, _OFFSET_WIDTH])
+    size = value_size(begin, stack[top, _VALUES_END])
+    if size < 0 or size > stack[top, _ROOM]:
+        return False
+    put_node(nodes, n, RAW | (field_id << 16), begin, size)
+    stack[top, _ROOM] -= size
+    stack[top, _COUNT] += 1
+    stack[top, _RESIDUAL] -= 1
+    stack[top, _IDS] += stack[top, _ID_WIDTH]
+    stack[top, _OFFSETS] += stack[top, _OFFSET_WIDTH]
+    return True
+
+
+@helper(inline=True)
+def _next_field(stack, top, nodes, n, columns, fields, ranks):
+    """``(step, place, n)`` of the object at the top: the next of its shredded fields and of its residual, by name."""
+    s, at, child = stack[top, _SCHEMA], stack[top, _AT], stack[top, _STOP]
+    inputs, nowhere = columns.inputs, _Place(0, 0, 0, False)
+    if child < columns.nodes[s, S_END] and fields.ids[child] < 0:
+        # The metadata lacks the name: legal only where the field is missing, too.
+        there = _is_set(inputs[child, I_GROUP_VALID], at)
+        if there and (_is_set(inputs[child, I_VALUE_VALID], at) or _is_set(inputs[child, I_TYPED_VALID], at)):
+            return _REFUSE, nowhere, n
+        stack[top, _STOP] = columns.nodes[child, S_END]
+        return _AGAIN, nowhere, n
+    has_child = child < columns.nodes[s, S_END]
+    if stack[top, _RESIDUAL] > 0:
+        field_id = load_uint(stack[top, _IDS], stack[top, _ID_WIDTH])
+        if not has_child or ranks[field_id] < fields.ranks[child]:
+            ok = _put_residual(stack, top, field_id, nodes, n)
+            return _AGAIN if ok else _REFUSE, nowhere, n + 1
+        if ranks[field_id] == fields.ranks[child]:
+            return _REFUSE, nowhere, n  # a shredded field in the residual
+    elif not has_child:
+        return _CLOSE, nowhere, n
+    stack[top, _STOP] = columns.nodes[child, S_END]
+    stack[top, _COUNT] += 1
+    return _ENTER, _Place(child, at, fields.ids[child], False), n
+
+
+@helper(inline=True)
+def _assemble_row(row, stack, nodes, n, columns, fields, ranks, scratch):
+    """``(ok, nodes, n)`` after a row."""
+    place = _Place(0, row, 0, True)
+    step, depth = _ENTER, 0
+    while True:
+        if n + 2 > len(nodes):
+            nodes = reserve_rows(nodes, n + 2)
+        if step == _ENTER:
+            ok, depth, n, scratch = _visit(place, stack, depth, nodes, n, columns, ranks, scratch)
+            if not ok or depth == 0:
+                return ok, nodes, n
+        top = depth - 1
+        if columns.nodes[stack[top, _SCHEMA], S_KIND] == ARRAY_NODE:
+            step, place = _next_element(stack, top)
+        else:
+            step, place, n = _next_field(stack, top, nodes, n, columns, fields, ranks)
+        if step == _REFUSE:
+            return False, nodes, n
+        if step == _CLOSE:
+            nodes[stack[top, _NODE], 1] = stack[top, _COUNT]
+            nodes[stack[top, _NODE], 3] = n
+            depth = top
+            if depth == 0:
+                return True, nodes, n
 
 
 @kernel
 def assemble(
-    rows: int,
-    row_valid: UInt8s,
-    table: Int64Table,
-    inputs: Int64Table,
-    schema_names: Int64s,
-    schema_lengths: Int64s,
-    dictionary_of: ReadOnlyInt32s,
-    starts: Int64s,
-    address: Int64s,
-    length: Int64s,
-    rank_of_id: Int64s,
-    order: Int64s,
-    state: UInt8s,
+    rows: ShreddedRows,
+    schema: NamedNodes,
+    names: NameTable,
     row_start: Int64s,
     refused: UInt8s,
     max_depth: int,
@@ -186,211 +422,37 @@ def assemble(
 ) -> tuple[int, int, int]:
     """Gather the nodes of every row; returns their table for `adopt`.
 
-    ``schema_names`` and ``schema_lengths`` locate the name of each schema node (length -1: none); ``dictionary_of`` is
-    the dictionary of each row, and the arrays after it are those of a `NameTable`. Rows that the kernel does not decide
-    get no nodes and a 1 in ``refused``. ``scratch`` is bytes to sort in: three times those of the residuals are always
-    enough. ``block`` is memory of the pool for the nodes.
+    Rows that the kernel does not decide get no nodes and a 1 in ``refused``. ``scratch`` is bytes to sort in: three
+    times those of the residuals are always enough. ``block`` is memory of the pool for the nodes.
     """
-    ids, ranks = new_vector(len(table)), new_vector(len(table))
+    ids, field_ranks = new_vector(len(schema.nodes)), new_vector(len(schema.nodes))
+    fields, columns = _Fields(ids, field_ranks), _Columns(schema.nodes, rows.inputs)
+    ranks = names.rank[:0]
     stack = new_table(max_depth + 2, 13)
-    nodes = pooled_table(block, 4, max(64, 2 * rows))
-    room_end = address_in(scratch) + len(scratch)
+    count = len(rows.dictionary_of)
+    nodes = pooled_table(block, 4, max(64, 2 * count))
+    unused = _Scratch(address_in(scratch), address_in(scratch) + len(scratch))
     current = -1
     n = 0
-    for row in range(rows):
+    for row in range(count):
         row_start[row] = n
-        if len(row_valid) > 0 and row_valid[row] == 0:
+        if len(rows.valid) > 0 and rows.valid[row] == 0:
             continue
-        if dictionary_of[row] < 0 or state[dictionary_of[row]] == UNUSABLE:
+        d = rows.dictionary_of[row]
+        if d < 0 or names.state[d] == UNUSABLE:
             refused[row] = 1
             continue
-        if dictionary_of[row] != current:
-            current = dictionary_of[row]
-            resolve_names(table, schema_names, schema_lengths, current, starts, address, length, order, ids, ranks)
-        base = starts[current]
-        names = starts[current + 1] - base
-        depth = 0
-        ok = True
-        room = address_in(scratch)
-        # The place to visit next: a group of the schema at an entry, and the field id of its value.
-        s, at, field = 0, row, 0
-        required = True
-        visit = True
-        while True:
-            if visit:
-                if n + 2 > len(nodes):
-                    nodes = reserve_rows(nodes, n + 2)
-                there = _is_set(inputs[s, I_GROUP_VALID], at)
-                has_value = there and _is_set(inputs[s, I_VALUE_VALID], at)
-                has_typed = there and _is_set(inputs[s, I_TYPED_VALID], at)
-                begin = size = 0
-                if has_value:
-                    begin = inputs[s, I_VALUE_DATA] + load_u64(inputs[s, I_VALUE_OFFSETS] + at * 8)
-                    end = inputs[s, I_VALUE_DATA] + load_u64(inputs[s, I_VALUE_OFFSETS] + at * 8 + 8)
-                    size = value_size(begin, end)
-                    if size < 0:
-                        ok = False
-                        break
-                shape = table[s, S_KIND]
-                if not has_typed:
-                    if has_value:
-                        kind = value_kind(load_u8(begin))
-                        if (shape == OBJECT_NODE and kind == OBJECT) or (shape == ARRAY_NODE and kind == ARRAY):
-                            ok = False  # INVALID by the specification
-                            break
-                        put_node(nodes, n, RAW | (field << 16), begin, size)
-                        n += 1
-                    elif required:
-                        put_node(nodes, n, NULL | (field << 16), 0, 0)
-                        n += 1
-                    else:  # a missing field
-                        stack[depth - 1, _LEFT] -= 1
-                elif shape == PRIMITIVE_NODE:
-                    if has_value:
-                        ok = False
-                        break
-                    kind, a, b, scale = _slot(s, at, table, inputs)
-                    if kind == MALFORMED:
-                        ok = False
-                        break
-                    put_node(nodes, n, kind | (scale << 8) | (field << 16), a, b)
-                    n += 1
-                elif shape == ARRAY_NODE:
-                    if has_value:
-                        ok = False
-                        break
-                    nodes[n, 0] = ARRAY | (field << 16)
-                    first = load_u64(inputs[s, I_TYPED_OFFSETS] + at * 8)
-                    last = load_u64(inputs[s, I_TYPED_OFFSETS] + at * 8 + 8)
-                    nodes[n, 1] = last - first
-                    stack[depth, _SCHEMA] = s
-                    stack[depth, _AT] = first
-                    stack[depth, _STOP] = last
-                    stack[depth, _NODE] = n
-                    stack[depth, _LEFT] = last - first
-                    depth += 1
-                    n += 1
-                else:
-                    stack[depth, _SCHEMA] = s
-                    stack[depth, _AT] = at
-                    stack[depth, _STOP] = s + 1  # the next schema field to look at
-                    stack[depth, _NODE] = n
-                    stack[depth, _LEFT] = 0  # fields found so far
-                    stack[depth, _RESIDUAL] = 0
-                    if has_value:
-                        if value_kind(load_u8(begin)) != OBJECT:
-                            ok = False
-                            break
-                        _, count, residual_ids, id_width, offsets, width, values, data = container(begin, begin + size)
-                        stack[depth, _RESIDUAL] = count
-                        stack[depth, _IDS] = residual_ids
-                        stack[depth, _ID_WIDTH] = id_width
-                        stack[depth, _OFFSETS] = offsets
-                        stack[depth, _OFFSET_WIDTH] = width
-                        stack[depth, _VALUES] = values
-                        stack[depth, _VALUES_END] = values + data
-                        stack[depth, _ROOM] = data
-                        # Fields of the residual must come sorted, each once, to be merged.
-                        previous = -1
-                        for j in range(count):
-                            residual_id = load_uint(residual_ids + j * id_width, id_width)
-                            if residual_id >= names:
-                                ok = False
-                                break
-                            if rank_of_id[base + residual_id] <= previous:
-                                previous = _UNSORTED
-                                break
-                            previous = rank_of_id[base + residual_id]
-                        if previous == _UNSORTED:
-                            ok = (
-                                count <= _MOST_UNSORTED
-                                and room + 8 * count <= room_end
-                                and _sort_residual(
-                                    residual_ids, id_width, offsets, width, count, base, names, rank_of_id, room
-                                )
-                            )
-                            stack[depth, _IDS] = room
-                            stack[depth, _OFFSETS] = room + 4 * count
-                            stack[depth, _ID_WIDTH] = stack[depth, _OFFSET_WIDTH] = 4
-                            room += 8 * count
-                        if not ok:
-                            break
-                    nodes[n, 0] = OBJECT | (field << 16)
-                    depth += 1
-                    n += 1
-                visit = False
-            if depth == 0:
-                break
-            top = depth - 1
-            s = stack[top, _SCHEMA]
-            if table[s, S_KIND] == ARRAY_NODE:
-                if stack[top, _AT] < stack[top, _STOP]:
-                    at = stack[top, _AT]
-                    stack[top, _AT] += 1
-                    s += 1
-                    field = 0
-                    required = True
-                    visit = True
-                else:
-                    nodes[stack[top, _NODE], 3] = n
-                    depth -= 1
-                continue
-            # An object: the next of its schema fields and of the residual's fields, by name.
-            child = stack[top, _STOP]
-            has_child = child < table[s, S_END]
-            if has_child and ids[child] < 0:
-                # The metadata lacks the name: legal only where the field is missing, too.
-                entry = stack[top, _AT]
-                there = _is_set(inputs[child, I_GROUP_VALID], entry)
-                if there and (
-                    _is_set(inputs[child, I_VALUE_VALID], entry) or _is_set(inputs[child, I_TYPED_VALID], entry)
-                ):
-                    ok = False
-                    break
-                stack[top, _STOP] = table[child, S_END]
-                continue
-            has_residual = stack[top, _RESIDUAL] > 0
-            rank = residual_id = 0
-            if has_residual:
-                residual_id = load_uint(stack[top, _IDS], stack[top, _ID_WIDTH])
-                rank = rank_of_id[base + residual_id]
-            if has_residual and (not has_child or rank < ranks[child]):
-                if n + 2 > len(nodes):
-                    nodes = reserve_rows(nodes, n + 2)
-                begin = stack[top, _VALUES] + load_uint(stack[top, _OFFSETS], stack[top, _OFFSET_WIDTH])
-                size = value_size(begin, stack[top, _VALUES_END])
-                if size < 0 or size > stack[top, _ROOM]:
-                    ok = False
-                    break
-                stack[top, _ROOM] -= size
-                put_node(nodes, n, RAW | (residual_id << 16), begin, size)
-                n += 1
-                stack[top, _LEFT] += 1
-                stack[top, _RESIDUAL] -= 1
-                stack[top, _IDS] += stack[top, _ID_WIDTH]
-                stack[top, _OFFSETS] += stack[top, _OFFSET_WIDTH]
-                continue
-            if has_child:
-                if has_residual and rank == ranks[child]:
-                    ok = False  # a shredded field in the residual
-                    break
-                stack[top, _STOP] = table[child, S_END]
-                at = stack[top, _AT]
-                s = child
-                field = ids[child]
-                required = False
-                stack[top, _LEFT] += 1
-                visit = True
-                continue
-            nodes[stack[top, _NODE], 1] = stack[top, _LEFT]
-            nodes[stack[top, _NODE], 3] = n
-            depth -= 1
+        if d != current:
+            current = d
+            resolve_names(schema, names, d, ids, field_ranks)
+            ranks = names.rank[names.starts[d] : names.starts[d + 1]]
+        ok, nodes, n = _assemble_row(row, stack, nodes, n, columns, fields, ranks, unused)
         if not ok:
             refused[row] = 1
             n = row_start[row]
-    row_start[rows] = n
+    row_start[count] = n
     free(ids)
-    free(ranks)
+    free(field_ranks)
     free(stack)
     # All of it, so that the pool knows how large it is: ``row_start[rows]`` rows are filled.
     return export_table(nodes, len(nodes))

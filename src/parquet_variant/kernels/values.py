@@ -9,7 +9,9 @@ added to addresses, so that no malformed number can wrap around.
 
 from __future__ import annotations
 
-from parquet_variant.kernels.compiling import helper
+from typing import NamedTuple
+
+from parquet_variant.kernels.compiling import Int64s, ReadOnlyInt32s, UInt8s, helper
 from parquet_variant.kernels.json_scan import DECIMAL4, DECIMAL8, DECIMAL16, INT8, INT16, INT32
 from parquet_variant.kernels.memory import (
     load_s8,
@@ -23,11 +25,39 @@ from parquet_variant.kernels.memory import (
 from parquet_variant.kernels.scalar_slots import BINARY, DATE, FALSE, FLOAT, STRING, UUID
 from parquet_variant.kernels.tape import ARRAY, OBJECT
 
-__all__ = ["MALFORMED", "container", "metadata_header", "scalar", "scalar_of_size", "value_kind", "value_size"]
+__all__ = [
+    "MALFORMED",
+    "EncodedValues",
+    "container",
+    "metadata_header",
+    "scalar",
+    "scalar_of_size",
+    "value_kind",
+    "value_size",
+]
 
 MALFORMED = -1
 
 _PAYLOAD = (0, 0, 0, 1, 2, 4, 8, 8, 5, 9, 17, 4, 8, 8, 4, -1, -1, 8, 8, 8, 16)
+
+
+class EncodedValues(NamedTuple):
+    """The rows of an unshredded column.
+
+    Parameters
+    ----------
+    valid
+        A byte a row, 0 for SQL NULL; empty if all are valid.
+    offsets, base
+        Where each row's value lies, counted from an address.
+    dictionary_of
+        For each row the index of its metadata; -1 for null.
+    """
+
+    valid: UInt8s
+    offsets: Int64s
+    base: int
+    dictionary_of: ReadOnlyInt32s
 
 
 @helper
