@@ -26,7 +26,7 @@ from parquet_variant.path import VariantPath
 from parquet_variant.schema.layout import Layout, detect_layout
 from parquet_variant.schema.shredding_schema import ShreddingSchema
 
-__all__ = ["VariantArray", "is_one_value", "refuse_one_value"]
+__all__ = ["VariantArray", "is_one_value", "refuse_one_value", "trusted_array"]
 
 
 class VariantArray:
@@ -111,7 +111,7 @@ class VariantArray:
     @classmethod
     def concat(cls, arrays: Iterable[VariantArray]) -> VariantArray:
         """The arrays one after the other; they must have the same storage type."""
-        return cls(pa.concat_arrays(_unified([array.storage for array in arrays])))
+        return trusted_array(pa.concat_arrays(_unified([array.storage for array in arrays])))
 
     # -- what it is
 
@@ -258,7 +258,7 @@ class VariantArray:
             return self
         from parquet_variant.array.storages import unshredded_storage
 
-        return VariantArray(unshredded_storage(self._storage, self.layout))
+        return trusted_array(unshredded_storage(self._storage, self.layout))
 
     # -- comparison and text
 
@@ -327,6 +327,20 @@ class VariantArray:
         True
         """
         return cls.concat(cls(storage) for storage in import_variant(obj, column))
+
+
+def trusted_array(storage: pa.StructArray) -> VariantArray:
+    """The array over a storage that kernels have just made: its buffers are not looked at again.
+
+    Parameters
+    ----------
+    storage
+        A storage whose values are there in every row that is. Whatever comes from outside goes to the constructor.
+    """
+    made = VariantArray.__new__(VariantArray)
+    made._storage = _with_dictionary(storage)
+    made.__dict__["layout"] = detect_layout(storage.type)
+    return made
 
 
 def is_one_value(values: Any) -> bool:

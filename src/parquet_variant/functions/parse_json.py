@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from parquet_variant.array.parts import binary_parts
-from parquet_variant.array.variant_array import VariantArray
+from parquet_variant.array.variant_array import VariantArray, trusted_array
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import JsonError, SchemaError
 from parquet_variant.functions.arrow_input import as_arrow
@@ -145,7 +145,7 @@ def parse_json_array(
         storages.append(storage_from_tape(parsed.tape, schema, per_batch=per_batch, first_row=start))
         parsed.tape.release()
     storage = storages[0] if len(storages) == 1 else _joined(storages)
-    return VariantArray(storage), faults
+    return trusted_array(storage), faults
 
 
 def _text_column(source: Any) -> pa.Array:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from parquet_variant.array.storages import shredded_storage
-from parquet_variant.array.variant_array import VariantArray
+from parquet_variant.array.variant_array import VariantArray, trusted_array
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.functions.variant_input import as_variant_array
 from parquet_variant.schema.layout import Layout
@@ -55,4 +55,4 @@ def shred_variant(array: Any, schema: ShreddingSchema | str, *, layout: Layout =
     array = VariantArray.from_variants([array]) if isinstance(array, Variant) else as_variant_array(array)
     if array.layout == layout and (layout == "unshredded" or array.schema == schema):
         return array
-    return VariantArray(shredded_storage(array.to_unshredded().storage, schema, layout))
+    return trusted_array(shredded_storage(array.to_unshredded().storage, schema, layout))

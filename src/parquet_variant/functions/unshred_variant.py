@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any, Literal
 
 from parquet_variant.array.storages import unshredded_storage
-from parquet_variant.array.variant_array import VariantArray
+from parquet_variant.array.variant_array import VariantArray, trusted_array
 from parquet_variant.functions.variant_input import as_variant_array
 
 __all__ = ["unshred_variant"]
@@ -40,4 +40,4 @@ def unshred_variant(array: Any, *, on_conflict: Literal["error", "typed"] = "err
     [{'a': 1, 'b': 2}, 7]
     """
     array = as_variant_array(array)
-    return VariantArray(unshredded_storage(array.storage, array.layout, on_conflict))
+    return trusted_array(unshredded_storage(array.storage, array.layout, on_conflict))

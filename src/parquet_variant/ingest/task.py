@@ -19,7 +19,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from parquet_variant.array.parts import binary_parts
-from parquet_variant.array.variant_array import VariantArray
+from parquet_variant.array.variant_array import VariantArray, trusted_array
 from parquet_variant.delta.protocol.actions import Add
 from parquet_variant.errors import JsonError, VariantError
 from parquet_variant.ingest.formats.wrapped import values_at
@@ -281,7 +281,7 @@ def _encoding(schema: ShreddingSchema | None) -> Use[VariantArray]:
 
 
 def _shredded(schema: ShreddingSchema | None, tape: Tape) -> VariantArray:
-    return VariantArray(storage_from_tape(tape, schema, per_batch=True))
+    return trusted_array(storage_from_tape(tape, schema, per_batch=True))
 
 
 def _joined(left: VariantArray, right: VariantArray) -> VariantArray:
