@@ -35,11 +35,11 @@ def _rows(data: DataSet, rounds: int) -> list[str]:
     plain = pv.parse_json(data.lines, dictionary="batch")
     shredded = pv.shred_variant(plain, schema_of(data))
     writers: dict[str, Callable[[str], Any]] = {
-        "Parquet, shredded": lambda path: pv.parquet.write(path, shredded, overwrite=True),
-        "Parquet, unshredded": lambda path: pv.parquet.write(path, plain, overwrite=True),
-        "Vortex, struct of typed columns": lambda path: pv.vortex.write(path, shredded, overwrite=True),
-        "Vortex, Variant type": lambda path: pv.vortex.write(path, plain, overwrite=True),
-        "Vortex, struct, not compact": lambda path: pv.vortex.write(path, shredded, compact=False, overwrite=True),
+        "Parquet, shredded": lambda path: pv.parquet.write(path, shredded, mode="overwrite"),
+        "Parquet, unshredded": lambda path: pv.parquet.write(path, plain, mode="overwrite"),
+        "Vortex, struct of typed columns": lambda path: pv.vortex.write(path, shredded, mode="overwrite"),
+        "Vortex, Variant type": lambda path: pv.vortex.write(path, plain, mode="overwrite"),
+        "Vortex, struct, not compact": lambda path: pv.vortex.write(path, shredded, compact=False, mode="overwrite"),
     }
     paths = {name: str(scratch() / f"{data.name}-{number}") for number, name in enumerate(writers)}
     asked = [{f"c{i}": pair for i, pair in enumerate(data.paths[:count])} for count in (1, 3)]

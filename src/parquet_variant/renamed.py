@@ -6,17 +6,19 @@ Owns the warning. Leaves what a keyword means to the functions.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import wraps
 from typing import Any, ParamSpec, TypeVar
 
-__all__ = ["renamed"]
+__all__ = ["REPLACED", "renamed"]
 
 P = ParamSpec("P")
 R = TypeVar("R")
+# What overwrite= became.
+REPLACED = ("mode", {True: "overwrite", False: "error"})
 
 
-def renamed(**names: str | tuple[str, dict[Any, Any]]) -> Callable[[Callable[P, R]], Callable[P, R]]:
+def renamed(**names: str | tuple[str, Mapping[Any, Any]]) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Let a function take old keywords.
 
     Parameters
@@ -40,16 +42,18 @@ def renamed(**names: str | tuple[str, dict[Any, Any]]) -> Callable[[Callable[P, 
     """
 
     def decorate(function: Callable[P, R]) -> Callable[P, R]:
+        name = function.__qualname__.removesuffix(".__init__")
+
         @wraps(function)
         def call(*args: P.args, **kwargs: P.kwargs) -> R:
             for old in names.keys() & kwargs.keys():
                 target = names[old]
                 new, values = (target, {}) if isinstance(target, str) else target
                 if new in kwargs:
-                    raise TypeError(f"{function.__name__}: {old}= is now {new}=: give one of them")
+                    raise TypeError(f"{name}: {old}= is now {new}=: give one of them")
                 value: Any = kwargs.pop(old)
                 warnings.warn(
-                    f"{function.__name__}: {old}= is now {new}=; the old name goes with the next release",
+                    f"{name}: {old}= is now {new}=; the old name goes with the next release",
                     DeprecationWarning,
                     stacklevel=2,
                 )

@@ -49,7 +49,7 @@ READS: dict[str, Callable[[Path], Any]] = {
 def _write(source: random.Random, path: Path) -> None:
     schema = source.choice([None, "infer", random_ddl(source)])
     options: dict[str, Any] = {"layout": source.choice(["final", "draft-paths", "draft-object"])} if schema else {}
-    pv.parquet.write(path, _table(source), schema=schema, overwrite=True, row_group_bytes=2000, **options)
+    pv.parquet.write(path, _table(source), schema=schema, mode="overwrite", row_group_bytes=2000, **options)
 
 
 @pytest.mark.parametrize("part", ["footer", "pages"])

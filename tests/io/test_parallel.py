@@ -112,5 +112,5 @@ def test_the_row_of_an_error_counts_from_the_start_of_its_file(tmp_path: Path) -
     pv.parquet.write(tmp_path / "a.parquet", pv.parse_json(texts), schema="a int", row_group_bytes=2048)
     for threads in (1, 4):
         with pytest.raises(VariantError) as caught:
-            pv.parquet.extract(tmp_path, {"a": "$.a:int"}, on_error="raise", threads=threads)
+            pv.parquet.extract(tmp_path, {"a": "$.a:int"}, errors="raise", threads=threads)
         assert caught.value.row == 400

@@ -58,7 +58,7 @@ def test_spark_reads_what_rewrite_makes(spark, tmp_path):
     source, dest = tmp_path / "a.parquet", tmp_path / "b.parquet"
     pv.parquet.write(source, pv.parse_json(ROWS), schema="a bigint, c array<int>", layout="draft-object")
     for layout in ("final", "unshredded"):
-        pv.parquet.rewrite(source, dest, layout=layout, overwrite=True)
+        pv.parquet.rewrite(source, dest, layout=layout, mode="overwrite")
         assert by_spark(spark, dest) == [value(row) for row in ROWS]
 
 

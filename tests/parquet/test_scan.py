@@ -170,7 +170,7 @@ def test_xxh64_agrees_with_known_values():
 
 def test_errors_can_be_asked_for(path):
     with pytest.raises(CastError) as caught:
-        pv.parquet.extract(path, {"mag": "$.mag:double"}, on_error="raise")
+        pv.parquet.extract(path, {"mag": "$.mag:double"}, errors="raise")
     assert (caught.value.row, caught.value.file) == (5, str(path))
 
 

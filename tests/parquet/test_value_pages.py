@@ -96,12 +96,12 @@ def test_row_groups_filters_and_ordinary_columns(tmp_path, monkeypatch):
 def test_errors_name_the_row_of_the_file(tmp_path):
     path = write(tmp_path / "a.parquet", variants(2000), row_group_size=500)
     with pytest.raises(pv.CastError) as caught:
-        pv.parquet.extract(path, {"b": "$.b:int"}, on_error="raise")
+        pv.parquet.extract(path, {"b": "$.b:int"}, errors="raise")
     assert caught.value.row == 1
     array = pv.parse_json([*['{"a": 1}'] * 1200, '{"a": "x"}'])
     path = write(tmp_path / "b.parquet", array, row_group_size=500)
     with pytest.raises(pv.CastError) as caught:
-        pv.parquet.extract(path, {"a": "$.a:int"}, on_error="raise")
+        pv.parquet.extract(path, {"a": "$.a:int"}, errors="raise")
     assert caught.value.row == 1200
 
 

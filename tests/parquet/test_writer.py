@@ -108,7 +108,7 @@ def test_a_file_is_replaced_only_on_request(tmp_path):
     with pytest.raises(VariantFileError, match="exists already") as caught:
         pv.parquet.write(path, array(2))
     assert caught.value.reason == "exists"
-    pv.parquet.write(path, array(2), overwrite=True)
+    pv.parquet.write(path, array(2), mode="overwrite")
     assert pv.parquet.read(path).to_pylist() == [2]
 
 
@@ -161,7 +161,7 @@ def test_sloppy_storage_becomes_what_the_specification_asks_for(tmp_path):
     plain = pa.StructArray.from_arrays(
         [encoded, pa.array([b"\x00", b"\x04", None], pa.binary())], ["metadata", "value"]
     )
-    pv.parquet.write(path, pv.VariantArray(plain), overwrite=True)
+    pv.parquet.write(path, pv.VariantArray(plain), mode="overwrite")
     assert [each.to_json() for each in pv.parquet.read(path)] == ["null", "true", "null"]
     assert pv.parquet.validate(path).ok
 

@@ -61,7 +61,7 @@ def test_every_type_has_a_typed_column(tmp_path):
     for value, kind in zip(values, kinds, strict=True):
         array = pv.VariantArray.from_pylist([value, None, "other", {"a": value}])
         path = tmp_path / "a.vortex"
-        info = pv.vortex.write(path, array, schema=f"struct<a: {kind}>", overwrite=True)
+        info = pv.vortex.write(path, array, schema=f"struct<a: {kind}>", mode="overwrite")
         assert info.layouts == {"v": "struct"}, info
         found = pv.vortex.read(path)
         assert found.schema.to_ddl() == pv.ShreddingSchema.from_ddl(f"struct<a: {kind}>").to_ddl()
@@ -76,7 +76,7 @@ def test_tables_keep_other_columns_and_several_variants(tmp_path):
         "f": pa.array([float("nan"), None, 1.5]),
     }  # fmt: skip
     for data in (columns, pv.vortex.variant_table(columns)):
-        info = pv.vortex.write(tmp_path / "t.vortex", data, overwrite=True)
+        info = pv.vortex.write(tmp_path / "t.vortex", data, mode="overwrite")
         assert info.layouts == {"one": "variant", "two": "struct"}
         table = pv.vortex.read_table(tmp_path / "t.vortex")
         assert table.column_names == list(columns)
@@ -93,7 +93,7 @@ def test_empty_and_all_null_columns(tmp_path):
     for rows in ([], [None, None]):
         for schema in (None, "a bigint"):
             array = pv.parse_json(pa.array(rows, pa.string()))
-            pv.vortex.write(tmp_path / "e.vortex", array, schema=schema, overwrite=True)
+            pv.vortex.write(tmp_path / "e.vortex", array, schema=schema, mode="overwrite")
             assert list(pv.vortex.read(tmp_path / "e.vortex")) == rows
 
 
@@ -333,7 +333,7 @@ def test_data_sets_through_files(data_set, tmp_path):
     array = pv.parse_json(lines)
     texts = pv.to_json(array)
     for schema in (None, "infer"):
-        info = pv.vortex.write(tmp_path / "a.vortex", array, schema=schema, overwrite=True)
+        info = pv.vortex.write(tmp_path / "a.vortex", array, schema=schema, mode="overwrite")
         assert info.fallbacks == {}
         assert info.rows == len(lines)
         assert pv.to_json(pv.vortex.read(tmp_path / "a.vortex")).cast(texts.type).equals(texts)

@@ -38,7 +38,10 @@ def command(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Say how the data has drifted from the schema; write nothing.")
     ] = False,
-    file_mb: Annotated[int, typer.Option(help="About how large a file may become, in MB.", min=1)] = 128,
+    file_bytes: Annotated[
+        int | None, typer.Option(help="About how large a file may become; 256 MiB by default.", min=1)
+    ] = None,
+    file_mb: Annotated[int | None, typer.Option(hidden=True, help="As --file-bytes, in MB.", min=1)] = None,
     column: Column = None,
     engine: EngineOption = Engine.LOCAL,
     as_json: AsJson = False,
@@ -51,11 +54,12 @@ def command(
     from parquet_variant.cli.progress import Progress
     from parquet_variant.cli.schema_option import read_schema
     from parquet_variant.cli.tables import is_delta
+    from parquet_variant.parquet.operations.optimize import DEFAULT_FILE_BYTES
 
     if drop_shredding and (reshred or schema is not None or dry_run):
         raise typer.BadParameter("--drop-shredding excludes --reshred, --schema and --dry-run")
     options: dict[str, Any] = {
-        "file_bytes": file_mb * 1_000_000,
+        "file_bytes": file_bytes or (file_mb * 1_000_000 if file_mb else DEFAULT_FILE_BYTES),
         "reshred": reshred,
         "policy": read_policy(policy, settings, queries),
         "min_saving": min_saving,

@@ -54,7 +54,7 @@ def plan(
     return plan_sql(
         sql,
         tables,
-        on_error="raise" if strict else "null",
+        errors="raise" if strict else "null",
         threads=threads,
         engine=engine,
         version=version,

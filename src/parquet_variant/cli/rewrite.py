@@ -44,6 +44,13 @@ class OnConflict(StrEnum):
     TYPED = "typed"
 
 
+class FileMode(StrEnum):
+    """What to do with a file that is there."""
+
+    ERROR = "error"
+    OVERWRITE = "overwrite"
+
+
 def command(
     source: Annotated[str, typer.Argument(metavar="SRC", help="A Parquet file, directory, glob or URI.")],
     dest: Annotated[str, typer.Argument(metavar="DEST", help="A file for one file; else a directory.")],
@@ -60,7 +67,8 @@ def command(
     row_group_bytes: RowGroupBytes = None,
     column: Column = None,
     engine: EngineOption = Engine.LOCAL,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace files that are there.")] = False,
+    mode: Annotated[FileMode, typer.Option(help="If a file is there.")] = FileMode.ERROR,
+    overwrite: Annotated[bool, typer.Option("--overwrite", hidden=True, help="As --mode overwrite.")] = False,
     as_json: AsJson = False,
 ) -> int:
     """Rewrite files in another layout or under another schema.
@@ -80,7 +88,7 @@ def command(
         "column": column,
         "annotation": annotation,
         "on_conflict": on_conflict.value,
-        "overwrite": overwrite,
+        "mode": "overwrite" if overwrite else mode.value,
         **written_as(compression, sort_by, bloom_filters, row_group_bytes),
     }
     with Progress() as progress:
@@ -100,6 +108,6 @@ def _on_spark(source: str, dest: str, *, progress: Progress, **options: Any) -> 
     from parquet_variant.parquet.operations.rewrite import plan_rewrite
     from parquet_variant.spark.operations.rewrite import rewrite
 
-    plan_rewrite(source, dest, overwrite=options["overwrite"])  # before anyone waits for a JVM
+    plan_rewrite(source, dest, mode=options["mode"])  # before anyone waits for a JVM
     with spark_session(progress) as session:
         return rewrite(session, source, dest, progress=progress, **options)

@@ -76,4 +76,4 @@ def plan_query(
         return scan_vortex(path, columns, where, column=column)
     from parquet_variant.parquet import scan as scan_files
 
-    return scan_files(path, columns, where, column=column, on_error="raise" if strict else "null", threads=threads)
+    return scan_files(path, columns, where, column=column, errors="raise" if strict else "null", threads=threads)

@@ -34,6 +34,8 @@ from parquet_variant.io.job_owner import JobOwner
 __all__ = ["BAD_RECORDS", "COMPACTED", "Mode", "StagedFile", "Staging", "check_mode", "open_staging", "sweep"]
 
 Mode: TypeAlias = Literal["error", "append", "overwrite", "ignore"]
+# Of one file, which takes no more rows.
+FileMode: TypeAlias = Literal["error", "overwrite"]
 
 # Names that begin with an underscore are no data to Spark, pyarrow and our own scan.
 BAD_RECORDS = "_bad_records"
@@ -321,6 +323,24 @@ def _is_dead(filesystem: pafs.FileSystem, directory: str) -> bool:
     infos = filesystem.get_file_info(pafs.FileSelector(directory, recursive=True, allow_not_found=True))
     changed = [info.mtime for info in (*infos, filesystem.get_file_info(directory)) if info.mtime is not None]
     return bool(changed) and datetime.now(UTC) - max(changed).astimezone(UTC) > _STALE_AFTER
+
+
+def replaces(mode: FileMode) -> bool:
+    """Whether a file that is there is replaced, by the mode of who writes it.
+
+    Raises
+    ------
+    VariantFileError
+        With reason ``"bad-mode"`` for any other mode.
+
+    Examples
+    --------
+    >>> replaces("overwrite"), replaces("error")
+    (True, False)
+    """
+    if mode not in get_args(FileMode):
+        raise VariantFileError(f"mode is {mode!r}: one file is written with error or overwrite", reason="bad-mode")
+    return mode == "overwrite"
 
 
 def check_mode(mode: str) -> None:

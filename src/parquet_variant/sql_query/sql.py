@@ -17,6 +17,7 @@ from parquet_variant.errors import VariantError
 from parquet_variant.io.parallel import thread_count
 from parquet_variant.query.duckdb_engine import connect
 from parquet_variant.query.sql_dialect import SqlEngine, SqlError
+from parquet_variant.renamed import renamed
 from parquet_variant.sql_query.result import SqlResult, with_json
 from parquet_variant.sql_query.rewriting import Rewritten, rewrite
 from parquet_variant.sql_query.streams import Stream, register_getters
@@ -24,12 +25,13 @@ from parquet_variant.sql_query.tables import Batches, BoundTable, bind_table
 
 __all__ = ["SqlQuery", "plan_sql", "sql"]
 
-OnError = Literal["null", "raise"]
+Errors = Literal["null", "raise"]
 _BATCH_ROWS = 1 << 17
 
 
+@renamed(on_error="errors")
 def sql(
-    query: str, /, *, on_error: OnError = "null", zone: str = "UTC", threads: int | None = None, **tables: Any
+    query: str, /, *, errors: Errors = "null", zone: str = "UTC", threads: int | None = None, **tables: Any
 ) -> SqlResult:
     """Answer a query; only the columns, row groups and files that it needs are read.
 
@@ -39,7 +41,7 @@ def sql(
         One SELECT (or WITH, set operation, DESCRIBE) in DuckDB's SQL, in which Variants have paths:
         ``v:a.b[0]::string``, ``v['a']``, ``variant_get(v, '$.a', 'int')``. ``FROM 'events/'`` names
         files by their path.
-    on_error
+    errors
         ``"null"``: a value that cannot be cast is NULL, as with `try_variant_get`; ``"raise"``: it is an error.
     zone
         The session time zone of casts.
@@ -69,14 +71,15 @@ def sql(
     >>> pv.sql("SELECT v:kind::string, max(v:n::int) AS n FROM t GROUP BY kind ORDER BY n", t=events).to_pylist()
     [{'kind': 'a', 'n': 2}, {'kind': 'b', 'n': 5}]
     """
-    return SqlResult(plan_sql(query, tables, on_error=on_error, zone=zone, threads=threads).run())
+    return SqlResult(plan_sql(query, tables, errors=errors, zone=zone, threads=threads).run())
 
 
+@renamed(on_error="errors")
 def plan_sql(
     query: str,
     tables: Mapping[str, Any],
     *,
-    on_error: OnError = "null",
+    errors: Errors = "null",
     zone: str = "UTC",
     threads: int | None = None,
     engine: SqlEngine = "duckdb",
@@ -87,7 +90,7 @@ def plan_sql(
 
     Parameters
     ----------
-    query, tables, on_error, zone, threads
+    query, tables, errors, zone, threads
         As for `sql`.
     engine
         Whose SQL it is.
@@ -99,12 +102,12 @@ def plan_sql(
     SqlError, VariantError
         As for `sql`.
     """
-    if on_error not in ("null", "raise"):
-        raise VariantError(f"on_error={on_error!r}: give 'null' or 'raise'", reason="bad-option")
+    if errors not in ("null", "raise"):
+        raise VariantError(f"errors={errors!r}: give 'null' or 'raise'", reason="bad-option")
     thread_count(threads)
     catalog = _Catalog(tables, version, timestamp)
     found = rewrite(query, catalog.bind, engine=engine, zone=zone)
-    options = {"on_error": on_error, "zone": zone, "threads": threads, "dictionaries": engine == "duckdb"}
+    options = {"on_error": errors, "zone": zone, "threads": threads, "dictionaries": engine == "duckdb"}
     plans = {use.relation: use.table.scan(use.needed, found.predicate(use), options) for use in found.uses}
     return SqlQuery(query, found, plans, options)
 

@@ -236,7 +236,7 @@ class _ParquetTable(BoundTable):
             selection = tuple(self._selected(key, each) for key, each in group.items())
             bound = _bound(predicate, selection, options)
             plan = Scan(
-                self.sources, selection, predicate=bound, column=column, on_error=options.get("on_error", "null"),
+                self.sources, selection, predicate=bound, column=column, errors=options.get("on_error", "null"),
                 zone=options.get("zone", "UTC"), threads=options.get("threads"), coarse=True,
             )  # fmt: skip
             plans.append(

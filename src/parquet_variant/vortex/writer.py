@@ -21,7 +21,9 @@ from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.errors import VariantError, VariantFileError
 from parquet_variant.functions.arrow_input import as_arrow
 from parquet_variant.interop.table_of import table_of
+from parquet_variant.io.staging import FileMode, replaces
 from parquet_variant.parquet.writing.write import shredded_as
+from parquet_variant.renamed import REPLACED, renamed
 from parquet_variant.schema.shredding_schema import ShreddingSchema
 from parquet_variant.vortex.library import arrow_reader, batches_of, others_can_read, vortex, vortex_errors
 from parquet_variant.vortex.storing import StoredLayout, first_difference, stored_column
@@ -50,6 +52,7 @@ class VortexFileInfo:
     fallbacks: dict[str, str] = field(default_factory=dict)
 
 
+@renamed(overwrite=REPLACED)
 def write(
     path: Any,
     data: Any,
@@ -58,7 +61,7 @@ def write(
     schema: ShreddingSchema | str | Mapping[str, ShreddingSchema | str] | None = None,
     layout: Literal["auto", "variant", "struct"] = "auto",
     compact: bool = True,
-    overwrite: bool = False,
+    mode: FileMode = "error",
 ) -> VortexFileInfo:
     """Write a Vortex file with Variant columns. All of it is read back and compared before the file gets its name.
 
@@ -79,8 +82,8 @@ def write(
         the library does not hold a column so.
     compact
         Whether Vortex may use its slower, smaller encodings.
-    overwrite
-        Replace a file that is there.
+    mode
+        If the file is there: ``"error"``, or ``"overwrite"``.
 
     Raises
     ------
@@ -102,8 +105,10 @@ def write(
     library = vortex()
     check_options(layout=layout, compact=compact)
     target = Path(os.fspath(path))
-    if target.exists() and not overwrite:
-        raise VariantFileError(f"{target} exists: pass overwrite=True to replace it", reason="file-exists")
+    if not replaces(mode) and target.exists():
+        raise VariantFileError(
+            f"{target} exists: choose another name, or replace it: mode='overwrite'", reason="file-exists"
+        )
     columns = _columns(data, column)
     wanted: dict[str, StoredLayout] = {}
     for name, each in columns.items():

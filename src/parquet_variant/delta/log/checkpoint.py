@@ -153,7 +153,7 @@ def _v2(current: Snapshot, *, as_json: bool, stats_parsed: bool) -> str:
 
 def _put(current: Snapshot, path: str, rows: pa.Table) -> int:
     with current.storage.create(path) as local:
-        with VariantWriter(local, compression="snappy", overwrite=True) as writer:
+        with VariantWriter(local, compression="snappy", mode="overwrite") as writer:
             writer.write_batch(rows)
         return int(local.stat().st_size)
 

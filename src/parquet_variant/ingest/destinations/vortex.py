@@ -23,7 +23,7 @@ from parquet_variant.ingest.sources import Split
 from parquet_variant.ingest.task import Rows, SplitArrays, WrittenSplits
 from parquet_variant.ingest.task_plan import TaskPlan
 from parquet_variant.io.filesystems import filesystem_of
-from parquet_variant.io.staging import BAD_RECORDS, StagedFile, Staging, open_staging, sweep
+from parquet_variant.io.staging import BAD_RECORDS, FileMode, StagedFile, Staging, open_staging, sweep
 from parquet_variant.parquet.writing.conform import conform
 from parquet_variant.schema.shredding_schema import ShreddingSchema
 from parquet_variant.vortex.library import vortex
@@ -88,11 +88,12 @@ class VortexDestination:
         if len(parts) == 1:
             Path(parts[0]).replace(self.dest)
             return
-        column, overwrite = self._request.column, self._request.mode == "overwrite"
+        column = self._request.column
+        mode: FileMode = "overwrite" if self._request.mode == "overwrite" else "error"
         # Parts differ in which columns hold nothing, so that they are not there: one shape for all.
         chunks = [conform(read(part, column).to_unshredded().storage, "unshredded") for part in parts]
         rows = VariantArray.concat(map(VariantArray, chunks))
-        write(self.dest, {column: rows}, schema=self._schema, overwrite=overwrite, **self._request.write)
+        write(self.dest, {column: rows}, schema=self._schema, mode=mode, **self._request.write)
 
 
 def open_vortex(request: IngestRequest) -> VortexDestination | None:

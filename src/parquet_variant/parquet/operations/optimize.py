@@ -35,7 +35,8 @@ from parquet_variant.shredding.profile import Profile
 
 __all__ = ["DEFAULT_FILE_BYTES", "OptimizeResult", "optimize", "run_optimize"]
 
-DEFAULT_FILE_BYTES = 128_000_000
+# Of tables too: see `delta.writing`.
+DEFAULT_FILE_BYTES = 256 << 20
 
 
 @dataclass(frozen=True)

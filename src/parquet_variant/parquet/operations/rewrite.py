@@ -18,6 +18,7 @@ from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.errors import VariantError, VariantFileError
 from parquet_variant.io.engine import Engine, Progress
 from parquet_variant.io.filesystems import filesystem_of
+from parquet_variant.io.staging import FileMode, replaces
 from parquet_variant.io.thread_engine import ThreadEngine
 from parquet_variant.parquet.format.columns import choose_column, find_variants, no_variant_column
 from parquet_variant.parquet.format.files import OpenFile, ParquetSource, Source, locate, open_file
@@ -27,6 +28,7 @@ from parquet_variant.parquet.writing.nested import Place, map_variants
 from parquet_variant.parquet.writing.options import DEFAULT_ROW_GROUP_BYTES
 from parquet_variant.parquet.writing.write import SchemaLike
 from parquet_variant.parquet.writing.writer import FileInfo, VariantWriter
+from parquet_variant.renamed import REPLACED, renamed
 from parquet_variant.schema.layout import Layout
 from parquet_variant.schema.shredding_schema import ShreddingSchema
 from parquet_variant.shredding.profile import Profile
@@ -34,6 +36,7 @@ from parquet_variant.shredding.profile import Profile
 __all__ = ["plan_rewrite", "rewrite", "rewrite_file", "run_rewrite"]
 
 
+@renamed(overwrite=REPLACED)
 def rewrite(
     source: Source,
     dest: Any,
@@ -49,7 +52,7 @@ def rewrite(
     bloom_filters: Collection[str] | str = (),
     on_conflict: OnConflict = "error",
     filesystem: fs.FileSystem | None = None,
-    overwrite: bool = False,
+    mode: FileMode = "error",
     progress: Progress | None = None,
 ) -> list[FileInfo]:
     """Rewrite files; memory is bounded by a row group.
@@ -79,8 +82,8 @@ def rewrite(
         As for `read`.
     filesystem
         A pyarrow filesystem, for both sides.
-    overwrite
-        Replace files that are there.
+    mode
+        If a file is there: ``"error"``, or ``"overwrite"``.
     progress
         Called with the step, the files done and the files in all.
 
@@ -120,10 +123,11 @@ def rewrite(
         bloom_filters=bloom_filters,
         on_conflict=on_conflict,
         filesystem=filesystem,
-        overwrite=overwrite,
+        mode=mode,
     )
 
 
+@renamed(overwrite=REPLACED)
 def run_rewrite(
     engine: Engine,
     source: Source,
@@ -134,11 +138,11 @@ def run_rewrite(
     column: str | None = None,
     on_conflict: OnConflict = "error",
     filesystem: fs.FileSystem | None = None,
-    overwrite: bool = False,
+    mode: FileMode = "error",
     **write: Any,
 ) -> list[FileInfo]:
     """Rewrite files, a task each, on whatever runs the tasks; `rewrite` says what the options mean."""
-    targets = plan_rewrite(source, dest, filesystem, overwrite=overwrite)
+    targets = plan_rewrite(source, dest, filesystem, mode=mode)
     if isinstance(schema, str):
         schema = (
             _inferred(engine, [each for each, _ in targets], column)
@@ -153,7 +157,7 @@ def run_rewrite(
         on_conflict=on_conflict,
         filesystem=filesystem,
         # A task may run again after it has put its file in place.
-        overwrite=True,
+        mode="overwrite",
         **write,
     )
     return engine.run("rewrite", work, targets)
@@ -164,7 +168,7 @@ def _rewrite_task(task: int, attempt: int, item: tuple[ParquetSource, str], **op
 
 
 def plan_rewrite(
-    source: Source, dest: Any, filesystem: fs.FileSystem | None = None, *, overwrite: bool = False
+    source: Source, dest: Any, filesystem: fs.FileSystem | None = None, *, mode: FileMode = "error"
 ) -> list[tuple[ParquetSource, str]]:
     """Each file with the one to write; nothing is written.
 
@@ -176,9 +180,9 @@ def plan_rewrite(
     targets = _targets(source, locate(source, filesystem), dest, filesystem)
     for _, target in targets:
         system, path = filesystem_of(target, filesystem)
-        if not overwrite and system.get_file_info(path).type != fs.FileType.NotFound:
+        if not replaces(mode) and system.get_file_info(path).type != fs.FileType.NotFound:
             raise VariantFileError(
-                f"{path} exists already: choose another name, or allow it to be replaced (overwrite)",
+                f"{path} exists already: choose another name, or replace it: mode='overwrite'",
                 reason="exists",
                 file=path,
             )

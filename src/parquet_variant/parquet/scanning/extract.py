@@ -12,11 +12,13 @@ import pyarrow as pa
 from pyarrow import fs
 
 from parquet_variant.parquet.format.files import Source
-from parquet_variant.parquet.scanning.scan import OnError, scan
+from parquet_variant.parquet.scanning.scan import Errors, scan
+from parquet_variant.renamed import renamed
 
 __all__ = ["extract"]
 
 
+@renamed(on_error="errors")
 def extract(
     source: Source,
     columns: Mapping[str, Any] | Sequence[str],
@@ -25,7 +27,7 @@ def extract(
     column: str | None = None,
     filesystem: fs.FileSystem | None = None,
     skipping: bool = True,
-    on_error: OnError = "null",
+    errors: Errors = "null",
     zone: str = "UTC",
     threads: int | None = None,
 ) -> pa.Table:
@@ -33,13 +35,13 @@ def extract(
 
     Parameters
     ----------
-    source, columns, where, column, filesystem, skipping, on_error, zone, threads
+    source, columns, where, column, filesystem, skipping, errors, zone, threads
         As for `scan`.
 
     Raises
     ------
     VariantError
-        As `scan`, and `CastError` with ``on_error="raise"``.
+        As `scan`, and `CastError` with ``errors="raise"``.
 
     Examples
     --------
@@ -56,7 +58,7 @@ def extract(
         column=column,
         filesystem=filesystem,
         skipping=skipping,
-        on_error=on_error,
+        errors=errors,
         zone=zone,
         threads=threads,
     )

@@ -30,6 +30,7 @@ from parquet_variant.query.predicate import Predicate, columns_of, evaluate
 from parquet_variant.query.prune import UNKNOWN, Facts, may_match
 from parquet_variant.query.question import Question
 from parquet_variant.query.selection import Selected
+from parquet_variant.renamed import renamed
 
 if TYPE_CHECKING:
     from parquet_variant.functions.shredded_walk import Group
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Scan", "ScanTask", "scan", "with_types"]
 
-OnError = Literal["null", "raise"]
+Errors = Literal["null", "raise"]
 # Uncompressed bytes that are read at a time where no filter asks for one row group after the other.
 _BATCH_BYTES = 256 << 20
 # Footers that are fetched at the same time from elsewhere.
@@ -108,7 +109,7 @@ class Scan:
         The Variant column's name, if there are several.
     skipping
         Whether statistics are used.
-    on_error
+    errors
         What becomes of a value that cannot be cast: ``"null"`` or ``"raise"``.
     zone
         The session time zone of casts.
@@ -126,7 +127,7 @@ class Scan:
     predicate: Predicate | None = None
     column: str | None = None
     skipping: bool = True
-    on_error: OnError = "null"
+    errors: Errors = "null"
     zone: str = "UTC"
     threads: int | None = None
     coarse: bool = False
@@ -152,7 +153,7 @@ class Scan:
 
     def _plan(self, file: OpenFile) -> FilePlan:
         # A skipped row cannot raise: so nothing is skipped where errors are asked for.
-        skipping = self.skipping and self.on_error == "null"
+        skipping = self.skipping and self.errors == "null"
 
         def make() -> FilePlan:
             return plan_file(file, self._all(), self.predicate, self.column, skipping=skipping)
@@ -163,7 +164,7 @@ class Scan:
 
     def _may_hold(self, source: ParquetSource) -> bool:
         """Whether a file's partition allows a match: if not, the file is not even opened."""
-        if self.predicate is None or not source.partition or not self.skipping or self.on_error != "null":
+        if self.predicate is None or not source.partition or not self.skipping or self.errors != "null":
             return True
         values = dict(source.partition)
         columns = {each.name: values.get(each.column or each.name) for each in self._all() if each.path is None}
@@ -457,7 +458,7 @@ class Scan:
         if each.type is None and each.output is None:
             return plain_storage(extract_variant(storage, each.path))
         target = VARIANT_STORAGE if each.type is None else each.type
-        return extract_from(group, each.path, target, safe=self.on_error == "raise", zone=self.zone)
+        return extract_from(group, each.path, target, safe=self.errors == "raise", zone=self.zone)
 
 
 def _in_type(column: pa.Array, kind: pa.DataType) -> pa.Array:
@@ -470,6 +471,7 @@ def _in_type(column: pa.Array, kind: pa.DataType) -> pa.Array:
     return column.dictionary_decode() if is_dictionary else column
 
 
+@renamed(on_error="errors")
 def scan(
     source: Source,
     columns: Mapping[str, Any] | Sequence[str],
@@ -478,7 +480,7 @@ def scan(
     column: str | None = None,
     filesystem: fs.FileSystem | None = None,
     skipping: bool = True,
-    on_error: OnError = "null",
+    errors: Errors = "null",
     zone: str = "UTC",
     threads: int | None = None,
 ) -> Scan:
@@ -500,7 +502,7 @@ def scan(
         A pyarrow filesystem.
     skipping
         Use statistics and bloom filters to read less; the answer is the same without.
-    on_error
+    errors
         ``"null"``: a value that cannot be cast is null, as with `try_variant_get`; ``"raise"``: it is an error, and
         nothing is skipped.
     zone
@@ -531,7 +533,7 @@ def scan(
     if any(each.path is None for each in typed):
         typed = with_types(sources[0], typed)
     asked = question.bound(typed, zone)
-    return Scan(sources, asked.selection, asked.hidden, asked.predicate, column, skipping, on_error, zone, threads)
+    return Scan(sources, asked.selection, asked.hidden, asked.predicate, column, skipping, errors, zone, threads)
 
 
 def with_types(source: ParquetSource, selection: tuple[Selected, ...]) -> tuple[Selected, ...]:

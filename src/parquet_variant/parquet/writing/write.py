@@ -13,9 +13,11 @@ from pyarrow import fs
 
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.interop.table_of import table_of
+from parquet_variant.io.staging import FileMode
 from parquet_variant.parquet.writing.nested import Place, map_variants
 from parquet_variant.parquet.writing.options import DEFAULT_ROW_GROUP_BYTES, DEFAULT_WRITER, Writer
 from parquet_variant.parquet.writing.writer import FileInfo, VariantWriter
+from parquet_variant.renamed import REPLACED, renamed
 from parquet_variant.schema.layout import Layout
 from parquet_variant.schema.shredding_schema import ShreddingSchema
 
@@ -24,6 +26,7 @@ __all__ = ["shredded_as", "write"]
 SchemaLike = ShreddingSchema | str | None
 
 
+@renamed(overwrite=REPLACED)
 def write(
     path: Any,
     data: Any,
@@ -40,7 +43,7 @@ def write(
     bloom_filters: Collection[str] | str = (),
     variants: Collection[str] = (),
     writer: Writer = DEFAULT_WRITER,
-    overwrite: bool = False,
+    mode: FileMode = "error",
 ) -> FileInfo:
     """Write a Parquet file with Variant columns.
 
@@ -74,8 +77,8 @@ def write(
         Dotted schema paths of structs that are Variants though their Arrow fields do not say so.
     writer
         ``"native"``, or ``"pyarrow"`` for pyarrow's: see `VariantWriter`.
-    overwrite
-        Replace a file that is there.
+    mode
+        If a file is there: ``"error"``, or ``"overwrite"``.
 
     Returns
     -------
@@ -111,7 +114,7 @@ def write(
         sort_by=sort_by,
         bloom_filters=bloom_filters,
         writer=writer,
-        overwrite=overwrite,
+        mode=mode,
     ) as file:
         file.write_batch(named)
     assert file.info is not None

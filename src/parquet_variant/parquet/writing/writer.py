@@ -21,6 +21,7 @@ from pyarrow import fs
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.errors import VariantFileError
 from parquet_variant.io.filesystems import filesystem_of
+from parquet_variant.io.staging import FileMode, replaces
 from parquet_variant.parquet.format.columns import find_variants
 from parquet_variant.parquet.format.footer import MAGIC, parse_schema
 from parquet_variant.parquet.format.statistics import NO_NAN_KEY, LeafStatistics, leaf_statistics, merged
@@ -31,6 +32,7 @@ from parquet_variant.parquet.writing.incoming import incoming_columns
 from parquet_variant.parquet.writing.options import DEFAULT_ROW_GROUP_BYTES, DEFAULT_WRITER, Writer, WriterOptions
 from parquet_variant.parquet.writing.pyarrow_file import PyarrowFileWriter
 from parquet_variant.parquet.writing.written import has_nan, is_recovered, leaf_paths, null_rows, schema_for_others
+from parquet_variant.renamed import REPLACED, renamed
 
 __all__ = ["Columns", "FileInfo", "VariantWriter"]
 
@@ -94,8 +96,8 @@ class VariantWriter:
         How many threads encode and compress the columns, if the writer is ``"native"``.
     encodings
         What `known_encodings` chose before for columns of such rows, which are not tried again then.
-    overwrite
-        Replace a file that is already there.
+    mode
+        If a file is there: ``"error"``, or ``"overwrite"``.
 
     Raises
     ------
@@ -113,6 +115,7 @@ class VariantWriter:
     2
     """
 
+    @renamed(overwrite=REPLACED)
     def __init__(
         self,
         path: Any,
@@ -129,7 +132,7 @@ class VariantWriter:
         writer: Writer = DEFAULT_WRITER,
         threads: int = 1,
         encodings: ColumnEncodings | None = None,
-        overwrite: bool = False,
+        mode: FileMode = "error",
     ) -> None:
         self._options = WriterOptions(
             compression, compression_level, row_group_bytes, annotation, sort_by, bloom_filters, writer
@@ -149,9 +152,9 @@ class VariantWriter:
         self._nan = False
         self._nulls: dict[tuple[str, ...], int] = {}
         self._done = False
-        if not overwrite and self.filesystem.get_file_info(self.path).type != fs.FileType.NotFound:
+        if not replaces(mode) and self.filesystem.get_file_info(self.path).type != fs.FileType.NotFound:
             raise VariantFileError(
-                f"{self.path} exists already: choose another name, or allow it to be replaced (overwrite)",
+                f"{self.path} exists already: choose another name, or replace it: mode='overwrite'",
                 reason="exists",
                 file=self.path,
             )

@@ -1,0 +1,109 @@
+"""Names that agree: one keyword for one thing, everywhere; old ones work for a release, and warn."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import parquet_variant as pv
+from parquet_variant.cli.app import build
+from parquet_variant.ingest.request import IngestOptions
+from parquet_variant.parquet.writing.options import WriterOptions
+
+ROOMS = ("parquet", "delta", "vortex", "spark")
+# Keywords that have another name, and where the word means something else.
+FORBIDDEN = {"overwrite": (), "if_exists": (), "target_bytes": (), "null_on_error": ()}
+
+
+def _public() -> Iterator[tuple[str, Callable[..., Any]]]:
+    for room in ("", *ROOMS):
+        module = getattr(pv, room) if room else pv
+        for name in module.__all__:
+            member = getattr(module, name)
+            if callable(member):
+                yield f"{room}.{name}".strip("."), member
+
+
+def _parameters(function: Callable[..., Any]) -> dict[str, inspect.Parameter]:
+    try:
+        return dict(inspect.signature(function).parameters)
+    except ValueError:
+        return {}
+
+
+@pytest.mark.parametrize("keyword", FORBIDDEN)
+def test_no_public_function_has_an_old_keyword(keyword: str) -> None:
+    assert [name for name, member in _public() if keyword in _parameters(member)] == []
+
+
+def test_keywords_that_mean_one_thing_have_one_form() -> None:
+    for name, member in _public():
+        for keyword, values in (("errors", ("raise", "null")), ("on_error", ("fail", "quarantine", "null"))):
+            if keyword in (parameters := _parameters(member)):
+                assert parameters[keyword].default in values, name
+        if name.endswith(("write", "ingest", "rewrite")) and "mode" in _parameters(member):
+            assert _parameters(member)["mode"].default in ("error", inspect.Parameter.empty), name
+
+
+ARRAY = pv.from_python([{"a": "x"}, None])
+
+
+def _file(folder: Path) -> Path:
+    pv.parquet.write(folder / "a.parquet", ARRAY, mode="overwrite")
+    return folder / "a.parquet"
+
+
+RENAMED: dict[str, tuple[str, Callable[[Path, Any], Any]]] = {
+    "write": ("overwrite=", lambda at, _: pv.parquet.write(_file(at), ARRAY, overwrite=True)),
+    "rewrite": ("overwrite=", lambda at, _: pv.parquet.rewrite(_file(at), _file(at), overwrite=True)),
+    "VariantWriter": ("overwrite=", lambda at, _: pv.parquet.VariantWriter(_file(at), overwrite=True)),
+    "extract": ("on_error=", lambda at, _: pv.parquet.extract(_file(at), {"a": "$.a:int"}, on_error="null")),
+    "scan": ("on_error=", lambda at, _: pv.parquet.scan(_file(at), {"a": "$.a:int"}, on_error="null")),
+}
+
+
+@pytest.mark.parametrize("name", RENAMED)
+def test_old_keywords_work_and_warn_where_they_are_used(tmp_path: Path, name: str) -> None:
+    old, call = RENAMED[name]
+    with pytest.warns(DeprecationWarning, match=f"{name}: {old}") as told:
+        call(tmp_path, None)
+    assert [Path(each.filename).name for each in told] == ["test_names.py"]
+
+
+def test_both_names_at_once_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(TypeError, match="give one of them"):
+        pv.parquet.write(tmp_path / "a", ARRAY, overwrite=True, mode="error")  # type: ignore[call-overload]
+
+
+def test_defaults_of_the_command_line_are_those_of_python() -> None:
+    commands = build().commands
+    options = {each.name: each for each in commands["ingest"].params}
+    for name in ("compression", "row_group_bytes", "sample", "threads", "on_error", "mode", "input_format"):
+        default = options[name].default
+        default = getattr(default, "value", default)
+        signature = inspect.signature(WriterOptions).parameters.get(name)
+        # None leaves it to the function.
+        assert default is None or default in ("fail", "error", "auto") or default == signature.default, name
+    for command in ("optimize", "rewrite", "ingest"):
+        for each in commands[command].params:
+            assert not (each.name.endswith(("_bytes", "_mb")) and each.default is not None), (command, each.name)
+    assert pv.parquet.optimize.__kwdefaults__["file_bytes"] == pv.delta.optimize.__kwdefaults__["file_bytes"]
+
+
+def test_options_of_an_ingest_are_options_of_the_command() -> None:
+    words = {each.name for each in build().commands["ingest"].params}
+    left_to_python = {
+        "one_file",
+        "writer",
+        "annotation",
+        "layout",
+        "compact",
+        "compression_level",
+        "file_bytes",
+        "split_bytes",
+    }
+    assert set(IngestOptions.__annotations__) - words == left_to_python
