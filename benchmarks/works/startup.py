@@ -1,6 +1,6 @@
 """Importing, first results and commands of fresh processes, as ratios to ``import pyarrow``; building the kernels.
 
-Kernels must have been built (`make test` and `make demo` do): the first result is that of a user's wheel.
+All of it in an environment as a user has one: the wheel with its commands and SQL, nothing else, no cache.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 
 from benchmarks.harness import OURS, Work
@@ -21,6 +21,7 @@ _PYARROW = "import pyarrow"
 _FIRST = "import parquet_variant as pv; pv.parse_json(['{\"a\": 1}'])"
 _COMMAND = "import sys; sys.argv = {words!r}; from parquet_variant.cli.__main__ import run; sys.exit(run())"
 _BUILT = {"PARQUET_VARIANT_KERNELS": "built"}
+_SOURCES = Path(__file__).parents[2]
 
 
 def works() -> Iterator[Work]:
@@ -58,7 +59,7 @@ def kernels() -> str:
     with tempfile.TemporaryDirectory() as folder:
         code = f"{build}from pathlib import Path; build(['x86-64-v3', 'x86-64'], Path({folder!r}) / 'libraries')"
         begun, before = time.monotonic(), resource.getrusage(resource.RUSAGE_CHILDREN)
-        _python(code, PARQUET_VARIANT_CACHE=f"{folder}/cache")
+        _run(sys.executable, code, PARQUET_VARIANT_CACHE=f"{folder}/cache")
         wall, after = time.monotonic() - begun, resource.getrusage(resource.RUSAGE_CHILDREN)
         size = sum(path.stat().st_size for path in Path(folder, "libraries").iterdir()) / 1e6
     spent = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
@@ -71,9 +72,28 @@ def kernels() -> str:
     )
 
 
+@cache
+def _users_python() -> str:
+    """The interpreter of a new environment into which the wheel was installed."""
+    folder = Path(tempfile.mkdtemp())
+    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet"]
+    wheel = [*pip, "wheel", "--no-deps", "--no-build-isolation", "--wheel-dir", str(folder), str(_SOURCES)]
+    subprocess.run(wheel, check=True, capture_output=True)
+    subprocess.run([sys.executable, "-m", "venv", str(folder / "venv")], check=True)
+    (built,) = folder.glob("*.whl")
+    python = str(folder / "venv/bin/python")
+    subprocess.run([python, "-m", "pip", "--quiet", "install", f"{built}[cli,sql]"], check=True, capture_output=True)
+    return python
+
+
 def _python(code: str, **env: str) -> int:
-    # Compiled modules are kept, as pip does when it installs.
-    variables = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"} | env
-    run = subprocess.run([sys.executable, "-c", code], env=variables, capture_output=True, text=True, check=False)
+    return _run(_users_python(), code, **env)
+
+
+def _run(python: str, code: str, **env: str) -> int:
+    # Compiled modules are kept, as pip does when it installs; nothing comes from a checkout.
+    ours = {"PYTHONDONTWRITEBYTECODE", "PYTHONPATH"} if python != sys.executable else set()
+    variables = {name: value for name, value in os.environ.items() if name not in ours} | env
+    run = subprocess.run([python, "-c", code], env=variables, capture_output=True, text=True, check=False)
     assert run.returncode == 0, run.stderr
     return run.returncode
