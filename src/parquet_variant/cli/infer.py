@@ -12,6 +12,7 @@ import typer
 
 from parquet_variant.cli.options import (
     Column,
+    DetectTimestamps,
     FormatOption,
     InputFormat,
     JsonColumn,
@@ -24,7 +25,9 @@ from parquet_variant.cli.options import (
     Sample,
     Settings,
     Threads,
+    Types,
     read_parse,
+    read_types,
 )
 
 __all__ = ["command"]
@@ -44,6 +47,8 @@ def command(
     root: Root = None,
     json_column: JsonColumn = None,
     parse: Parse = None,
+    types: Types = None,
+    detect_timestamps: DetectTimestamps = None,
     threads: Threads = None,
     explain: Annotated[bool, typer.Option("--explain", help="Say for every path why it is shredded, or not.")] = False,
     diff: Annotated[bool, typer.Option("--diff", help="Show what differs from --policy auto as it is.")] = False,
@@ -85,6 +90,8 @@ def command(
             root=root,
             json_column=json_column,
             parse=read_parse(parse),
+            types=read_types(types),
+            detect_timestamps=detect_timestamps,
             threads=threads,
             progress=progress,
         )

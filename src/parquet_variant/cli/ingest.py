@@ -13,6 +13,7 @@ import typer
 from parquet_variant.cli.options import (
     AsJson,
     BloomFilters,
+    DetectTimestamps,
     Engine,
     EngineOption,
     FormatOption,
@@ -29,7 +30,9 @@ from parquet_variant.cli.options import (
     Settings,
     SortBy,
     Threads,
+    Types,
     read_parse,
+    read_types,
     written_as,
 )
 
@@ -96,6 +99,8 @@ def command(
     root: Root = None,
     json_column: JsonColumn = None,
     parse: Parse = None,
+    types: Types = None,
+    detect_timestamps: DetectTimestamps = None,
     threads: Threads = None,
     as_json: AsJson = False,
 ) -> int:
@@ -130,6 +135,8 @@ def command(
             root=root,
             json_column=json_column,
             parse=read_parse(parse),
+            types=read_types(types),
+            detect_timestamps=detect_timestamps,
             preview=preview,
             partition_by=partition_by or (),
             one_file=_is_one_file(dest, into, engine, mode) and not partition_by,
@@ -184,5 +191,7 @@ def _report(result: IngestResult, into: Format, as_json: bool) -> None:
     print(f"{counted(result.rows, 'row')} in {counted(len(result.files), 'file')} in {result.dest} ({sizes})")
     if result.bad_records:
         print(f"{counted(result.bad_records, 'bad line')} in {result.bad_records_path}")
+    for each in result.typed_texts:
+        print(each)
     if result.schema is not None:
         print(f"shredded:\n{result.schema}")

@@ -15,6 +15,7 @@ __all__ = [
     "AsJson",
     "BloomFilters",
     "Column",
+    "DetectTimestamps",
     "Engine",
     "EngineOption",
     "FormatOption",
@@ -33,7 +34,9 @@ __all__ = [
     "Settings",
     "SortBy",
     "Threads",
+    "Types",
     "read_parse",
+    "read_types",
     "written_as",
 ]
 
@@ -126,6 +129,22 @@ JsonColumn: TypeAlias = Annotated[
         show_default=False,
     ),
 ]
+Types: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--type",
+        metavar="PATH:TYPE",
+        help="Strings that are to be date, timestamp, timestamp_ntz, uuid or binary, such as '$..*_id:uuid'; repeat.",
+    ),
+]
+DetectTimestamps: TypeAlias = Annotated[
+    bool | None,
+    typer.Option(
+        "--detect-timestamps/--no-detect-timestamps",
+        help="Type strings that are dates or timestamps, where the text comes back unchanged; of CSV by default.",
+        show_default=False,
+    ),
+]
 Parse: TypeAlias = Annotated[
     list[str] | None,
     typer.Option(
@@ -133,6 +152,23 @@ Parse: TypeAlias = Annotated[
         help="How text is read, such as floats=double; of CSV delimiter, header, null_values; of XML row_tag; repeat.",
     ),
 ]
+
+
+def read_types(given: list[str] | None) -> dict[str, str]:
+    """The options of ``--type``.
+
+    Examples
+    --------
+    >>> read_types(["$..*_id:uuid"])
+    {'$..*_id': 'uuid'}
+    """
+    found: dict[str, str] = {}
+    for text in given or ():
+        path, sign, kind = text.rpartition(":")
+        if not sign:
+            raise typer.BadParameter(f"--type is {text!r}: write it as PATH:TYPE")
+        found[path] = kind.strip()
+    return found
 
 
 def read_parse(given: list[str] | None) -> dict[str, Any]:

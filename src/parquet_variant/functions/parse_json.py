@@ -6,7 +6,7 @@ Owns the public operation and its `try_` twin over text and over arrays of text.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, Literal, overload
 
 import numpy as np
@@ -37,6 +37,7 @@ def parse_json(
     *,
     schema: ShreddingSchema | str | None = None,
     dictionary: Literal["row", "batch"] = "row",
+    types: Mapping[str, str] | None = None,
     **options: Any,
 ) -> Variant | VariantArray:
     """Parse JSON text (RFC 8259).
@@ -51,6 +52,9 @@ def parse_json(
     dictionary
         For arrays: ``"row"`` gives each distinct key set its own metadata, so that a value's bytes do not depend on its
         neighbours; ``"batch"`` makes one for all rows.
+    types
+        Strings that are to be dates, timestamps, UUIDs or binary, by path: ``{"$.created_at": "timestamp"}``; those
+        whose text `to_json` would not give back stay strings (see `pv.parquet.ingest`).
     **options
         ``floats="decimal" | "double"``, ``on_duplicate_key="last" | "error"``,
         ``on_lone_surrogate="error" | "replace"``, ``max_depth=1000``, ``max_size=128 MiB``; see
@@ -73,13 +77,24 @@ def parse_json(
     ...
     parquet_variant.errors.JsonError: found 'tru', expected a value (row 1, byte offset 6)
     """
-    if isinstance(source, ONE_TEXT):
+    if isinstance(source, ONE_TEXT) and not types:
         from parquet_variant.encoding.json_reader import parse_json as parse_one
 
         return parse_one(source if isinstance(source, str) else bytes(source), **options)
-    return parse_json_array(
-        source, schema=schema, per_batch=dictionary == "batch", null_on_error=False, options=options
-    )[0]
+    one = isinstance(source, ONE_TEXT)
+    array, _ = parse_json_array(
+        [source] if one else source,
+        schema=schema,
+        per_batch=dictionary == "batch",
+        null_on_error=False,
+        options=options,
+        types=types,
+    )
+    if one:
+        value = array[0]
+        assert value is not None
+        return value
+    return array
 
 
 def try_parse_json(
@@ -87,6 +102,7 @@ def try_parse_json(
     *,
     schema: ShreddingSchema | str | None = None,
     dictionary: Literal["row", "batch"] = "row",
+    types: Mapping[str, str] | None = None,
     **options: Any,
 ) -> Variant | VariantArray | None:
     """Parse JSON text as `parse_json` does, but give null where that would raise.
@@ -100,9 +116,9 @@ def try_parse_json(
     [[1], None, None]
     """
     if isinstance(source, ONE_TEXT):
-        return or_none(lambda: parse_json(source, **options), JsonError)
+        return or_none(lambda: parse_json(source, types=types, **options), JsonError)
     return parse_json_array(
-        source, schema=schema, per_batch=dictionary == "batch", null_on_error=True, options=options
+        source, schema=schema, per_batch=dictionary == "batch", null_on_error=True, options=options, types=types
     )[0]
 
 
@@ -113,9 +129,11 @@ def parse_json_array(
     per_batch: bool,
     null_on_error: bool,
     options: dict[str, Any],
+    types: Mapping[str, str] | None = None,
 ) -> tuple[VariantArray, list[tuple[int, JsonError]]]:
     """Parse an array of text; with ``null_on_error`` bad rows are null, and listed with their errors."""
     from parquet_variant.kernels.json_batch import JsonOptions, parse_text, storage_from_tape
+    from parquet_variant.shredding.typed_texts import TextTypes
 
     if isinstance(schema, str):
         schema = ShreddingSchema.from_ddl(schema)
@@ -126,7 +144,7 @@ def parse_json_array(
         raise SchemaError(
             f"parse_json takes text, not {text.type}; for other values use cast_to_variant", reason="not-text"
         ) from None
-    json_options = JsonOptions(**options)
+    json_options, text_types = JsonOptions(**options), TextTypes(types or {})
     storages, faults = [], []
     for start, stop in _chunks(offsets):
         base = int(offsets[start])
@@ -142,7 +160,8 @@ def parse_json_array(
             first_row=start,
         )
         faults.extend(parsed.faults)
-        storages.append(storage_from_tape(parsed.tape, schema, per_batch=per_batch, first_row=start))
+        tape, _ = text_types.apply(parsed.tape)
+        storages.append(storage_from_tape(tape, schema, per_batch=per_batch, first_row=start))
         parsed.tape.release()
     storage = storages[0] if len(storages) == 1 else _joined(storages)
     return trusted_array(storage), faults

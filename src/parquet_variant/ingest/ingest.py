@@ -77,6 +77,12 @@ def ingest(
         The sources are tables (Parquet, Arrow, CSV, Delta, or one in memory), and this column of theirs holds JSON as
         text or bytes. Its Variants take its place, under the name `column` if that is given; others stay as they are
         (text, of CSV). Null stays null.
+    types
+        Strings that are to be ``date``, ``timestamp``, ``timestamp_ntz``, ``uuid`` or ``binary`` (base64), by path or
+        pattern: ``{"$.created_at": "timestamp", "$..*_id": "uuid"}``. A string is typed only if `to_json` gives exactly
+        its text back, and counted; others stay strings.
+    detect_timestamps
+        Type strings that are dates or timestamps wherever they are; by default of CSV only, as Spark does.
     split_bytes
         Size of the parts into which plain files are cut; by default so that every thread has one, from 4 to 128 MiB.
     parse

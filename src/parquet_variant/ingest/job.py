@@ -8,6 +8,7 @@ Owns the order of the steps. Leaves the options to `request`, running the tasks 
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
@@ -30,6 +31,7 @@ from parquet_variant.io.engine import Engine
 from parquet_variant.schema.shredding_schema import ShreddingSchema
 from parquet_variant.shredding.infer import InferenceResult, infer
 from parquet_variant.shredding.profile import Profile
+from parquet_variant.shredding.typed_texts import TypedText
 
 __all__ = ["IngestJob", "profile_sources"]
 
@@ -208,6 +210,7 @@ def _result(
         bytes_written=sum(part.file_bytes for part in written),
         schema=schema,
         inference=inference,
+        typed_texts=TypedText.of_counts(sum((part.typed for part in written), Counter())),
     )
 
 

@@ -34,6 +34,8 @@ def profile(
     input_format: Format = "auto",
     root: str | None = None,
     json_column: str | None = None,
+    types: Mapping[str, str] | None = None,
+    detect_timestamps: bool | None = None,
     parse: Mapping[str, Any] | None = None,
     threads: int | None = None,
     progress: Progress | None = None,
@@ -50,7 +52,7 @@ def profile(
         The Variant column of Parquet files, if they have several.
     on_error
         ``"fail"``: a bad line of JSON is an error; ``"quarantine"``: it is passed over; ``"null"``: it is SQL NULL.
-    input_format, root, json_column, parse, threads, progress
+    input_format, root, json_column, types, detect_timestamps, parse, threads, progress
         As for `ingest`.
 
     Raises
@@ -71,7 +73,14 @@ def profile(
         files = expand_sources(files)
     if json_column is not None or not all(map(_is_parquet, files)):
         text = TextOptions.of(
-            sample=sample, on_error=on_error, input_format=input_format, root=root, json_column=json_column, parse=parse
+            sample=sample,
+            on_error=on_error,
+            input_format=input_format,
+            root=root,
+            json_column=json_column,
+            parse=parse,
+            types=types,
+            detect_timestamps=detect_timestamps,
         )
         return profile_sources(ThreadEngine(threads, progress), files, text)
     total = Profile()

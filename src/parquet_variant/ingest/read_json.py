@@ -5,6 +5,7 @@ Owns the public operation. Leaves files to `sources`, and their text to `task`.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Literal
 
 from parquet_variant.array.variant_array import VariantArray
@@ -27,6 +28,8 @@ def read_json(
     on_error: Literal["fail", "null"] = "fail",
     input_format: Format = "auto",
     root: str | None = None,
+    types: Mapping[str, str] | None = None,
+    detect_timestamps: bool | None = None,
     **parse: Any,
 ) -> VariantArray:
     """Read JSON files into one array, a value a row.
@@ -44,6 +47,8 @@ def read_json(
         ``"auto"``.
     root
         Where the rows are in documents, such as ``$.items[*]``.
+    types, detect_timestamps
+        Strings that are to be dates, timestamps, UUIDs or binary; see `pv.parquet.ingest`.
     **parse
         Options of `parse_json`, of CSV or XML; see `pv.parquet.ingest`.
 
@@ -63,7 +68,9 @@ def read_json(
     """
     if on_error not in ("fail", "null"):
         raise VariantError(f"on_error is {on_error!r}: use 'fail' or 'null'", reason="bad-option")
-    options = TextOptions.of(on_error=on_error, input_format=input_format, root=root, parse=parse)
+    options = TextOptions.of(on_error=on_error, input_format=input_format, root=root, parse=parse,
+        types=types, detect_timestamps=detect_timestamps,
+    )  # fmt: skip
     if isinstance(schema, str):
         schema = ShreddingSchema.from_ddl(schema)
     splits = [Split(file) for file in expand_sources(sources)]

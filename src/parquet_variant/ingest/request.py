@@ -24,6 +24,7 @@ from parquet_variant.parquet.writing.options import Writer, WriterOptions
 from parquet_variant.path import VariantPath
 from parquet_variant.schema.shredding_schema import ShreddingSchema
 from parquet_variant.shredding.infer import Policy, policy_named
+from parquet_variant.shredding.typed_texts import TextTypes
 
 __all__ = ["IngestOptions", "IngestRequest", "OnError", "OutputFormat", "Sources", "TextOptions"]
 
@@ -45,6 +46,8 @@ class IngestOptions(TypedDict, total=False):
     input_format: Format
     root: str | VariantPath | None
     json_column: str | None
+    types: Mapping[str, str] | None
+    detect_timestamps: bool | None
     split_bytes: int | None
     parse: Mapping[str, Any] | None
     preview: bool
@@ -78,6 +81,8 @@ class TextOptions:
         How the values lie in the text.
     json_column
         The column of tables that holds JSON; None if the sources are texts.
+    texts
+        Which strings become dates, timestamps, UUIDs or binary.
     sample
         Share of the lines that is profiled, above 0 up to 1; None leaves it to the job.
     json
@@ -89,6 +94,7 @@ class TextOptions:
     on_error: OnError = "fail"
     layout: Layout = field(default_factory=Layout)
     json_column: str | None = None
+    texts: TextTypes = field(default_factory=TextTypes)
     sample: float | None = None
     json: JsonOptions = field(default_factory=JsonOptions)
     chunk_bytes: int = 16 << 20
@@ -109,6 +115,8 @@ class TextOptions:
         parse: Mapping[str, Any] | None = None,
         input_format: Format = "auto",
         root: str | VariantPath | None = None,
+        types: Mapping[str, str] | None = None,
+        detect_timestamps: bool | None = None,
         **options: Any,
     ) -> TextOptions:
         """The options, with those of the parser by name; of CSV and XML, those of their readers too."""
@@ -120,7 +128,10 @@ class TextOptions:
         elif others and input_format not in ("csv", "xml") and options.get("json_column") is None:
             raise _bad(f"there is no parse option {sorted(others)[0]!r}: use {', '.join(known)}")
         layout = Layout.of(input_format, root=root, parse=others)
-        return cls(json=JsonOptions(**of_json), layout=layout, **options)
+        # As Spark does for its singleVariantColumn.
+        detect = layout.format == "csv" if detect_timestamps is None else detect_timestamps
+        texts = TextTypes(dict(types or {}), detect)
+        return cls(json=JsonOptions(**of_json), layout=layout, texts=texts, **options)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -215,7 +226,10 @@ class IngestRequest:
             As the class; also for a name that no option has.
         """
         given: dict[str, Any] = dict(options)
-        names = ("on_error", "input_format", "sample", "parse", "root", "json_column")
+        names = (
+            *("on_error", "input_format", "sample", "parse", "root", "json_column"),
+            *("types", "detect_timestamps"),
+        )
         text = {name: given.pop(name) for name in names if name in given}
         if text.get("json_column"):
             given.setdefault("column", text["json_column"])

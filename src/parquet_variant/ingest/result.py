@@ -5,11 +5,12 @@ Owns the shape of `IngestResult`. Leaves making it to `job`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from parquet_variant.schema.shredding_schema import ShreddingSchema
 from parquet_variant.shredding.infer import InferenceResult
+from parquet_variant.shredding.typed_texts import TypedText
 
 __all__ = ["IngestResult"]
 
@@ -38,6 +39,8 @@ class IngestResult:
         What was shredded; None if nothing was written.
     inference
         Why, path by path; None where the schema was given.
+    typed_texts
+        What became of strings that were to be dates, timestamps, UUIDs or binary.
     """
 
     dest: str
@@ -49,10 +52,12 @@ class IngestResult:
     bytes_written: int
     schema: ShreddingSchema | None
     inference: InferenceResult | None = None
+    typed_texts: tuple[TypedText, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """The same in plain types, with the schema as DDL."""
         fields = {name: getattr(self, name) for name in self.__slots__ if name != "inference"}
         fields["files"] = list(self.files)
+        fields["typed_texts"] = [asdict(each) for each in self.typed_texts]
         fields["schema"] = self.schema.to_ddl() if self.schema is not None else None
         return fields

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import json
 from base64 import b64encode
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial, reduce
 from typing import Any, Generic, TypeVar
 
@@ -37,6 +38,7 @@ from parquet_variant.kernels.json_batch import parse_text, storage_from_tape
 from parquet_variant.kernels.tape import Tape
 from parquet_variant.schema.shredding_schema import ShreddingSchema
 from parquet_variant.shredding.profile import Profile, array_tapes, profile_tape
+from parquet_variant.shredding.typed_texts import Counts
 
 __all__ = [
     "BadRecord",
@@ -158,6 +160,8 @@ class WrittenSplits:
         The data file, if there were rows, then the file of bad records, if there were any.
     rows, bad
         Rows written, lines quarantined.
+    typed
+        What became of texts that were to be typed.
     text_bytes, file_bytes
         Size of the decompressed text that was read and of the data files.
     adds
@@ -170,6 +174,7 @@ class WrittenSplits:
     text_bytes: int
     file_bytes: int
     adds: tuple[Add, ...] = ()
+    typed: Counts = field(default_factory=Counter)
 
 
 def profile_splits(splits: Sequence[Split], text: TextOptions, threads: int = 1) -> ProfiledSplits:
@@ -227,6 +232,7 @@ class SplitArrays:
         self._quarantine = StagedFile(self.directory, f"{BAD_RECORDS}/{staging.file_name(task, extension='ndjson')}")
         self.bad = 0
         self.text_bytes = 0
+        self.typed: Counts = Counter()
 
     def __iter__(self) -> Iterator[Rows]:
         bad_stream = None
@@ -235,6 +241,7 @@ class SplitArrays:
             for batch in results_in_order(steps, self.plan.threads):
                 check_interrupted()
                 self.text_bytes += batch.text_bytes
+                self.typed += batch.typed
                 if batch.bad:
                     bad_stream = bad_stream or stack.enter_context(_open_output(self._quarantine.path))
                     bad_stream.write("".join(f"{record.to_json()}\n" for record in batch.bad).encode())
@@ -247,7 +254,7 @@ class SplitArrays:
     ) -> WrittenSplits:
         """What became of the splits, with the file of bad lines if there were any."""
         bad_files = (self._quarantine,) if self.bad else ()
-        return WrittenSplits((*files, *bad_files), rows, self.bad, self.text_bytes, file_bytes, adds)
+        return WrittenSplits((*files, *bad_files), rows, self.bad, self.text_bytes, file_bytes, adds, self.typed)
 
 
 def read_arrays(splits: Sequence[Split], schema: ShreddingSchema | None, text: TextOptions) -> Iterator[Rows]:
@@ -324,6 +331,7 @@ class _Batch(Generic[Result]):
     bad: list[BadRecord]
     text_bytes: int
     beside: pa.Table | None = None
+    typed: Counts = field(default_factory=Counter)
 
 
 @dataclass(frozen=True, slots=True)
@@ -406,9 +414,9 @@ def _use(chunk: Chunk, lines: Lines, options: TextOptions, use: Use[Result], sam
         lambda row: chunk.first_line + int(lines.number[row]),
         chunk.refused,
     )
-    result, _, bad = _parsed(texts, keep, options, use)
+    result, _, bad, typed = _parsed(texts, keep, options, use)
     chunk.release()
-    return _Batch(result, bad, text_bytes)
+    return _Batch(result, bad, text_bytes, typed=typed)
 
 
 def _use_rows(file: str, rows: TextRows, options: TextOptions, use: Use[Result], sample: float) -> _Batch[Result]:
@@ -429,12 +437,12 @@ def _use_rows(file: str, rows: TextRows, options: TextOptions, use: Use[Result],
     )
     places = (rows.first_row + np.arange(len(starts))) * _ROW_BYTES
     keep = np.arange(len(starts)) if sample >= 1 else np.flatnonzero(in_sample(places, sample))
-    result, at, bad = _parsed(texts, keep, options, use)
+    result, at, bad, typed = _parsed(texts, keep, options, use)
     if bad:
         others = rows.others.drop_columns(str(options.json_column))
         bad = [replace(each, columns=_plain_row(others, each.line - rows.first_row)) for each in bad]
     beside = rows.others if len(at) == len(starts) and (at == np.arange(len(at))).all() else rows.others.take(at)
-    return _Batch(result, bad, int((stops[keep] - starts[keep]).sum()), beside)
+    return _Batch(result, bad, int((stops[keep] - starts[keep]).sum()), beside, typed)
 
 
 def _plain_row(others: pa.Table, row: int) -> dict[str, Any]:
@@ -454,10 +462,10 @@ def _text_buffers(text: pa.Array) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np
 
 def _parsed(
     texts: _Texts, keep: npt.NDArray[np.int64], options: TextOptions, use: Use[Result]
-) -> tuple[Result, npt.NDArray[np.int64], list[BadRecord]]:
+) -> tuple[Result, npt.NDArray[np.int64], list[BadRecord], Counts]:
     """Parse some texts and use the good ones; with bad ones among them, those are parsed again without them.
 
-    Returns the result, which text each of its rows is of, and what was put aside.
+    Returns the result, which text each of its rows is of, what was put aside, and what was typed.
     """
     fail, null = options.on_error == "fail", options.on_error == "null"
     bad: list[BadRecord] = []
@@ -478,9 +486,10 @@ def _parsed(
             )
             faults = parsed.faults
             if null or not faults:
-                result, rows = _used(parsed.tape, options, use)
+                result, rows, typed = _used(parsed.tape, options, use)
                 parsed.tape.release()
-                return result, keep if rows is None else keep[rows], sorted(bad, key=lambda record: record.line)
+                bad.sort(key=lambda record: record.line)
+                return result, keep if rows is None else keep[rows], bad, typed
         except VariantError as fault:  # from the parser if nothing is quarantined, or for a value that is too large
             if fault.row is None:
                 raise
@@ -504,12 +513,14 @@ def _parsed(
             keep = np.delete(keep, [row for row, _ in faults])
 
 
-def _used(tape: Tape, options: TextOptions, use: Use[Result]) -> tuple[Result, npt.NDArray[np.int64] | None]:
-    """What is made of parsed rows, of the values at the root in them; and the row of each value, None if the same."""
+def _used(tape: Tape, options: TextOptions, use: Use[Result]) -> tuple[Result, npt.NDArray[np.int64] | None, Counts]:
+    """What is made of parsed rows, of the values at the root in them; the row of each, None if the same; counts."""
     # Of texts the array that holds the rows was found already.
     root = options.layout.rest if options.json_column is None else options.layout.root
     if root is None or not root.segments:
-        return use.of_tape(tape), None
+        tape, typed = options.texts.apply(tape)
+        return use.of_tape(tape), None, typed
     array, rows = values_at(VariantArray(storage_from_tape(tape)), root)
-    results = [use.of_tape(part) for part in array_tapes(array, 0)] or [use.of_tape(_no_rows())]
-    return reduce(use.joined, results), rows
+    parts = [options.texts.apply(part) for part in array_tapes(array, 0)] or [(_no_rows(), Counter())]
+    result = reduce(use.joined, [use.of_tape(part) for part, _ in parts])
+    return result, rows, sum((typed for _, typed in parts), Counter())
