@@ -14,14 +14,14 @@ from parquet_variant.kernels.buffer_pool import acquire, release
 
 
 def test_a_released_array_is_acquired_again_and_no_other() -> None:
-    first, second = acquire(np.int64, 1000, 4), acquire(np.int64, 1000, 4)
+    first, second = acquire(np.int64, 20_000, 4), acquire(np.int64, 20_000, 4)
     first[:], second[:] = 1, 2
     assert first.min() == 1
-    assert first.shape == (1000, 4)
+    assert first.shape == (20_000, 4)
     address = first.ctypes.data
     release(first[:10])
     del first
-    again = [acquire(np.int32, 10) for _ in range(20)]
+    again = [acquire(np.int32, 100_000) for _ in range(20)]
     assert address in [array.ctypes.data for array in again]
     assert len({array.ctypes.data for array in again}) == 20
     assert second.max() == 2
@@ -37,30 +37,30 @@ def test_batches_that_are_parsed_one_after_the_other_do_not_share_values() -> No
     "other", [lambda array: array, lambda array: array[:3], lambda array: array.view(np.uint8), np.asarray]
 )
 def test_what_is_released_twice_goes_to_one_holder(other: Callable[[np.ndarray], np.ndarray]) -> None:
-    array = acquire(np.int64, 5000)
+    array = acquire(np.int64, 50_000)
     view = other(array)
     release(array)
-    first = acquire(np.int64, 5000)
+    first = acquire(np.int64, 50_000)
     release(array, view)
     release(view)
-    second, third = acquire(np.int64, 5000), acquire(np.int64, 5000)
+    second, third = acquire(np.int64, 50_000), acquire(np.int64, 50_000)
     assert not any(np.shares_memory(*pair) for pair in ((first, second), (first, third), (second, third)))
     first[:], second[:], third[:] = 1, 2, 3
     assert (first.min(), first.max(), second.max()) == (1, 1, 2)
 
 
 def test_memory_of_others_is_not_taken() -> None:
-    array = np.arange(4000)
+    array = np.arange(40_000)
     release(array, array[5:])
-    assert not any(np.shares_memory(acquire(np.int64, 4000), array) for _ in range(20))
+    assert not any(np.shares_memory(acquire(np.int64, 40_000), array) for _ in range(20))
 
 
 def test_threads_that_release_the_same_array_do_not_share_it() -> None:
     for _ in range(50):
-        array = acquire(np.int64, 3000)
+        array = acquire(np.int64, 40_000)
         with ThreadPoolExecutor(4) as threads:
             list(threads.map(release, [array] * 4))
-        held = [acquire(np.int64, 3000) for _ in range(20)]
+        held = [acquire(np.int64, 40_000) for _ in range(20)]
         assert len({each.ctypes.data for each in held}) == 20
 
 
@@ -87,3 +87,14 @@ def test_a_forked_process_has_a_pool_of_its_own() -> None:
     child.start()
     child.join(60)
     assert child.exitcode == 0
+
+
+def test_small_arrays_do_not_take_the_places_of_large_ones() -> None:
+    large = acquire(np.uint8, 9 << 20)
+    address = large.ctypes.data
+    for array in [acquire(np.uint8, 1024) for _ in range(100)]:
+        release(array)
+    release(large)
+    del large
+    assert acquire(np.uint8, 1024).ctypes.data != address
+    assert address in [acquire(np.uint8, 9 << 20).ctypes.data for _ in range(1)]

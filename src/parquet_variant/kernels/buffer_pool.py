@@ -22,6 +22,8 @@ import numpy.typing as npt
 __all__ = ["acquire", "acquire_block", "adopt", "adopt_bytes", "release"]
 
 _MOST_BLOCKS = 16
+# Smaller blocks are left to the C library: kept here, they would take the places of large ones.
+_LEAST_BYTES = 256 << 10
 # A block of which more than this was used is freed: memory must not stay as high as the largest batch made it.
 _MOST_BYTES = 128 << 20
 # From this size on the system is asked for huge pages, as NumPy does for its arrays.
@@ -65,11 +67,16 @@ class _Block:
 def acquire(dtype: npt.DTypeLike, *shape: int) -> npt.NDArray[Any]:
     """An array whose entries are undefined; release it, or just forget it."""
     size = math.prod(shape) * np.dtype(dtype).itemsize
+    address, capacity = _fitting(size) if size >= _LEAST_BYTES else (0, size)
+    return np.asarray(_Block(address or _allocated(size), capacity, dtype, shape))
+
+
+def _fitting(size: int) -> tuple[int, int]:
+    """Address and size of the smallest block that is large enough; no address if there is none."""
     with _lock:
         fitting = [number for number, (_, capacity) in enumerate(_pool) if size <= capacity]
         best = min(fitting, key=lambda number: _pool[number][1], default=-1)
-        address, capacity = _pool.pop(best) if best >= 0 else (0, size)
-    return np.asarray(_Block(address or _allocated(size), capacity, dtype, shape))
+        return _pool.pop(best) if best >= 0 else (0, size)
 
 
 def acquire_block() -> tuple[int, int]:
@@ -98,7 +105,7 @@ def release(*arrays: npt.NDArray[Any]) -> None:
         block: Any = array
         while isinstance(block, np.ndarray):
             block = block.base
-        if not isinstance(block, _Block) or array.nbytes > _MOST_BYTES:
+        if not isinstance(block, _Block) or block.size < _LEAST_BYTES or array.nbytes > _MOST_BYTES:
             continue
         with _lock:
             if block.address and len(_pool) < _MOST_BLOCKS:
