@@ -1,11 +1,15 @@
-"""Compression of pages: the codecs' names and numbers, from pyarrow.
+"""Compression of pages: the codecs' names and numbers, from pyarrow, and zstd with windows as wide as pages.
 
-Owns which codec a file's option names. Leaves levels to who chooses them. Spec: ``Compression.md``.
+Owns which codec a file's option names, and zstd's contexts, kept for each thread. Leaves levels to who chooses them.
+Spec: ``Compression.md``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache, partial
+from importlib.util import find_spec
+from threading import local
 from typing import Any
 
 import pyarrow as pa
@@ -42,10 +46,41 @@ def codec_number(name: str) -> int:
         raise VariantFileError(f"Parquet has no codec {name!r}: use one of {known}", reason="bad-option") from None
 
 
-def compressor(name: str, level: int | None) -> Callable[[Any], pa.Buffer] | None:
-    """What compresses a page; None for no codec."""
+# zstd's quick levels look back 512 KiB to 2 MiB, less than some pages have: from the least of it on so far is looked.
+_NARROW_BYTES, _WINDOW_LOG = 512 << 10, 23
+_LEVELS = range(1, 23)
+_contexts = local()
+
+
+def compressor(name: str, level: int | None) -> Callable[[Any], Any] | None:
+    """What compresses a page, in any thread; None for no codec."""
     number, own = codec_number(name), _CODECS[name.lower()][1]
     if number == 0:
         return None
+    if own == "zstd" and level in _LEVELS and _has_zstandard():
+        return partial(_wide_zstd, level)
     # A codec of pyarrow has a state: one for each page, since threads share what is returned here.
     return lambda data: pa.Codec(own, level).compress(data)
+
+
+@cache
+def _has_zstandard() -> bool:
+    return find_spec("zstandard") is not None
+
+
+def _wide_zstd(level: int, data: Any) -> bytes:
+    known: dict[tuple[int, bool], Any] = _contexts.__dict__
+    key = level, len(data) > _NARROW_BYTES
+    context = known.get(key)
+    if context is None:
+        context = known[key] = _new_context(*key)
+    return bytes(context.compress(data))
+
+
+def _new_context(level: int, is_wide: bool) -> Any:
+    from zstandard import ZstdCompressionParameters, ZstdCompressor
+
+    if not is_wide:
+        return ZstdCompressor(level)
+    window = max(_WINDOW_LOG, ZstdCompressionParameters.from_level(level).window_log)
+    return ZstdCompressor(compression_params=ZstdCompressionParameters.from_level(level, window_log=window))

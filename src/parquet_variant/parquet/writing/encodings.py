@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from parquet_variant.encoding.cast.forms import list_elements
+from parquet_variant.parquet.pages.codecs import compressor
 
 __all__ = ["DICTIONARY_BYTES", "UNCOMPRESSED", "ColumnEncodings", "choose_encodings", "known_encodings"]
 
@@ -33,11 +34,12 @@ _LONG = 512
 _MIN_SHARE = 0.002
 _DELTAS = {"INT32": "DELTA_BINARY_PACKED", "INT64": "DELTA_BINARY_PACKED", "BYTE_ARRAY": "DELTA_LENGTH_BYTE_ARRAY"}
 _PREFIXES = "DELTA_BYTE_ARRAY"
-# zstd itself and Spark have 3, pyarrow 1. The second level takes four times as long as the first.
-_EASY_LEVEL, _HARD_LEVEL = 2, 5
-# A column gets the second level if that makes this much of it so much smaller.
-_LEVEL_BYTES = 32 << 10
-_LEVEL_GAIN = 0.04
+# zstd itself and Spark have 3, pyarrow 1. The last level takes four times as long as the first.
+_EASY_LEVEL, _LEVEL, _HARD_LEVEL = 2, 3, 5
+# What is tried of a column, and the share of these bytes that the last level must save for one above the first: time is
+# spent by the byte before compression, not after it.
+_LEVEL_BYTES = 128 << 10
+_GAIN, _HARD_GAIN = 0.005, 0.012
 Pages: TypeAlias = tuple[pa.Buffer, pa.Buffer]
 
 
@@ -115,8 +117,10 @@ def _chosen(
         name, pages = found.get(path, ("", None))
         number = None
         if level is None and compression == "zstd":
-            is_hard = path in stays or leaf.null_count == len(leaf) or (pages is not None and _is_hard(pages))
-            number = _HARD_LEVEL if is_hard else _EASY_LEVEL
+            if path in stays:
+                pages = _long_texts(leaf)
+            is_filled = leaf.null_count < len(leaf)
+            number = _LEVEL if not is_filled else _EASY_LEVEL if pages is None else _level_of(pages)
         chosen[path] = name, number
     return {path: chosen[path] for path in leaves}
 
@@ -152,6 +156,14 @@ def _stays(leaf: pa.Array) -> bool:
     kind = leaf.type
     texts = pa.types.is_string(kind) or pa.types.is_binary(kind) or pa.types.is_large_string(kind)
     return (texts or pa.types.is_large_binary(kind)) and bool(leaf.nbytes > _LONG * (len(leaf) - leaf.null_count))
+
+
+def _long_texts(leaf: pa.Array) -> Pages | None:
+    """The bytes of texts that get a dictionary untried; None where there are only dictionaries of names."""
+    if pa.types.is_dictionary(leaf.type):
+        return None
+    nothing = pa.py_buffer(b"")
+    return leaf.buffers()[2] or nothing, nothing
 
 
 def _leaves(array: pa.Array, path: str) -> Iterator[tuple[str, pa.Array]]:
@@ -205,13 +217,13 @@ def _pages(column: pq.ColumnChunkMetaData, file: pa.Buffer) -> Pages:
 
 def _compressed(pages: Pages, compression: str, level: int | None = None) -> int:
     """Bytes of pages that are compressed one by one, as a file's are."""
-    if compression in UNCOMPRESSED:
-        return sum(map(len, pages))
-    codec = pa.Codec(compression, level)
-    return sum(codec.compress(page).size for page in pages if page.size)
+    compress = compressor(compression, level)
+    return sum(len(page if compress is None else compress(page)) for page in pages if page.size)
 
 
-def _is_hard(pages: Pages) -> bool:
-    """Whether zstd makes encoded values much smaller by trying hard."""
+def _level_of(pages: Pages) -> int:
+    """The level of zstd that encoded values are worth."""
     first = pages[0][:_LEVEL_BYTES], pages[1][:_LEVEL_BYTES]
-    return _compressed(first, "zstd", _HARD_LEVEL) < (1 - _LEVEL_GAIN) * _compressed(first, "zstd", _EASY_LEVEL)
+    saved = _compressed(first, "zstd", _EASY_LEVEL) - _compressed(first, "zstd", _HARD_LEVEL)
+    share = saved / max(sum(map(len, first)), 1)
+    return _HARD_LEVEL if share >= _HARD_GAIN else _LEVEL if share >= _GAIN else _EASY_LEVEL
