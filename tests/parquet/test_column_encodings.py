@@ -51,7 +51,16 @@ def test_zstd_tries_hard_where_that_pays():
     assert set(levels) == set(table().column_names)
     assert levels["text"] > levels["hash"] == levels["step"]
     unknown = choose_encodings(table().slice(0, 0), "zstd")["compression_level"]
-    assert set(unknown.values()) == {levels["text"]}
+    (unknown,) = set(unknown.values())
+    assert levels["hash"] < unknown < levels["text"]
+
+
+def test_zstd_does_not_try_hard_where_nothing_is_left_to_save():
+    texts = {
+        "same": ["a" * 600 + str(i % 7) for i in range(2000)],
+        "other": [hashlib.sha512(b"%d" % i).hexdigest() * 9 for i in range(2000)],
+    }
+    assert set(choose_encodings(pa.table(texts), "zstd")["compression_level"].values()) == {2}
 
 
 def test_what_is_known_is_not_tried_again():

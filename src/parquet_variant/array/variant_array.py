@@ -71,16 +71,19 @@ class VariantArray:
         refuse_unsound(storage)
         storage = _with_dictionary(storage)
         self._storage = _with_values(storage) if layout == "unshredded" else storage
-        self.__dict__["layout"] = layout
+        self.__dict__.update(layout=layout, fits_files=False)
 
     layout: Layout
     """``"unshredded"``, ``"final"``, ``"draft-paths"`` or ``"draft-object"``."""
+
+    fits_files: bool
+    """Whether the storage is known to have the shape that files need."""
 
     def _over(self, storage: pa.StructArray) -> VariantArray:
         """The array over rows of this one's storage: what was checked is not checked again."""
         made = VariantArray.__new__(VariantArray)
         made._storage = storage
-        made.__dict__["layout"] = self.layout
+        made.__dict__.update(layout=self.layout, fits_files=self.fits_files)
         return made
 
     # -- made from something else
@@ -329,17 +332,19 @@ class VariantArray:
         return cls.concat(cls(storage) for storage in import_variant(obj, column))
 
 
-def trusted_array(storage: pa.StructArray) -> VariantArray:
+def trusted_array(storage: pa.StructArray, *, fits_files: bool = False) -> VariantArray:
     """The array over a storage that kernels have just made: its buffers are not looked at again.
 
     Parameters
     ----------
     storage
         A storage whose values are there in every row that is. Whatever comes from outside goes to the constructor.
+    fits_files
+        Whether it has the shape that files need, as what kernels make of nodes has.
     """
     made = VariantArray.__new__(VariantArray)
     made._storage = _with_dictionary(storage)
-    made.__dict__["layout"] = detect_layout(storage.type)
+    made.__dict__.update(layout=detect_layout(storage.type), fits_files=fits_files)
     return made
 
 

@@ -163,8 +163,7 @@ def parse_json_array(
         tape, _ = text_types.apply(parsed.tape)
         storages.append(storage_from_tape(tape, schema, per_batch=per_batch, first_row=start))
         parsed.tape.release()
-    storage = storages[0] if len(storages) == 1 else _joined(storages)
-    return trusted_array(storage), faults
+    return trusted_array(storages[0] if len(storages) == 1 else _joined(storages), fits_files=True), faults
 
 
 def _text_column(source: Any) -> pa.Array:

@@ -288,7 +288,7 @@ def _encoding(schema: ShreddingSchema | None) -> Use[VariantArray]:
 
 
 def _shredded(schema: ShreddingSchema | None, tape: Tape) -> VariantArray:
-    return trusted_array(storage_from_tape(tape, schema, per_batch=True))
+    return trusted_array(storage_from_tape(tape, schema, per_batch=True), fits_files=True)
 
 
 def _joined(left: VariantArray, right: VariantArray) -> VariantArray:

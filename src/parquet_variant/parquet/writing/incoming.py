@@ -6,7 +6,7 @@ Owns giving every Variant the shape that a file needs, and naming their places. 
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import pyarrow as pa
@@ -41,6 +41,10 @@ def incoming_columns(
     SchemaError
         If a Variant has a shape that no file may have.
     """
+    if not variants and not value_first and isinstance(columns, Mapping):
+        arrays = {name: each for name, each in columns.items() if isinstance(each, VariantArray) and each.fits_files}
+        if arrays and len(arrays) == len(columns):
+            return table_of(arrays), tuple((name,) for name in arrays)
     named = {tuple(name.split(".")) for name in variants}
     seen: dict[Place, bool] = {}
 

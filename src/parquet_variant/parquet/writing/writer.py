@@ -31,7 +31,14 @@ from parquet_variant.parquet.writing.encodings import ColumnEncodings, choose_en
 from parquet_variant.parquet.writing.incoming import incoming_columns
 from parquet_variant.parquet.writing.options import DEFAULT_ROW_GROUP_BYTES, DEFAULT_WRITER, Writer, WriterOptions
 from parquet_variant.parquet.writing.pyarrow_file import PyarrowFileWriter
-from parquet_variant.parquet.writing.written import has_nan, is_recovered, leaf_paths, null_rows, schema_for_others
+from parquet_variant.parquet.writing.written import (
+    has_nan,
+    is_recovered,
+    leaf_paths,
+    may_have_nan,
+    null_rows,
+    schema_for_others,
+)
 from parquet_variant.renamed import REPLACED, renamed
 
 __all__ = ["Columns", "FileInfo", "VariantWriter"]
@@ -149,7 +156,7 @@ class VariantWriter:
         self._file: PageFileWriter | PyarrowFileWriter | None = None
         self._schema: pa.Schema | None = None
         self._annotated: tuple[tuple[str, ...], ...] = ()
-        self._nan = False
+        self._nan, self._floats = False, True
         self._nulls: dict[tuple[str, ...], int] = {}
         self._done = False
         if not replaces(mode) and self.filesystem.get_file_info(self.path).type != fs.FileType.NotFound:
@@ -178,7 +185,8 @@ class VariantWriter:
             self._open(table, annotated)
         elif not table.schema.equals(self._schema):
             table = _same_type(table, self._schema, self.path)
-        self._nan = self._nan or any(has_nan(chunk) for column in table.columns for chunk in column.chunks)
+        if self._floats and not self._nan:
+            self._nan = any(has_nan(chunk) for column in table.columns for chunk in column.chunks)
         for place in self._annotated:
             nulls = null_rows(table, place)
             if nulls is not None:
@@ -197,6 +205,7 @@ class VariantWriter:
         except (OSError, pa.ArrowException) as error:
             raise VariantFileError(f"cannot create {self.path}: {error}", reason="cannot-create") from None
         options, self._schema, self._annotated = self._options, table.schema, annotated
+        self._floats = any(may_have_nan(field.type) for field in table.schema)
         is_native = options.writer == "native" and all(is_written(field.type) for field in table.schema)
         chosen = choose_encodings(table, options.compression, options.compression_level, self._encodings)
         if is_native:

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from parquet_variant.encoding.cast.forms import list_elements
 
-__all__ = ["has_nan", "is_recovered", "leaf_paths", "null_rows", "schema_for_others"]
+__all__ = ["has_nan", "is_recovered", "leaf_paths", "may_have_nan", "null_rows", "schema_for_others"]
 
 _PLAIN = (
     pa.string(),
@@ -77,6 +77,13 @@ def null_rows(table: pa.Table, place: tuple[str, ...]) -> int | None:
             return None
         column = pc.struct_field(column, [name])
     return int(column.null_count)
+
+
+def may_have_nan(kind: pa.DataType) -> bool:
+    """Whether values of a type are floats, or have some below them."""
+    if pa.types.is_floating(kind):
+        return True
+    return any(may_have_nan(kind.field(index).type) for index in range(kind.num_fields))
 
 
 def has_nan(array: pa.Array) -> bool:
