@@ -49,7 +49,16 @@ def codec_number(name: str) -> int:
 # zstd's quick levels look back 512 KiB to 2 MiB, less than some pages have: from the least of it on so far is looked.
 _NARROW_BYTES, _WINDOW_LOG = 512 << 10, 23
 _LEVELS = range(1, 23)
-_contexts = local()
+
+
+class _Contexts(local):
+    """The contexts of a thread, by level and whether their windows are wide."""
+
+    def __init__(self) -> None:
+        self.known: dict[tuple[int, bool], Any] = {}
+
+
+_contexts = _Contexts()
 
 
 def compressor(name: str, level: int | None) -> Callable[[Any], Any] | None:
@@ -57,7 +66,7 @@ def compressor(name: str, level: int | None) -> Callable[[Any], Any] | None:
     number, own = codec_number(name), _CODECS[name.lower()][1]
     if number == 0:
         return None
-    if own == "zstd" and level in _LEVELS and _has_zstandard():
+    if own == "zstd" and level is not None and level in _LEVELS and _has_zstandard():
         return partial(_wide_zstd, level)
     # A codec of pyarrow has a state: one for each page, since threads share what is returned here.
     return lambda data: pa.Codec(own, level).compress(data)
@@ -69,11 +78,10 @@ def _has_zstandard() -> bool:
 
 
 def _wide_zstd(level: int, data: Any) -> bytes:
-    known: dict[tuple[int, bool], Any] = _contexts.__dict__
     key = level, len(data) > _NARROW_BYTES
-    context = known.get(key)
+    context = _contexts.known.get(key)
     if context is None:
-        context = known[key] = _new_context(*key)
+        context = _contexts.known[key] = _new_context(*key)
     return bytes(context.compress(data))
 
 
