@@ -7,6 +7,7 @@ machine; the ratio of two contenders in one round, side by side, does.
 from __future__ import annotations
 
 import gc
+import math
 import statistics
 import time
 from collections.abc import Callable, Mapping
@@ -35,6 +36,8 @@ class Work:
         Bytes of input, for the throughput column.
     note
         What a reader must know to judge the numbers.
+    patience
+        Seconds: a peer whose first run takes longer is not run again; that run is its time.
     """
 
     name: str
@@ -43,6 +46,7 @@ class Work:
     check: Callable[[str, Any, Any], str] | None = None
     size: int = 0
     note: str = ""
+    patience: float = math.inf
 
 
 @dataclass(frozen=True)
@@ -66,14 +70,19 @@ class Row:
 
 def measure(work: Work, rounds: int = 5) -> tuple[list[Row], list[str]]:
     """Run every contender once to warm up and check, then `rounds` times in turn; times, and what the checks tell."""
-    results = {name: run() for name, run in work.contenders.items()}
+    results, first = {}, {}
+    for name, run in work.contenders.items():
+        begun = time.perf_counter()
+        results[name] = run()
+        first[name] = time.perf_counter() - begun
     told = []
     if work.check:
         told = [work.check(name, results[OURS], result) for name, result in results.items() if name != OURS]
     del results
-    times: dict[str, list[float]] = {name: [] for name in work.contenders}
+    slow = {name for name, spent in first.items() if spent > work.patience and name != OURS}
+    times: dict[str, list[float]] = {name: [first[name]] * rounds if name in slow else [] for name in work.contenders}
     for turn in range(rounds):
-        names = list(work.contenders)
+        names = [name for name in work.contenders if name not in slow]
         for name in names[turn % len(names) :] + names[: turn % len(names)]:
             gc.collect()
             begun = time.perf_counter()

@@ -46,7 +46,7 @@ def _sections(wanted: list[str], rounds: int) -> Iterator[str]:
     for name in WORKS:
         if name not in wanted:
             continue
-        if name == "ingest":
+        if name in ("ingest", "jsonbench"):
             pa.set_cpu_count(2)
         module = import_module(f"benchmarks.works.{name}")
         for work in module.works():
