@@ -119,6 +119,8 @@ class _Rewriter:
             self.found.text = prefix + to_sql(inner, self.engine)
             return self.found
         self.found.outputs = self.query(tree, Scope({}))
+        if self.zone == "UTC" and self.engine == "duckdb":
+            _parts_of_instants(tree)
         self.found.text = to_sql(tree, self.engine)
         return self.found
 
@@ -329,6 +331,16 @@ class _Rewriter:
         return name
 
 
+def _parts_of_instants(tree: exp.Expr) -> None:
+    """In UTC, the parts of an instant are those of its date and time, which DuckDB tells without a calendar."""
+    for node in tree.find_all(exp.Anonymous):
+        around = node.parent
+        of_part = isinstance(around, exp.Extract) or around.name.lower() in _PARTS if around is not None else False
+        if node.name.lower() == "make_timestamptz" and of_part:
+            node.set("this", "make_timestamp")
+
+
+_PARTS = ("hour", "minute", "second", "year", "month", "day")
 _FORMATS = ("parquet", "delta", "vortex")
 
 

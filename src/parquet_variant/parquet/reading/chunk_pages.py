@@ -1,12 +1,13 @@
-"""The decompressed pages of one column chunk of byte arrays that is in no list.
+"""The decompressed pages of one column chunk that is in no list.
 
 Owns walking the headers, the sizes that they claim, compression, and the dictionary page. Leaves what lies in a data
-page to `value_pages` and `leaf_texts`. What is damaged, or not read here, is one of `PAGE_ERRORS`: then pyarrow reads
+page to `value_pages` and `leaf_values`. What is damaged, or not read here, is one of `PAGE_ERRORS`: then pyarrow reads
 the chunk, and words the error.
 """
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -24,8 +25,11 @@ __all__ = ["EVERY_ROW", "PAGE_ERRORS", "ChunkPages", "DataPage", "Int64s", "UInt
 
 PAGE_ERRORS = (ThriftError, pa.ArrowException, OSError, ValueError, KeyError, TypeError, AttributeError, IndexError)
 _CODECS = {"SNAPPY": "snappy", "GZIP": "gzip", "BROTLI": "brotli", "ZSTD": "zstd"}
+# The bytes of a value; 0 where it tells its size.
+_WIDTHS = {"BYTE_ARRAY": 0, "INT32": 4, "INT64": 8, "FLOAT": 4, "DOUBLE": 8}
 _ENCODINGS = frozenset({"PLAIN", "RLE", "RLE_DICTIONARY", "PLAIN_DICTIONARY"})
-_RLE, _INDICES = 3, (2, 8)
+_OF_INTEGERS = _ENCODINGS | {"DELTA_BINARY_PACKED"}
+_PLAIN, _RLE, _INDICES, _DELTA = 0, 3, (2, 8), 5
 _DATA, _DICTIONARY, _DATA_V2 = 0, 2, 3
 Int64s = npt.NDArray[np.int64]
 UInt8s = npt.NDArray[np.uint8]
@@ -34,11 +38,12 @@ EVERY_ROW: UInt8s = np.empty(0, np.uint8)
 
 def is_readable(chunk: pq.ColumnChunkMetaData, rows: int) -> bool:
     """Whether a chunk has one value or null a row, by codecs and encodings that are read here."""
+    known = _OF_INTEGERS if chunk.physical_type in ("INT32", "INT64") else _ENCODINGS
     return (
-        chunk.physical_type == "BYTE_ARRAY"
+        chunk.physical_type in _WIDTHS
         and chunk.num_values == rows
         and (chunk.compression == "UNCOMPRESSED" or chunk.compression in _CODECS)
-        and _ENCODINGS.issuperset(chunk.encodings)
+        and known.issuperset(chunk.encodings)
         and not chunk.file_path
     )
 
@@ -51,17 +56,22 @@ class DataPage:
     ----------
     first, count
         Its rows.
-    is_indices
-        Whether it holds indices into the dictionary, else values.
+    encoding
+        How its values are stored: as indices into the dictionary, plain, or in deltas.
     levels, values
         The addresses at which its definition levels and its values start and stop; no levels if there are none.
     """
 
     first: int
     count: int
-    is_indices: bool
+    encoding: int
     levels: tuple[int, int]
     values: tuple[int, int]
+
+    @property
+    def is_indices(self) -> bool:
+        """Whether it holds indices into the dictionary."""
+        return self.encoding in _INDICES
 
     def indices(self, entries: int, valid: UInt8s, count: int, out: npt.NDArray[np.int32]) -> None:
         """Fill the indices of a page of `count` values into a dictionary of so many entries."""
@@ -69,9 +79,26 @@ class DataPage:
             raise ValueError("indices of a page are damaged")
 
     def plain(self, valid: UInt8s, starts: Int64s, sizes: Int64s) -> None:
-        """Fill where the values of a page without indices lie."""
-        if not pages.plain_spans(*self.values, valid, starts, sizes):
+        """Fill where the byte arrays of a page without indices lie."""
+        if self.encoding != _PLAIN or not pages.plain_spans(*self.values, valid, starts, sizes):
             raise ValueError("values of a page are damaged")
+
+    def numbers(self, count: int, width: int) -> npt.NDArray[Any]:
+        """The `count` values of a page without indices, of so many bytes each, as integers."""
+        at, stop = self.values
+        if self.encoding == _DELTA:
+            found = np.empty(count, np.int64)
+            if not pages.delta_values(at, stop, found):
+                raise ValueError("values of a page are damaged")
+            return found if width == 8 else found.astype(np.int32)
+        if self.encoding != _PLAIN or stop - at != count * width:
+            raise ValueError("values of a page are damaged")
+        return _integers(at, count, width)
+
+
+def _integers(address: int, count: int, width: int) -> npt.NDArray[Any]:
+    """A copy of the integers at an address."""
+    return np.frombuffer(ctypes.string_at(address, count * width), np.int64 if width == 8 else np.int32)
 
 
 class ChunkPages:
@@ -94,6 +121,8 @@ class ChunkPages:
         self.has_levels = has_levels
         self.codec = pa.Codec(_CODECS[chunk.compression]) if chunk.compression in _CODECS else None
         self.left = chunk.total_uncompressed_size
+        self.width = _WIDTHS[chunk.physical_type]
+        self.dictionary_numbers = np.empty(0, np.int64)
         self.dictionary_starts = self.dictionary_sizes = np.empty(0, np.int64)
         self.owner: list[pa.Buffer] = []
 
@@ -117,8 +146,11 @@ class ChunkPages:
             position += size
 
     def _dictionary(self, count: int, page: pa.Buffer) -> None:
-        if count < 0 or 4 * count > page.size:
+        if count < 0 or (self.width or 4) * count > page.size:
             raise ValueError("a dictionary has more values than bytes")
+        if self.width:
+            self.dictionary_numbers = _integers(page.address, count, self.width)
+            return
         self.dictionary_starts, self.dictionary_sizes = np.empty(count, np.int64), np.empty(count, np.int64)
         stop = page.address + page.size
         if not pages.plain_spans(page.address, stop, EVERY_ROW, self.dictionary_starts, self.dictionary_sizes):
@@ -147,10 +179,10 @@ class ChunkPages:
             page = self._plain(position + before, size - before, plain - before, details.get(7, True))
             levels = stored.address + of_repetition, stored.address + before
             start, stop = page.address, page.address + page.size
-            return DataPage(first, count, _is_indices(encoding), levels, (start, stop))
+            return DataPage(first, count, encoding, levels, (start, stop))
         if levels[1] > stop:
             raise ValueError("levels of a page are larger than it is")
-        return DataPage(first, count, _is_indices(encoding), levels, (levels[1], stop))
+        return DataPage(first, count, encoding, levels, (levels[1], stop))
 
     def _plain(self, position: int, size: int, plain: int, is_compressed: bool = True) -> pa.Buffer:
         """The bytes of a page, without compression."""
@@ -163,9 +195,3 @@ class ChunkPages:
             raise ValueError("a page has another size than its header says")
         self.owner.append(page)
         return page
-
-
-def _is_indices(encoding: int) -> bool:
-    if encoding not in (0, *_INDICES):
-        raise ValueError("an encoding that is not read here")
-    return encoding in _INDICES

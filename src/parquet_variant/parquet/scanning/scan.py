@@ -46,7 +46,7 @@ _BATCH_BYTES = 256 << 20
 _FOOTERS = 16
 _SMALL_DICTIONARY = 1 << 10
 _DICTIONARY = pa.dictionary(pa.int32(), pa.string())
-# Rows of a row group whose texts are worth a look at its pages of its own.
+# Rows of a row group whose pages are worth a look of its own.
 _WORTH_PAGES = 1 << 13
 # The share of rows up to which leaving out the others is worth a copy.
 _WORTH_FILTERING = 0.75
@@ -191,7 +191,8 @@ class Scan:
             return frozenset(
                 each.name
                 for number, each in enumerate(self.selection)
-                if (leaf := plan.texts.get(number)) is not None
+                if (leaf := plan.direct.get(number)) is not None
+                and each.type == pa.string()
                 and plan.groups
                 and plan.groups[0].leaves[number] == (leaf.leaf,)
                 and file.metadata.row_group(plan.groups[0].number).column(leaf.leaf).has_dictionary_page
@@ -311,7 +312,7 @@ class Scan:
     def _together(self, file: OpenFile, plan: FilePlan, groups: Sequence[GroupPlan]) -> Iterator[list[GroupPlan]]:
         """Row groups to read at once: neighbours that need the same leaves; with a filter, each on its own."""
         alone = self.predicate is not None or plan.is_unshredded
-        if plan.texts and groups:
+        if plan.direct and groups:
             alone = alone or file.metadata.row_group(groups[0].number).num_rows >= _WORTH_PAGES
         most = _BATCH_BYTES // thread_count(self.threads)
         part: list[GroupPlan] = []
@@ -354,28 +355,30 @@ class Scan:
         kept: pa.BooleanArray | None = None,
     ) -> dict[int, Any]:
         """The selected columns of some row groups, by number, of the rows that are kept; texts may be dictionaries."""
-        texts = {} if len(part) > 1 else self._texts(file, plan, part[0], outputs, kept)
-        others = self._nested_columns(file, plan, part, [number for number in outputs if number not in texts])
+        direct = {} if len(part) > 1 else self._direct(file, plan, part[0], outputs, kept)
+        others = self._nested_columns(file, plan, part, [number for number in outputs if number not in direct])
         if kept is not None:
             others = {number: column.filter(kept) for number, column in others.items()}
-        return texts | others
+        return direct | others
 
-    def _texts(
+    def _direct(
         self, file: OpenFile, plan: FilePlan, group: GroupPlan, outputs: list[int], kept: pa.BooleanArray | None
     ) -> dict[int, Any]:
-        """The columns whose answers are the texts of one leaf column, as far as we read its pages."""
-        if not plan.texts:
+        """The columns whose answers are the values of one leaf column, as far as we read its pages."""
+        if not plan.direct:
             return {}
         from parquet_variant.functions.column_slots import refuse_faulty_slots
-        from parquet_variant.parquet.reading.leaf_texts import leaf_texts
+        from parquet_variant.parquet.reading.leaf_values import leaf_values
 
         found = {}
         rows = None if kept is None else kept.to_numpy(zero_copy_only=False)
         for number in outputs:
-            leaf = plan.texts.get(number)
+            leaf = plan.direct.get(number)
             if leaf is None or group.leaves[number] != (leaf.leaf,):
                 continue
-            column = leaf_texts(file, group.number, leaf, rows)
+            kind = self._all()[number].type
+            assert kind is not None
+            column = leaf_values(file, group.number, leaf, kind, rows)
             if column is not None:
                 refuse_faulty_slots(column, None if rows is None else np.flatnonzero(rows))
                 self._bytes_read[0] += plan.chunk_bytes(file, [group], [number])

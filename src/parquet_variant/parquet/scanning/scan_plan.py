@@ -26,6 +26,9 @@ from parquet_variant.query.selection import Selected
 
 __all__ = ["FilePlan", "GroupPlan", "plan_file"]
 
+# Types that are stored as they are in memory.
+_INSTANTS = [pa.timestamp(unit, zone) for unit in ("us", "ns") for zone in (None, "UTC")]
+_DIRECT = frozenset([pa.string(), pa.int32(), pa.int64(), pa.float32(), pa.float64(), pa.date32(), *_INSTANTS])
 Statistics = Callable[[SchemaNode], LeafStatistics]
 
 
@@ -53,14 +56,14 @@ class GroupPlan:
 class FilePlan:
     """A file's answer to a query: its Variant column, the row groups to read, and what its partition says.
 
-    `texts` has the leaf columns whose own texts the answers of outputs are, in row groups that need no other leaf.
+    `direct` has the leaf columns whose own values the answers of outputs are, in row groups that need no other leaf.
     """
 
     column: VariantColumn | None
     groups: list[GroupPlan]
     residuals: frozenset[int]
     constants: Mapping[int, pa.Scalar]
-    texts: Mapping[int, SchemaNode]
+    direct: Mapping[int, SchemaNode]
 
     @property
     def is_unshredded(self) -> bool:
@@ -110,13 +113,12 @@ class _Output:
             return UNKNOWN
         return column_facts(self.node, statistics(self.node), self.selected.type, hidden_nan=hidden_nan)
 
-    def text_leaf(self, file: OpenFile) -> SchemaNode | None:
-        """The leaf that holds the path's texts, if it can be read without the columns around it."""
+    def direct_leaf(self, file: OpenFile) -> SchemaNode | None:
+        """The leaf that holds the path's values, if it can be read without the columns around it."""
         leaf = self.path.primitive if self.path is not None and not self.path.repeated else None
         is_local = isinstance(file.source.filesystem, fs.LocalFileSystem)  # elsewhere, few requests count
-        if leaf is None or self.selected.type != pa.string() or leaf_type(leaf) != pa.string() or not is_local:
-            return None
-        return leaf
+        kind = None if leaf is None or not is_local else leaf_type(leaf)
+        return leaf if kind in _DIRECT and kind == self.selected.type else None
 
     @property
     def exact_leaf(self) -> SchemaNode | None:
@@ -185,8 +187,8 @@ def plan_file(
         leaf.leaf for output in outputs if output.path for leaf in output.path.residuals if leaf.leaf is not None
     }
     constants = {number: each.constant for number, each in enumerate(outputs) if each.constant is not None}
-    texts = {number: leaf for number, each in enumerate(outputs) if (leaf := each.text_leaf(file)) is not None}
-    return FilePlan(variant, groups, frozenset(residuals), constants, texts)
+    direct = {number: leaf for number, each in enumerate(outputs) if (leaf := each.direct_leaf(file)) is not None}
+    return FilePlan(variant, groups, frozenset(residuals), constants, direct)
 
 
 def _output(file: OpenFile, selected: Selected, variant: VariantColumn | None) -> _Output:

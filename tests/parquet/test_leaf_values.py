@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import random
 
 import numpy as np
@@ -12,8 +13,8 @@ import pytest
 import parquet_variant as pv
 from parquet_variant.parquet.format.columns import choose_column
 from parquet_variant.parquet.format.files import locate, open_file
-from parquet_variant.parquet.reading import leaf_texts as leaf_texts_module
-from parquet_variant.parquet.reading.leaf_texts import leaf_texts
+from parquet_variant.parquet.reading import leaf_values as leaf_values_module
+from parquet_variant.parquet.reading.leaf_values import leaf_values
 
 ROWS = 9000
 COLUMNS = {"s": "$.s:string", "k": "$.k.x:string", "n": "$.n:bigint"}
@@ -60,7 +61,7 @@ def leaf(file, name):
 
 def as_pyarrow_reads(path, where, monkeypatch):
     with monkeypatch.context() as patched:
-        patched.setattr(leaf_texts_module, "leaf_texts", lambda *_: None)
+        patched.setattr(leaf_values_module, "leaf_values", lambda *_: None)
         return pv.parquet.extract(path, COLUMNS, where)
 
 
@@ -74,9 +75,11 @@ def test_pages_hold_what_pyarrow_reads(tmp_path, monkeypatch, codec, version):
     )  # fmt: skip
     rng = np.random.default_rng(1)
     with open_file(locate(path)[0]) as file:
-        whole = {name: leaf_texts(file, 0, leaf(file, name), None) for name in ("s", "x")}
+        whole = {name: leaf_values(file, 0, leaf(file, name), pa.string(), None) for name in ("s", "x")}
         masks = [rng.random(ROWS) < share for share in (0.5, 0.001)] + [np.arange(ROWS) > ROWS - 5]
-        some = [{name: leaf_texts(file, 0, leaf(file, name), mask) for name in ("s", "x")} for mask in masks]
+        some = [
+            {name: leaf_values(file, 0, leaf(file, name), pa.string(), mask) for name in ("s", "x")} for mask in masks
+        ]
     assert [pa.types.is_dictionary(whole[name].type) for name in ("s", "x")] == [False, True]
     expected = as_pyarrow_reads(path, None, monkeypatch)
     for name, column in (("s", "s"), ("x", "k")):
@@ -103,6 +106,58 @@ def test_our_own_files_of_several_row_groups(tmp_path, monkeypatch):
     for where in FILTERS:
         found = pv.parquet.extract(path, COLUMNS, where).combine_chunks()
         assert found.equals(as_pyarrow_reads(path, where, monkeypatch).combine_chunks()), where
+
+
+NUMBERS = {
+    "i": ("$.i:int", "INT"),
+    "l": ("$.l:bigint", "BIGINT"),
+    "f": ("$.f:float", "FLOAT"),
+    "d": ("$.d:double", "DOUBLE"),
+    "day": ("$.day:date", "DATE"),
+    "at": ("$.at:timestamp", "TIMESTAMP"),
+    "local": ("$.local:timestamp_ntz", "TIMESTAMP_NTZ"),
+}
+
+
+@pytest.mark.parametrize("encoding", ["PLAIN", "DELTA_BINARY_PACKED", "RLE_DICTIONARY", "ours"])
+@pytest.mark.parametrize("version", ["1.0", "2.0"])
+def test_numbers(tmp_path, monkeypatch, encoding, version):
+    """Integers at the ends of their ranges, whose differences wrap around, and what is stored as integers."""
+    rng, ends = random.Random(7), [2**31 - 1, -(2**31), 2**63 - 1, -(2**63)]
+    epoch = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
+    rows = []
+    for number in range(9000):
+        at = epoch + dt.timedelta(microseconds=rng.randrange(-(10**16), 10**16))
+        row = {
+            "i": rng.choice([*ends[:2], number, 0]),
+            "l": rng.choice([*ends, number, rng.randrange(-(2**63), 2**63)]),
+            "f": float(np.float32(number / 3)),
+            "d": rng.choice([number / 3, float("nan"), -0.0, float("inf")]),
+            "day": at.date(),
+            "at": at,
+            "local": at.replace(tzinfo=None),
+        }
+        rows.append({key: value for key, value in row.items() if rng.random() < (0.9 if number < 6000 else 0.001)})
+    names = ", ".join(f"{name} {kind}" for name, (_, kind) in NUMBERS.items())
+    shredded = pv.shred_variant(pv.VariantArray.from_pylist(rows), names)
+    path = tmp_path / "a.parquet"
+    if encoding == "ours":
+        pv.parquet.write(path, shredded)
+    else:
+        options = {"use_dictionary": encoding == "RLE_DICTIONARY", "data_page_size": 4000, "data_page_version": version}
+        if encoding == "DELTA_BINARY_PACKED":
+            integers = [name for name in NUMBERS if name not in "fd"]
+            options["column_encoding"] = {f"v.typed_value.{name}.typed_value": encoding for name in integers}
+        write(path, shredded.storage, **options)
+    columns = {name: where for name, (where, _) in NUMBERS.items()}
+    for where in (None, "i = 2147483647 or l < 0", "l = 9223372036854775807", "day is null"):
+        found = pv.parquet.extract(path, columns, where)
+        with monkeypatch.context() as patched:
+            patched.setattr(leaf_values_module, "leaf_values", lambda *_: None)
+            assert str(found.to_pylist()) == str(pv.parquet.extract(path, columns, where).to_pylist())
+    with open_file(locate(path)[0]) as file:
+        for field in pv.parquet.extract(path, columns).schema:
+            assert leaf_values(file, 0, leaf(file, field.name), field.type, None) is not None, field
 
 
 def test_rows_without_any_text(tmp_path, monkeypatch):

@@ -1,10 +1,12 @@
-"""The texts of a leaf column, out of its pages: a dictionary stays one, and only the rows that count are copied.
+"""The values of a leaf column, out of its pages: texts in a dictionary stay so, only the rows that count are copied.
 
 Owns levels, indices and spans of one column chunk as an Arrow array. Leaves pages to `chunk_pages`, and whatever is not
 read here (other encodings and types, lists, files elsewhere, damage) to pyarrow.
 """
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -25,7 +27,7 @@ from parquet_variant.parquet.reading.chunk_pages import (
     is_readable,
 )
 
-__all__ = ["leaf_texts"]
+__all__ = ["leaf_values"]
 
 _MOST_BYTES = 2**31 - 1
 
@@ -41,8 +43,10 @@ def _strings(starts: Int64s, sizes: Int64s, nulls: pa.Buffer | None = None) -> p
     return pa.Array.from_buffers(pa.string(), len(starts), buffers)
 
 
-def leaf_texts(file: OpenFile, row_group: int, node: SchemaNode, kept: npt.NDArray[np.bool_] | None) -> pa.Array | None:
-    """The texts of a leaf column, as strings, or as a dictionary if all its pages have indices.
+def leaf_values(
+    file: OpenFile, row_group: int, node: SchemaNode, kind: pa.DataType, kept: npt.NDArray[np.bool_] | None
+) -> pa.Array | None:
+    """The values of a leaf column; texts as a dictionary if all its pages have indices.
 
     None leaves it to pyarrow. Texts are not looked at: they may not be UTF-8.
 
@@ -53,7 +57,9 @@ def leaf_texts(file: OpenFile, row_group: int, node: SchemaNode, kept: npt.NDArr
     row_group
         Its number.
     node
-        The leaf column, of texts.
+        The leaf column.
+    kind
+        The Arrow type of its values: string, or one of 4 or 8 bytes.
     kept
         The rows that are wanted; None for all. Pages without one are not decompressed.
     """
@@ -64,7 +70,7 @@ def leaf_texts(file: OpenFile, row_group: int, node: SchemaNode, kept: npt.NDArr
     try:
         chunk = ChunkPages(file, row_group, node.leaf, has_levels=most > 0)
         found = list(chunk.read(group.num_rows, kept))
-        return _Column(chunk, found, group.num_rows, most).array(kept)
+        return _Column(chunk, found, group.num_rows, most).array(kind, kept)
     except PAGE_ERRORS:
         return None
 
@@ -102,10 +108,13 @@ class _Column:
     def _valid(self, page: DataPage) -> UInt8s:
         return self.valid[page.first : page.first + page.count]
 
-    def array(self, kept: npt.NDArray[np.bool_] | None) -> pa.Array:
+    def array(self, kind: pa.DataType, kept: npt.NDArray[np.bool_] | None) -> pa.Array:
         nulls = None
         if kept is not None or sum(self.present) < self.rows:
             nulls = bitmap(self.valid if kept is None else self.valid[kept])
+        if self.chunk.width:
+            numbers = self._numbers() if kept is None else self._numbers()[kept]
+            return pa.Array.from_buffers(kind, len(numbers), [nulls, pa.py_buffer(numbers)])
         if self.found and all(page.is_indices for page in self.found):
             indices = self._all_indices()
             indices = indices if kept is None else indices[kept]
@@ -120,6 +129,21 @@ class _Column:
         for page, present in zip(self.found, self.present, strict=True):
             self._indices(page, present, indices[page.first : page.first + page.count])
         return indices
+
+    def _numbers(self) -> npt.NDArray[Any]:
+        width = self.chunk.width
+        numbers = np.zeros(self.rows, np.int64 if width == 8 else np.int32)
+        for page, present in zip(self.found, self.present, strict=True):
+            part = numbers[page.first : page.first + page.count]
+            if page.is_indices:
+                indices = np.empty(present, np.int32)
+                if present:
+                    page.indices(len(self.chunk.dictionary_numbers), EVERY_ROW, present, indices)
+                found = self.chunk.dictionary_numbers[indices]
+            else:
+                found = page.numbers(present, width)
+            part[slice(None) if present == page.count else self._valid(page) != 0] = found
+        return numbers
 
     def _spans(self) -> tuple[Int64s, Int64s]:
         """Where the texts lie, and their sizes; 0 where there is none."""
