@@ -7,6 +7,7 @@ use Spark run in one xdist worker. Leaves helpers of a single layer to that laye
 from __future__ import annotations
 
 import os
+import secrets
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,16 @@ _COMMON = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow, Hea
 settings.register_profile("ci", max_examples=40, derandomize=True, **_COMMON)
 settings.register_profile("fuzz", max_examples=int(os.environ.get("FUZZ_EXAMPLES", "1000")), **_COMMON)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Choose the seed of the hostile suites, once for all workers."""
+    os.environ["FUZZ_SEED"] = os.environ.get("FUZZ_SEED") or str(secrets.randbits(32))
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say how the random cases of this run are seen again."""
+    terminalreporter.write_line(f"cases of tests/fuzz: FUZZ_SEED={os.environ['FUZZ_SEED']}")
 
 
 @pytest.hookimpl(tryfirst=True)

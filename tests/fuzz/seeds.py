@@ -1,22 +1,29 @@
 """New cases each run, within a budget of time; a seed brings them back.
 
-Owns the seed (``FUZZ_SEED``, else a new one) and the seconds of each suite (``FUZZ_SECONDS``). Leaves the cases to the
-suites.
+Owns the seed (``FUZZ_SEED``; `conftest` sets it to a new one, and prints it) and the seconds of each suite
+(``FUZZ_SECONDS``). Leaves the cases to the suites.
 """
 
 from __future__ import annotations
 
 import os
 import random
-import secrets
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
-__all__ = ["SECONDS", "SEED", "told", "tries"]
+from hypothesis import given, seed, settings
 
-SEED = int(os.environ.get("FUZZ_SEED") or secrets.randbits(32))
+__all__ = ["SECONDS", "SEED", "given_new", "told", "tries"]
+
+SEED = int(os.environ["FUZZ_SEED"])
 SECONDS = float(os.environ.get("FUZZ_SECONDS") or 4)
+
+
+def given_new(*strategies: Any) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Hypothesis's `given`, with the seed of this run, also where the profile asks for the same cases each time."""
+    return lambda test: seed(SEED)(settings(derandomize=False, database=None)(given(*strategies)(test)))
 
 
 @contextmanager

@@ -265,8 +265,9 @@ class TestMalformed:
             (EMPTY, bytes([21 << 2]), "unknown-type"),
             (EMPTY, b"\x03\x01\x00\x09\x00", "offset-out-of-range"),
             (EMPTY, b"\x02\x01\x00\x00\x01\x00", "id-out-of-range"),
-            (b"", b"\x00", "truncated"),
-            (b"\x12\x00\x00", b"\x00", "bad-version"),
+            (b"", b"\x02\x01\x00\x00\x01\x00", "truncated"),
+            (b"\x12\x00\x00", b"\x02\x01\x00\x00\x01\x00", "bad-version"),
+            (b"\x11\x01\x00\x01\xff", b"\x02\x01\x00\x00\x01\x00", "bad-utf8"),
             (b"\x11\x01\x00\x01a", b"\x02\x02\x00\x00\x00\x01\x02\x00\x00", "duplicate-key"),
         ],
     )

@@ -11,9 +11,6 @@ import pyarrow as pa
 
 from parquet_variant.array.fallback_rows import with_fallback_rows
 from parquet_variant.array.parts import binary_parts, metadata_parts, valid_bytes, variants_of
-from parquet_variant.encoding.validate import find_faults
-from parquet_variant.encoding.variant import Variant
-from parquet_variant.errors import MalformedVariantError
 from parquet_variant.kernels.columns import ColumnBuffers
 from parquet_variant.kernels.name_tables import name_table
 from parquet_variant.kernels.schema_table import schema_table
@@ -58,17 +55,6 @@ def shredded_final(storage: pa.StructArray, schema: ShreddingSchema) -> pa.Struc
     shredded = buffers.storage(metadata.column, valid if len(valid) else None)
 
     def by_fallback(row: int) -> pa.StructArray:
-        variants = list(variants_of(storage.slice(row, 1)))
-        for variant in variants:
-            if variant is not None:
-                _refuse_overlap(variant)
-        return scalar.shredded_storage(variants, schema, "final")
+        return scalar.shredded_storage(variants_of(storage.slice(row, 1)), schema, "final")
 
     return with_fallback_rows(shredded, refused, by_fallback)
-
-
-def _refuse_overlap(variant: Variant) -> None:
-    """Raise if values share bytes: taken apart, a few of them could stand for any number."""
-    for fault in find_faults(variant.metadata, variant.value):
-        if fault.reason == "overlap":
-            raise MalformedVariantError(fault.message, reason=fault.reason, offset=fault.offset)

@@ -19,10 +19,11 @@ from parquet_variant.array.typed_inputs import TypedInputs
 from parquet_variant.encoding.metadata import extend_metadata
 from parquet_variant.errors import MalformedVariantError
 from parquet_variant.kernels.buffer_pool import acquire, acquire_block, adopt, release
+from parquet_variant.kernels.canonical_nodes import canonical_nodes
 from parquet_variant.kernels.columns import bitmap
 from parquet_variant.kernels.name_tables import NameTable, name_table
 from parquet_variant.kernels.schema_table import SchemaTable, schema_table
-from parquet_variant.kernels.unshred import ShreddedRows, assemble, measure_nodes, write_nodes
+from parquet_variant.kernels.unshred import RAW, ShreddedRows, assemble, measure_nodes, write_nodes
 from parquet_variant.layouts import storages as scalar
 from parquet_variant.layouts.conflicts import OnConflict
 from parquet_variant.schema.shredding_schema import ShreddingSchema
@@ -68,7 +69,8 @@ def _with_names_of_fields(
         np.where(metadata.indices[rows] < 0, -1, np.searchsorted(used, metadata.indices[rows])).astype(np.int32),
         pa.array([_extended(metadata.dictionary[d].as_py(), names) for d in used.tolist()], pa.binary()),
     )
-    again, still_refused = assembled_storage(storage.take(pa.array(rows)), table, extended)
+    own = MetadataParts(metadata.indices[rows], metadata.dictionary)
+    again, still_refused = assembled_storage(storage.take(pa.array(rows)), table, extended, own)
     where = np.arange(len(plain))
     where[rows] = len(plain) + np.arange(len(rows))
     known = plain.field("metadata").dictionary
@@ -132,10 +134,15 @@ def assembled_nodes(storage: pa.StructArray, table: SchemaTable, metadata: Metad
 
 
 def assembled_storage(
-    storage: pa.StructArray, table: SchemaTable, metadata: MetadataParts
+    storage: pa.StructArray, table: SchemaTable, metadata: MetadataParts, own: MetadataParts | None = None
 ) -> tuple[pa.StructArray, np.ndarray]:
-    """The rows that the kernel decides, and a flag for each of the others (null here)."""
+    """The rows that the kernel decides, and a flag for each of the others.
+
+    ``own`` is the metadata that the rows have, if ``metadata`` has more names: they name no field of a residual.
+    """
     nodes, row_start, _, refused = assembled_nodes(storage, table, metadata)
+    if own is not None:
+        refused[_rows_of_unsound_pieces(nodes, row_start, own)] = 1
     rows, valid = len(storage), valid_bytes(storage)
     sizes, places, row_sizes = acquire(np.int64, len(nodes)), acquire(np.int64, len(nodes)), np.empty(rows, np.int64)
     total = measure_nodes(nodes, row_start, sizes, row_sizes)
@@ -149,6 +156,22 @@ def assembled_storage(
         pa.large_binary() if wide else pa.binary(), rows, [None, pa.py_buffer(offsets), pa.py_buffer(data[:total])]
     )
     return _struct(metadata, value, valid if len(valid) else None), refused
+
+
+def _rows_of_unsound_pieces(
+    nodes: npt.NDArray[np.int64], row_start: npt.NDArray[np.int64], own: MetadataParts
+) -> npt.NDArray[np.int64]:
+    """The rows with bytes to be copied that are malformed, or have ids that their own metadata does not have."""
+    pieces = nodes[nodes[:, 0] & 0xFF == RAW]
+    rows = np.searchsorted(row_start, np.flatnonzero(nodes[:, 0] & 0xFF == RAW), "right") - 1
+    names = name_table(own.dictionary, repeated=True)
+    piece_start, unsound = np.empty(len(pieces) + 1, np.int64), np.zeros(len(pieces), np.uint8)
+    starts = pieces[:, 1].copy()
+    exported = canonical_nodes(
+        starts, starts + pieces[:, 2], own.indices[rows], names.starts, names.rank, piece_start, unsound
+    )
+    adopt(*exported)
+    return rows[unsound != 0]
 
 
 def _struct(metadata: MetadataParts, value: pa.Array, valid: np.ndarray | None) -> pa.StructArray:

@@ -7,6 +7,7 @@ Owns navigation, equality by meaning and the conversions' front doors. Leaves la
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from decimal import Decimal
 from typing import Any
 
@@ -17,7 +18,7 @@ from parquet_variant.encoding.scalars import value_type
 from parquet_variant.encoding.walk import END, KEY, Event, walk
 from parquet_variant.errors import MalformedVariantError, PathError
 from parquet_variant.path import VariantPath
-from parquet_variant.types import EXACT_NUMERIC, VariantType
+from parquet_variant.types import EXACT_NUMERIC, BasicType, VariantType
 
 __all__ = ["Variant"]
 
@@ -124,6 +125,10 @@ class Variant:
         """
         return value_type(self._data, self._start, self._stop)
 
+    def may_be(self, basic: BasicType) -> bool:
+        """Whether the first byte does not say otherwise: a step down a path looks at no more of other values."""
+        return self._start >= self._stop or self._data[self._start] & 3 == basic
+
     # -- navigation
 
     def get(self, path: str | VariantPath, default: Variant | None = None) -> Variant | None:
@@ -145,9 +150,11 @@ class Variant:
         for segment in VariantPath.parse(path).segments:
             if not isinstance(segment, (str, int)):
                 raise PathError(f"path {path} has a wildcard: get gives one value", reason="wildcard")
-            container = read_container(found._data, found._start, found._stop)
-            if container is None or container.is_object != isinstance(segment, str):
+            wanted = BasicType.OBJECT if isinstance(segment, str) else BasicType.ARRAY
+            if not found.may_be(wanted):
                 return default
+            container = read_container(found._data, found._start, found._stop)
+            assert container is not None
             if isinstance(segment, str):
                 index = found._find(container, segment)
             else:
@@ -191,6 +198,8 @@ class Variant:
     def keys(self) -> list[str]:
         """The keys of an object, in the order in which they are stored; TypeError for other values."""
         container = self._container(VariantType.OBJECT)
+        if not container.size:
+            return []
         dictionary = self._dictionary()
         return [dictionary.name(container.field_id(self._data, index)) for index in range(container.size)]
 
@@ -303,26 +312,36 @@ class Variant:
 
     def _find(self, container: Container, key: str) -> int | None:
         """The index of the field of that name."""
+        if not container.size:
+            return None
         dictionary = self._dictionary()
         try:
             wanted = key.encode()
         except UnicodeEncodeError:  # a lone surrogate is in no UTF-8 dictionary
             return None
         if container.size > _SCAN_FIELDS:
-            low, high = 0, container.size
-            while low < high:
-                middle = (low + high) // 2
-                name = dictionary.name_bytes(container.field_id(self._data, middle))
-                if name == wanted:
-                    return middle
-                if name < wanted:
-                    low = middle + 1
-                else:
-                    high = middle
+            with suppress(MalformedVariantError):  # names that are looked for matter, and no others
+                found = self._search(container, dictionary, wanted)
+                if found is not None:
+                    return found
         # Older writers sorted by UTF-16 or not at all: only a scan can say that a key is not there.
         for index in range(container.size):
             if dictionary.is_name(container.field_id(self._data, index), wanted):
                 return index
+        return None
+
+    def _search(self, container: Container, dictionary: Dictionary, wanted: bytes) -> int | None:
+        """The same by halving, right if the fields are sorted."""
+        low, high = 0, container.size
+        while low < high:
+            middle = (low + high) // 2
+            name = dictionary.name_bytes(container.field_id(self._data, middle))
+            if name == wanted:
+                return middle
+            if name < wanted:
+                low = middle + 1
+            else:
+                high = middle
         return None
 
 

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from parquet_variant.array.parts import binary_parts, metadata_parts, valid_bytes
 from parquet_variant.kernels.memory import address_of, copy_spans
-from parquet_variant.kernels.name_tables import NameTable, name_table
+from parquet_variant.kernels.name_tables import UNUSABLE, NameTable, name_table
 
 __all__ = ["Batch", "Names", "canonical_nodes", "present_rows", "value_chunks"]
 
@@ -104,11 +104,7 @@ class Names:
 
 def _readable_counts(table: NameTable) -> Int64s:
     """The number of names of each dictionary; 0 for one that is malformed, so that rows that use it are left."""
-    from parquet_variant.kernels.validate import mark_utf8_names
-
-    readable = np.empty(len(table.state), np.uint8)
-    mark_utf8_names(table.starts, table.address, table.length, table.state, readable)
-    return np.where(readable != 0, np.diff(table.starts), 0)
+    return np.where(table.state != UNUSABLE, np.diff(table.starts), 0)
 
 
 def _names_of(table: NameTable, counts: Int64s) -> pa.Array:

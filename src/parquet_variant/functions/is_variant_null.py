@@ -17,6 +17,7 @@ from parquet_variant.functions.null_on_error import or_none, or_null
 from parquet_variant.functions.shredded_walk import Group, follow
 from parquet_variant.functions.value_positions import ValuePositions
 from parquet_variant.functions.variant_input import as_variant_array
+from parquet_variant.functions.variant_type import type_of
 from parquet_variant.path import VariantPath
 from parquet_variant.types import PrimitiveId, VariantType
 
@@ -58,7 +59,7 @@ def is_variant_null(array: Any, path: str | VariantPath = "$") -> bool | pa.Bool
     parsed = VariantPath.parse(path)
     if isinstance(array, Variant):
         found = array.get(parsed)
-        return found is not None and found.type == VariantType.NULL
+        return found is not None and type_of(found) == VariantType.NULL
     storage = final_storage(as_variant_array(array).storage)
     return follow(Group.of_storage(storage), parsed.segments, _IsNull()).fill_null(False)
 

@@ -100,9 +100,7 @@ def _sound(
 
     names, blobs, value = name_table(metadata.dictionary), binary_parts(metadata.dictionary), binary_parts(values)
     dictionary_valid, marks = np.zeros(len(metadata.dictionary), np.uint8), np.zeros(len(values), np.uint8)
-    mark_valid_dictionaries(
-        blobs.address, blobs.offsets, names.starts, names.address, names.length, names.state, dictionary_valid
-    )
+    mark_valid_dictionaries(blobs.address, blobs.offsets, names.state, dictionary_valid)
     mark_valid_rows(
         len(values), valid, value.offsets, value.address, dictionary_of, names.starts, names.rank, dictionary_valid,
         marks, max_depth,

@@ -17,7 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from parquet_variant.array.parts import BinaryParts, MetadataParts, binary_parts, metadata_parts, valid_bytes
-from parquet_variant.encoding.metadata import decode_metadata
+from parquet_variant.encoding.metadata import Dictionary, dictionary_of
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import MalformedVariantError, VariantError
 from parquet_variant.kernels import get
@@ -56,8 +56,8 @@ class Dictionaries:
         return found
 
     @cached_property
-    def names(self) -> list[list[str]]:
-        """The names of each metadata, by id; none for a malformed one."""
+    def names(self) -> list[list[str | None]]:
+        """The names of each metadata, by id; None for a name that cannot be read, none at all for a bad header."""
         return [_names(metadata) for metadata in self.array.to_pylist()]
 
     @cached_property
@@ -71,14 +71,16 @@ class Dictionaries:
         return pa.array(list(self._numbers[0]), pa.string())
 
     def name_numbers(self, metas: npt.NDArray[np.int32], ids: Int64s) -> Int64s:
-        """Which of the distinct names some ids stand for."""
+        """Which of the distinct names some ids stand for; -1 for one that cannot be read."""
         _, table, bases = self._numbers
         return table[bases[metas] + ids]
 
     @cached_property
     def _numbers(self) -> tuple[dict[str, int], Int64s, Int64s]:
         numbers: dict[str, int] = {}
-        table = [numbers.setdefault(name, len(numbers)) for names in self.names for name in names]
+        table = [
+            -1 if name is None else numbers.setdefault(name, len(numbers)) for names in self.names for name in names
+        ]
         bases = np.zeros(len(self.sizes) + 1, np.int64)
         np.cumsum(self.sizes, out=bases[1:])
         return numbers, np.array(table, np.int64), bases
@@ -88,11 +90,19 @@ class Dictionaries:
         return bytes(self.array[index].as_py()) if index >= 0 else b""
 
 
-def _names(metadata: bytes) -> list[str]:
+def _names(metadata: bytes) -> list[str | None]:
     try:
-        return decode_metadata(metadata)
+        dictionary = dictionary_of(metadata)
     except MalformedVariantError:
         return []
+    return [_name(dictionary, field_id) for field_id in range(len(dictionary))]
+
+
+def _name(dictionary: Dictionary, field_id: int) -> str | None:
+    try:
+        return dictionary.name(field_id)
+    except MalformedVariantError:
+        return None
 
 
 @dataclass(frozen=True, eq=False)
@@ -297,6 +307,8 @@ class ValuePositions:
                 self.starts, self.stops, self.metas, offsets, self.dictionaries.sizes, starts, stops, parents, ids
             )
         )
+        unreadable = np.flatnonzero(self.dictionaries.name_numbers(self.metas[parents], ids) < 0)
+        self._refuse(int(parents[unreadable[0]]) if len(unreadable) else -1)
         return offsets, counts >= 0, ids, self._below(starts, stops, parents)
 
     def _below(self, starts: Int64s, stops: Int64s, parents: Int64s) -> ValuePositions:

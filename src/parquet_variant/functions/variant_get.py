@@ -19,6 +19,7 @@ from parquet_variant.functions.extract_variant import extract_variant
 from parquet_variant.functions.target_type import as_target
 from parquet_variant.functions.variant_input import as_variant_array
 from parquet_variant.path import Segment, VariantPath, Wildcard
+from parquet_variant.types import BasicType
 
 __all__ = ["get_values", "try_variant_get", "variant_get"]
 
@@ -126,7 +127,7 @@ def _of_one(
     if found is None:
         return None
     if wildcard < len(segments):
-        if found.type != "array":
+        if not found.may_be(BasicType.ARRAY):
             return None
         return [_of_one(element, segments[wildcard + 1 :], target, safe, zone) for element in found]
     return found if target is None else cast_variant(found, target, zone=zone, safe=safe)

@@ -10,6 +10,8 @@ from typing import Any, overload
 import numpy as np
 import pyarrow as pa
 
+from parquet_variant.encoding.header import value_size
+from parquet_variant.encoding.scalars import read_scalar
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.functions.extract_path import final_storage, whole_values
 from parquet_variant.functions.null_on_error import or_none, or_null
@@ -21,7 +23,7 @@ from parquet_variant.kernels.tape import ARRAY, OBJECT
 from parquet_variant.schema.storage_shape import is_list
 from parquet_variant.types import TYPE_OF_ID, VariantType
 
-__all__ = ["try_variant_type", "variant_type"]
+__all__ = ["try_variant_type", "type_of", "variant_type"]
 
 _NAMES = [member.value for member in VariantType]
 _NUMBER_OF_KIND = np.full(256, -1, np.int32)
@@ -62,7 +64,7 @@ def variant_type(array: Any) -> VariantType | pa.StringArray:
     ['object', 'decimal4', 'null', None]
     """
     if isinstance(array, Variant):
-        return array.type
+        return type_of(array)
     group = Group.of_storage(final_storage(as_variant_array(array).storage))
     typed = group.typed
     if typed is not None and (pa.types.is_struct(typed.type) or is_list(typed.type)):
@@ -82,6 +84,15 @@ def variant_type(array: Any) -> VariantType | pa.StringArray:
     return pa.DictionaryArray.from_arrays(pa.array(numbers, mask=numbers < 0), pa.array(_NAMES)).dictionary_decode()
 
 
+def type_of(variant: Variant) -> VariantType:
+    """The type of one value whose bytes end where they should; text and children are not looked at."""
+    kind, value = variant.type, variant.value
+    if kind in (VariantType.OBJECT, VariantType.ARRAY, VariantType.STRING):
+        value_size(value, 0, len(value))
+        return kind
+    return read_scalar(value, 0, len(value)).type
+
+
 def try_variant_type(array: Any) -> VariantType | pa.StringArray | None:
     r"""Tell what each value is, as `variant_type` does; null where that would raise.
 
@@ -93,5 +104,5 @@ def try_variant_type(array: Any) -> VariantType | pa.StringArray | None:
     ['array', None]
     """
     if isinstance(array, Variant):
-        return or_none(lambda: array.type)
+        return or_none(lambda: type_of(array))
     return or_null(array, variant_type)

@@ -1,8 +1,8 @@
 """Variant bytes to a tape: what `parse_json` makes of text, made of encoded values.
 
 Owns the walk over values that nobody has checked. Leaves the layout of one value to `values`, and saying what is wrong
-with a malformed one to `encoding.validate`. The text of strings is not checked: nothing that reads the tape to profile
-it depends on that.
+with a malformed one to `encoding.validate`. The text of strings, the scale of decimals and the range of times are not
+checked: nothing that reads the tape to profile it depends on them.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ from parquet_variant.kernels.interning import (
     new_tables,
     shape_after,
 )
+from parquet_variant.kernels.json_scan import is_utf8
 from parquet_variant.kernels.memory import load_u8, load_uint
 from parquet_variant.kernels.native_vectors import filled_vector, free, new_table, reserve_rows
 from parquet_variant.kernels.tape import (
@@ -43,16 +44,24 @@ from parquet_variant.kernels.tape import (
     put_node,
 )
 from parquet_variant.kernels.value_walk import COUNT, END, NEXT, OWN, child, child_id, open_container
-from parquet_variant.kernels.values import MALFORMED, EncodedValues, metadata_header, scalar, value_kind
+from parquet_variant.kernels.values import (
+    MALFORMED,
+    EncodedValues,
+    metadata_header,
+    scalar_of_size,
+    value_kind,
+    value_size,
+)
 
 __all__ = ["decode_rows", "decode_values"]
 
 
-_OK, _VALUE, _FIELD_ID, _NAME, _DUPLICATE, _OVERLAP, _METADATA = range(7)
+_OK, _VALUE, _FIELD_ID, _NAME, _NAME_TEXT, _DUPLICATE, _OVERLAP, _METADATA = range(8)
 _FAULTS = {
     _VALUE: ("malformed", "these bytes are no Variant value"),
     _FIELD_ID: ("id-out-of-range", "a field id is outside the dictionary"),
     _NAME: ("offset-out-of-range", "a name is outside the dictionary"),
+    _NAME_TEXT: ("bad-utf8", "a name of the dictionary is not UTF-8"),
     _DUPLICATE: ("duplicate-key", "an object has a key twice"),
     _OVERLAP: ("overlap", "values overlap"),
     _METADATA: ("malformed", "these bytes are no Variant metadata"),
@@ -102,28 +111,30 @@ class _Names(NamedTuple):
 
 @helper(inline=True)
 def _names_of(dictionaries, d):
-    """``(usable, names)`` of a dictionary."""
+    """The names of a dictionary; none of a malformed one: only fields need names."""
     at, end = dictionaries.base + dictionaries.offsets[d], dictionaries.base + dictionaries.offsets[d + 1]
     usable, count, offsets, width, begin, size = metadata_header(at, end)
-    return usable, _Names(count, dictionaries.starts[d], offsets, width, begin, at + size)
+    return _Names(count if usable else 0, dictionaries.starts[d], offsets, width, begin, at + size)
 
 
 @helper(inline=True)
 def _key_of(names, field_id, known, keys, seed):
-    """``(key, keys)`` of a field's name; -1 if it lies outside of its dictionary."""
+    """``(status, key, keys)`` of a field's name."""
     key = known[names.first + field_id]
     if key >= 0:
-        return key, keys
+        return _OK, key, keys
     begin = load_uint(names.offsets + field_id * names.width, names.width)
     stop = load_uint(names.offsets + (field_id + 1) * names.width, names.width)
     if begin > stop or stop > names.end - names.begin:
-        return -1, keys
+        return _NAME, key, keys
     hashed = hash_bytes(names.begin + begin, stop - begin, seed)
     key = find_key(keys, names.begin + begin, stop - begin, hashed)
     if key < 0:
+        if not is_utf8(names.begin + begin, names.begin + stop):
+            return _NAME_TEXT, key, keys
         key, keys = add_key(keys, names.begin + begin, stop - begin, 1, hashed)
     known[names.first + field_id] = key
-    return key, keys
+    return _OK, key, keys
 
 
 @helper(inline=True)
@@ -142,9 +153,9 @@ def _enter_field(stack, top, tables, names, known, n, seed):
     field_id = child_id(stack, top, stack[top, NEXT])
     if field_id >= names.count:
         return _FIELD_ID, 0, tables
-    key, keys = _key_of(names, field_id, known, tables.keys, seed)
-    if key < 0:
-        return _NAME, 0, tables
+    status, key, keys = _key_of(names, field_id, known, tables.keys, seed)
+    if status != _OK:
+        return status, 0, tables
     tables = Interned(keys, tables.paths, tables.shapes)
     shapes, shape = tables.shapes.rows, stack[top, _PLACE]
     following = shapes[shape, SHAPE_NEXT]
@@ -161,29 +172,31 @@ def _enter_field(stack, top, tables, names, known, n, seed):
 def _decode_row(at, end, names, known, stack, tables, nodes, n, seed):
     """``(status, at, stack, tables, n)`` after a row; ``at`` is where the fault is, if there is one."""
     path = depth = 0
-    most = n + _most_nodes(end - at)
+    # Values that share bytes could stand for any number of values: each byte may be met once.
+    budget = end - at
     while True:
         # One value at `path` starts at `at`.
-        if at >= end:
+        size = value_size(at, end)
+        if size == MALFORMED:
             return _VALUE, at, stack, tables, n
-        if n >= most:
-            return _OVERLAP, at, stack, tables, n
         kind = value_kind(load_u8(at))
         if kind == OBJECT or kind == ARRAY:
             if depth + 1 > len(stack):
                 stack = reserve_rows(stack, depth + 1)
-            ok, count, _, _, _, _, _ = open_container(stack, depth, at, end)
-            if not ok:
-                return _VALUE, at, stack, tables, n
+            _, count, _, _, _, _, values = open_container(stack, depth, at, end)
+            budget -= values - at
+            if budget < 0:
+                return _OVERLAP, at, stack, tables, n
             stack[depth, _NODE] = n
             stack[depth, _PATH] = path
             stack[depth, _PLACE], tables = children_of(tables, path, kind)
             put_node(nodes, n, kind | (path << 16), count, 0)
             depth += 1
         else:
-            kind, a, b, scale = scalar(at, end)
-            if kind == MALFORMED:
-                return _VALUE, at, stack, tables, n
+            budget -= size
+            if budget < 0:
+                return _OVERLAP, at, stack, tables, n
+            kind, a, b, scale = scalar_of_size(at, size)
             put_node(nodes, n, kind | (scale << 8) | (path << 16), a, b)
         n += 1
         depth = _close(stack, depth, nodes, n)
@@ -229,10 +242,7 @@ def decode_rows(
         if d < 0:
             status = _METADATA
             break
-        usable, names = _names_of(dictionaries, d)
-        if not usable:
-            status = _METADATA
-            break
+        names = _names_of(dictionaries, d)
         at, end = values.base + values.offsets[row], values.base + values.offsets[row + 1]
         status, at, stack, tables, n = _decode_row(at, end, names, known, stack, tables, nodes, n, seed)
         if status != _OK:

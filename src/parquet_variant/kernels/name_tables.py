@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from parquet_variant.kernels.compiling import Int64s, UInt8s, helper, kernel
+from parquet_variant.kernels.json_scan import is_utf8
 from parquet_variant.kernels.memory import load_u8, load_uint
 from parquet_variant.kernels.values import metadata_header
 
@@ -34,7 +35,8 @@ class NameTable(NamedTuple):
     order
         The inverse: ids in the order of their names.
     state
-        ``uint8[dictionaries]``: SORTED, UNSORTED, or UNUSABLE (malformed, or with a name twice that shall not be).
+        ``uint8[dictionaries]``: SORTED, UNSORTED, or UNUSABLE (malformed, with a name that is no UTF-8, or with
+        one twice that shall not be).
     owner
         Keeps the memory alive.
     """
@@ -81,7 +83,7 @@ def _locate(base: int, offsets: Int64s, table: NameTable) -> None:
         for i in range(count):
             begin = load_uint(at + i * width, width)
             stop = load_uint(at + (i + 1) * width, width)
-            if begin > stop or stop > end - names:
+            if begin > stop or stop > end - names or not is_utf8(names + begin, names + stop):
                 state[d] = UNUSABLE
                 break
             address[first + i] = names + begin

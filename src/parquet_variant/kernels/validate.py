@@ -41,24 +41,10 @@ def scalar_is_valid(kind, a, b, scale, digits):
 
 
 @kernel
-def mark_utf8_names(starts: Int64s, address: Int64s, length: Int64s, state: UInt8s, readable: UInt8s) -> None:
-    """Mark the dictionaries of a `NameTable` that are usable and whose names are all UTF-8."""
-    for d in range(len(state)):
-        readable[d] = 0 if state[d] == UNUSABLE else 1
-        if readable[d] != 0:
-            for i in range(starts[d], starts[d + 1]):
-                if not is_utf8(address[i], address[i] + length[i]):
-                    readable[d] = 0
-                    break
-
-
-@kernel
-def mark_valid_dictionaries(
-    base: int, offsets: Int64s, starts: Int64s, address: Int64s, length: Int64s, state: UInt8s, valid: UInt8s
-) -> None:
-    """Mark the metadata without fault. ``starts`` to ``state`` are those of a `NameTable`."""
-    mark_utf8_names(starts, address, length, state, valid)
+def mark_valid_dictionaries(base: int, offsets: Int64s, state: UInt8s, valid: UInt8s) -> None:
+    """Mark the metadata without fault. ``state`` is that of a `NameTable`."""
     for d in range(len(valid)):
+        valid[d] = 0 if state[d] == UNUSABLE else 1
         if valid[d] == 0:
             continue
         at, end = base + offsets[d], base + offsets[d + 1]

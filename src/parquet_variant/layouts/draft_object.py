@@ -17,7 +17,7 @@ import pyarrow as pa
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import SchemaError
 from parquet_variant.layouts.conflicts import OnConflict, Policy
-from parquet_variant.layouts.trees import VARIANT_NULL, Tree, compact, fields_of_object, is_null
+from parquet_variant.layouts.trees import VARIANT_NULL, Tree, compact, elements_of_array, fields_of_object, is_null
 from parquet_variant.layouts.typed_values import slot_of, variant_of
 from parquet_variant.path import WILDCARD, VariantPath
 from parquet_variant.schema.draft_object_storage import ObjectNode, object_plan, object_storage_type
@@ -75,7 +75,7 @@ def _shred(variant: Variant, node: ObjectNode, path: VariantPath) -> dict[str, A
         }
         residual = dict(fields) or None
     elif node.element is not None and kind == VariantType.ARRAY:
-        row["array"] = [_shred(element, node.element, path / WILDCARD) for element in variant]
+        row["array"] = [_shred(element, node.element, path / WILDCARD) for element in elements_of_array(variant)]
     elif node.typed is None or (slot := slot_of(variant, node.typed)) is None:
         residual = variant
     else:

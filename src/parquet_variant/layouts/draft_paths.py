@@ -19,7 +19,7 @@ from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import MalformedVariantError, SchemaError
 from parquet_variant.layouts.conflicts import OnConflict, Policy
 from parquet_variant.layouts.nested_slots import nested_slot_of, tree_of_nested_slot
-from parquet_variant.layouts.trees import VARIANT_NULL, Tree, compact, fields_of_object, is_null
+from parquet_variant.layouts.trees import VARIANT_NULL, Tree, compact, elements_of_array, fields_of_object, is_null
 from parquet_variant.path import VariantPath
 from parquet_variant.schema.draft_paths_storage import PathsNode, paths_plan, paths_storage_type
 from parquet_variant.schema.shredding_schema import ShreddingSchema
@@ -79,7 +79,7 @@ def _shred(variant: Variant, node: PathsNode) -> tuple[Tree | None, Any]:
     if node.element is not None:
         if variant.type != VariantType.ARRAY:
             return variant, None
-        pairs = [_shred(element, node.element) for element in variant]
+        pairs = [_shred(element, node.element) for element in elements_of_array(variant)]
         left = [VARIANT_NULL if rest is None else rest for rest, _ in pairs]
         return (left if any(rest is not None for rest, _ in pairs) else None), [paths for _, paths in pairs]
     if variant.type != VariantType.OBJECT:

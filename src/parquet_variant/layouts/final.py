@@ -17,7 +17,7 @@ import pyarrow as pa
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import MalformedVariantError
 from parquet_variant.layouts.conflicts import OnConflict, Policy
-from parquet_variant.layouts.trees import VARIANT_NULL, Tree, fields_of_object, joined
+from parquet_variant.layouts.trees import VARIANT_NULL, Tree, bytes_of, elements_of_array, fields_of_object, joined
 from parquet_variant.layouts.typed_values import slot_of, variant_of
 from parquet_variant.path import VariantPath
 from parquet_variant.schema.shredding_schema import ShreddingSchema
@@ -62,14 +62,14 @@ def shred_value(variant: Variant | None, schema: ShreddingSchema | pa.StructType
 
 def _shred(variant: Variant | None, schema: ShreddingSchema) -> dict[str, bytes | Any]:
     if schema.kind == "variant":
-        return {"value": None if variant is None else variant.value}
+        return {"value": None if variant is None else bytes_of(variant)}
     if variant is None:
         return {"value": None, "typed_value": None}
     typed: Any = None
     residual: bytes | None = None
     if schema.element is not None:
         if variant.type == VariantType.ARRAY:
-            typed = [_shred(element, schema.element) for element in variant]
+            typed = [_shred(element, schema.element) for element in elements_of_array(variant)]
     elif schema.kind == "object":
         if variant.type == VariantType.OBJECT:
             fields = fields_of_object(variant)
@@ -78,7 +78,7 @@ def _shred(variant: Variant | None, schema: ShreddingSchema) -> dict[str, bytes 
             return {"value": residual, "typed_value": typed}
     else:
         typed = slot_of(variant, schema.type)
-    return {"value": variant.value if typed is None else None, "typed_value": typed}
+    return {"value": bytes_of(variant) if typed is None else None, "typed_value": typed}
 
 
 def reconstruct(

@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 
 from parquet_variant.encoding.variant import Variant
-from parquet_variant.layouts.trees import VARIANT_NULL, Tree, fields_of_object
+from parquet_variant.layouts.trees import VARIANT_NULL, Tree, elements_of_array, fields_of_object
 from parquet_variant.layouts.typed_values import slot_of, variant_of
 from parquet_variant.types import VariantType
 
@@ -32,7 +32,7 @@ def nested_slot_of(variant: Variant, arrow: pa.DataType) -> Any | None:
     if pa.types.is_list(arrow):
         if variant.type != VariantType.ARRAY:
             return None
-        slots = [nested_slot_of(element, arrow.value_type) for element in variant]
+        slots = [nested_slot_of(element, arrow.value_type) for element in elements_of_array(variant)]
         return None if None in slots else slots
     if not pa.types.is_struct(arrow):
         return slot_of(variant, arrow)

@@ -5,16 +5,28 @@ Owns the tree of Variants that all layouts share, and how it becomes one Variant
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from contextlib import suppress
 from functools import lru_cache
 from typing import TypeAlias
 
-from parquet_variant.encoding.header import array_bytes, object_bytes
-from parquet_variant.encoding.metadata import EMPTY_METADATA, decode_metadata
+from parquet_variant.encoding.header import array_bytes, object_bytes, read_container, value_size
+from parquet_variant.encoding.metadata import EMPTY_METADATA, dictionary_of
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import MalformedVariantError
 from parquet_variant.types import VariantType
 
-__all__ = ["VARIANT_NULL", "Tree", "compact", "fields_of_object", "is_null", "joined"]
+__all__ = [
+    "VARIANT_NULL",
+    "Tree",
+    "bytes_of",
+    "check_apart",
+    "compact",
+    "elements_of_array",
+    "fields_of_object",
+    "is_null",
+    "joined",
+]
 
 # A Variant is a piece with its own metadata; a list is an array, a dict an object of pieces.
 Tree: TypeAlias = "Variant | list[Tree] | dict[str, Tree]"
@@ -33,13 +45,48 @@ def fields_of_object(variant: Variant) -> dict[str, Variant]:
     Raises
     ------
     MalformedVariantError
-        If a name comes twice (``duplicate-key``).
+        If a name comes twice (``duplicate-key``), or values share bytes (``overlap``).
     """
     items = variant.items()
     fields = dict(items)
     if len(fields) < len(items):
         raise MalformedVariantError("an object has two fields of one name", reason="duplicate-key")
+    check_apart(variant, fields.values())
     return fields
+
+
+def elements_of_array(variant: Variant) -> list[Variant]:
+    """Give an array's elements.
+
+    Raises
+    ------
+    MalformedVariantError
+        If they share bytes (``overlap``).
+    """
+    elements = list(variant)
+    check_apart(variant, elements)
+    return elements
+
+
+def bytes_of(variant: Variant) -> bytes:
+    """Give a value's bytes without what follows them.
+
+    Examples
+    --------
+    >>> bytes_of(Variant(EMPTY_METADATA, bytes.fromhex("0c01ff"))).hex()
+    '0c01'
+    """
+    value = variant.value
+    return value[: value_size(value, 0, len(value))]
+
+
+def check_apart(variant: Variant, children: Iterable[Variant]) -> None:
+    """Raise if children have more bytes together than there are: taken apart, a few could stand for any number."""
+    value = variant.value
+    container = read_container(value, 0, len(value))
+    assert container is not None
+    if sum(len(child.value) for child in children) > container.stop - container.values_at:
+        raise MalformedVariantError("values overlap: some bytes belong to more than one value", reason="overlap")
 
 
 def compact(tree: Tree) -> Variant:
@@ -54,9 +101,13 @@ def compact(tree: Tree) -> Variant:
 
 
 @lru_cache(maxsize=64)
-def _ids(metadata: bytes) -> dict[str, int]:
-    names = decode_metadata(metadata)
-    return {names[field_id]: field_id for field_id in reversed(range(len(names)))}
+def _ids(metadata: bytes) -> dict[bytes, int]:
+    dictionary = dictionary_of(metadata)
+    ids: dict[bytes, int] = {}
+    for field_id in range(len(dictionary)):
+        with suppress(MalformedVariantError):  # a name that nothing uses
+            ids.setdefault(dictionary.name_bytes(field_id), field_id)
+    return ids
 
 
 def joined(metadata: bytes, tree: Tree) -> Variant:
@@ -74,11 +125,11 @@ def joined(metadata: bytes, tree: Tree) -> Variant:
 
     def encoded(node: Tree) -> bytes:
         if isinstance(node, Variant):
-            return node.value
+            return bytes_of(node)
         if isinstance(node, list):
             return array_bytes([encoded(child) for child in node])
         names = sorted(node)
-        return object_bytes([ids[name] for name in names], [encoded(node[name]) for name in names])
+        return object_bytes([ids[name.encode()] for name in names], [encoded(node[name]) for name in names])
 
     try:
         return Variant(metadata, encoded(tree))
