@@ -6,7 +6,6 @@ at a page that may not be touched, and what was freed may not be touched. Withou
 
 from __future__ import annotations
 
-import os
 import shutil
 import signal
 import subprocess
@@ -15,9 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from fuzz.seeds import SECONDS, SEED
+from fuzz.children import run_child, start_child
 
-CHILD, SOURCE = Path(__file__).with_name("guarded_child.py"), Path(__file__).with_name("guard.c")
+CHILD, SOURCE = Path(__file__).with_name("storages_child.py"), Path(__file__).with_name("guard.c")
 _COMPILER = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
 _HAS_GUARD = _COMPILER is not None and sys.platform == "linux"
 
@@ -34,31 +33,15 @@ def guard(tmp_path_factory: pytest.TempPathFactory) -> Path | None:
     return library
 
 
-def _run(suite: str, guard: Path | None) -> subprocess.CompletedProcess[str]:
-    roots = [str(Path(__file__).parent.parent), *filter(None, [os.environ.get("PYTHONPATH")])]
-    environment = os.environ | {
-        "PYTHONPATH": os.pathsep.join(roots), "FUZZ_SEED": str(SEED), "FUZZ_SECONDS": str(SECONDS),
-        "ARROW_DEFAULT_MEMORY_POOL": "system", "PYTHONFAULTHANDLER": "1",
-    }  # fmt: skip
-    if guard is not None:
-        environment["LD_PRELOAD"] = str(guard)
-    command = [sys.executable, str(CHILD), suite]
-    return subprocess.run(
-        command, capture_output=True, text=True, env=environment, timeout=600 + 3 * SECONDS, check=False
-    )
-
-
 def test_a_write_past_the_end_is_seen(guard: Path | None) -> None:
     if guard is None:
         pytest.skip("no C compiler: the guarding allocator is not built")
-    assert _run("prove", guard).returncode in (-signal.SIGSEGV, -signal.SIGBUS, -signal.SIGABRT)
+    assert start_child(CHILD, "prove", preload=guard).returncode in (-signal.SIGSEGV, -signal.SIGBUS, -signal.SIGABRT)
 
 
 @pytest.mark.parametrize("suite", ["storages", "values"])
 def test_nothing_crashes(suite: str, guard: Path | None) -> None:
-    done = _run(suite, guard)
-    report = f"FUZZ_SEED={SEED}, ended with {done.returncode}\n{done.stdout[-600:]}\n{done.stderr[-3000:]}"
-    assert done.returncode == 0, report
+    done = run_child(CHILD, suite, preload=guard)
     print(done.stdout.splitlines()[-2:])
     if guard is not None:
         assert int(done.stdout.split()[-1]) > 100, "nothing was guarded"
