@@ -274,3 +274,13 @@ def test_types_and_nulls(value: pv.Variant) -> None:
     null = outcome(lambda: pv.is_variant_null(value))
     assert _agree(nulls, null if isinstance(null, tuple) else [False, null, False, False], value)
     assert outcome(lambda: pv.schema_of_variant(array).to_pylist()[1]) == outcome(lambda: pv.schema_of_variant(value))
+
+
+def test_names_that_metadata_lacks_are_no_names_of_residuals() -> None:
+    field = pa.struct([("value", pa.binary()), ("typed_value", pa.int64())])
+    storage = pa.struct([("metadata", pa.binary()), ("value", pa.binary()), ("typed_value", pa.struct([("a", field)]))])
+    residual = bytes.fromhex("02 01 01 00 01 00")  # an object whose one field has id 1
+    row = {"metadata": bytes.fromhex("11 01 00 01 62"), "typed_value": {"a": {"value": residual}}}
+    with pytest.raises(pv.MalformedVariantError) as caught:
+        pv.unshred_variant(pv.VariantArray(pa.array([row], storage)))
+    assert (caught.value.reason, caught.value.row) == ("id-out-of-range", 0)
