@@ -17,7 +17,7 @@ WORKERS ?= 2
 EXAMPLES ?= 1000
 SECONDS ?= 30
 MINUTES ?= 10
-MB ?= 8
+MB ?= 32
 say = @printf '\033[1m== %s\033[0m\n'
 
 # The requirements of some extras, one a line; "core" is no extra.
@@ -83,7 +83,7 @@ soak: $(DEV_STAMP) ## MINUTES=10 of Delta histories: all operations against a pl
 	$(say) 'Random histories of one writer, compared with a plain model, for $(MINUTES) minutes'
 	@PYTHONPATH=tests $(BIN)/python -m soak.differential $(MINUTES) $(FUZZ_SEED)
 
-test-cluster: $(DEV_STAMP) ## the pipeline on a cluster on loopback whose processes are killed; MB=8 of JSON
+test-cluster: $(DEV_STAMP) ## the pipeline on a cluster on loopback whose processes are killed; MB=32 of JSON
 	$(say) 'Building the kernels that changed'
 	@$(build)
 	$(say) 'A master, two workers, and $(MB) MB of JSON'

@@ -43,15 +43,16 @@ def _executor(worker: int) -> int:
 
 
 class Accident:
-    """Something that happens once, while a job's step is under way: a progress that does it when tasks are done."""
+    """Something that happens once, in a step of a job: a progress that does it when so many tasks are done."""
 
-    def __init__(self, step: str, act: Any) -> None:
+    def __init__(self, step: str, after: int, act: Any) -> None:
         self.step = step
+        self.after = after
         self.act = act
         self.happened = False
 
     def __call__(self, step: str, done: int, total: int) -> None:
-        if not self.happened and step == self.step and 0 < done < total:
+        if not self.happened and step == self.step and self.after <= done < total:
             self.happened = True
             self.act()
 
@@ -69,7 +70,7 @@ def _freeze(worker: int) -> None:
             except ProcessLookupError:
                 continue
 
-    threading.Timer(20, thaw).start()
+    threading.Timer(30, thaw).start()
 
 
 def _session(address: str, archive: str, events: Path) -> Any:
@@ -135,16 +136,16 @@ def run(address: str, archive: str, source: Path, root: Path, workers: list[int]
     spark = _session(address, archive, root / "events")
     tell("package", _where_the_package_is(spark))
     split = max(1, source.stat().st_size // _PARTS)
-    kill = Accident("write", lambda: os.kill(_executor(workers[0]), signal.SIGKILL))
+    kill = Accident("write", 1, lambda: os.kill(_executor(workers[0]), signal.SIGKILL))
     tell("ingest", pv.spark.ingest(spark, source, root / "files", split_bytes=split, progress=kill).rows)
-    slow = Accident("write", lambda: _freeze(workers[1]))
+    slow = Accident("write", 0, lambda: _freeze(workers[1]))
     tell("slow ingest", pv.spark.ingest(spark, source, root / "slow", split_bytes=split, progress=slow).rows)
     frame = pv.spark.read(spark, root / "files", engine="python")
     tell("read", frame.count())
     typed = pv.spark.read(spark, root / "files", {"n": ("$.n", "bigint")}, engine="python")
     tell("sum", typed.groupBy().sum("n").collect()[0][0])
     tell("delta", pv.spark.ingest(spark, source, root / "table", format="delta", split_bytes=split).rows)
-    die = Accident("write", lambda: os.kill(workers[0], signal.SIGKILL))
+    die = Accident("write", 1, lambda: os.kill(workers[0], signal.SIGKILL))
     more = pv.spark.ingest(
         spark, source, root / "table", format="delta", mode="append", split_bytes=split, progress=die
     )

@@ -43,10 +43,14 @@ def cluster(directory: Path, workers: int = 2, memory: str = "1g") -> Iterator[C
     """Start a master and workers of one core each; end them, and what they started, afterwards."""
     started: list[subprocess.Popen[bytes]] = []
     try:
-        log = _start("master.Master", directory / "master", started)
+        log = _start("master.Master", "127.0.0.1", directory / "master", started)
         address = _wait_for(_MASTER, log)[1]
         arguments = ("--cores", "1", "--memory", memory, "--work-dir", str(directory / "work"), address)
-        logs = [_start("worker.Worker", directory / f"worker-{n}", started, *arguments) for n in range(workers)]
+        # Each on a host of its own: Spark runs no second copy of a slow task on the host of the first.
+        logs = [
+            _start("worker.Worker", f"127.0.0.{1 + n}", directory / f"worker-{n}", started, *arguments)
+            for n in range(workers)
+        ]
         for each in logs:
             _wait_for(re.compile(_REGISTERED), each)
         yield Cluster(address, [process.pid for process in started[1:]])
@@ -56,13 +60,13 @@ def cluster(directory: Path, workers: int = 2, memory: str = "1g") -> Iterator[C
             process.wait()
 
 
-def _start(name: str, directory: Path, started: list[subprocess.Popen[bytes]], *arguments: str) -> Path:
+def _start(name: str, host: str, directory: Path, started: list[subprocess.Popen[bytes]], *arguments: str) -> Path:
     directory.mkdir(parents=True)
     log = directory / "log"
     # Nothing of this environment: executors are to find the package in their archive alone.
-    environment = {"PATH": os.environ["PATH"], "SPARK_HOME": str(_HOME), "SPARK_LOCAL_IP": "127.0.0.1"}
+    environment = {"PATH": os.environ["PATH"], "SPARK_HOME": str(_HOME), "SPARK_LOCAL_IP": host}
     environment |= {"JAVA_HOME": str(find_java().spark_home()), "SPARK_DAEMON_MEMORY": "256m"}
-    place = ("--host", "127.0.0.1", "--port", "0", "--webui-port", "0")
+    place = ("--host", host, "--port", "0", "--webui-port", "0")
     command = [str(_HOME / "bin/spark-class"), f"org.apache.spark.deploy.{name}", *place, *arguments]
     with log.open("wb") as stream:
         process = subprocess.Popen(

@@ -90,6 +90,8 @@ def _settings(threads: int, memory: str) -> dict[str, str]:
         "spark.driver.bindAddress": "127.0.0.1",
         # Between JVM and workers: acknowledgements that TCP holds back cost every job 60 ms.
         "spark.python.unix.domain.socket.enabled": "true",
+        # Workers that are stopped before our code has reached them print nothing either.
+        "spark.python.daemon.module": "parquet_variant.spark.worker_daemon",
         "spark.sql.shuffle.partitions": str(threads),
         "spark.sql.execution.arrow.pyspark.enabled": "true",
         # Lets the data source have an option `paths` beside `load(path)`.

@@ -12,7 +12,7 @@ import sys
 import traceback
 from typing import Any
 
-__all__ = ["QuietEnd"]
+__all__ = ["QuietEnd", "end_quietly", "keep_quiet"]
 
 _DAEMONS = ("pyspark.daemon", "pyspark.worker")
 
@@ -36,11 +36,17 @@ class QuietEnd:
     """
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return (_arrived, ())
+        return (end_quietly, ())
 
 
-def _arrived() -> QuietEnd:
+def keep_quiet(daemon: Any) -> None:
+    """Let a daemon's module, and the workers that it forks, print no broken pipe."""
+    daemon.traceback = _Tracebacks()
+
+
+def end_quietly() -> QuietEnd:
+    """Keep this process quiet if it is a worker, and whatever worker the result is sent to."""
     daemon: Any = sys.modules.get("__main__")
     if getattr(getattr(daemon, "__spec__", None), "name", None) in _DAEMONS:
-        daemon.traceback = _Tracebacks()
+        keep_quiet(daemon)
     return QuietEnd()

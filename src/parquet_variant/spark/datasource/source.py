@@ -20,6 +20,7 @@ from pyspark.sql.types import StructType
 from parquet_variant.spark.datasource.batch_writer import BatchWriter, StreamWriter
 from parquet_variant.spark.datasource.options import ReadOptions, WriteOptions
 from parquet_variant.spark.task_errors import one_line
+from parquet_variant.spark.worker_end import end_quietly
 
 __all__ = ["VariantDataSource"]
 
@@ -47,6 +48,10 @@ class VariantDataSource(DataSource):
     ``txnAppId`` and read, with ``startingVersion``, version by version. A stream of a directory is of its files, each
     of which comes once, at most ``maxFilesPerTrigger`` at a time.
     """
+
+    def __init__(self, options: dict[str, str]) -> None:
+        super().__init__(options)
+        self.end = end_quietly()  # Spark plans reads and writes in workers of their own, which get this object
 
     @classmethod
     def name(cls) -> str:
