@@ -230,6 +230,18 @@ def test_versions_and_a_comparison_are_shown(browser: Any, table: Path, tmp_path
     assert "$.user.name" in opened.find_element("id", "panel-compare").text
 
 
+def test_estimates_of_what_shares_a_residual_add_up_to_it(browser: Any, tmp_path: Path) -> None:
+    rows = [f'{{"id": {at}, "o": {{"text": "{at * 7919:050d}", "n": {at}}}, "k": "{at % 3}"}}' for at in range(3000)]
+    pv.parquet.write(tmp_path / "table.parquet", pv.parse_json(rows), schema="id bigint")
+    opened = _open(browser, pv.explore(tmp_path / "table.parquet").save(tmp_path / "page.html"))
+    whole, parts = opened.execute_script(
+        """const model = explorer.model, of = (path) => residualBytes(model, model.byPath.get(path));
+        return [model.root.bytes, [of("$.o"), of("$.k"), of("$.o.text") + of("$.o.n")]];"""
+    )
+    assert sum(parts[:2]) == pytest.approx(whole)
+    assert 0 < parts[2] <= parts[0]
+
+
 @pytest.mark.parametrize("name", ["cve_v5", "gharchive", "windows_events"])
 def test_bytes_said_are_the_bytes_read(browser: Any, variant_test_data: Path, tmp_path: Path, name: str) -> None:
     """Over real data: within 5 % of what a scan then reads, for each path alone and for all of them together."""

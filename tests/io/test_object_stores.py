@@ -79,3 +79,15 @@ def test_a_url_may_name_the_endpoint(endpoint, usgs_sample, monkeypatch):
     dest = f"s3://lake/named?endpoint_override={endpoint.removeprefix('http://')}&scheme=http&region=us-east-1"
     pv.delta.write(dest, {"v": pv.parse_json(['{"n": 1}'])})
     assert pv.delta.read(dest).to_pylist() == [{"n": 1}]
+
+
+def test_explored_from_afar(s3):
+    rows = pv.parse_json([f'{{"n": {number}, "text": "x"}}' for number in range(100)])
+    pv.parquet.write("s3://lake/explored.parquet", rows, schema="n bigint")
+    pv.delta.write("s3://lake/explored-delta", {"v": rows})
+    for place in ("s3://lake/explored.parquet", "s3://lake/explored-delta"):
+        page = pv.explore(place).to_html()
+        assert place in page
+        assert '"text"' in page
+    with pytest.raises(pv.VariantError, match="s3://lake/nothing does not exist"):
+        pv.explore("s3://lake/nothing")

@@ -393,12 +393,25 @@ function fits(node, type) {
 function costOf(model, node, type) {
   const share = fits(node, type), ratio = model.doc.sample.ratio || 0.3;
   const measured = node.typed === null || node.typed === undefined ? node.encoded * ratio * 0.8 : node.typed;
-  return { typed: measured * (type === "variant" ? 1 : share), saved: node.encoded * ratio * (type === "variant" ? 1 : share), share };
+  return { typed: measured * (type === "variant" ? 1 : share), saved: residualBytes(model, node) * (type === "variant" ? 1 : share), share };
 }
 
-/** Estimated bytes that a path without a column takes of the residual that it lies in, compressed. */
+/** Estimated bytes that a path takes, or would take, of the residual that it lies in, compressed. */
 function residualBytes(model, node) {
-  return node.encoded * (model.doc.sample.ratio || 0.3);
+  let holder = node;
+  while (holder && (holder === node || !holder.kind)) holder = holder.parent === null ? null : model.nodes[holder.parent];
+  return node.encoded * ((!node.kind && holder && residualRatio(model, holder)) || model.doc.sample.ratio || 0.3);
+}
+
+/** Compressed bytes of a group's residual for each encoded byte in it: what its fields without columns share. */
+function residualRatio(model, group) {
+  if (!model.footers) return 0;
+  if (group.ratio === undefined) {
+    const fields = group.children.filter((child) => !child.kind);
+    const encoded = fields.reduce((sum, child) => sum + child.encoded, 0);
+    group.ratio = encoded ? group.bytes / encoded : 0;
+  }
+  return group.ratio;
 }
 
 /** Predicted bytes of the table under another schema. */

@@ -236,7 +236,8 @@ def _located(source: Source, filesystem: fs.FileSystem | None) -> dict[str, _Fou
         return _below(_in_directory(system, path), path)
     if any(character in path for character in "*?["):
         return _below(_matching(system, path), _fixed(path))
-    raise VariantFileError(f"{path} does not exist: check the path", reason="no-such-file", file=path)
+    named = os.fspath(source)
+    raise VariantFileError(f"{named} does not exist: check the path", reason="no-such-file", file=named)
 
 
 def _below(files: list[ParquetSource], base: str) -> dict[str, _Found]:
