@@ -28,6 +28,8 @@ _LITERAL = {quote: re.compile(rf"[^\\{quote}\x00-\x1f]+") for quote in "'\""}
 _HEX4 = re.compile(r"[0-9A-Fa-f]{4}")
 _ESCAPES = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "/": "/", "\\": "\\"}
 _WRITTEN = {"\b": r"\b", "\f": r"\f", "\n": r"\n", "\r": r"\r", "\t": r"\t", "'": r"\'", "\\": r"\\"}
+# What needs no quotes, in a shell either.
+_PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _NEEDS_ESCAPE = re.compile(r"[\x00-\x1f'\\]")
 _BLANKS = " \t\n\r"
 
@@ -126,6 +128,20 @@ class VariantPath:
 
     def __str__(self) -> str:
         return "$" + "".join(map(_written, self.segments))
+
+    @property
+    def shorthand(self) -> str:
+        """The path as people write it, and commands take it.
+
+        Examples
+        --------
+        >>> VariantPath.parse("$['a']['b.c'][*]['d']").shorthand
+        "$.a['b.c'][*].d"
+        """
+        return "$" + "".join(
+            f".{each}" if isinstance(each, str) and _PLAIN_NAME.fullmatch(each) else _written(each)
+            for each in self.segments
+        )
 
     def __repr__(self) -> str:
         return f"VariantPath({str(self)!r})"

@@ -70,7 +70,7 @@ def rare_paths(tmp_path: Path) -> Path:
 def test_infer_says_why(variant: Run, rare_paths: Path) -> None:
     done = variant("infer", rare_paths, "--explain")
     assert done.code == 0
-    assert "├─ id  bigint  100.0% of rows" in done.out
+    assert "├─ id  bigint  100.0% typed" in done.out
     explained = variant("infer", rare_paths, "--explain", "--json").json
     assert (explained["ddl"], explained["rows"], explained["policy"]) == ("id bigint", 500, "auto")
     decisions = {decision["path"]: decision for decision in explained["paths"]}
@@ -184,8 +184,11 @@ def test_cat_prints_variants_inside_of_structs_and_lists(variant: Run, tmp_path:
 def test_inspect_shows_types_and_shares(variant: Run, earthquakes: Path) -> None:
     done = variant("inspect", earthquakes)
     assert done.out.startswith("1 file, 1,707 rows, 1 row group\n")
-    (line,) = (line for line in done.out.splitlines() if line.startswith("$['properties']['alert'] "))
-    assert line.split()[1:6] == ["BYTE_ARRAY", "STRING", "1707", "0.7%", "99.3%"]
+    (line,) = (line for line in done.out.splitlines() if line.startswith("$.properties.alert "))
+    assert line.split()[1:6] == ["string", "1707", "0.7%", "99.3%", "0.0%"]
+    assert "30 typed columns of" in done.out
+    few = variant("inspect", earthquakes, "--top", "2", "--sort", "bytes").out.splitlines()
+    assert few[-2].startswith("$.geometry.coordinates[*] ")
     report = variant("inspect", earthquakes, "--json").json
     assert (report["files"], report["rows"], report["columns"][0]["name"]) == (1, 1707, "v")
 
@@ -196,7 +199,7 @@ def test_inspect_compares_with_what_was_predicted(variant: Run, earthquakes: Pat
     assert len(shares) == 30
     assert all(each["predicted"] == pytest.approx(each["actual"]) for each in shares.values())
     assert shares["$['properties']['alert']"]["actual"] == pytest.approx(12 / 1707)
-    assert "$['properties']['mag']" in variant("inspect", earthquakes, "--predict-from", usgs_sample).out
+    assert "$.properties.mag" in variant("inspect", earthquakes, "--predict-from", usgs_sample).out
 
 
 def test_validate_exits_with_1_on_a_violation(
@@ -287,3 +290,16 @@ def test_standard_input_is_a_source(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"")))
     assert variant("infer", "-").code == 1
     assert "standard input can be read once" in variant("ingest", "-", "-", tmp_path / "twice").err
+
+
+def test_costs_of_a_choice(variant: Run, tmp_path: Path) -> None:
+    (tmp_path / "a.ndjson").write_text('{"id": 1, "k": "x"}\n' * 9 + '{"id": "two"}\n')
+    words = ("infer", tmp_path / "a.ndjson")
+    assert variant(*words, "--explain").out.startswith("10 rows, 2 paths with values, 2 typed (auto): ")
+    assert (
+        variant(*words, "--sort", "residual", "--top", "1").out.splitlines()[1].startswith("$.id  bigint  90.0% typed")
+    )
+    assert variant(*words, "--also", "$.k:string").out.startswith("$.k as string: would hold 9 of 9 values; ")
+    assert "--also" in variant(*words, "--also", "k").error
+    paths = {each["path"]: each for each in variant(*words, "--explain", "--json").json["paths"]}
+    assert (paths["$['k']"]["typed"], paths["$['k']"]["missing"]) == (9, 1)

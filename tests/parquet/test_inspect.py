@@ -23,13 +23,13 @@ def test_shares_and_bytes_by_path(tmp_path):
     assert (column.layouts, column.annotated) == ({"final": 2, "unshredded": 1}, 2)
     paths = {path.path: path for path in column.paths}
     assert list(paths) == ["$", "$['a']", "$['b']", "$['b'][*]"]
-    assert paths["$['a']"].types == {"INT64": 1, "BYTE_ARRAY STRING": 1}
+    assert paths["$['a']"].types == {"bigint": 1, "string": 1}
     assert (paths["$['a']"].typed, paths["$['a']"].residual, paths["$['a']"].entries) == (2, 2, 8)
     assert (paths["$['b'][*]"].typed, paths["$['b'][*]"].residual) == (1, 1)
     assert paths["$"].types == {"object": 2, "variant": 1}
     assert paths["$"].residual == 2 + 3 + 4
     assert json.loads(json.dumps(report.to_dict()))["columns"][0]["paths"][1]["typed_share"] == 0.25
-    assert "$['a']: INT64 or BYTE_ARRAY STRING  typed 25.0%, residual 25.0%" in str(report)
+    assert "$['a']: bigint or string  typed 25.0%, residual 25.0%" in str(report)
 
 
 @pytest.mark.parametrize("layout", ["draft-paths", "draft-object"])

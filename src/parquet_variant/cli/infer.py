@@ -6,6 +6,7 @@ Owns the options. Leaves reading to `parquet.profile`, the choice to `shredding.
 
 from __future__ import annotations
 
+from enum import StrEnum
 from typing import Annotated
 
 import typer
@@ -33,6 +34,16 @@ from parquet_variant.cli.options import (
 __all__ = ["command"]
 
 
+class SortBy(StrEnum):
+    """The order of a list of paths."""
+
+    PATH = "path"
+    SAVED = "saved"
+    RESIDUAL = "residual"
+    TYPED = "typed"
+    MISSING = "missing"
+
+
 def command(
     sources: Annotated[
         list[str], typer.Argument(metavar="SRC...", help="JSON or Parquet: files, directories, globs; - for stdin.")
@@ -51,6 +62,16 @@ def command(
     detect_timestamps: DetectTimestamps = None,
     threads: Threads = None,
     explain: Annotated[bool, typer.Option("--explain", help="Say for every path why it is shredded, or not.")] = False,
+    top: Annotated[
+        int | None, typer.Option(help="With --explain: only so many paths, as a list.", min=1, show_default=False)
+    ] = None,
+    sort: Annotated[
+        SortBy | None, typer.Option(help="With --explain: a list in this order, most first.", show_default=False)
+    ] = None,
+    also: Annotated[
+        list[str] | None,
+        typer.Option(metavar="PATH:TYPE", help="What typing this path, too, would cost and save; repeat."),
+    ] = None,
     diff: Annotated[bool, typer.Option("--diff", help="Show what differs from --policy auto as it is.")] = False,
     against: Annotated[
         str | None,
@@ -73,9 +94,10 @@ def command(
     from parquet_variant.cli.stdin import with_stdin
     from parquet_variant.cli.tables import data_files
     from parquet_variant.parquet import profile
+    from parquet_variant.shredding.costs import also as costs_also
     from parquet_variant.shredding.drift import find_drift
     from parquet_variant.shredding.explain import explain as explained
-    from parquet_variant.shredding.explain import explain_diff, explain_json
+    from parquet_variant.shredding.explain import explain_also, explain_diff, explain_json, explain_table
     from parquet_variant.shredding.infer import infer
 
     chosen = read_policy(policy, settings, queries)
@@ -100,8 +122,18 @@ def command(
         print(find_drift(existing, found, chosen))
     elif diff:
         print(explain_diff(infer(found), result) or "no difference")
+    elif also:
+        for each in also:
+            path, sign, kind = each.rpartition(":")
+            if not sign:
+                raise typer.BadParameter(f"--also is {each!r}: write it as PATH:TYPE, such as '$.tags.brand:string'")
+            print(explain_also(costs_also(found, path, kind)))
+    elif as_json and (explain or top or sort):
+        print(explain_json(result))
+    elif top or sort:
+        print(explain_table(result, sort.value if sort else "saved", top))
     elif explain:
-        print(explain_json(result) if as_json else explained(result))
+        print(explained(result))
     elif as_json:
         print(result.schema.to_json())
     elif ddl:

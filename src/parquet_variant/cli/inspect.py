@@ -5,17 +5,29 @@ Owns how the report is shown. Leaves the figures to `parquet.inspect`, and predi
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from parquet_variant.cli.options import AsJson, Column, Path
 
 if TYPE_CHECKING:
-    from parquet_variant.parquet.operations.inspect import ColumnReport
+    from parquet_variant.parquet.operations.inspect import ColumnReport, PathReport
     from parquet_variant.shredding.estimate import Comparison
 
 __all__ = ["command"]
+
+
+class SortBy(StrEnum):
+    """The order of the paths."""
+
+    FILE = "file"
+    PATH = "path"
+    BYTES = "bytes"
+    RESIDUAL = "residual"
+    TYPED = "typed"
+    MISSING = "missing"
 
 
 def command(
@@ -25,6 +37,8 @@ def command(
         list[str] | None,
         typer.Option(metavar="SRC", help="The JSON it was made of: compare the typed shares with the predicted ones."),
     ] = None,
+    top: Annotated[int | None, typer.Option(help="Only so many paths.", min=1, show_default=False)] = None,
+    sort: Annotated[SortBy, typer.Option(help="The order of the paths, most first.")] = SortBy.FILE,
     as_json: AsJson = False,
 ) -> int:
     """Show what is shredded, how much of it, and what it weighs.
@@ -47,11 +61,11 @@ def command(
         print(f"other columns: {', '.join(report.other_columns)}")
     for found in report.columns:
         print()
-        _print_column(found)
+        _print_column(found, sort, top)
     if predict_from:
         from parquet_variant.cli.output import print_grid
 
-        rows = [(each.path, _share(each.predicted), _share(each.actual)) for each in comparisons]
+        rows = [(each.path.shorthand, _share(each.predicted), _share(each.actual)) for each in comparisons]
         print()
         print_grid(["typed share of the values", "predicted", "actual"], rows, right=["predicted", "actual"])
     return 0
@@ -71,28 +85,40 @@ def _compared(files: list[str], column: ColumnReport, sources: list[str]) -> tup
     return compare(predict(found, schema), column.paths)
 
 
-def _print_column(column: ColumnReport) -> None:
+def _print_column(column: ColumnReport, sort: SortBy, top: int | None) -> None:
     from parquet_variant.cli.output import counted, human_bytes, print_grid
+    from parquet_variant.path import VariantPath
 
     layouts = ", ".join(f"{layout} in {counted(files, 'file')}" for layout, files in column.layouts.items())
     print(f"{column.name}: {layouts}; VARIANT annotation in {counted(column.annotated, 'file')}")
+    left = sum(path.residual_bytes for path in column.paths)
+    typed = [path for path in column.paths if path.bytes > path.residual_bytes]
+    sizes = f"{human_bytes(sum(path.bytes for path in column.paths) - left)}, residuals {human_bytes(left)}"
+    print(f"{counted(len(typed), 'typed column')} of {sizes}, dictionaries {human_bytes(column.metadata_bytes)}")
     rows = [
         (
-            path.path,
+            VariantPath.parse(path.path).shorthand,
             " or ".join(path.types),
             path.entries,
-            _share(path.typed_share),
-            _share(path.residual_share),
-            path.bytes,
+            *map(_share, (path.typed_share, path.residual_share, path.missing_share)),
+            human_bytes(path.bytes - path.residual_bytes),
+            human_bytes(path.residual_bytes),
         )
-        for path in column.paths
+        for path in _sorted(column.paths, sort)[:top]
     ]
-    print_grid(
-        ["path", "type", "values", "typed", "residual", "bytes"],
-        [(*row[:-1], human_bytes(row[-1])) for row in rows],
-        right=["values", "typed", "residual", "bytes"],
-    )
-    print(f"dictionaries: {human_bytes(column.metadata_bytes)}")
+    names = ["path", "type", "values", "typed", "residual", "missing", "typed bytes", "residual bytes"]
+    print_grid(names, rows, right=names[2:])
+
+
+def _sorted(paths: list[PathReport], sort: SortBy) -> list[PathReport]:
+    keys: dict[SortBy, Any] = {
+        SortBy.PATH: lambda path: path.path,
+        SortBy.BYTES: lambda path: -path.bytes,
+        SortBy.RESIDUAL: lambda path: -path.residual_bytes,
+        SortBy.TYPED: lambda path: -(path.typed_share or 0),
+        SortBy.MISSING: lambda path: -(path.missing_share or 0),
+    }
+    return sorted(paths, key=keys[sort]) if sort in keys else paths
 
 
 def _share(share: float | None) -> str | None:

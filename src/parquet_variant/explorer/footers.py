@@ -18,11 +18,10 @@ import pyarrow.compute as pc
 from parquet_variant.parquet.format.columns import VariantColumn, choose_column
 from parquet_variant.parquet.format.files import OpenFile, ParquetSource, open_file
 from parquet_variant.parquet.format.footer import SchemaNode
-from parquet_variant.parquet.format.statistics import LeafStatistics, leaf_statistics, leaf_type
-from parquet_variant.parquet.scanning.groups import ShreddedGroup, shredded_groups
+from parquet_variant.parquet.format.statistics import LeafStatistics, leaf_statistics
+from parquet_variant.parquet.scanning.groups import shredded_groups
 from parquet_variant.parquet.scanning.projection import only_nulls
 from parquet_variant.path import VariantPath
-from parquet_variant.schema.primitive_types import ddl_name
 
 __all__ = ["Footers", "Leaf", "read_footers"]
 
@@ -170,7 +169,7 @@ def _shape(variant: VariantColumn, numbers: dict[str, int], leaves: list[Leaf]) 
     metadata = variant.node.child("metadata")
     shape.metadata = None if metadata is None else number(metadata)
     for group in shredded_groups(variant):
-        shape.kinds[group.path] = _kind(group)
+        shape.kinds[group.path] = group.type_name
         if group.typed is not None and group.typed.leaf is not None:
             shape.typed[group.path] = number(group.typed)
         if group.residual is not None:
@@ -178,15 +177,6 @@ def _shape(variant: VariantColumn, numbers: dict[str, int], leaves: list[Leaf]) 
     for leaf in variant.node.leaves():
         number(leaf)
     return shape
-
-
-def _kind(group: ShreddedGroup) -> str:
-    """The type as a schema says it."""
-    arrow = leaf_type(group.typed) if group.typed is not None and group.typed.leaf is not None else None
-    try:
-        return group.type_name if arrow is None else ddl_name(arrow)
-    except KeyError:
-        return group.type_name
 
 
 def _add_groups(file: OpenFile, variant: VariantColumn, numbers: dict[str, int], found: Footers) -> None:

@@ -6,15 +6,22 @@ Owns the wording. Leaves colours to the commands, and the schema's own spellings
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
+from typing import Literal, TypeAlias
 
 from parquet_variant.path import VariantPath, Wildcard
+from parquet_variant.shredding.costs import Also, PathCost
 from parquet_variant.shredding.policies.decision import Decision, InferenceResult
 
-__all__ = ["explain", "explain_diff", "explain_json"]
+__all__ = ["SortBy", "explain", "explain_also", "explain_diff", "explain_json", "explain_table", "summary"]
+
+SortBy: TypeAlias = Literal["path", "saved", "residual", "typed", "missing"]
 
 
 def explain(result: InferenceResult) -> str:
-    """Draw every path that was looked at: type, share of rows, share in the residual, bytes saved, reason.
+    """Sum up, and draw every path that was looked at: type, shares, bytes saved and left in the residual, reason.
+
+    The shares (typed, null, residual, missing) are of rows, below an array of its elements, and sum to 100 %.
 
     Examples
     --------
@@ -22,11 +29,12 @@ def explain(result: InferenceResult) -> str:
     >>> from parquet_variant.shredding.infer import infer
     >>> rows = ['{"id": 1, "tags": ["x", 2, 3]}'] * 20 + ['{"id": 2, "note": "rare"}']
     >>> print(explain(infer(pv.parse_json(rows))))
-    $  object  100.0% of rows  all object
-    ├─ id  bigint  100.0% of rows  saves 85 B  all bigint
-    ├─ note  residual  4.8% of rows  in 4.76% of the rows, under 15%
-    └─ tags  array  95.2% of rows  all array
-       └─ [*]  bigint  95.2% of rows  33.3% residual  saves 126 B  66.7% number, 33.3% string
+    21 rows, 3 paths with values, 2 typed (auto): 488 B of 536 B encoded leave the residual, 48 B stay
+    $  object  100.0% typed  all object
+    ├─ id  bigint  100.0% typed  saves 85 B  all bigint
+    ├─ note  residual  4.8% residual (8 B)  95.2% missing  in 4.76% of the rows, under 15%
+    └─ tags  array  95.2% typed  4.8% missing  all array
+       └─ [*]  bigint  66.7% typed  33.3% residual (40 B)  saves 126 B  66.7% number, 33.3% string
     """
     below: dict[VariantPath, list[Decision]] = {}
     for decision in result.decisions:
@@ -35,14 +43,70 @@ def explain(result: InferenceResult) -> str:
     root = next((decision for decision in result.decisions if not decision.path.segments), None)
     if root is None:
         return "$  nothing to shred: no values"
-    lines = [_line("$", root)]
+    costs = {} if result.costs is None else result.costs.paths
+    lines = [*summary(result), _line("$", root, costs.get(root.path))]
     stack = [(child, "", last) for child, last in _siblings(below, root.path)]
     while stack:
         decision, indent, last = stack.pop()
-        lines.append(f"{indent}{'└─' if last else '├─'} {_line(_name(decision.path), decision)}")
+        lines.append(
+            f"{indent}{'└─' if last else '├─'} {_line(_name(decision.path), decision, costs.get(decision.path))}"
+        )
         inner = indent + ("   " if last else "│  ")
         stack.extend((child, inner, ends) for child, ends in _siblings(below, decision.path))
     return "\n".join(lines)
+
+
+def summary(result: InferenceResult) -> list[str]:
+    """What the choice does, in a line: how many paths it types, and how many bytes leave the residual."""
+    if result.costs is None or not result.rows:
+        return []
+    leaves = [each for each in result.decisions if each.type not in ("object", "array")]
+    typed = sum(each.type is not None for each in leaves)
+    total, stays = result.costs.total_bytes, result.costs.residual_bytes
+    moved = f"{_human(total - stays)} of {_human(total)} encoded leave the residual, {_human(stays)} stay"
+    return [f"{result.rows:,} rows, {len(leaves):,} paths with values, {typed:,} typed ({result.policy.name}): {moved}"]
+
+
+def explain_table(result: InferenceResult, sort: SortBy = "saved", top: int | None = None) -> str:
+    """The same as a list, without the tree: paths as commands take them, those that matter most first.
+
+    Parameters
+    ----------
+    result
+        The choice.
+    sort
+        ``"saved"``: bytes that typing saves; ``"residual"``: bytes that stay; ``"typed"``, ``"missing"``: the share;
+        ``"path"``.
+    top
+        So many paths; by default all.
+    """
+    costs = {} if result.costs is None else result.costs.paths
+
+    def key(decision: Decision) -> float:
+        cost = costs.get(decision.path)
+        if sort == "saved" or cost is None:
+            return -decision.bytes_saved
+        return -cost.residual_bytes if sort == "residual" else -cost.share(sort)
+
+    chosen = [each for each in result.decisions if each.path.segments]
+    chosen = sorted(chosen, key=(lambda each: each.path.shorthand) if sort == "path" else key)[:top]
+    return "\n".join([*summary(result), *(_line(each.path.shorthand, each, costs.get(each.path)) for each in chosen)])
+
+
+def explain_also(what: Also) -> str:
+    """One more typed path, in a line.
+
+    Examples
+    --------
+    >>> print(explain_also(Also(VariantPath(("brand",)), "string", 100, 98, 2400, 1000)))
+    $.brand as string: would hold 98 of 100 values; takes 2.4 kB out of the residual, costs 1.0 kB, saves 1.4 kB
+    """
+    head = f"{what.path.shorthand} as {what.type}"
+    if not what.values:
+        return f"{head}: nothing is at this path"
+    held = f"would hold {what.typed:,} of {what.values:,} values"
+    gain = f"saves {_human(what.saved)}" if what.saved >= 0 else f"loses {_human(-what.saved)}"
+    return f"{head}: {held}; takes {_human(what.taken)} out of the residual, costs {_human(what.column)}, {gain}"
 
 
 def explain_json(result: InferenceResult) -> str:
@@ -56,8 +120,10 @@ def explain_json(result: InferenceResult) -> str:
     >>> found["ddl"], found["paths"][1]["path"], found["paths"][1]["reason"]
     ('a boolean', "$['a']", 'all boolean')
     """
+    costs = {} if result.costs is None else result.costs.paths
     return json.dumps(
         {
+            "summary": summary(result),
             "policy": result.policy.name,
             "rows": result.rows,
             "ddl": result.schema.to_ddl(),
@@ -70,6 +136,7 @@ def explain_json(result: InferenceResult) -> str:
                     "row_share": decision.row_share,
                     "typed_share": decision.typed_share,
                     "bytes_saved": decision.bytes_saved,
+                    **({} if (cost := costs.get(decision.path)) is None else asdict(cost)),
                     "reason": decision.reason,
                 }
                 for decision in result.decisions
@@ -121,10 +188,15 @@ def _name(path: VariantPath) -> str:
     return text if text.isprintable() and text else repr(text)
 
 
-def _line(name: str, decision: Decision) -> str:
-    parts = [name, decision.type or "residual", f"{decision.row_share:.1%} of rows"]
-    if decision.type not in (None, "variant") and decision.typed_share < 1:
-        parts.append(f"{1 - decision.typed_share:.1%} residual")
+def _line(name: str, decision: Decision, cost: PathCost | None) -> str:
+    parts = [name, decision.type or "residual"]
+    if cost is None:
+        parts.append(f"{decision.row_share:.1%} of rows")
+    else:
+        for part in ("typed", "null", "residual", "missing"):
+            if getattr(cost, part):
+                size = f" ({_human(cost.residual_bytes)})" if part == "residual" else ""
+                parts.append(f"{cost.share(part):.1%} {part}{size}")
     if decision.bytes_saved:
         parts.append(f"saves {_human(decision.bytes_saved)}")
     return "  ".join([*parts, decision.reason])

@@ -5,11 +5,13 @@ Owns finding the policy. Leaves the choice to `policies` and profiling to `profi
 
 from __future__ import annotations
 
+from dataclasses import replace
 from importlib import import_module
 from typing import cast
 
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.errors import VariantError
+from parquet_variant.shredding.costs import costs_of
 from parquet_variant.shredding.policies.decision import Decision, InferenceResult, Policy, RowsPolicy
 from parquet_variant.shredding.profile import Profile
 
@@ -78,8 +80,8 @@ def infer(data: Profile | VariantArray, policy: str | Policy | None = None) -> I
     'all bigint'
     """
     chosen = policy_named(policy or "auto") if policy is None or isinstance(policy, str) else policy
-    if isinstance(data, Profile):
-        return chosen.choose(data)
-    if isinstance(chosen, RowsPolicy):
+    if not isinstance(data, Profile) and isinstance(chosen, RowsPolicy):
         return chosen.choose_rows(data)
-    return chosen.choose(Profile.of_array(data))
+    profile = data if isinstance(data, Profile) else Profile.of_array(data)
+    result = chosen.choose(profile)
+    return replace(result, costs=costs_of(result, profile))

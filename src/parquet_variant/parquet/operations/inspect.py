@@ -31,14 +31,16 @@ class PathReport:
     path
         The normalized path; ``[*]`` stands for every element.
     types
-        For each type that files shred it as (``object``, ``array``, ``variant`` for none, else a Parquet type): in how
-        many files.
+        For each type that files shred it as (``object``, ``array``, ``variant`` for none, else as a schema says it): in
+        how many files.
     entries
         Values that could be there: rows, or elements of the lists above.
     typed, residual
         How many of them are in the typed column and in the residual; None if unknown (groups have no counts).
     bytes, uncompressed_bytes
         Of the path's own columns, in the file and decompressed.
+    residual_bytes
+        Of its column of other values, in the file.
     """
 
     path: str
@@ -48,6 +50,7 @@ class PathReport:
     residual: int | None = 0
     bytes: int = 0
     uncompressed_bytes: int = 0
+    residual_bytes: int = 0
 
     @property
     def typed_share(self) -> float | None:
@@ -58,6 +61,13 @@ class PathReport:
     def residual_share(self) -> float | None:
         """Share of the entries that are in the residual."""
         return None if self.residual is None or not self.entries else self.residual / self.entries
+
+    @property
+    def missing_share(self) -> float | None:
+        """Share of the entries that are neither: what is not there, or null as a whole."""
+        if self.typed is None or self.residual is None or not self.entries:
+            return None
+        return (self.entries - self.typed - self.residual) / self.entries
 
 
 @dataclass(slots=True)
@@ -93,6 +103,7 @@ class FilesReport:
         for column, plain in zip(self.columns, result["columns"], strict=True):
             for path, entry in zip(column.paths, plain["paths"], strict=True):
                 entry |= {"typed_share": path.typed_share, "residual_share": path.residual_share}
+                entry["missing_share"] = path.missing_share
         return result
 
     def __str__(self) -> str:
@@ -180,6 +191,7 @@ def _count_path(file: OpenFile, group: ShreddedGroup, path: PathReport) -> None:
             count = None if known.nulls is None else known.values - known.nulls
             compressed, plain = _bytes(file, leaf)
             path.bytes += compressed
+            path.residual_bytes += compressed if name == "residual" else 0
             path.uncompressed_bytes += plain
         elif name == "residual" or group.typed is None:
             count = 0  # There is no such column, so nothing is in it.

@@ -10,7 +10,9 @@ from dataclasses import dataclass
 
 from parquet_variant.parquet.format.columns import VariantColumn
 from parquet_variant.parquet.format.footer import SchemaNode
+from parquet_variant.parquet.format.statistics import leaf_type
 from parquet_variant.path import WILDCARD, VariantPath
+from parquet_variant.schema.primitive_types import ddl_name
 
 __all__ = ["ShreddedGroup", "shredded_groups"]
 
@@ -38,11 +40,15 @@ class ShreddedGroup:
 
     @property
     def type_name(self) -> str:
-        """``object``, ``array``, ``variant``, or the Parquet type of the typed column."""
+        """``object``, ``array``, ``variant``, or the type of the typed column as a schema says it."""
         if self.typed is None:
             return "variant"
         if self.typed.leaf is not None:
-            return self.typed.spelled()
+            arrow = leaf_type(self.typed)
+            try:
+                return self.typed.spelled() if arrow is None else ddl_name(arrow)
+            except KeyError:
+                return self.typed.spelled()
         return "array" if self.typed.is_list else "object"
 
 

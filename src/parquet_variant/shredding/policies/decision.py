@@ -14,6 +14,7 @@ from parquet_variant.shredding.profile import Profile
 
 if TYPE_CHECKING:
     from parquet_variant.array.variant_array import VariantArray
+    from parquet_variant.shredding.costs import Costs
     from parquet_variant.shredding.estimate import Prediction
 
 __all__ = ["Decision", "InferenceResult", "Policy", "RowsPolicy"]
@@ -72,6 +73,9 @@ class InferenceResult:
         Rows of the profile.
     predictions
         How many values each leaf of the schema is expected to hold; `shredding.estimate` sets them beside a file.
+    costs
+        For each path what is typed, null, in the residual and missing, with bytes; None if rows were looked at, no
+        profile.
     """
 
     schema: ShreddingSchema
@@ -79,6 +83,7 @@ class InferenceResult:
     policy: Policy
     rows: int
     predictions: tuple[Prediction, ...] = ()
+    costs: Costs | None = None
 
     def decision(self, path: str | VariantPath) -> Decision | None:
         """The decision for a path; that of the nearest path above it where it was not looked at on its own."""

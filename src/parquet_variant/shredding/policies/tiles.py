@@ -183,7 +183,7 @@ class TilesPolicy:
 
         schema = schema_of_leaves(union)
         decisions = decisions_for(profile, schema, chosen="on the way", left="frequent in no tile", why=why)
-        return TilesResult(schema, decisions, self, profile.rows, predict(profile, schema), tuple(tiles))
+        return TilesResult(schema, decisions, self, profile.rows, predict(profile, schema), tiles=tuple(tiles))
 
 
 def _itemsets(tapes: list[Tape], paths: list[VariantPath], profile: Profile, min_share: float) -> tuple[Itemset, ...]:

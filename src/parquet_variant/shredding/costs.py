@@ -1,0 +1,136 @@
+"""What a choice costs: for every path what is typed, null, in the residual and missing, and the bytes of each.
+
+Owns these figures, all of them estimates from a profile, and what one more typed path would change. Leaves the choice
+to the policies and the wording of the whole to `explain`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from parquet_variant.errors import SchemaError
+from parquet_variant.path import VariantPath
+from parquet_variant.schema.shredding_schema import ShreddingSchema
+from parquet_variant.shredding.column_gain import bytes_saved, typed_count
+from parquet_variant.shredding.profile import Profile
+
+if TYPE_CHECKING:
+    from parquet_variant.shredding.policies.decision import Decision, InferenceResult
+
+__all__ = ["Also", "Costs", "PathCost", "also", "costs_of"]
+
+
+@dataclass(frozen=True, slots=True)
+class PathCost:
+    """What becomes of the places where a path could have a value: the four counts are all of them.
+
+    Parameters
+    ----------
+    typed, null, residual, missing
+        Values in the typed column or group; Variant nulls; values of other types; places without a value.
+    residual_bytes
+        Encoded bytes that stay in the residual, with all that is inside them.
+    """
+
+    typed: int
+    null: int
+    residual: int
+    missing: int
+    residual_bytes: int
+
+    @property
+    def places(self) -> int:
+        """Rows, or elements of the arrays above."""
+        return self.typed + self.null + self.residual + self.missing
+
+    def share(self, part: str) -> float:
+        """One of the four counts as a share of the places."""
+        count: int = getattr(self, part)
+        return count / self.places if self.places else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Costs:
+    """The same for all paths that were looked at, and the encoded bytes of all values together."""
+
+    total_bytes: int
+    paths: dict[VariantPath, PathCost]
+
+    @property
+    def residual_bytes(self) -> int:
+        """Encoded bytes that stay in residuals."""
+        return min(sum(each.residual_bytes for each in self.paths.values()), self.total_bytes)
+
+
+def costs_of(result: InferenceResult, profile: Profile) -> Costs:
+    """What a choice costs, by the profile that it was made from."""
+    root = profile.root
+    found = {decision.path: cost for decision in result.decisions if (cost := _cost(decision, profile)) is not None}
+    return Costs(root.encoded_bytes if root is not None else 0, found)
+
+
+def _cost(decision: Decision, profile: Profile) -> PathCost | None:
+    found = profile.get(decision.path)
+    if found is None:
+        return None
+    values = found.count - found.null_count
+    typed = round(decision.typed_share * values) if decision.type not in (None, "variant") else 0
+    left = values - typed
+    stay = found.encoded_bytes if decision.type is None else round(found.scalar_bytes * left / max(found.count, 1))
+    return PathCost(typed, found.null_count, left, max(found.places - found.count, 0), stay)
+
+
+@dataclass(frozen=True, slots=True)
+class Also:
+    """What one more typed path would change.
+
+    Parameters
+    ----------
+    path, type
+        The path, and the type as DDL.
+    values, typed
+        Values at the path, and how many the column would hold.
+    taken, column
+        Encoded bytes that would leave the residual, and bytes of the column, before compression.
+    """
+
+    path: VariantPath
+    type: str
+    values: int
+    typed: int
+    taken: int
+    column: int
+
+    @property
+    def saved(self) -> int:
+        """What is saved; negative if it costs more than it saves."""
+        return self.taken - self.column
+
+
+def also(profile: Profile, path: str | VariantPath, kind: str) -> Also:
+    """What typing one more path would cost and save.
+
+    Raises
+    ------
+    SchemaError
+        For a type that is none, or that has no column of its own.
+
+    Examples
+    --------
+    >>> import parquet_variant as pv
+    >>> rows = pv.parse_json(['{"n": 1}', '{"n": "x", "brand": "one of two"}', '{"brand": "one of two"}'] * 50)
+    >>> what = also(Profile.of_array(rows), "$.brand", "string")
+    >>> what.values, what.typed, what.saved > 0
+    (100, 100, True)
+    """
+    parsed = VariantPath.parse(path)
+    node = ShreddingSchema.from_ddl(f"x {kind}").fields[0][1]
+    if node.type is None:
+        raise SchemaError(f"{kind} is no type of a column: give one such as string or bigint", reason="bad-type")
+    found = profile.get(parsed)
+    if found is None:
+        return Also(parsed, kind, 0, 0, 0, 0)
+    held = typed_count(found, node)
+    taken = round(found.scalar_bytes * held / max(found.count, 1)) + held * found.bytes_beside
+    return Also(parsed, kind, found.count, held, taken, max(taken - bytes_saved(found, node), 0))
