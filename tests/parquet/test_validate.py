@@ -286,3 +286,28 @@ def test_every_violation_has_its_file_row_group_row_and_path(tmp_path):
         ("b.parquet", 0, 2, "$['event_type']", "truncated"),
         ("b.parquet", 2, 7, "$", "field-in-both"),
     ]
+
+
+def test_threads_find_the_same_and_in_order(tmp_path):
+    good = pv.parse_json([f'{{"a": {number}}}' for number in range(3000)])
+    path = tmp_path / "a.parquet"
+    bad = [b"\x02\x01"] * 3  # an object whose bytes end
+    storage = good.storage
+    values = storage.field("value").to_pylist()
+    values[10], values[1500], values[2990] = bad
+    broken = pa.StructArray.from_arrays(
+        [storage.field("metadata").dictionary_decode(), pa.array(values, pa.binary())], names=["metadata", "value"]
+    )
+    pq.write_table(pa.table({"v": broken}), path, row_group_size=300)
+    one, three = (pv.parquet.validate(path, column="v", threads=threads) for threads in (1, 3))
+    assert one.to_dict() == three.to_dict()
+    assert [(each.row, each.row_group) for each in three.violations if each.row] == [(10, 0), (1500, 5), (2990, 9)]
+    less = pv.parquet.validate(path, column="v", limit=len(three.violations) - 1, threads=3)
+    assert (less.violations, less.omitted) == (three.violations[:-1], 1)
+    pv.parquet.write(path, good, row_group_bytes=10_000, mode="overwrite")
+    assert pq.read_metadata(path).num_row_groups > 3
+    assert (
+        pv.parquet.read(path, threads=3).to_pylist() == pv.parquet.read(path, threads=1).to_pylist() == good.to_pylist()
+    )
+    with pytest.raises(pv.VariantError, match="threads is 0"):
+        pv.parquet.read(path, threads=0)

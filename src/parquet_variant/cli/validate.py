@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from parquet_variant.cli.failure import DATA_PROBLEM
-from parquet_variant.cli.options import AsJson, Column
+from parquet_variant.cli.options import AsJson, Column, Threads
 
 __all__ = ["command"]
 
@@ -21,6 +21,7 @@ def command(
     ],
     column: Column = None,
     limit: Annotated[int, typer.Option(help="Violations to list for each column of a file.", min=1)] = 1000,
+    threads: Threads = None,
     as_json: AsJson = False,
 ) -> int:
     """Check every value of Parquet files.
@@ -35,7 +36,7 @@ def command(
     with Progress() as progress:
         progress("validate", 0, 1)
         files = [file for path in paths for file in data_files(path)]
-        report = validate(files, column=column, limit=limit)
+        report = validate(files, column=column, limit=limit, threads=threads)
     if as_json:
         print_json(report.to_dict())
     else:

@@ -7,12 +7,14 @@ schemas together to the array itself.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Literal
 
 from pyarrow import fs
 
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.errors import VariantError, VariantFileError
+from parquet_variant.io.parallel import in_order, thread_count
 from parquet_variant.parquet.format.columns import VariantColumn, choose_column
 from parquet_variant.parquet.format.files import OpenFile, Source, locate, open_file
 from parquet_variant.parquet.reading.storage import nested_array
@@ -28,6 +30,7 @@ def read(
     *,
     filesystem: fs.FileSystem | None = None,
     on_conflict: OnConflict = "error",
+    threads: int | None = None,
 ) -> VariantArray:
     """Read a Variant column.
 
@@ -42,6 +45,8 @@ def read(
     on_conflict
         What becomes of values whose ``value`` and ``typed_value`` contradict each other: ``"error"`` leaves them to
         raise `ConflictError` when they are looked at or unshredded; ``"typed"`` takes ``typed_value``, now.
+    threads
+        How many row groups are read at the same time; by default one for each CPU that this process may use.
 
     Returns
     -------
@@ -64,15 +69,18 @@ def read(
     [{'a': 1}, 2]
     """
     parts: list[VariantArray] = []
+    workers = thread_count(threads)
     for each in locate(source, filesystem):
         with open_file(each) as file:
-            parts.append(read_column(file, choose_column(file.schema, column, file.name), on_conflict))
+            parts.append(read_column(file, choose_column(file.schema, column, file.name), on_conflict, workers))
     return _joined(parts)
 
 
-def read_column(file: OpenFile, column: VariantColumn, on_conflict: OnConflict = "error") -> VariantArray:
+def read_column(
+    file: OpenFile, column: VariantColumn, on_conflict: OnConflict = "error", threads: int = 1
+) -> VariantArray:
     """A whole Variant column of an open file."""
-    arrays = [array for _, array in row_group_arrays(file, column)]
+    arrays = [array for _, array in row_group_arrays(file, column, threads)]
     if on_conflict == "error":
         return _joined(arrays)
     from parquet_variant.functions.unshred_variant import unshred_variant
@@ -80,8 +88,10 @@ def read_column(file: OpenFile, column: VariantColumn, on_conflict: OnConflict =
     return _joined([unshred_variant(array, on_conflict=on_conflict) for array in arrays])
 
 
-def row_group_arrays(file: OpenFile, column: VariantColumn) -> Iterator[tuple[int, VariantArray]]:
+def row_group_arrays(file: OpenFile, column: VariantColumn, threads: int = 1) -> Iterator[tuple[int, VariantArray]]:
     """The Variant column row group by row group, with the number of the first row; of an empty file, one empty array.
+
+    Row groups are read in so many threads, and no more of them than one are in memory beside those.
 
     Raises
     ------
@@ -98,16 +108,22 @@ def row_group_arrays(file: OpenFile, column: VariantColumn) -> Iterator[tuple[in
             file=file.name,
         )
     leaves = [leaf.leaf for leaf in column.node.leaves() if leaf.leaf is not None]
-    first_row = 0
-    for groups in [[number] for number in range(file.metadata.num_row_groups)] or [[]]:
-        table = file.read_leaves(groups, leaves)
+
+    def read_groups(groups: list[int]) -> VariantArray:
+        own = file if threads == 1 else replace(file, _reader=None)  # pyarrow's reader is for one thread
+        table = own.read_leaves(groups, leaves)
         try:
             array = VariantArray(nested_array(table, column.path))
             _ = array.schema  # Refuses what the specification does not allow, before any value is looked at.
         except VariantError as error:
             raise error.at(file=file.name) from None
+        return array
+
+    first_row = 0
+    numbers = [[number] for number in range(file.metadata.num_row_groups)] or [[]]
+    for array in in_order(read_groups, numbers, threads):
         yield first_row, array
-        first_row += table.num_rows
+        first_row += len(array)
 
 
 def _joined(parts: list[VariantArray]) -> VariantArray:

@@ -6,7 +6,7 @@ Owns going through files, columns and row groups. Leaves the rules to `validate_
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pyarrow as pa
@@ -14,6 +14,7 @@ from pyarrow import fs
 
 from parquet_variant.encoding.cast.forms import list_elements
 from parquet_variant.errors import VariantError
+from parquet_variant.io.parallel import in_order, thread_count
 from parquet_variant.parquet.format.columns import VariantColumn, find_variants, no_variant_column
 from parquet_variant.parquet.format.files import OpenFile, Source, locate, open_file
 from parquet_variant.parquet.reading.storage import nested_array
@@ -80,6 +81,7 @@ def validate(
     column: str | None = None,
     filesystem: fs.FileSystem | None = None,
     limit: int = 1000,
+    threads: int | None = None,
 ) -> ValidationReport:
     """Check files against the specification of shredding and encoding, every value included.
 
@@ -93,6 +95,8 @@ def validate(
         A pyarrow filesystem.
     limit
         Violations to keep a column of a file; the rest is counted.
+    threads
+        How many row groups are checked at the same time; by default one for each CPU that this process may use.
 
     Returns
     -------
@@ -113,7 +117,7 @@ def validate(
     True
     """
     report = ValidationReport()
-    traits = FileTraits()
+    traits, workers = FileTraits(), thread_count(threads)
     for each in locate(source, filesystem):
         with open_file(each) as file:
             variants = [variant for variant in find_variants(file.schema) if column in (None, variant.name)]
@@ -124,32 +128,38 @@ def validate(
             for variant in variants:
                 found = Found(file.name, variant.name, limit)
                 traits.add_column(file, variant)
-                _check(file, variant, found, traits)
+                _check(file, variant, found, traits, workers)
                 report.violations += found.violations
                 report.omitted += found.count - len(found.violations)
     report.engines = engine_notes(traits)
     return report
 
 
-def _check(file: OpenFile, variant: VariantColumn, found: Found, traits: FileTraits) -> None:
+def _check(file: OpenFile, variant: VariantColumn, found: Found, traits: FileTraits, threads: int) -> None:
     if not check_schema(variant, found):
         return
     # A map is one only if its keys are read too.
     top = file.schema.child(variant.path[0]) if variant.repeated else variant.node
     assert top is not None
     leaves = [leaf.leaf for leaf in top.leaves() if leaf.leaf is not None]
-    for number in range(file.metadata.num_row_groups):
-        found.row_group = number
+
+    def check(number: int) -> tuple[Found, pa.StructArray | None]:
+        first_row = sum(file.metadata.row_group(before).num_rows for before in range(number))
+        part = Found(found.file, found.column, found.limit, number, first_row)
         try:
-            table = file.read_leaves([number], leaves)
-            storage = _storage(table, variant)
+            # Its own reader: pyarrow's is for one thread.
+            storage = _storage(replace(file, _reader=None).read_leaves([number], leaves), variant)
         except VariantError as error:
-            found.add(error.reason, error.message, error.path)
-            continue
-        traits.add_names(storage)
-        check_values(storage, found)
-        check_statistics(file, variant, number, found)
-        found.first_row += file.metadata.row_group(number).num_rows
+            part.add(error.reason, error.message, error.path)
+            return part, None
+        check_values(storage, part)
+        check_statistics(file, variant, number, part)
+        return part, storage
+
+    for part, storage in in_order(check, range(file.metadata.num_row_groups), threads):
+        found.merge(part)
+        if storage is not None:
+            traits.add_names(storage)
 
 
 def _storage(table: pa.Table, variant: VariantColumn) -> pa.StructArray:

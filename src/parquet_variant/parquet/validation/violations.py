@@ -70,5 +70,10 @@ class Found:
             where = None if path is None else str(path)
             self.violations.append(Violation(self.file, self.column, reason, message, where, self.row_group, at))
 
+    def merge(self, part: Found) -> None:
+        """Record what was found in a row group."""
+        self.violations += part.violations[: self.limit - len(self.violations)]
+        self.count += part.count
+
     def __iter__(self) -> Iterator[Violation]:
         return iter(self.violations)
