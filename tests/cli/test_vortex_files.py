@@ -92,4 +92,28 @@ def test_what_is_refused(variant: Run, table: Path, tmp_path: Path) -> None:
     assert "no column 'x'" in variant("query", table, "--select", "x").error
     assert "no versions" in variant("query", table, *SELECT, "--version", "1").error
     assert "--strict" in variant("query", table, *SELECT, "--strict").error
-    assert "Vortex" in variant("inspect", table).error
+    assert "Vortex" in variant("validate", table).error
+    assert "--predict-from" in variant("inspect", table, "--predict-from", "x").error
+    assert "--layout" in variant("ingest", tmp_path, tmp_path / "p", "--layout", "columnar").error
+
+
+@pytest.mark.parametrize("name", ["one.vortex", "directory"])
+@pytest.mark.parametrize("layout", ["variant", "struct", "columnar"])
+def test_layouts(variant: Run, tmp_path: Path, layout: str, name: str) -> None:
+    rows = [{"n": number, "s": f"row {number}", "l": [number, "x"]} for number in range(300)]
+    (tmp_path / "a.ndjson").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    dest = tmp_path / name
+    ingest = ["ingest", tmp_path / "a.ndjson", dest, "--format", "vortex", "--layout", layout]
+    assert variant(*ingest).code == 0
+    assert variant("cat", dest).rows == rows
+    told = variant("inspect", dest, "--json").json["columns"][0]
+    assert told["layouts"] == {layout: 1}
+    assert told["types"]["$['n']"] == (["integer"] if layout == "columnar" else ["bigint"])
+    assert list(told["in_bytes"]) == (["$['l']"] if layout == "variant" else [])
+    assert layout in variant("inspect", dest).out
+    asked = ["query", dest, "--select", "n=$.n:bigint", "--where", "n > 500"]
+    assert variant(*asked, "--json").rows == []
+    explained = variant(*asked, "--explain", "--json").json
+    assert explained["layouts"] == [layout]
+    assert (explained["ranges_total"], explained["ranges_read"], explained["rows_read"]) == (1, 0, 0)
+    assert "0 of 1 ranges" in variant(*asked, "--explain").out

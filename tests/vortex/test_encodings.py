@@ -152,8 +152,6 @@ def test_encodings_declare_what_they_can_answer():
     assert told == {
         "unshredded": ("bytes", "bytes"),
         "final": ("columns-and-bytes", "bytes"),
-        "draft-paths": ("decode", "decode"),
-        "draft-object": ("decode", "decode"),
         "columnar": ("columns", "decode"),
     }
     typed_only = _without_values(every["final"])
@@ -178,6 +176,23 @@ def test_what_is_refused():
         encode([1], "columnar")
     with pytest.raises(CastError):
         get_variant_element(encode(array, "columnar"), "$", pa.duration("s"))
+
+
+@pytest.mark.parametrize("draft", ["draft-paths", "draft-object"])
+def test_drafts_are_refused_by_every_operation(draft, tmp_path):
+    array = pv.shred_variant(pv.parse_json(['{"a": 1}']), "a bigint", layout=draft)
+    operations = [
+        lambda: get_variant_element(array, "$.a", "bigint"), lambda: get_variant_scalar(array, 0),
+        lambda: encode(array, "columnar"), lambda: pv.vortex.collect_statistics(array),
+        lambda: pv.vortex.write(tmp_path / "a.vortex", array),
+    ]  # fmt: skip
+    for operation in operations:
+        with pytest.raises(SchemaError, match="draft of Parquet's") as refused:
+            operation()
+        assert refused.value.reason == "draft-layout"
+    with pytest.raises(VariantError, match="no encoding"):
+        encode(pv.parse_json(["1"]), draft)
+    assert list(tmp_path.iterdir()) == []
 
 
 # ---- the columnar encoding

@@ -50,6 +50,15 @@ class Format(StrEnum):
     VORTEX = "vortex"
 
 
+class Layout(StrEnum):
+    """How the Variants lie in Vortex files."""
+
+    AUTO = "auto"
+    VARIANT = "variant"
+    STRUCT = "struct"
+    COLUMNAR = "columnar"
+
+
 class Mode(StrEnum):
     """What to do with a destination that holds data."""
 
@@ -91,6 +100,12 @@ def command(
             show_default=False,
         ),
     ] = None,
+    layout: Annotated[
+        Layout,
+        typer.Option(
+            help="Of Vortex files: Vortex's Variant type, a struct of typed columns, or a column a path and type."
+        ),
+    ] = Layout.AUTO,
     compression: Annotated[str, typer.Option(help="Codec of the Parquet files.")] = "zstd",
     sort_by: SortBy = None,
     bloom_filters: BloomFilters = None,
@@ -140,7 +155,7 @@ def command(
             preview=preview,
             partition_by=partition_by or (),
             one_file=_is_one_file(dest, into, engine, mode) and not partition_by,
-            **(_for_vortex(written) if into is Format.VORTEX else written),
+            **_for_format(into, written, layout),
         )
         # What can be looked at is looked at before anyone waits for a JVM.
         job = IngestJob(request)
@@ -172,12 +187,16 @@ def _is_one_file(dest: str, into: Format, engine: Engine, mode: Mode) -> bool:
     return kind is pafs.FileType.File or (kind is pafs.FileType.NotFound and mode is not Mode.APPEND)
 
 
-def _for_vortex(written: dict[str, Any]) -> dict[str, Any]:
-    """Vortex files have none of the writer's options; it compresses by itself."""
+def _for_format(into: Format, written: dict[str, Any], layout: Layout) -> dict[str, Any]:
+    """The options of the files. Vortex compresses by itself, so that its files have none of the writer's."""
+    if into is not Format.VORTEX:
+        if layout is not Layout.AUTO:
+            raise typer.BadParameter("--layout is for --format vortex")
+        return written
     given = sorted(set(written) - {"compression"})
     if given:
         raise typer.BadParameter(f"--{given[0].replace('_', '-')} is for Parquet files, not for --format vortex")
-    return {}
+    return {} if layout is Layout.AUTO else {"layout": layout.value}
 
 
 def _report(result: IngestResult, into: Format, as_json: bool) -> None:

@@ -1,6 +1,7 @@
-"""``variant inspect``: what is in Parquet files with Variant columns.
+"""``variant inspect``: what is in Parquet or Vortex files with Variant columns.
 
-Owns how the report is shown. Leaves the figures to `parquet.inspect`, and predictions to `shredding.estimate`.
+Owns how the report is shown. Leaves the figures to `parquet.inspect` and `vortex.inspect`, and predictions to
+`shredding.estimate`.
 """
 
 from __future__ import annotations
@@ -43,11 +44,16 @@ def command(
 ) -> int:
     """Show what is shredded, how much of it, and what it weighs.
 
-    Reads footers only.
+    Reads footers only. Of Vortex files: how the column lies in them, and what is typed.
     """
     from parquet_variant.cli.output import counted, human_bytes, print_json
-    from parquet_variant.cli.tables import data_files
+    from parquet_variant.cli.tables import data_files, is_vortex
     from parquet_variant.parquet import inspect
+
+    if is_vortex(path):
+        if predict_from:
+            raise typer.BadParameter("--predict-from is for Parquet files, not for Vortex files")
+        return _inspect_vortex(path, column, as_json=as_json)
 
     report = inspect(data_files(path), column=column)
     comparisons = _compared(data_files(path), report.columns[0], predict_from) if predict_from else []
@@ -68,6 +74,31 @@ def command(
         rows = [(each.path.shorthand, _share(each.predicted), _share(each.actual)) for each in comparisons]
         print()
         print_grid(["typed share of the values", "predicted", "actual"], rows, right=["predicted", "actual"])
+    return 0
+
+
+def _inspect_vortex(path: str, column: str | None, *, as_json: bool) -> int:
+    from parquet_variant.cli.output import counted, human_bytes, print_grid, print_json
+    from parquet_variant.vortex import inspect
+
+    report = inspect(path, column)
+    if as_json:
+        print_json(report.to_dict())
+        return 0
+    print(f"{counted(report.files, 'Vortex file')}, {counted(report.rows, 'row')}, {human_bytes(report.bytes)}")
+    print(f"checksums in {counted(report.checked, 'file')}")
+    if report.other_columns:
+        print(f"other columns: {', '.join(report.other_columns)}")
+    for found in report.columns:
+        layouts = ", ".join(f"{layout} in {counted(files, 'file')}" for layout, files in found.layouts.items())
+        texts = (
+            f"; was JSON, {'its texts are' if found.has_texts else 'not'} kept byte by byte" if found.is_json else ""
+        )
+        print(f"\n{found.name}: {found.dtype}, {layouts}; statistics of {counted(found.ranges, 'range')}{texts}")
+        if found.types:
+            print_grid(["path", "typed as"], [(name, ", ".join(types)) for name, types in found.types.items()])
+        if found.in_bytes:
+            print_grid(["not typed, in bytes", "because"], list(found.in_bytes.items()))
     return 0
 
 

@@ -126,7 +126,7 @@ def _of_vortex(path: str, column: str | None) -> ExploreReport:
     from parquet_variant.vortex.reader import choose_variant
 
     files = vortex_files(path)
-    schema = open_vortex(files[0]).to_arrow().schema
+    schema = open_vortex(files[0]).schema
     name = choose_variant(schema, column, files[0])
     scan = scan_files(path, {"v": ("$", "variant")}, column=name)
     report = scan.explain()

@@ -64,7 +64,7 @@ class IngestOptions(TypedDict, total=False):
     # Of the files of a Delta table.
     file_bytes: int
     # Of Vortex files.
-    layout: Literal["auto", "variant", "struct"]
+    layout: Literal["auto", "variant", "struct", "columnar"]
     compact: bool
 
 

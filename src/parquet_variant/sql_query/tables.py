@@ -292,13 +292,11 @@ class _VortexTable(BoundTable):
     @classmethod
     def at(cls, path: str, name: str) -> _VortexTable:
         from parquet_variant.array.capsules import without_views
-        from parquet_variant.vortex.library import open_file, vortex_errors
+        from parquet_variant.vortex.library import open_file
         from parquet_variant.vortex.paths import vortex_files
         from parquet_variant.vortex.storing import variant_names
 
-        first = vortex_files(path)[0]
-        with vortex_errors(first):
-            schema = open_file(first).to_arrow().schema
+        schema = open_file(vortex_files(path)[0]).schema
         variants = variant_names(schema)
         ordinary = {each.name: without_views(each.type, large=False) for each in schema if each.name not in variants}
         return cls(name, TableColumns(variants, ordinary), tuple(schema.names), path)

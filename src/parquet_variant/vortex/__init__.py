@@ -14,8 +14,8 @@ _OWNERS = {
     "ChunkedVariantArray": "array.chunked_array",
     "ColumnarVariant": "vortex.columnar",
     "ENCODINGS": "vortex.encodings",
-    "Encoding": "vortex.encodings",
     "RangeStatistics": "vortex.range_statistics",
+    "JsonColumn": "vortex.json_columns",
     "VariantDType": "vortex.encodings",
     "VariantScalar": "functions.get_variant_scalar",
     "VortexFileInfo": "vortex.writer",
@@ -31,9 +31,10 @@ _OWNERS = {
     "get_variant_element": "vortex.get_element",
     "get_variant_scalar": "vortex.get_element",
     "ingest": "ingest.ingest:ingest_vortex",
+    "inspect": "vortex.inspecting",
     "iter_tables": "vortex.reader",
-    "matching_rows": "vortex.range_statistics",
     "read": "vortex.reader",
+    "read_json": "vortex.reader",
     "read_table": "vortex.reader",
     "scan": "vortex.scanner",
     "scan_files": "vortex.files",
@@ -52,7 +53,6 @@ if TYPE_CHECKING:
     from parquet_variant.ingest.ingest import ingest_vortex
     from parquet_variant.vortex.columnar import ColumnarVariant as ColumnarVariant
     from parquet_variant.vortex.encodings import ENCODINGS as ENCODINGS
-    from parquet_variant.vortex.encodings import Encoding as Encoding
     from parquet_variant.vortex.encodings import VariantDType as VariantDType
     from parquet_variant.vortex.encodings import answers as answers
     from parquet_variant.vortex.encodings import dtype_of as dtype_of
@@ -62,14 +62,16 @@ if TYPE_CHECKING:
     from parquet_variant.vortex.files import scan_files as scan_files
     from parquet_variant.vortex.get_element import get_variant_element as get_variant_element
     from parquet_variant.vortex.get_element import get_variant_scalar as get_variant_scalar
+    from parquet_variant.vortex.inspecting import inspect as inspect
+    from parquet_variant.vortex.json_columns import JsonColumn as JsonColumn
     from parquet_variant.vortex.json_columns import compress_json as compress_json
     from parquet_variant.vortex.json_columns import decompress_json as decompress_json
     from parquet_variant.vortex.paths import vortex_files as vortex_files
     from parquet_variant.vortex.range_statistics import RangeStatistics as RangeStatistics
     from parquet_variant.vortex.range_statistics import collect_statistics as collect_statistics
-    from parquet_variant.vortex.range_statistics import matching_rows as matching_rows
     from parquet_variant.vortex.reader import iter_tables as iter_tables
     from parquet_variant.vortex.reader import read as read
+    from parquet_variant.vortex.reader import read_json as read_json
     from parquet_variant.vortex.reader import read_table as read_table
     from parquet_variant.vortex.scanner import VortexScan as VortexScan
     from parquet_variant.vortex.scanner import scan as scan

@@ -15,7 +15,7 @@ from parquet_variant.functions.column_slots import slots_of_column
 from parquet_variant.kernels.tape import OBJECT
 from parquet_variant.kernels.unshred import measure_nodes, write_nodes
 from parquet_variant.types import PrimitiveId
-from parquet_variant.vortex.columnar import BOOLEAN, Column, ColumnarVariant
+from parquet_variant.vortex.columnar_column import BOOLEAN, Column
 
 __all__ = ["decode_columnar"]
 
@@ -24,29 +24,29 @@ Int64s = npt.NDArray[np.int64]
 _INT32_MAX = int(np.iinfo(np.int32).max)
 
 
-def decode_columnar(array: ColumnarVariant) -> VariantArray:
-    """The values as an unshredded array; its rows share one dictionary."""
-    columns = _columns(array.column)
+def decode_columnar(size: int, root: Column, present: Int64s) -> VariantArray:
+    """The values of the rows that are present, of so many, as an unshredded array; its rows share one dictionary."""
+    columns = _columns(root)
     names = sorted({name for column in columns for child in column.children for name in child.fields})
     ids = {name: number for number, name in enumerate(names)}
     sizes = _sizes(columns)
-    lengths = np.zeros(len(array), np.int64)
-    lengths[array.present] = sizes[id(array.column)]
-    row_start = np.zeros(len(array) + 1, np.int64)
+    lengths = np.zeros(size, np.int64)
+    lengths[present] = sizes[id(root)]
+    row_start = np.zeros(size + 1, np.int64)
     np.cumsum(lengths, out=row_start[1:])
     nodes = np.zeros((int(row_start[-1]), 4), np.int64)
-    starts = {id(array.column): row_start[:-1][array.present]}
-    keys = {id(array.column): 0}
+    starts = {id(root): row_start[:-1][present]}
+    keys = {id(root): 0}
     kept = []
     for column in columns:
         at = starts.pop(id(column))
         kept.append(_place(column, at, keys.pop(id(column)), sizes, starts, keys, ids, nodes))
     value = _encoded(nodes, row_start)
     metadata = pa.DictionaryArray.from_arrays(
-        pa.array(np.zeros(len(array), np.int32)), pa.array([encode_metadata(names)], pa.binary())
+        pa.array(np.zeros(size, np.int32)), pa.array([encode_metadata(names)], pa.binary())
     )
     fields = [pa.field("metadata", metadata.type, nullable=False), pa.field("value", value.type, nullable=False)]
-    mask = None if array.rows is None else pa.array(lengths == 0)
+    mask = None if len(present) == size else pa.array(lengths == 0)
     return VariantArray(pa.StructArray.from_arrays([metadata, value], fields=fields, mask=mask))
 
 

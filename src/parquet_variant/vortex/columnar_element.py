@@ -7,12 +7,13 @@ over the decoded values at the end of the path.
 
 from __future__ import annotations
 
-import datetime as dt
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from parquet_variant.encoding.cast.datetimes import zone_of
 from parquet_variant.encoding.cast.forms import in_form, plain_form
 from parquet_variant.encoding.cast.targets import Target, target_of
 from parquet_variant.functions.column_slots import slots_of_column
@@ -21,11 +22,19 @@ from parquet_variant.functions.shredded_walk import scatter
 from parquet_variant.functions.slot_casts import CastOptions, array_of_slots, list_array
 from parquet_variant.kernels.tape import ARRAY, OBJECT
 from parquet_variant.path import Segment, VariantPath, Wildcard
-from parquet_variant.vortex.columnar import Child, Column, ColumnarVariant
+from parquet_variant.vortex.columnar import ColumnarVariant
+from parquet_variant.vortex.columnar_column import Child, Column
 
 __all__ = ["columnar_element", "is_by_columns"]
 
 Int64s = npt.NDArray[np.int64]
+
+
+class _How(NamedTuple):
+    """How values of other types are taken: by the casts of a column of scalars, and by `extract_path` for the rest."""
+
+    casts: CastOptions
+    zone: str
 
 
 def is_by_columns(target: pa.DataType) -> bool:
@@ -41,8 +50,16 @@ def _by_columns(target: Target) -> bool:
     return all(map(_by_columns, target.children))
 
 
-def columnar_element(array: ColumnarVariant, path: str | VariantPath, target: pa.DataType) -> pa.Array:
-    """The values at a path that are of a type; null for everything else (see `get_variant_element`).
+def columnar_element(
+    array: ColumnarVariant,
+    path: str | VariantPath,
+    target: pa.DataType,
+    *,
+    safe: bool = False,
+    zone: str = "UTC",
+    lossless: bool = True,
+) -> pa.Array:
+    """The values at a path as a type; the parameters are those of `extract_path`, and so is the answer.
 
     Raises
     ------
@@ -60,35 +77,35 @@ def columnar_element(array: ColumnarVariant, path: str | VariantPath, target: pa
     parsed = VariantPath.parse(path)
     target_of(target)  # refuses the type itself, not its plain form
     plain = target_of(plain_form(target))
-    options = CastOptions(dt.UTC, safe=False, path=str(parsed), lossless=True)
-    found = scatter(_follow(array.column, parsed.segments, plain, options), array.present, len(array))
+    how = _How(CastOptions(zone_of(zone), safe=safe, path=str(parsed), lossless=lossless), zone)
+    found = scatter(_follow(array.column, parsed.segments, plain, how), array.present, len(array))
     for segment in parsed.segments:
         if isinstance(segment, Wildcard):
             target = pa.list_(pa.field("element", target))
     return in_form(found, target)
 
 
-def _follow(column: Column, segments: tuple[Segment, ...], target: Target, options: CastOptions) -> pa.Array:
+def _follow(column: Column, segments: tuple[Segment, ...], target: Target, how: _How) -> pa.Array:
     """One entry a value of the column."""
     if not segments:
-        return _typed(column, target, options)
+        return _typed(column, target, how)
     segment, rest = segments[0], segments[1:]
     if isinstance(segment, str):
         objects = column.child(OBJECT)
         field = objects[0].fields.get(segment) if objects is not None else None
         if objects is None or field is None:
-            return _nulls(_follow(Column(0), rest, target, options), column.size)
+            return _nulls(_follow(Column(0), rest, target, how), column.size)
         places = objects[1][field.places(objects[0].size)]
-        return scatter(_follow(field.column, rest, target, options), places, column.size)
+        return scatter(_follow(field.column, rest, target, how), places, column.size)
     arrays = column.child(ARRAY)
     child, positions = (Child(ARRAY, 0), np.empty(0, np.int64)) if arrays is None else arrays
     offsets = np.zeros(1, np.int64) if child.offsets is None else child.offsets
     elements = Column(0) if child.elements is None else child.elements
     if isinstance(segment, int):
         there = np.flatnonzero(np.diff(offsets) > segment)
-        found = _follow(elements.take(offsets[there] + segment), rest, target, options)
+        found = _follow(elements.take(offsets[there] + segment), rest, target, how)
         return _scatter(found, positions[there], column.size)
-    found = _follow(elements, rest, target, options)
+    found = _follow(elements, rest, target, how)
     kind = pa.list_(pa.field("element", found.type))
     return _scatter(list_array(offsets, found, np.ones(child.size, np.bool_), kind), positions, column.size)
 
@@ -101,14 +118,14 @@ def _scatter(found: pa.Array, positions: Int64s, size: int) -> pa.Array:
     return scatter(found, positions, size) if len(positions) else _nulls(found, size)
 
 
-def _typed(column: Column, target: Target, options: CastOptions) -> pa.Array:
+def _typed(column: Column, target: Target, how: _How) -> pa.Array:
     """A column's values as a type: each child by itself, then all in their places."""
     if not _by_columns(target) and target.family not in ("list", "struct"):
-        return _decoded(column, target)
+        return _decoded(column, target, how)
     pieces, places = [], np.full(column.size, -1, np.int64)
     filled = 0
     for index, child in enumerate(column.children):
-        piece = _of_child(child, target, options)
+        piece = _of_child(child, target, how)
         if piece is None:
             continue
         if len(piece) == column.size:
@@ -122,34 +139,37 @@ def _typed(column: Column, target: Target, options: CastOptions) -> pa.Array:
     return together.take(pa.array(places, mask=places < 0))
 
 
-def _of_child(child: Child, target: Target, options: CastOptions) -> pa.Array | None:
+def _of_child(child: Child, target: Target, how: _How) -> pa.Array | None:
     """A child's values as a type; None if none of them can be of it."""
     if child.values is not None:
         if target.family in ("list", "struct"):
             return None
-        return array_of_slots(slots_of_column(child.values), target, options)
+        return array_of_slots(slots_of_column(child.values), target, how.casts)
+    if child.kind in (ARRAY, OBJECT) and not how.casts.lossless:
+        return _decoded(Column(child.size, (child,)), target, how)
     if child.elements is not None and child.offsets is not None:
         if target.family != "list":
             return None
         if target.size >= 0:
-            return _decoded(Column(child.size, (child,)), target)
-        elements = _typed(child.elements, target.children[0], options)
+            return _decoded(Column(child.size, (child,)), target, how)
+        elements = _typed(child.elements, target.children[0], how)
         return list_array(child.offsets, elements, np.ones(child.size, np.bool_), target.arrow)
     if child.kind != OBJECT or target.family != "struct":
         return None
     if not target.names:
-        return _decoded(Column(child.size, (child,)), target)
+        return _decoded(Column(child.size, (child,)), target, how)
     columns = []
     for name, inner in zip(target.names, target.children, strict=True):
         field = child.fields.get(name)
         if field is None:
             columns.append(pa.nulls(child.size, inner.arrow))
         else:
-            columns.append(scatter(_typed(field.column, inner, options), field.places(child.size), child.size))
+            columns.append(scatter(_typed(field.column, inner, how), field.places(child.size), child.size))
     fields = [target.arrow.field(index) for index in range(len(columns))]
     return pa.StructArray.from_arrays(columns, fields=fields)
 
 
-def _decoded(column: Column, target: Target) -> pa.Array:
+def _decoded(column: Column, target: Target, how: _How) -> pa.Array:
     storage = ColumnarVariant(column.size, column).to_variant().storage
-    return extract_path(storage, "$", target.arrow, safe=False, lossless=True)
+    casts = how.casts
+    return extract_path(storage, "$", target.arrow, safe=casts.safe, zone=how.zone, lossless=casts.lossless)

@@ -7,6 +7,7 @@ arrays of scalars to `functions`.
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Iterator
 
 import numpy as np
 import numpy.typing as npt
@@ -20,7 +21,7 @@ from parquet_variant.functions.value_positions import ScalarSlots
 from parquet_variant.kernels.tape import ARRAY, OBJECT, PATH_KEY, PATH_PARENT, Tape
 from parquet_variant.shredding.profile import array_tapes
 from parquet_variant.types import TYPE_OF_ID, TYPES, PrimitiveId
-from parquet_variant.vortex.columnar import BOOLEAN, Child, Column, ColumnarVariant, Field, code_of
+from parquet_variant.vortex.columnar_column import BOOLEAN, Child, Column, Field, code_of
 
 __all__ = ["encode_columnar", "scalar_type"]
 
@@ -34,24 +35,27 @@ _LARGE = {pa.string(): pa.large_string(), pa.binary(): pa.large_binary()}
 Int64s = npt.NDArray[np.int64]
 
 
-def encode_columnar(array: VariantArray) -> ColumnarVariant:
-    """Encode an array of any layout.
+def encode_columnar(array: VariantArray) -> Iterator[tuple[int, Column, Int64s | None]]:
+    """Encode an array of any layout, a batch of rows at a time.
+
+    Yields
+    ------
+    (int, Column, array or None)
+        The number of rows, the values of those that are not SQL NULL, and which these are; None for all.
 
     Raises
     ------
     MalformedVariantError
         For values that are no Variants, with the row.
     """
-    parts = []
     for start in range(0, len(array), _ROWS):
         at = start
         for tape in array_tapes(array[start : start + _ROWS], start):
-            parts.append(_of_tape(tape, at))
+            yield _of_tape(tape, at)
             at += tape.rows
-    return parts[0] if len(parts) == 1 else ColumnarVariant.concat(parts)
 
 
-def _of_tape(tape: Tape, first_row: int) -> ColumnarVariant:
+def _of_tape(tape: Tape, first_row: int) -> tuple[int, Column, Int64s | None]:
     tags = tape.nodes[:, 0]
     path_of = (tags >> 16) & 0xFFFFFFFF
     order = np.argsort(path_of, kind="stable")
@@ -64,7 +68,7 @@ def _of_tape(tape: Tape, first_row: int) -> ColumnarVariant:
     for path in range(len(nodes_at) - 1, -1, -1):  # a path is after its parent
         columns[path] = _column(tape, nodes_at[path], below[path], nodes_at, columns, first_row)
     present = np.flatnonzero(tape.row_start[1:] > tape.row_start[:-1])
-    return ColumnarVariant(tape.rows, columns[0], None if len(present) == tape.rows else present)
+    return tape.rows, columns[0], None if len(present) == tape.rows else present
 
 
 def _column(

@@ -1,30 +1,29 @@
-"""Encodings of one logical type, and what each can answer: the RFC's question how expressions work over all of them.
+"""Encodings of one logical type, and how expressions are dispatched over them: the RFC's question, answered.
 
-Owns the logical type, the protocol of an encoding, the five encodings that there are, and converting between any two.
-Leaves the expressions that dispatch over them to `get_element`.
+Owns the logical type, the encodings that there are, converting between any two, and `element_of`, which every path over
+arrays and files goes through. Leaves the walk to `functions.extract_path` and `columnar_element`.
 
-==============  ===========================================================  =======================
-encoding        is                                                           shreds
-==============  ===========================================================  =======================
-unshredded      Parquet variant: ``metadata`` and ``value``                  nothing
-final           the final shredding layout                                   by a schema
-draft-paths     the draft with all typed paths beside one residual           by a schema
-draft-object    the draft with ``object``, ``array`` and ``untyped_value``   by a schema
-columnar        a discriminator, and a dense child for each type             every path, every type
-==============  ===========================================================  =======================
+==========  ==============================================  =======================
+encoding    is                                              shreds
+==========  ==============================================  =======================
+unshredded  Parquet variant: ``metadata`` and ``value``     nothing
+final       the final shredding layout                      by a schema
+columnar    a discriminator, and a dense child a type       every path, every type
+==========  ==============================================  =======================
+
+The drafts of the shredding layout are Parquet's: an array of them is refused.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol, TypeAlias, cast, get_args
+from typing import Any, Literal, TypeAlias, cast, get_args
 
 import pyarrow as pa
 
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.errors import SchemaError, VariantError
-from parquet_variant.functions.extract_path import needed_columns
-from parquet_variant.functions.get_variant_element import get_variant_element as element_of_storage
+from parquet_variant.functions.extract_path import extract_path, needed_columns
 from parquet_variant.functions.infer_shredding_schema import infer_shredding_schema
 from parquet_variant.functions.shred_variant import shred_variant
 from parquet_variant.functions.target_type import as_target
@@ -38,16 +37,17 @@ __all__ = [
     "ENCODINGS",
     "Answer",
     "AnyVariant",
-    "Encoding",
     "EncodingName",
     "VariantDType",
     "answers",
     "dtype_of",
+    "element_of",
     "encode",
     "encoding_of",
 ]
 
-EncodingName = Literal["unshredded", "final", "draft-paths", "draft-object", "columnar"]
+EncodingName = Literal["unshredded", "final", "columnar"]
+ENCODINGS: tuple[EncodingName, ...] = get_args(EncodingName)
 AnyVariant: TypeAlias = VariantArray | ColumnarVariant
 
 Answer = Literal["columns", "columns-and-bytes", "bytes", "decode"]
@@ -76,99 +76,29 @@ class VariantDType:
         return "variant?" if self.nullable else "variant"
 
 
-class Encoding(Protocol):
-    """What every encoding of Variants has to be able to do."""
-
-    @property
-    def name(self) -> str:
-        """Its name."""
-
-    def answers(self, array: Any, path: VariantPath, dtype: pa.DataType) -> Answer:
-        """How it gets the values at a path as a type."""
-
-    def get_variant_element(self, array: Any, path: VariantPath, dtype: pa.DataType) -> pa.Array:
-        """The values at a path that are of a type."""
-
-    def decode(self, array: Any) -> VariantArray:
-        """The values as an unshredded array."""
-
-    def encode(self, array: VariantArray, schema: ShreddingSchema) -> Any:
-        """Values in this encoding; the schema says what is shredded, where the encoding asks."""
-
-
-@dataclass(frozen=True, slots=True)
-class _StorageEncoding:
-    """An encoding that is a storage struct."""
-
-    name: Literal["unshredded", "final", "draft-paths", "draft-object"]
-
-    def answers(self, array: VariantArray, path: VariantPath, dtype: pa.DataType) -> Answer:
-        if self.name == "unshredded":
-            return "bytes"
-        if self.name != "final":
-            return "decode"
-        columns = needed_columns(array.storage.type, path)
-        in_bytes = [column for column in columns if column[-1] == "value"]
-        if len(in_bytes) == len(columns) - 1 and ("metadata",) in columns:
-            return "bytes"
-        return "columns-and-bytes" if in_bytes else "columns"
-
-    def get_variant_element(self, array: VariantArray, path: VariantPath, dtype: pa.DataType) -> pa.Array:
-        return element_of_storage(array, path, dtype)
-
-    def decode(self, array: VariantArray) -> VariantArray:
-        return array.to_unshredded()
-
-    def encode(self, array: VariantArray, schema: ShreddingSchema) -> VariantArray:
-        plain = array.to_unshredded()
-        return plain if self.name == "unshredded" else shred_variant(plain, schema, layout=self.name)
-
-
-@dataclass(frozen=True, slots=True)
-class _ColumnarEncoding:
-    """`ColumnarVariant`."""
-
-    name: Literal["columnar"] = "columnar"
-
-    def answers(self, array: ColumnarVariant, path: VariantPath, dtype: pa.DataType) -> Answer:
-        return "columns" if is_by_columns(dtype) else "decode"
-
-    def get_variant_element(self, array: ColumnarVariant, path: VariantPath, dtype: pa.DataType) -> pa.Array:
-        return columnar_element(array, path, dtype)
-
-    def decode(self, array: ColumnarVariant) -> VariantArray:
-        return array.to_variant()
-
-    def encode(self, array: VariantArray, schema: ShreddingSchema) -> ColumnarVariant:
-        return ColumnarVariant.from_variant(array)
-
-
-ENCODINGS: dict[str, Encoding] = {
-    "unshredded": _StorageEncoding("unshredded"),
-    "final": _StorageEncoding("final"),
-    "draft-paths": _StorageEncoding("draft-paths"),
-    "draft-object": _StorageEncoding("draft-object"),
-    "columnar": _ColumnarEncoding(),
-}
-
-
-def encoding_of(array: Any) -> tuple[Encoding, AnyVariant]:
+def encoding_of(array: Any) -> tuple[EncodingName, AnyVariant]:
     """The encoding of a column, and the column as that takes it.
 
     Raises
     ------
     SchemaError
-        If it is no Variant column.
+        If it is no Variant column, or one of a draft layout (``draft-layout``).
 
     Examples
     --------
-    >>> encoding_of(VariantArray.from_pylist([1]))[0].name
+    >>> encoding_of(VariantArray.from_pylist([1]))[0]
     'unshredded'
     """
     if isinstance(array, ColumnarVariant):
-        return ENCODINGS["columnar"], array
+        return "columnar", array
     found = as_variant_array(array)
-    return ENCODINGS[found.layout], found
+    if found.layout not in ENCODINGS:
+        raise SchemaError(
+            f"the layout {found.layout} is a draft of Parquet's, which Vortex does not have: take shred_variant(array, "
+            "array.schema) or array.to_unshredded()",
+            reason="draft-layout",
+        )
+    return cast(EncodingName, found.layout), found
 
 
 def dtype_of(array: Any) -> VariantDType:
@@ -192,7 +122,7 @@ def encode(array: Any, to: EncodingName, schema: ShreddingSchema | str | None = 
     to
         The encoding.
     schema
-        What the shredding encodings shred: a schema, its DDL, or None to infer it (policy ``"auto"``).
+        What the final layout shreds: a schema, its DDL, or None to infer it (policy ``"auto"``).
 
     Raises
     ------
@@ -208,16 +138,39 @@ def encode(array: Any, to: EncodingName, schema: ShreddingSchema | str | None = 
     >>> encode(columnar, "final", "a bigint").schema.to_ddl()
     'a bigint'
     """
-    if to not in get_args(EncodingName):
-        raise VariantError(f"{to!r} is no encoding; there are {', '.join(get_args(EncodingName))}", reason="bad-option")
-    encoding, column = encoding_of(array)
-    plain = encoding.decode(column)
+    if to not in ENCODINGS:
+        raise VariantError(f"{to!r} is no encoding; there are {', '.join(ENCODINGS)}", reason="bad-option")
+    name, column = encoding_of(array)
+    if to == name == "columnar":
+        return column
+    plain = column.to_variant() if isinstance(column, ColumnarVariant) else column.to_unshredded()
+    if to == "columnar":
+        return ColumnarVariant.from_variant(plain)
+    if to == "unshredded":
+        return plain
     if isinstance(schema, str):
         schema = ShreddingSchema.from_ddl(schema)
-    if schema is None:
-        shreds = to not in ("unshredded", "columnar")
-        schema = infer_shredding_schema(plain) if shreds else ShreddingSchema.variant()
-    return cast(AnyVariant, ENCODINGS[to].encode(plain, schema))
+    return shred_variant(plain, infer_shredding_schema(plain) if schema is None else schema, layout="final")
+
+
+def element_of(
+    column: pa.StructArray | ColumnarVariant, path: VariantPath, target: pa.DataType, *, cast: bool, zone: str = "UTC"
+) -> pa.Array:
+    """The values at a path as a type, over any encoding; null for everything else.
+
+    Parameters
+    ----------
+    column
+        The columnar encoding, or the storage of another; of a file, the part that the path needs.
+    path, target
+        Where the values are, and the Arrow type.
+    cast
+        Whether values of other types are cast as Spark casts; otherwise they are null.
+    zone
+        The session time zone of casts.
+    """
+    find = columnar_element if isinstance(column, ColumnarVariant) else extract_path
+    return find(column, path, target, safe=False, zone=zone, lossless=not cast)
 
 
 def answers(array: Any, path: str | VariantPath, dtype: str | pa.DataType) -> Answer:
@@ -234,9 +187,13 @@ def answers(array: Any, path: str | VariantPath, dtype: str | pa.DataType) -> An
     >>> answers(encode(array, "columnar"), "$.b", "bigint")
     'columns'
     """
-    encoding, column = encoding_of(array)
-    parsed = VariantPath.parse(path)
-    try:
-        return encoding.answers(column, parsed, as_target(dtype))
-    except SchemaError:
-        return "decode"
+    name, column = encoding_of(array)
+    if isinstance(column, ColumnarVariant):
+        return "columns" if is_by_columns(as_target(dtype)) else "decode"
+    if name == "unshredded":
+        return "bytes"
+    columns = needed_columns(column.storage.type, VariantPath.parse(path))
+    in_bytes = [each for each in columns if each[-1] == "value"]
+    if len(in_bytes) == len(columns) - 1 and ("metadata",) in columns:
+        return "bytes"
+    return "columns-and-bytes" if in_bytes else "columns"

@@ -15,8 +15,8 @@ import pyarrow as pa
 
 from parquet_variant.errors import VariantFileError
 from parquet_variant.vortex.library import open_file
+from parquet_variant.vortex.parts import Part
 from parquet_variant.vortex.paths import vortex_files
-from parquet_variant.vortex.pushdown import Part
 from parquet_variant.vortex.scanner import VortexScan, scan
 
 __all__ = ["VortexFilesReport", "VortexFilesScan", "scan_files"]
@@ -34,6 +34,12 @@ class VortexFilesReport:
         What is asked of each file: ordinary columns, and parts of the Variant column.
     filters_in_file
         Whether Vortex applies a part of the filter, and so may skip zones of the files.
+    layouts
+        How the Variant columns lie in the files.
+    rows_read
+        Rows of the ranges that statistics do not rule out.
+    ranges, ranges_read
+        Ranges of rows with statistics of shredded children, and those that are left.
     """
 
     files: int
@@ -41,19 +47,27 @@ class VortexFilesReport:
     bytes: int
     columns: tuple[str, ...]
     filters_in_file: bool
+    layouts: tuple[str, ...]
+    rows_read: int
+    ranges: int
+    ranges_read: int
 
     def to_dict(self) -> dict[str, Any]:
         """The report for machines."""
         return {
             "files_total": self.files, "rows_total": self.rows, "bytes_total": self.bytes,
-            "columns": list(self.columns), "filters_in_file": self.filters_in_file,
+            "columns": list(self.columns), "filters_in_file": self.filters_in_file, "layouts": list(self.layouts),
+            "rows_read": self.rows_read, "ranges_total": self.ranges, "ranges_read": self.ranges_read,
         }  # fmt: skip
 
     def __str__(self) -> str:
         columns = "\n".join(f"  {name}" for name in self.columns)
         filtered = "Vortex skips zones by it" if self.filters_in_file else "none that Vortex can apply"
+        ranges = f"{self.ranges_read:,} of {self.ranges:,} ranges" if self.ranges else "no statistics of ranges"
         return (
-            f"files       {self.files:,} Vortex\nrows        {self.rows:,}\nbytes       {self.bytes:,} in the files\n"
+            f"files       {self.files:,} Vortex{', ' if self.layouts else ''}{', '.join(self.layouts)}\n"
+            f"rows        {self.rows_read:,} of {self.rows:,}: {ranges}\n"
+            f"bytes       {self.bytes:,} in the files\n"
             f"columns     {len(self.columns)}\n{columns}\nfilter      {filtered}"
         )
 
@@ -82,14 +96,23 @@ class VortexFilesScan:
 
     def explain(self) -> VortexFilesReport:
         """What would be read, of how much."""
-        files = [open_file(each.path) for each in self.scans]
+        rows = [len(open_file(each.path)) for each in self.scans]
         columns = {_name(each, part) for each in self.scans for part in each.parts.values()}
+        known = [(each, each.statistics.count) for each in self.scans if each.statistics is not None]
+        runs = [each.row_ranges for each in self.scans]
         return VortexFilesReport(
-            len(files),
-            sum(map(len, files)),
+            len(rows),
+            sum(rows),
             sum(Path(each.path).stat().st_size for each in self.scans),
             tuple(sorted(columns)),
             any(each.filters_in_file for each in self.scans),
+            tuple(sorted({each.layout for each in self.scans if each.layout is not None})),
+            sum(
+                count if run is None else sum(stop - start for start, stop in run)
+                for count, run in zip(rows, runs, strict=True)
+            ),
+            sum(count for _, count in known),
+            sum(len(each.range_numbers) for each, _ in known),
         )
 
     def _alike(self, each: VortexScan, table: pa.Table) -> pa.Table:

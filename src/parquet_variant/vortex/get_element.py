@@ -1,7 +1,7 @@
 """`get_variant_element` and `get_variant_scalar` of the RFC, over any encoding.
 
-Owns the dispatch. Leaves what each encoding does to `encodings`, and the result of a scalar to
-`functions.get_variant_scalar`.
+Owns the public operations. Leaves the dispatch, which scans of files go through too, to `encodings`, and the result of
+a scalar to `functions.get_variant_scalar`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from parquet_variant.functions.get_variant_scalar import VariantScalar
 from parquet_variant.functions.get_variant_scalar import get_variant_scalar as scalar_of_storage
 from parquet_variant.functions.target_type import as_target
 from parquet_variant.path import VariantPath
-from parquet_variant.vortex.encodings import encoding_of
+from parquet_variant.vortex.encodings import element_of, encoding_of
 
 __all__ = ["get_variant_element", "get_variant_scalar"]
 
@@ -27,7 +27,7 @@ def get_variant_element(array: Any, path: str | VariantPath, dtype: str | pa.Dat
     Parameters
     ----------
     array
-        A column in any encoding: a `VariantArray` of any layout, or a `ColumnarVariant`.
+        A column in any encoding: a `VariantArray`, or a `ColumnarVariant`.
     path
         Where the values are; every ``[*]`` gives a list.
     dtype
@@ -53,8 +53,9 @@ def get_variant_element(array: Any, path: str | VariantPath, dtype: str | pa.Dat
     ...     encoded = pv.vortex.encode(array, encoding, "a bigint")
     ...     assert get_variant_element(encoded, "$.a", "bigint").to_pylist() == [1, None, None, None, None]
     """
-    encoding, column = encoding_of(array)
-    return encoding.get_variant_element(column, VariantPath.parse(path), as_target(dtype))
+    _, column = encoding_of(array)
+    place = column.storage if isinstance(column, VariantArray) else column
+    return element_of(place, VariantPath.parse(path), as_target(dtype), cast=False)
 
 
 def get_variant_scalar(

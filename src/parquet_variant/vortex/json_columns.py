@@ -1,15 +1,18 @@
-"""The compressor: a column of JSON text becomes a shredded Variant column, and back, one call each way.
+"""The compressor: a column of JSON text becomes a Variant column, and back, one call each way.
 
-Owns the two public calls. Leaves parsing, inference, shredding and printing to `functions`.
+Owns the calls, and keeping a text's own spelling. Leaves parsing, inference, shredding and printing to `functions`.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, overload
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from parquet_variant.errors import SchemaError
+from parquet_variant.array.variant_array import VariantArray
+from parquet_variant.errors import SchemaError, VariantError
 from parquet_variant.functions.arrow_input import as_arrow
 from parquet_variant.functions.infer_shredding_schema import infer_shredding_schema
 from parquet_variant.functions.parse_json import parse_json
@@ -19,12 +22,49 @@ from parquet_variant.schema.shredding_schema import ShreddingSchema
 from parquet_variant.shredding.infer import Policy
 from parquet_variant.vortex.encodings import AnyVariant, EncodingName, encode, encoding_of
 
-__all__ = ["compress_json", "decompress_json"]
+__all__ = ["JsonColumn", "compress_json", "decompress_json", "is_json"]
 
 
+@dataclass(frozen=True, eq=False)
+class JsonColumn:
+    """JSON text as Variants, with its own spelling where that is not the canonical one.
+
+    Parameters
+    ----------
+    values
+        The Variants.
+    texts
+        The texts that the values do not print as, null for all others; None if the spelling was not kept.
+    """
+
+    values: AnyVariant
+    texts: pa.Array | None = None
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+
+def is_json(values: Any) -> bool:
+    """Whether an Arrow column has the type ``arrow.json``."""
+    kind = getattr(values, "type", None)
+    return isinstance(kind, pa.BaseExtensionType) and kind.extension_name == "arrow.json"
+
+
+@overload
 def compress_json(
-    column: Any, policy: str | Policy | ShreddingSchema = "auto", *, encoding: EncodingName = "final"
-) -> AnyVariant:
+    column: Any, policy: str | Policy | ShreddingSchema = ..., *, encoding: EncodingName = ...
+) -> AnyVariant: ...
+@overload
+def compress_json(
+    column: Any, policy: str | Policy | ShreddingSchema = ..., *, encoding: EncodingName = ..., exact: bool
+) -> AnyVariant | JsonColumn: ...
+def compress_json(
+    column: Any,
+    policy: str | Policy | ShreddingSchema = "auto",
+    *,
+    encoding: EncodingName = "final",
+    exact: bool = False,
+) -> AnyVariant | JsonColumn:
     """Make Variants of a column of JSON text, shredded as a policy chooses.
 
     Parameters
@@ -32,9 +72,12 @@ def compress_json(
     column
         Strings of any Arrow form, plain or ``arrow.json``; null is SQL NULL.
     policy
-        A shredding policy by name or as an instance, or a schema that is chosen already.
+        A shredding policy by name (``"auto"``, ``"tiles"``, ``"hints"``, ...) or as an instance, or a schema that is
+        chosen already.
     encoding
         Which encoding.
+    exact
+        Keep every text byte by byte; the result is a `JsonColumn` then.
 
     Raises
     ------
@@ -51,35 +94,53 @@ def compress_json(
     'id bigint'
     >>> decompress_json(column).type, decompress_json(column)[7].as_py()
     (JsonType(extension<arrow.json>), '{"id":7}')
+    >>> decompress_json(compress_json(texts, exact=True), exact=True)[7].as_py()
+    '{"id": 7}'
     """
     texts = as_arrow(column, pa.string())
-    if isinstance(texts.type, pa.BaseExtensionType) and texts.type.extension_name == "arrow.json":
+    if is_json(texts):
         texts = texts.storage
     if pa.types.is_dictionary(texts.type):
         texts = texts.dictionary_decode()
-    if not (pa.types.is_string(texts.type) or pa.types.is_large_string(texts.type) or _is_view(texts.type)):
+    if not (
+        pa.types.is_string(texts.type) or pa.types.is_large_string(texts.type) or pa.types.is_string_view(texts.type)
+    ):
         raise SchemaError(
             f"a column of {texts.type} is no JSON text; for other values there is cast_to_variant", reason="not-json"
         )
     plain = parse_json(texts)
+    values: AnyVariant
     if encoding == "unshredded" or encoding == "columnar":
-        return encode(plain, encoding)
-    schema = policy if isinstance(policy, ShreddingSchema) else infer_shredding_schema(plain, policy)
-    return shred_variant(plain, schema, layout=encoding)
+        values = encode(plain, encoding)
+    else:
+        schema = policy if isinstance(policy, ShreddingSchema) else infer_shredding_schema(plain, policy)
+        values = shred_variant(plain, schema, layout=encoding)
+    return JsonColumn(values, _own_texts(texts, plain)) if exact else values
 
 
-def decompress_json(array: Any, *, extension: bool = True) -> pa.Array:
+def _own_texts(texts: pa.Array, values: VariantArray) -> pa.Array:
+    """The texts that the values do not print as."""
+    texts = texts.cast(pa.large_string())
+    printed = to_json(values).cast(pa.large_string())
+    return pc.if_else(pc.equal(texts, printed).fill_null(True), pa.scalar(None, pa.large_string()), texts)
+
+
+def decompress_json(array: Any, *, extension: bool = True, exact: bool = False) -> pa.Array:
     """Give a Variant column in any encoding as JSON text.
 
     Parameters
     ----------
     array
-        The column.
+        The column, or a `JsonColumn`.
     extension
         Whether the text is marked as ``arrow.json``; otherwise it is plain strings.
+    exact
+        Whether to give the texts as they were, byte by byte; otherwise they are canonical JSON.
 
     Raises
     ------
+    VariantError
+        If `exact` and the spelling was not kept (``no-texts``).
     MalformedVariantError
         For values that are no Variants.
 
@@ -88,10 +149,13 @@ def decompress_json(array: Any, *, extension: bool = True) -> pa.Array:
     >>> decompress_json(compress_json(['{"a": 1.50}', None]), extension=False).to_pylist()
     ['{"a":1.5}', None]
     """
-    encoding, found = encoding_of(array)
-    texts = to_json(encoding.decode(found))
+    own = array.texts if isinstance(array, JsonColumn) else None
+    if exact and own is None:
+        raise VariantError(
+            "the texts' own spelling was not kept: compress or write them with exact=True", reason="no-texts"
+        )
+    _, found = encoding_of(array.values if isinstance(array, JsonColumn) else array)
+    texts = to_json(found if isinstance(found, VariantArray) else found.to_variant())
+    if own is not None and exact:
+        texts = pc.coalesce(own.cast(pa.large_string()), texts.cast(pa.large_string())).cast(texts.type)
     return pa.ExtensionArray.from_storage(pa.json_(texts.type), texts) if extension else texts
-
-
-def _is_view(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_string_view(kind))

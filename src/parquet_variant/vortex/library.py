@@ -1,40 +1,31 @@
-"""The `vortex` library, loaded when it is needed.
+"""The `vortex` library, loaded when it is needed, and its files.
 
-Owns the error that says what to install, giving what the library raises as ours, without its backtrace, and the way
-around its crash.
+Owns the error that says what to install, giving what the library raises or panics with as ours, without its backtrace,
+and an open file: its rows, read in blocks that the library can give. Leaves checksums to `trailer`.
 """
 
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
 from importlib import import_module
 from types import ModuleType
 from typing import Any
 
+import pyarrow as pa
+
 from parquet_variant.errors import VariantError, VariantFileError
+from parquet_variant.vortex.notes import ColumnNote, read_notes, text_column
+from parquet_variant.vortex.trailer import CheckedSource
 
-__all__ = ["arrow_reader", "batches_of", "open_file", "others_can_read", "vortex", "vortex_errors"]
+__all__ = ["BLOCK_ROWS", "OpenFile", "open_file", "vortex", "vortex_errors"]
 
-# The rows of a block that the writer makes. vortex-data 0.91 crashes the process (0.90 fails) when it gives Arrow rows
-# of its Variant type from more than one block at once.
-_BLOCK_ROWS = 8192
-_SECONDS_TO_READ = 600
-# On a thread, whose stack has an end: what goes wrong is a recursion without one.
-_READ_ALL = """
-import sys, threading, vortex
-def read():
-    for batch in vortex.open(sys.argv[1]).to_arrow():
-        pass
-    print("read")
-threading.stack_size(64 << 20)
-thread = threading.Thread(target=read)
-thread.start()
-thread.join()
-"""
+# The rows of a block that the library's writer makes. Up to 0.93 it ends the process (a recursion without end) when it
+# gives Arrow rows of its Variant type from more than one block at once.
+BLOCK_ROWS = 8192
 
 
 def vortex() -> ModuleType:
@@ -56,64 +47,110 @@ def vortex() -> ModuleType:
 
 
 @contextmanager
-def vortex_errors(file: Any) -> Iterator[None]:
-    """Give what the library raises as a `VariantFileError` with the file."""
+def vortex_errors(file: Any, source: CheckedSource | None = None) -> Iterator[None]:
+    """Give what the library raises, its panics too, as a `VariantFileError` with the file."""
     try:
         yield
     except (VariantError, MemoryError):
         raise
-    except Exception as error:
+    except BaseException as error:
+        # A panic in Rust comes as pyo3's PanicException, which is no Exception.
+        if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
+            raise
+        if source is not None and source.failed is not None:
+            raise source.failed from None
         message = (str(error).splitlines() or [type(error).__name__])[0]
         raise VariantFileError(f"Vortex says: {message}", file=str(file), reason="vortex-failed") from None
 
 
-def open_file(path: Any) -> Any:
+@dataclass(frozen=True)
+class OpenFile:
+    """An open Vortex file; see `open_file`."""
+
+    path: str
+    file: Any
+    source: CheckedSource | None
+
+    def __len__(self) -> int:
+        return len(self.file)
+
+    @cached_property
+    def schema(self) -> pa.Schema:
+        """The Arrow schema of its rows, without the columns that stand beside others (`notes.text_column`)."""
+        with vortex_errors(self.path, self.source):
+            schema = self.file.to_arrow().schema
+        beside = {text_column(name) for name, note in self.notes.items() if note.has_texts}
+        return pa.schema([field for field in schema if field.name not in beside])
+
+    @property
+    def is_checked(self) -> bool:
+        """Whether what is read is compared with checksums."""
+        return self.source is not None and self.source.note is not None
+
+    @cached_property
+    def notes(self) -> dict[str, ColumnNote]:
+        """What the writer noted of each Variant column; nothing in a file of another writer."""
+        return read_notes(None if self.source is None else self.source.note)
+
+    def batches(
+        self, projection: Any = None, keep: Any = None, ranges: Sequence[tuple[int, int]] | None = None
+    ) -> Iterator[pa.RecordBatch]:
+        """The rows, or what an expression makes of them.
+
+        Parameters
+        ----------
+        projection
+            An expression, or names of columns; None for all.
+        keep
+            An expression that is true for the rows wanted.
+        ranges
+            First row and the row after the last of what is read at all; None for the whole file.
+        """
+        options: dict[str, Any] = {"expr": keep}
+        if "variant" in str(self.file.dtype):
+            options["batch_size"] = BLOCK_ROWS
+        with vortex_errors(self.path, self.source):
+            if ranges is None:
+                readers: Iterator[Any] = iter([self.file.to_arrow(projection, **options)])
+            else:
+                scan = self.file.to_repeated_scan(projection, **options)
+                readers = (scan.execute(row_range=each).to_arrow() for each in ranges)
+        while True:
+            with vortex_errors(self.path, self.source):
+                reader = next(readers, None)
+            if reader is None:
+                return
+            while True:
+                with vortex_errors(self.path, self.source):
+                    batch = next(reader, None)
+                if batch is None:
+                    break
+                yield batch
+
+    def table(self, columns: Sequence[str] | None = None) -> pa.Table:
+        """All rows of some columns."""
+        names = self.schema.names if columns is None else list(columns)
+        batches = list(self.batches(names))
+        if not batches:
+            return pa.schema([self.schema.field(name) for name in names]).empty_table()
+        return pa.Table.from_batches(batches)
+
+
+def open_file(path: Any) -> OpenFile:
     """An open Vortex file.
 
     Raises
     ------
     VariantFileError
-        If there is none, or it is none.
+        If there is none, or it is none (``no-such-file``, ``damaged-file``, ``vortex-failed``).
     """
     library = vortex()
     name = os.fspath(path)
-    if "://" not in name and not os.path.isfile(name):  # noqa: PTH113 - a name, perhaps of a remote file
+    if "://" in name:
+        with vortex_errors(name):
+            return OpenFile(name, library.open(name), None)
+    if not os.path.isfile(name):  # noqa: PTH113 - a name, perhaps of a remote file
         raise VariantFileError(f"there is no file {name}", file=name, reason="no-such-file")
-    with vortex_errors(name):
-        return library.open(name)
-
-
-def arrow_reader(file: Any, **options: Any) -> Any:
-    """A reader of an open file's rows as Arrow batches; options are those of the library's ``to_arrow``."""
-    if "variant" in str(file.dtype):
-        options["batch_size"] = _BLOCK_ROWS
-    return file.to_arrow(**options)
-
-
-def others_can_read(path: Any) -> bool:
-    """Whether a reader that does not know of `_BLOCK_ROWS` gets the rows of a file with the Variant type.
-
-    What is read at once is a split of the file. Where one is larger than a block, another process is asked, which may
-    crash.
-    """
-    with vortex_errors(path):
-        splits = vortex().open(str(path)).splits()
-    if all(end - start <= _BLOCK_ROWS for start, end in splits):
-        return True
-    try:
-        done = subprocess.run(
-            [sys.executable, "-c", _READ_ALL, str(path)], capture_output=True, timeout=_SECONDS_TO_READ, check=False
-        )
-    except subprocess.TimeoutExpired:
-        return False
-    return done.returncode == 0 and done.stdout.split() == [b"read"]
-
-
-def batches_of(reader: Any, file: Any) -> Iterator[Any]:
-    """The record batches of a reader; only what the library raises is given as a `VariantFileError`."""
-    while True:
-        with vortex_errors(file):
-            batch = next(reader, None)
-        if batch is None:
-            return
-        yield batch
+    source = CheckedSource(name)
+    with vortex_errors(name, source):
+        return OpenFile(name, library.open_readable(source), source)

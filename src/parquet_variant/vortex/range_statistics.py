@@ -1,8 +1,7 @@
-"""Statistics of shredded children by row range, and which ranges a typed expression can leave out.
+"""Statistics of shredded children by row range: collected, written, and what they say of a path as a type.
 
-Owns collecting them and the conclusion "no row of this range can match". There are none for what is not shredded: bytes
-are unknown, and unknown never skips. Leaves the three-valued reasoning to `query.prune`, and comparing rows to
-`matching_rows`' caller of `parquet.predicate`.
+Owns the three. There are none for what is not shredded: bytes are unknown, and unknown never skips. Leaves the
+three-valued reasoning to `query.prune`, bounds through casts to `parquet.scanning.facts`, and the file to `trailer`.
 
 A typed expression makes more ranges useless than bounds do: where a path exists only with another type, every row of
 the range is null.
@@ -10,7 +9,8 @@ the range is null.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -23,22 +23,25 @@ from parquet_variant.array.draft_parts import columns_of
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.encoding.cast.targets import target_of
 from parquet_variant.functions.target_type import as_target
-from parquet_variant.kernels.tape import OBJECT
+from parquet_variant.kernels.tape import ARRAY, OBJECT
+from parquet_variant.parquet.format.statistics import LeafStatistics
+from parquet_variant.parquet.scanning.facts import stored_facts
 from parquet_variant.path import VariantPath
-from parquet_variant.query.predicate import Compare, Operator, Predicate, bind, evaluate
-from parquet_variant.query.prune import ColumnFacts, may_match, order_key
-from parquet_variant.schema.shredding_schema import ShreddingSchema
-from parquet_variant.vortex.columnar import Column, ColumnarVariant
+from parquet_variant.query.predicate import Compare, Operator, Predicate, bind
+from parquet_variant.query.prune import UNKNOWN, ColumnFacts, may_match, order_key
+from parquet_variant.shredding.statistics import TEXT_LENGTH, lower_text, upper_text
+from parquet_variant.vortex.columnar import ColumnarVariant
+from parquet_variant.vortex.columnar_column import Column
 from parquet_variant.vortex.encodings import encoding_of
-from parquet_variant.vortex.get_element import get_variant_element
 
-__all__ = ["ChildStatistics", "RangeStatistics", "collect_statistics", "matching_rows"]
+__all__ = ["RANGE_ROWS", "ChildStatistics", "PathStatistics", "RangeStatistics", "collect_statistics"]
 
 Bools = npt.NDArray[np.bool_]
 Int64s = npt.NDArray[np.int64]
 
 RANGE_ROWS = 8192
 _VARIANT_NULL = b"\x00"
+_ONLY_NULL = ColumnFacts(may_be_value=False, may_be_nan=False)
 # Families of types whose values compare with each other: exact numbers.
 _EXACT = ("integer", "decimal")
 
@@ -54,16 +57,36 @@ class ChildStatistics:
     counts
         How many values each range has.
     lower, upper
-        Their bounds, NaN apart; None where there is no value.
+        Scalars that no value is below or above, NaN apart; null where there is none, or none is known. Long texts are
+        cut.
     has_nan
         Ranges with a NaN.
     """
 
     type: pa.DataType
     counts: Int64s
-    lower: tuple[pa.Scalar | None, ...]
-    upper: tuple[pa.Scalar | None, ...]
+    lower: pa.Array
+    upper: pa.Array
     has_nan: Bools
+
+
+@dataclass(frozen=True, eq=False)
+class PathStatistics:
+    """The typed children of a path, range by range.
+
+    Parameters
+    ----------
+    children
+        One a type.
+    unknown
+        Ranges with values that are in no typed child.
+    nested
+        Ranges with objects or arrays at the path.
+    """
+
+    children: tuple[ChildStatistics, ...]
+    unknown: Bools
+    nested: Bools
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,10 +97,8 @@ class RangeStatistics:
     ----------
     rows, range_rows
         Rows of the column, and of a range.
-    children
-        The typed children of each path that has some.
-    unknown
-        For each of these paths the ranges with values that are in no typed child.
+    paths
+        Those with shredded children.
     is_complete
         Whether a path that is not among them has no values at all; otherwise nothing is known of it.
 
@@ -94,9 +115,17 @@ class RangeStatistics:
 
     rows: int
     range_rows: int
-    children: dict[VariantPath, tuple[ChildStatistics, ...]] = field(default_factory=dict)
-    unknown: dict[VariantPath, Bools] = field(default_factory=dict)
+    paths: dict[VariantPath, PathStatistics] = field(default_factory=dict)
     is_complete: bool = False
+
+    @property
+    def count(self) -> int:
+        """Number of ranges."""
+        return -(-self.rows // self.range_rows)
+
+    def bounds(self, number: int) -> tuple[int, int]:
+        """The first row of a range and the row after its last."""
+        return number * self.range_rows, min((number + 1) * self.range_rows, self.rows)
 
     def ranges(
         self, path: str | VariantPath, dtype: str | pa.DataType, op: Operator | None = None, literal: Any = None
@@ -123,37 +152,106 @@ class RangeStatistics:
             For a literal that cannot be compared with the type.
         """
         parsed, target = VariantPath.parse(path), as_target(dtype)
-        predicate = None if op is None else bind(Compare("x", op, literal), {"x": target})
-        count = -(-self.rows // self.range_rows)
-        return [
-            (number * self.range_rows, min((number + 1) * self.range_rows, self.rows))
-            for number in range(count)
-            if self._may_match(parsed, target, predicate, number)
-        ]
+        predicate: Predicate | None = None if op is None else bind(Compare("x", op, literal), {"x": target})
+        every = [self.facts(parsed, target, number, cast=False) for number in range(self.count)]
 
-    def _may_match(self, path: VariantPath, target: pa.DataType, predicate: Predicate | None, number: int) -> bool:
-        if pa.types.is_nested(target) or path.has_wildcard or any(isinstance(each, int) for each in path.segments):
-            return True
-        if path not in self.children:
-            return not self.is_complete
-        if self.unknown[path][number]:
-            return True
-        facts = self._facts(path, target, number)
-        return facts.may_be_value if predicate is None else may_match(predicate, lambda _: facts)
+        def may(facts: ColumnFacts) -> bool:
+            return facts.may_be_value if predicate is None else bool(may_match(predicate, lambda _: facts))
 
-    def _facts(self, path: VariantPath, target: pa.DataType, number: int) -> ColumnFacts:
-        found = [
-            child for child in self.children[path] if child.counts[number] and _can_be(child.type, target)
-        ]  # fmt: skip
-        if not found:
-            return ColumnFacts(may_be_value=False, may_be_nan=False)
-        nan = any(bool(child.has_nan[number]) for child in found)
-        lower, upper = [child.lower[number] for child in found], [child.upper[number] for child in found]
-        # Nothing is cast: numbers compare as what they are, whatever their width and scale.
-        ordered = all(child.type == target or not _is_temporal(child.type, target) for child in found)
-        if not ordered or any(bound is None for bound in (*lower, *upper)):
-            return ColumnFacts(may_be_nan=nan)
-        return ColumnFacts(min(lower, key=order_key), max(upper, key=order_key), may_be_nan=nan)
+        return [self.bounds(number) for number, facts in enumerate(every) if may(facts)]
+
+    def facts(self, path: VariantPath, target: pa.DataType | None, number: int, *, cast: bool) -> ColumnFacts:
+        """What is known of a path as a type (None for a Variant) in a range.
+
+        Parameters
+        ----------
+        path, target
+            What is asked for.
+        number
+            The range.
+        cast
+            Whether values are cast to the type; otherwise those of another type are null.
+        """
+        if target is None or pa.types.is_nested(target) or not all(isinstance(each, str) for each in path.segments):
+            return UNKNOWN
+        found = self.paths.get(path)
+        if found is None:
+            return _ONLY_NULL if self.is_complete else UNKNOWN
+        if found.unknown[number] or (cast and found.nested[number] and target_of(target).family == "string"):
+            return UNKNOWN
+        known = [child for child in found.children if child.counts[number]]
+        if cast:
+            return _united([_cast_facts(child, number, target) for child in known])
+        return _united([_own_facts(child, number, target) for child in known if _can_be(child.type, target)])
+
+    # -- written beside the column
+
+    def to_bytes(self) -> bytes:
+        """The statistics as an Arrow stream, a row a range."""
+        arrays: list[pa.Array] = []
+        shape = []
+        for path, found in self.paths.items():
+            arrays += [pa.array(found.unknown), pa.array(found.nested)]
+            for child in found.children:
+                arrays += [pa.array(child.counts), pa.array(child.has_nan), child.lower, child.upper]
+            shape.append((str(path), len(found.children)))
+        fields = [pa.field(str(number), array.type) for number, array in enumerate(arrays)]
+        about = {"rows": self.rows, "range_rows": self.range_rows, "is_complete": self.is_complete, "paths": shape}
+        schema = pa.schema(fields, metadata={"statistics": json.dumps(about)})
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, schema, options=pa.ipc.IpcWriteOptions(compression="zstd")) as writer:
+            writer.write_batch(pa.record_batch(arrays, schema=schema))
+        return bytes(sink.getvalue())
+
+    @classmethod
+    def from_bytes(cls, data: Any) -> RangeStatistics:
+        """Read what `to_bytes` wrote."""
+        batch = pa.ipc.open_stream(pa.py_buffer(data)).read_next_batch()
+        about = json.loads(batch.schema.metadata[b"statistics"])
+        columns = iter(batch.columns)
+        paths = {}
+        for path, count in about["paths"]:
+            unknown, nested = (next(columns).to_numpy(zero_copy_only=False) for _ in range(2))
+            children = []
+            for _ in range(count):
+                counts, nan, lower, upper = (next(columns) for _ in range(4))
+                has_nan = nan.to_numpy(zero_copy_only=False)
+                children.append(ChildStatistics(lower.type, counts.to_numpy(), lower, upper, has_nan))
+            paths[VariantPath.parse(path)] = PathStatistics(tuple(children), unknown, nested)
+        return cls(about["rows"], about["range_rows"], paths, about["is_complete"])
+
+
+# -- what they say
+
+
+def _cast_facts(child: ChildStatistics, number: int, target: pa.DataType) -> ColumnFacts:
+    known = LeafStatistics(int(child.counts[number]), 0, _bound(child.lower[number]), _bound(child.upper[number]))
+    return stored_facts(known, child.type, target, hidden_nan=bool(child.has_nan[number]))
+
+
+def _own_facts(child: ChildStatistics, number: int, target: pa.DataType) -> ColumnFacts:
+    """Nothing is cast: numbers compare as what they are, whatever their width and scale."""
+    nan = bool(child.has_nan[number])
+    if child.type != target and any(map(pa.types.is_temporal, (child.type, target))):
+        return ColumnFacts(may_be_nan=nan)
+    return ColumnFacts(_bound(child.lower[number]), _bound(child.upper[number]), may_be_nan=nan)
+
+
+def _bound(scalar: pa.Scalar) -> pa.Scalar | None:
+    return scalar if scalar.is_valid else None
+
+
+def _united(facts: Sequence[ColumnFacts]) -> ColumnFacts:
+    """What is known of all children together; rows without a value are null."""
+    facts = [each for each in facts if each.may_be_value]
+    if not facts:
+        return _ONLY_NULL
+    lower, upper = [each.lower for each in facts], [each.upper for each in facts]
+    nan = any(each.may_be_nan for each in facts)
+    # All bounds or none: a child whose values are all NaN has no bounds, and any that are not known count as that.
+    if any(bound is None for bound in (*lower, *upper)):
+        return ColumnFacts(may_be_nan=nan)
+    return ColumnFacts(min(lower, key=order_key), max(upper, key=order_key), may_be_nan=nan)
 
 
 def _can_be(stored: pa.DataType, asked: pa.DataType) -> bool:
@@ -162,8 +260,7 @@ def _can_be(stored: pa.DataType, asked: pa.DataType) -> bool:
     return left == right or (left in _EXACT and right in _EXACT) or (left, right) == ("float32", "float64")
 
 
-def _is_temporal(*kinds: pa.DataType) -> bool:
-    return any(pa.types.is_temporal(kind) for kind in kinds)
+# -- collected
 
 
 def collect_statistics(array: Any, range_rows: int = RANGE_ROWS) -> RangeStatistics:
@@ -184,40 +281,35 @@ def collect_statistics(array: Any, range_rows: int = RANGE_ROWS) -> RangeStatist
     >>> statistics.ranges("$.a", "bigint", ">", 5), statistics.ranges("$.b", "bigint", ">", 5)
     ([], [(0, 2)])
     """
-    encoding, column = encoding_of(array)
-    if isinstance(column, ColumnarVariant):
-        return _of_columnar(column, range_rows)
-    if encoding.name != "final" or column.schema is None:
-        return RangeStatistics(len(column), range_rows)
-    return _of_shredded(column, column.schema, range_rows)
+    _, column = encoding_of(array)
+    found = _of_columnar(column) if isinstance(column, ColumnarVariant) else _of_shredded(column)
+    count = -(-len(column) // range_rows)
+
+    def marked(rows: Int64s) -> Bools:
+        marks = np.zeros(count, np.bool_)
+        marks[rows // range_rows] = True
+        return marks
+
+    paths = {
+        path: PathStatistics(
+            tuple(_child(values, rows, len(column), range_rows) for values, rows in typed),
+            marked(unknown),
+            marked(nested),
+        )
+        for path, typed, unknown, nested in found
+    }
+    return RangeStatistics(len(column), range_rows, paths, isinstance(column, ColumnarVariant))
 
 
-def _child(values: pa.Array, rows: Int64s, size: int, range_rows: int) -> ChildStatistics:
-    """Statistics of some values, without nulls, of ascending rows."""
-    count = -(-size // range_rows)
-    bounds = np.searchsorted(rows, np.arange(count + 1) * range_rows)
-    lower: list[pa.Scalar | None] = []
-    upper: list[pa.Scalar | None] = []
-    has_nan = np.zeros(count, np.bool_)
-    floating = pa.types.is_floating(values.type)
-    for number in range(count):
-        part = values.slice(bounds[number], bounds[number + 1] - bounds[number])
-        if floating:
-            nan = pc.is_nan(part)
-            has_nan[number] = bool(pc.any(nan).as_py())
-            part = part.filter(pc.invert(nan))
-        known = len(part) and not isinstance(part.type, pa.BaseExtensionType)
-        found = pc.min_max(part) if known else {"min": None, "max": None}
-        lower.append(found["min"])
-        upper.append(found["max"])
-    return ChildStatistics(values.type, np.diff(bounds), tuple(lower), tuple(upper), has_nan)
+# A path, its typed children without nulls with their rows, and the rows of values in bytes, and of objects or arrays.
+_Found = tuple[VariantPath, list[tuple[pa.Array, Int64s]], Int64s, Int64s]
+_NO_ROWS = np.zeros(0, np.int64)
 
 
-def _of_shredded(array: VariantArray, schema: ShreddingSchema, range_rows: int) -> RangeStatistics:
-    children: dict[VariantPath, tuple[ChildStatistics, ...]] = {}
-    unknown: dict[VariantPath, Bools] = {}
-    count = -(-len(array) // range_rows)
-    stack = [(VariantPath(), schema, columns_of(array.storage))]
+def _of_shredded(array: VariantArray) -> Iterator[_Found]:
+    if array.schema is None:
+        return
+    stack = [(VariantPath(), array.schema, columns_of(array.storage))]
     while stack:
         path, node, columns = stack.pop()
         if node.kind == "object":
@@ -226,81 +318,56 @@ def _of_shredded(array: VariantArray, schema: ShreddingSchema, range_rows: int) 
         if node.type is None:
             continue
         typed = columns["typed_value"]
-        rows = np.flatnonzero(typed.is_valid().to_numpy(zero_copy_only=False))
-        children[path] = (_child(typed.take(pa.array(rows)), rows, len(array), range_rows),)
-        unknown[path] = np.zeros(count, np.bool_)
+        rows, held = _valid(typed), _NO_ROWS
         if "value" in columns:
             # A Variant null is no value of any type; anything else in bytes may be one.
-            held = pc.not_equal(columns["value"].cast(pa.binary()), _VARIANT_NULL).fill_null(False)
-            unknown[path][np.flatnonzero(held.to_numpy(zero_copy_only=False)) // range_rows] = True
-    return RangeStatistics(len(array), range_rows, children, unknown)
+            other = pc.not_equal(columns["value"].cast(pa.binary()), _VARIANT_NULL).fill_null(False)
+            held = np.flatnonzero(other.to_numpy(zero_copy_only=False))
+        yield path, [(typed.take(pa.array(rows)), rows)], held, _NO_ROWS
 
 
-def _of_columnar(array: ColumnarVariant, range_rows: int) -> RangeStatistics:
-    children: dict[VariantPath, tuple[ChildStatistics, ...]] = {}
-    for path, column, rows in _columns(array):
-        children[path] = tuple(
-            _child(child.values, rows[column.positions(index)], len(array), range_rows)
-            for index, child in enumerate(column.children)
-            if child.values is not None
-        )
-    count = -(-len(array) // range_rows)
-    unknown = {path: np.zeros(count, np.bool_) for path in children}
-    return RangeStatistics(len(array), range_rows, children, unknown, is_complete=True)
-
-
-def _columns(array: ColumnarVariant) -> Iterator[tuple[VariantPath, Column, Int64s]]:
-    """The columns that no array is above of, with the row of each value."""
-    stack = [(VariantPath(), array.column, array.present)]
+def _of_columnar(array: ColumnarVariant) -> Iterator[_Found]:
+    """The columns that no array is above of."""
+    stack: list[tuple[VariantPath, Column, Int64s]] = [(VariantPath(), array.column, array.present)]
     while stack:
         path, column, rows = stack.pop()
-        yield path, column, rows
-        objects = column.child(OBJECT)
-        if objects is not None:
-            own = rows[objects[1]]
-            for name, found in objects[0].fields.items():
-                stack.append((path / name, found.column, own[found.places(objects[0].size)]))
+        own = [(child, rows[column.positions(index)]) for index, child in enumerate(column.children)]
+        nested = [places for child, places in own if child.kind in (OBJECT, ARRAY)]
+        typed = [(child.values, places) for child, places in own if child.values is not None]
+        yield path, typed, _NO_ROWS, np.concatenate([_NO_ROWS, *nested])
+        for child, places in own:
+            for name, each in child.fields.items():
+                stack.append((path / name, each.column, places[each.places(child.size)]))
 
 
-def matching_rows(
-    array: Any,
-    path: str | VariantPath,
-    dtype: str | pa.DataType,
-    op: Operator,
-    literal: Any,
-    statistics: RangeStatistics | None = None,
-) -> pa.Array:
-    """The numbers of the rows whose value at a path is of a type and compares with a literal as asked.
+def _valid(array: pa.Array) -> Int64s:
+    return np.flatnonzero(array.is_valid().to_numpy(zero_copy_only=False))
 
-    Parameters
-    ----------
-    array
-        A column in any encoding.
-    path, dtype
-        As in `get_variant_element`.
-    op, literal
-        ``"="``, ``"<>"``, ``"<"``, ``"<="``, ``">"`` or ``">="``, and what the value is compared with.
-    statistics
-        Ranges that they exclude are not looked at. The answer is the same without.
 
-    Raises
-    ------
-    PredicateError
-        For a literal that cannot be compared with the type.
+def _child(values: pa.Array, rows: Int64s, size: int, range_rows: int) -> ChildStatistics:
+    """Statistics of some values, without nulls, of ascending rows."""
+    count = -(-size // range_rows)
+    bounds = np.searchsorted(rows, np.arange(count + 1) * range_rows)
+    kind = values.type
+    lower: list[Any] = [None] * count
+    upper: list[Any] = [None] * count
+    has_nan = np.zeros(count, np.bool_)
+    is_known = not isinstance(kind, pa.BaseExtensionType) and target_of(kind).family != "binary"
+    for number in range(count):
+        part = values.slice(bounds[number], bounds[number + 1] - bounds[number])
+        if pa.types.is_floating(kind):
+            nan = pc.is_nan(part)
+            has_nan[number] = bool(pc.any(nan).as_py())
+            part = part.filter(pc.invert(nan))
+        if is_known and len(part):
+            found = pc.min_max(part)
+            lower[number], upper[number] = _short(found["min"], lower_text), _short(found["max"], upper_text)
+    # Of scalars, not of Python's values: nanoseconds are kept.
+    return ChildStatistics(kind, np.diff(bounds), pa.array(lower, kind), pa.array(upper, kind), has_nan)
 
-    Examples
-    --------
-    >>> import parquet_variant as pv
-    >>> matching_rows(pv.parse_json(['{"a": 1}', '{"a": "7"}', '{"a": 7}']), "$.a", "bigint", ">=", 7).to_pylist()
-    [2]
-    """
-    target = as_target(dtype)
-    _, column = encoding_of(array)
-    predicate = bind(Compare("x", op, literal), {"x": target})
-    ranges = [(0, len(column))] if statistics is None else statistics.ranges(path, target, op, literal)
-    found = [np.zeros(0, np.int64)]
-    for start, stop in ranges:
-        part = get_variant_element(column[start:stop], path, target)
-        hits = evaluate(predicate, {"x": part}).fill_null(False)
-        found.append(np.flatnonzero(hits.to_numpy(zero_copy_only=False)) + start)
-    return pa.array(np.concatenate(found))
+
+def _short(bound: pa.Scalar, cut: Any) -> pa.Scalar | None:
+    if target_of(bound.type).family != "string" or len(text := bound.as_py()) <= TEXT_LENGTH:
+        return bound
+    short = cut(text)
+    return None if short is None else pa.scalar(short, bound.type)

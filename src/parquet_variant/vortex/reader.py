@@ -1,27 +1,35 @@
-"""`read` and `read_table`: whole rows of a Vortex file.
+"""`read`, `read_table` and `read_json`: whole rows of a Vortex file.
 
-Owns the two public operations. Leaves queries by path to `scan`.
+Owns the public operations. Leaves queries by path to `scan`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, overload
 
 import pyarrow as pa
 
-from parquet_variant.array.capsules import import_variant, without_views
+from parquet_variant.array.capsules import without_views
 from parquet_variant.array.chunked_array import variant_table
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.errors import VariantFileError
-from parquet_variant.vortex.library import arrow_reader, batches_of, open_file, vortex_errors
-from parquet_variant.vortex.storing import variant_names
+from parquet_variant.vortex.columnar import ColumnarVariant
+from parquet_variant.vortex.encodings import AnyVariant, EncodingName, encode
+from parquet_variant.vortex.json_columns import JsonColumn, decompress_json
+from parquet_variant.vortex.library import OpenFile, open_file
+from parquet_variant.vortex.notes import text_column
+from parquet_variant.vortex.storing import unstored, variant_names
 
-__all__ = ["choose_variant", "column_names", "iter_tables", "read", "read_table"]
+__all__ = ["choose_variant", "column_names", "iter_tables", "read", "read_json", "read_table"]
 
 
-def read(path: Any, column: str | None = None) -> VariantArray:
-    """Read a Variant column, as it is stored.
+@overload
+def read(path: Any, column: str | None = ..., *, encoding: None = ...) -> VariantArray: ...
+@overload
+def read(path: Any, column: str | None = ..., *, encoding: EncodingName) -> AnyVariant: ...
+def read(path: Any, column: str | None = None, *, encoding: EncodingName | None = None) -> AnyVariant:
+    """Read a Variant column.
 
     Parameters
     ----------
@@ -29,6 +37,9 @@ def read(path: Any, column: str | None = None) -> VariantArray:
         The file.
     column
         The column, if there are several.
+    encoding
+        ``"unshredded"``, ``"final"`` or ``"columnar"``, which gives a `ColumnarVariant`. By default a `VariantArray` as
+        it is stored; unshredded where that is columnar.
 
     Raises
     ------
@@ -39,15 +50,58 @@ def read(path: Any, column: str | None = None) -> VariantArray:
     --------
     >>> import tempfile, parquet_variant as pv
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     _ = pv.vortex.write(f"{folder}/a.vortex", pv.parse_json(['{"a": 1}', None]))
-    ...     read(f"{folder}/a.vortex")
-    <VariantArray unshredded, 2 rows: [{"a":1}, NULL]>
+    ...     _ = pv.vortex.write(f"{folder}/a.vortex", pv.parse_json(['{"a": 1}', None]), layout="columnar")
+    ...     read(f"{folder}/a.vortex"), read(f"{folder}/a.vortex", encoding="columnar")
+    (<VariantArray unshredded, 2 rows: [{"a":1}, NULL]>, <ColumnarVariant, 2 rows, 2 paths>)
     """
     file = open_file(path)
-    with vortex_errors(path):
-        name = choose_variant(file.to_arrow().schema, column, path)
-        table = arrow_reader(file, projection=[name]).read_all()
-        return VariantArray.from_arrow(table, name)
+    name = choose_variant(file.schema, column, path)
+    found = unstored(file.table([name]).column(0))
+    if encoding is not None:
+        return encode(found, encoding)
+    return found.to_variant() if isinstance(found, ColumnarVariant) else found
+
+
+def read_json(path: Any, column: str | None = None, *, exact: bool = False) -> pa.Array:
+    """Read a Variant column as JSON text, of the type ``arrow.json``.
+
+    Parameters
+    ----------
+    path
+        The file.
+    column
+        The column, if there are several.
+    exact
+        Whether to give the texts as they were, byte by byte; `write` keeps them with ``exact=True``. Otherwise they are
+        canonical JSON.
+
+    Raises
+    ------
+    VariantFileError
+        If there is no such file or column.
+    VariantError
+        If `exact` and the texts were not kept (``no-texts``).
+
+    Examples
+    --------
+    >>> import tempfile, pyarrow as pa, parquet_variant as pv
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     table = pa.table({"doc": ['{"a": 1.50}']})
+    ...     _ = pv.vortex.write(f"{folder}/a.vortex", table, json=["doc"], exact=True)
+    ...     read_json(f"{folder}/a.vortex").to_pylist(), read_json(f"{folder}/a.vortex", exact=True).to_pylist()
+    (['{"a":1.5}'], ['{"a": 1.50}'])
+    """
+    file = open_file(path)
+    name = choose_variant(file.schema, column, path)
+    note = file.notes.get(name)
+    texts = None
+    names = [name]
+    if exact and note is not None and note.has_texts:
+        names.append(text_column(name))
+    table = file.table(names)
+    if len(names) > 1:
+        texts = table.column(1).combine_chunks()
+    return decompress_json(JsonColumn(unstored(table.column(0)), texts), exact=exact)
 
 
 def read_table(path: Any, columns: Sequence[str] | None = None) -> pa.Table:
@@ -66,39 +120,36 @@ def read_table(path: Any, columns: Sequence[str] | None = None) -> pa.Table:
         If there is no such file or column.
     """
     file = open_file(path)
-    with vortex_errors(path):
-        schema = file.to_arrow().schema
-        missing = sorted(set(columns or ()) - set(schema.names))
-        if missing:
-            raise VariantFileError(f"there is no column {missing[0]!r} in {schema.names}", file=str(path))
-        table = arrow_reader(file, projection=None if columns is None else list(columns)).read_all()
-    return _tagged(table, variant_names(schema))
+    missing = sorted(set(columns or ()) - set(file.schema.names))
+    if missing:
+        raise VariantFileError(f"there is no column {missing[0]!r} in {file.schema.names}", file=str(path))
+    return _tagged(file.table(columns), file)
 
 
 def iter_tables(path: Any) -> Iterator[pa.Table]:
     """The rows of a file as tables of some thousand rows each; see `read_table`."""
     file = open_file(path)
-    with vortex_errors(path):
-        reader = arrow_reader(file)
-    variants = variant_names(reader.schema)
-    for batch in batches_of(reader, path):
-        yield _tagged(pa.Table.from_batches([batch]), variants)
+    for batch in file.batches(file.schema.names):
+        yield _tagged(pa.Table.from_batches([batch]), file)
 
 
-def _tagged(table: pa.Table, variants: list[str]) -> pa.Table:
+def _tagged(table: pa.Table, file: OpenFile) -> pa.Table:
+    variants = variant_names(file.schema)
     columns: dict[str, Any] = {}
     for name, column in zip(table.column_names, table.columns, strict=True):
         if name in variants:
-            columns[name] = VariantArray.concat(VariantArray(storage) for storage in import_variant(column))
+            values = unstored(column)
+            columns[name] = values.to_variant() if isinstance(values, ColumnarVariant) else values
         else:
             columns[name] = column.cast(without_views(column.type, large=column.nbytes > 2**31 - 1))
-    return variant_table(columns)
+    tagged = variant_table(columns)
+    fields = [field.with_nullable(file.schema.field(field.name).nullable) for field in tagged.schema]
+    return pa.table(tagged.columns, schema=pa.schema(fields))
 
 
 def column_names(path: Any) -> tuple[list[str], list[str]]:
     """The names of a file's Variant columns, and of its other columns."""
-    with vortex_errors(path):
-        schema = open_file(path).to_arrow().schema
+    schema = open_file(path).schema
     variants = variant_names(schema)
     return variants, [name for name in schema.names if name not in variants]
 

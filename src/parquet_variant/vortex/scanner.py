@@ -1,12 +1,13 @@
 """`scan`: typed columns by path from a Vortex file, reading only what the paths and the filter need.
 
-Owns the public operation, and which parts of a stored column a path needs. Leaves the cast to `extract_path`, the
-meaning of filters to `parquet.predicate`, and which of them Vortex may apply to `pushdown`.
+Owns the public operation, and which ranges of rows it leaves out. Leaves which parts of a stored column a path needs to
+`parts`, the values there to `encodings.element_of`, the meaning of filters to `query.predicate`, which of them Vortex
+may apply to `pushdown`, and what is known of a range to `range_statistics`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -18,17 +19,25 @@ from parquet_variant.array.capsules import without_views
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.encoding.cast.targets import VARIANT_STORAGE
 from parquet_variant.errors import VariantFileError
-from parquet_variant.functions.extract_path import extract_path
 from parquet_variant.parquet.reading.read_table import plain_storage
 from parquet_variant.query.predicate import Predicate, evaluate
+from parquet_variant.query.prune import UNKNOWN, ColumnFacts, may_match
 from parquet_variant.query.question import Question
 from parquet_variant.query.selection import Selected
-from parquet_variant.vortex.library import arrow_reader, batches_of, open_file, vortex, vortex_errors
-from parquet_variant.vortex.pushdown import Part, part_of, pushed_filter, storage_of_part
+from parquet_variant.vortex.columnar import ColumnarVariant
+from parquet_variant.vortex.encodings import element_of
+from parquet_variant.vortex.library import open_file, vortex
+from parquet_variant.vortex.notes import ColumnNote
+from parquet_variant.vortex.parts import Part, TypedPart, part_of
+from parquet_variant.vortex.pushdown import pushed_filter
+from parquet_variant.vortex.range_statistics import RangeStatistics
 from parquet_variant.vortex.reader import choose_variant
-from parquet_variant.vortex.storing import variant_names
+from parquet_variant.vortex.storing import StoredLayout, layout_of, unstored, variant_names
 
 __all__ = ["VortexScan", "scan"]
+
+# Typed columns inside of Vortex's own type that `variant_get` gives as they are.
+_GIVEN_TYPED = (pa.int64(), pa.float64(), pa.string(), pa.bool_())
 
 
 @dataclass(frozen=True)
@@ -45,10 +54,14 @@ class VortexScan:
         The filter, bound; None for all rows.
     column
         The Variant column; None if no path is asked for.
-    kind
-        Its storage type in the file; None likewise.
+    kind, layout
+        Its storage type in the file, and how it lies there; None likewise.
+    note
+        What its writer noted of it.
     pushdown
-        Whether Vortex may leave out rows by itself; the answer is the same without.
+        Whether rows may be left out before they are read; the answer is the same without.
+    cast
+        Whether values of other types are cast.
     zone
         The session time zone of casts.
     """
@@ -59,7 +72,10 @@ class VortexScan:
     predicate: Predicate | None
     column: str | None
     kind: pa.StructType | None
+    layout: StoredLayout | None
+    note: ColumnNote
     pushdown: bool
+    cast: bool
     zone: str
 
     @property
@@ -80,7 +96,56 @@ class VortexScan:
             assert each.column is not None
             return each.column
         assert self.kind is not None
+        typed = None if self.note.schema is None else self.note.schema.get(each.path)
+        if typed is not None and typed.type in _GIVEN_TYPED and each.path.segments and self._is_typed(each):
+            return TypedPart(tuple(map(str, each.path.segments)), typed.type)
         return part_of(self.kind, each.path, each.type)
+
+    def _is_typed(self, each: Selected) -> bool:
+        """Whether nothing at a path is in bytes, in any range that is read."""
+        statistics = self.note.statistics
+        found = None if statistics is None or each.path is None else statistics.paths.get(each.path)
+        return found is not None and not any(found.unknown[number] for number in self.range_numbers)
+
+    # -- what is left out
+
+    @property
+    def statistics(self) -> RangeStatistics | None:
+        """What is known of ranges of rows; None if nothing is."""
+        return self.note.statistics
+
+    @cached_property
+    def range_numbers(self) -> list[int]:
+        """The ranges in which a row can match; the file is one range where nothing is known."""
+        statistics = self.statistics
+        if statistics is None:
+            return [0]
+        numbers = list(range(statistics.count))
+        if self.predicate is None or not self.pushdown:
+            return numbers
+        named = {each.name: each for each in (*self.selection, *self.hidden)}
+
+        def facts_in(number: int) -> Callable[[str], ColumnFacts]:
+            def facts(name: str) -> ColumnFacts:
+                each = named[name]
+                return UNKNOWN if each.path is None else statistics.facts(each.path, each.type, number, cast=self.cast)
+
+            return facts
+
+        return [number for number in numbers if may_match(self.predicate, facts_in(number))]
+
+    @property
+    def row_ranges(self) -> list[tuple[int, int]] | None:
+        """First row and the row after the last of each run that is read; None for all rows."""
+        statistics = self.statistics
+        if statistics is None or len(self.range_numbers) == statistics.count:
+            return None
+        runs: list[tuple[int, int]] = []
+        for start, stop in map(statistics.bounds, self.range_numbers):
+            if runs and runs[-1][1] == start:
+                start = runs.pop()[0]
+            runs.append((start, stop))
+        return runs
 
     @property
     def filters_in_file(self) -> bool:
@@ -92,6 +157,8 @@ class VortexScan:
             return None
         named = {each.name: each for each in (*self.selection, *self.hidden)}
         return pushed_filter(self.predicate, named, self.column, self.kind)
+
+    # -- the answer
 
     def batches(self) -> Iterator[pa.Table]:
         """The answer, some thousand rows at a time.
@@ -108,10 +175,9 @@ class VortexScan:
             name: expr.column(part) if isinstance(part, str) else part.expression(self.column)
             for name, part in self.parts.items()
         }
-        with vortex_errors(self.path):
-            reader = arrow_reader(open_file(self.path), projection=expr.pack(pieces), expr=self._filter())
-        for batch in batches_of(reader, self.path):
-            yield self._answer(batch)
+        for batch in open_file(self.path).batches(expr.pack(pieces), self._filter(), self.row_ranges):
+            if batch.num_rows:
+                yield self._answer(batch)
 
     def to_table(self) -> pa.Table:
         """The whole answer."""
@@ -119,27 +185,32 @@ class VortexScan:
 
     def _answer(self, batch: pa.RecordBatch) -> pa.Table:
         names = {part: name for name, part in self.parts.items()}
-        storages: dict[str, Any] = {}
+        found: dict[str, pa.StructArray | ColumnarVariant] = {}
         columns = {}
         for each in (*self.selection, *self.hidden):
-            name = names[self._wanted(each)]
-            part = self.parts[name]
+            part = self._wanted(each)
+            name = names[part]
             if isinstance(part, str) or each.path is None:
-                array = batch.column(name)
-                if each.type is None:  # a Variant, whole
-                    columns[each.name] = plain_storage(VariantArray.from_arrow(array))
-                    continue
-                columns[each.name] = array.cast(without_views(array.type, large=False))
+                columns[each.name] = _whole(batch.column(name), each)
                 continue
-            if name not in storages:
-                storages[name] = storage_of_part(part, batch.column(name))
+            if name not in found:
+                found[name] = part.column(batch.column(name))
             target = VARIANT_STORAGE if each.type is None else each.type
-            columns[each.name] = extract_path(storages[name], each.path, target, safe=False, zone=self.zone)
+            place = part.below(each.path)
+            columns[each.name] = element_of(found[name], place, target, cast=self.cast, zone=self.zone)
         table = pa.table([columns[each.name] for each in self.selection], schema=self.schema)
         if self.predicate is None:
             return table
         keep = evaluate(self.predicate, columns)
         return table.filter(pc.fill_null(keep, False))
+
+
+def _whole(array: pa.Array, each: Selected) -> pa.Array:
+    """A column that is given as it is."""
+    if each.type is not None:
+        return array.cast(without_views(array.type, large=False))
+    values = unstored(array)
+    return plain_storage(values if isinstance(values, VariantArray) else values.to_variant())
 
 
 def scan(
@@ -149,6 +220,7 @@ def scan(
     *,
     column: str | None = None,
     pushdown: bool = True,
+    cast: bool = True,
     zone: str = "UTC",
 ) -> VortexScan:
     """Plan a query by path over a Vortex file; the answer is that of `pv.parquet.scan` over the same rows.
@@ -165,7 +237,10 @@ def scan(
     column
         The Variant column, if there are several.
     pushdown
-        Whether Vortex may skip rows by the filter.
+        Whether rows may be skipped by the filter.
+    cast
+        Whether values of other types are cast, as Spark casts; otherwise they are null, as `get_variant_element` and
+        the RFC have it.
     zone
         The session time zone of casts.
 
@@ -185,12 +260,16 @@ def scan(
     {'mag': [5.5]}
     """
     question = Question.of(columns, where)
-    with vortex_errors(path):
-        schema = open_file(path).to_arrow().schema
+    file = open_file(path)
+    schema = file.schema
     asked = question.bound(_with_types(schema, question.columns, path), zone)
     name = choose_variant(schema, column, path) if any(each.path is not None for each in asked.columns) else None
     kind = None if name is None else without_views(schema.field(name).type, large=False)
-    return VortexScan(path, asked.selection, asked.hidden, asked.predicate, name, kind, pushdown, zone)
+    layout = None if name is None else layout_of(schema.field(name))
+    note = file.notes.get(name, ColumnNote()) if name is not None else ColumnNote()
+    return VortexScan(
+        path, asked.selection, asked.hidden, asked.predicate, name, kind, layout, note, pushdown, cast, zone
+    )
 
 
 def _with_types(schema: pa.Schema, selection: tuple[Selected, ...], path: Any) -> tuple[Selected, ...]:

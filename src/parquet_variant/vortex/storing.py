@@ -1,45 +1,115 @@
-"""How a Variant column lies in a Vortex file: what the library holds without loss.
+"""How a Variant column lies in a Vortex file, and whether it was kept.
 
-Owns the two layouts, the way of a column into one of them, and the comparison of what was read back. Leaves the file to
-`write` and `read`.
+Owns the three layouts, the way of a column into one of them and back, what the library's own type cannot hold, and the
+comparison of what was read back. Leaves the columns of the columnar encoding to `columnar_storage`, the file to `write`
+and `read`.
 
-``"variant"``: unshredded, with Vortex's own Variant type: every Vortex reader sees a Variant. ``"struct"``: the storage
-struct as Arrow has it, typed columns beside the residual; to a foreign reader it is that struct. Under its Variant type
-vortex-data 0.90 keeps a shredded column only in part: it fails on shredded lists and loses values of corpus case 38.
+===========  ================================================================  ============================
+layout       is                                                                another Vortex reader sees
+===========  ================================================================  ============================
+variant      Vortex's own Variant type; scalars at the top may be typed in it  a Variant
+struct       the storage struct of Arrow, typed columns beside the residual    that struct
+columnar     a discriminator and a column a type, for every path               that struct
+===========  ================================================================  ============================
 """
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from parquet_variant.array.capsules import import_variant, is_named, is_storage
-from parquet_variant.array.chunked_array import variant_table
+from parquet_variant.array.capsules import EXTENSION_METADATA, import_variant, is_named, is_storage, plain_metadata
 from parquet_variant.array.variant_array import VariantArray
+from parquet_variant.functions.equals import equals
+from parquet_variant.functions.shred_variant import shred_variant
+from parquet_variant.schema.shredding_schema import ShreddingSchema
 from parquet_variant.schema.storage_shape import is_list
+from parquet_variant.vortex.columnar import ColumnarVariant
+from parquet_variant.vortex.columnar_storage import from_storage, is_columnar_storage, to_storage
+from parquet_variant.vortex.encodings import AnyVariant
 
-__all__ = ["StoredLayout", "first_difference", "stored_column", "variant_names"]
+__all__ = [
+    "LAYOUTS",
+    "StoredLayout",
+    "first_difference",
+    "layout_of",
+    "stored_column",
+    "unstored",
+    "variant_names",
+    "within_dtype",
+]
 
-StoredLayout = Literal["variant", "struct"]
+StoredLayout = Literal["variant", "struct", "columnar"]
+LAYOUTS: tuple[StoredLayout, ...] = get_args(StoredLayout)
+
+# A block is closed when it has 8,192 rows and its buffers a megabyte; the library counts whole buffers.
+_BLOCK_BYTES = 1 << 20
+_NOT_IN_DTYPE = {
+    "array": "vortex-data fails on shredded lists, or ends the process",
+    "object": "vortex-data answers null below shredded objects",
+    "variant": "vortex-data loses fields that are shredded without a type",
+}
+_UUID = "vortex-data has no uuid"
+
+
+def layout_of(field: pa.Field) -> StoredLayout | None:
+    """The layout of a file's column; None for one that is no Variant."""
+    if is_named(field):
+        return "variant"
+    if is_storage(field.type):
+        return "struct"
+    return "columnar" if is_columnar_storage(field.type) else None
 
 
 def variant_names(schema: pa.Schema) -> list[str]:
-    """The names of the Variant columns of a file: those of Vortex's type, and structs with a storage's fields."""
-    return [field.name for field in schema if is_named(field) or is_storage(field.type)]
+    """The names of the Variant columns of a file, in any layout."""
+    return [field.name for field in schema if layout_of(field) is not None]
 
 
-def stored_column(array: VariantArray, layout: StoredLayout) -> tuple[pa.Field, pa.StructArray]:
+def within_dtype(array: VariantArray) -> tuple[VariantArray, dict[str, str]]:
+    """The array shredded as far as Vortex's own type holds it, and what is not typed in it for which reason.
+
+    Examples
+    --------
+    >>> import parquet_variant as pv
+    >>> array = pv.shred_variant(pv.parse_json(['{"a": 1, "b": [1]}']), "a bigint, b array<bigint>")
+    >>> held, in_bytes = within_dtype(array)
+    >>> held.schema.to_ddl(), list(in_bytes)
+    ('a bigint', ["$['b']"])
+    """
+    if array.schema is None:
+        return array, {}
+    in_bytes: dict[str, str] = {}
+    kept = {}
+    for path, node in array.schema.walk():
+        if len(path.segments) > 1 or (node.kind == "object" and not path.segments):
+            continue
+        reason = _UUID if node.type == pa.uuid() else _NOT_IN_DTYPE.get(node.kind)
+        if reason is not None:
+            in_bytes[str(path)] = reason
+        else:
+            kept[path.segments] = node
+    if not in_bytes:
+        return array, {}
+    fields = {str(segments[0]): node for segments, node in kept.items()}
+    plain = array.to_unshredded()
+    return shred_variant(plain, ShreddingSchema.object(fields)) if fields else plain, in_bytes
+
+
+def stored_column(array: AnyVariant, layout: StoredLayout, *, nullable: bool = True) -> tuple[pa.Field, pa.StructArray]:
     """The field (its name is not set) and the array that go into a file.
 
     Parameters
     ----------
     array
-        An array of the final layout, or an unshredded one.
+        A column in any encoding.
     layout
         How it lies in the file.
+    nullable
+        Whether rows may be absent.
 
     Examples
     --------
@@ -47,12 +117,40 @@ def stored_column(array: VariantArray, layout: StoredLayout) -> tuple[pa.Field, 
     >>> field.metadata[b"ARROW:extension:name"]
     b'arrow.parquet.variant'
     """
-    if layout == "variant":
-        # Vortex has no dictionary-encoded metadata in its Variant type; it compresses the column itself.
-        table = variant_table({"": array.to_unshredded()}, plain=True)
-        return table.schema.field(0), table.column(0).combine_chunks()
-    storage = _without_empty_values(array.storage)
-    return pa.field("", storage.type), storage
+    if layout == "columnar":
+        storage = to_storage(array if isinstance(array, ColumnarVariant) else ColumnarVariant.from_variant(array))
+        return pa.field("", storage.type, nullable=nullable), storage
+    assert isinstance(array, VariantArray)
+    if layout == "struct":
+        storage = _without_empty_values(array.storage)
+        return pa.field("", storage.type, nullable=nullable), storage
+    # Vortex has no dictionary-encoded metadata in its Variant type; it compresses the column itself.
+    storage = _in_blocks(plain_metadata(array.storage))
+    return pa.field("", storage.type, nullable=nullable, metadata=EXTENSION_METADATA), storage
+
+
+def unstored(column: Any) -> AnyVariant:
+    """The column of what was read of a file: an array, chunks, or a field's type and chunks."""
+    chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
+    if is_columnar_storage(column.type):
+        parts = [from_storage(chunk) for chunk in chunks]
+        return parts[0] if len(parts) == 1 else ColumnarVariant.concat(parts)
+    return VariantArray.concat(VariantArray(storage) for storage in import_variant(column))
+
+
+def _in_blocks(storage: pa.StructArray) -> pa.StructArray:
+    """The storage so that the library closes a block every 8,192 rows, however short they are.
+
+    It joins blocks of less than a megabyte, and cannot give the rows of joined ones. A buffer that no view points into
+    counts, and is not written.
+    """
+    columns = dict(zip((field.name for field in storage.type), _fields(storage), strict=True))
+    name = "value" if "value" in columns else "metadata"
+    views = columns[name].cast(pa.binary_view())
+    buffers = [*views.buffers(), pa.py_buffer(bytes(_BLOCK_BYTES))]
+    columns[name] = pa.Array.from_buffers(views.type, len(views), buffers, views.null_count, views.offset)
+    fields = [storage.type.field(name).with_type(column.type) for name, column in columns.items()]
+    return pa.StructArray.from_arrays(list(columns.values()), fields=fields, mask=storage.is_null())
 
 
 def _without_empty_values(group: pa.Array) -> pa.Array:
@@ -79,29 +177,31 @@ def _fields(group: pa.StructArray) -> list[pa.Array]:
     return [group.field(index) for index in range(group.type.num_fields)]
 
 
-def first_difference(given: pa.Array, found: pa.Array, *, is_variant: bool) -> int | None:
+# -- whether it was kept
+
+
+def first_difference(given: Any, found: pa.Array) -> int | None:
     """The first row of a column that was read back as something else; None if all are the same.
 
-    Values of a Variant column are compared by their bytes, and where these differ by meaning.
+    Parameters
+    ----------
+    given
+        A `VariantArray` or `ColumnarVariant`, whose values are compared by their bytes, and where these differ by
+        meaning; or an Arrow array.
+    found
+        What was read.
     """
     if len(given) != len(found):
         return min(len(given), len(found))
-    if not is_variant:
+    if not isinstance(given, (VariantArray, ColumnarVariant)):
         return _first(_same_cells(given, found))
-    left = VariantArray(given).to_unshredded().storage
-    (storage,) = import_variant(found) if len(found) else (given,)
-    right = VariantArray(storage).to_unshredded().storage
-    same = _same_cells(left.is_null(), right.is_null())
-    for name in ("metadata", "value"):
-        same &= _same_cells(_binary(left.field(name)), _binary(right.field(name))) | left.is_null().to_numpy(False)
-    for row in np.flatnonzero(~same).tolist():
-        if VariantArray(left)[row] != VariantArray(right)[row]:
-            return int(row)
-    return None
-
-
-def _binary(array: pa.Array) -> pa.Array:
-    return (array.dictionary_decode() if pa.types.is_dictionary(array.type) else array).cast(pa.large_binary())
+    left, right = (
+        each.to_variant() if isinstance(each, ColumnarVariant) else each.to_unshredded()
+        for each in (given, unstored(found) if len(found) else given)
+    )
+    nulls = [each.storage.is_null() for each in (left, right)]
+    same = equals(left, right).fill_null(False)
+    return _first(pc.or_(same, pc.and_(*nulls)).to_numpy(zero_copy_only=False))
 
 
 def _first(same: np.ndarray) -> int | None:
@@ -109,6 +209,8 @@ def _first(same: np.ndarray) -> int | None:
 
 
 def _same_cells(given: pa.Array, found: pa.Array) -> np.ndarray:
+    if isinstance(given, pa.ChunkedArray):
+        given = given.combine_chunks()
     if pa.types.is_dictionary(given.type):
         given = given.dictionary_decode()
     if given.equals(found):

@@ -1,14 +1,14 @@
 """`write`: Variant columns into a Vortex file, read back before it is there.
 
 Owns the public operation, the choice of each column's layout, and that a file that lost something never gets its name.
-Leaves the layouts to `storing`.
+Leaves the layouts to `storing`, JSON text to `json_columns`, and what stands beside the columns to `notes`.
 """
 
 from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -25,10 +25,19 @@ from parquet_variant.io.staging import FileMode, replaces
 from parquet_variant.parquet.writing.write import shredded_as
 from parquet_variant.renamed import REPLACED, renamed
 from parquet_variant.schema.shredding_schema import ShreddingSchema
-from parquet_variant.vortex.library import arrow_reader, batches_of, others_can_read, vortex, vortex_errors
-from parquet_variant.vortex.storing import StoredLayout, first_difference, stored_column
+from parquet_variant.shredding.infer import Policy
+from parquet_variant.vortex.columnar import ColumnarVariant
+from parquet_variant.vortex.encodings import EncodingName, encode, encoding_of
+from parquet_variant.vortex.json_columns import JsonColumn, compress_json, is_json
+from parquet_variant.vortex.library import BLOCK_ROWS, open_file, vortex, vortex_errors
+from parquet_variant.vortex.notes import ColumnNote, text_column, write_notes
+from parquet_variant.vortex.range_statistics import collect_statistics
+from parquet_variant.vortex.storing import LAYOUTS, StoredLayout, first_difference, stored_column, within_dtype
+from parquet_variant.vortex.trailer import append_trailer
 
 __all__ = ["VortexFileInfo", "check_options", "write"]
+
+_OPTIONS = ("layout", "compact", "exact")
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +52,8 @@ class VortexFileInfo:
         How each Variant column lies in it.
     fallbacks
         Why a column does not lie as it was meant to.
+    in_bytes
+        By column the paths that were to be typed and are not, because the layout cannot hold them, with the reason.
     """
 
     path: str
@@ -50,6 +61,18 @@ class VortexFileInfo:
     bytes: int
     layouts: dict[str, StoredLayout]
     fallbacks: dict[str, str] = field(default_factory=dict)
+    in_bytes: dict[str, dict[str, str]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class _Given:
+    """A column as it was given: a Variant in some encoding, or an Arrow array; with the texts of JSON."""
+
+    values: Any
+    layout: StoredLayout | None = None
+    nullable: bool = True
+    note: ColumnNote = field(default_factory=ColumnNote)
+    texts: pa.Array | None = None
 
 
 @renamed(overwrite=REPLACED)
@@ -59,7 +82,10 @@ def write(
     *,
     column: str = "v",
     schema: ShreddingSchema | str | Mapping[str, ShreddingSchema | str] | None = None,
-    layout: Literal["auto", "variant", "struct"] = "auto",
+    layout: Literal["auto", "variant", "struct", "columnar"] = "auto",
+    json: Collection[str] = (),
+    policy: str | Policy = "auto",
+    exact: bool = False,
     compact: bool = True,
     mode: FileMode = "error",
 ) -> VortexFileInfo:
@@ -70,16 +96,25 @@ def write(
     path
         The file to make; its directory is created.
     data
-        A `VariantArray`; a mapping of column names to `VariantArray`, `ChunkedVariantArray` or Arrow arrays; or a
-        pyarrow table whose Variant columns carry the extension name.
+        A `VariantArray` or `ColumnarVariant`; a mapping of column names to these, `ChunkedVariantArray` or Arrow
+        arrays; or a pyarrow table whose Variant columns carry the extension name. A field that is not nullable stays
+        so.
     column
         The column's name, if `data` is one array.
     schema
         What to shred, as in `pv.parquet.write`: a schema, its DDL, ``"infer"``, or several by column name.
     layout
-        ``"variant"``: Vortex's Variant type, unshredded. ``"struct"``: the storage struct, typed columns beside the
-        residual. ``"auto"``: the struct for what is shredded and the Variant type for the rest, or the other one where
-        the library does not hold a column so.
+        ``"variant"``: Vortex's Variant type; of a schema it holds scalars at the top. ``"struct"``: the storage struct,
+        typed columns beside the residual. ``"columnar"``: a discriminator and a column a type, for every path.
+        ``"auto"``: columnar for a `ColumnarVariant`, the struct for what is shredded and the Variant type for the rest;
+        of the last two the other one where the library does not hold a column so.
+    json
+        Names of columns of strings that are JSON: they become Variants, as columns of the type ``arrow.json`` do; see
+        `compress_json`.
+    policy
+        What is shredded of them.
+    exact
+        Whether to keep their texts byte by byte, for `read_json` with ``exact=True``.
     compact
         Whether Vortex may use its slower, smaller encodings.
     mode
@@ -90,7 +125,8 @@ def write(
     VariantFileError
         If the file exists already, the library fails, or the file does not hold every row (``lost-in-file``).
     VariantError
-        If vortex-data is not installed.
+        If vortex-data is not installed, for options that do not go together (``bad-option``), or an array in a draft
+        layout (``draft-layout``).
 
     Examples
     --------
@@ -102,28 +138,38 @@ def write(
     >>> info.rows, info.layouts
     (3, {'v': 'struct'})
     """
-    library = vortex()
-    check_options(layout=layout, compact=compact)
+    vortex()
+    check_options(layout=layout, compact=compact, exact=exact)
     target = Path(os.fspath(path))
     if not replaces(mode) and target.exists():
         raise VariantFileError(
             f"{target} exists: choose another name, or replace it: mode='overwrite'", reason="file-exists"
         )
-    columns = _columns(data, column)
-    wanted: dict[str, StoredLayout] = {}
-    for name, each in columns.items():
-        if isinstance(each, VariantArray):
-            own = schema.get(name) if isinstance(schema, Mapping) else schema
-            columns[name] = each = shredded_as(each, own, "unshredded" if layout == "variant" else "final")
-            wanted[name] = layout if layout != "auto" else "struct" if each.is_shredded else "variant"
-    tries = [wanted] if layout != "auto" else _tries(wanted)
+    given = _columns(data, column)
+    if absent := sorted(set(json) - set(given)):
+        raise VariantFileError(
+            f"there is no column {absent[0]!r} of JSON in {', '.join(given)}", reason="no-such-column"
+        )
+    for name, each in given.items():
+        own = schema.get(name) if isinstance(schema, Mapping) else schema
+        if isinstance(each.values, JsonColumn) or name in json or is_json(each.values):
+            own = ShreddingSchema.from_ddl(own) if isinstance(own, str) and own != "infer" else own
+            each = _of_json(each, policy if own is None or own == "infer" else own, layout, exact=exact)
+            own = None
+        if isinstance(each.values, (VariantArray, ColumnarVariant)):
+            each = _laid_out(each, own, layout)
+            if not each.nullable and each.values.null_count:
+                raise VariantFileError(
+                    f"column {name!r} has null rows, and its field is not nullable", reason="null-in-column"
+                )
+        given[name] = each
     target.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=target.parent, prefix=f".{target.name}.") as folder:
         staged = Path(folder) / "staged.vortex"
         failed: VariantFileError | None = None
-        for layouts in tries:
+        for tried in [given] if layout in LAYOUTS else _tries(given):
             try:
-                rows = _write(library, staged, columns, layouts, compact)
+                rows = _write(staged, tried, compact)
                 break
             except VariantFileError as error:
                 failed = failed or error
@@ -132,9 +178,11 @@ def write(
             raise failed.at(file=str(target))
         size = staged.stat().st_size
         staged.replace(target)
-    changed = [name for name in wanted if layouts[name] != wanted[name]]
+    layouts = {name: each.layout for name, each in tried.items() if each.layout is not None}
+    changed = [name for name in layouts if layouts[name] != given[name].layout]
     reasons = dict.fromkeys(changed, failed.message) if failed is not None else {}
-    return VortexFileInfo(str(target), rows, size, layouts, reasons)
+    in_bytes = {name: dict(each.note.in_bytes) for name, each in tried.items() if each.note.in_bytes}
+    return VortexFileInfo(str(target), rows, size, layouts, reasons, in_bytes)
 
 
 def check_options(**options: Any) -> None:
@@ -145,70 +193,132 @@ def check_options(**options: Any) -> None:
     VariantError
         With reason ``"bad-option"``, also for a name that no option has.
     """
-    if unknown := sorted(set(options) - {"layout", "compact"}):
+    if unknown := sorted(set(options) - set(_OPTIONS)):
         raise VariantError(
-            f"there is no option {unknown[0]!r} for Vortex files: use layout or compact", reason="bad-option"
+            f"there is no option {unknown[0]!r} for Vortex files: use {', '.join(_OPTIONS[:-1])} or {_OPTIONS[-1]}",
+            reason="bad-option",
         )
-    if (layout := options.get("layout", "auto")) not in ("auto", "variant", "struct"):
-        raise VariantError(f"layout={layout!r} is unknown: use auto, variant or struct", reason="bad-option")
+    if (layout := options.get("layout", "auto")) not in ("auto", *LAYOUTS):
+        raise VariantError(f"layout={layout!r} is unknown: use auto, {', '.join(LAYOUTS)}", reason="bad-option")
 
 
-def _tries(wanted: dict[str, StoredLayout]) -> list[dict[str, StoredLayout]]:
-    """What is wanted, then all columns in one layout; the library does not tell which column it cannot hold."""
-    every: list[dict[str, StoredLayout]] = [wanted, dict.fromkeys(wanted, "struct"), dict.fromkeys(wanted, "variant")]
-    return [each for number, each in enumerate(every) if each not in every[:number]]
+# -- what is given
 
 
-def _columns(data: Any, column: str) -> dict[str, Any]:
-    if isinstance(data, (VariantArray, ChunkedVariantArray)):
+def _columns(data: Any, column: str) -> dict[str, _Given]:
+    if isinstance(data, (VariantArray, ChunkedVariantArray, ColumnarVariant, JsonColumn)):
         data = {column: data}
-    if not isinstance(data, Mapping) or not data:
+    columns: dict[str, _Given] = {}
+    if isinstance(data, Mapping) and data:
+        columns = {name: _Given(_values(each)) for name, each in data.items()}
+    else:
         table = table_of(data)
-        data = {
-            each.name: VariantArray.from_arrow(array) if is_named(each) else array
-            for each, array in zip(table.schema, table.columns, strict=True)
-        }
-    columns = {name: each.combine() if isinstance(each, ChunkedVariantArray) else each for name, each in data.items()}
-    columns = {name: each if isinstance(each, VariantArray) else as_arrow(each) for name, each in columns.items()}
-    sizes = {name: len(each) for name, each in columns.items()}
+        for each, array in zip(table.schema, table.columns, strict=True):
+            values = VariantArray.from_arrow(array) if is_named(each) else as_arrow(array)
+            columns[each.name] = _Given(values, nullable=each.nullable)
+    sizes = {name: len(each.values) for name, each in columns.items()}
     if len(set(sizes.values())) > 1:
         raise VariantFileError(f"columns must have one length, these differ: {sizes}", reason="lengths-differ")
     return columns
 
 
-def _write(library: Any, path: Path, columns: dict[str, Any], layouts: dict[str, StoredLayout], compact: bool) -> int:
+def _values(each: Any) -> Any:
+    if isinstance(each, ChunkedVariantArray):
+        return each.combine()
+    return each if isinstance(each, (VariantArray, ColumnarVariant, JsonColumn)) else as_arrow(each)
+
+
+def _of_json(each: _Given, policy: Any, layout: str, *, exact: bool) -> _Given:
+    """The Variants of a column of JSON text."""
+    found = each.values
+    if not isinstance(found, JsonColumn):
+        encoding: EncodingName = "columnar" if layout == "columnar" else "final"
+        compressed = compress_json(found, policy, encoding=encoding, exact=exact)
+        found = compressed if isinstance(compressed, JsonColumn) else JsonColumn(compressed)
+    note = ColumnNote(is_json=True, has_texts=found.texts is not None)
+    return _Given(found.values, nullable=each.nullable, note=note, texts=found.texts)
+
+
+def _laid_out(given: _Given, schema: Any, layout: str) -> _Given:
+    """The column in the encoding that its layout stores, with what is noted of it."""
+    encoding, values = encoding_of(given.values)
+    if layout == "columnar" or (layout == "auto" and encoding == "columnar"):
+        if schema not in (None, "infer"):
+            raise VariantError("the columnar layout shreds every path: give no schema", reason="bad-option")
+        return _noted(given, encode(values, "columnar"), "columnar", {})
+    if isinstance(values, ColumnarVariant):
+        raise VariantError(
+            f"a ColumnarVariant is stored in the layout columnar, not as {layout}: encode it first", reason="bad-option"
+        )
+    shredded = shredded_as(values, schema, "final")
+    if layout == "auto":
+        layout = "struct" if shredded.is_shredded else "variant"
+    held, in_bytes = within_dtype(shredded) if layout == "variant" else (shredded, {})
+    return _noted(given, held, layout, in_bytes)
+
+
+def _noted(given: _Given, values: Any, layout: Any, in_bytes: Mapping[str, str]) -> _Given:
+    typed = isinstance(values, ColumnarVariant) or values.is_shredded
+    data = collect_statistics(values).to_bytes() if typed else b""
+    schema = values.schema if layout == "variant" and typed else None
+    note = ColumnNote(schema, in_bytes, given.note.is_json, given.note.has_texts, data)
+    return _Given(values, layout, given.nullable, note, given.texts)
+
+
+def _tries(given: dict[str, _Given]) -> list[dict[str, _Given]]:
+    """What is wanted, then all columns in one layout; the library does not tell which column it cannot hold."""
+    every = [given]
+    for layout in ("struct", "variant"):
+        tried = {
+            name: each if each.layout in (None, "columnar", layout) else _laid_out(each, None, layout)
+            for name, each in given.items()
+        }
+        if any(tried[name] is not given[name] for name in given):
+            every.append(tried)
+    return every
+
+
+# -- the file
+
+
+def _write(path: Path, columns: dict[str, _Given], compact: bool) -> int:
     fields, arrays = [], []
     for name, each in columns.items():
-        if name in layouts:
-            stored, array = stored_column(each, layouts[name])
-        else:
-            stored, array = pa.field("", each.type), each
+        stored, array = pa.field("", each.values.type) if each.layout is None else None, each.values
+        if each.layout is not None:
+            stored, array = stored_column(each.values, each.layout, nullable=each.nullable)
+        assert stored is not None
         fields.append(stored.with_name(name))
         arrays.append(array)
+        if each.texts is not None:
+            fields.append(pa.field(text_column(name), each.texts.type))
+            arrays.append(each.texts)
     table = pa.table(arrays, schema=pa.schema(fields))
     path.unlink(missing_ok=True)
     with vortex_errors(path):
-        options = library.io.VortexWriteOptions
+        options = vortex().io.VortexWriteOptions
         (options.compact() if compact else options.default()).write(table, str(path))
-    if "variant" in layouts.values() and not others_can_read(path):
-        raise VariantFileError("Vortex cannot read its Variant type back from these rows", reason="vortex-failed")
-    _verify(library, path, columns, layouts)
+    append_trailer(path, write_notes({name: each.note for name, each in columns.items() if each.layout is not None}))
+    _verify(path, columns)
     return int(table.num_rows)
 
 
-def _verify(library: Any, path: Path, columns: dict[str, Any], layouts: dict[str, StoredLayout]) -> None:
+def _verify(path: Path, columns: dict[str, _Given]) -> None:
+    file = open_file(path)
+    if "variant" in str(file.file.dtype) and any(end - start > BLOCK_ROWS for start, end in file.file.splits()):
+        raise VariantFileError("Vortex joined blocks of its Variant type, which it cannot give", reason="vortex-failed")
     start = 0
-    with vortex_errors(path):
-        reader = arrow_reader(library.open(str(path)))
-    for batch in batches_of(reader, path):
-        for name, given in columns.items():
-            part = (given.storage if name in layouts else given).slice(start, batch.num_rows)
-            row = first_difference(part, batch.column(name), is_variant=name in layouts)
+    texts = {text_column(name): each.texts for name, each in columns.items() if each.texts is not None}
+    given = {name: each.values for name, each in columns.items()} | texts
+    for batch in file.batches():
+        stop = start + batch.num_rows
+        for name, values in given.items():
+            row = first_difference(values[start:stop], batch.column(name))
             if row is not None:
                 raise VariantFileError(
                     f"Vortex did not keep column {name!r}: the file is not made", reason="lost-in-file", row=start + row
                 )
-        start += batch.num_rows
-    rows = len(next(iter(columns.values())))
+        start = stop
+    rows = len(next(iter(given.values())))
     if start != rows:
         raise VariantFileError(f"Vortex kept {start} of {rows} rows: the file is not made", reason="lost-in-file")

@@ -93,7 +93,8 @@ class VortexDestination:
         # Parts differ in which columns hold nothing, so that they are not there: one shape for all.
         chunks = [conform(read(part, column).to_unshredded().storage, "unshredded") for part in parts]
         rows = VariantArray.concat(map(VariantArray, chunks))
-        write(self.dest, {column: rows}, schema=self._schema, mode=mode, **self._request.write)
+        schema = None if self._request.write.get("layout") == "columnar" else self._schema
+        write(self.dest, {column: rows}, schema=schema, mode=mode, **self._request.write)
 
 
 def open_vortex(request: IngestRequest) -> VortexDestination | None:

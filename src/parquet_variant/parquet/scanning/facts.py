@@ -19,7 +19,7 @@ from parquet_variant.parquet.scanning.projection import PathColumns, only_nulls
 from parquet_variant.query.cast_order import cast_keeps_order
 from parquet_variant.query.prune import UNKNOWN, ColumnFacts
 
-__all__ = ["column_facts", "constant_facts", "path_facts"]
+__all__ = ["column_facts", "constant_facts", "path_facts", "stored_facts"]
 
 _ONLY_NULL = ColumnFacts(may_be_null=True, may_be_value=False, may_be_nan=False)
 
@@ -60,7 +60,12 @@ def path_facts(
     stored = leaf_type(leaf)
     if stored is None or target is None:
         return UNKNOWN
-    if _never_casts(stored, target):
+    return stored_facts(known, stored, target, hidden_nan=hidden_nan)
+
+
+def stored_facts(known: LeafStatistics, stored: pa.DataType, target: pa.DataType, *, hidden_nan: bool) -> ColumnFacts:
+    """What is known of stored values, of one scalar type, cast to another; failed casts are null."""
+    if known.all_null or _never_casts(stored, target):
         return _ONLY_NULL
     return _through_cast(known, stored, target, hidden_nan)
 

@@ -1,0 +1,310 @@
+"""The columnar encoding as ordinary columns: the struct that lies in a file, and back.
+
+Owns the struct's shape. Leaves the encoding in memory to `columnar`, and bytes to `columnar_encode` and
+`columnar_decode`. One group a path, with one entry a row (an element, below an array)::
+
+    struct<
+      discriminator: uint16      kind of the value, a decimal's scale above it (`code_of`); null: nothing is here
+      boolean, integer, decimal_2, double, string, ...    one a family of types: null where the value is of another
+      object: struct<name: group, ...>                    what is below, by the objects' own names
+      array: list<group>                                  empty where there is no array
+      rest: struct<metadata, value>                       what has no columns of its own, as Variant bytes
+    >
+
+All integers share a column, and all decimals of a scale: the discriminator keeps their widths. A field gets columns
+while there are fewer than `MAX_FIELDS`, the most frequent first, and no deeper than `MAX_DEPTH`; ``rest`` holds the
+others (of an object), or the whole of an array that is too deep.
+"""
+
+from __future__ import annotations
+
+import heapq
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from parquet_variant.array.capsules import is_storage, without_views
+from parquet_variant.array.variant_array import VariantArray
+from parquet_variant.functions.shredded_walk import scatter
+from parquet_variant.kernels.tape import ARRAY, OBJECT
+from parquet_variant.types import TYPE_OF_ID, PrimitiveId
+from parquet_variant.vortex.columnar import ColumnarVariant
+from parquet_variant.vortex.columnar_column import Child, Column, Field, nested_ranges
+from parquet_variant.vortex.columnar_encode import scalar_type
+
+__all__ = ["FAMILIES", "family_of", "from_storage", "is_columnar_storage", "to_storage"]
+
+MAX_FIELDS, MAX_DEPTH = 1000, 24
+_P = PrimitiveId
+_DISCRIMINATOR = pa.uint16()
+_SMALL_DECIMAL = 10**18
+_INTEGERS = (_P.INT8, _P.INT16, _P.INT32, _P.INT64)
+_DECIMALS = (_P.DECIMAL4, _P.DECIMAL8, _P.DECIMAL16)
+_NOT_SCALARS = ("discriminator", "object", "array", "rest")
+
+Int64s = npt.NDArray[np.int64]
+
+
+def family_of(code: int) -> str:
+    """The name of the column that holds the scalars of a code."""
+    kind, scale = PrimitiveId(code & 0xFF), code >> 8
+    if kind in _INTEGERS:
+        return "integer"
+    return f"decimal_{scale}" if kind in _DECIMALS else str(TYPE_OF_ID[kind].type)
+
+
+FAMILIES = frozenset(
+    family_of(int(kind) | scale << 8)
+    for kind in PrimitiveId
+    if kind is not _P.NULL
+    for scale in (range(39) if kind in _DECIMALS else (0,))
+)
+"""The names of all columns of scalars."""
+
+
+def is_columnar_storage(kind: pa.DataType) -> bool:
+    """Whether a type is the struct of a columnar column.
+
+    Examples
+    --------
+    >>> is_columnar_storage(pa.struct({"discriminator": pa.uint16(), "integer": pa.int64()}))
+    True
+    >>> is_columnar_storage(pa.struct({"discriminator": pa.uint16(), "id": pa.int64()}))
+    False
+    """
+    if not pa.types.is_struct(kind) or not kind.num_fields or kind.field(0).name != "discriminator":
+        return False
+    names = {field.name for field in kind}
+    if kind.field(0).type != _DISCRIMINATOR or not names <= FAMILIES.union(_NOT_SCALARS):
+        return False
+    nested = {field.name: field.type for field in kind if field.name in ("object", "rest")}
+    below = nested.get("object")
+    if "rest" in nested and not is_storage(nested["rest"]):
+        return False
+    return below is None or (pa.types.is_struct(below) and all(is_columnar_storage(field.type) for field in below))
+
+
+# -- to columns
+
+
+def to_storage(array: ColumnarVariant) -> pa.StructArray:
+    """The columns of an array.
+
+    Examples
+    --------
+    >>> import parquet_variant as pv
+    >>> array = ColumnarVariant.from_variant(pv.parse_json(['{"a": 1}', '{"a": 1.5}', "[true]"]))
+    >>> storage = to_storage(array)
+    >>> [field.name for field in storage.type], storage.field("object").field("a").to_pylist()[1]
+    (['discriminator', 'object', 'array'], {'discriminator': 264, 'integer': None, 'decimal_1': Decimal('1.5')})
+    """
+    group = _group(array.column, array.present, len(array), _chosen(array.column), 0)
+    if array.rows is None:
+        return group
+    mask = np.ones(len(array), np.bool_)
+    mask[array.rows] = False
+    return pa.StructArray.from_arrays(group.flatten(), fields=list(group.type), mask=pa.array(mask))
+
+
+def _chosen(root: Column) -> set[int]:
+    """The fields, by identity, that get columns."""
+    found: list[tuple[int, int, Field]] = []
+    columns = [root]
+    for column in columns:  # the list grows while it is read
+        for child in column.children:
+            if child.elements is not None:
+                columns.append(child.elements)
+            for name, field in child.fields.items():
+                columns.append(field.column)
+                if "\0" not in name:  # Arrow's C interface ends names there
+                    found.append((field.column.size, -len(found), field))
+    return {id(field) for *_, field in heapq.nlargest(MAX_FIELDS, found)}
+
+
+def _group(column: Column, at: Int64s, size: int, chosen: set[int], depth: int) -> pa.StructArray:
+    """A column whose values are at some entries of `size`."""
+    codes = np.array([child.code for child in column.children] or [0], np.uint16)
+    found = codes[np.zeros(column.size, np.uint8) if column.types is None else column.types]
+    names, arrays = ["discriminator"], [scatter(pa.array(found), at, size)]
+    scalars: dict[str, list[tuple[pa.Array, Int64s]]] = {}
+    rests: list[tuple[VariantArray, Int64s]] = []
+    for index, child in enumerate(column.children):
+        places = at[column.positions(index)]
+        if child.values is not None:
+            scalars.setdefault(family_of(child.code), []).append((_as_family(child), places))
+        elif child.elements is not None and child.offsets is not None:
+            if depth >= MAX_DEPTH:
+                rests.append((_bytes(child), places))
+                continue
+            lengths = np.zeros(size, np.int64)
+            lengths[places] = np.diff(child.offsets)
+            offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
+            count = child.elements.size
+            elements = _group(child.elements, np.arange(count), count, chosen, depth + 1)
+            names.append("array")
+            arrays.append(pa.ListArray.from_arrays(pa.array(offsets), elements))
+        elif child.kind == OBJECT:
+            kept = {name: field for name, field in child.fields.items() if id(field) in chosen and depth < MAX_DEPTH}
+            if kept:
+                below = [
+                    _group(field.column, places[field.places(child.size)], size, chosen, depth + 1)
+                    for field in kept.values()
+                ]
+                names.append("object")
+                fields = [pa.field(name, group.type, nullable=False) for name, group in zip(kept, below, strict=True)]
+                arrays.append(pa.StructArray.from_arrays(below, fields=fields))
+            if len(kept) < len(child.fields):
+                rest, own = _without(child, set(kept))
+                rests.append((_bytes(rest), places[own]))
+    for name, pieces in scalars.items():
+        values, places = _together([piece for piece, _ in pieces]), np.concatenate([where for _, where in pieces])
+        order = np.argsort(places, kind="stable")
+        names.append(name)
+        arrays.append(scatter(values if len(pieces) == 1 else values.take(pa.array(order)), places[order], size))
+    if rests:
+        every = VariantArray.concat(rest for rest, _ in rests)
+        places = np.concatenate([where for _, where in rests])
+        order = np.argsort(places, kind="stable")
+        plain = _plain(every)
+        names.append("rest")
+        arrays.append(scatter(plain.take(pa.array(order)), places[order], size))
+    return pa.StructArray.from_arrays(arrays, names=names)
+
+
+def _as_family(child: Child) -> pa.Array:
+    values, kind = child.values, child.kind
+    assert values is not None
+    if kind in _INTEGERS:
+        return values.cast(pa.int64())
+    if kind == _P.UUID:  # which vortex-data does not have
+        return pa.Array.from_buffers(pa.binary(16), len(values), values.storage.buffers()[:2], 0, values.offset).cast(
+            pa.binary()
+        )
+    return values
+
+
+def _together(arrays: list[pa.Array]) -> pa.Array:
+    return arrays[0] if len(arrays) == 1 else pa.concat_arrays(arrays)
+
+
+def _without(child: Child, kept: set[str]) -> tuple[Child, Int64s]:
+    """Objects with the fields that are not kept, and which of the objects have any."""
+    places = {name: field.places(child.size) for name, field in child.fields.items() if name not in kept}
+    own = np.unique(np.concatenate(list(places.values())))
+    fields = {name: Field(np.searchsorted(own, at), child.fields[name].column) for name, at in places.items()}
+    return Child(OBJECT, len(own), fields=fields), own
+
+
+def _bytes(child: Child) -> VariantArray:
+    return ColumnarVariant(child.size, Column(child.size, (child,))).to_variant()
+
+
+def _plain(array: VariantArray) -> pa.StructArray:
+    storage = array.storage
+    columns = [storage.field(name) for name in ("metadata", "value")]
+    columns = [
+        (each.dictionary_decode() if pa.types.is_dictionary(each.type) else each).cast(pa.binary()) for each in columns
+    ]
+    return pa.StructArray.from_arrays(columns, names=["metadata", "value"])
+
+
+# -- from columns
+
+
+def from_storage(storage: pa.StructArray) -> ColumnarVariant:
+    """The array of columns, of which some may be missing: those that a path does not need.
+
+    Examples
+    --------
+    >>> import parquet_variant as pv
+    >>> rows = ['{"a": 1, "b": [1, "x"]}', None, '{"a": {"b": null}}']
+    >>> from_storage(to_storage(ColumnarVariant.from_variant(pv.parse_json(rows)))).to_variant().to_pylist()
+    [{'a': 1, 'b': [1, 'x']}, None, {'a': {'b': None}}]
+    """
+    kind = without_views(storage.type, large=False)
+    if storage.type != kind:
+        storage = storage.cast(kind)
+    valid = storage.is_valid() if storage.null_count else None
+    storage = pa.StructArray.from_arrays(storage.flatten() if valid is None else _fields(storage), fields=list(kind))
+    there = storage.field("discriminator").is_valid().to_numpy(zero_copy_only=False)
+    if valid is not None:
+        there = there & valid.to_numpy(zero_copy_only=False)
+    rows = np.flatnonzero(there)
+    return ColumnarVariant(len(storage), _column(storage, rows), None if len(rows) == len(storage) else rows)
+
+
+def _fields(group: pa.StructArray) -> list[pa.Array]:
+    return [group.field(index) for index in range(group.type.num_fields)]
+
+
+def _column(group: pa.StructArray, at: Int64s) -> Column:
+    """The values at some entries of a group, all of which are there."""
+    columns = dict(zip((field.name for field in group.type), _fields(group), strict=True))
+    found = columns["discriminator"].take(pa.array(at)).to_numpy(zero_copy_only=False).astype(np.int64)
+    codes, types = np.unique(found, return_inverse=True)
+    children = []
+    split = None
+    for index, code in enumerate(codes.tolist()):
+        own = at if len(codes) == 1 else at[types == index]
+        rest = columns.get("rest")
+        extra = _NONE if rest is None else np.flatnonzero(rest.take(pa.array(own)).is_valid().to_numpy(False))
+        if code == OBJECT:
+            children.append(_objects(columns, own, extra))
+        elif code == ARRAY:
+            if len(extra):
+                split = own[extra]
+            children.append(_arrays(columns, own))
+        elif code == _P.NULL or (values := columns.get(family_of(code))) is None:
+            children.append(Child(code, len(own)))
+        else:
+            children.append(Child(code, len(own), _from_family(values.take(pa.array(own)), code)))
+    column = Column(len(at), tuple(children), types.astype(np.uint8) if len(codes) > 1 else None)
+    return column if split is None else _with_deep_arrays(column, at, split, columns["rest"])
+
+
+_NONE = np.zeros(0, np.int64)
+
+
+def _objects(columns: dict[str, pa.Array], own: Int64s, extra: Int64s) -> Child:
+    fields: dict[str, Field] = {}
+    below = columns.get("object")
+    names = [] if below is None else [field.name for field in below.type]
+    for name, group in zip(names, [] if below is None else _fields(below), strict=True):
+        there = group.field("discriminator").take(pa.array(own)).is_valid().to_numpy(zero_copy_only=False)
+        places = np.flatnonzero(there)
+        if len(places):
+            column = _column(group, own[places])
+            fields[name] = Field(None if len(places) == len(own) else places, column)
+    if len(extra):
+        child = _encoded(columns["rest"], own[extra]).children[0]
+        for name, field in child.fields.items():
+            places = extra[field.places(child.size)]
+            fields[name] = Field(None if len(places) == len(own) else places, field.column)
+    return Child(OBJECT, len(own), fields={name: fields[name] for name in sorted(fields)})
+
+
+def _arrays(columns: dict[str, pa.Array], own: Int64s) -> Child:
+    lists = columns.get("array")
+    if lists is None:
+        return Child(ARRAY, len(own), offsets=np.zeros(len(own) + 1, np.int64), elements=Column(0))
+    offsets, elements = nested_ranges(lists.offsets.to_numpy().astype(np.int64), own)
+    return Child(ARRAY, len(own), offsets=offsets, elements=_column(lists.values, elements))
+
+
+def _encoded(rest: pa.StructArray, at: Int64s) -> Column:
+    return ColumnarVariant.from_variant(VariantArray(rest.take(pa.array(at)))).column
+
+
+def _with_deep_arrays(column: Column, at: Int64s, deep: Int64s, rest: pa.StructArray) -> Column:
+    """The column with the arrays that lie as bytes in the places of the empty ones."""
+    order = np.arange(len(at))
+    order[np.searchsorted(at, deep)] = len(at) + np.arange(len(deep))
+    return Column.concat([column, _encoded(rest, deep)]).take(order)
+
+
+def _from_family(values: pa.Array, code: int) -> pa.Array:
+    wanted = scalar_type(code)
+    if code == _P.UUID:
+        return pa.ExtensionArray.from_storage(wanted, values.cast(wanted.storage_type))
+    return values if values.type == wanted else values.cast(wanted)

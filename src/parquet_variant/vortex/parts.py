@@ -1,0 +1,264 @@
+"""What a path needs of a stored column, in each layout: as a Vortex expression, and what is made of what that gives.
+
+Owns the parts. Leaves the values at the path to `encodings.element_of`, and filters to `pushdown`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import pyarrow as pa
+
+from parquet_variant.array.capsules import import_variant, with_metadata, without_views
+from parquet_variant.encoding.cast.targets import target_of
+from parquet_variant.functions.extract_path import needed_columns
+from parquet_variant.path import VariantPath
+from parquet_variant.schema.path_steps import ArrowGroup, Step, next_group
+from parquet_variant.vortex.columnar import ColumnarVariant
+from parquet_variant.vortex.columnar_storage import FAMILIES, from_storage, is_columnar_storage
+from parquet_variant.vortex.library import vortex
+
+__all__ = ["ColumnarPart", "Part", "StoragePart", "TypedPart", "part_of"]
+
+
+class Part(Protocol):
+    """A part of a Variant column that answers a path."""
+
+    @property
+    def levels(self) -> tuple[str, ...]:
+        """The fields on the way that are columns."""
+
+    def expression(self, column: str | None) -> Any:
+        """What is read, as an expression over the file's rows."""
+
+    def column(self, found: pa.Array) -> pa.StructArray | ColumnarVariant:
+        """What was read, as `element_of` takes it."""
+
+    def below(self, path: VariantPath) -> VariantPath:
+        """Where a path goes on in that."""
+
+
+def part_of(storage: pa.StructType, path: VariantPath, target: pa.DataType | None) -> Part:
+    """The part of a stored column that a path needs as a type (None for a Variant)."""
+    if is_columnar_storage(storage):
+        return _columnar_part(storage, path, target)
+    return _storage_part(storage, path, target)
+
+
+@dataclass(frozen=True, slots=True)
+class TypedPart:
+    """A typed column inside of Vortex's own type, where nothing at its path is in bytes.
+
+    Parameters
+    ----------
+    levels
+        The path.
+    type
+        The column's type.
+    """
+
+    levels: tuple[str, ...]
+    type: pa.DataType
+
+    def expression(self, column: str | None) -> Any:
+        """As `Part` says."""
+        library = vortex()
+        kind = library.DType.from_arrow(self.type)
+        return library.expr.variant_get(library.expr.column(column), list(self.levels), kind)
+
+    def column(self, found: pa.Array) -> pa.StructArray:
+        """As `Part` says."""
+        return pa.StructArray.from_arrays([found.cast(self.type)], names=["typed_value"])
+
+    def below(self, path: VariantPath) -> VariantPath:
+        """As `Part` says."""
+        return VariantPath()
+
+
+# -- the storage struct
+
+
+@dataclass(frozen=True, slots=True)
+class StoragePart:
+    """A part of a storage struct, or the whole column.
+
+    Parameters
+    ----------
+    levels
+        The shredded fields on the way.
+    only_value
+        Whether of the last group only ``value`` is needed.
+    has_metadata
+        Whether bytes are read.
+    has_value
+        Whether the last group has a ``value`` at all.
+    """
+
+    levels: tuple[str, ...]
+    only_value: bool
+    has_metadata: bool
+    has_value: bool
+
+    def group(self, column: str | None) -> Any:
+        """The last group, as an expression."""
+        expr = vortex().expr
+        found = expr.column(column)
+        for name in self.levels:
+            found = expr.get_item(name, expr.get_item("typed_value", found))
+        return found
+
+    def expression(self, column: str | None) -> Any:
+        """What is read, as an expression: a struct, or the whole column."""
+        expr = vortex().expr
+        if self.is_whole:
+            return expr.column(column)
+        group = self.group(column)
+        pieces = {}
+        if self.has_metadata:
+            pieces["metadata"] = expr.get_item("metadata", expr.column(column))
+        if not self.only_value:
+            pieces["group"] = group
+        elif self.has_value:
+            pieces["value"] = expr.get_item("value", group)
+        if not pieces:  # nothing can be there: any column tells how many rows there are
+            pieces["nothing"] = expr.is_null(expr.column(column))
+        return expr.pack(pieces)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether it is the whole column."""
+        return not self.levels and not self.only_value
+
+    def column(self, found: pa.Array) -> pa.StructArray:
+        """A storage struct with which `extract_path` gives what it gives of the whole column."""
+        if self.is_whole:
+            return import_variant(found)[0] if len(found) else found
+        read = {field.name: found.field(index) for index, field in enumerate(found.type)}
+        if self.only_value:
+            group: dict[str, pa.Array] = {"value": read.get("value", pa.nulls(len(found), pa.binary()))}
+        else:
+            inner = read["group"]
+            group = {field.name: column for field, column in zip(inner.type, inner.flatten(), strict=True)}
+        for name in reversed(self.levels):
+            child = pa.StructArray.from_arrays(list(group.values()), names=list(group))
+            group = {"typed_value": pa.StructArray.from_arrays([child], names=[name])}
+        if "metadata" in read:
+            group = {"metadata": read["metadata"], **group}
+        storage = pa.StructArray.from_arrays(list(group.values()), names=list(group))
+        wanted = without_views(storage.type, large=False)
+        return with_metadata(storage if wanted == storage.type else storage.cast(wanted))
+
+    def below(self, path: VariantPath) -> VariantPath:
+        """As `Part` says."""
+        return path
+
+
+def _storage_part(storage: pa.StructType, path: VariantPath, target: pa.DataType | None) -> StoragePart:
+    """The part of a storage that a path needs.
+
+    Examples
+    --------
+    >>> typed = pa.struct({"a": pa.struct({"typed_value": pa.int64()})})
+    >>> storage = pa.struct({"metadata": pa.binary(), "value": pa.binary(), "typed_value": typed})
+    >>> _storage_part(storage, VariantPath.parse("$.a"), pa.int64())
+    StoragePart(levels=('a',), only_value=False, has_metadata=False, has_value=False)
+    >>> _storage_part(storage, VariantPath.parse("$.b"), pa.int64())
+    StoragePart(levels=(), only_value=True, has_metadata=True, has_value=True)
+    """
+    group = ArrowGroup(storage)
+    if group.child("typed_value") is None:
+        return StoragePart((), False, True, True)
+    levels: list[str] = []
+    for segment in path.segments:
+        step, below = next_group(group, segment)
+        has_value = group.child("value") is not None
+        if below is None:
+            return StoragePart(tuple(levels), True, step is Step.NOT_SHREDDED, has_value)
+        if not isinstance(segment, str):
+            return StoragePart(tuple(levels), False, _reads_bytes(storage, path, target), has_value)
+        levels.append(segment)
+        group = below
+    return StoragePart(tuple(levels), False, _reads_bytes(storage, path, target), group.child("value") is not None)
+
+
+def _reads_bytes(storage: pa.StructType, path: VariantPath, target: pa.DataType | None) -> bool:
+    """Whether metadata is needed: for bytes on the way, or to make bytes of."""
+    if target is None or pa.types.is_nested(target) or isinstance(target, pa.BaseExtensionType):
+        return True
+    columns = needed_columns(storage, path)
+    return len(columns) != 1 or columns[0][-1] == "value"
+
+
+# -- the columnar encoding
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnarPart:
+    """The columns of a group that a path needs.
+
+    Parameters
+    ----------
+    levels
+        The fields on the way.
+    names
+        The columns of the last group; none if nothing is there.
+    """
+
+    levels: tuple[str, ...]
+    names: tuple[str, ...]
+
+    def group(self, column: str | None) -> Any:
+        """The last group, as an expression."""
+        expr = vortex().expr
+        found = expr.column(column)
+        for name in self.levels:
+            found = expr.get_item(name, expr.get_item("object", found))
+        return found
+
+    def expression(self, column: str | None) -> Any:
+        """As `Part` says."""
+        expr = vortex().expr
+        group = self.group(column)
+        return expr.pack({name: expr.get_item(name, group) for name in self.names})
+
+    def column(self, found: pa.Array) -> ColumnarVariant:
+        """As `Part` says."""
+        return from_storage(found)
+
+    def below(self, path: VariantPath) -> VariantPath:
+        """As `Part` says."""
+        return VariantPath(path.segments[len(self.levels) :])
+
+
+def _columnar_part(storage: pa.StructType, path: VariantPath, target: pa.DataType | None) -> ColumnarPart:
+    """The part of a columnar column.
+
+    Examples
+    --------
+    >>> leaf = pa.struct({"discriminator": pa.uint16(), "integer": pa.int64(), "object": pa.struct({})})
+    >>> storage = pa.struct({"discriminator": pa.uint16(), "object": pa.struct({"a": leaf})})
+    >>> _columnar_part(storage, VariantPath.parse("$.a"), pa.int64())
+    ColumnarPart(levels=('a',), names=('discriminator', 'integer'))
+    """
+    levels: list[str] = []
+    group, segments = storage, list(path.segments)
+    while segments and isinstance(segments[0], str):
+        index = group.get_field_index("object")
+        below = None if index < 0 else group.field(index).type
+        if below is None or below.get_field_index(segments[0]) < 0:
+            break
+        name = segments.pop(0)
+        assert isinstance(name, str)
+        levels.append(name)
+        group = below.field(below.get_field_index(name)).type
+    names = [field.name for field in group]
+    if segments:
+        wanted = {"discriminator", "rest"} if isinstance(segments[0], str) else {"discriminator", "array", "rest"}
+        names = [name for name in names if name in wanted]
+    elif (
+        target is not None and not pa.types.is_nested(target) and target_of(target).family not in ("string", "variant")
+    ):
+        # Only texts are made of objects and arrays.
+        names = [name for name in names if name == "discriminator" or name in FAMILIES]
+    return ColumnarPart(tuple(levels), tuple(names))

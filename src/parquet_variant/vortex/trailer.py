@@ -1,0 +1,169 @@
+"""What this package writes into a Vortex file beside the columns: checksums, and a note for each Variant column.
+
+Owns the trailer and reading a file through its checksums. Leaves what a note says to `notes`. vortex-data has neither:
+its readers take a damaged block for data (and may end the process over it), and its zone maps are not given to Python.
+
+The trailer lies between the last segment and the postscript. A Vortex reader finds the postscript from the end of the
+file and everything else by its offset, so that it never looks there; who writes the file anew drops it::
+
+    segments | checksums of blocks | note | tail | postscript | version, length of the postscript, "VTXF"
+
+where the tail has the lengths of checksums and note, the CRC-32 of both and of what follows, and a magic number.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+import threading
+import zlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from parquet_variant.errors import VariantFileError
+from parquet_variant.parquet.format.footer_cache import Fingerprint, fingerprint_of
+
+__all__ = ["CheckedSource", "append_trailer"]
+
+BLOCK_BYTES = 1 << 16
+_END = struct.Struct("<HH4s")
+_TAIL = struct.Struct("<QQIII8s")
+_MAGIC, _VORTEX = b"PVVARV01", b"VTXF"
+# Blocks of which files were found to be whole, by fingerprint.
+_KNOWN_FILES = 64
+_sound: dict[Fingerprint, bytearray] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class _Trailer:
+    """Where the segments end, the CRC-32 of each block of them, and the note."""
+
+    end: int
+    checksums: Any
+    note: bytes
+
+
+def append_trailer(path: str | os.PathLike[str], note: bytes) -> None:
+    """Put a trailer into a Vortex file that has none."""
+    with Path(path).open("r+b") as file:
+        size = file.seek(0, os.SEEK_END)
+        file.seek(size - _END.size)
+        _, length, magic = _END.unpack(file.read())
+        if magic != _VORTEX:
+            raise VariantFileError("this is no Vortex file", reason="damaged-file", file=os.fspath(path))
+        end = size - _END.size - length
+        file.seek(0)
+        sums = [zlib.crc32(file.read(min(BLOCK_BYTES, end - at))) for at in range(0, end, BLOCK_BYTES)]
+        postscript = file.read()
+        checksums = np.array(sums, "<u4").tobytes()
+        own = zlib.crc32(note, zlib.crc32(checksums))
+        tail = _TAIL.pack(len(checksums), len(note), BLOCK_BYTES, own, zlib.crc32(postscript), _MAGIC)
+        file.seek(end)
+        file.write(checksums + note + tail + postscript)
+
+
+class CheckedSource:
+    """A local file for `vortex.open_readable`: what is read of it is compared with its checksums first.
+
+    Parameters
+    ----------
+    path
+        The file.
+
+    Raises
+    ------
+    VariantFileError
+        If it is no Vortex file, or was cut or changed (``damaged-file``).
+    """
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.failed: VariantFileError | None = None
+        self._file = os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0))
+        self._lock = threading.Lock()
+        self._size = os.fstat(self._file).st_size
+        self._trailer = self._read_trailer()
+        fingerprint = fingerprint_of(path)
+        count = 0 if self._trailer is None else len(self._trailer.checksums)
+        with self._lock:
+            self._checked = (
+                bytearray(count) if fingerprint is None else _sound.setdefault(fingerprint, bytearray(count))
+            )
+            if len(_sound) > _KNOWN_FILES:
+                _sound.pop(next(iter(_sound)), None)
+
+    def __del__(self) -> None:
+        if hasattr(self, "_file"):
+            os.close(self._file)
+
+    @property
+    def note(self) -> bytes | None:
+        """What the writer noted; None if there is no trailer."""
+        return None if self._trailer is None else self._trailer.note
+
+    def size(self) -> int:
+        """The file's length, as Vortex asks for it."""
+        return self._size
+
+    def read_at(self, offset: int, length: int) -> Any:
+        """A part of the file, as Vortex asks for it."""
+        trailer = self._trailer
+        if trailer is None or offset >= trailer.end:
+            return self._bytes(offset, length)
+        first, last = offset // BLOCK_BYTES, (min(offset + length, trailer.end) - 1) // BLOCK_BYTES
+        start = first * BLOCK_BYTES
+        data = memoryview(self._bytes(start, max((last + 1) * BLOCK_BYTES, offset + length) - start))
+        for block in range(first, last + 1):
+            if not self._checked[block]:
+                at = block * BLOCK_BYTES
+                if (
+                    zlib.crc32(data[at - start : min(at + BLOCK_BYTES, trailer.end) - start])
+                    != trailer.checksums[block]
+                ):
+                    self.failed = self._damaged("its checksum is another one", at)
+                    raise self.failed
+                self._checked[block] = 1
+        return data[offset - start : offset - start + length]
+
+    def _bytes(self, offset: int, length: int) -> bytes:
+        if hasattr(os, "pread"):
+            return os.pread(self._file, length, offset)
+        with self._lock:
+            os.lseek(self._file, offset, os.SEEK_SET)
+            return os.read(self._file, length)
+
+    def _read_trailer(self) -> _Trailer | None:
+        """The trailer; None in a file of another writer."""
+        ending = self._bytes(max(self._size - _END.size, 0), _END.size)
+        if len(ending) < _END.size or ending[-4:] != _VORTEX:
+            raise VariantFileError(
+                "this is no Vortex file, or it was cut: it does not end as one does",
+                reason="damaged-file",
+                file=self.path,
+            )
+        _, length, _ = _END.unpack(ending)
+        at = self._size - _END.size - length
+        if at < 0:
+            raise self._damaged("its postscript is longer than the file", self._size)
+        tail = self._bytes(at - _TAIL.size, _TAIL.size) if at >= _TAIL.size else b""
+        if tail[-8:] != _MAGIC:
+            return None
+        sums, note_length, block, own, postscript, _ = _TAIL.unpack(tail)
+        end = at - _TAIL.size - sums - note_length
+        if end < 0 or block != BLOCK_BYTES or sums != 4 * -(-end // block):
+            raise self._damaged("the lengths of its parts cannot be", at)
+        held = self._bytes(end, sums + note_length)
+        if zlib.crc32(held) != own or zlib.crc32(self._bytes(at, self._size - at)) != postscript:
+            raise self._damaged("its end was changed", at)
+        return _Trailer(end, np.frombuffer(held[:sums], "<u4").tolist(), held[sums:])
+
+    def _damaged(self, what: str, offset: int) -> VariantFileError:
+        return VariantFileError(
+            f"the Vortex file was cut or changed after it was written: {what}; write it anew from its source",
+            reason="damaged-file",
+            file=self.path,
+            offset=offset,
+        )
