@@ -167,7 +167,7 @@ def write(
     with tempfile.TemporaryDirectory(dir=target.parent, prefix=f".{target.name}.") as folder:
         staged = Path(folder) / "staged.vortex"
         failed: VariantFileError | None = None
-        for tried in [given] if layout in LAYOUTS else _tries(given):
+        for tried in _tries(given, layout):
             try:
                 rows = _write(staged, tried, compact)
                 break
@@ -265,17 +265,30 @@ def _noted(given: _Given, values: Any, layout: Any, in_bytes: Mapping[str, str])
     return _Given(values, layout, given.nullable, note, given.texts)
 
 
-def _tries(given: dict[str, _Given]) -> list[dict[str, _Given]]:
-    """What is wanted, then all columns in one layout; the library does not tell which column it cannot hold."""
+def _tries(given: dict[str, _Given], layout: str) -> list[dict[str, _Given]]:
+    """What is wanted, then all columns in one layout; the library does not tell which column it cannot hold.
+
+    It does not give typed columns of its own type beside some values (decimals of a scale above their digits), so that
+    the last try has none.
+    """
     every = [given]
-    for layout in ("struct", "variant"):
+    for other in () if layout in LAYOUTS else ("struct", "variant"):
         tried = {
-            name: each if each.layout in (None, "columnar", layout) else _laid_out(each, None, layout)
+            name: each if each.layout in (None, "columnar", other) else _laid_out(each, None, other)
             for name, each in given.items()
         }
-        if any(tried[name] is not given[name] for name in given):
-            every.append(tried)
+        every += [tried] if any(tried[name] is not given[name] for name in given) else []
+    if any(each.note.schema is not None for each in every[-1].values()):
+        every.append({name: _untyped(each) for name, each in every[-1].items()})
     return every
+
+
+def _untyped(each: _Given) -> _Given:
+    if each.note.schema is None:
+        return each
+    why = "vortex-data cannot give typed columns of these values"
+    in_bytes = {str(path): why for path, node in each.note.schema.leaves()}
+    return _noted(each, each.values.to_unshredded(), "variant", {**each.note.in_bytes, **in_bytes})
 
 
 # -- the file
