@@ -87,3 +87,10 @@ def test_every_codec_is_tried_and_written(compression, tmp_path):
     assert list(pv.parquet.read(tmp_path / "a.parquet")) == list(array)
     column = pq.read_metadata(tmp_path / "a.parquet").row_group(0).column(1)
     assert column.compression == {"none": "UNCOMPRESSED"}.get(compression, compression.upper())
+
+
+def test_values_that_repeat_much_get_a_dictionary_untried():
+    chance = random.Random(3)
+    names = [hashlib.sha1(str(n).encode()).hexdigest() for n in range(40)]
+    data = pa.table({"name": sorted(chance.choices(names, k=4000)), "long": [n // 500 for n in range(4000)]})
+    assert "name" in choose_encodings(data, "zstd")["use_dictionary"]

@@ -34,12 +34,16 @@ _LONG = 512
 _MIN_SHARE = 0.002
 _DELTAS = {"INT32": "DELTA_BINARY_PACKED", "INT64": "DELTA_BINARY_PACKED", "BYTE_ARRAY": "DELTA_LENGTH_BYTE_ARRAY"}
 _PREFIXES = "DELTA_BYTE_ARRAY"
+# A column whose dictionary and indexes take less than this share of its bytes gets no other encoding.
+_REPEATING = 0.2
+# What an encoding must save for being slower to read than those that are tried before it.
+_SLOWER = {"DELTA_BINARY_PACKED": 0.01, _PREFIXES: 0.01}
 # zstd itself and Spark have 3, pyarrow 1. The last level takes four times as long as the first.
 _EASY_LEVEL, _LEVEL, _HARD_LEVEL = 2, 3, 5
 # What is tried of a column, and the share of these bytes that the last level must save for one above the first: time is
 # spent by the byte before compression, not after it.
-_LEVEL_BYTES = 128 << 10
-_GAIN, _HARD_GAIN = 0.005, 0.012
+_LEVEL_BYTES = 64 << 10
+_GAIN, _HARD_GAIN = 0.005, 0.015
 Pages: TypeAlias = tuple[pa.Buffer, pa.Buffer]
 
 
@@ -132,14 +136,23 @@ def _smallest(tried: dict[str, pa.Array], compression: str) -> dict[str, tuple[s
     trial = (compression, _TRIAL_LEVEL if compression == "zstd" else None)
     types, columns = _encoded(sample, dictionary_pagesize_limit=DICTIONARY_BYTES)
     best = [(_compressed(pages, *trial), "", pages) for pages in columns]
+    # Values that repeat much are read fastest from a dictionary.
+    repeats = {
+        number
+        for number, (leaf, pages) in enumerate(zip(tried.values(), columns, strict=True))
+        if sum(map(len, pages)) < _REPEATING * leaf.nbytes
+    }
 
     def attempt(encodings: dict[int, str]) -> None:
+        encodings = {number: name for number, name in encodings.items() if number not in repeats}
+        if not encodings:
+            return
         names = list(map(str, encodings))
         by_column = dict(zip(names, encodings.values(), strict=True))
         _, columns = _encoded(sample.select(names), use_dictionary=False, column_encoding=by_column)
         for (number, encoding), pages in zip(encodings.items(), columns, strict=True):
             size = _compressed(pages, *trial)
-            if size < best[number][0]:
+            if size < (1 - _SLOWER.get(encoding, 0)) * best[number][0]:
                 best[number] = size, encoding, pages
 
     attempt(dict.fromkeys(range(len(tried)), "PLAIN"))
