@@ -25,7 +25,8 @@ __all__ = [
 ]
 
 
-_USER = re.compile(r"(?<=://)[^/@\s'\"]+@")
+# A secret may have a slash that nobody quoted; what looks like a port is none.
+_USER = re.compile(r"(?<=://)(?:[^/@\s'\"]+|[^/:@\s'\"]*:(?!\d+/)[^@\s'\"]+)@")
 _LONGEST = 1500
 _SIGNED = re.compile(r"(?i)([?&;][^=&\s]*(?:sig|token|cred|key|secret|pass)[^=&\s]*=)[^&#\s'\")]+")
 
@@ -38,8 +39,6 @@ def without_secrets(text: str) -> str:
     >>> without_secrets("s3://key:secret@bucket/x, https://host/x?sig=abc&v=1")
     's3://***@bucket/x, https://host/x?sig=***&v=1'
     """
-    if "://" not in text:
-        return text
     return _SIGNED.sub(r"\1***", _USER.sub("***@", text))
 
 

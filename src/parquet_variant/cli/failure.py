@@ -9,7 +9,7 @@ import json
 import re
 import sys
 
-from parquet_variant.errors import VariantError
+from parquet_variant.errors import VariantError, without_secrets
 
 __all__ = ["DATA_PROBLEM", "INTERRUPTED", "USAGE_PROBLEM", "one_line", "report_failure"]
 
@@ -79,7 +79,7 @@ def one_line(error: BaseException | str) -> str:
     else:
         text = f"unexpected {type(error).__name__}: {error} (run it again with --debug to see where)"
     # Parameters of functions are options here.
-    text = _PARAMETER.sub(_option, text)
+    text = _PARAMETER.sub(_option, without_secrets(text))
     return " ".join(text.split())
 
 

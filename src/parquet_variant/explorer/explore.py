@@ -13,6 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from parquet_variant.errors import without_secrets
 from parquet_variant.explorer.page import page, page_frame
 from parquet_variant.explorer.report import ExploreReport
 from parquet_variant.explorer.sources import report_of
@@ -53,7 +54,7 @@ class Exploration:
     def __repr__(self) -> str:
         report = self.report
         counts = f"{report.rows:,} rows, {len(report.sample.paths):,} paths"
-        return f"<Exploration of {report.source}: {counts}; save('x.html')>"
+        return f"<Exploration of {without_secrets(report.source)}: {counts}; save('x.html')>"
 
 
 def explore(

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from parquet_variant.errors import without_secrets
 from parquet_variant.explorer.footers import Footers, Leaf
 from parquet_variant.explorer.sample import PathSample, Sample
 from parquet_variant.path import VariantPath
@@ -58,7 +59,7 @@ class ExploreReport:
         """The document: tables by column, so that it compresses well."""
         paths = _ordered(self._paths())
         document: dict[str, Any] = {
-            "source": self.source,
+            "source": without_secrets(self.source),
             "kind": self.kind,
             "column": self.column,
             "rows": self.rows,

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from parquet_variant.errors import without_secrets
 from parquet_variant.schema.shredding_schema import ShreddingSchema
 from parquet_variant.shredding.infer import InferenceResult
 from parquet_variant.shredding.typed_texts import TypedText
@@ -22,7 +23,7 @@ class IngestResult:
     Parameters
     ----------
     dest
-        The directory that was written.
+        The directory that was written; passwords and signatures of a URL are left out.
     files
         The Parquet files in it that this ingest wrote, as paths below `dest`.
     rows
@@ -53,6 +54,11 @@ class IngestResult:
     schema: ShreddingSchema | None
     inference: InferenceResult | None = None
     typed_texts: tuple[TypedText, ...] = ()
+
+    def __post_init__(self) -> None:
+        for name in ("dest", "bad_records_path"):
+            if (text := getattr(self, name)) is not None:
+                object.__setattr__(self, name, without_secrets(text))
 
     def to_dict(self) -> dict[str, Any]:
         """The same in plain types, with the schema as DDL."""

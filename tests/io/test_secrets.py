@@ -1,0 +1,84 @@
+"""Passwords and signatures of URLs stand in no error, report, page or line of a command."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import parquet_variant as pv
+from parquet_variant.cli.app import main
+from parquet_variant.cli.failure import one_line
+from parquet_variant.errors import without_secrets
+from parquet_variant.explorer.explore import Exploration
+from parquet_variant.explorer.sources import report_of
+from parquet_variant.ingest.result import IngestResult
+
+SECRET = "hunter2"
+URLS = [
+    f"s3://AKID:{SECRET}@bucket:port/x.parquet",
+    f"s3://AKID:ab/{SECRET}@bucket/x.parquet?endpoint_override=nowhere",
+    f"unknown://user:{SECRET}@host/x.parquet",
+    f"http://user:{SECRET}@host/x.parquet?v=1",
+    f"https://host/x.parquet?X-Amz-Signature={SECRET}&X-Amz-Credential={SECRET}",
+    f"/nowhere/x.parquet?X-Amz-Security-Token={SECRET}",
+    f"/nowhere/x.vortex?sig={SECRET}",
+    f"nowhere/x.json?AWSAccessKeyId={SECRET}",
+]
+WAYS: dict[str, Callable[[str], Any]] = {
+    "read": pv.parquet.read,
+    "scan": lambda url: pv.parquet.scan(url, {"a": "$.a:int"}),
+    "inspect": pv.parquet.inspect,
+    "validate": pv.parquet.validate,
+    "optimize": pv.parquet.optimize,
+    "schema": lambda url: pv.ShreddingSchema.from_parquet(url, "v"),
+    "ingest": lambda url: pv.parquet.ingest(url, "/nowhere/at/all"),
+    "read_json": pv.read_json,
+    "delta": pv.delta.read_table,
+    "history": pv.delta.history,
+    "vortex": lambda url: pv.vortex.scan(url, {"a": "$.a:int"}),
+    "sql": lambda url: pv.sql("select v:a from t", t=url).arrow(),
+    "sql path": lambda url: pv.sql(f"select v:a from '{url}'").arrow(),
+    "explore": pv.explore,
+}
+
+
+@pytest.mark.parametrize("url", [*URLS[2:3], *URLS[5:]])
+@pytest.mark.parametrize("way", WAYS)
+def test_errors(way: str, url: str) -> None:
+    with pytest.raises(pv.VariantError) as caught:
+        WAYS[way](url)
+    for shown in (str(caught.value), repr(caught.value), caught.value.message, str(caught.value.file)):
+        assert SECRET not in shown
+
+
+@pytest.mark.parametrize("url", URLS)
+def test_every_spelling(url: str) -> None:
+    assert SECRET not in without_secrets(f"cannot read '{url}': gone")
+    assert SECRET not in one_line(OSError(5, f"cannot read {url}"))
+    assert SECRET not in one_line(KeyError(url))
+
+
+@pytest.mark.parametrize("command", ["cat", "query", "inspect", "validate", "infer", "history"])
+def test_commands(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    for url in (URLS[2], URLS[5]):
+        assert main([command, url]) in (1, 2)
+        shown = capsys.readouterr()
+        assert SECRET not in shown.out + shown.err
+
+
+def test_what_is_no_secret_stays() -> None:
+    for text in ("s3://bucket/a@b/c.parquet", "s3://host:9000/a@b", "is this a question? yes=no", "a@b.org: no ://"):
+        assert without_secrets(text) == text
+
+
+def test_reports(tmp_path: Path) -> None:
+    result = IngestResult(f"s3://k:{SECRET}@b/x", (), 1, 1, f"s3://k:{SECRET}@b/x/_bad_records", 1, 1, None)
+    assert SECRET not in repr(result) + str(result.to_dict())
+    (tmp_path / "x.json").write_text('{"a":1}\n')
+    report = report_of(tmp_path / "x.json")
+    report.source = f"s3://k:{SECRET}@b/x.json?X-Amz-Signature={SECRET}"
+    found = Exploration(report)
+    assert SECRET not in repr(found) + found.to_html()
