@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import parquet_variant as pv
 from parquet_variant import testing
-from parquet_variant.functions.extract_path import extract_path, needed_columns
+from parquet_variant.functions.walks.extract_path import extract_path, needed_columns
 
 PATHS = ["$", "$.a", "$.a.b", "$.b[0]", "$.b[*]", "$.c", "$[*].a", "$[0]"]
 
@@ -85,7 +85,7 @@ def test_a_shredded_leaf_is_given_back_without_a_copy() -> None:
 
 
 def test_a_residual_costs_only_its_own_row(monkeypatch: pytest.MonkeyPatch) -> None:
-    from parquet_variant.functions import value_positions
+    from parquet_variant.functions.columns import value_positions
 
     rows: list[Any] = [{"a": number} for number in range(1000)]
     rows[500] = {"a": "500"}

@@ -223,7 +223,7 @@ def test_objects_are_told_apart_by_all_that_they_are_made_of() -> None:
 
 
 def test_nothing_of_the_machine_that_builds_is_in_the_code() -> None:
-    from parquet_variant.kernels.json_scan import line_ends
+    from parquet_variant.kernels.json.scan import line_ends
     from parquet_variant.machine_code.building.objects import build_objects
 
     (content,) = build_objects(line_ends, (X86_64,))

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-int32_t pv_parse_json_parse_rows(int64_t *words);
+int32_t pv_tapes_parse_json_parse_rows(int64_t *words);
 
 int main(int count, char **names) {
     FILE *file = fopen(names[1], "rb");
@@ -33,7 +33,7 @@ int main(int count, char **names) {
         (int64_t)doubles, room, 0, 0, 0, 1000, 128 << 20, 1, 7,
         0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
     };
-    if (pv_parse_json_parse_rows(words)) return 3;
+    if (pv_tapes_parse_json_parse_rows(words)) return 3;
     int64_t *result = words + 24;
     uint64_t hash = 1469598103934665603u;
     for (int64_t n = 0; n < result[1]; n++)

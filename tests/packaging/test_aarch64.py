@@ -24,7 +24,7 @@ pytestmark = [
 
 def _program(folder: Path, level: str) -> Path:
     pytest.importorskip("numba", reason="a kernel is compiled here")
-    from parquet_variant.kernels.parse_json import parse_rows
+    from parquet_variant.kernels.tapes.parse_json import parse_rows
     from parquet_variant.machine_code.building.objects import build_objects
 
     (content,) = build_objects(parse_rows, (level,))

@@ -152,7 +152,7 @@ class TestManyPaths:
         script = """
 import resource, sys
 import numpy as np
-from parquet_variant.kernels.json_batch import parse_text
+from parquet_variant.kernels.shredding.json_batch import parse_text
 from parquet_variant.shredding.profile import Profile
 from parquet_variant.shredding.infer import infer
 

@@ -24,7 +24,7 @@ from parquet_variant.array.draft_parts import (
     undecided_if,
 )
 from parquet_variant.array.parts import metadata_parts
-from parquet_variant.kernels.name_tables import NameTable, name_table
+from parquet_variant.kernels.values.name_tables import NameTable, name_table
 from parquet_variant.schema.draft_object_storage import ObjectNode, object_plan
 from parquet_variant.schema.shredding_schema import ShreddingSchema
 
@@ -79,7 +79,7 @@ def _draft(
 def final_of_draft_object(storage: pa.StructArray) -> pa.StructArray:
     """Turn a storage of draft ``object`` into one of the final layout, with one dictionary for all rows.
 
-    Conflicts are carried over: `kernels.unshred` finds them.
+    Conflicts are carried over: `kernels.shredding.unshred` finds them.
 
     Raises
     ------

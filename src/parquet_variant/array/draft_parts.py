@@ -17,7 +17,7 @@ from parquet_variant.array.parts import metadata_parts
 from parquet_variant.array.remapping import Spans, dictionary_names, least, remapped, spans_of, split_combined
 from parquet_variant.encoding.cast.forms import list_elements
 from parquet_variant.encoding.metadata import encode_metadata
-from parquet_variant.kernels.name_tables import NameTable
+from parquet_variant.kernels.values.name_tables import NameTable
 
 __all__ = [
     "Binaries",

@@ -30,8 +30,8 @@ from parquet_variant.array.parts import metadata_parts
 from parquet_variant.array.remapping import least, spans_of
 from parquet_variant.array.shredding import shredded_final
 from parquet_variant.array.unshredding import assembled_storage
-from parquet_variant.kernels.name_tables import NameTable, name_table
-from parquet_variant.kernels.schema_table import schema_table
+from parquet_variant.kernels.shredding.schema_table import schema_table
+from parquet_variant.kernels.values.name_tables import NameTable, name_table
 from parquet_variant.schema.draft_paths_storage import PathsNode, paths_plan
 from parquet_variant.schema.shredding_schema import ShreddingSchema
 

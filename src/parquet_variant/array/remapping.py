@@ -1,8 +1,8 @@
 """Columns of values under other dictionaries.
 
-Owns calling `kernels.remap`: values that get the ids of a common dictionary, values that get metadata of their own, and
-``metadata ‖ value`` binaries taken apart. None instead of a result means that the scalar fallback has to decide. Leaves
-which columns those are to `draft_columns`.
+Owns calling `kernels.operations.remap`: values that get the ids of a common dictionary, values that get metadata of
+their own, and ``metadata ‖ value`` binaries taken apart. None instead of a result means that the scalar fallback has to
+decide. Leaves which columns those are to `draft_columns`.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from parquet_variant.array.parts import binary_parts
 from parquet_variant.encoding.metadata import decode_metadata
 from parquet_variant.errors import MalformedVariantError
 from parquet_variant.kernels.buffer_pool import adopt
-from parquet_variant.kernels.canonical_nodes import canonical_nodes
-from parquet_variant.kernels.columns import bitmap
 from parquet_variant.kernels.memory import copy_spans
-from parquet_variant.kernels.name_tables import NameTable
-from parquet_variant.kernels.remap import least_names, metadata_sizes, write_names
-from parquet_variant.kernels.unshred import measure_nodes, write_nodes
+from parquet_variant.kernels.operations.canonical_nodes import canonical_nodes
+from parquet_variant.kernels.operations.remap import least_names, metadata_sizes, write_names
+from parquet_variant.kernels.shredding.columns import bitmap
+from parquet_variant.kernels.shredding.unshred import measure_nodes, write_nodes
+from parquet_variant.kernels.values.name_tables import NameTable
 
 __all__ = ["Spans", "dictionary_names", "least", "remapped", "spans_of", "split_combined"]
 

@@ -1,7 +1,7 @@
 """Unshredded storages to shredded ones (final layout), a batch at a time.
 
-Owns calling `kernels.shred` and putting in the rows that only the scalar fallback decides. Leaves the drafts to
-`drafts`.
+Owns calling `kernels.shredding.shred` and putting in the rows that only the scalar fallback decides. Leaves the drafts
+to `drafts`.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ import pyarrow as pa
 
 from parquet_variant.array.fallback_rows import with_fallback_rows
 from parquet_variant.array.parts import binary_parts, metadata_parts, valid_bytes, variants_of
-from parquet_variant.kernels.columns import ColumnBuffers
-from parquet_variant.kernels.name_tables import name_table
-from parquet_variant.kernels.schema_table import schema_table
-from parquet_variant.kernels.shred import ShreddedColumns, shred_rows
-from parquet_variant.kernels.values import EncodedValues
+from parquet_variant.kernels.shredding.columns import ColumnBuffers
+from parquet_variant.kernels.shredding.schema_table import schema_table
+from parquet_variant.kernels.shredding.shred import ShreddedColumns, shred_rows
+from parquet_variant.kernels.values.name_tables import name_table
+from parquet_variant.kernels.values.reading import EncodedValues
 from parquet_variant.layouts import storages as scalar
 from parquet_variant.schema.shredding_schema import ShreddingSchema
 

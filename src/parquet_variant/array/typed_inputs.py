@@ -1,7 +1,7 @@
 """The columns of a shredded storage as the address tables that kernels read.
 
 Owns walking a storage struct of the final layout, of any Arrow form and with any part missing, beside its schema.
-Leaves reading the columns to `kernels.unshred`.
+Leaves reading the columns to `kernels.shredding.unshred`.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from parquet_variant.array.parts import binary_parts, valid_bytes
-from parquet_variant.kernels.schema_table import S_END, S_PARENT, S_WIDTH, SchemaTable
-from parquet_variant.kernels.unshred import (
+from parquet_variant.kernels.shredding.schema_table import S_END, S_PARENT, S_WIDTH, SchemaTable
+from parquet_variant.kernels.shredding.unshred import (
     I_GROUP_VALID,
     I_SLOTS,
     I_TYPED_DATA,

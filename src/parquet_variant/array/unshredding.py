@@ -1,7 +1,7 @@
 """Shredded storages (final layout) to unshredded ones, a batch at a time.
 
-Owns calling `kernels.unshred` and putting in the rows that only the scalar fallback decides. Leaves the drafts to
-`drafts`.
+Owns calling `kernels.shredding.unshred` and putting in the rows that only the scalar fallback decides. Leaves the
+drafts to `drafts`.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from parquet_variant.array.typed_inputs import TypedInputs
 from parquet_variant.encoding.metadata import extend_metadata
 from parquet_variant.errors import MalformedVariantError
 from parquet_variant.kernels.buffer_pool import acquire, acquire_block, adopt, release
-from parquet_variant.kernels.canonical_nodes import canonical_nodes
-from parquet_variant.kernels.columns import bitmap
-from parquet_variant.kernels.name_tables import NameTable, name_table
-from parquet_variant.kernels.schema_table import SchemaTable, schema_table
-from parquet_variant.kernels.unshred import RAW, ShreddedRows, assemble, measure_nodes, write_nodes
+from parquet_variant.kernels.operations.canonical_nodes import canonical_nodes
+from parquet_variant.kernels.shredding.columns import bitmap
+from parquet_variant.kernels.shredding.schema_table import SchemaTable, schema_table
+from parquet_variant.kernels.shredding.unshred import RAW, ShreddedRows, assemble, measure_nodes, write_nodes
+from parquet_variant.kernels.values.name_tables import NameTable, name_table
 from parquet_variant.layouts import storages as scalar
 from parquet_variant.layouts.conflicts import OnConflict
 from parquet_variant.schema.shredding_schema import ShreddingSchema
@@ -95,7 +95,7 @@ def _extended(metadata: bytes, names: Sequence[str]) -> bytes:
 
 
 class AssembledNodes(NamedTuple):
-    """The rows of a shredded storage as nodes (see `kernels.unshred`).
+    """The rows of a shredded storage as nodes (see `kernels.shredding.unshred`).
 
     Parameters
     ----------

@@ -1,7 +1,7 @@
 """Changes to one value: insert, set, delete, append, strip nulls; and its canonical bytes.
 
 Owns what a change means: the semantics of Spark 4.3's functions of the same names. Leaves bytes to `builder`; the twin
-for batches is `kernels.edit`.
+for batches is `kernels.operations.edit`.
 """
 
 from __future__ import annotations

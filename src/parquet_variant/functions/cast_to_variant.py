@@ -17,12 +17,12 @@ from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.encoding.cast.forms import list_elements
 from parquet_variant.encoding.metadata import encode_metadata
 from parquet_variant.errors import CastError
-from parquet_variant.functions.arrow_input import as_arrow
-from parquet_variant.functions.column_slots import slots_of_column
-from parquet_variant.functions.encoded_slots import encoded_slots
+from parquet_variant.functions.columns.column_slots import slots_of_column
+from parquet_variant.functions.columns.encoded_slots import encoded_slots
+from parquet_variant.functions.columns.value_positions import ScalarSlots
+from parquet_variant.functions.inputs.arrow_input import as_arrow
 from parquet_variant.functions.parse_json import parse_json
-from parquet_variant.functions.value_positions import ScalarSlots
-from parquet_variant.kernels.encode_slots import narrow
+from parquet_variant.kernels.values.encode_slots import narrow
 from parquet_variant.schema.primitive_types import lenient_primitive
 from parquet_variant.schema.storage_shape import is_binary, is_list
 from parquet_variant.types import PrimitiveId

@@ -1,7 +1,7 @@
 """`equals`: which values mean the same.
 
 Owns the public operation and its `try_` twin, and the quick yes for equal bytes. Leaves different bytes to
-`kernels.equals`, and malformed values to `Variant`, whose equality decides.
+`kernels.operations.equals`, and malformed values to `Variant`, whose equality decides.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from parquet_variant.array.row_by_row import row_by_row
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import SchemaError
-from parquet_variant.functions.canonical_nodes import Batch, Names, canonical_nodes, present_rows
-from parquet_variant.functions.null_on_error import or_none
-from parquet_variant.functions.variant_input import as_variant_array
+from parquet_variant.functions.inputs.null_on_error import or_none
+from parquet_variant.functions.inputs.variant_input import as_variant_array
+from parquet_variant.functions.walks.canonical_nodes import Batch, Names, canonical_nodes, present_rows
 
 __all__ = ["compared", "equals", "try_equals"]
 
@@ -122,7 +122,7 @@ def _same_bytes(left: pa.StructArray, right: pa.StructArray) -> npt.NDArray[np.b
 
 def _same_meaning(left: pa.StructArray, right: pa.StructArray) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
     """Which rows mean the same, and which the kernel decided."""
-    from parquet_variant.kernels.equals import compare_rows
+    from parquet_variant.kernels.operations.equals import compare_rows
 
     batches = [Batch.of(side, present_rows(side)) for side in (left, right)]
     table = Names(batches)

@@ -9,10 +9,10 @@ from __future__ import annotations
 import pyarrow as pa
 
 from parquet_variant.array.variant_array import VariantArray
-from parquet_variant.functions.extract_path import final_storage
-from parquet_variant.functions.position_storage import position_storage
-from parquet_variant.functions.shredded_walk import Group, follow
-from parquet_variant.functions.value_positions import ValuePositions
+from parquet_variant.functions.columns.position_storage import position_storage
+from parquet_variant.functions.columns.value_positions import ValuePositions
+from parquet_variant.functions.walks.extract_path import final_storage
+from parquet_variant.functions.walks.shredded_walk import Group, follow
 from parquet_variant.path import VariantPath
 
 __all__ = ["extract_variant"]

@@ -12,7 +12,7 @@ from parquet_variant.array.row_by_row import row_by_row
 from parquet_variant.array.variant_array import VariantArray, is_one_value
 from parquet_variant.encoding.python_values import MAX_DEPTH
 from parquet_variant.encoding.variant import Variant
-from parquet_variant.functions.null_on_error import or_none
+from parquet_variant.functions.inputs.null_on_error import or_none
 
 __all__ = ["from_python", "try_from_python", "variants_of"]
 

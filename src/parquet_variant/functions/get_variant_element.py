@@ -9,9 +9,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from parquet_variant.functions.extract_path import extract_path
-from parquet_variant.functions.target_type import as_target
-from parquet_variant.functions.variant_input import as_variant_array
+from parquet_variant.functions.columns.target_type import as_target
+from parquet_variant.functions.inputs.variant_input import as_variant_array
+from parquet_variant.functions.walks.extract_path import extract_path
 from parquet_variant.path import VariantPath
 
 __all__ = ["get_variant_element"]

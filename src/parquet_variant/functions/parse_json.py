@@ -1,7 +1,7 @@
 """`parse_json`: JSON text to Variants.
 
 Owns the public operation and its `try_` twin over text and over arrays of text. Leaves one value to
-`encoding.json_reader` and batches to `kernels.json_batch`.
+`encoding.json_reader` and batches to `kernels.shredding.json_batch`.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from parquet_variant.array.parts import binary_parts
 from parquet_variant.array.variant_array import VariantArray, trusted_array
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import JsonError, SchemaError
-from parquet_variant.functions.arrow_input import as_arrow
-from parquet_variant.functions.null_on_error import or_none
+from parquet_variant.functions.inputs.arrow_input import as_arrow
+from parquet_variant.functions.inputs.null_on_error import or_none
 from parquet_variant.schema.shredding_schema import ShreddingSchema
 
 __all__ = ["ONE_TEXT", "parse_json", "parse_json_array", "try_parse_json"]
@@ -58,7 +58,7 @@ def parse_json(
     **options
         ``floats="decimal" | "double"``, ``on_duplicate_key="last" | "error"``,
         ``on_lone_surrogate="error" | "replace"``, ``max_depth=1000``, ``max_size=128 MiB``; see
-        `parquet_variant.kernels.json_batch.JsonOptions`.
+        `parquet_variant.kernels.shredding.json_batch.JsonOptions`.
 
     Raises
     ------
@@ -132,7 +132,7 @@ def parse_json_array(
     types: Mapping[str, str] | None = None,
 ) -> tuple[VariantArray, list[tuple[int, JsonError]]]:
     """Parse an array of text; with ``null_on_error`` bad rows are null, and listed with their errors."""
-    from parquet_variant.kernels.json_batch import JsonOptions, parse_text, storage_from_tape
+    from parquet_variant.kernels.shredding.json_batch import JsonOptions, parse_text, storage_from_tape
     from parquet_variant.shredding.typed_texts import TextTypes
 
     if isinstance(schema, str):

@@ -1,7 +1,7 @@
 """`schema_of_variant`: the type of each value, in Spark's words.
 
-Owns the public operation and its `try_` twin over columns. Leaves batches to `kernels.type_text`, the types and their
-text to `encoding.schema_of`, which also decides the rows that the kernel leaves.
+Owns the public operation and its `try_` twin over columns. Leaves batches to `kernels.operations.type_text`, the types
+and their text to `encoding.schema_of`, which also decides the rows that the kernel leaves.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from parquet_variant.encoding.schema_of import (
     schema_of,
 )
 from parquet_variant.encoding.variant import Variant
-from parquet_variant.functions.canonical_nodes import Batch, Names, canonical_nodes, present_rows, value_chunks
-from parquet_variant.functions.fallback_texts import text_column, with_fallback_texts
-from parquet_variant.functions.null_on_error import or_none, readable_storage
-from parquet_variant.functions.variant_input import as_variant_array
+from parquet_variant.functions.inputs.fallback_texts import text_column, with_fallback_texts
+from parquet_variant.functions.inputs.null_on_error import or_none, readable_storage
+from parquet_variant.functions.inputs.variant_input import as_variant_array
+from parquet_variant.functions.walks.canonical_nodes import Batch, Names, canonical_nodes, present_rows, value_chunks
 from parquet_variant.types import TYPE_OF_ID
 
 __all__ = ["schema_of_variant", "try_schema_of_variant", "type_texts"]
@@ -99,7 +99,7 @@ def _chunk(storage: pa.StructArray) -> tuple[pa.Array, npt.NDArray[np.uint8]]:
     """The types that the kernel finds, and the rows that it leaves."""
     from parquet_variant.kernels.buffer_pool import adopt_bytes
     from parquet_variant.kernels.memory import address_of
-    from parquet_variant.kernels.type_text import write_types
+    from parquet_variant.kernels.operations.type_text import write_types
 
     batch = Batch.of(storage, present_rows(storage))
     table = Names([batch])
@@ -126,7 +126,7 @@ def _spelled(names: pa.Array) -> tuple[Any, npt.NDArray[np.int64]]:
 
 
 class _Words(NamedTuple):
-    """The tables of the kernel: see `kernels.type_text.write_types`."""
+    """The tables of the kernel: see `kernels.operations.type_text.write_types`."""
 
     code_of_kind: npt.NDArray[np.int64]
     merged: npt.NDArray[np.int64]
@@ -136,7 +136,7 @@ class _Words(NamedTuple):
 
 @cache
 def _words() -> _Words:
-    from parquet_variant.kernels.type_text import CODES
+    from parquet_variant.kernels.operations.type_text import CODES
 
     scalars = {int(kind): scalar_type(info.type).name for kind, info in TYPE_OF_ID.items()}
     names = [*CODES, *sorted(set(scalars.values()) - set(CODES))]

@@ -10,7 +10,7 @@ from typing import Any, overload
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.encoding.edits import Edit, EditKind
 from parquet_variant.encoding.variant import Variant
-from parquet_variant.functions.editing import edited
+from parquet_variant.functions.walks.editing import edited
 
 __all__ = ["strip_nulls", "try_strip_nulls"]
 

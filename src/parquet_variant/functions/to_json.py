@@ -1,6 +1,6 @@
 """`to_json`: Variants to JSON text.
 
-Owns the public operation and its `try_` twin. Leaves batches to `kernels.to_json`, and one value to
+Owns the public operation and its `try_` twin. Leaves batches to `kernels.operations.to_json`, and one value to
 `encoding.json_writer`, which also decides the rows that the kernel leaves.
 """
 
@@ -16,13 +16,13 @@ from parquet_variant.array.parts import binary_parts, metadata_parts, valid_byte
 from parquet_variant.array.storages import unshredded_storage
 from parquet_variant.array.unshredding import assembled_nodes
 from parquet_variant.encoding.variant import Variant
-from parquet_variant.functions.fallback_texts import text_column, with_fallback_texts
-from parquet_variant.functions.null_on_error import or_none, readable_storage
-from parquet_variant.functions.variant_input import as_variant_array
-from parquet_variant.kernels.schema_table import schema_table
+from parquet_variant.functions.inputs.fallback_texts import text_column, with_fallback_texts
+from parquet_variant.functions.inputs.null_on_error import or_none, readable_storage
+from parquet_variant.functions.inputs.variant_input import as_variant_array
+from parquet_variant.kernels.shredding.schema_table import schema_table
 
 if TYPE_CHECKING:
-    from parquet_variant.kernels.name_tables import NameTable
+    from parquet_variant.kernels.values.name_tables import NameTable
 from parquet_variant.schema.shredding_schema import ShreddingSchema
 
 __all__ = ["json_texts", "to_json", "try_to_json"]
@@ -86,7 +86,7 @@ def try_to_json(source: Any) -> str | pa.Array | None:
 def _shredded_texts(storage: pa.StructArray) -> pa.Array | None:
     """The text of each row of a shredded storage, unless there is a row that the kernels leave."""
     from parquet_variant.kernels.buffer_pool import adopt_bytes, release
-    from parquet_variant.kernels.to_json import write_json_nodes
+    from parquet_variant.kernels.operations.to_json import write_json_nodes
 
     metadata = metadata_parts(storage.field("metadata"))
     nodes, row_start, names, refused = assembled_nodes(
@@ -107,7 +107,7 @@ def _shredded_texts(storage: pa.StructArray) -> pa.Array | None:
 def _quoted(names: NameTable) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
     """All names as they stand in JSON, and where each starts."""
     from parquet_variant.kernels.buffer_pool import adopt_bytes
-    from parquet_variant.kernels.to_json import quote_names
+    from parquet_variant.kernels.operations.to_json import quote_names
 
     starts = np.empty(len(names.address) + 1, np.int64)
     return adopt_bytes(*quote_names(names.address, names.length, starts)), starts
@@ -116,8 +116,8 @@ def _quoted(names: NameTable) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int
 def json_texts(storage: pa.StructArray, *, null_on_error: bool) -> pa.Array:
     """The text of each row of an unshredded storage; with ``null_on_error`` null for rows that would raise."""
     from parquet_variant.kernels.buffer_pool import adopt_bytes
-    from parquet_variant.kernels.name_tables import name_table
-    from parquet_variant.kernels.to_json import write_json_rows
+    from parquet_variant.kernels.operations.to_json import write_json_rows
+    from parquet_variant.kernels.values.name_tables import name_table
 
     metadata, value = metadata_parts(storage.field("metadata")), binary_parts(storage.field("value"))
     names = name_table(metadata.dictionary, repeated=True)

@@ -9,8 +9,8 @@ from typing import Any
 
 from parquet_variant.array.row_by_row import row_by_row
 from parquet_variant.encoding.variant import Variant
-from parquet_variant.functions.null_on_error import or_none
-from parquet_variant.functions.variant_input import as_variant_array
+from parquet_variant.functions.inputs.null_on_error import or_none
+from parquet_variant.functions.inputs.variant_input import as_variant_array
 
 __all__ = ["python_objects", "to_python", "try_to_python"]
 

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from parquet_variant.array.storages import unshredded_storage
 from parquet_variant.array.variant_array import VariantArray, trusted_array
-from parquet_variant.functions.variant_input import as_variant_array
+from parquet_variant.functions.inputs.variant_input import as_variant_array
 
 __all__ = ["unshred_variant"]
 

@@ -1,6 +1,6 @@
 """`validate`: every structural fault of a column.
 
-Owns the public operation and the report. Leaves the quick yes to `kernels.validate`, what is wrong to
+Owns the public operation and the report. Leaves the quick yes to `kernels.operations.validate`, what is wrong to
 `encoding.validate`, and contradictions between columns to the layouts.
 """
 
@@ -18,8 +18,8 @@ from parquet_variant.encoding.cast.forms import list_elements
 from parquet_variant.encoding.validate import find_faults
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import VariantError
-from parquet_variant.functions.column_slots import faulty_slots
-from parquet_variant.functions.variant_input import as_variant_array
+from parquet_variant.functions.columns.column_slots import faulty_slots
+from parquet_variant.functions.inputs.variant_input import as_variant_array
 from parquet_variant.path import WILDCARD, VariantPath
 from parquet_variant.schema.storage_shape import is_list
 
@@ -95,8 +95,8 @@ def _sound(
     dictionary_of: npt.NDArray[np.int32],
     max_depth: int,
 ) -> npt.NDArray[np.bool_]:
-    from parquet_variant.kernels.name_tables import name_table
-    from parquet_variant.kernels.validate import mark_valid_dictionaries, mark_valid_rows
+    from parquet_variant.kernels.operations.validate import mark_valid_dictionaries, mark_valid_rows
+    from parquet_variant.kernels.values.name_tables import name_table
 
     names, blobs, value = name_table(metadata.dictionary), binary_parts(metadata.dictionary), binary_parts(values)
     dictionary_valid, marks = np.zeros(len(metadata.dictionary), np.uint8), np.zeros(len(values), np.uint8)

@@ -10,7 +10,7 @@ from typing import Any, overload
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.encoding.edits import MAX_SIZE, Edit, EditKind, value_path
 from parquet_variant.encoding.variant import Variant
-from parquet_variant.functions.editing import edited
+from parquet_variant.functions.walks.editing import edited
 from parquet_variant.path import VariantPath
 
 __all__ = ["try_variant_array_append", "variant_array_append"]

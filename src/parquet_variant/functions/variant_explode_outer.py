@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from parquet_variant.functions.exploding import exploded
+from parquet_variant.functions.walks.exploding import exploded
 
 __all__ = ["try_variant_explode_outer", "variant_explode_outer"]
 

@@ -14,10 +14,10 @@ from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.encoding.cast import cast_variant
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import VariantError
-from parquet_variant.functions.extract_path import extract_path
+from parquet_variant.functions.columns.target_type import as_target
 from parquet_variant.functions.extract_variant import extract_variant
-from parquet_variant.functions.target_type import as_target
-from parquet_variant.functions.variant_input import as_variant_array
+from parquet_variant.functions.inputs.variant_input import as_variant_array
+from parquet_variant.functions.walks.extract_path import extract_path
 from parquet_variant.path import Segment, VariantPath, Wildcard
 from parquet_variant.types import BasicType
 
@@ -43,7 +43,7 @@ def variant_get(
         Where the values are: ``$.a.b[0]['x.y']``. Every ``[*]`` gives a list of what is at each element of an array,
         null where an element has nothing there.
     type
-        ``"variant"``, a type's name (see `functions.target_type`) or an Arrow type.
+        ``"variant"``, a type's name (see `functions.columns.target_type`) or an Arrow type.
     zone
         The session time zone: a region or an offset. Casts between instants and local times use it.
 

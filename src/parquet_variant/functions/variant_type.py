@@ -13,13 +13,13 @@ import pyarrow as pa
 from parquet_variant.encoding.header import value_size
 from parquet_variant.encoding.scalars import read_scalar
 from parquet_variant.encoding.variant import Variant
-from parquet_variant.functions.extract_path import final_storage, whole_values
-from parquet_variant.functions.null_on_error import or_none, or_null
-from parquet_variant.functions.shredded_walk import Group
-from parquet_variant.functions.value_positions import ValuePositions
-from parquet_variant.functions.variant_input import as_variant_array
-from parquet_variant.kernels import get
-from parquet_variant.kernels.tape import ARRAY, OBJECT
+from parquet_variant.functions.columns.value_positions import ValuePositions
+from parquet_variant.functions.inputs.null_on_error import or_none, or_null
+from parquet_variant.functions.inputs.variant_input import as_variant_array
+from parquet_variant.functions.walks.extract_path import final_storage, whole_values
+from parquet_variant.functions.walks.shredded_walk import Group
+from parquet_variant.kernels.kinds import ARRAY, OBJECT
+from parquet_variant.kernels.operations import get
 from parquet_variant.schema.storage_shape import is_list
 from parquet_variant.types import TYPE_OF_ID, VariantType
 

@@ -18,7 +18,7 @@ from parquet_variant.ingest.formats.layout import Format, Layout
 from parquet_variant.ingest.partition_by import PartitionBy, PartitionColumns
 from parquet_variant.interop.table_of import is_rows, table_of
 from parquet_variant.io.staging import Mode, check_mode
-from parquet_variant.kernels.json_batch import JsonOptions
+from parquet_variant.kernels.shredding.json_batch import JsonOptions
 from parquet_variant.parquet.format.bloom import check_bloom_paths
 from parquet_variant.parquet.writing.options import Writer, WriterOptions
 from parquet_variant.path import VariantPath

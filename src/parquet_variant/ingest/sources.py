@@ -138,7 +138,7 @@ class Chunk:
     def ends(self) -> npt.NDArray[np.int64]:
         """Where each line ends in ``data``, after its newline; found once, to cut the chunk and to number the next."""
         from parquet_variant.kernels.buffer_pool import adopt
-        from parquet_variant.kernels.json_scan import line_ends
+        from parquet_variant.kernels.json.scan import line_ends
         from parquet_variant.kernels.memory import address_of
 
         data = np.frombuffer(self.data, np.uint8)

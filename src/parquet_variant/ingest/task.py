@@ -34,8 +34,8 @@ from parquet_variant.io.filesystems import filesystem_of
 from parquet_variant.io.interruption import check_interrupted
 from parquet_variant.io.pipeline import results_in_order
 from parquet_variant.io.staging import BAD_RECORDS, StagedFile, Staging
-from parquet_variant.kernels.json_batch import parse_text, storage_from_tape
-from parquet_variant.kernels.tape import Tape
+from parquet_variant.kernels.shredding.json_batch import parse_text, storage_from_tape
+from parquet_variant.kernels.tapes.tape import Tape
 from parquet_variant.schema.shredding_schema import ShreddingSchema
 from parquet_variant.shredding.profile import Profile, array_tapes, profile_tape
 from parquet_variant.shredding.typed_texts import Counts

@@ -11,7 +11,7 @@ import polars as pl
 import pyarrow as pa
 
 from parquet_variant.array.variant_array import VariantArray
-from parquet_variant.functions.target_type import as_target
+from parquet_variant.functions.columns.target_type import as_target
 from parquet_variant.functions.to_json import to_json
 from parquet_variant.functions.variant_get import try_variant_get, variant_get
 from parquet_variant.functions.variant_type import variant_type

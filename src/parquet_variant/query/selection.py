@@ -14,7 +14,7 @@ import pyarrow as pa
 from parquet_variant.array.capsules import EXTENSION_METADATA
 from parquet_variant.encoding.cast.targets import VARIANT_STORAGE
 from parquet_variant.errors import VariantError
-from parquet_variant.functions.target_type import as_target
+from parquet_variant.functions.columns.target_type import as_target
 from parquet_variant.path import WILDCARD, VariantPath
 
 __all__ = ["Selected", "arrow_type", "read_selection", "split_type"]

@@ -1,7 +1,7 @@
 """`Profile`: what is at which path of a batch of values, as much as inference needs and no more.
 
-Owns the mergeable summary and where it comes from (a tape, an array). Leaves counting to `kernels.profile`, one path's
-figures to `profile_path`, merging and the cap on paths to `profile_merge`, frequent paths among too many to
+Owns the mergeable summary and where it comes from (a tape, an array). Leaves counting to `kernels.tapes.profile`, one
+path's figures to `profile_path`, merging and the cap on paths to `profile_merge`, frequent paths among too many to
 `row_sample`, and conclusions to `policies`.
 """
 
@@ -36,7 +36,7 @@ from parquet_variant.shredding.row_sample import RowSample, with_frequent_paths
 
 if TYPE_CHECKING:
     from parquet_variant.array.variant_array import VariantArray
-    from parquet_variant.kernels.tape import Tape
+    from parquet_variant.kernels.tapes.tape import Tape
     from parquet_variant.path import Wildcard
 
 __all__ = ["MAX_PATHS", "Profile", "array_tapes", "profile_array", "profile_tape"]
@@ -309,7 +309,7 @@ def profile_array(array: VariantArray) -> Profile:
 def array_tapes(array: VariantArray, first_row: int) -> Iterator[Tape]:
     """Decode an array, some megabytes at a time; ``first_row`` is the number of its first row, for errors."""
     from parquet_variant.array.parts import binary_parts, metadata_parts, valid_bytes
-    from parquet_variant.kernels.decode import decode_values
+    from parquet_variant.kernels.tapes.decode import decode_values
 
     storage = array.to_unshredded().storage
     metadata = metadata_parts(storage.field("metadata"))

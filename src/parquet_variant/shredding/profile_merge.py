@@ -1,6 +1,7 @@
 """The table behind a `Profile`: how it is made, merged and kept small.
 
-Owns the columns' arithmetic and the cap on paths. Leaves what the columns mean to `profile_path` and `kernels.profile`.
+Owns the columns' arithmetic and the cap on paths. Leaves what the columns mean to `profile_path` and
+`kernels.tapes.profile`.
 
 The cap must not depend on how the data was parted. So it knows two things only, both of which can but grow: the
 number of distinct paths (estimated from their smallest hashes), which sets how many keys an object may keep; and an
@@ -19,7 +20,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 if TYPE_CHECKING:
-    from parquet_variant.kernels.tape import Tape
+    from parquet_variant.kernels.tapes.tape import Tape
 
 __all__ = [
     "ARRAY_MAX",
@@ -51,7 +52,7 @@ __all__ = [
 
 Int64s = npt.NDArray[np.int64]
 
-# As in `kernels.profile`, which cannot be imported without Numba: a test compares them.
+# As in `kernels.tapes.profile`, which cannot be imported without Numba: a test compares them.
 KINDS, COUNTS, DIGIT_BUCKETS, REGISTERS = 23, 11, 39, 64
 (ROWS, STRING_BYTES, LONG_STRINGS, ELEMENTS, FIELDS, INT_MIN, STRING_MIN, ARRAY_MIN, INT_MAX, STRING_MAX,
  ARRAY_MAX) = range(COUNTS)  # fmt: skip
@@ -146,8 +147,8 @@ class TapePaths:
 
 def table_of_rows(tape: Tape, paths: TapePaths, rows: npt.NDArray[np.intp]) -> PathTable:
     """The table of some of a tape's rows, uncapped."""
-    from parquet_variant.kernels import profile as kernel
     from parquet_variant.kernels.buffer_pool import adopt
+    from parquet_variant.kernels.tapes import profile as kernel
 
     hashes, count = paths.hashes, len(paths.hashes)
     kinds, counts = np.zeros((count, KINDS), np.int64), kernel.new_counts(count)
@@ -176,7 +177,7 @@ def table_of_rows(tape: Tape, paths: TapePaths, rows: npt.NDArray[np.intp]) -> P
 
 
 def _identities(tape: Tape) -> tuple[Int64s, Int64s]:
-    from parquet_variant.kernels.profile import path_identities
+    from parquet_variant.kernels.tapes.profile import path_identities
 
     hashes, depths = np.empty(len(tape.paths), np.int64), np.empty(len(tape.paths), np.int64)
     path_identities(tape.paths, tape.keys, hashes, depths)

@@ -1,7 +1,7 @@
 """`RowSample`: the paths of some rows, to find the frequent paths among more paths than a profile can keep.
 
-Owns which rows are in the sample, and what it adds to a capped table. Leaves counting to `kernels.profile`, and the cap
-on the whole table to `profile_merge`.
+Owns which rows are in the sample, and what it adds to a capped table. Leaves counting to `kernels.tapes.profile`, and
+the cap on the whole table to `profile_merge`.
 
 The sample must not depend on how the data was parted. A row has a level, as many as its hash ends in zero bits, so
 that half of the rows of a level and above are above it. All rows from one level on are the sample: the lowest level at
@@ -32,7 +32,7 @@ from parquet_variant.shredding.profile_merge import (
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from parquet_variant.kernels.tape import Tape
+    from parquet_variant.kernels.tapes.tape import Tape
 
 __all__ = ["RowSample", "with_frequent_paths"]
 
@@ -63,7 +63,7 @@ class RowSample:
     @classmethod
     def of_tape(cls, tape: Tape, paths: TapePaths, max_paths: int) -> RowSample:
         """The sample of a tape's rows."""
-        from parquet_variant.kernels.profile import row_levels
+        from parquet_variant.kernels.tapes.profile import row_levels
 
         levels = np.empty(tape.rows, np.int64)
         row_levels(tape.nodes, tape.row_start, paths.hashes, levels)

@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from parquet_variant.errors import PathError, VariantError
 from parquet_variant.kernels.memory import copy_spans
-from parquet_variant.kernels.tape import DROPPED, PATH_KEY, PATH_PARENT, Tape
+from parquet_variant.kernels.tapes.tape import DROPPED, PATH_KEY, PATH_PARENT, Tape
 from parquet_variant.types import PrimitiveId
 
 __all__ = ["TextTypes", "TypedText"]

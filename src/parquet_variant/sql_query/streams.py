@@ -87,8 +87,8 @@ def _duckdb_type(connection: Any, kind: pa.DataType) -> Any:
 
 
 def _getter(term: VariantTerm, options: Mapping[str, Any], failures: list[Exception]) -> Any:
-    from parquet_variant.functions.extract_path import extract_path
     from parquet_variant.functions.extract_variant import extract_variant
+    from parquet_variant.functions.walks.extract_path import extract_path
 
     strict, zone = options.get("on_error") == "raise", options.get("zone", "UTC")
 

@@ -461,8 +461,8 @@ class _ArrowScan:
     def _column(self, column: pa.Array, each: NeededColumn) -> pa.Array:
         if each.path is None:
             return column
-        from parquet_variant.functions.extract_path import extract_path
         from parquet_variant.functions.extract_variant import extract_variant
+        from parquet_variant.functions.walks.extract_path import extract_path
 
         storage = VariantArray(column).storage
         if each.output is None:

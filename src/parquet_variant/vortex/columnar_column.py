@@ -16,7 +16,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from parquet_variant.kernels.tape import ARRAY
+from parquet_variant.kernels.kinds import (
+    ARRAY,
+)
 from parquet_variant.types import TYPE_OF_ID, PrimitiveId, VariantType
 
 __all__ = ["BOOLEAN", "Child", "Column", "Field", "code_of", "nested_ranges"]

@@ -1,6 +1,7 @@
 """The columnar encoding to Variants: nodes in document order, then bytes.
 
-Owns placing every value of every path among the nodes of its row. Leaves writing the bytes to `kernels.unshred`.
+Owns placing every value of every path among the nodes of its row. Leaves writing the bytes to
+`kernels.shredding.unshred`.
 """
 
 from __future__ import annotations
@@ -11,9 +12,11 @@ import pyarrow as pa
 
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.encoding.metadata import encode_metadata
-from parquet_variant.functions.column_slots import slots_of_column
-from parquet_variant.kernels.tape import OBJECT
-from parquet_variant.kernels.unshred import measure_nodes, write_nodes
+from parquet_variant.functions.columns.column_slots import slots_of_column
+from parquet_variant.kernels.kinds import (
+    OBJECT,
+)
+from parquet_variant.kernels.shredding.unshred import measure_nodes, write_nodes
 from parquet_variant.types import PrimitiveId
 from parquet_variant.vortex.columnar_column import BOOLEAN, Column
 

@@ -1,8 +1,8 @@
 """Typed extraction from the columnar encoding: only the columns on the path are read, and no Variant bytes are.
 
 Owns the walk down a path and putting the children of one column together. Leaves what counts as the same value to
-`functions.lossless`, and the few targets that are no column here (maps, fixed-size lists, Variants) to `extract_path`
-over the decoded values at the end of the path.
+`functions.columns.lossless`, and the few targets that are no column here (maps, fixed-size lists, Variants) to
+`extract_path` over the decoded values at the end of the path.
 """
 
 from __future__ import annotations
@@ -16,11 +16,14 @@ import pyarrow as pa
 from parquet_variant.encoding.cast.datetimes import zone_of
 from parquet_variant.encoding.cast.forms import in_form, plain_form
 from parquet_variant.encoding.cast.targets import Target, target_of
-from parquet_variant.functions.column_slots import slots_of_column
-from parquet_variant.functions.extract_path import extract_path
-from parquet_variant.functions.shredded_walk import scatter
-from parquet_variant.functions.slot_casts import CastOptions, array_of_slots, list_array
-from parquet_variant.kernels.tape import ARRAY, OBJECT
+from parquet_variant.functions.columns.column_slots import slots_of_column
+from parquet_variant.functions.columns.slot_casts import CastOptions, array_of_slots, list_array
+from parquet_variant.functions.walks.extract_path import extract_path
+from parquet_variant.functions.walks.shredded_walk import scatter
+from parquet_variant.kernels.kinds import (
+    ARRAY,
+    OBJECT,
+)
 from parquet_variant.path import Segment, VariantPath, Wildcard
 from parquet_variant.vortex.columnar import ColumnarVariant
 from parquet_variant.vortex.columnar_column import Child, Column

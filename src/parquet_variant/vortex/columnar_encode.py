@@ -1,7 +1,7 @@
 """Variants to the columnar encoding, a path of the tape at a time.
 
-Owns gathering the nodes of each path into dense children. Leaves decoding the bytes to `kernels.decode`, and typed
-arrays of scalars to `functions`.
+Owns gathering the nodes of each path into dense children. Leaves decoding the bytes to `kernels.tapes.decode`, and
+typed arrays of scalars to `functions`.
 """
 
 from __future__ import annotations
@@ -16,9 +16,17 @@ import pyarrow as pa
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.encoding.cast.targets import target_of
 from parquet_variant.errors import MalformedVariantError
-from parquet_variant.functions.slot_casts import CastOptions, array_of_slots
-from parquet_variant.functions.value_positions import ScalarSlots
-from parquet_variant.kernels.tape import ARRAY, OBJECT, PATH_KEY, PATH_PARENT, Tape
+from parquet_variant.functions.columns.slot_casts import CastOptions, array_of_slots
+from parquet_variant.functions.columns.value_positions import ScalarSlots
+from parquet_variant.kernels.kinds import (
+    ARRAY,
+    OBJECT,
+)
+from parquet_variant.kernels.tapes.tape import (
+    PATH_KEY,
+    PATH_PARENT,
+    Tape,
+)
 from parquet_variant.shredding.profile import array_tapes
 from parquet_variant.types import TYPE_OF_ID, TYPES, PrimitiveId
 from parquet_variant.vortex.columnar_column import BOOLEAN, Child, Column, Field, code_of

@@ -26,8 +26,11 @@ import pyarrow as pa
 
 from parquet_variant.array.capsules import is_storage, without_views
 from parquet_variant.array.variant_array import VariantArray
-from parquet_variant.functions.shredded_walk import scatter
-from parquet_variant.kernels.tape import ARRAY, OBJECT
+from parquet_variant.functions.walks.shredded_walk import scatter
+from parquet_variant.kernels.kinds import (
+    ARRAY,
+    OBJECT,
+)
 from parquet_variant.types import TYPE_OF_ID, PrimitiveId
 from parquet_variant.vortex.columnar import ColumnarVariant
 from parquet_variant.vortex.columnar_column import Child, Column, Field, nested_ranges

@@ -12,9 +12,9 @@ import numpy as np
 import pyarrow as pa
 
 from parquet_variant.array.variant_array import VariantArray
+from parquet_variant.functions.columns.target_type import as_target
 from parquet_variant.functions.get_variant_scalar import VariantScalar
 from parquet_variant.functions.get_variant_scalar import get_variant_scalar as scalar_of_storage
-from parquet_variant.functions.target_type import as_target
 from parquet_variant.path import VariantPath
 from parquet_variant.vortex.encodings import element_of, encoding_of
 

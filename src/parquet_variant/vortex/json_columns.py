@@ -13,8 +13,8 @@ import pyarrow.compute as pc
 
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.errors import SchemaError, VariantError
-from parquet_variant.functions.arrow_input import as_arrow
 from parquet_variant.functions.infer_shredding_schema import infer_shredding_schema
+from parquet_variant.functions.inputs.arrow_input import as_arrow
 from parquet_variant.functions.parse_json import parse_json
 from parquet_variant.functions.shred_variant import shred_variant
 from parquet_variant.functions.to_json import to_json

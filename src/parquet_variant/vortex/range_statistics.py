@@ -22,8 +22,11 @@ import pyarrow.compute as pc
 from parquet_variant.array.draft_parts import columns_of
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.encoding.cast.targets import target_of
-from parquet_variant.functions.target_type import as_target
-from parquet_variant.kernels.tape import ARRAY, OBJECT
+from parquet_variant.functions.columns.target_type import as_target
+from parquet_variant.kernels.kinds import (
+    ARRAY,
+    OBJECT,
+)
 from parquet_variant.parquet.format.statistics import LeafStatistics
 from parquet_variant.parquet.scanning.facts import stored_facts
 from parquet_variant.path import VariantPath
@@ -255,7 +258,7 @@ def _united(facts: Sequence[ColumnFacts]) -> ColumnFacts:
 
 
 def _can_be(stored: pa.DataType, asked: pa.DataType) -> bool:
-    """Whether a value of a child's type can be one of the type asked for (see `functions.lossless`)."""
+    """Whether a value of a child's type can be one of the type asked for (see `functions.columns.lossless`)."""
     left, right = target_of(stored).family, target_of(asked).family
     return left == right or (left in _EXACT and right in _EXACT) or (left, right) == ("float32", "float64")
 

@@ -19,7 +19,7 @@ from parquet_variant.array.capsules import is_named
 from parquet_variant.array.chunked_array import ChunkedVariantArray
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.errors import VariantError, VariantFileError
-from parquet_variant.functions.arrow_input import as_arrow
+from parquet_variant.functions.inputs.arrow_input import as_arrow
 from parquet_variant.interop.table_of import table_of
 from parquet_variant.io.staging import FileMode, replaces
 from parquet_variant.parquet.writing.write import shredded_as

@@ -176,8 +176,8 @@ def values_at(array: VariantArray, path: VariantPath) -> tuple[VariantArray, npt
     >>> found.to_pylist(), rows.tolist()
     ([1, 2], [0, 0])
     """
-    from parquet_variant.functions.exploding import exploded
     from parquet_variant.functions.variant_get import variant_get
+    from parquet_variant.functions.walks.exploding import exploded
 
     rows = np.arange(len(array))
     inside: list[str | int] = []

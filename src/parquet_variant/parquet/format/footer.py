@@ -284,7 +284,7 @@ def check_chunks(footer: bytes, schema: SchemaNode, file: str | None = None) -> 
     VariantFileError
         With reason ``bad-footer``.
     """
-    from parquet_variant.kernels.footer_check import chunks_agree
+    from parquet_variant.kernels.pages.footer_check import chunks_agree
 
     levels: list[tuple[int, int, int]] = []
     waiting = [(child, 0, 0) for child in reversed(schema.children)]

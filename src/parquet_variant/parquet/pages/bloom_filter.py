@@ -12,8 +12,8 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from parquet_variant.kernels.bloom_hash import hash_byte_arrays, hash_values, set_blocks
 from parquet_variant.kernels.memory import address_of
+from parquet_variant.kernels.pages.bloom_hash import hash_byte_arrays, hash_values, set_blocks
 from parquet_variant.parquet.format.thrift import I32, STRUCT, encode_struct
 from parquet_variant.parquet.pages.leaf_values import Values
 

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from parquet_variant.kernels.page_values import byte_bounds
+from parquet_variant.kernels.pages.values import byte_bounds
 from parquet_variant.parquet.pages.leaf_types import LeafType, Physical
 from parquet_variant.parquet.pages.leaf_values import Values
 

@@ -17,8 +17,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from parquet_variant.kernels.buffer_pool import acquire, release
-from parquet_variant.kernels.page_dictionary import mark_used
-from parquet_variant.kernels.page_levels import count_levels
+from parquet_variant.kernels.pages.dictionary import mark_used
+from parquet_variant.kernels.pages.levels import count_levels
 from parquet_variant.parquet.format.thrift import BOOL, I32, STRUCT, encode_struct
 from parquet_variant.parquet.pages.bloom_filter import hashes_of
 from parquet_variant.parquet.pages.bounds import Bounds, bounds_of, union

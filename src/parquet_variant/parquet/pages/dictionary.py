@@ -1,6 +1,6 @@
 """The dictionary of a column, built while values are met.
 
-Owns the memory of its tables and its limit. Leaves looking values up to `page_dictionary`.
+Owns the memory of its tables and its limit. Leaves looking values up to `pages.dictionary`.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ import numpy as np
 import numpy.typing as npt
 
 from parquet_variant.kernels.buffer_pool import acquire, release
-from parquet_variant.kernels.interning import HASH_SEED
 from parquet_variant.kernels.memory import address_of
-from parquet_variant.kernels.page_dictionary import index_bytes, index_words, rehash_bytes, rehash_words
+from parquet_variant.kernels.pages.dictionary import index_bytes, index_words, rehash_bytes, rehash_words
+from parquet_variant.kernels.tapes.interning import HASH_SEED
 from parquet_variant.parquet.pages.leaf_values import Values
 
 __all__ = ["Dictionary", "new_dictionary"]

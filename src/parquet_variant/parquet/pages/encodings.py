@@ -12,8 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from parquet_variant.kernels.memory import address_of
-from parquet_variant.kernels.page_runs import delta_packed, index_runs, level_runs, most_delta_bytes, most_run_bytes
-from parquet_variant.kernels.page_values import delta_bytes, delta_lengths, plain_bytes, split_streams
+from parquet_variant.kernels.pages.runs import delta_packed, index_runs, level_runs, most_delta_bytes, most_run_bytes
+from parquet_variant.kernels.pages.values import delta_bytes, delta_lengths, plain_bytes, split_streams
 from parquet_variant.parquet.format.thrift import varint
 from parquet_variant.parquet.pages.leaf_types import LeafType, Physical
 from parquet_variant.parquet.pages.leaf_values import Values

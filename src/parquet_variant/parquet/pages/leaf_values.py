@@ -15,8 +15,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from parquet_variant.errors import VariantFileError
-from parquet_variant.kernels.page_levels import present_slots
-from parquet_variant.kernels.page_values import gather_bytes, valid_lengths, valid_values
+from parquet_variant.kernels.pages.levels import present_slots
+from parquet_variant.kernels.pages.values import gather_bytes, valid_lengths, valid_values
 from parquet_variant.parquet.pages.leaf_types import LeafType, Physical
 from parquet_variant.parquet.pages.levels import Entries
 

@@ -1,7 +1,7 @@
 """Definition and repetition levels of every leaf of Arrow columns.
 
 Owns the walk down from a column to its leaves. What many leaves share is made once: fields of an object that are never
-missing have the same levels, and so have all that are always missing. Leaves loops over entries to `page_levels`, and
+missing have the same levels, and so have all that are always missing. Leaves loops over entries to `pages.levels`, and
 values to `leaf_values`.
 """
 
@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from parquet_variant.errors import VariantFileError
-from parquet_variant.kernels.page_levels import list_levels, list_positions, optional_levels
+from parquet_variant.kernels.pages.levels import list_levels, list_positions, optional_levels
 
 __all__ = ["Entries", "leaf_entries"]
 
@@ -110,7 +110,7 @@ class Entries:
         return Entries(count, levels[:count], repetition[:count], empty + 1, empty + 1, present), values
 
     def _levels(self) -> Levels:
-        """The definition levels as `page_levels` takes them: none where all are there."""
+        """The definition levels as `pages.levels` takes them: none where all are there."""
         if not isinstance(self.definition, int):
             return self.definition
         return _NONE if self.definition == self.most else np.full(self.count, self.definition, np.uint8)

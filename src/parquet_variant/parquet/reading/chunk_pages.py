@@ -17,7 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from parquet_variant.kernels import pages
+from parquet_variant.kernels.pages import byte_arrays as pages
 from parquet_variant.parquet.format.files import OpenFile
 from parquet_variant.parquet.format.thrift import STRUCT, ThriftError, read_value
 

@@ -12,9 +12,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from parquet_variant.kernels import pages
-from parquet_variant.kernels.columns import bitmap
 from parquet_variant.kernels.memory import address_of, copy_spans
+from parquet_variant.kernels.pages import byte_arrays as pages
+from parquet_variant.kernels.shredding.columns import bitmap
 from parquet_variant.parquet.format.files import OpenFile
 from parquet_variant.parquet.format.footer import SchemaNode
 from parquet_variant.parquet.reading.chunk_pages import (

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from parquet_variant.array.parts import metadata_parts
-from parquet_variant.functions.value_positions import Dictionaries, ValuePositions
+from parquet_variant.functions.columns.value_positions import Dictionaries, ValuePositions
 from parquet_variant.parquet.format.columns import VariantColumn
 from parquet_variant.parquet.format.files import OpenFile
 from parquet_variant.parquet.reading.chunk_pages import EVERY_ROW, PAGE_ERRORS, ChunkPages, Int64s, is_readable

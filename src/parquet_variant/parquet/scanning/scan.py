@@ -33,8 +33,8 @@ from parquet_variant.query.selection import Selected
 from parquet_variant.renamed import renamed
 
 if TYPE_CHECKING:
-    from parquet_variant.functions.shredded_walk import Group
-    from parquet_variant.functions.value_positions import ValuePositions
+    from parquet_variant.functions.columns.value_positions import ValuePositions
+    from parquet_variant.functions.walks.shredded_walk import Group
     from parquet_variant.parquet.reading.value_pages import Spans
 
 __all__ = ["Scan", "ScanTask", "scan", "with_types"]
@@ -367,7 +367,7 @@ class Scan:
         """The columns whose answers are the values of one leaf column, as far as we read its pages."""
         if not plan.direct:
             return {}
-        from parquet_variant.functions.column_slots import refuse_faulty_slots
+        from parquet_variant.functions.columns.column_slots import refuse_faulty_slots
         from parquet_variant.parquet.reading.leaf_values import leaf_values
 
         found = {}
@@ -391,7 +391,7 @@ class Scan:
         """The selected columns of some row groups, by number, as pyarrow reads them."""
         rows = sum(file.metadata.row_group(group.number).num_rows for group in part)
         leaves = part[0].leaves_of(outputs)
-        from parquet_variant.functions.extract_path import whole_group
+        from parquet_variant.functions.walks.extract_path import whole_group
 
         storage: pa.StructArray | None = None
         group: Group | ValuePositions | None = None  # One for all paths: each distinct metadata is looked at once.
@@ -454,8 +454,8 @@ class Scan:
             ) from None
 
     def _answer(self, storage: pa.StructArray, group: Group | ValuePositions | None, each: Selected) -> pa.Array:
-        from parquet_variant.functions.extract_path import extract_from
         from parquet_variant.functions.extract_variant import extract_variant
+        from parquet_variant.functions.walks.extract_path import extract_from
 
         assert each.path is not None and group is not None
         if each.type is None and each.output is None:

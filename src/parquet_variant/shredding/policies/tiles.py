@@ -30,7 +30,7 @@ from parquet_variant.shredding.profile_path import PathProfile
 
 if TYPE_CHECKING:
     from parquet_variant.array.variant_array import VariantArray
-    from parquet_variant.kernels.tape import Tape
+    from parquet_variant.kernels.tapes.tape import Tape
 
 __all__ = ["Itemset", "Tile", "TilesPolicy"]
 

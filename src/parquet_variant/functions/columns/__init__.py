@@ -1,0 +1,1 @@
+"""Typed columns and encoded values: where they lie, and casts between them."""

@@ -1,0 +1,392 @@
+"""Values found inside a column of Variants: where each lies, and the steps from one to the next.
+
+Owns the column of positions (`ValuePositions`), its way from a storage struct and down a path, and the raising of what
+kernels report. Leaves the bytes to `kernels.operations.get` and the casts to `slot_casts`.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from parquet_variant.array.parts import BinaryParts, MetadataParts, binary_parts, metadata_parts, valid_bytes
+from parquet_variant.encoding.metadata import Dictionary, dictionary_of
+from parquet_variant.encoding.variant import Variant
+from parquet_variant.errors import MalformedVariantError, VariantError
+from parquet_variant.kernels.memory import address_of
+from parquet_variant.kernels.operations import get
+from parquet_variant.path import Segment
+
+__all__ = ["Dictionaries", "ScalarSlots", "ValuePositions"]
+
+Int64s = npt.NDArray[np.int64]
+
+# A Variant null to point at, where a row that is there has no bytes.
+_NULL_VALUE = np.zeros(1, np.uint8)
+
+
+class Dictionaries:
+    """The distinct metadata of a column, with the ids of the keys that were asked for.
+
+    Parameters
+    ----------
+    metadata
+        The distinct metadata and the index of each row.
+    """
+
+    def __init__(self, metadata: MetadataParts) -> None:
+        self.array = metadata.dictionary
+        self.parts: BinaryParts = binary_parts(metadata.dictionary)
+        self._ids: dict[bytes, Int64s] = {}
+
+    def ids(self, key: bytes) -> Int64s:
+        """The id of a key in each metadata (negative: see `kernels.operations.get.resolve_key`)."""
+        found = self._ids.get(key)
+        if found is None:
+            found = self._ids[key] = np.empty(len(self.array), np.int64)
+            name = np.frombuffer(key or b"\0", np.uint8)
+            get.resolve_key(self.parts.offsets, self.parts.address, address_of(name), len(key), found)
+        return found
+
+    @cached_property
+    def names(self) -> list[list[str | None]]:
+        """The names of each metadata, by id; None for a name that cannot be read, none at all for a bad header."""
+        return [_names(metadata) for metadata in self.array.to_pylist()]
+
+    @cached_property
+    def sizes(self) -> Int64s:
+        """The number of names of each metadata."""
+        return np.array([len(names) for names in self.names], np.int64)
+
+    @cached_property
+    def distinct_names(self) -> pa.Array:
+        """Every name once, whatever the metadata."""
+        return pa.array(list(self._numbers[0]), pa.string())
+
+    def name_numbers(self, metas: npt.NDArray[np.int32], ids: Int64s) -> Int64s:
+        """Which of the distinct names some ids stand for; -1 for one that cannot be read."""
+        _, table, bases = self._numbers
+        return table[bases[metas] + ids]
+
+    @cached_property
+    def _numbers(self) -> tuple[dict[str, int], Int64s, Int64s]:
+        numbers: dict[str, int] = {}
+        table = [
+            -1 if name is None else numbers.setdefault(name, len(numbers)) for names in self.names for name in names
+        ]
+        bases = np.zeros(len(self.sizes) + 1, np.int64)
+        np.cumsum(self.sizes, out=bases[1:])
+        return numbers, np.array(table, np.int64), bases
+
+    def metadata(self, index: int) -> bytes:
+        """The bytes of one metadata; empty for the index of a null."""
+        return bytes(self.array[index].as_py()) if index >= 0 else b""
+
+
+def _names(metadata: bytes) -> list[str | None]:
+    try:
+        dictionary = dictionary_of(metadata)
+    except MalformedVariantError:
+        return []
+    return [_name(dictionary, field_id) for field_id in range(len(dictionary))]
+
+
+def _name(dictionary: Dictionary, field_id: int) -> str | None:
+    try:
+        return dictionary.name(field_id)
+    except MalformedVariantError:
+        return None
+
+
+@dataclass(frozen=True, eq=False)
+class ScalarSlots:
+    """Values read: kinds and payloads as on the tape (`kernels.tapes.tape`).
+
+    Parameters
+    ----------
+    kinds, a, b, scales
+        One entry a value; kind ``MISSING`` where there is none.
+    value_positions
+        Where arrays and objects lie; None if there can be none.
+    rows
+        The row of each entry; None if entry i belongs to row i.
+    owner
+        Keeps the bytes alive that payloads point to.
+    """
+
+    kinds: npt.NDArray[np.uint8]
+    a: Int64s
+    b: Int64s
+    scales: npt.NDArray[np.uint8]
+    value_positions: ValuePositions | None = None
+    rows: Int64s | None = None
+    owner: Any = None
+
+    def __len__(self) -> int:
+        return len(self.kinds)
+
+    def row(self, position: int) -> int:
+        """The row of an entry."""
+        return position if self.rows is None else int(self.rows[position])
+
+
+# What was found of each key: starts, stops, and what was found below it. No `ValuePositions`: its root would make it a
+# cycle, and memory that only the garbage collector frees grows without it noticing.
+_Keys: TypeAlias = "dict[str, tuple[Int64s, Int64s, _Keys]]"
+
+
+@dataclass(frozen=True, eq=False)
+class ValuePositions:
+    """A column of positions of values.
+
+    Parameters
+    ----------
+    starts, stops
+        Absolute addresses of a value's first byte and of the end of its bytes; start 0 where there is no value.
+    metas
+        Index of each value's metadata.
+    dictionaries
+        The metadata.
+    rows
+        The row of each entry; None if entry i belongs to row i.
+    owner
+        Keeps the bytes alive.
+    root
+        The whole values that the walk began with, for telling what is wrong with them.
+    """
+
+    starts: Int64s
+    stops: Int64s
+    metas: npt.NDArray[np.int32]
+    dictionaries: Dictionaries
+    rows: Int64s | None = None
+    owner: Any = None
+    root: ValuePositions | None = None
+    _keys: _Keys = field(init=False, default_factory=dict, repr=False)
+
+    @classmethod
+    def of_column(
+        cls,
+        values: pa.Array,
+        metadata: MetadataParts,
+        dictionaries: Dictionaries,
+        present: npt.NDArray[np.bool_] | None = None,
+    ) -> ValuePositions:
+        """The values of a binary column.
+
+        Parameters
+        ----------
+        values
+            The column; its nulls are absent values.
+        metadata, dictionaries
+            The metadata of the same rows.
+        present
+            Rows that have a value: those whose bytes are null are Variant null. None if null means absent.
+        """
+        parts = binary_parts(values)
+        starts = parts.offsets[:-1] + parts.address
+        stops = parts.offsets[1:] + parts.address
+        if len(parts.valid):
+            starts = np.where(parts.valid != 0, starts, get.ABSENT)
+        if present is not None:
+            empty = present & (starts == get.ABSENT)
+            null_at = address_of(_NULL_VALUE)
+            starts = np.where(present, np.where(empty, null_at, starts), get.ABSENT)
+            stops = np.where(empty, null_at + 1, stops)
+        return cls.at(starts, stops, metadata, dictionaries, owner=parts.owner)
+
+    @classmethod
+    def at(
+        cls, starts: Int64s, stops: Int64s, metadata: MetadataParts, dictionaries: Dictionaries, owner: Any
+    ) -> ValuePositions:
+        """The values at some addresses, with the metadata of the same rows."""
+        # Writable like all other metas: to Numba a read-only array is another type.
+        metas = np.require(metadata.indices, requirements="W")
+        return cls(starts, stops, metas, dictionaries, owner=owner)
+
+    @classmethod
+    def of_storage(cls, storage: pa.StructArray) -> ValuePositions:
+        """The values of an unshredded storage struct; SQL NULL is absent."""
+        metadata = metadata_parts(storage.field("metadata"))
+        valid = valid_bytes(storage)
+        present = np.ones(len(storage), np.bool_) if not len(valid) else valid != 0
+        return cls.of_column(storage.field("value"), metadata, Dictionaries(metadata), present)
+
+    def __len__(self) -> int:
+        return len(self.starts)
+
+    def row(self, position: int) -> int:
+        """The row of an entry."""
+        return position if self.rows is None else int(self.rows[position])
+
+    # -- steps
+
+    def key(self, name: str) -> ValuePositions:
+        """The value of a key in each object; absent elsewhere."""
+        if name not in self._keys:
+            self._find([name])
+        starts, stops, below = self._keys[name]
+        found = replace(self, starts=starts, stops=stops, root=self.root or self)
+        object.__setattr__(found, "_keys", below)
+        return found
+
+    def look_up(self, paths: Iterable[tuple[Segment, ...]]) -> None:
+        """Find the keys that several paths begin with, all keys of an object at once: memory is slower than looking."""
+        below: dict[str, list[tuple[Segment, ...]]] = {}
+        for segments in paths:
+            if segments and isinstance(segments[0], str):
+                below.setdefault(segments[0], []).append(segments[1:])
+        self._find([name for name in below if name not in self._keys])
+        for name, rest in below.items():
+            self.key(name).look_up(rest)
+
+    def _find(self, names: Sequence[str]) -> None:
+        keys = {}
+        for name in names:
+            try:
+                keys[name] = name.encode()
+            except UnicodeEncodeError:  # a lone surrogate is in no UTF-8 dictionary
+                self._keys[name] = np.zeros(len(self), np.int64), self.stops, {}
+        if not keys:
+            return
+        starts, stops = np.empty((2, len(keys), len(self)), np.int64)
+        raw = [np.frombuffer(key or b"\0", np.uint8) for key in keys.values()]
+        parts = self.dictionaries.parts
+        get.find_keys(
+            self.starts, self.stops, self.metas, np.stack([self.dictionaries.ids(key) for key in keys.values()]),
+            parts.offsets, parts.address, np.array([address_of(each) for each in raw]),
+            np.array([len(key) for key in keys.values()]), np.zeros(len(keys), np.int64), starts, stops,
+        )  # fmt: skip
+        for number, name in enumerate(keys):
+            self._keys[name] = starts[number], stops[number], {}
+
+    def index(self, position: int) -> ValuePositions:
+        """The element at a position of each array; absent elsewhere."""
+        starts, stops = np.empty(len(self), np.int64), np.empty(len(self), np.int64)
+        get.find_index(self.starts, self.stops, position, starts, stops)
+        return replace(self, starts=starts, stops=stops, root=self.root or self)
+
+    def elements(self) -> tuple[Int64s, npt.NDArray[np.bool_], ValuePositions]:
+        """Offsets of each array's elements, which entries are arrays, and the elements.
+
+        Raises
+        ------
+        MalformedVariantError
+            If an array is malformed.
+        """
+        counts = np.empty(len(self), np.int64)
+        self._refuse(get.count_elements(self.starts, self.stops, counts))
+        offsets = np.zeros(len(self) + 1, np.int64)
+        np.cumsum(np.maximum(counts, 0), out=offsets[1:])
+        starts, stops, parents = (np.empty(int(offsets[-1]), np.int64) for _ in range(3))
+        self._refuse(get.find_elements(self.starts, self.stops, offsets, starts, stops, parents))
+        return offsets, counts >= 0, self._below(starts, stops, parents)
+
+    def fields(self) -> tuple[Int64s, npt.NDArray[np.bool_], Int64s, ValuePositions]:
+        """Offsets of each object's fields, which entries are objects, each field's id in its metadata, and its value.
+
+        Raises
+        ------
+        MalformedVariantError
+            If an object is malformed.
+        """
+        counts = np.empty(len(self), np.int64)
+        self._refuse(get.count_fields(self.starts, self.stops, counts))
+        offsets = np.zeros(len(self) + 1, np.int64)
+        np.cumsum(np.maximum(counts, 0), out=offsets[1:])
+        starts, stops, parents, ids = (np.empty(int(offsets[-1]), np.int64) for _ in range(4))
+        self._refuse(
+            get.find_fields(
+                self.starts, self.stops, self.metas, offsets, self.dictionaries.sizes, starts, stops, parents, ids
+            )
+        )
+        unreadable = np.flatnonzero(self.dictionaries.name_numbers(self.metas[parents], ids) < 0)
+        self._refuse(int(parents[unreadable[0]]) if len(unreadable) else -1)
+        return offsets, counts >= 0, ids, self._below(starts, stops, parents)
+
+    def _below(self, starts: Int64s, stops: Int64s, parents: Int64s) -> ValuePositions:
+        return replace(
+            self,
+            starts=starts,
+            stops=stops,
+            metas=self.metas[parents],
+            rows=parents if self.rows is None else self.rows[parents],
+            root=self.root or self,
+        )
+
+    def take(self, positions: Int64s) -> ValuePositions:
+        """Some of the entries."""
+        return replace(
+            self,
+            starts=self.starts[positions],
+            stops=self.stops[positions],
+            metas=self.metas[positions],
+            rows=positions if self.rows is None else self.rows[positions],
+            root=self.root or self,
+        )
+
+    # -- reading
+
+    def slots(self) -> ScalarSlots:
+        """Kind and payload of every value.
+
+        Raises
+        ------
+        MalformedVariantError
+            If one is malformed, or was reached through malformed bytes.
+        """
+        size = len(self)
+        kinds, scales = np.empty(size, np.uint8), np.empty(size, np.uint8)
+        a, b = np.empty(size, np.int64), np.empty(size, np.int64)
+        self._refuse(get.read_slots(self.starts, self.stops, kinds, a, b, scales))
+        return ScalarSlots(kinds, a, b, scales, self, self.rows, self.owner)
+
+    def spans(self) -> ScalarSlots:
+        """The bytes of every value: where they are in ``a``, how many in ``b``.
+
+        Raises
+        ------
+        MalformedVariantError
+            If a value is malformed, or was reached through malformed bytes.
+        """
+        sizes = np.empty(len(self), np.int64)
+        self._refuse(get.measure(self.starts, self.stops, sizes))
+        empty = np.empty(0, np.uint8)
+        return ScalarSlots(empty, self.starts, sizes, empty, self, self.rows, self.owner)
+
+    def variant(self, position: int) -> Variant | None:
+        """The value of an entry, its bytes copied; None if there is none."""
+        start = int(self.starts[position])
+        if start == get.ABSENT:
+            return None
+        end = get.value_end(start, int(self.stops[position]))
+        if start < 0 or end < 0:
+            self._refuse(position)
+        metadata = self.dictionaries.metadata(int(self.metas[position]))
+        return Variant(metadata, ctypes.string_at(start, end - start))
+
+    def _refuse(self, position: int) -> None:
+        if position >= 0:
+            self.refuse(position, "the bytes of a value end outside it or are of no known type")
+
+    def refuse(self, position: int, message: str, reason: str = "malformed") -> None:
+        """Raise what is wrong with an entry: the first fault of the whole value that it lies in, else the message."""
+        row = self.row(position)
+        root = self.root or self
+        found = np.flatnonzero((root.rows if root.rows is not None else np.arange(len(root))) == row)
+        for index in found:
+            start, stop = int(root.starts[index]), int(root.stops[index])
+            if start > 0:
+                metadata = root.dictionaries.metadata(int(root.metas[index]))
+                try:
+                    Variant(metadata, ctypes.string_at(start, stop - start)).validate()
+                except VariantError as fault:
+                    raise fault.at(row=row) from None
+        raise MalformedVariantError(message, reason=reason, row=row)

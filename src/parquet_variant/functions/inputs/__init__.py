@@ -1,0 +1,1 @@
+"""What callers hand in, and rows at fault in it."""

@@ -1,0 +1,1 @@
+"""Along paths, through values and shredded columns."""

@@ -1,0 +1,130 @@
+"""Columns of values as tables of nodes, in canonical order and with names numbered for all of them.
+
+Owns calling `kernels.operations.canonical_nodes`. Leaves what is done with the nodes to `editing` and `equals`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from parquet_variant.array.parts import binary_parts, metadata_parts, valid_bytes
+from parquet_variant.kernels.memory import address_of, copy_spans
+from parquet_variant.kernels.values.name_tables import UNUSABLE, NameTable, name_table
+
+__all__ = ["Batch", "Names", "canonical_nodes", "present_rows", "value_chunks"]
+
+Int64s = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
+
+# Values of one kernel call: bounds the tables of nodes.
+_CHUNK_BYTES = 64 << 20
+
+
+def value_chunks(storage: pa.StructArray) -> list[tuple[int, int]]:
+    """Runs of rows of an unshredded storage, each small enough for one table of nodes; an empty one if it is empty."""
+    offsets = binary_parts(storage.field("value")).offsets
+    chunks, start = [], 0
+    while start < len(storage):
+        stop = int(np.searchsorted(offsets, offsets[start] + _CHUNK_BYTES, side="right")) - 1
+        stop = min(max(stop, start + 1), len(storage))
+        chunks.append((start, stop))
+        start = stop
+    return chunks or [(0, 0)]
+
+
+def present_rows(storage: pa.StructArray) -> Bools:
+    """Which rows are not SQL NULL."""
+    valid = valid_bytes(storage)
+    return valid != 0 if len(valid) else np.ones(len(storage), np.bool_)
+
+
+class Batch(NamedTuple):
+    """Values as the kernel takes them: where each begins (-1: none) and ends, and its dictionary."""
+
+    starts: Int64s
+    stops: Int64s
+    dictionary_of: npt.NDArray[np.int32]
+    dictionary: pa.BinaryArray
+    owner: Any
+
+    @classmethod
+    def of(cls, storage: pa.StructArray, present: Bools) -> Batch:
+        """The values of the rows of an unshredded storage that are present."""
+        metadata, value = metadata_parts(storage.field("metadata")), binary_parts(storage.field("value"))
+        starts = np.where(present, value.offsets[:-1] + value.address, -1)
+        return cls(starts, value.offsets[1:] + value.address, metadata.indices, metadata.dictionary, value.owner)
+
+
+class Names:
+    """All names of some batches, numbered by their order in bytes.
+
+    Parameters
+    ----------
+    batches
+        The batches.
+    keys
+        More names.
+    """
+
+    def __init__(self, batches: Sequence[Batch], keys: Sequence[str] = ()) -> None:
+        tables = [name_table(batch.dictionary) for batch in batches]
+        raw = pa.array([key.encode() for key in keys], pa.large_binary())
+        counts, parts = [], []
+        for table in tables:
+            counts.append(_readable_counts(table))
+            parts.append(_names_of(table, counts[-1]))
+        encoded = pa.concat_arrays([*parts, raw]).dictionary_encode()
+        order = pc.sort_indices(encoded.dictionary)
+        rank_of = np.empty(len(order), np.int64)
+        rank_of[np.asarray(order)] = np.arange(len(order))
+        ranks = rank_of[np.asarray(encoded.indices)]
+        self.values = encoded.dictionary.take(order)
+        names = binary_parts(self.values)
+        self.owner = names.owner
+        self.length = np.diff(names.offsets)
+        self.address = names.offsets[:-1] + names.address
+        self.starts = np.array([0, len(order)], np.int64)
+        self.order = np.arange(len(order))
+        self.rank = dict(zip(keys, ranks[len(ranks) - len(keys) :].tolist(), strict=True))
+        # Of each batch: where each dictionary's names start, and the number of each name.
+        self.maps: list[tuple[Int64s, Int64s]] = []
+        first = 0
+        for count in counts:
+            starts = np.zeros(len(count) + 1, np.int64)
+            np.cumsum(count, out=starts[1:])
+            self.maps.append((starts, ranks[first : first + int(starts[-1])]))
+            first += int(starts[-1])
+
+
+def _readable_counts(table: NameTable) -> Int64s:
+    """The number of names of each dictionary; 0 for one that is malformed, so that rows that use it are left."""
+    return np.where(table.state != UNUSABLE, np.diff(table.starts), 0)
+
+
+def _names_of(table: NameTable, counts: Int64s) -> pa.Array:
+    """The names of the readable dictionaries, one after the other."""
+    chosen = np.repeat(counts > 0, np.diff(table.starts))
+    address, length = table.address[chosen], table.length[chosen]
+    offsets = np.zeros(len(length) + 1, np.int64)
+    np.cumsum(length, out=offsets[1:])
+    data = np.empty(max(int(offsets[-1]), 1), np.uint8)
+    copy_spans(address, length, address_of(data))
+    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(data)]
+    return pa.Array.from_buffers(pa.large_binary(), len(length), buffers)
+
+
+def canonical_nodes(batch: Batch, map_of_names: tuple[Int64s, Int64s]) -> tuple[Int64s, Int64s, npt.NDArray[np.uint8]]:
+    """The nodes of some values, where each row's nodes start, and a flag for each row that the kernel leaves."""
+    from parquet_variant.kernels.buffer_pool import adopt
+    from parquet_variant.kernels.operations import canonical_nodes as kernel
+
+    rows = len(batch.starts)
+    row_start, refused = np.empty(rows + 1, np.int64), np.zeros(rows, np.uint8)
+    exported = kernel.canonical_nodes(batch.starts, batch.stops, batch.dictionary_of, *map_of_names, row_start, refused)
+    return adopt(*exported), row_start, refused

@@ -1,0 +1,271 @@
+"""What the functions that change values share: one change over a column, a value or an array to put in.
+
+Owns calling `kernels.operations.edit`, putting in the rows that only the scalar fallback decides, and leaving rows that
+do not change as they are. Leaves what a change means to `encoding.edits`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial, reduce
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from parquet_variant.array.fallback_rows import with_fallback_rows
+from parquet_variant.array.parts import MetadataParts, metadata_parts
+from parquet_variant.array.variant_array import VariantArray
+from parquet_variant.encoding.edits import Edit, EditKind, apply_edit
+from parquet_variant.encoding.variant import Variant
+from parquet_variant.errors import SchemaError, VariantError
+from parquet_variant.functions.inputs.null_on_error import or_none
+from parquet_variant.functions.inputs.variant_input import as_variant_array
+from parquet_variant.functions.walks.canonical_nodes import Batch, Names, canonical_nodes, present_rows, value_chunks
+from parquet_variant.kernels.memory import address_of
+
+__all__ = ["NO_VALUE", "edited"]
+
+Int64s = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
+
+NO_VALUE = object()
+
+
+def edited(source: Any, edits: Sequence[Edit], value: Any = NO_VALUE, *, null_on_error: bool = False) -> Any:
+    """Make some changes, one after the other, to a value or to every value of a column.
+
+    Parameters
+    ----------
+    source
+        A `Variant`, or a column of them.
+    edits
+        The changes; more than one only without a value.
+    value
+        What is put in: a Variant, a column of as many rows, or any other Python object, which is one value.
+    null_on_error
+        Whether rows that would raise become SQL NULL.
+
+    Returns
+    -------
+    Variant, VariantArray or None
+        None for one value that is SQL NULL.
+    """
+    if isinstance(source, Variant):
+        given = None if value is NO_VALUE else _operand(value, None)
+        if isinstance(given, VariantArray) or (value is not NO_VALUE and given is None):
+            return None
+        change = partial(_by_fallback, source, edits, given)
+        return or_none(change) if null_on_error else change()
+    storage = as_variant_array(source).to_unshredded().storage
+    operand = None if value is NO_VALUE else _operand(value, len(storage))
+    if value is not NO_VALUE and operand is None:
+        return VariantArray.from_variants([None] * len(storage))
+    pieces = []
+    for start, stop in value_chunks(storage):
+        rows = operand[start:stop] if isinstance(operand, VariantArray) else operand
+        try:
+            pieces.append(_chunk(storage.slice(start, stop - start), edits, rows, null_on_error))
+        except VariantError as error:
+            error.row = None if error.row is None else error.row + start
+            raise
+    return VariantArray(_joined(pieces))
+
+
+def _operand(value: Any, rows: int | None) -> Variant | VariantArray | None:
+    """What is put in: one value, or one for each row; None for SQL NULL."""
+    if isinstance(value, pa.Scalar):
+        if not value.is_valid:
+            return None
+        value = pa.array([value.as_py()], value.type)
+        return _column(value)[0]
+    if isinstance(value, (VariantArray, pa.Array, pa.ChunkedArray)) or (
+        hasattr(value, "__arrow_c_array__") or hasattr(value, "__arrow_c_stream__")
+    ):
+        if rows is None:
+            raise SchemaError("one value was given to change, and a column to put in", reason="length")
+        column = _column(value)
+        if len(column) != rows:
+            raise SchemaError(f"{rows} values are to be changed, {len(column)} were given to put in", reason="length")
+        return column.to_unshredded()
+    return value if isinstance(value, Variant) else Variant.from_python(value)
+
+
+def _column(value: Any) -> VariantArray:
+    from parquet_variant.functions.cast_to_variant import cast_to_variant
+
+    return cast_to_variant(value)
+
+
+def _by_fallback(variant: Variant, edits: Sequence[Edit], value: Variant | None) -> Variant:
+    return reduce(lambda changed, edit: apply_edit(changed, edit, value), edits, variant)
+
+
+def _chunk(
+    storage: pa.StructArray, edits: Sequence[Edit], operand: Variant | VariantArray | None, null_on_error: bool
+) -> pa.StructArray:
+    """The changed rows of a batch."""
+    from parquet_variant.kernels.operations.edit import CHANGED, LEFT
+
+    present = present_rows(storage)
+    if isinstance(operand, VariantArray):
+        present &= present_rows(operand.storage)
+    changed, state = _by_kernel(Batch.of(storage, present), edits, operand)
+
+    def by_fallback(row: int) -> pa.StructArray:
+        variant = _variant(storage, row)
+        value = _variant(operand.storage, row) if isinstance(operand, VariantArray) else operand
+        return VariantArray.from_variants([_by_fallback(variant, edits, value)]).storage
+
+    if np.any(present & (state != CHANGED) & (state != LEFT)):
+        changed = _merged(changed, storage, state != CHANGED, present)
+    return with_fallback_rows(changed, present & (state == LEFT), by_fallback, null_on_error=null_on_error)
+
+
+def _variant(storage: pa.StructArray, row: int) -> Variant:
+    metadata, value = storage.field("metadata")[row].as_py(), storage.field("value")[row].as_py()
+    return Variant(metadata or b"", value or b"")
+
+
+def _by_kernel(
+    batch: Batch, edits: Sequence[Edit], operand: Variant | VariantArray | None
+) -> tuple[pa.StructArray, npt.NDArray[np.uint8]]:
+    """The rows that the kernel changes (null elsewhere), and what became of each."""
+    from parquet_variant.kernels.operations.edit import CHANGED, LEFT, UNCHANGED
+
+    rows = len(batch.starts)
+    keys = sorted({key for edit in edits for key in edit.segments if isinstance(key, str)})
+    batches = [batch]
+    if operand is not None:
+        column = operand if isinstance(operand, VariantArray) else VariantArray.from_variants([operand])
+        batches.append(Batch.of(column.storage, present_rows(column.storage)))
+    table = Names(batches, keys)
+    nodes, row_start, refused = canonical_nodes(batch, table.maps[0])
+    state = np.where(refused, LEFT, UNCHANGED).astype(np.uint8)
+    values, value_start = np.empty((0, 4), np.int64), np.zeros(2, np.int64)
+    if operand is not None:
+        values, value_start, value_refused = canonical_nodes(batches[1], table.maps[1])
+        if isinstance(operand, VariantArray):
+            state[value_refused != 0] = LEFT
+        elif value_refused[0]:
+            state[:] = LEFT
+    for number, edit in enumerate(edits):
+        nodes, row_start = _edited(
+            nodes, row_start, edit, table, values, value_start, state,
+            one_value=not isinstance(operand, VariantArray), keep=number < len(edits) - 1,
+        )  # fmt: skip
+    sizes, row_sizes = np.empty(len(nodes), np.int64), np.empty(rows, np.int64)
+    return _written(nodes, row_start, table, sizes, row_sizes, edits[0], state), _left_nulls(state, CHANGED, batch)
+
+
+def _left_nulls(state: npt.NDArray[np.uint8], changed: int, batch: Batch) -> npt.NDArray[np.uint8]:
+    """Rows that are SQL NULL count as changed: they have nothing to keep."""
+    state[batch.starts < 0] = changed
+    return state
+
+
+def _edited(
+    nodes: Int64s,
+    row_start: Int64s,
+    edit: Edit,
+    table: Names,
+    values: Int64s,
+    value_start: Int64s,
+    state: npt.NDArray[np.uint8],
+    *,
+    one_value: bool,
+    keep: bool,
+) -> tuple[Int64s, Int64s]:
+    from parquet_variant.kernels.buffer_pool import adopt
+    from parquet_variant.kernels.operations.edit import CHANGED, LEFT, edit_rows, strip_rows
+
+    if edit.kind == EditKind.NORMALIZE:
+        state[state != LEFT] = CHANGED
+        return nodes, row_start
+    out_start = np.empty_like(row_start)
+    if edit.kind in (EditKind.STRIP_NULLS, EditKind.STRIP_FIELDS):
+        out = np.empty_like(nodes)
+        count = strip_rows(nodes, row_start, edit.kind == EditKind.STRIP_NULLS, out, out_start, state)
+        return out[:count], out_start
+    segments = np.array([table.rank[key] if isinstance(key, str) else -1 - key for key in edit.segments], np.int64)
+    exported = edit_rows(
+        nodes, row_start, int(edit.kind), segments, values, value_start, one_value, edit.max_size, keep, out_start,
+        state,
+    )  # fmt: skip
+    return adopt(*exported), out_start
+
+
+def _written(
+    nodes: Int64s,
+    row_start: Int64s,
+    table: Names,
+    sizes: Int64s,
+    row_sizes: Int64s,
+    edit: Edit,
+    state: npt.NDArray[np.uint8],
+) -> pa.StructArray:
+    """The values of a table of nodes, each with metadata of just its names."""
+    from parquet_variant.kernels.buffer_pool import adopt
+    from parquet_variant.kernels.operations.edit import CHANGED, LEFT
+    from parquet_variant.kernels.operations.remap import least_names, write_names
+    from parquet_variant.kernels.shredding.unshred import measure_nodes, write_nodes
+
+    rows = len(row_sizes)
+    one = np.zeros(rows, np.int64)
+    name_starts, name_sizes = np.empty(rows + 1, np.int64), np.empty(rows, np.int64)
+    exported = least_names(nodes, row_start, one, table.starts, table.order, table.length, name_starts, name_sizes)
+    used = adopt(*exported)
+    measure_nodes(nodes, row_start, sizes, row_sizes)
+    if edit.kind != EditKind.NORMALIZE:
+        state[(state == CHANGED) & (row_sizes + name_sizes > edit.max_size)] = LEFT
+    metadata = _binary(
+        name_sizes,
+        lambda target: write_names(
+            used, name_starts, name_sizes, one, table.starts, table.order, table.address, table.length, target
+        ),
+    )
+    value = _binary(
+        row_sizes, lambda target: write_nodes(nodes, row_start, sizes, np.empty(len(nodes), np.int64), target)
+    )
+    dictionary = metadata.dictionary_encode()
+    column = MetadataParts(dictionary.indices.to_numpy(), dictionary.dictionary.cast(pa.binary())).column
+    fields = [pa.field("metadata", column.type, nullable=False), pa.field("value", value.type, nullable=False)]
+    written = (state == CHANGED) & (row_sizes > 0)
+    return pa.StructArray.from_arrays([column, value], fields=fields, mask=pa.array(~written))
+
+
+def _binary(sizes: Int64s, fill: Callable[[int], None]) -> pa.Array:
+    total = int(sizes.sum())
+    data = np.empty(max(total, 1), np.uint8)
+    fill(address_of(data))
+    wide = total > np.iinfo(np.int32).max
+    offsets = np.zeros(len(sizes) + 1, np.int64 if wide else np.int32)
+    np.cumsum(sizes, out=offsets[1:])
+    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(data[:total])]
+    return pa.Array.from_buffers(pa.large_binary() if wide else pa.binary(), len(sizes), buffers)
+
+
+def _merged(changed: pa.StructArray, storage: pa.StructArray, kept: Bools, present: Bools) -> pa.StructArray:
+    """The changed rows, and those that are kept as they were; null where nothing is present."""
+    value = storage.field("value")
+    if not (pa.types.is_binary(value.type) or pa.types.is_large_binary(value.type)):
+        value = value.cast(pa.large_binary())
+    column = metadata_parts(storage.field("metadata")).column
+    fields = [changed.type.field("metadata"), pa.field("value", value.type, nullable=False)]
+    old = pa.StructArray.from_arrays([column, value], fields=fields, mask=pa.array(~present))
+    where = np.arange(len(changed)) + np.where(kept, len(changed), 0)
+    return _joined([changed, old]).take(pa.array(where))
+
+
+def _joined(pieces: list[pa.StructArray]) -> pa.StructArray:
+    """One storage of several; values get 64-bit offsets where one has them, or where all outgrow 2 GiB."""
+    values = [piece.field("value") for piece in pieces]
+    if any(pa.types.is_large_binary(value.type) for value in values) or sum(v.nbytes for v in values) > 1 << 31:
+        pieces = [piece.cast(_wide(piece.type)) for piece in pieces]
+    return pa.concat_arrays(pieces)
+
+
+def _wide(storage: pa.StructType) -> pa.StructType:
+    """The storage type with 64-bit offsets of values."""
+    return pa.struct([field.with_type(pa.large_binary()) if field.name == "value" else field for field in storage])

@@ -1,0 +1,76 @@
+"""What `variant_explode` and its kin share: a row for each field and element.
+
+Owns the table. Leaves finding the children to `value_positions`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from parquet_variant.array.capsules import EXTENSION_METADATA
+from parquet_variant.array.row_by_row import row_by_row
+from parquet_variant.array.variant_array import VariantArray
+from parquet_variant.encoding.variant import Variant
+from parquet_variant.functions.columns.position_storage import position_storage
+from parquet_variant.functions.columns.value_positions import ValuePositions
+from parquet_variant.functions.inputs.variant_input import as_variant_array
+from parquet_variant.functions.validate import sound_rows
+
+__all__ = ["exploded"]
+
+
+def exploded(array: Any, *, outer: bool, null_on_error: bool = False) -> pa.Table:
+    """Explode a column.
+
+    Parameters
+    ----------
+    array
+        A column, or one `Variant`.
+    outer
+        Whether rows without children get a row of nulls.
+    null_on_error
+        Whether rows that would raise count as having no children.
+    """
+    column = VariantArray.from_variants([array]) if isinstance(array, Variant) else as_variant_array(array)
+    storage = column.to_unshredded().storage
+    value_positions = ValuePositions.of_storage(_readable(storage) if null_on_error else storage)
+    value_positions.spans()  # raises for values that have no end, which below would count as scalars
+    offsets, _, elements = value_positions.elements()
+    field_offsets, _, ids, fields = value_positions.fields()
+    rows = np.concatenate([_rows(elements), _rows(fields)])
+    starts = np.where(np.diff(offsets) > 0, offsets[:-1], field_offsets[:-1])
+    positions = np.concatenate([np.arange(len(elements)), np.arange(len(fields))]) - starts[rows]
+    names = fields.dictionaries.distinct_names.take(pa.array(fields.dictionaries.name_numbers(fields.metas, ids)))
+    keys = pa.concat_arrays([pa.nulls(len(elements), pa.string()), names])
+    values = pa.concat_arrays([position_storage(elements), position_storage(fields)])
+    places = np.argsort(rows, kind="stable")
+    if outer:
+        childless = np.flatnonzero((np.diff(offsets) == 0) & (np.diff(field_offsets) == 0))
+        rows = np.concatenate([rows, childless])
+        places = np.argsort(rows, kind="stable")
+    order = pa.array(places, mask=places >= len(positions))
+    field = pa.field("value", values.type, metadata=EXTENSION_METADATA)
+    schema = pa.schema([pa.field("row", pa.int64(), nullable=False), ("pos", pa.int32()), ("key", pa.string()), field])
+    pos = pa.array(positions.astype(np.int32))
+    columns = [pa.array(rows[places]), pos.take(order), keys.take(order), values.take(order)]
+    return pa.Table.from_arrays(columns, schema=schema)
+
+
+def _rows(value_positions: ValuePositions) -> np.ndarray[Any, np.dtype[np.int64]]:
+    return np.arange(len(value_positions)) if value_positions.rows is None else value_positions.rows.astype(np.int64)
+
+
+def _readable(storage: pa.StructArray) -> pa.StructArray:
+    """The storage with SQL NULL for the rows that cannot be exploded."""
+    rows = np.flatnonzero(~sound_rows(storage)).tolist()
+    pieces = row_by_row(rows, lambda row: exploded(storage.slice(row, 1), outer=False), null_on_error=True)
+    mask = np.zeros(len(storage), np.bool_)
+    mask[rows] = [piece is None for piece in pieces]
+    if not mask.any():
+        return storage
+    children = [storage.field(name) for name in ("metadata", "value")]
+    fields = [storage.type.field(name) for name in ("metadata", "value")]
+    return pa.StructArray.from_arrays(children, fields=fields, mask=pa.array(mask | np.asarray(storage.is_null())))

@@ -1,0 +1,231 @@
+"""Typed extraction of one path from a storage struct, shredded or not, whole or read in part.
+
+Owns what a target type asks of the shredded columns at the end of a path. Leaves the way there to `shredded_walk`, and
+casts to `slot_casts`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from parquet_variant.array.variant_array import VariantArray
+from parquet_variant.encoding.cast.datetimes import zone_of
+from parquet_variant.encoding.cast.forms import in_form, plain_form
+from parquet_variant.encoding.cast.targets import Target, target_of
+from parquet_variant.functions.columns.column_slots import refuse_faulty_slots, slots_of_column
+from parquet_variant.functions.columns.slot_casts import CastOptions, array_of_slots, list_array, patched
+from parquet_variant.functions.columns.value_positions import ValuePositions
+from parquet_variant.functions.walks.shredded_walk import Bools, Group, follow, follow_positions, lists_of, scatter
+from parquet_variant.path import VariantPath, Wildcard
+from parquet_variant.schema.path_steps import ArrowGroup, Step, walk_path
+from parquet_variant.schema.storage_shape import is_list
+
+__all__ = ["extract_from", "extract_path", "final_storage", "needed_columns", "whole_group", "whole_values"]
+
+_DRAFT_GROUPS = ("paths", "untyped_value", "object", "array")
+
+
+def extract_path(
+    storage: pa.StructArray,
+    path: str | VariantPath,
+    target: pa.DataType,
+    *,
+    safe: bool = True,
+    zone: str = "UTC",
+    lossless: bool = False,
+) -> pa.Array:
+    """The values at a path of a storage struct, as an Arrow array.
+
+    The columns that it reads are those of `needed_columns`; the struct may hold no others. A ``value`` column that is
+    not there counts as null in every row, so leave one out only where it is known to be.
+
+    Parameters
+    ----------
+    storage
+        The storage struct of a Variant column, in any layout; of the final layout with or without ``metadata``.
+    path
+        Where the values are. Every ``[*]`` makes a list.
+    target
+        The Arrow type of the values (of the elements of the innermost list, if there are wildcards).
+    safe
+        Whether a value that has no such cast is an error; otherwise it becomes null.
+    zone
+        The session time zone of casts.
+    lossless
+        Whether to cast nothing: only values count that are of the type already (see `get_variant_element`).
+
+    Returns
+    -------
+    pyarrow.Array
+        One entry a row: null where the row is null, nothing is at the path, or Variant null is.
+
+    Raises
+    ------
+    CastError
+        If ``safe`` and a value has no such cast, with its row and the path.
+    MalformedVariantError
+        If bytes that are read are malformed.
+    SchemaError
+        If the struct is not a Variant storage.
+
+    Examples
+    --------
+    >>> import parquet_variant as pv
+    >>> array = pv.VariantArray.from_pylist([{"a": [1, 2]}, {"a": "x"}, None])
+    >>> extract_path(array.storage, "$.a[1]", pa.int64()).to_pylist()
+    [2, None, None]
+    """
+    parsed = VariantPath.parse(path)
+    return extract_from(whole_group(storage), parsed, target, safe=safe, zone=zone, lossless=lossless)
+
+
+def whole_group(storage: pa.StructArray) -> Group:
+    """The whole values of a storage struct in any layout, for `extract_from`.
+
+    Raises
+    ------
+    SchemaError
+        If the struct is not a Variant storage.
+    """
+    return Group.of_storage(final_storage(storage))
+
+
+def extract_from(
+    values: Group | ValuePositions,
+    parsed: VariantPath,
+    target: pa.DataType,
+    *,
+    safe: bool,
+    zone: str,
+    lossless: bool = False,
+) -> pa.Array:
+    """`extract_path` from values that several paths are taken from: what all of them need is made once."""
+    target_of(target)  # refuses the type itself, not its plain form
+    finish = _Typed(target_of(plain_form(target)), CastOptions(zone_of(zone), safe, str(parsed), lossless))
+    if isinstance(values, ValuePositions):
+        found = follow_positions(values, parsed.segments, finish)
+    else:
+        found = follow(values, parsed.segments, finish)
+    for segment in parsed.segments:
+        if isinstance(segment, Wildcard):
+            target = pa.list_(pa.field("element", target))
+    return in_form(found, target)
+
+
+def final_storage(storage: pa.StructArray) -> pa.StructArray:
+    """The same values without the draft layouts: those are made unshredded.
+
+    Raises
+    ------
+    SchemaError
+        If the struct is not a Variant storage.
+    """
+    names = {field.name for field in storage.type}
+    if names.isdisjoint(_DRAFT_GROUPS) and names & {"value", "typed_value"}:
+        return storage
+    return VariantArray(storage).to_unshredded().storage
+
+
+def needed_columns(storage: pa.StructType, path: str | VariantPath) -> list[tuple[str, ...]]:
+    """The leaf columns of a storage struct that `extract_path` reads for a path, each as the names from the top.
+
+    Parameters
+    ----------
+    storage
+        The type of the storage struct.
+    path
+        The path.
+
+    Returns
+    -------
+    list of tuples of str
+        Names in Arrow's form (a list's element by its field name). Metadata comes first, and only if a ``value`` column
+        follows. For the draft layouts all columns are needed.
+
+    Examples
+    --------
+    >>> typed = pa.struct({"a": pa.struct({"value": pa.binary(), "typed_value": pa.int64()})})
+    >>> storage = pa.struct({"metadata": pa.binary(), "value": pa.binary(), "typed_value": typed})
+    >>> needed_columns(storage, "$.a")
+    [('metadata',), ('typed_value', 'a', 'value'), ('typed_value', 'a', 'typed_value')]
+    >>> needed_columns(storage, "$.b")
+    [('metadata',), ('value',)]
+    """
+    names = {field.name for field in storage}
+    if not names.isdisjoint(_DRAFT_GROUPS):
+        return ArrowGroup(storage).leaves()
+    end = walk_path(ArrowGroup(storage), VariantPath.parse(path))
+    parts = ("value",) if end.step is not Step.FOUND else ("value", "typed_value")
+    columns = [leaf for part in parts if (child := end.group.child(part)) is not None for leaf in child.leaves()]
+    reads_bytes = any(column[-1] == "value" for column in columns) and "metadata" in names
+    return [("metadata",), *columns] if reads_bytes else columns
+
+
+def whole_values(group: Group) -> ValuePositions:
+    """Every value of a group, put together from its columns, in bytes."""
+    storage = group.storage()
+    plain = VariantArray(storage).to_unshredded().storage
+    value_positions = ValuePositions.of_storage(plain)
+    return value_positions if group.rows is None else replace(value_positions, rows=group.rows)
+
+
+@dataclass(frozen=True)
+class _Typed:
+    """Ends a path with a cast."""
+
+    target: Target
+    options: CastOptions
+
+    def of_positions(self, value_positions: ValuePositions) -> pa.Array:
+        return array_of_slots(value_positions.slots(), self.target, self.options)
+
+    def of_group(self, group: Group) -> pa.Array:
+        typed = group.typed
+        if typed is None:
+            base = pa.nulls(group.size, self.target.arrow)
+        elif pa.types.is_struct(typed.type):
+            if self.target.family != "struct" or not self.target.names:
+                return self.of_positions(whole_values(group))
+            base = self._struct(group)
+        elif is_list(typed.type):
+            if self.target.family != "list" or self.target.size >= 0:
+                return self.of_positions(whole_values(group))
+            base = self._list(group)
+        else:
+            base = self._column(group, typed)
+        if group.value is None:
+            return base
+        positions, value_positions = group.in_bytes()
+        return patched(base, positions, self.of_positions(value_positions)) if len(positions) else base
+
+    def _column(self, group: Group, typed: pa.Array) -> pa.Array:
+        if group.present is not None and typed.null_count < group.size - int(group.present.sum()):
+            typed = pc.if_else(pa.array(group.present), typed, pa.scalar(None, typed.type))
+        if typed.type == self.target.arrow:
+            refuse_faulty_slots(typed, group.rows)
+            return typed
+        return array_of_slots(slots_of_column(typed, group.rows), self.target, self.options)
+
+    def _struct(self, group: Group) -> pa.Array:
+        """A struct of the fields that are asked for: each from its own columns, or from the bytes beside them."""
+        columns = [
+            follow(group, (name,), _Typed(child, self.options))
+            for name, child in zip(self.target.names, self.target.children, strict=True)
+        ]
+        fields = [self.target.arrow.field(index) for index in range(len(columns))]
+        return pa.StructArray.from_arrays(columns, fields=fields, mask=_nulls(group.typed_valid(), group.size))
+
+    def _list(self, group: Group) -> pa.Array:
+        positions, offsets, elements = lists_of(group)
+        inner = group.elements(elements, np.repeat(positions, np.diff(offsets)))
+        found = _Typed(self.target.children[0], self.options).of_group(inner)
+        lists = list_array(offsets, found, np.ones(len(positions), np.bool_), self.target.arrow)
+        return scatter(lists, positions, group.size)
+
+
+def _nulls(valid: Bools | None, size: int) -> pa.Array | None:
+    return None if valid is None else pa.array(~valid)

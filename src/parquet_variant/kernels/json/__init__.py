@@ -1,0 +1,1 @@
+"""JSON text: its tokens, and how scalars are spelled."""

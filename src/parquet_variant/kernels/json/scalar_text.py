@@ -1,0 +1,291 @@
+"""How scalars are spelled in JSON, inside kernels; the twin of `encoding.json_writer`.
+
+Owns the text of every scalar but strings and floats. Leaves strings and structure to `operations.to_json`, and rows
+with floats to the scalar fallback. Every function writes at an address with room for `SCALAR_ROOM` bytes and returns
+the address after.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from parquet_variant.kernels.compiling import helper
+from parquet_variant.kernels.int128 import divide_small, negate
+from parquet_variant.kernels.json.shortest import shortest_decimal
+from parquet_variant.kernels.memory import load_u8, store_u8, store_u64
+from parquet_variant.kernels.native_vectors import free, new_vector
+
+__all__ = ["SCALAR_ROOM", "base64_text", "date_text", "decimal_text", "double_text", "int_text", "time_text",
+           "timestamp_text", "uuid_text", "word"]  # fmt: skip
+
+# No scalar but strings and binary takes more: 38 digits, sign, point, zeros; timestamps of any year.
+SCALAR_ROOM = 96
+
+_BASE64 = np.frombuffer(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/", np.uint8).copy()
+_HEX = np.frombuffer(b"0123456789abcdef", np.uint8).copy()
+_PAIRS = np.frombuffer(b"".join(b"%02d" % n for n in range(100)), np.uint8).copy()
+_NULL, _TRUE = int.from_bytes(b"null", "little"), int.from_bytes(b"true", "little")
+_FALS = int.from_bytes(b"fals", "little")
+_SECONDS_PER_DAY = 86_400
+_POWERS = np.array([10**k for k in range(19)], np.int64)
+
+
+@helper
+def word(at, kind):
+    """Write null (0), true (1) or false (2)."""
+    if kind == 0:
+        store_u64(at, _NULL)
+        return at + 4
+    if kind == 1:
+        store_u64(at, _TRUE)
+        return at + 4
+    store_u64(at, _FALS | (0x65 << 32))
+    return at + 5
+
+
+@helper
+def _digits(at, value, width):
+    """Write a non-negative number with at least ``width`` digits."""
+    count = 1
+    limit = 10
+    while count < 19 and value >= limit:
+        count += 1
+        limit = limit * 10 if count < 19 else limit
+    count = max(count, width)
+    end = at + count
+    place = end
+    while place - at >= 2:
+        rest = value % 100
+        value //= 100
+        place -= 2
+        store_u8(place, _PAIRS[2 * rest])
+        store_u8(place + 1, _PAIRS[2 * rest + 1])
+    if place > at:
+        store_u8(at, 0x30 + value % 10)
+    return end
+
+
+@helper
+def int_text(at, value):
+    """Write an int64."""
+    if value < 0:
+        store_u8(at, 0x2D)
+        at += 1
+        if value == -0x8000000000000000:
+            store_u8(at, 0x39)
+            return _digits(at + 1, 223372036854775808, 18)
+        value = -value
+    return _digits(at, value, 1)
+
+
+@helper
+def decimal_text(at, high, low, scale):
+    """Write a decimal, without zeros at the end of its fraction."""
+    if high < 0:
+        store_u8(at, 0x2D)
+        at += 1
+        high, low = negate(high, low)
+    if high == 0 and low >= 0 and scale <= 18:
+        while scale > 0 and low % 10 == 0:
+            low //= 10
+            scale -= 1
+        if scale == 0:
+            return _digits(at, low, 1)
+        power = _POWERS[scale]
+        at = _digits(at, low // power, 1)
+        store_u8(at, 0x2E)
+        return _digits(at + 1, low % power, scale)
+    # Up to 39 digits in chunks of nine, the least significant first.
+    chunks, digits = new_vector(5), new_vector(45)  # the most significant digit first
+    for i in range(5):
+        high, low, chunks[i] = divide_small(high, low, 1_000_000_000)
+    for i in range(45):
+        chunk = chunks[4 - i // 9]
+        for _ in range(8 - i % 9):
+            chunk //= 10
+        digits[i] = chunk % 10
+    whole = 45 - scale
+    first = 0
+    while first < whole - 1 and digits[first] == 0:
+        first += 1
+    last = 45
+    while last > whole and digits[last - 1] == 0:
+        last -= 1
+    for i in range(first, last):
+        if i == whole:
+            store_u8(at, 0x2E)
+            at += 1
+        store_u8(at, 0x30 + digits[i])
+        at += 1
+    free(chunks)
+    free(digits)
+    return at
+
+
+@helper
+def _quoted_word(at, negative, infinite):
+    if not infinite:
+        for byte in (0x22, 0x4E, 0x61, 0x4E, 0x22):  # "NaN"
+            store_u8(at, byte)
+            at += 1
+        return at
+    store_u8(at, 0x22)
+    at += 1
+    if negative:
+        store_u8(at, 0x2D)
+        at += 1
+    for byte in (0x49, 0x6E, 0x66, 0x69, 0x6E, 0x69, 0x74, 0x79, 0x22):
+        store_u8(at, byte)
+        at += 1
+    return at
+
+
+@helper
+def double_text(at, bits):
+    """Write a double: shortest digits; plain from 1e-3 up to below 1e7, else with an exponent."""
+    negative = bits < 0
+    bits &= 0x7FFFFFFFFFFFFFFF
+    if bits >= 0x7FF0000000000000:
+        return _quoted_word(at, negative, bits == 0x7FF0000000000000)
+    if negative:
+        store_u8(at, 0x2D)
+        at += 1
+    if bits == 0:
+        store_u8(at, 0x30)
+        store_u8(at + 1, 0x2E)
+        store_u8(at + 2, 0x30)
+        return at + 3
+    digits, exponent = shortest_decimal(bits)
+    while digits % 10 == 0:
+        digits //= 10
+        exponent += 1
+    count = 1
+    limit = 10
+    while count < 18 and digits >= limit:
+        count += 1
+        limit *= 10
+    point = count + exponent  # digits before the point
+    if -2 <= point <= 7:
+        if exponent >= 0:
+            at = _digits(at, digits, 1)
+            for _ in range(exponent):
+                store_u8(at, 0x30)
+                at += 1
+            store_u8(at, 0x2E)
+            store_u8(at + 1, 0x30)
+            return at + 2
+        scale = 1
+        for _ in range(-exponent):
+            if scale < 1_000_000_000_000_000_000:
+                scale *= 10
+        if -exponent > 18:
+            whole, rest = 0, digits
+        else:
+            whole, rest = digits // scale, digits % scale
+        at = _digits(at, whole, 1)
+        store_u8(at, 0x2E)
+        at += 1
+        zeros = -exponent - 18
+        for _ in range(zeros):
+            store_u8(at, 0x30)
+            at += 1
+        return _digits(at, rest, min(-exponent, 18))
+    end = _digits(at + 1, digits, 1)
+    store_u8(at, load_u8(at + 1))  # the first digit moves before the point
+    store_u8(at + 1, 0x2E)
+    if count == 1:
+        store_u8(end, 0x30)
+        end += 1
+    store_u8(end, 0x45)
+    return int_text(end + 1, point - 1)
+
+
+@helper
+def date_text(at, days):
+    """Write the date ``days`` after 1970-01-01 (proleptic Gregorian calendar, any year)."""
+    days += 719_468  # from 0000-03-01: years start in March, so that the leap day comes last
+    era = days // 146_097
+    day_of_era = days - era * 146_097
+    year_of_era = (day_of_era - day_of_era // 1460 + day_of_era // 36_524 - day_of_era // 146_096) // 365
+    day_of_year = day_of_era - (365 * year_of_era + year_of_era // 4 - year_of_era // 100)
+    month_from_march = (5 * day_of_year + 2) // 153
+    day = day_of_year - (153 * month_from_march + 2) // 5 + 1
+    month = month_from_march + 3 if month_from_march < 10 else month_from_march - 9
+    year = era * 400 + year_of_era + (1 if month <= 2 else 0)
+    if year < 0 or year > 9999:
+        store_u8(at, 0x2D if year < 0 else 0x2B)
+        at += 1
+        year = abs(year)
+    at = _digits(at, year, 4)
+    store_u8(at, 0x2D)
+    at = _digits(at + 1, month, 2)
+    store_u8(at, 0x2D)
+    return _digits(at + 1, day, 2)
+
+
+@helper
+def time_text(at, count, per_second, fraction_digits):
+    """Write a time of day in ticks, without zeros at the end of the fraction."""
+    seconds = count // per_second
+    ticks = count - seconds * per_second
+    at = _digits(at, seconds // 3600, 2)
+    store_u8(at, 0x3A)
+    at = _digits(at + 1, seconds // 60 % 60, 2)
+    store_u8(at, 0x3A)
+    at = _digits(at + 1, seconds % 60, 2)
+    if ticks != 0:
+        while ticks % 10 == 0:
+            ticks //= 10
+            fraction_digits -= 1
+        store_u8(at, 0x2E)
+        at = _digits(at + 1, ticks, fraction_digits)
+    return at
+
+
+@helper
+def timestamp_text(at, count, per_second, fraction_digits, has_zone):
+    """Write the moment ``count`` ticks after 1970-01-01."""
+    per_day = _SECONDS_PER_DAY * per_second
+    days = count // per_day
+    at = date_text(at, days)
+    store_u8(at, 0x20)
+    at = time_text(at + 1, count - days * per_day, per_second, fraction_digits)
+    if has_zone:
+        for byte in (0x2B, 0x30, 0x30, 0x3A, 0x30, 0x30):  # +00:00
+            store_u8(at, byte)
+            at += 1
+    return at
+
+
+@helper
+def uuid_text(at, source):
+    """Write a uuid, lower-case hex in groups."""
+    for i in range(16):
+        if i == 4 or i == 6 or i == 8 or i == 10:
+            store_u8(at, 0x2D)
+            at += 1
+        byte = load_u8(source + i)
+        store_u8(at, _HEX[byte >> 4])
+        store_u8(at + 1, _HEX[byte & 15])
+        at += 2
+    return at
+
+
+@helper
+def base64_text(at, source, size):
+    """Write base64 with padding."""
+    i = 0
+    while i < size:
+        left = size - i
+        group = load_u8(source + i) << 16
+        if left > 1:
+            group |= load_u8(source + i + 1) << 8
+        if left > 2:
+            group |= load_u8(source + i + 2)
+        store_u8(at, _BASE64[group >> 18])
+        store_u8(at + 1, _BASE64[(group >> 12) & 63])
+        store_u8(at + 2, _BASE64[(group >> 6) & 63] if left > 1 else 0x3D)
+        store_u8(at + 3, _BASE64[group & 63] if left > 2 else 0x3D)
+        at += 4
+        i += 3
+    return at

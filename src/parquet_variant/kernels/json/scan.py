@@ -1,0 +1,366 @@
+"""The lexical parts of JSON, for the parser kernel: lines, strings, escapes, UTF-8, numbers.
+
+Owns RFC 8259's tokens, the ends of lines and the error codes. Leaves structure (objects, arrays, keys) to
+`tapes.parse_json`. Positions are absolute addresses; ``end`` is the address after the text.
+"""
+
+from __future__ import annotations
+
+from parquet_variant.kernels.compiling import helper, kernel
+from parquet_variant.kernels.int128 import digits_of, fits_int64, multiply_add, negate
+from parquet_variant.kernels.kinds import DECIMAL4, DECIMAL8, DECIMAL16, INT8, INT16, INT32, INT64
+from parquet_variant.kernels.memory import (
+    copy,
+    high_of_32,
+    load_u8,
+    load_u64,
+    newlines_of_32,
+    stops_of_32,
+    store_u8,
+    trailing_zeros,
+)
+from parquet_variant.kernels.native_vectors import export_vector, new_vector, reserve
+
+# Status codes of the parser; 0 is success. The reference says in words what is wrong.
+OK = 0
+E_TRUNCATED = 1
+E_NUMBER = 3
+E_ESCAPE = 4
+E_SURROGATE = 5
+E_UTF8 = 6
+E_CONTROL = 7
+E_DEPTH = 8
+E_DUPLICATE = 9
+E_TRAILING = 10
+E_KEY = 11
+E_COLON = 12
+E_COMMA_OBJECT = 13
+E_COMMA_ARRAY = 14
+E_VALUE = 15
+E_SIZE = 16
+
+# What `scan_string` found.
+PLAIN = 0
+ESCAPED = 1
+
+_HIGH = -0x7F7F7F7F7F7F7F80  # 0x80 in every byte, as a signed number
+
+# A double whose correctly rounded bits are still to be found: a = address, b = length of its text.
+DOUBLE_TEXT = 32
+
+
+@helper
+def utf8_length(pos, end):
+    """Length of the well-formed UTF-8 sequence at a position; 0 if there is none (Unicode, table 3-7)."""
+    first = load_u8(pos)
+    if first < 0x80:
+        return 1
+    if first < 0xC2 or first > 0xF4:
+        return 0
+    length = 2 if first < 0xE0 else (3 if first < 0xF0 else 4)
+    if pos + length > end:
+        return 0
+    second = load_u8(pos + 1)
+    low, high = 0x80, 0xBF
+    if first == 0xE0:
+        low = 0xA0
+    elif first == 0xED:
+        high = 0x9F
+    elif first == 0xF0:
+        low = 0x90
+    elif first == 0xF4:
+        high = 0x8F
+    if second < low or second > high:
+        return 0
+    for i in range(2, length):
+        if (load_u8(pos + i) & 0xC0) != 0x80:
+            return 0
+    return length
+
+
+@helper
+def is_utf8(pos, end):
+    """Whether all of some text is well-formed UTF-8."""
+    while pos < end:
+        while pos + 32 <= end and high_of_32(pos) == 0:
+            pos += 32
+        while pos + 8 <= end and load_u64(pos) & _HIGH == 0:
+            pos += 8
+        while pos < end and load_u8(pos) < 0x80:
+            pos += 1
+        if pos < end:
+            length = utf8_length(pos, end)
+            if length == 0:
+                return False
+            pos += length
+    return True
+
+
+@helper
+def scan_string(pos, end):
+    """Find the end of a string whose opening quote lies before ``pos``.
+
+    Returns ``(status, stop, found)``: ``stop`` is the closing quote if ``found`` is PLAIN, the first backslash if it is
+    ESCAPED, the offending byte on an error.
+    """
+    while True:
+        while pos + 32 <= end:
+            hits = stops_of_32(pos)
+            if hits != 0:
+                pos += trailing_zeros(hits)
+                break
+            pos += 32
+        if pos >= end:
+            return E_TRUNCATED, end, PLAIN
+        byte = load_u8(pos)
+        if byte == 0x22:
+            return OK, pos, PLAIN
+        if byte == 0x5C:
+            return OK, pos, ESCAPED
+        if byte < 0x20:
+            return E_CONTROL, pos, PLAIN
+        if byte >= 0x80:
+            length = utf8_length(pos, end)
+            if length == 0:
+                return E_UTF8, pos, PLAIN
+            pos += length
+        else:
+            pos += 1
+
+
+@helper
+def _hex4(pos, end):
+    """Value of four hexadecimal digits; -1 where they are not there."""
+    if pos + 4 > end:
+        return -1
+    value = 0
+    for i in range(4):
+        byte = load_u8(pos + i)
+        if 0x30 <= byte <= 0x39:
+            digit = byte - 0x30
+        elif 0x41 <= byte <= 0x46:
+            digit = byte - 0x37
+        elif 0x61 <= byte <= 0x66:
+            digit = byte - 0x57
+        else:
+            return -1
+        value = (value << 4) | digit
+    return value
+
+
+@helper
+def _store_code_point(out, code):
+    """Write a code point as UTF-8; returns the address after it."""
+    if code < 0x80:
+        store_u8(out, code)
+        return out + 1
+    if code < 0x800:
+        store_u8(out, 0xC0 | (code >> 6))
+        store_u8(out + 1, 0x80 | (code & 0x3F))
+        return out + 2
+    if code < 0x10000:
+        store_u8(out, 0xE0 | (code >> 12))
+        store_u8(out + 1, 0x80 | ((code >> 6) & 0x3F))
+        store_u8(out + 2, 0x80 | (code & 0x3F))
+        return out + 3
+    store_u8(out, 0xF0 | (code >> 18))
+    store_u8(out + 1, 0x80 | ((code >> 12) & 0x3F))
+    store_u8(out + 2, 0x80 | ((code >> 6) & 0x3F))
+    store_u8(out + 3, 0x80 | (code & 0x3F))
+    return out + 4
+
+
+@helper
+def unescape(start, slash, end, out, replace_surrogates):
+    """Write the string that starts at ``start`` and has its first backslash at ``slash``, without its escapes.
+
+    Returns ``(status, stop, out)``: the closing quote or the offending byte, and the address after what was written.
+    """
+    copy(out, start, slash - start)
+    out += slash - start
+    pos = slash
+    while True:
+        if pos >= end:
+            return E_TRUNCATED, end, out
+        byte = load_u8(pos)
+        if byte == 0x22:
+            return OK, pos, out
+        if byte != 0x5C:
+            status, stop, _ = scan_string(pos, end)
+            if status != OK:
+                return status, stop, out
+            copy(out, pos, stop - pos)
+            out += stop - pos
+            pos = stop
+            continue
+        if pos + 1 >= end:
+            return E_TRUNCATED, end, out
+        byte = load_u8(pos + 1)
+        if byte == 0x75:  # u
+            code = _hex4(pos + 2, end)
+            if code < 0:
+                return (E_TRUNCATED, end, out) if pos + 6 > end else (E_ESCAPE, pos, out)
+            length = 6
+            if 0xD800 <= code <= 0xDFFF:
+                low = -1
+                if code < 0xDC00 and pos + 12 <= end and load_u8(pos + 6) == 0x5C and load_u8(pos + 7) == 0x75:
+                    low = _hex4(pos + 8, end)
+                if 0xDC00 <= low <= 0xDFFF:
+                    code = 0x10000 + ((code - 0xD800) << 10) + (low - 0xDC00)
+                    length = 12
+                elif replace_surrogates:
+                    code = 0xFFFD
+                else:
+                    return E_SURROGATE, pos, out
+            out = _store_code_point(out, code)
+            pos += length
+            continue
+        if byte == 0x6E:
+            byte = 0x0A
+        elif byte == 0x74:
+            byte = 0x09
+        elif byte == 0x72:
+            byte = 0x0D
+        elif byte == 0x62:
+            byte = 0x08
+        elif byte == 0x66:
+            byte = 0x0C
+        elif byte != 0x22 and byte != 0x5C and byte != 0x2F:
+            return E_ESCAPE, pos, out
+        store_u8(out, byte)
+        out += 1
+        pos += 2
+
+
+@helper
+def int_kind(value):
+    """The narrowest integer type for a value."""
+    if -0x80 <= value <= 0x7F:
+        return INT8
+    if -0x8000 <= value <= 0x7FFF:
+        return INT16
+    if -0x80000000 <= value <= 0x7FFFFFFF:
+        return INT32
+    return INT64
+
+
+@helper
+def decimal_kind(precision, scale):
+    """The narrowest decimal type that every reader takes: Spark refuses a scale above the type's precision."""
+    widest = max(precision, scale)
+    if widest <= 9:
+        return DECIMAL4
+    if widest <= 18:
+        return DECIMAL8
+    return DECIMAL16
+
+
+@helper
+def _is_digit(pos, end):
+    return pos < end and 0x30 <= load_u8(pos) <= 0x39
+
+
+@helper
+def scan_number(pos, end, as_double):
+    """Read a number: ``(status, stop, kind, a, b, scale)``.
+
+    Integers and fractions without exponent are exact up to 38 digits; everything else, and every fraction if
+    ``as_double``, is a DOUBLE_TEXT node over its own text.
+    """
+    start = pos
+    negative = load_u8(pos) == 0x2D
+    if negative:
+        pos += 1
+    if pos >= end:
+        return E_TRUNCATED, end, 0, 0, 0, 0
+    first = load_u8(pos)
+    if first < 0x30 or first > 0x39:
+        return E_NUMBER, pos, 0, 0, 0, 0
+    mantissa = 0
+    digits = 0  # significant ones: leading zeros do not count
+    if first == 0x30:
+        pos += 1
+        if _is_digit(pos, end):
+            return E_NUMBER, pos, 0, 0, 0, 0
+    else:
+        while pos < end:
+            digit = load_u8(pos) - 0x30
+            if digit < 0 or digit > 9:
+                break
+            if digits < 18:
+                mantissa = mantissa * 10 + digit
+            digits += 1
+            pos += 1
+    scale = 0
+    fraction = False
+    if pos < end and load_u8(pos) == 0x2E:
+        pos += 1
+        fraction = True
+        begin = pos
+        while pos < end:
+            digit = load_u8(pos) - 0x30
+            if digit < 0 or digit > 9:
+                break
+            if digits < 18:
+                mantissa = mantissa * 10 + digit
+            if digits > 0 or digit != 0:
+                digits += 1
+            pos += 1
+        scale = pos - begin
+        if scale == 0:
+            return (E_TRUNCATED if pos >= end else E_NUMBER), pos, 0, 0, 0, 0
+    if pos < end and (load_u8(pos) | 0x20) == 0x65:
+        pos += 1
+        if pos < end and (load_u8(pos) == 0x2B or load_u8(pos) == 0x2D):
+            pos += 1
+        if not _is_digit(pos, end):
+            return (E_TRUNCATED if pos >= end else E_NUMBER), pos, 0, 0, 0, 0
+        while _is_digit(pos, end):
+            pos += 1
+        return OK, pos, DOUBLE_TEXT, start, pos - start, 0
+    if digits > 38 or scale > 38 or (fraction and as_double):
+        return OK, pos, DOUBLE_TEXT, start, pos - start, 0
+    if digits <= 18:
+        if negative:
+            mantissa = -mantissa
+        if not fraction:
+            return OK, pos, int_kind(mantissa), mantissa, 0, 0
+        kind = decimal_kind(digits, scale)
+        return OK, pos, kind, mantissa, (-1 if mantissa < 0 else 0), scale
+    high, low = 0, 0
+    for at in range(start, pos):
+        digit = load_u8(at) - 0x30
+        if 0 <= digit <= 9:
+            high, low = multiply_add(high, low, 10, digit)
+    if negative:
+        high, low = negate(high, low)
+    if not fraction:
+        if fits_int64(high, low):
+            return OK, pos, int_kind(low), low, 0, 0
+        return OK, pos, DECIMAL16, low, high, 0
+    return OK, pos, decimal_kind(digits_of(high, low), scale), low, high, scale
+
+
+@kernel
+def line_ends(address: int, size: int) -> tuple[int, int]:
+    """Where lines end, counted from the address, after the newline; for `adopt`. A last line may lack one."""
+    ends = new_vector(1024)
+    count = pos = 0
+    while pos < size:
+        if pos + 32 <= size:
+            hits = newlines_of_32(address + pos)
+        else:
+            hits = 0
+            for k in range(size - pos):
+                if load_u8(address + pos + k) == 0x0A:
+                    hits |= 1 << k
+        ends = reserve(ends, count + 33)
+        while hits != 0:
+            ends[count] = pos + trailing_zeros(hits) + 1
+            count += 1
+            hits &= hits - 1
+        pos += 32
+    if size > 0 and (count == 0 or ends[count - 1] != size):
+        ends[count] = size
+        count += 1
+    return export_vector(ends, count)

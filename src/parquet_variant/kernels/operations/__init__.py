@@ -1,0 +1,1 @@
+"""What functions do with many encoded values at once."""

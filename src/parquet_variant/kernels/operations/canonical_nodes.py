@@ -1,0 +1,148 @@
+"""Values as nodes in canonical order, with the ids of other dictionaries.
+
+Owns that walk, which editing, comparing, spelling types and the drafts share. Leaves malformed values, names given
+twice and values nested too deeply to the scalar fallback: they are flagged, and get no nodes. Nodes are those of
+`shredding.unshred`: strings and nulls are told apart, other scalars are raw bytes.
+"""
+
+from __future__ import annotations
+
+from parquet_variant.kernels.compiling import Int64s, ReadOnlyInt32s, UInt8s, helper, kernel
+from parquet_variant.kernels.kinds import ARRAY, NULL, OBJECT, STRING
+from parquet_variant.kernels.memory import load_u8, load_uint
+from parquet_variant.kernels.native_vectors import export_table, free, new_table, new_vector, reserve, reserve_rows
+from parquet_variant.kernels.operations.validate import scalar_is_valid
+from parquet_variant.kernels.shredding.unshred import RAW
+from parquet_variant.kernels.sorting import sort_with
+from parquet_variant.kernels.tapes.tape import (
+    put_node,
+)
+from parquet_variant.kernels.values.reading import MALFORMED, scalar, value_kind, value_size
+from parquet_variant.kernels.values.value_walk import COUNT, END, NEXT, OWN, child, child_id, open_container
+
+__all__ = ["canonical_nodes"]
+
+_MAX_DEPTH = 1000
+# A frame's own columns: the node that is filled, and where the order of its fields is (-1: as they are).
+_NODE, _ORDER = OWN, OWN + 1
+
+
+@helper
+def _field_order(ids, id_width, count, first, last, id_map, order, used):
+    """``(status, order)``: 0 where the fields are in order, 1 where ``order[used:]`` now says it, -1 for bad ids."""
+    previous = -1
+    in_order = True
+    for i in range(count):
+        field_id = first + load_uint(ids + i * id_width, id_width)
+        if field_id >= last:
+            return -1, order
+        if id_map[field_id] <= previous:
+            in_order = False
+        previous = id_map[field_id]
+    if in_order:
+        return 0, order
+    order = reserve(order, used + 2 * count)  # the second half is for the ranks
+    ranks = order[used + count :]
+    for i in range(count):
+        order[used + i] = i
+        ranks[i] = id_map[first + load_uint(ids + i * id_width, id_width)]
+    sort_with(ranks, order[used:], 0, count)
+    for i in range(1, count):
+        if ranks[i] == ranks[i - 1]:
+            return -1, order
+    return 1, order
+
+
+@kernel
+def canonical_nodes(
+    starts: Int64s,
+    stops: Int64s,
+    dictionary_of: ReadOnlyInt32s,
+    map_starts: Int64s,
+    id_map: Int64s,
+    row_start: Int64s,
+    refused: UInt8s,
+) -> tuple[int, int, int]:
+    """Gather the nodes of every value, fields in order; returns their table for `adopt`.
+
+    A value lies from ``starts`` to ``stops``; none where start is -1. Id i of dictionary d becomes
+    ``id_map[map_starts[d] + i]``.
+    """
+    stack = new_table(_MAX_DEPTH, OWN + 2)
+    nodes = new_table(max(64, 4 * len(starts)), 4)
+    order = new_vector(64)
+    n = 0
+    for row in range(len(starts)):
+        row_start[row] = n
+        if starts[row] < 0:
+            continue
+        first = last = 0
+        if dictionary_of[row] >= 0:
+            first, last = map_starts[dictionary_of[row]], map_starts[dictionary_of[row] + 1]
+        # Values that share bytes could stand for any number of values: each byte may be met once.
+        budget = stops[row] - starts[row]
+        at, end, field = starts[row], stops[row], 0
+        depth = ordered = 0
+        ok = True
+        while ok:
+            size = value_size(at, end)
+            if size == MALFORMED:
+                ok = False
+                break
+            if n + 1 > len(nodes):
+                nodes = reserve_rows(nodes, n + 1)
+            kind = value_kind(load_u8(at))
+            if kind < ARRAY:
+                budget -= size
+                kind, a, b, scale = scalar(at, end)
+                if budget < 0 or not scalar_is_valid(kind, a, b, scale, False):
+                    ok = False
+                    break
+                if kind == STRING or kind == NULL:
+                    put_node(nodes, n, kind | (field << 16), a, b)
+                else:
+                    put_node(nodes, n, RAW | (field << 16), at, size)
+            else:
+                if depth == _MAX_DEPTH:
+                    ok = False
+                    break
+                _, count, ids, id_width, _, _, values = open_container(stack, depth, at, end)
+                budget -= values - at
+                if budget < 0:
+                    ok = False
+                    break
+                stack[depth, _ORDER] = -1
+                if kind == OBJECT:
+                    status, order = _field_order(ids, id_width, count, first, last, id_map, order, ordered)
+                    if status < 0:
+                        ok = False
+                        break
+                    if status == 1:
+                        stack[depth, _ORDER] = ordered
+                        ordered += count
+                put_node(nodes, n, kind | (field << 16), count, 0)
+                stack[depth, _NODE] = n
+                depth += 1
+            n += 1
+            while depth > 0 and stack[depth - 1, NEXT] == stack[depth - 1, COUNT]:
+                depth -= 1
+                nodes[stack[depth, _NODE], 3] = n
+                if stack[depth, _ORDER] >= 0:
+                    ordered = stack[depth, _ORDER]
+            if depth == 0:
+                break
+            top = depth - 1
+            i = stack[top, NEXT]
+            stack[top, NEXT] = i + 1
+            if stack[top, _ORDER] >= 0:
+                i = order[stack[top, _ORDER] + i]
+            field_id = child_id(stack, top, i)
+            field = id_map[first + field_id] if field_id >= 0 else 0
+            at, end = child(stack, top, i), stack[top, END]
+        if not ok:
+            refused[row] = 1
+            n = row_start[row]
+    row_start[len(starts)] = n
+    free(stack)
+    free(order)
+    return export_table(nodes, n)

@@ -1,0 +1,220 @@
+"""Changes to a batch of values, as changes to tables of nodes; the fast twin of `encoding.edits`.
+
+Owns splicing nodes in and out, and stripping nulls. Nodes are those of `canonical_nodes`.
+A field's id is its rank among all names of the batch, so that values and what is inserted into them agree. Leaves
+malformed values, paths that do not fit and everything else that raises to the scalar fallback: those rows are marked.
+"""
+
+from __future__ import annotations
+
+from parquet_variant.encoding.edits import EditKind
+from parquet_variant.kernels.compiling import Int64s, Int64Table, UInt8s, helper, kernel
+from parquet_variant.kernels.kinds import ARRAY, NULL, OBJECT
+from parquet_variant.kernels.native_vectors import export_table, free, new_table, new_vector, reserve_rows
+
+__all__ = ["CHANGED", "LEFT", "UNCHANGED", "edit_rows", "strip_rows"]
+
+UNCHANGED, CHANGED, LEFT = range(3)
+
+_MAX_DEPTH = 1000
+_PADDING_BYTES = 5
+_INSERT, _SET = int(EditKind.INSERT), int(EditKind.SET)
+_REPLACE, _APPEND, _DELETE = int(EditKind.REPLACE), int(EditKind.APPEND), int(EditKind.DELETE)
+
+
+@helper
+def _find(nodes, at, segment):
+    """``(there, place, position)``: where a field or element is, or would be, in the container at a node."""
+    kid, position = at + 1, 0
+    if segment >= 0:
+        while kid < nodes[at, 3] and nodes[kid, 0] >> 16 < segment:
+            kid = nodes[kid, 3]
+        return kid < nodes[at, 3] and nodes[kid, 0] >> 16 == segment, kid, 0
+    wanted = -1 - segment
+    while position < wanted and kid < nodes[at, 3]:
+        kid = nodes[kid, 3]
+        position += 1
+    return kid < nodes[at, 3], kid, position
+
+
+@helper
+def _copied(nodes, first, last, out, used):
+    """Append some nodes to a table that has room; returns the number of nodes there."""
+    moved = used - first
+    for j in range(first, last):
+        out[used, 0] = nodes[j, 0]
+        out[used, 1] = nodes[j, 1]
+        out[used, 2] = nodes[j, 2]
+        out[used, 3] = nodes[j, 3] + moved
+        used += 1
+    return used
+
+
+@helper
+def _nulls(count, out, used):
+    for _ in range(count):
+        out[used, 0] = NULL
+        out[used, 1] = 0
+        out[used, 2] = 0
+        out[used, 3] = used + 1
+        used += 1
+    return used
+
+
+@kernel
+def edit_rows(
+    nodes: Int64Table,
+    row_start: Int64s,
+    kind: int,
+    segments: Int64s,
+    values: Int64Table,
+    value_start: Int64s,
+    one_value: bool,
+    max_size: int,
+    keep: bool,
+    out_start: Int64s,
+    state: UInt8s,
+) -> tuple[int, int, int]:
+    """Make one change to every value of a table; returns the new table for `adopt`.
+
+    ``segments``: the rank of a key, or -1 - index. ``values`` are the nodes to put in, those of row 0 everywhere if
+    ``one_value``. ``state`` comes with rows that are LEFT, whose nodes are empty, and gets CHANGED and more LEFT. Rows
+    that never changed have no nodes in the result, unless ``keep`` asks for them.
+    """
+    n = 0
+    path = new_vector(len(segments) + 1)
+    out = new_table(len(nodes) + 2 * len(row_start), 4)
+    for row in range(len(row_start) - 1):
+        out_start[row] = n
+        begin, end = row_start[row], row_start[row + 1]
+        if begin == end or state[row] == LEFT:
+            continue
+        source = 0 if one_value else row
+        value_begin, value_end = value_start[source], value_start[source + 1]
+        # Walk down as far as there is something.
+        at = begin
+        depth = 0
+        fits = there = True
+        place, position = at, 0
+        last = len(segments) if kind == _APPEND else len(segments) - 1
+        while depth < len(segments):
+            path[depth] = at
+            fits = nodes[at, 0] & 0xFF == (OBJECT if segments[depth] >= 0 else ARRAY)
+            if not fits:
+                break
+            there, place, position = _find(nodes, at, segments[depth])
+            if not there or depth == last:
+                break
+            at = place
+            depth += 1
+        if kind == _APPEND and fits and there:
+            path[depth] = at
+            fits = nodes[at, 0] & 0xFF == ARRAY
+            place = nodes[at, 3]
+        is_key = depth < len(segments) and segments[depth] >= 0
+        if kind == _DELETE:
+            nothing = not fits or not there
+        else:
+            if not fits or (kind == _INSERT and there and is_key):
+                state[row] = LEFT
+                continue
+            nothing = not there and (kind == _REPLACE or kind == _APPEND)
+        nodes_before = end - begin
+        if nothing:
+            if keep or state[row] == CHANGED:
+                if n + nodes_before > len(out):
+                    out = reserve_rows(out, n + nodes_before)
+                n = _copied(nodes, begin, end, out, n)
+            continue
+        removed = 0
+        if kind == _DELETE or (there and (kind == _SET or kind == _REPLACE)):
+            removed = nodes[place, 3] - place
+        # What goes in: nulls up to the index, the containers that are missing, each with its own nulls, the value.
+        padding = wrapping = 0
+        if not there:
+            if not is_key:
+                padding = -1 - segments[depth] - position
+            for i in range(depth + 1, len(segments)):
+                wrapping += 1
+                if segments[i] < 0 and wrapping <= max_size:
+                    wrapping += -1 - segments[i]
+        added = 0 if kind == _DELETE else padding + wrapping + value_end - value_begin
+        if (padding + wrapping) * _PADDING_BYTES > max_size:
+            state[row] = LEFT
+            continue
+        if n + nodes_before - removed + added > len(out):
+            out = reserve_rows(out, n + nodes_before - removed + added)
+        start = n
+        n = _copied(nodes, begin, place, out, n)
+        if kind != _DELETE:
+            n = _nulls(padding, out, n)
+            field = segments[depth] << 16 if is_key else 0
+            stop = n + wrapping + value_end - value_begin
+            if not there:
+                for i in range(depth + 1, len(segments)):
+                    out[n, 1] = 1 if segments[i] >= 0 else -segments[i]
+                    out[n, 2] = 0
+                    out[n, 3] = stop
+                    out[n, 0] = field | (OBJECT if segments[i] >= 0 else ARRAY)
+                    n += 1
+                    field = 0
+                    if segments[i] >= 0:
+                        field = segments[i] << 16
+                    else:
+                        n = _nulls(-1 - segments[i], out, n)
+            root = n
+            n = _copied(values, value_begin, value_end, out, n)
+            out[root, 0] = (out[root, 0] & 0xFFFF) | field
+        n = _copied(nodes, place + removed, end, out, n)
+        for i in range(depth + 1):
+            out[start + path[i] - begin, 3] += added - removed
+        parent = start + path[depth] - begin
+        if kind == _DELETE:
+            out[parent, 1] -= 1
+        elif removed == 0:
+            out[parent, 1] += padding + 1
+        state[row] = CHANGED
+    out_start[len(row_start) - 1] = n
+    free(path)
+    return export_table(out, n)
+
+
+@kernel
+def strip_rows(
+    nodes: Int64Table, row_start: Int64s, arrays: bool, out: Int64Table, out_start: Int64s, state: UInt8s
+) -> int:
+    """Remove null fields, and null elements if ``arrays``, from every value; ``out`` has as much room as ``nodes``."""
+    n = 0
+    stack = new_table(64, 2)  # open containers: where they end, and their node in `out`
+    for row in range(len(row_start) - 1):
+        out_start[row] = n
+        begin, end = row_start[row], row_start[row + 1]
+        depth = 0
+        for j in range(begin, end):
+            while depth > 0 and stack[depth - 1, 0] == j:
+                depth -= 1
+                out[stack[depth, 1], 3] = n
+            kind = nodes[j, 0] & 0xFF
+            if kind == NULL and depth > 0:
+                parent = stack[depth - 1, 1]
+                if arrays or out[parent, 0] & 0xFF == OBJECT:
+                    out[parent, 1] -= 1
+                    state[row] = CHANGED
+                    continue
+            out[n, 0] = nodes[j, 0]
+            out[n, 1] = nodes[j, 1]
+            out[n, 2] = nodes[j, 2]
+            out[n, 3] = n + 1
+            if kind == OBJECT or kind == ARRAY:
+                if depth + 1 > len(stack):
+                    stack = reserve_rows(stack, depth + 1)
+                stack[depth, 0] = nodes[j, 3]
+                stack[depth, 1] = n
+                depth += 1
+            n += 1
+        while depth > 0:
+            depth -= 1
+            out[stack[depth, 1], 3] = n
+    out_start[len(row_start) - 1] = n
+    free(stack)
+    return n

@@ -1,0 +1,130 @@
+"""Values under other dictionaries: the least metadata for each value.
+
+Owns making it, and the sizes of metadata. Leaves the values with other ids to `canonical_nodes`.
+"""
+
+from __future__ import annotations
+
+from parquet_variant.kernels.compiling import Int64s, Int64Table, kernel
+from parquet_variant.kernels.kinds import OBJECT
+from parquet_variant.kernels.memory import copy, store_u8, store_uint
+from parquet_variant.kernels.native_vectors import (
+    export_vector,
+    filled_vector,
+    free,
+    new_vector,
+    reserve,
+)
+from parquet_variant.kernels.sorting import sort_run
+from parquet_variant.kernels.values.containers import uint_width
+from parquet_variant.kernels.values.reading import metadata_header
+
+__all__ = ["least_names", "metadata_sizes", "write_names"]
+
+
+@kernel
+def metadata_sizes(starts: Int64s, stops: Int64s, sizes: Int64s) -> None:
+    """Bytes of the metadata that each combined binary begins with; -1 where it has no end. Null where start is -1."""
+    for i in range(len(starts)):
+        sizes[i] = 0
+        if starts[i] >= 0:
+            ok, _, _, _, _, size = metadata_header(starts[i], stops[i])
+            sizes[i] = size if ok else -1
+
+
+@kernel
+def least_names(
+    nodes: Int64Table,
+    row_start: Int64s,
+    dictionary_of: Int64s,
+    starts: Int64s,
+    order: Int64s,
+    length: Int64s,
+    name_starts: Int64s,
+    sizes: Int64s,
+) -> tuple[int, int]:
+    """Number the names that each value uses, and put the new ids into its nodes, which have ranks as ids.
+
+    ``starts``, ``order`` and ``length`` are those of a `NameTable`. Fills ``name_starts`` (values + 1) and the bytes of
+    each metadata; returns the ranks of the names, value by value, for `adopt`.
+    """
+    used = new_vector(1024)
+    count = 0
+    widest = 0
+    for d in range(len(starts) - 1):
+        widest = max(widest, starts[d + 1] - starts[d])
+    number, stamp = filled_vector(widest, 0), filled_vector(widest, -1)
+    for row in range(len(row_start) - 1):
+        name_starts[row] = count
+        sizes[row] = 0
+        if row_start[row] == row_start[row + 1]:
+            continue
+        for i in range(row_start[row], row_start[row + 1]):
+            if nodes[i, 0] & 0xFF != OBJECT:
+                continue
+            kid = i + 1
+            while kid < nodes[i, 3]:
+                rank = nodes[kid, 0] >> 16
+                if stamp[rank] != row:
+                    stamp[rank] = row
+                    if count + 1 > len(used):
+                        used = reserve(used, count + 1)
+                    used[count] = rank
+                    count += 1
+                kid = nodes[kid, 3]
+        sort_run(used, name_starts[row], count)
+        first = starts[dictionary_of[row]]
+        data = 0
+        for j in range(name_starts[row], count):
+            number[used[j]] = j - name_starts[row]
+            data += length[first + order[first + used[j]]]
+        names = count - name_starts[row]
+        sizes[row] = 1 + (names + 2) * uint_width(max(names, data)) + data
+        for i in range(row_start[row], row_start[row + 1]):
+            if nodes[i, 0] & 0xFF != OBJECT:
+                continue
+            kid = i + 1
+            while kid < nodes[i, 3]:
+                nodes[kid, 0] = (nodes[kid, 0] & 0xFFFF) | (number[nodes[kid, 0] >> 16] << 16)
+                kid = nodes[kid, 3]
+    name_starts[len(row_start) - 1] = count
+    free(number)
+    free(stamp)
+    return export_vector(used, count)
+
+
+@kernel
+def write_names(
+    used: Int64s,
+    name_starts: Int64s,
+    sizes: Int64s,
+    dictionary_of: Int64s,
+    starts: Int64s,
+    order: Int64s,
+    address: Int64s,
+    length: Int64s,
+    target: int,
+) -> None:
+    """Write the metadata of every value that has one, one after the other."""
+    for row in range(len(name_starts) - 1):
+        if sizes[row] == 0:
+            continue
+        first = starts[dictionary_of[row]]
+        names = name_starts[row + 1] - name_starts[row]
+        data = 0
+        for j in range(name_starts[row], name_starts[row + 1]):
+            data += length[first + order[first + used[j]]]
+        width = uint_width(max(names, data))
+        store_u8(target, ((width - 1) << 6) | 0x11)
+        store_uint(target + 1, names, width)
+        offsets = target + 1 + width
+        text = offsets + (names + 1) * width
+        begin = text
+        store_uint(offsets, 0, width)
+        for j in range(name_starts[row], name_starts[row + 1]):
+            at = first + order[first + used[j]]
+            copy(text, address[at], length[at])
+            text += length[at]
+            offsets += width
+            store_uint(offsets, text - begin, width)
+        target += sizes[row]

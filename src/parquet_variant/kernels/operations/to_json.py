@@ -1,0 +1,410 @@
+"""Variant bytes to JSON text; the twin of `encoding.json_writer`.
+
+Owns the walk over a value and the escaping of strings. Leaves the spelling of scalars to `json.scalar_text`, and rows
+that are malformed, too deep or hold floats to the scalar fallback: the kernel marks them and goes on.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from parquet_variant.kernels.compiling import Int64s, Int64Table, ReadOnlyInt32s, UInt8s, helper, kernel
+from parquet_variant.kernels.json.scalar_text import (
+    SCALAR_ROOM,
+    base64_text,
+    date_text,
+    decimal_text,
+    double_text,
+    int_text,
+    time_text,
+    timestamp_text,
+    uuid_text,
+    word,
+)
+from parquet_variant.kernels.json.scan import (
+    E_CONTROL,
+    E_TRUNCATED,
+    OK,
+    scan_string,
+)
+from parquet_variant.kernels.kinds import (
+    ARRAY,
+    BINARY,
+    DATE,
+    DECIMAL4,
+    DECIMAL16,
+    DOUBLE,
+    FALSE,
+    FLOAT,
+    INT8,
+    INT64,
+    OBJECT,
+    STRING,
+    TIME,
+    UUID,
+)
+from parquet_variant.kernels.memory import (
+    copy,
+    load_u8,
+    load_u64,
+    load_uint,
+    stops_of_32,
+    store_u8,
+    store_u64,
+    trailing_zeros,
+)
+from parquet_variant.kernels.native_vectors import free, new_table, reallocate, reserve_bytes
+from parquet_variant.kernels.shredding.unshred import RAW
+from parquet_variant.kernels.values.name_tables import UNUSABLE
+from parquet_variant.kernels.values.reading import MALFORMED, container, scalar_of_size, value_size
+from parquet_variant.kernels.values.scalar_slots import (
+    MICROS_PER_DAY,
+)
+from parquet_variant.types import PrimitiveId
+
+__all__ = ["quote_names", "write_json_nodes", "write_json_rows"]
+
+_TIMESTAMP, _TIMESTAMP_NTZ = int(PrimitiveId.TIMESTAMP), int(PrimitiveId.TIMESTAMP_NTZ)
+_TIMESTAMP_NANOS = int(PrimitiveId.TIMESTAMP_NANOS)
+_MICROS, _NANOS = 1_000_000, 1_000_000_000
+_MAX_SCALE = 38
+_HEX = np.frombuffer(b"0123456789ABCDEF", np.uint8).copy()
+# Short escapes of control characters; 0 where there is none.
+_SHORT = np.zeros(32, np.uint8)
+_SHORT[8], _SHORT[9], _SHORT[10], _SHORT[12], _SHORT[13] = b"btnfr"
+
+# No smaller one exists: memory can be read up to the end of the page that a byte of it is in.
+_PAGE = 4096
+
+# Columns of a frame: an open container.
+_LEFT, _IDS, _ID_WIDTH, _OFFSETS, _OFFSET_WIDTH, _VALUES, _END, _ROOM = range(8)
+
+
+@kernel
+def quote_names(address: Int64s, length: Int64s, starts: Int64s) -> tuple[int, int]:
+    """Write every name as it stands in JSON, quotes and colon included; returns address and size for `adopt_bytes`.
+
+    Fills ``starts``: name i is ``out[starts[i]:starts[i + 1]]``; it is empty where the name is not UTF-8. Eight bytes
+    after the end may be read.
+    """
+    room = 1024
+    out = reallocate(0, room)
+    used = 0
+    for i in range(len(address)):
+        starts[i] = used
+        out, room = reserve_bytes(out, room, used + 6 * length[i] + SCALAR_ROOM)
+        at = out + used
+        store_u8(at, 0x22)
+        stop = _escaped(at + 1, address[i], address[i] + length[i])
+        if stop >= 0:
+            store_u8(stop, 0x22)
+            store_u8(stop + 1, 0x3A)
+            used += stop + 2 - at
+    starts[len(address)] = used
+    out, room = reserve_bytes(out, room, used + 8)
+    return out, used + 8
+
+
+@helper
+def _escaped(at, pos, end):
+    """Write text with its escapes; returns the address after it, or -1 if the text is not UTF-8.
+
+    32 bytes more than the text may be written; as many may be read, where they are in the page that its end is in.
+    """
+    while pos < end:
+        left = end - pos
+        if left >= 32 or (pos & _PAGE - 1) <= _PAGE - 32:
+            stops = stops_of_32(pos)
+            copy(at, pos, 32)
+            if left < 32:
+                stops |= 1 << left
+            if stops == 0:
+                at += 32
+                pos += 32
+                continue
+            plain = trailing_zeros(stops)
+            at += plain
+            pos += plain
+            if plain == left:
+                break
+        byte = load_u8(pos)
+        if byte >= 0x80:
+            status, stop, _ = scan_string(pos, end)
+            if status != OK and status != E_CONTROL and status != E_TRUNCATED:
+                return -1
+            copy(at, pos, stop - pos)
+            at += stop - pos
+            pos = stop
+            continue
+        pos += 1
+        if byte >= 0x20:
+            if byte == 0x22 or byte == 0x5C:
+                store_u8(at, 0x5C)
+                at += 1
+            store_u8(at, byte)
+            at += 1
+            continue
+        store_u8(at, 0x5C)
+        if _SHORT[byte] != 0:
+            store_u8(at + 1, _SHORT[byte])
+            at += 2
+        else:
+            store_u8(at + 1, 0x75)
+            store_u8(at + 2, 0x30)
+            store_u8(at + 3, 0x30)
+            store_u8(at + 4, _HEX[byte >> 4])
+            store_u8(at + 5, _HEX[byte & 15])
+            at += 6
+    return at
+
+
+@helper
+def _scalar_text(at, kind, a, b, scale):
+    """Write a scalar that is neither a string nor a float; the buffer has room."""
+    if INT8 <= kind <= INT64:
+        return int_text(at, a)
+    if kind <= FALSE:
+        return word(at, kind)
+    if kind == DOUBLE:
+        return double_text(at, a)
+    if DECIMAL4 <= kind <= DECIMAL16:
+        return decimal_text(at, b, a, scale)
+    store_u8(at, 0x22)
+    at += 1
+    if kind == DATE:
+        at = date_text(at, a)
+    elif kind == BINARY:
+        at = base64_text(at, a, b)
+    elif kind == UUID:
+        at = uuid_text(at, a)
+    elif kind == TIME:
+        at = time_text(at, a, _MICROS, 6)
+    elif kind == _TIMESTAMP or kind == _TIMESTAMP_NTZ:
+        at = timestamp_text(at, a, _MICROS, 6, kind == _TIMESTAMP)
+    else:
+        at = timestamp_text(at, a, _NANOS, 9, kind == _TIMESTAMP_NANOS)
+    store_u8(at, 0x22)
+    return at + 1
+
+
+@helper
+def _string_text(out, room, used, a, b):
+    """``(ok, out, room, used)`` after a string in its quotes; not ok if it is not UTF-8."""
+    out, room = reserve_bytes(out, room, used + 6 * b + SCALAR_ROOM)
+    at = out + used
+    store_u8(at, 0x22)
+    stop = _escaped(at + 1, a, a + b)
+    if stop < 0:
+        return False, out, room, used
+    store_u8(stop, 0x22)
+    return True, out, room, stop + 1 - out
+
+
+@helper
+def _leaf_text(out, room, used, kind, a, b, scale):
+    """``(ok, out, room, used)`` after a scalar; not ok where the scalar fallback has to write it."""
+    if kind == STRING:
+        return _string_text(out, room, used, a, b)
+    if kind == FLOAT or scale > _MAX_SCALE or (kind == TIME and not 0 <= a < MICROS_PER_DAY):
+        return False, out, room, used
+    out, room = reserve_bytes(out, room, used + (2 * b if kind == BINARY else 0) + SCALAR_ROOM)
+    return True, out, room, _scalar_text(out + used, kind, a, b, scale) - out
+
+
+@helper
+def _name_text(out, room, used, first, name_starts, name_address, name):
+    """``(ok, out, room, used)`` after the comma, unless it is the first field, and the name; not ok without a name."""
+    begin = name_starts[name]
+    size = name_starts[name + 1] - begin
+    out, room = reserve_bytes(out, room, used + size + SCALAR_ROOM)
+    if not first:
+        store_u8(out + used, 0x2C)
+        used += 1
+    for chunk in range(0, size, 8):
+        store_u64(out + used + chunk, load_u64(name_address + begin + chunk))
+    return size > 0, out, room, used + size
+
+
+@helper
+def _value_text(out, room, used, begin, end, base, names, name_starts, name_address, stack, lowest):
+    """``(ok, out, room, used)`` after an encoded value; open containers are on the stack from ``lowest`` on."""
+    depth = lowest
+    while True:
+        # One value from `begin`.
+        size = value_size(begin, end)
+        if size == MALFORMED:
+            return False, out, room, used
+        if depth > lowest:
+            # Values that share bytes could stand for any number of values.
+            stack[depth - 1, _ROOM] -= size
+            if stack[depth - 1, _ROOM] < 0:
+                return False, out, room, used
+        if load_u8(begin) & 2:
+            _, count, ids, id_width, places, width, values, data = container(begin, end)
+            if depth == len(stack):
+                return False, out, room, used
+            out, room = reserve_bytes(out, room, used + SCALAR_ROOM)
+            store_u8(out + used, 0x7B if id_width > 0 else 0x5B)
+            used += 1
+            stack[depth, _LEFT] = count
+            stack[depth, _IDS] = ids
+            stack[depth, _ID_WIDTH] = id_width
+            stack[depth, _OFFSETS] = places
+            stack[depth, _OFFSET_WIDTH] = width
+            stack[depth, _VALUES] = values
+            stack[depth, _END] = values + data
+            stack[depth, _ROOM] = data
+            depth += 1
+            first = True
+        else:
+            kind, a, b, scale = scalar_of_size(begin, size)
+            ok, out, room, used = _leaf_text(out, room, used, kind, a, b, scale)
+            if not ok:
+                return False, out, room, used
+            first = False
+        # Close what ends here, then go to the next field or element.
+        while depth > lowest and stack[depth - 1, _LEFT] == 0:
+            depth -= 1
+            out, room = reserve_bytes(out, room, used + SCALAR_ROOM)
+            store_u8(out + used, 0x5D if stack[depth, _ID_WIDTH] == 0 else 0x7D)
+            used += 1
+            first = False
+        if depth == lowest:
+            return True, out, room, used
+        top = depth - 1
+        stack[top, _LEFT] -= 1
+        if stack[top, _ID_WIDTH] > 0:
+            field_id = load_uint(stack[top, _IDS], stack[top, _ID_WIDTH])
+            stack[top, _IDS] += stack[top, _ID_WIDTH]
+            if field_id >= names:
+                return False, out, room, used
+            ok, out, room, used = _name_text(out, room, used, first, name_starts, name_address, base + field_id)
+            if not ok:
+                return False, out, room, used
+        elif not first:
+            out, room = reserve_bytes(out, room, used + SCALAR_ROOM)
+            store_u8(out + used, 0x2C)
+            used += 1
+        begin = stack[top, _VALUES] + load_uint(stack[top, _OFFSETS], stack[top, _OFFSET_WIDTH])
+        stack[top, _OFFSETS] += stack[top, _OFFSET_WIDTH]
+        end = stack[top, _END]
+
+
+@kernel
+def write_json_rows(
+    rows: int,
+    row_valid: UInt8s,
+    value_offsets: Int64s,
+    value_address: int,
+    dictionary_of: ReadOnlyInt32s,
+    starts: Int64s,
+    state: UInt8s,
+    name_starts: Int64s,
+    name_address: int,
+    offsets: Int64s,
+    refused: UInt8s,
+    max_depth: int,
+) -> tuple[int, int]:
+    """Write the text of every row, which ``offsets`` says where; returns address and size for `adopt_bytes`.
+
+    ``starts`` and ``state`` are those of a `NameTable`, ``name_starts`` and ``name_address`` come from `quote_names`.
+    """
+    room = max(1024, 2 * (value_offsets[rows] - value_offsets[0]))
+    out = reallocate(0, room)
+    used = 0
+    stack = new_table(max_depth, 8)
+    for row in range(rows):
+        offsets[row] = used
+        if len(row_valid) > 0 and row_valid[row] == 0:
+            continue
+        d = dictionary_of[row]
+        ok = d >= 0 and state[d] != UNUSABLE
+        if ok:
+            ok, out, room, used = _value_text(
+                out, room, used, value_address + value_offsets[row], value_address + value_offsets[row + 1], starts[d],
+                starts[d + 1] - starts[d], name_starts, name_address, stack, 0,
+            )  # fmt: skip
+        if not ok:
+            refused[row] = 1
+            used = offsets[row]
+    offsets[rows] = used
+    free(stack)
+    return out, used
+
+
+@kernel
+def write_json_nodes(
+    nodes: Int64Table,
+    row_start: Int64s,
+    dictionary_of: ReadOnlyInt32s,
+    starts: Int64s,
+    name_starts: Int64s,
+    name_address: int,
+    offsets: Int64s,
+    refused: UInt8s,
+    max_depth: int,
+) -> tuple[int, int]:
+    """The same of rows that `unshred.assemble` has put together as nodes: their bytes need not be written first."""
+    rows = len(row_start) - 1
+    room = 1024
+    out = reallocate(0, room)
+    used = 0
+    stack = new_table(max_depth, 8)
+    for row in range(rows):
+        offsets[row] = used
+        if row_start[row] == row_start[row + 1]:
+            continue
+        base = starts[dictionary_of[row]]
+        names = starts[dictionary_of[row] + 1] - base
+        depth = 0
+        first = ok = True
+        for i in range(row_start[row], row_start[row + 1]):
+            while depth > 0 and stack[depth - 1, _END] == i:
+                depth -= 1
+                out, room = reserve_bytes(out, room, used + SCALAR_ROOM)
+                store_u8(out + used, 0x5D if stack[depth, _ID_WIDTH] == 0 else 0x7D)
+                used += 1
+                first = False
+            tag = nodes[i, 0]
+            if depth > 0 and stack[depth - 1, _ID_WIDTH] > 0:
+                ok, out, room, used = _name_text(out, room, used, first, name_starts, name_address, base + (tag >> 16))
+                if not ok:
+                    break
+            elif not first:
+                out, room = reserve_bytes(out, room, used + SCALAR_ROOM)
+                store_u8(out + used, 0x2C)
+                used += 1
+            first = False
+            kind = tag & 0xFF
+            if kind == OBJECT or kind == ARRAY:
+                if depth == max_depth:
+                    ok = False
+                    break
+                out, room = reserve_bytes(out, room, used + SCALAR_ROOM)
+                store_u8(out + used, 0x7B if kind == OBJECT else 0x5B)
+                used += 1
+                stack[depth, _ID_WIDTH] = 1 if kind == OBJECT else 0
+                stack[depth, _END] = nodes[i, 3]
+                depth += 1
+                first = True
+            elif kind == RAW:
+                ok, out, room, used = _value_text(
+                    out, room, used, nodes[i, 1], nodes[i, 1] + nodes[i, 2], base, names, name_starts, name_address,
+                    stack, depth,
+                )  # fmt: skip
+            else:
+                ok, out, room, used = _leaf_text(out, room, used, kind, nodes[i, 1], nodes[i, 2], (tag >> 8) & 0xFF)
+            if not ok:
+                break
+        if not ok:
+            refused[row] = 1
+            used = offsets[row]
+            continue
+        out, room = reserve_bytes(out, room, used + depth)
+        while depth > 0:
+            depth -= 1
+            store_u8(out + used, 0x5D if stack[depth, _ID_WIDTH] == 0 else 0x7D)
+            used += 1
+    offsets[rows] = used
+    free(stack)
+    return out, used

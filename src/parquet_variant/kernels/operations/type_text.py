@@ -1,0 +1,250 @@
+"""The type of each value as text; the fast twin of `encoding.schema_of`.
+
+Owns merging the types of a value's parts, and writing the outcome. Takes nodes as `canonical_nodes` makes them,
+with names numbered in the order in which they are written. Leaves which scalars merge to what, and how types and names
+are spelled, to tables that it is given; and values that are nested too deep to the scalar fallback.
+"""
+
+from __future__ import annotations
+
+from parquet_variant.kernels.compiling import Int64s, Int64Table, UInt8s, helper, kernel
+from parquet_variant.kernels.int128 import digits_of, divide_small, negate
+from parquet_variant.kernels.json.scalar_text import int_text
+from parquet_variant.kernels.kinds import ARRAY as ARRAY_NODE
+from parquet_variant.kernels.kinds import DECIMAL4, DECIMAL16, NULL, STRING
+from parquet_variant.kernels.kinds import OBJECT as OBJECT_NODE
+from parquet_variant.kernels.memory import load_u64, store_u8, store_u64
+from parquet_variant.kernels.native_vectors import free, new_table, reallocate, reserve_bytes, reserve_rows
+from parquet_variant.kernels.values.reading import scalar
+
+__all__ = ["CODES", "write_types"]
+
+# The types that the kernel knows by number; those after them only stand in the tables.
+CODES = ("VOID", "BIGINT", "DECIMAL", "DOUBLE", "ARRAY", "OBJECT", "VARIANT")
+_VOID, _BIGINT, _DECIMAL, _DOUBLE, _ARRAY, _OBJECT, _VARIANT = range(len(CODES))
+_MAX_DIGITS = 38
+# Room for what is written between two looks at the buffer, names aside: the longest word, numbers, punctuation.
+_ROOM = 96
+# Columns of the table of types: digits before and after the point, the first part (-1: none) and the next one of the
+# same object, and the number of the name.
+_CODE, _WHOLE, _SCALE, _FIRST, _NEXT, _NAME = range(6)
+# Columns of an open container: the node after it, its type (-1: it merged into VARIANT), the part that came last.
+_END, _TYPE, _LAST = range(3)
+_COMMA, _SPACE, _OPEN, _CLOSE, _LESS, _GREATER = (ord(sign) for sign in ", ()<>")
+
+
+@helper
+def _decimal_digits(high, low, scale):
+    """Digits before and after the point of a number without the zeros at the end of its fraction."""
+    if scale == 0:
+        return digits_of(high, low), 0
+    if high < 0:
+        high, low = negate(high, low)
+    while scale > 0:
+        if high == 0 and low >= 0:
+            quotient_high, quotient_low, rest = 0, low // 10, low % 10
+        else:
+            quotient_high, quotient_low, rest = divide_small(high, low, 10)
+        if rest != 0:
+            break
+        high, low, scale = quotient_high, quotient_low, scale - 1
+    return max(digits_of(high, low), scale) - scale, scale
+
+
+@helper
+def _merge(types, t, code, whole, scale, merged):
+    """Merge a scalar type into type ``t``."""
+    held = types[t, _CODE]
+    if held == _VOID:
+        types[t, _CODE] = code
+        types[t, _WHOLE] = whole
+        types[t, _SCALE] = scale
+    elif (held == _DECIMAL or held == _BIGINT) and (code == _DECIMAL or code == _BIGINT):
+        if held != code or code == _DECIMAL:
+            types[t, _WHOLE] = max(types[t, _WHOLE], whole)
+            types[t, _SCALE] = max(types[t, _SCALE], scale)
+            fits = types[t, _WHOLE] + types[t, _SCALE] <= _MAX_DIGITS
+            types[t, _CODE] = _DECIMAL if fits else _DOUBLE
+    elif code != _VOID:
+        types[t, _CODE] = merged[held, code]
+
+
+@helper
+def _part(types, used, parent, last, name):
+    """``(type, used)``: the part of an array or object type with a name, made if there is none."""
+    part = types[parent, _FIRST] if last < 0 else types[last, _NEXT]
+    while part >= 0 and types[part, _NAME] < name:
+        last, part = part, types[part, _NEXT]
+    if part >= 0 and types[part, _NAME] == name:
+        return part, used
+    types[used, _CODE] = _VOID
+    types[used, _FIRST] = -1
+    types[used, _NEXT] = part
+    types[used, _NAME] = name
+    if last < 0:
+        types[parent, _FIRST] = used
+    else:
+        types[last, _NEXT] = used
+    return used, used + 1
+
+
+@helper
+def _merge_row(nodes, first, stop, code_of_kind, merged, bigint_digits, stack, types):
+    """``(ok, types)``: the merged type of a row's nodes, as type 0 of the table; not ok if they are too deep."""
+    types[0, _CODE] = _VOID
+    types[0, _FIRST] = types[0, _NEXT] = -1
+    used = 1
+    depth = 0
+    for i in range(first, stop):
+        while depth > 0 and stack[depth - 1, _END] <= i:
+            depth -= 1
+        tag = nodes[i, 0]
+        t = 0
+        if depth > 0:
+            t = stack[depth - 1, _TYPE]
+            if t >= 0:
+                if used == len(types):
+                    types = reserve_rows(types, used + 1)
+                t, used = _part(types, used, t, stack[depth - 1, _LAST], tag >> 16)
+                stack[depth - 1, _LAST] = t
+                if types[stack[depth - 1, _TYPE], _CODE] == _ARRAY:
+                    stack[depth - 1, _LAST] = -1  # all elements are one part
+        kind = tag & 0xFF
+        if kind == ARRAY_NODE or kind == OBJECT_NODE:
+            if depth == len(stack):
+                return False, types
+            if t >= 0:
+                code = _ARRAY if kind == ARRAY_NODE else _OBJECT
+                if types[t, _CODE] == _VOID:
+                    types[t, _CODE] = code
+                elif types[t, _CODE] != code:
+                    types[t, _CODE] = _VARIANT
+                    t = -1
+            stack[depth, _END] = nodes[i, 3]
+            stack[depth, _TYPE] = t
+            stack[depth, _LAST] = -1
+            depth += 1
+        elif t >= 0 and kind != NULL:
+            whole = scale = 0
+            if kind != STRING:
+                kind, a, b, scale = scalar(nodes[i, 1], nodes[i, 1] + nodes[i, 2])
+                if DECIMAL4 <= kind <= DECIMAL16:
+                    whole, scale = _decimal_digits(b, a, scale)
+                else:
+                    whole, scale = bigint_digits, 0
+            _merge(types, t, code_of_kind[kind], whole, scale, merged)
+    return True, types
+
+
+@helper(inline=True)
+def _words_at(target, source, size):
+    """Copy short text, eight bytes at a time: up to seven bytes more are read and written."""
+    for i in range(0, size, 8):
+        store_u64(target + i, load_u64(source + i))
+
+
+@helper
+def _write_row(types, words, word_starts, names, name_starts, stack, out, room, used):
+    """Append the text of type 0; returns ``(out, room, used)``, the buffer grown as needed."""
+    depth = 0
+    t = 0
+    while True:
+        out, room = reserve_bytes(out, room, used + _ROOM)
+        code = types[t, _CODE]
+        size = word_starts[code + 1] - word_starts[code]
+        _words_at(out + used, words + word_starts[code], size)
+        used += size
+        if code == _DECIMAL:
+            store_u8(out + used, _OPEN)
+            end = int_text(out + used + 1, types[t, _WHOLE] + types[t, _SCALE])
+            store_u8(end, _COMMA)
+            end = int_text(end + 1, types[t, _SCALE])
+            store_u8(end, _CLOSE)
+            used = end + 1 - out
+        elif code == _ARRAY or code == _OBJECT:
+            store_u8(out + used, _LESS)
+            used += 1
+            stack[depth, _TYPE] = t
+            stack[depth, _LAST] = -1
+            depth += 1
+        # The next part, closing what ends here.
+        part = -1
+        while depth > 0:
+            parent, last = stack[depth - 1, _TYPE], stack[depth - 1, _LAST]
+            part = types[parent, _FIRST] if last < 0 else types[last, _NEXT]
+            if part >= 0:
+                stack[depth - 1, _LAST] = part
+                break
+            out, room = reserve_bytes(out, room, used + _ROOM)
+            if types[parent, _CODE] == _ARRAY and last < 0:
+                size = word_starts[_VOID + 1] - word_starts[_VOID]
+                _words_at(out + used, words + word_starts[_VOID], size)
+                used += size
+            store_u8(out + used, _GREATER)
+            used += 1
+            depth -= 1
+        if part < 0:
+            return out, room, used
+        if types[parent, _CODE] == _OBJECT:
+            name = types[part, _NAME]
+            size = name_starts[name + 1] - name_starts[name]
+            out, room = reserve_bytes(out, room, used + size + _ROOM)
+            if last >= 0:
+                store_u8(out + used, _COMMA)
+                store_u8(out + used + 1, _SPACE)
+                used += 2
+            _words_at(out + used, names + name_starts[name], size)
+            used += size
+        t = part
+
+
+@kernel
+def write_types(
+    nodes: Int64Table,
+    row_start: Int64s,
+    code_of_kind: Int64s,
+    merged: Int64Table,
+    bigint_digits: int,
+    max_depth: int,
+    words: int,
+    word_starts: Int64s,
+    names: int,
+    name_starts: Int64s,
+    offsets: Int64s,
+    refused: UInt8s,
+) -> tuple[int, int]:
+    """Write the type of every row; returns address and size of the text of all, whose ``offsets`` are filled.
+
+    Parameters
+    ----------
+    nodes, row_start
+        The values; a row without nodes has no text.
+    code_of_kind
+        The number of the type of each kind of scalar.
+    merged
+        The number of the type that holds two scalar types.
+    words, word_starts
+        Address of the words of all types, and where each starts; eight bytes after the last may be read.
+    names, name_starts
+        The same of the names as they are written, with what separates them from their type.
+    refused
+        Set for rows that are nested deeper than ``max_depth``.
+    """
+    types, stack = new_table(64, 6), new_table(max_depth, 3)
+    room = max(64 * len(refused), 1024)
+    out = reallocate(0, room)
+    used = 0
+    for row in range(len(refused)):
+        offsets[row] = used
+        first, stop = row_start[row], row_start[row + 1]
+        if first == stop:
+            continue
+        ok, types = _merge_row(nodes, first, stop, code_of_kind, merged, bigint_digits, stack, types)
+        if ok:
+            out, room, used = _write_row(types, words, word_starts, names, name_starts, stack, out, room, used)
+        else:
+            refused[row] = 1
+    offsets[len(refused)] = used
+    free(types)
+    free(stack)
+    return out, used

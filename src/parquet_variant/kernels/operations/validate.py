@@ -1,0 +1,166 @@
+"""Which values have no structural fault; the fast twin of `encoding.validate`.
+
+Owns the yes: a row that is marked has no fault. Leaves all others to the scalar fallback, which says what is wrong:
+rows with faults, and rows whose dictionary has a name twice without being flagged as sorted, which is no fault by
+itself.
+"""
+
+from __future__ import annotations
+
+from parquet_variant.kernels.compiling import Int64s, ReadOnlyInt32s, UInt8s, helper, kernel
+from parquet_variant.kernels.int128 import digits_of
+from parquet_variant.kernels.json.scan import (
+    is_utf8,
+)
+from parquet_variant.kernels.kinds import (
+    ARRAY,
+    BINARY,
+    DECIMAL4,
+    DECIMAL8,
+    DECIMAL16,
+    OBJECT,
+    STRING,
+    TIME,
+    UUID,
+)
+from parquet_variant.kernels.memory import load_u8, load_uint
+from parquet_variant.kernels.native_vectors import free, new_table, new_vector, reserve, reserve_rows
+from parquet_variant.kernels.sorting import sort_run
+from parquet_variant.kernels.values.name_tables import SORTED, UNUSABLE
+from parquet_variant.kernels.values.reading import MALFORMED, metadata_header, scalar, value_kind, value_size
+from parquet_variant.kernels.values.scalar_slots import (
+    MICROS_PER_DAY,
+)
+from parquet_variant.kernels.values.value_walk import COUNT, END, NEXT, OWN, child, open_container
+
+__all__ = ["mark_valid_dictionaries", "mark_valid_rows", "scalar_is_valid"]
+
+_MAX_SCALE = 38
+
+
+@helper
+def scalar_is_valid(kind, a, b, scale, digits):
+    """Whether the payload of a scalar is one that its type allows; ``digits`` asks for those of decimals too."""
+    if kind == STRING:
+        return is_utf8(a, a + b)
+    if kind == TIME:
+        return 0 <= a < MICROS_PER_DAY
+    if DECIMAL4 <= kind <= DECIMAL16:
+        if scale > _MAX_SCALE:
+            return False
+        if digits:
+            most = 9 if kind == DECIMAL4 else (18 if kind == DECIMAL8 else 38)
+            return digits_of(b, a) <= most
+    return True
+
+
+@kernel
+def mark_valid_dictionaries(base: int, offsets: Int64s, state: UInt8s, valid: UInt8s) -> None:
+    """Mark the metadata without fault. ``state`` is that of a `NameTable`."""
+    for d in range(len(valid)):
+        valid[d] = 0 if state[d] == UNUSABLE else 1
+        if valid[d] == 0:
+            continue
+        at, end = base + offsets[d], base + offsets[d + 1]
+        ok, _, places, width, _, size = metadata_header(at, end)
+        if not ok or size != end - at or load_uint(places, width) != 0:
+            valid[d] = 0
+        if load_u8(at) & 0x10 and state[d] != SORTED:
+            valid[d] = 0
+
+
+@helper
+def _children_are_apart(at, end, count, offsets, width, values, scratch):
+    """Whether the values of a container lie one beside the other, in any order, without a gap."""
+    place = values
+    for i in range(count):
+        start = values + load_uint(offsets + i * width, width)
+        if start != place:
+            break
+        size = value_size(start, end)
+        if size == MALFORMED:
+            return False, scratch
+        place = start + size
+    else:
+        return place == end, scratch
+    # Not in order: look at them sorted.
+    scratch = reserve(scratch, count)
+    for i in range(count):
+        scratch[i] = values + load_uint(offsets + i * width, width)
+    sort_run(scratch, 0, count)
+    place = values
+    for i in range(count):
+        if scratch[i] != place:
+            return False, scratch
+        size = value_size(scratch[i], end)
+        if size == MALFORMED:
+            return False, scratch
+        place += size
+    return place == end, scratch
+
+
+@kernel
+def mark_valid_rows(
+    rows: int,
+    row_valid: UInt8s,
+    value_offsets: Int64s,
+    value_address: int,
+    dictionary_of: ReadOnlyInt32s,
+    starts: Int64s,
+    rank: Int64s,
+    dictionary_valid: UInt8s,
+    valid: UInt8s,
+    max_depth: int,
+) -> None:
+    """Mark the rows without fault, and SQL NULLs. ``starts`` and ``rank`` are those of a `NameTable`."""
+    stack, scratch = new_table(32, OWN), new_vector(64)
+    for row in range(rows):
+        valid[row] = 1
+        if len(row_valid) > 0 and row_valid[row] == 0:
+            continue
+        valid[row] = 0
+        d = dictionary_of[row]
+        if d < 0 or dictionary_valid[d] == 0:
+            continue
+        first, names = starts[d], starts[d + 1] - starts[d]
+        at, end = value_address + value_offsets[row], value_address + value_offsets[row + 1]
+        if value_size(at, end) != end - at:
+            continue
+        depth = 0
+        ok = True
+        while True:
+            kind = value_kind(load_u8(at))
+            if kind >= ARRAY:
+                if depth + 1 > len(stack):
+                    stack = reserve_rows(stack, depth + 1)
+                _, count, ids, id_width, offsets, width, values = open_container(stack, depth, at, end)
+                apart, scratch = _children_are_apart(at, stack[depth, END], count, offsets, width, values, scratch)
+                if depth == max_depth or not apart:
+                    ok = False
+                    break
+                if kind == OBJECT:
+                    last = -1
+                    for i in range(count):
+                        field_id = load_uint(ids + i * id_width, id_width)
+                        if field_id >= names or rank[first + field_id] <= last:
+                            ok = False
+                            break
+                        last = rank[first + field_id]
+                    if not ok:
+                        break
+                depth += 1
+            elif kind == STRING or kind == BINARY or kind == UUID or DECIMAL4 <= kind <= DECIMAL16 or kind == TIME:
+                kind, a, b, scale = scalar(at, end)
+                if not scalar_is_valid(kind, a, b, scale, True):
+                    ok = False
+                    break
+            while depth > 0 and stack[depth - 1, NEXT] == stack[depth - 1, COUNT]:
+                depth -= 1
+            if depth == 0:
+                break
+            top = depth - 1
+            at, end = child(stack, top, stack[top, NEXT]), stack[top, END]
+            stack[top, NEXT] += 1
+        valid[row] = 1 if ok else 0
+    free(stack)
+    free(scratch)

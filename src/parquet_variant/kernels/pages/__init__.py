@@ -1,0 +1,1 @@
+"""Pages, footers and filters of Parquet files."""

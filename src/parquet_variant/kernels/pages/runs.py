@@ -1,0 +1,213 @@
+"""Runs of small numbers as Parquet stores them: RLE and bit-packed groups, and deltas in blocks.
+
+Owns packing bits, the hybrid of runs for levels and dictionary indices, and DELTA_BINARY_PACKED. Leaves which numbers
+they are to `pages.levels` and `pages.dictionary`. Spec: ``Encodings.md``. Every output needs the room that
+`most_run_bytes` and `most_delta_bytes` tell.
+"""
+
+from __future__ import annotations
+
+from parquet_variant.kernels.compiling import Int64s, helper, kernel
+from parquet_variant.kernels.memory import load_s32, load_u8, load_u32, load_u64, store_u8, store_u64
+
+__all__ = ["delta_packed", "index_runs", "level_runs", "most_delta_bytes", "most_run_bytes", "put_deltas"]
+
+_BLOCK, _MINIBLOCK = 128, 32
+# Equal numbers in a row that make a run of their own: one interrupts the packed groups around it.
+_LEAST_RUN, _LEAST_NARROW_RUN, _NARROW = 8, 24, 2
+
+
+def most_run_bytes(count: int, width: int) -> int:
+    """Bytes that so many numbers of a width may take as runs."""
+    return (count // 8 + 2) * (width + 7) + 32
+
+
+def most_delta_bytes(count: int, width: int) -> int:
+    """Bytes that so many numbers of 4 or 8 bytes may take as deltas."""
+    return 64 + (count // _BLOCK + 1) * (_BLOCK * width + 16)
+
+
+@helper
+def _put_varint(at, number):
+    """Write a number of up to 64 bits; returns where it ends."""
+    while number & ~0x7F:
+        store_u8(at, number & 0x7F | 0x80)
+        number = (number >> 7) & 0x1FFFFFFFFFFFFFF
+        at += 1
+    store_u8(at, number)
+    return at + 1
+
+
+@helper(inline=True)
+def _pack(load, source, size, count, width, at):
+    """Write the low bits of numbers, padded with zeros to a multiple of eight of them; returns where they end."""
+    held = filled = 0
+    for i in range(count):
+        number = load(source + i * size)
+        held |= number << filled
+        filled += width
+        if filled >= 64:
+            store_u64(at, held)
+            at += 8
+            filled -= 64
+            held = 0
+            if filled > 0:
+                shift = width - filled
+                held = (number >> shift) & ((1 << (64 - shift)) - 1)
+    filled += (-count & 7) * width
+    while filled > 0:
+        store_u64(at, held)
+        at += min((filled + 7) >> 3, 8)
+        filled -= 64
+        held = 0
+    return at
+
+
+@helper
+def _pack_levels(source, count, width, at):
+    return _pack(load_u8, source, 1, count, width, at)
+
+
+@helper
+def _pack_indices(source, count, width, at):
+    return _pack(load_u32, source, 4, count, width, at)
+
+
+@helper
+def _pack_deltas(source, count, width, at):
+    return _pack(load_u64, source, 8, count, width, at)
+
+
+@helper(inline=True)
+def _runs(load, pack, source, size, count, width, out):
+    at = out
+    least = _LEAST_NARROW_RUN if width <= _NARROW else _LEAST_RUN
+    literal = i = 0  # the first number that is not written yet, and the one looked at
+    while i < count:
+        number = load(source + i * size)
+        stop = i + 1
+        if size == 1:
+            eight = number * 0x0101010101010101
+            while stop + 8 <= count and load_u64(source + stop) == eight:
+                stop += 8
+        while stop < count and load(source + stop * size) == number:
+            stop += 1
+        start = i + (-(i - literal) & 7)  # packed groups are whole ones
+        if stop - start >= least or (literal == i and stop == count):
+            if start > literal:
+                at = _put_varint(at, ((start - literal) >> 3) << 1 | 1)
+                at = pack(source + literal * size, start - literal, width, at)
+            at = _put_varint(at, (stop - start) << 1)
+            store_u64(at, number)
+            at += (width + 7) >> 3
+            literal = stop
+        i = stop
+    if literal < count:
+        at = _put_varint(at, ((count - literal + 7) >> 3) << 1 | 1)
+        at = pack(source + literal * size, count - literal, width, at)
+    return at - out
+
+
+@kernel
+def level_runs(source: int, count: int, width: int, out: int) -> int:
+    """Write levels, a byte each, as runs; returns the bytes written."""
+    return _runs(load_u8, _pack_levels, source, 1, count, width, out)
+
+
+@kernel
+def index_runs(source: int, count: int, width: int, out: int) -> int:
+    """Write dictionary indices, four bytes each, as runs; returns the bytes written."""
+    return _runs(load_u32, _pack_indices, source, 4, count, width, out)
+
+
+@helper
+def _zigzag(number):
+    return (number << 1) ^ (number >> 63)
+
+
+@helper
+def _bits(number):
+    """Bits that an unsigned number needs."""
+    bits = 0
+    while number != 0:
+        number = (number >> 1) & 0x7FFFFFFFFFFFFFFF
+        bits += 1
+    return bits
+
+
+@helper
+def _signed_32(number):
+    return ((number & 0xFFFFFFFF) ^ 0x80000000) - 0x80000000
+
+
+@helper
+def _load(source, i, size):
+    return load_u64(source + i * 8) if size == 8 else load_s32(source + i * 4)
+
+
+@helper
+def put_deltas(source, size, count, deltas, out):
+    """Write integers of ``size`` bytes (4 or 8) as DELTA_BINARY_PACKED; returns where they end.
+
+    ``deltas`` is room for a block of ``int64``. Differences wrap around as the type does.
+    """
+    at = _put_varint(_put_varint(_put_varint(out, _BLOCK), _BLOCK // _MINIBLOCK), count)
+    before = _load(source, 0, size) if count else 0
+    at = _put_varint(at, _zigzag(before))
+    start = 1
+    while start < count:
+        held = min(_BLOCK, count - start)
+        least = 0
+        for i in range(held):
+            number = _load(source, start + i, size)
+            delta = number - before
+            if size == 4:
+                delta = _signed_32(delta)
+            deltas[i] = delta
+            least = delta if i == 0 else min(least, delta)
+            before = number
+        at = _put_varint(at, _zigzag(least))
+        for i in range(held):
+            delta = deltas[i] - least
+            deltas[i] = delta & 0xFFFFFFFF if size == 4 else delta
+        for i in range(held, _BLOCK):
+            deltas[i] = 0
+        widths = at
+        at += _BLOCK // _MINIBLOCK
+        for part in range(_BLOCK // _MINIBLOCK):
+            used = 0
+            for i in range(_MINIBLOCK):
+                used |= deltas[part * _MINIBLOCK + i]
+            width = _bits(used)
+            store_u8(widths + part, width)
+            if width > 0:
+                at = _pack_block(deltas, part * _MINIBLOCK, width, at)
+        start += held
+    return at
+
+
+@helper
+def _pack_block(deltas, first, width, at):
+    held = filled = 0
+    for i in range(first, first + _MINIBLOCK):
+        number = deltas[i]
+        held |= number << filled
+        filled += width
+        if filled >= 64:
+            store_u64(at, held)
+            at += 8
+            filled -= 64
+            held = 0
+            if filled > 0:
+                shift = width - filled
+                held = (number >> shift) & ((1 << (64 - shift)) - 1)
+    if filled > 0:
+        store_u64(at, held)
+        at += filled >> 3
+    return at
+
+
+@kernel
+def delta_packed(source: int, size: int, count: int, deltas: Int64s, out: int) -> int:
+    """Bytes written by `put_deltas`."""
+    return put_deltas(source, size, count, deltas, out) - out

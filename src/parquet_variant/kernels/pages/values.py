@@ -1,0 +1,213 @@
+"""Values of Arrow columns as Parquet's pages store them, and the least and greatest of texts.
+
+Owns leaving nulls out, and the encodings of values: PLAIN and BYTE_STREAM_SPLIT, and for byte arrays PLAIN,
+DELTA_LENGTH_BYTE_ARRAY and DELTA_BYTE_ARRAY. Leaves levels, indices and integers' deltas to `pages.levels`,
+`pages.dictionary` and `pages.runs`. Byte arrays are lengths (``int32``) and the address of their bytes, one value after
+the other. Whoever calls has made sure of the room.
+"""
+
+from __future__ import annotations
+
+from parquet_variant.kernels.compiling import Int32s, Int64s, helper, kernel
+from parquet_variant.kernels.memory import (
+    copy,
+    load_s32,
+    load_u8,
+    load_u16,
+    load_u32,
+    load_u64,
+    store_u8,
+    store_u16,
+    store_u32,
+    store_u64,
+    trailing_zeros,
+)
+from parquet_variant.kernels.pages.runs import put_deltas
+
+__all__ = [
+    "byte_bounds",
+    "delta_bytes",
+    "delta_lengths",
+    "gather_bytes",
+    "plain_bytes",
+    "split_streams",
+    "valid_lengths",
+    "valid_values",
+]
+
+
+@helper
+def _is_set(bits, at):
+    return bits == 0 or (load_u8(bits + (at >> 3)) >> (at & 7)) & 1 == 1
+
+
+@helper
+def _move(target, source, width):
+    """Copy a value of 1, 2, 4, 8 or 16 bytes, or of any other width."""
+    if width == 8:
+        store_u64(target, load_u64(source))
+    elif width == 4:
+        store_u32(target, load_u32(source))
+    elif width == 16:
+        store_u64(target, load_u64(source))
+        store_u64(target + 8, load_u64(source + 8))
+    elif width == 1:
+        store_u8(target, load_u8(source))
+    elif width == 2:
+        store_u16(target, load_u16(source))
+    else:
+        copy(target, source, width)
+
+
+@kernel
+def valid_values(source: int, width: int, bits: int, first: int, count: int, target: int) -> int:
+    """Copy the values of a width whose bits are set, one after the other; returns how many there are."""
+    at = target
+    for i in range(count):
+        if _is_set(bits, first + i):
+            _move(at, source + i * width, width)
+            at += width
+    return (at - target) // width
+
+
+@helper
+def _offset(offsets, slot, width):
+    return load_s32(offsets + slot * 4) if width == 4 else load_u64(offsets + slot * 8)
+
+
+@kernel
+def valid_lengths(offsets: int, width: int, bits: int, first: int, count: int, lengths: Int32s) -> tuple[int, int]:
+    """Fill the lengths of the byte arrays whose bits are set; returns ``(values, bytes)``."""
+    values = total = 0
+    for i in range(count):
+        if _is_set(bits, first + i):
+            length = _offset(offsets, i + 1, width) - _offset(offsets, i, width)
+            lengths[values] = length
+            values += 1
+            total += length
+    return values, total
+
+
+@kernel
+def gather_bytes(data: int, offsets: int, width: int, bits: int, first: int, count: int, target: int) -> None:
+    """Copy the byte arrays whose bits are set, where others lie between them."""
+    for i in range(count):
+        if _is_set(bits, first + i):
+            start = _offset(offsets, i, width)
+            length = _offset(offsets, i + 1, width) - start
+            copy(target, data + start, length)
+            target += length
+
+
+@helper
+def _copy_text(target, source, length, stop):
+    """Copy a text, eight bytes at a time where that stays before ``stop`` on both sides."""
+    if length <= 16 and source + 16 <= stop:
+        store_u64(target, load_u64(source))
+        store_u64(target + 8, load_u64(source + 8))
+    else:
+        copy(target, source, length)
+
+
+@kernel
+def plain_bytes(data: int, lengths: Int32s, out: int) -> int:
+    """Write byte arrays as PLAIN; returns the bytes written. Needs room for 16 bytes more."""
+    at, source = out, data
+    stop = data
+    for i in range(len(lengths)):
+        stop += lengths[i]
+    for i in range(len(lengths)):
+        length = lengths[i]
+        store_u32(at, length)
+        _copy_text(at + 4, source, length, stop)
+        at += 4 + length
+        source += length
+    return at - out
+
+
+@kernel
+def delta_lengths(data: int, lengths: Int32s, lengths_at: int, deltas: Int64s, out: int) -> int:
+    """Write byte arrays as DELTA_LENGTH_BYTE_ARRAY; returns the bytes written."""
+    total = 0
+    for i in range(len(lengths)):
+        total += lengths[i]
+    at = put_deltas(lengths_at, 4, len(lengths), deltas, out)
+    copy(at, data, total)
+    return at + total - out
+
+
+@helper
+def _shared(left, right, most):
+    """Bytes that two texts have in common at their start."""
+    i = 0
+    while i + 8 <= most:
+        differing = load_u64(left + i) ^ load_u64(right + i)
+        if differing != 0:
+            return i + (trailing_zeros(differing) >> 3)
+        i += 8
+    while i < most and load_u8(left + i) == load_u8(right + i):
+        i += 1
+    return i
+
+
+@kernel
+def delta_bytes(
+    data: int,
+    lengths: Int32s,
+    prefixes: Int32s,
+    suffixes: Int32s,
+    prefixes_at: int,
+    suffixes_at: int,
+    deltas: Int64s,
+    out: int,
+) -> int:
+    """Write byte arrays as DELTA_BYTE_ARRAY; returns the bytes written. ``prefixes`` and ``suffixes`` are room."""
+    source = before = data
+    for i in range(len(lengths)):
+        prefix = 0 if i == 0 else _shared(before, source, min(lengths[i - 1], lengths[i]))
+        prefixes[i] = prefix
+        suffixes[i] = lengths[i] - prefix
+        before = source
+        source += lengths[i]
+    at = put_deltas(prefixes_at, 4, len(lengths), deltas, out)
+    at = put_deltas(suffixes_at, 4, len(lengths), deltas, at)
+    source = data
+    for i in range(len(lengths)):
+        copy(at, source + prefixes[i], suffixes[i])
+        at += suffixes[i]
+        source += lengths[i]
+    return at - out
+
+
+@kernel
+def split_streams(source: int, width: int, count: int, out: int) -> None:
+    """Write values of a width as BYTE_STREAM_SPLIT: all first bytes, then all second ones."""
+    for k in range(width):
+        for i in range(count):
+            store_u8(out + k * count + i, load_u8(source + i * width + k))
+
+
+@helper
+def _is_before(left, left_size, right, right_size):
+    """Whether bytes come before others, compared as unsigned."""
+    most = min(left_size, right_size)
+    shared = _shared(left, right, most)
+    if shared == most:
+        return left_size < right_size
+    return load_u8(left + shared) < load_u8(right + shared)
+
+
+@kernel
+def byte_bounds(data: int, lengths: Int32s) -> tuple[int, int, int, int]:
+    """``(start, length)`` of the first and of the last text in the order of unsigned bytes, relative to ``data``."""
+    low, low_size = data, lengths[0]
+    high, high_size = low, low_size
+    at = data
+    for i in range(len(lengths)):
+        size = lengths[i]
+        if _is_before(at, size, low, low_size):
+            low, low_size = at, size
+        elif _is_before(high, high_size, at, size):
+            high, high_size = at, size
+        at += size
+    return low - data, low_size, high - data, high_size

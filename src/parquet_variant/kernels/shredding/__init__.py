@@ -1,0 +1,1 @@
+"""Between values and typed columns, guided by a schema."""

@@ -1,0 +1,243 @@
+"""From JSON text to a tape, and from a tape to a storage: what calls the kernels and raises their errors.
+
+Owns allocation and the rounding of the doubles that the kernel leaves as text.
+Leaves the work to `tapes.parse_json`, `tapes.dictionaries` and `shred_tape`, and the wording of errors to
+`encoding.json_reader`, which reads a refused row again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from itertools import starmap
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from parquet_variant.encoding.json_reader import MAX_SIZE, check_options, parse_json
+from parquet_variant.errors import JsonError, VariantError
+from parquet_variant.kernels.buffer_pool import acquire, adopt, release
+from parquet_variant.kernels.json import scan as codes
+from parquet_variant.kernels.shredding.columns import ColumnBuffers
+from parquet_variant.kernels.shredding.schema_table import SchemaTable, schema_table
+from parquet_variant.kernels.shredding.shred_tape import fill, map_paths, measure
+from parquet_variant.kernels.tapes.compact import compact
+from parquet_variant.kernels.tapes.dictionaries import Dictionaries, assign_dictionaries
+from parquet_variant.kernels.tapes.interning import HASH_SEED
+from parquet_variant.kernels.tapes.parse_json import ParsedNodes, Rules, Texts, parse_rows
+from parquet_variant.kernels.tapes.tape import Tape
+from parquet_variant.schema.shredding_schema import ShreddingSchema
+
+__all__ = ["JsonOptions", "ParsedRows", "parse_text", "storage_from_tape"]
+
+Int64s = npt.NDArray[np.int64]
+_INT32_MAX = int(np.iinfo(np.int32).max)
+_NO_BYTES = np.empty(0, np.uint8)
+
+
+@dataclass(frozen=True, slots=True)
+class JsonOptions:
+    """How JSON text is read; the defaults of `parse_json`.
+
+    Parameters
+    ----------
+    floats
+        ``"decimal"``: numbers with a fraction are exact decimals where they fit; ``"double"``: they are doubles.
+    on_duplicate_key
+        ``"last"`` keeps the last value, ``"error"`` refuses the row.
+    on_lone_surrogate
+        ``"error"`` refuses the row, ``"replace"`` puts U+FFFD.
+    max_depth
+        Deepest nesting of arrays and objects, 0 to 1,000,000.
+    max_size
+        Longest text of a row in bytes.
+    """
+
+    floats: str = "decimal"
+    on_duplicate_key: str = "last"
+    on_lone_surrogate: str = "error"
+    max_depth: int = 1000
+    max_size: int = MAX_SIZE
+
+    def __post_init__(self) -> None:
+        check_options(**asdict(self))
+
+
+@dataclass(frozen=True, eq=False)
+class ParsedRows:
+    """A tape, and the rows that could not be parsed (null in the tape).
+
+    Parameters
+    ----------
+    tape
+        The parsed rows.
+    faults
+        ``(row, error)`` of each bad row, in order.
+    """
+
+    tape: Tape
+    faults: list[tuple[int, JsonError]]
+
+
+def _fault(text: bytes, row: int, options: JsonOptions) -> JsonError:
+    """The error of a row that the kernel refused, worded by the scalar fallback."""
+    try:
+        parse_json(text, **asdict(options))
+    except JsonError as error:
+        error.at(row=row)
+        return error
+    return JsonError("the parser kernel refuses this text; please report it as a bug", reason="internal", row=row)
+
+
+def parse_text(
+    data: npt.NDArray[np.uint8],
+    starts: Int64s,
+    stops: Int64s,
+    valid: npt.NDArray[np.uint8] | None = None,
+    options: JsonOptions | None = None,
+    *,
+    null_on_error: bool = False,
+    first_row: int = 0,
+) -> ParsedRows:
+    """Parse stretches of a text, one a row.
+
+    Parameters
+    ----------
+    data
+        The text of all rows.
+    starts, stops
+        ``int64[rows]``: where each row's text lies in ``data``.
+    valid
+        A byte a row, 0 for SQL NULL.
+    options
+        How to read.
+    null_on_error
+        Whether a bad row becomes null and is listed, or raises.
+    first_row
+        The number of the first row, for errors.
+
+    Raises
+    ------
+    JsonError
+        For the first bad row, unless ``null_on_error``.
+    """
+    options = options or JsonOptions()
+    rows = len(starts)
+    data = np.ascontiguousarray(data)
+    sizes = stops - starts
+    total = int(sizes[sizes <= options.max_size].sum()) if rows else 0  # longer rows are refused unread
+    # A value takes at least a character, and another one parts it from the next, or closes it if it ever is closed.
+    nodes = acquire(np.int64, total // 2 + rows + 2 + min(options.max_depth, total), 4)
+    scratch = np.empty(total + 8, np.uint8)
+    row_start = np.empty(rows + 1, np.int64)
+    status = np.zeros(rows, np.int32)
+    doubles = acquire(np.int64, total // 2 + rows + 2)
+    _, count, double_count, dropped, tables = parse_rows(
+        Texts(data.ctypes.data, starts, stops, _NO_BYTES if valid is None else valid, scratch.ctypes.data),
+        ParsedNodes(nodes, row_start, status, doubles),
+        Rules(
+            as_double=options.floats == "double",
+            refuse_duplicates=options.on_duplicate_key == "error",
+            replace_surrogates=options.on_lone_surrogate == "replace",
+            max_depth=options.max_depth,
+            max_size=options.max_size,
+            null_on_error=null_on_error,
+            seed=HASH_SEED,
+        ),
+    )
+    keys, paths, shapes = starmap(adopt, tables)
+    bad = np.flatnonzero(status)
+    faults = [
+        (first_row + row, _fault(data[starts[row] : stops[row]].tobytes(), first_row + row, options))
+        for row in (bad if null_on_error else bad[:1]).tolist()
+    ]
+    if faults and not null_on_error:
+        raise faults[0][1]
+    _round_doubles(nodes, doubles[:double_count], data)
+    release(doubles[:double_count])
+    if dropped:
+        count, tables = compact(nodes, row_start, paths, shapes)
+        paths, shapes = starmap(adopt, tables)
+    return ParsedRows(Tape(nodes[:count], row_start, keys, paths, shapes, (data, scratch)), faults)
+
+
+def _round_doubles(nodes: Int64s, which: Int64s, data: npt.NDArray[np.uint8]) -> None:
+    """Replace text by the bits of the nearest double; Python's `float` is the definition."""
+    if not len(which):
+        return
+    text, base = data.tobytes(), data.ctypes.data
+    texts = nodes[which, 1] - base
+    lengths = nodes[which, 2]
+    values = [float(text[at : at + length]) for at, length in zip(texts.tolist(), lengths.tolist(), strict=True)]
+    nodes[which, 1] = np.array(values, np.float64).view(np.int64)
+    nodes[which, 2] = 0
+
+
+def _name_keys(table: SchemaTable, tape: Tape) -> Int64s:
+    """Key id of each schema node's name; -1 for array elements, -2 for names that the batch does not have."""
+    known = {name: key for key, name in enumerate(tape.key_list)} if len(table.names) > 1 else {}
+    keys = np.full(len(table.names), -1, np.int64)
+    for s, name in enumerate(table.names):
+        if name is not None:
+            keys[s] = known.get(name.encode(), -2)
+    return keys
+
+
+def storage_from_tape(
+    tape: Tape,
+    schema: ShreddingSchema | None = None,
+    *,
+    per_batch: bool = False,
+    dictionaries: Dictionaries | None = None,
+    first_row: int = 0,
+) -> pa.StructArray:
+    """Encode a tape as an unshredded storage, or shred it under a schema.
+
+    Parameters
+    ----------
+    tape
+        The values.
+    schema
+        What to shred; nothing if None.
+    per_batch
+        One metadata for all rows, or one for each distinct key set.
+    first_row
+        The number of the first row, for errors.
+
+    Raises
+    ------
+    VariantError
+        With reason ``too-large`` and the row, for a value that would take 2 GiB.
+    """
+    table = schema_table(schema or ShreddingSchema.variant())
+    dictionaries = dictionaries or assign_dictionaries(tape, per_batch=per_batch)
+    schema_of = np.empty(len(tape.paths), np.int64)
+    map_paths(tape.paths, table.nodes, _name_keys(table, tape), schema_of)
+    sizes, places = acquire(np.int32, len(tape.nodes)), acquire(np.int64, len(tape.nodes))
+    counts, levels = np.zeros((len(table.nodes), 4), np.int64), np.zeros(table.levels, np.int64)
+    status, row = measure(
+        tape.nodes, tape.row_start, tape.paths, schema_of, table.nodes, dictionaries.of_row, dictionaries.starts,
+        dictionaries.keys, len(tape.keys), _INT32_MAX, sizes, counts, levels,
+    )  # fmt: skip
+    if status != codes.OK:
+        raise VariantError("the encoded value takes more than 2 GiB", reason="too-large", row=first_row + row)
+    buffers = ColumnBuffers(table, counts, levels)
+    fill(
+        tape.nodes, tape.row_start, tape.paths, tape.shapes, tape.key_rank, schema_of, table.nodes,
+        dictionaries.of_row, dictionaries.starts, dictionaries.keys, len(tape.keys), sizes,
+        places, buffers.addresses, table.levels,
+    )  # fmt: skip
+    release(sizes, places)
+    null = tape.row_start[1:] == tape.row_start[:-1]
+    valid = (~null).astype(np.uint8) if null.any() else None
+    return buffers.storage(metadata_array(dictionaries), valid)
+
+
+def metadata_array(dictionaries: Dictionaries) -> pa.DictionaryArray:
+    """The metadata column: each distinct dictionary once."""
+    values = pa.Array.from_buffers(
+        pa.binary(),
+        len(dictionaries.offsets) - 1,
+        [None, pa.py_buffer(dictionaries.offsets), pa.py_buffer(dictionaries.data)],
+    )
+    return pa.DictionaryArray.from_arrays(pa.array(dictionaries.of_row), values)

@@ -1,0 +1,428 @@
+"""Variant bytes to typed columns (final layout), guided by the schema: what is not shredded is never looked into.
+
+Owns the walk. Leaves slots to `scalar_slots`, buffers to `columns`, and rows that are malformed to the scalar fallback:
+the kernel marks them and goes on. The same walk runs twice, first to count (see `measure` in `shred_tape`), then to
+write.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from parquet_variant.kernels.compiling import Int64s, Int64Table, UInt8s, helper, kernel
+from parquet_variant.kernels.json.scan import is_utf8
+from parquet_variant.kernels.kinds import BINARY, STRING, TIME, UUID
+from parquet_variant.kernels.memory import copy, load_u8, load_uint, store_u8, store_u32, store_uint
+from parquet_variant.kernels.native_vectors import address_in, filled_vector, free, new_table, new_vector, reserve_rows
+from parquet_variant.kernels.shredding.schema_table import (
+    ARRAY_NODE,
+    OBJECT_NODE,
+    PRIMITIVE_NODE,
+    S_CODE,
+    S_KIND,
+    S_LEVEL,
+    S_PARENT,
+    S_PRECISION,
+    S_SCALE,
+    S_WIDTH,
+    NamedNodes,
+)
+from parquet_variant.kernels.shredding.shred_tape import (
+    C_CELLS,
+    C_LENGTHS,
+    C_TYPED_BYTES,
+    C_TYPED_COUNT,
+    C_TYPED_DATA,
+    C_TYPED_VALID,
+    C_VALUE_BYTES,
+    C_VALUE_COUNT,
+    C_VALUE_DATA,
+    C_VALUE_LENGTHS,
+    C_VALUE_VALID,
+)
+from parquet_variant.kernels.values.containers import begin_object, object_size
+from parquet_variant.kernels.values.name_tables import UNUSABLE, NameTable, resolve_names
+from parquet_variant.kernels.values.reading import MALFORMED, EncodedValues, container, scalar_of_size, value_size
+from parquet_variant.kernels.values.scalar_slots import (
+    MICROS_PER_DAY,
+    exact_slot,
+    store_slot,
+)
+
+__all__ = ["ShreddedColumns", "shred_rows"]
+
+# Columns of an entry of the work stack: a container to take apart (LEFT is -1), or elements, of which LEFT are left.
+_SCHEMA, _AT, _BEGIN, _END, _LEFT, _OFFSETS, _WIDTH, _ROOM = range(8)
+
+
+@helper
+def _copy_counts(to_counts, to_entry, counts, entry):
+    copy(address_in(to_counts), address_in(counts), counts.size * 8)
+    copy(address_in(to_entry), address_in(entry), entry.size * 8)
+
+
+@helper
+def _sort_fields(fields, count):
+    """Sort by rank; they nearly always are."""
+    for i in range(1, count):
+        j = i
+        while j > 0 and fields[j - 1, 0] > fields[j, 0]:
+            for k in range(4):
+                fields[j - 1, k], fields[j, k] = fields[j, k], fields[j - 1, k]
+            j -= 1
+
+
+@helper
+def _put_value(addresses, s, at, begin, size):
+    store_u32(addresses[s, C_VALUE_LENGTHS] + at * 4, size)
+    store_u8(addresses[s, C_VALUE_VALID] + at, 1)
+    copy(addresses[s, C_VALUE_DATA], begin, size)
+    addresses[s, C_VALUE_DATA] += size
+
+
+@helper
+def _put_object(addresses, s, at, residual):
+    """Write what is left of an object."""
+    fields, count = residual.fields, residual.count
+    size = object_size(count, residual.largest_id, residual.bytes)
+    store_u32(addresses[s, C_VALUE_LENGTHS] + at * 4, size)
+    store_u8(addresses[s, C_VALUE_VALID] + at, 1)
+    ids, id_width, offsets, offset_width, values = begin_object(
+        addresses[s, C_VALUE_DATA], count, residual.largest_id, residual.bytes
+    )
+    written = 0
+    for j in range(count):
+        store_uint(ids, fields[j, 1], id_width)
+        ids += id_width
+        store_uint(offsets, written, offset_width)
+        offsets += offset_width
+        copy(values + written, fields[j, 2], fields[j, 3])
+        written += fields[j, 3]
+    store_uint(offsets, written, offset_width)
+    addresses[s, C_VALUE_DATA] += size
+
+
+class ShreddedColumns(NamedTuple):
+    """What is counted into (see `measure` in `shred_tape`), or written to if ``filling``."""
+
+    counts: Int64Table
+    levels: Int64s
+    addresses: Int64Table
+    filling: bool
+
+
+class _Fields(NamedTuple):
+    """The fields of the schema by their ids in the dictionary of a row.
+
+    ``first_of_id`` and ``next_of_node`` chain the schema nodes of one name. ``seen`` is the object that each schema
+    node was last seen in: seen twice in one, its name stands there twice. Objects are numbered by its last entry.
+    """
+
+    ids: Any
+    first_of_id: Any
+    next_of_node: Any
+    seen: Any
+
+
+class _Residual(NamedTuple):
+    """Fields of an object that are not shredded: rank, id, address and size of each."""
+
+    fields: Any
+    count: Any
+    bytes: Any
+    largest_id: Any
+    is_sorted: Any
+
+
+@helper(inline=True)
+def _fitting_slot(nodes, s, begin, size):
+    """``(fits, sound, a, b, low, high)`` of a scalar in a primitive node's column; a text's bytes are b at a."""
+    code, header = nodes[s, S_CODE], load_u8(begin)
+    if code == STRING:  # most columns: not by `scalar_of_size`
+        a = begin + (1 if header & 3 == 1 else 5)
+        return header & 3 == 1 or header == STRING << 2, True, a, begin + size - a, 0, 0
+    kind, a, b, scale = scalar_of_size(begin, size)
+    if kind == TIME and code == TIME and not 0 <= a < MICROS_PER_DAY:
+        return False, False, 0, 0, 0, 0
+    fits, low, high = exact_slot(kind, a, b, scale, code, nodes[s, S_PRECISION], nodes[s, S_SCALE])
+    return fits, True, a, b, low, high
+
+
+@helper(inline=True)
+def _put_slot(nodes, s, at, a, b, low, high, columns):
+    """Count or write a typed value; False if its text is malformed."""
+    code, counts, addresses = nodes[s, S_CODE], columns.counts, columns.addresses
+    if not columns.filling:
+        if code == STRING and not is_utf8(a, a + b):
+            return False
+        counts[s, C_TYPED_COUNT] += 1
+        if code == STRING or code == BINARY:
+            counts[s, C_TYPED_BYTES] += b
+        return True
+    if addresses[s, C_TYPED_VALID] != 0:
+        store_u8(addresses[s, C_TYPED_VALID] + at, 1)
+    if code == STRING or code == BINARY:
+        store_u32(addresses[s, C_LENGTHS] + at * 4, b)
+        copy(addresses[s, C_TYPED_DATA], a, b)
+        addresses[s, C_TYPED_DATA] += b
+    elif code == UUID:
+        copy(addresses[s, C_CELLS] + at * 16, a, 16)
+    else:
+        store_slot(addresses[s, C_CELLS] + at * nodes[s, S_WIDTH], nodes[s, S_WIDTH], low, high)
+    return True
+
+
+@helper(inline=True)
+def _put_leaf(nodes, s, at, begin, size, columns):
+    """Count or write a value that is not taken apart: in its typed column, or else as bytes; False if malformed."""
+    if nodes[s, S_KIND] == PRIMITIVE_NODE and load_u8(begin) & 2 == 0:
+        fits, sound, a, b, low, high = _fitting_slot(nodes, s, begin, size)
+        if not sound:
+            return False
+        if fits:
+            return _put_slot(nodes, s, at, a, b, low, high, columns)
+    if columns.filling:
+        _put_value(columns.addresses, s, at, begin, size)
+    else:
+        columns.counts[s, C_VALUE_COUNT] += 1
+        columns.counts[s, C_VALUE_BYTES] += size
+    return True
+
+
+@helper(inline=True)
+def _is_taken_apart(nodes, s, begin):
+    """Whether the value is a container that the schema shreds."""
+    shape = nodes[s, S_KIND]
+    basic = load_u8(begin) & 3
+    return (shape == OBJECT_NODE and basic == 2) or (shape == ARRAY_NODE and basic == 3)
+
+
+@helper(inline=True)
+def _push(stack, depth, s, at, begin, end):
+    """Put a container on the stack, that goes to an entry of schema node ``s``."""
+    stack[depth, _SCHEMA] = s
+    stack[depth, _AT] = at
+    stack[depth, _BEGIN] = begin
+    stack[depth, _END] = end
+    stack[depth, _LEFT] = -1
+
+
+@helper(inline=True)
+def _push_elements(stack, depth, s, at, begin, end, count, offsets, width):
+    """Put elements on the stack, that lie between two addresses and go to entries of schema node ``s`` from ``at``."""
+    _push(stack, depth, s, at, begin, end)
+    stack[depth, _LEFT] = count
+    stack[depth, _OFFSETS] = offsets
+    stack[depth, _WIDTH] = width
+    stack[depth, _ROOM] = end - begin
+
+
+@helper(inline=True)
+def _put_elements(stack, top, nodes, columns):
+    """``(ok, depth)`` after the elements at the top of the stack, up to the next one that is taken apart."""
+    s, at, begin, end = stack[top, _SCHEMA], stack[top, _AT], stack[top, _BEGIN], stack[top, _END]
+    left, offsets, width, room = stack[top, _LEFT], stack[top, _OFFSETS], stack[top, _WIDTH], stack[top, _ROOM]
+    while left > 0:
+        element = begin + load_uint(offsets, width)
+        size = value_size(element, end)
+        # Elements that share bytes could stand for any number of values.
+        if size == MALFORMED or size > room:
+            return False, top
+        offsets += width
+        room -= size
+        left -= 1
+        if _is_taken_apart(nodes, s, element):
+            stack[top, _LEFT] = left
+            stack[top, _AT] = at + 1
+            stack[top, _OFFSETS] = offsets
+            stack[top, _ROOM] = room
+            _push(stack, top + 1, s, at, element, end)
+            return True, top + 2
+        if not _put_leaf(nodes, s, at, element, size, columns):
+            return False, top
+        at += 1
+    return True, top
+
+
+@helper
+def _chain_children(fields):
+    """Chain the schema nodes that have the same name, by its field id; `_child_of` follows the chain."""
+    for s in range(len(fields.ids)):
+        if fields.ids[s] >= 0:
+            fields.next_of_node[s] = fields.first_of_id[fields.ids[s]]
+            fields.first_of_id[fields.ids[s]] = s
+
+
+@helper
+def _unchain_children(fields):
+    for s in range(len(fields.ids)):
+        if fields.ids[s] >= 0:
+            fields.first_of_id[fields.ids[s]] = -1
+
+
+@helper(inline=True)
+def _child_of(nodes, s, field_id, fields):
+    """The schema node of a field of schema node ``s``; -1 where it has none."""
+    child = fields.first_of_id[field_id]
+    while child >= 0 and nodes[child, S_PARENT] != s:
+        child = fields.next_of_node[child]
+    return child
+
+
+@helper(inline=True)
+def _keep_field(residual, rank, field_id, begin, size):
+    """The residual with one more field."""
+    fields, count = residual.fields, residual.count
+    if count + 1 > len(fields):
+        fields = reserve_rows(fields, count + 1)
+    fields[count, 0] = rank
+    fields[count, 1] = field_id
+    fields[count, 2] = begin
+    fields[count, 3] = size
+    is_sorted = residual.is_sorted and (count == 0 or fields[count - 1, 0] < rank)
+    return _Residual(fields, count + 1, residual.bytes + size, max(residual.largest_id, field_id), is_sorted)
+
+
+@helper(inline=True)
+def _put_fields(stack, depth, s, at, parts, ranks, fields, nodes, columns, residual):
+    """``(ok, stack, depth, residual)`` after the fields of an object; those that are taken apart are on the stack."""
+    _, count, field_ids, id_width, offsets, width, values, room = parts
+    end = values + room
+    fields.seen[len(nodes)] += 1
+    serial = fields.seen[len(nodes)]
+    for j in range(count):
+        field_id = load_uint(field_ids + j * id_width, id_width)
+        begin = values + load_uint(offsets + j * width, width)
+        size = value_size(begin, end)
+        if field_id >= len(ranks) or size == MALFORMED or size > room:
+            return False, stack, depth, residual
+        room -= size
+        child = _child_of(nodes, s, field_id, fields)
+        if child < 0:
+            residual = _keep_field(residual, ranks[field_id], field_id, begin, size)
+            continue
+        if fields.seen[child] == serial:
+            return False, stack, depth, residual
+        fields.seen[child] = serial
+        if _is_taken_apart(nodes, child, begin):
+            if depth + 1 > len(stack):
+                stack = reserve_rows(stack, depth + 1)
+            _push(stack, depth, child, at, begin, end)
+            depth += 1
+        elif not _put_leaf(nodes, child, at, begin, size, columns):
+            return False, stack, depth, residual
+    return True, stack, depth, residual
+
+
+@helper(inline=True)
+def _put_residual(residual, s, at, columns):
+    """Count or write what is left of an object; False if a field is there twice."""
+    if not residual.is_sorted:
+        _sort_fields(residual.fields, residual.count)
+        for j in range(1, residual.count):
+            if residual.fields[j, 0] == residual.fields[j - 1, 0]:
+                return False
+    if residual.count > 0:
+        if columns.filling:
+            _put_object(columns.addresses, s, at, residual)
+        else:
+            columns.counts[s, C_VALUE_COUNT] += 1
+            columns.counts[s, C_VALUE_BYTES] += object_size(residual.count, residual.largest_id, residual.bytes)
+    return True
+
+
+@helper(inline=True)
+def _shred_row(stack, nodes, ranks, fields, columns, entry, scratch):
+    """``(ok, stack, scratch)`` after the row that is on the stack; ``scratch`` is room for fields of residuals."""
+    depth = 1
+    while depth > 0:
+        if depth + 2 > len(stack):
+            stack = reserve_rows(stack, depth + 2)
+        top = depth - 1
+        if stack[top, _LEFT] >= 0:
+            ok, depth = _put_elements(stack, top, nodes, columns)
+            if not ok:
+                return False, stack, scratch
+            continue
+        s, at = stack[top, _SCHEMA], stack[top, _AT]
+        depth -= 1
+        parts = container(stack[top, _BEGIN], stack[top, _END])
+        if not columns.filling:
+            columns.counts[s, C_TYPED_COUNT] += 1
+        elif columns.addresses[s, C_TYPED_VALID] != 0:
+            store_u8(columns.addresses[s, C_TYPED_VALID] + at, 1)
+        if nodes[s, S_KIND] == ARRAY_NODE:
+            _, count, _, _, offsets, width, values, size = parts
+            level = nodes[s + 1, S_LEVEL]
+            if columns.filling:
+                store_u32(columns.addresses[s, C_LENGTHS] + at * 4, count)
+            _push_elements(stack, top, s + 1, entry[level], values, values + size, count, offsets, width)
+            entry[level] += count
+            depth += 1
+            continue
+        residual = _Residual(scratch, 0, 0, 0, True)
+        ok, stack, depth, residual = _put_fields(stack, depth, s, at, parts, ranks, fields, nodes, columns, residual)
+        scratch = residual.fields
+        if not ok or not _put_residual(residual, s, at, columns):
+            return False, stack, scratch
+    return True, stack, scratch
+
+
+@helper
+def _widest(names):
+    widest = 1
+    for d in range(len(names.state)):
+        widest = max(widest, names.starts[d + 1] - names.starts[d])
+    return widest
+
+
+@kernel
+def shred_rows(
+    values: EncodedValues, schema: NamedNodes, names: NameTable, refused: UInt8s, columns: ShreddedColumns
+) -> None:
+    """Shred every row: count, or, if filling, write.
+
+    Counting marks the rows that it cannot walk in ``refused``; filling leaves them out.
+    """
+    nodes, counts, levels = schema.nodes, columns.counts, columns.levels
+    ids, field_ranks = filled_vector(len(nodes), -1), new_vector(len(nodes))
+    first_of_id, next_of_node = filled_vector(_widest(names), -1), new_vector(len(nodes))
+    seen = filled_vector(len(nodes) + 1, 0)
+    fields = _Fields(ids, first_of_id, next_of_node, seen)
+    scratch, stack = new_table(64, 4), new_table(64, 8)
+    entry, saved_entry = filled_vector(len(levels), 0), new_vector(len(levels))
+    saved_counts = new_table(counts.shape[0], counts.shape[1])
+    _copy_counts(saved_counts, saved_entry, counts, entry)
+    zero = filled_vector(1, 0)
+    current = -1
+    rows = len(values.dictionary_of)
+    for row in range(rows):
+        if (len(values.valid) > 0 and values.valid[row] == 0) or refused[row] != 0:
+            continue
+        d = values.dictionary_of[row]
+        if d < 0 or names.state[d] == UNUSABLE:
+            refused[row] = 1
+            continue
+        if d != current:
+            current = d
+            _unchain_children(fields)
+            resolve_names(schema, names, d, ids, field_ranks)
+            _chain_children(fields)
+        if not columns.filling:
+            _copy_counts(saved_counts, saved_entry, counts, entry)
+        begin, end = values.base + values.offsets[row], values.base + values.offsets[row + 1]
+        # A row is taken apart like a list of one element.
+        _push_elements(stack, 0, 0, row, begin, end, 1, address_in(zero), 1)
+        ranks = names.rank[names.starts[d] : names.starts[d + 1]]
+        ok, stack, scratch = _shred_row(stack, nodes, ranks, fields, columns, entry, scratch)
+        if not ok:
+            refused[row] = 1
+            _copy_counts(counts, entry, saved_counts, saved_entry)
+    if not columns.filling:
+        for level in range(1, len(levels)):
+            levels[level] = entry[level]
+        levels[0] = rows
+    for vector in (ids, field_ranks, first_of_id, next_of_node, seen, entry, saved_entry, zero):
+        free(vector)
+    for made in (scratch, stack, saved_counts):
+        free(made)

@@ -1,0 +1,368 @@
+"""From a tape to Variant bytes and typed columns, under any shredding schema, in two passes.
+
+Owns where every node of the tape goes: into a typed slot, into a `value` blob, or into the blob of an ancestor. With
+the schema that shreds nothing this is the plain encoder. Leaves the layout of the Arrow arrays to `columns` and scalars
+to `values.scalar_slots`.
+
+Pass one (`measure`) walks the nodes backwards, children before parents: sizes of all blobs, counts for all columns.
+Pass two (`fill`) walks them forwards, parents before children: an object writes its header and tells each field where
+its value goes, so that nothing is moved twice.
+"""
+
+from __future__ import annotations
+
+from parquet_variant.kernels.compiling import Int32s, Int64s, Int64Table, helper, kernel
+from parquet_variant.kernels.json.scan import E_SIZE, OK
+from parquet_variant.kernels.kinds import ARRAY, BINARY, OBJECT, STRING, UUID
+from parquet_variant.kernels.memory import copy, store_u8, store_u32, store_uint
+from parquet_variant.kernels.native_vectors import filled_vector, free, new_vector, reserve
+from parquet_variant.kernels.shredding.schema_table import (
+    ARRAY_NODE,
+    OBJECT_NODE,
+    PRIMITIVE_NODE,
+    S_CODE,
+    S_KIND,
+    S_LEVEL,
+    S_PARENT,
+    S_PRECISION,
+    S_SCALE,
+    S_WIDTH,
+)
+from parquet_variant.kernels.sorting import sort_with
+from parquet_variant.kernels.tapes.tape import (
+    PATH_KEY,
+    PATH_PARENT,
+    SHAPE_KEY,
+    SHAPE_PARENT,
+    kind_of,
+    path_of,
+    scale_of,
+)
+from parquet_variant.kernels.values.containers import array_size, begin_array, begin_object, object_size
+from parquet_variant.kernels.values.scalar_slots import (
+    exact_slot,
+    scalar_size,
+    store_slot,
+    write_scalar,
+)
+
+__all__ = [
+    "C_CELLS",
+    "C_LENGTHS",
+    "C_TYPED_BYTES",
+    "C_TYPED_COUNT",
+    "C_TYPED_DATA",
+    "C_TYPED_VALID",
+    "C_VALUE_BYTES",
+    "C_VALUE_COUNT",
+    "C_VALUE_DATA",
+    "C_VALUE_LENGTHS",
+    "C_VALUE_VALID",
+    "fill",
+    "map_paths",
+    "measure",
+]
+
+# Columns of the counts table that `measure` fills, one row a schema node.
+C_VALUE_COUNT, C_VALUE_BYTES, C_TYPED_COUNT, C_TYPED_BYTES = range(4)
+# Columns of the address table that `fill` takes: where each schema node's buffers are; 0 where there is none.
+C_VALUE_LENGTHS, C_VALUE_VALID, C_VALUE_DATA, C_TYPED_VALID, C_LENGTHS, C_CELLS, C_TYPED_DATA = range(7)
+
+# Sizes that are not sizes: the node is wholly in typed columns.
+_TYPED = -1
+
+
+@kernel
+def map_paths(paths: Int64Table, nodes_of_schema: Int64Table, name_keys: Int64s, schema_of: Int64s) -> None:
+    """Fill ``schema_of``: the schema node of each path, or -1.
+
+    ``name_keys`` is the key id of each schema node's name, -1 for elements, -2 for names that the batch lacks.
+    """
+    schema_of[0] = 0
+    for p in range(1, len(paths)):
+        schema_of[p] = -1
+        above = schema_of[paths[p, PATH_PARENT]]
+        if above < 0:
+            continue
+        key = paths[p, PATH_KEY]
+        kind = nodes_of_schema[above, S_KIND]
+        if (key < 0) != (kind == ARRAY_NODE) or (kind != ARRAY_NODE and kind != OBJECT_NODE):
+            continue
+        for s in range(above + 1, len(nodes_of_schema)):
+            if nodes_of_schema[s, S_PARENT] == above and name_keys[s] == key:
+                schema_of[p] = s
+                break
+
+
+@helper(inline=True)
+def _object_size(node, nodes, sizes, schema_of, paths, local, partial):
+    """``(fields, size)`` of an object, or of what is left of it when its shredded fields are gone."""
+    count = 0
+    data = 0
+    largest = 0
+    kid = node + 1
+    end = nodes[node, 3]
+    while kid < end:
+        path = path_of(nodes[kid, 0])
+        if not partial or schema_of[path] < 0:
+            count += 1
+            data += sizes[kid]
+            field_id = local[paths[path, PATH_KEY]]
+            if field_id > largest:
+                largest = field_id
+        kid = nodes[kid, 3]
+    return count, object_size(count, largest, data)
+
+
+@helper(inline=True)
+def _array_size(node, nodes, sizes):
+    data = 0
+    kid = node + 1
+    end = nodes[node, 3]
+    while kid < end:
+        data += sizes[kid]
+        kid = nodes[kid, 3]
+    return array_size(nodes[node, 1], data)
+
+
+@helper
+def _field_ids(dictionary, starts, keys, local):
+    for i in range(starts[dictionary], starts[dictionary + 1]):
+        local[keys[i]] = i - starts[dictionary]
+
+
+@kernel
+def measure(
+    nodes: Int64Table,
+    row_start: Int64s,
+    paths: Int64Table,
+    schema_of: Int64s,
+    table: Int64Table,
+    of_row: Int32s,
+    starts: Int64s,
+    keys: Int64s,
+    key_count: int,
+    max_size: int,
+    sizes: Int32s,
+    counts: Int64Table,
+    levels: Int64s,
+) -> tuple[int, int]:
+    """Fill ``sizes`` (a node), ``counts`` (a schema node) and ``levels`` (entries); returns ``(status, row)``."""
+    local = filled_vector(key_count + 1, 0)
+    current = -1
+    levels[0] = len(row_start) - 1
+    for row in range(len(row_start) - 2, -1, -1):
+        if row_start[row] == row_start[row + 1]:
+            continue
+        if of_row[row] != current:
+            current = of_row[row]
+            _field_ids(current, starts, keys, local)
+        for i in range(row_start[row + 1] - 1, row_start[row] - 1, -1):
+            tag = nodes[i, 0]
+            kind = kind_of(tag)
+            path = path_of(tag)
+            s = schema_of[path]
+            partial = False
+            if s >= 0:
+                shape = table[s, S_KIND]
+                if paths[path, PATH_KEY] < 0 and s > 0:
+                    levels[table[s, S_LEVEL]] += 1
+                if shape == PRIMITIVE_NODE:
+                    if kind < ARRAY:
+                        code = table[s, S_CODE]
+                        ok, _, _ = exact_slot(
+                            kind,
+                            nodes[i, 1],
+                            nodes[i, 2],
+                            scale_of(tag),
+                            code,
+                            table[s, S_PRECISION],
+                            table[s, S_SCALE],
+                        )
+                        if ok:
+                            counts[s, C_TYPED_COUNT] += 1
+                            if code == STRING or code == BINARY:
+                                counts[s, C_TYPED_BYTES] += nodes[i, 2]
+                            sizes[i] = _TYPED
+                            continue
+                elif shape == ARRAY_NODE:
+                    if kind == ARRAY:
+                        counts[s, C_TYPED_COUNT] += 1
+                        sizes[i] = _TYPED
+                        continue
+                elif shape == OBJECT_NODE and kind == OBJECT:
+                    counts[s, C_TYPED_COUNT] += 1
+                    partial = True
+            if kind == OBJECT:
+                fields, size = _object_size(i, nodes, sizes, schema_of, paths, local, partial)
+                if partial and fields == 0:
+                    sizes[i] = _TYPED
+                    continue
+            elif kind == ARRAY:
+                size = _array_size(i, nodes, sizes)
+            else:
+                size = scalar_size(kind, nodes[i, 2])
+            if size > max_size:
+                free(local)
+                return E_SIZE, row
+            sizes[i] = size
+            if s >= 0:
+                counts[s, C_VALUE_COUNT] += 1
+                counts[s, C_VALUE_BYTES] += size
+    free(local)
+    return OK, 0
+
+
+@helper
+def _shape_order(shape, count, shapes, rank, orders, order_start, used):
+    """``(orders, used)``: ``orders[order_start[shape] + j]`` is now the source position of the j-th field by name."""
+    orders = reserve(orders, used + 2 * count)  # the second half is for the ranks
+    at = shape
+    for j in range(count - 1, -1, -1):
+        orders[used + j] = j
+        orders[used + count + j] = rank[shapes[at, SHAPE_KEY]]
+        at = shapes[at, SHAPE_PARENT]
+    order_start[shape] = used
+    sort_with(orders[used + count :], orders[used:], 0, count)
+    return orders, used + count
+
+
+@helper(inline=True)
+def _write_object(node, address, nodes, sizes, places, schema_of, paths, local, partial, kids, order):
+    """Write an object's header and offsets at ``address`` and give its fields their places."""
+    count = nodes[node, 1]
+    kid = node + 1
+    kept = data = largest = 0
+    for j in range(count):
+        kids[j] = kid
+        path = path_of(nodes[kid, 0])
+        if not partial or schema_of[path] < 0:
+            kept += 1
+            data += sizes[kid]
+            field_id = local[paths[path, PATH_KEY]]
+            if field_id > largest:
+                largest = field_id
+        kid = nodes[kid, 3]
+    ids, id_width, offsets, offset_width, values = begin_object(address, kept, largest, data)
+    at = 0
+    for j in range(count):
+        kid = kids[order[j]]
+        path = path_of(nodes[kid, 0])
+        if not partial or schema_of[path] < 0:
+            store_uint(ids, local[paths[path, PATH_KEY]], id_width)
+            ids += id_width
+            store_uint(offsets, at, offset_width)
+            offsets += offset_width
+            places[kid] = values + at
+            at += sizes[kid]
+    store_uint(offsets, at, offset_width)
+
+
+@helper(inline=True)
+def _write_array(node, address, nodes, sizes, places):
+    """Write an array's header and offsets at ``address`` and give its elements their places."""
+    count = nodes[node, 1]
+    end = nodes[node, 3]
+    data = 0
+    kid = node + 1
+    while kid < end:
+        data += sizes[kid]
+        kid = nodes[kid, 3]
+    offsets, width, values = begin_array(address, count, data)
+    at = 0
+    kid = node + 1
+    while kid < end:
+        store_uint(offsets, at, width)
+        offsets += width
+        places[kid] = values + at
+        at += sizes[kid]
+        kid = nodes[kid, 3]
+    store_uint(offsets, at, width)
+
+
+@kernel
+def fill(
+    nodes: Int64Table,
+    row_start: Int64s,
+    paths: Int64Table,
+    shapes: Int64Table,
+    rank: Int64s,
+    schema_of: Int64s,
+    table: Int64Table,
+    of_row: Int32s,
+    starts: Int64s,
+    keys: Int64s,
+    key_count: int,
+    sizes: Int32s,
+    places: Int64s,
+    addresses: Int64Table,
+    level_count: int,
+) -> None:
+    """Write every node into the buffers at ``addresses`` (changed: data addresses move on as blobs are written)."""
+    local = filled_vector(key_count + 1, 0)
+    order_start = filled_vector(len(shapes), -1)
+    orders, kids = new_vector(256), new_vector(256)
+    used = 0
+    entry = filled_vector(level_count, 0)
+    current = -1
+    for row in range(len(row_start) - 1):
+        if row_start[row] == row_start[row + 1]:
+            continue
+        if of_row[row] != current:
+            current = of_row[row]
+            _field_ids(current, starts, keys, local)
+        entry[0] = row + 1
+        for i in range(row_start[row], row_start[row + 1]):
+            tag = nodes[i, 0]
+            kind = kind_of(tag)
+            path = path_of(tag)
+            s = schema_of[path]
+            size = sizes[i]
+            partial = False
+            if s >= 0:
+                level = table[s, S_LEVEL]
+                if s > 0 and paths[path, PATH_KEY] < 0:
+                    entry[level] += 1
+                at = entry[level] - 1
+                shape = table[s, S_KIND]
+                partial = shape == OBJECT_NODE and kind == OBJECT
+                if size == _TYPED or partial:
+                    if addresses[s, C_TYPED_VALID] != 0:
+                        store_u8(addresses[s, C_TYPED_VALID] + at, 1)
+                    if shape == ARRAY_NODE:
+                        store_u32(addresses[s, C_LENGTHS] + at * 4, nodes[i, 1])
+                    elif shape == PRIMITIVE_NODE:
+                        width = table[s, S_WIDTH]
+                        if width == 0:
+                            store_u32(addresses[s, C_LENGTHS] + at * 4, nodes[i, 2])
+                            copy(addresses[s, C_TYPED_DATA], nodes[i, 1], nodes[i, 2])
+                            addresses[s, C_TYPED_DATA] += nodes[i, 2]
+                        else:
+                            _, low, high = exact_slot(
+                                kind, nodes[i, 1], nodes[i, 2], scale_of(tag),
+                                table[s, S_CODE], table[s, S_PRECISION], table[s, S_SCALE],
+                            )  # fmt: skip
+                            if kind == UUID:
+                                copy(addresses[s, C_CELLS] + at * 16, nodes[i, 1], 16)
+                            else:
+                                store_slot(addresses[s, C_CELLS] + at * width, width, low, high)
+                    if size == _TYPED:
+                        continue
+                store_u32(addresses[s, C_VALUE_LENGTHS] + at * 4, size)
+                store_u8(addresses[s, C_VALUE_VALID] + at, 1)
+                places[i] = addresses[s, C_VALUE_DATA]
+                addresses[s, C_VALUE_DATA] += size
+            if kind == OBJECT:
+                count = nodes[i, 1]
+                kids = reserve(kids, count)
+                key_shape = nodes[i, 2]
+                if order_start[key_shape] < 0:
+                    orders, used = _shape_order(key_shape, count, shapes, rank, orders, order_start, used)
+                order = orders[order_start[key_shape] :]
+                _write_object(i, places[i], nodes, sizes, places, schema_of, paths, local, partial, kids, order)
+            elif kind == ARRAY:
+                _write_array(i, places[i], nodes, sizes, places)
+            else:
+                write_scalar(places[i], kind, nodes[i, 1], nodes[i, 2], scale_of(tag))
+    for vector in (local, order_start, orders, kids, entry):
+        free(vector)

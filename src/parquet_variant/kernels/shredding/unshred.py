@@ -1,0 +1,539 @@
+"""Shredded columns back to Variant bytes (final layout).
+
+Owns putting each row together: first as nodes in the order in which they will lie in the value, then as bytes. Leaves
+the rows that the specification calls INVALID, and metadata that lacks a shredded name, to the scalar fallback: the
+kernel lists them and goes on.
+
+A node is ``int64[4]``: kind (bits 0-7), scale (8-15) and field id (16-47); a; b; end, as in a tape. Fields of an object
+are put in the order of their names while they are gathered: schema fields are sorted already, and so are residuals.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from parquet_variant.kernels.compiling import Int64s, Int64Table, ReadOnlyInt32s, UInt8s, helper, kernel
+from parquet_variant.kernels.int128 import digits_of
+from parquet_variant.kernels.kinds import (
+    ARRAY,
+    DATE,
+    DECIMAL4,
+    DECIMAL16,
+    FALSE,
+    FLOAT,
+    INT8,
+    INT16,
+    INT32,
+    NULL,
+    OBJECT,
+    TIME,
+    TRUE,
+    UUID,
+)
+from parquet_variant.kernels.memory import (
+    copy,
+    load_s8,
+    load_s16,
+    load_s32,
+    load_u8,
+    load_u32,
+    load_u64,
+    load_uint,
+    store_u32,
+    store_uint,
+)
+from parquet_variant.kernels.native_vectors import (
+    address_in,
+    export_table,
+    free,
+    new_table,
+    new_vector,
+    pooled_table,
+    reserve_rows,
+)
+from parquet_variant.kernels.shredding.schema_table import (
+    ARRAY_NODE,
+    OBJECT_NODE,
+    S_CODE,
+    S_END,
+    S_KIND,
+    S_PRECISION,
+    S_SCALE,
+    S_WIDTH,
+    NamedNodes,
+)
+from parquet_variant.kernels.tapes.tape import (
+    put_node,
+)
+from parquet_variant.kernels.values.containers import array_size, begin_array, begin_object, object_size
+from parquet_variant.kernels.values.name_tables import SORTED, UNSORTED, UNUSABLE, NameTable, resolve_names
+from parquet_variant.kernels.values.reading import MALFORMED, container, value_kind, value_size
+from parquet_variant.kernels.values.scalar_slots import (
+    MICROS_PER_DAY,
+    scalar_size,
+    write_scalar,
+)
+
+__all__ = [
+    "INPUT_COLUMNS",
+    "I_GROUP_VALID",
+    "I_SLOTS",
+    "I_TYPED_DATA",
+    "I_TYPED_OFFSETS",
+    "I_TYPED_VALID",
+    "I_VALUE_DATA",
+    "I_VALUE_OFFSETS",
+    "I_VALUE_VALID",
+    "RAW",
+    "ShreddedRows",
+    "assemble",
+    "measure_nodes",
+    "write_nodes",
+]
+
+# Columns of the input table, one row a schema node: addresses of buffers, 0 where there is none. Validity is a byte an
+# entry, 0 in the table if all are valid, -1 if none is (or the column is missing); offsets are int64.
+(
+    I_VALUE_VALID,
+    I_VALUE_OFFSETS,
+    I_VALUE_DATA,
+    I_TYPED_VALID,
+    I_TYPED_OFFSETS,
+    I_TYPED_DATA,
+    I_SLOTS,
+    I_GROUP_VALID,
+) = range(8)
+INPUT_COLUMNS = 8
+
+# An encoded value that is copied as it is: a = address, b = bytes.
+RAW = 30
+# DuckDB writes the fields of objects in any order. More of them in one object are left to the scalar fallback.
+_MOST_UNSORTED = 4096
+# Columns of a frame of an open container in `assemble`. Of all: schema node, the entry (of an array the next one), the
+# next schema node to look at (of an array the entry to stop at), the node, the number of children. Of objects: where
+# the fields of the residual lie from the next one on, how many they are, and how many bytes they may still take.
+_SCHEMA, _AT, _STOP, _NODE, _COUNT, _IDS, _ID_WIDTH, _OFFSETS, _OFFSET_WIDTH, _VALUES, _VALUES_END, _RESIDUAL, _ROOM = (
+    range(13)
+)
+# What to do next: visit a place, ask again, close the container at the top, or leave the row to the scalar fallback.
+_ENTER, _AGAIN, _CLOSE, _REFUSE = range(4)
+
+
+class ShreddedRows(NamedTuple):
+    """A shredded storage.
+
+    Parameters
+    ----------
+    valid
+        A byte a row, 0 for SQL NULL; empty if all are valid.
+    dictionary_of
+        For each row the index of its metadata; -1 for null.
+    inputs
+        Its columns, as described above.
+    """
+
+    valid: UInt8s
+    dictionary_of: ReadOnlyInt32s
+    inputs: Int64Table
+
+
+class _Columns(NamedTuple):
+    nodes: Any
+    inputs: Any
+
+
+class _Fields(NamedTuple):
+    """Field id and rank of each schema node's name in the dictionary of a row; -1 where it lacks the name."""
+
+    ids: Any
+    ranks: Any
+
+
+class _Place(NamedTuple):
+    """An entry of a schema node, the field id of its value, and whether one must be there."""
+
+    s: Any
+    at: Any
+    field: Any
+    required: Any
+
+
+class _Scratch(NamedTuple):
+    """Addresses of unused bytes."""
+
+    at: Any
+    end: Any
+
+
+@helper(inline=True)
+def _is_set(address, at):
+    """Whether an entry of a validity column is set."""
+    return address == 0 or (address != -1 and load_u8(address + at) != 0)
+
+
+@helper(inline=True)
+def _slot(s, at, table, inputs):
+    """``(kind, a, b, scale)`` of a typed slot; kind is MALFORMED where the column's type cannot hold it."""
+    code = table[s, S_CODE]
+    width = table[s, S_WIDTH]
+    if width == 0:
+        offsets = inputs[s, I_TYPED_OFFSETS]
+        begin = load_u64(offsets + at * 8)
+        return code, inputs[s, I_TYPED_DATA] + begin, load_u64(offsets + at * 8 + 8) - begin, 0
+    address = inputs[s, I_SLOTS] + at * width
+    if code == TRUE:
+        return (TRUE if load_u8(address) != 0 else FALSE), 0, 0, 0
+    if DECIMAL4 <= code <= DECIMAL16:
+        low, high = load_u64(address), load_u64(address + 8)
+        fits = digits_of(high, low) <= table[s, S_PRECISION]
+        return (code if fits else MALFORMED), low, high, table[s, S_SCALE]
+    if code == UUID:
+        return code, address, 16, 0
+    if code == INT8:
+        return code, load_s8(address), 0, 0
+    if code == INT16:
+        return code, load_s16(address), 0, 0
+    if code == INT32 or code == DATE:
+        return code, load_s32(address), 0, 0
+    if code == FLOAT:
+        return code, load_u32(address), 0, 0
+    cell = load_u64(address)
+    if code == TIME and not 0 <= cell < MICROS_PER_DAY:
+        return MALFORMED, 0, 0, 0
+    return code, cell, 0, 0
+
+
+@helper(inline=True)
+def _value_at(inputs, s, at):
+    """``(begin, size)`` of an entry of a `value` column that is set; the size is MALFORMED where it is no value."""
+    data, offsets = inputs[s, I_VALUE_DATA], inputs[s, I_VALUE_OFFSETS]
+    begin = data + load_u64(offsets + at * 8)
+    return begin, value_size(begin, data + load_u64(offsets + at * 8 + 8))
+
+
+@helper
+def _sort_residual(stack, top, ranks, room):
+    """Sort ids and offsets of a residual's fields by name, into ``room``; False if a field is there twice."""
+    count = stack[top, _RESIDUAL]
+    ids, id_width = stack[top, _IDS], stack[top, _ID_WIDTH]
+    offsets, width = stack[top, _OFFSETS], stack[top, _OFFSET_WIDTH]
+    for j in range(count):
+        field_id, place = load_uint(ids + j * id_width, id_width), load_uint(offsets + j * width, width)
+        if field_id >= len(ranks):
+            return False
+        k = j
+        while k > 0:
+            before = load_u32(room + 4 * (k - 1))
+            if ranks[before] == ranks[field_id]:
+                return False
+            if ranks[before] < ranks[field_id]:
+                break
+            store_u32(room + 4 * k, before)
+            store_u32(room + 4 * (count + k), load_u32(room + 4 * (count + k - 1)))
+            k -= 1
+        store_u32(room + 4 * k, field_id)
+        store_u32(room + 4 * (count + k), place)
+    stack[top, _IDS] = room
+    stack[top, _OFFSETS] = room + 4 * count
+    stack[top, _ID_WIDTH] = stack[top, _OFFSET_WIDTH] = 4
+    return True
+
+
+@helper(inline=True)
+def _order_of_residual(ids, id_width, count, ranks):
+    """Whether fields come sorted, each once, as they must to be merged: SORTED, UNSORTED or MALFORMED."""
+    previous = -1
+    for j in range(count):
+        field_id = load_uint(ids + j * id_width, id_width)
+        if field_id >= len(ranks):
+            return MALFORMED
+        if ranks[field_id] <= previous:
+            return UNSORTED
+        previous = ranks[field_id]
+    return SORTED
+
+
+@helper(inline=True)
+def _open_residual(stack, top, begin, size, ranks, scratch):
+    """``(ok, scratch)``: note the fields of a partial object in its frame, sorted in ``scratch`` if they are not."""
+    if value_kind(load_u8(begin)) != OBJECT:
+        return False, scratch
+    _, count, ids, id_width, offsets, width, values, data = container(begin, begin + size)
+    stack[top, _RESIDUAL] = count
+    stack[top, _IDS] = ids
+    stack[top, _ID_WIDTH] = id_width
+    stack[top, _OFFSETS] = offsets
+    stack[top, _OFFSET_WIDTH] = width
+    stack[top, _VALUES] = values
+    stack[top, _VALUES_END] = values + data
+    stack[top, _ROOM] = data
+    order = _order_of_residual(ids, id_width, count, ranks)
+    if order != UNSORTED:
+        return order == SORTED, scratch
+    ok = (
+        count <= _MOST_UNSORTED
+        and scratch.at + 8 * count <= scratch.end
+        and _sort_residual(stack, top, ranks, scratch.at)
+    )
+    return ok, _Scratch(scratch.at + 8 * count, scratch.end)
+
+
+@helper(inline=True)
+def _put_untyped(place, shape, begin, size, nodes, n):
+    """``(ok, n)`` of an entry that has no typed value, but a value of some bytes, or none at all (0)."""
+    if size > 0:
+        kind = value_kind(load_u8(begin))
+        if (shape == OBJECT_NODE and kind == OBJECT) or (shape == ARRAY_NODE and kind == ARRAY):
+            return False, n  # INVALID by the specification
+        put_node(nodes, n, RAW | (place.field << 16), begin, size)
+        return True, n + 1
+    if place.required:
+        put_node(nodes, n, NULL | (place.field << 16), 0, 0)
+        return True, n + 1
+    return True, n  # a missing field
+
+
+@helper(inline=True)
+def _open(stack, depth, place, n, at, stop, count):
+    stack[depth, _SCHEMA] = place.s
+    stack[depth, _AT] = at
+    stack[depth, _STOP] = stop
+    stack[depth, _NODE] = n
+    stack[depth, _COUNT] = count
+
+
+@helper(inline=True)
+def _visit(place, stack, depth, nodes, n, columns, ranks, scratch):
+    """``(ok, depth, n, scratch)`` after an entry: it is a node now, an open container, or missing."""
+    s, at, inputs = place.s, place.at, columns.inputs
+    shape = columns.nodes[s, S_KIND]
+    there = _is_set(inputs[s, I_GROUP_VALID], at)
+    begin = size = 0
+    if there and _is_set(inputs[s, I_VALUE_VALID], at):
+        begin, size = _value_at(inputs, s, at)
+        if size < 0:
+            return False, depth, n, scratch
+    if not (there and _is_set(inputs[s, I_TYPED_VALID], at)):
+        ok, after = _put_untyped(place, shape, begin, size, nodes, n)
+        if ok and after == n:
+            stack[depth - 1, _COUNT] -= 1
+        return ok, depth, after, scratch
+    if shape == OBJECT_NODE:
+        _open(stack, depth, place, n, at, s + 1, 0)
+        stack[depth, _RESIDUAL] = 0
+        ok = True
+        if size > 0:
+            ok, scratch = _open_residual(stack, depth, begin, size, ranks, scratch)
+        nodes[n, 0] = OBJECT | (place.field << 16)
+        return ok, depth + 1, n + 1, scratch
+    if size > 0:
+        return False, depth, n, scratch
+    if shape == ARRAY_NODE:
+        first = load_u64(inputs[s, I_TYPED_OFFSETS] + at * 8)
+        last = load_u64(inputs[s, I_TYPED_OFFSETS] + at * 8 + 8)
+        _open(stack, depth, place, n, first, last, last - first)
+        nodes[n, 0] = ARRAY | (place.field << 16)
+        return True, depth + 1, n + 1, scratch
+    kind, a, b, scale = _slot(s, at, columns.nodes, inputs)
+    put_node(nodes, n, kind | (scale << 8) | (place.field << 16), a, b)
+    return kind != MALFORMED, depth, n + 1, scratch
+
+
+@helper(inline=True)
+def _next_element(stack, top):
+    """``(step, place)`` of the array at the top."""
+    s, at = stack[top, _SCHEMA], stack[top, _AT]
+    if at == stack[top, _STOP]:
+        return _CLOSE, _Place(0, 0, 0, True)
+    stack[top, _AT] = at + 1
+    return _ENTER, _Place(s + 1, at, 0, True)
+
+
+@helper(inline=True)
+def _put_residual(stack, top, field_id, nodes, n):
+    """Make a node of the next field of the residual; False if it is malformed."""
+    begin = stack[top, _VALUES] + load_uint(stack[top, _OFFSETS], stack[top, _OFFSET_WIDTH])
+    size = value_size(begin, stack[top, _VALUES_END])
+    if size < 0 or size > stack[top, _ROOM]:
+        return False
+    put_node(nodes, n, RAW | (field_id << 16), begin, size)
+    stack[top, _ROOM] -= size
+    stack[top, _COUNT] += 1
+    stack[top, _RESIDUAL] -= 1
+    stack[top, _IDS] += stack[top, _ID_WIDTH]
+    stack[top, _OFFSETS] += stack[top, _OFFSET_WIDTH]
+    return True
+
+
+@helper(inline=True)
+def _next_field(stack, top, nodes, n, columns, fields, ranks):
+    """``(step, place, n)`` of the object at the top: the next of its shredded fields and of its residual, by name."""
+    s, at, child = stack[top, _SCHEMA], stack[top, _AT], stack[top, _STOP]
+    inputs, nowhere = columns.inputs, _Place(0, 0, 0, False)
+    if child < columns.nodes[s, S_END] and fields.ids[child] < 0:
+        # The metadata lacks the name: legal only where the field is missing, too.
+        there = _is_set(inputs[child, I_GROUP_VALID], at)
+        if there and (_is_set(inputs[child, I_VALUE_VALID], at) or _is_set(inputs[child, I_TYPED_VALID], at)):
+            return _REFUSE, nowhere, n
+        stack[top, _STOP] = columns.nodes[child, S_END]
+        return _AGAIN, nowhere, n
+    has_child = child < columns.nodes[s, S_END]
+    if stack[top, _RESIDUAL] > 0:
+        field_id = load_uint(stack[top, _IDS], stack[top, _ID_WIDTH])
+        if not has_child or ranks[field_id] < fields.ranks[child]:
+            ok = _put_residual(stack, top, field_id, nodes, n)
+            return _AGAIN if ok else _REFUSE, nowhere, n + 1
+        if ranks[field_id] == fields.ranks[child]:
+            return _REFUSE, nowhere, n  # a shredded field in the residual
+    elif not has_child:
+        return _CLOSE, nowhere, n
+    stack[top, _STOP] = columns.nodes[child, S_END]
+    stack[top, _COUNT] += 1
+    return _ENTER, _Place(child, at, fields.ids[child], False), n
+
+
+@helper(inline=True)
+def _assemble_row(row, stack, nodes, n, columns, fields, ranks, scratch):
+    """``(ok, nodes, n)`` after a row."""
+    place = _Place(0, row, 0, True)
+    step, depth = _ENTER, 0
+    while True:
+        if n + 2 > len(nodes):
+            nodes = reserve_rows(nodes, n + 2)
+        if step == _ENTER:
+            ok, depth, n, scratch = _visit(place, stack, depth, nodes, n, columns, ranks, scratch)
+            if not ok or depth == 0:
+                return ok, nodes, n
+        top = depth - 1
+        if columns.nodes[stack[top, _SCHEMA], S_KIND] == ARRAY_NODE:
+            step, place = _next_element(stack, top)
+        else:
+            step, place, n = _next_field(stack, top, nodes, n, columns, fields, ranks)
+        if step == _REFUSE:
+            return False, nodes, n
+        if step == _CLOSE:
+            nodes[stack[top, _NODE], 1] = stack[top, _COUNT]
+            nodes[stack[top, _NODE], 3] = n
+            depth = top
+            if depth == 0:
+                return True, nodes, n
+
+
+@kernel
+def assemble(
+    rows: ShreddedRows,
+    schema: NamedNodes,
+    names: NameTable,
+    row_start: Int64s,
+    refused: UInt8s,
+    max_depth: int,
+    scratch: UInt8s,
+    block: tuple[int, int],
+) -> tuple[int, int, int]:
+    """Gather the nodes of every row; returns their table for `adopt`.
+
+    Rows that the kernel does not decide get no nodes and a 1 in ``refused``. ``scratch`` is bytes to sort in: three
+    times those of the residuals are always enough. ``block`` is memory of the pool for the nodes.
+    """
+    ids, field_ranks = new_vector(len(schema.nodes)), new_vector(len(schema.nodes))
+    fields, columns = _Fields(ids, field_ranks), _Columns(schema.nodes, rows.inputs)
+    ranks = names.rank[:0]
+    stack = new_table(max_depth + 2, 13)
+    count = len(rows.dictionary_of)
+    nodes = pooled_table(block, 4, max(64, 2 * count))
+    unused = _Scratch(address_in(scratch), address_in(scratch) + len(scratch))
+    current = -1
+    n = 0
+    for row in range(count):
+        row_start[row] = n
+        if len(rows.valid) > 0 and rows.valid[row] == 0:
+            continue
+        d = rows.dictionary_of[row]
+        if d < 0 or names.state[d] == UNUSABLE:
+            refused[row] = 1
+            continue
+        if d != current:
+            current = d
+            resolve_names(schema, names, d, ids, field_ranks)
+            ranks = names.rank[names.starts[d] : names.starts[d + 1]]
+        ok, nodes, n = _assemble_row(row, stack, nodes, n, columns, fields, ranks, unused)
+        if not ok:
+            refused[row] = 1
+            n = row_start[row]
+    row_start[count] = n
+    free(ids)
+    free(field_ranks)
+    free(stack)
+    # All of it, so that the pool knows how large it is: ``row_start[rows]`` rows are filled.
+    return export_table(nodes, len(nodes))
+
+
+@kernel
+def measure_nodes(nodes: Int64Table, row_start: Int64s, sizes: Int64s, row_sizes: Int64s) -> int:
+    """Fill the encoded size of each node and each row; returns the number of bytes of all rows.
+
+    A container's ``b`` becomes what `write_nodes` needs: its greatest field id (from bit 32 on), and its values' bytes.
+    """
+    total = 0
+    for row in range(len(row_start) - 2, -1, -1):
+        row_sizes[row] = 0
+        for i in range(row_start[row + 1] - 1, row_start[row] - 1, -1):
+            kind = nodes[i, 0] & 0xFF
+            if kind == RAW:
+                sizes[i] = nodes[i, 2]
+                continue
+            if kind < ARRAY:
+                sizes[i] = scalar_size(kind, nodes[i, 2])
+                continue
+            data = largest = 0
+            kid = i + 1
+            while kid < nodes[i, 3]:
+                data += sizes[kid]
+                largest = max(largest, nodes[kid, 0] >> 16)
+                kid = nodes[kid, 3]
+            nodes[i, 2] = largest << 32 | data
+            if kind == OBJECT:
+                sizes[i] = object_size(nodes[i, 1], largest, data)
+            else:
+                sizes[i] = array_size(nodes[i, 1], data)
+        if row_start[row] < row_start[row + 1]:
+            row_sizes[row] = sizes[row_start[row]]
+            total += row_sizes[row]
+    return total
+
+
+@kernel
+def write_nodes(nodes: Int64Table, row_start: Int64s, sizes: Int64s, places: Int64s, target: int) -> None:
+    """Write the values of all rows, as `measure_nodes` left them, one after the other at ``target``."""
+    for row in range(len(row_start) - 1):
+        if row_start[row] == row_start[row + 1]:
+            continue
+        places[row_start[row]] = target
+        target += sizes[row_start[row]]
+        for i in range(row_start[row], row_start[row + 1]):
+            kind = nodes[i, 0] & 0xFF
+            at = places[i]
+            if kind == RAW:
+                copy(at, nodes[i, 1], nodes[i, 2])
+                continue
+            if kind < ARRAY:
+                write_scalar(at, kind, nodes[i, 1], nodes[i, 2], (nodes[i, 0] >> 8) & 0xFF)
+                continue
+            largest, data = nodes[i, 2] >> 32, nodes[i, 2] & 0xFFFFFFFF
+            ids = id_width = 0
+            if kind == OBJECT:
+                ids, id_width, offsets, offset_width, values = begin_object(at, nodes[i, 1], largest, data)
+            else:
+                offsets, offset_width, values = begin_array(at, nodes[i, 1], data)
+            kid = i + 1
+            begin = values
+            while kid < nodes[i, 3]:
+                if kind == OBJECT:
+                    store_uint(ids, nodes[kid, 0] >> 16, id_width)
+                    ids += id_width
+                store_uint(offsets, values - begin, offset_width)
+                offsets += offset_width
+                places[kid] = values
+                values += sizes[kid]
+                kid = nodes[kid, 3]
+            store_uint(offsets, values - begin, offset_width)

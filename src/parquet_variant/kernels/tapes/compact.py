@@ -1,0 +1,82 @@
+"""Removing the dropped fields of duplicated keys from a tape.
+
+Owns that one step, so that no other kernel needs to know of duplicates. Leaves finding them to `tapes.parse_json`.
+"""
+
+from __future__ import annotations
+
+from parquet_variant.kernels.compiling import Int64s, Int64Table, helper, kernel
+from parquet_variant.kernels.memory import copy
+from parquet_variant.kernels.native_vectors import address_in, free, new_table, new_vector
+from parquet_variant.kernels.tapes.interning import Interned, export_hashed, hashed_table, successor
+from parquet_variant.kernels.tapes.tape import (
+    DROPPED,
+    HAS_DROPPED,
+    PATH_KEY,
+    PATH_PARENT,
+    PATH_ROOT_SHAPE,
+    SHAPE_KEY,
+    SHAPE_PARENT,
+    path_of,
+)
+
+__all__ = ["compact"]
+
+
+@helper
+def _own(table, left, right):
+    """A hashed copy that may grow."""
+    room = 256
+    while room < len(table):
+        room *= 2
+    own = new_table(room, table.shape[1])
+    copy(address_in(own), address_in(table), 8 * table.size)
+    return hashed_table(own, len(table), left, right)
+
+
+@kernel
+def compact(
+    nodes: Int64Table, row_start: Int64s, paths: Int64Table, shapes: Int64Table
+) -> tuple[int, tuple[tuple[int, int, int], tuple[int, int, int]]]:
+    """Move the nodes that stay to the front, in place; returns how many, and new tables of paths and shapes.
+
+    An object that lost fields gets the shape of those that stay.
+    """
+    own_paths = _own(paths, PATH_PARENT, PATH_KEY)
+    # Keys stay as they are: no table of theirs is needed to follow shapes.
+    tables = Interned(own_paths, own_paths, _own(shapes, SHAPE_PARENT, SHAPE_KEY))
+    kept = 0
+    moved = new_vector(row_start[len(row_start) - 1] + 1)  # new index of each node, for the ends
+    for row in range(len(row_start) - 1):
+        begin, stop = row_start[row], row_start[row + 1]
+        row_start[row] = kept
+        i = begin
+        while i < stop:
+            moved[i] = kept
+            if nodes[i, 0] & DROPPED:
+                end = nodes[i, 3]
+                while i < end:
+                    moved[i] = kept
+                    i += 1
+                continue
+            if nodes[i, 0] & HAS_DROPPED:
+                path = path_of(nodes[i, 0])
+                shape = tables.paths.rows[path, PATH_ROOT_SHAPE]
+                kid = i + 1
+                while kid < nodes[i, 3]:
+                    if not nodes[kid, 0] & DROPPED:
+                        key = tables.paths.rows[path_of(nodes[kid, 0]), PATH_KEY]
+                        shape, tables = successor(tables, shape, key, path)
+                    kid = nodes[kid, 3]
+                nodes[i, 2] = shape
+                nodes[i, 0] &= ~HAS_DROPPED
+            for column in range(4):
+                nodes[kept, column] = nodes[i, column]
+            kept += 1
+            i += 1
+    moved[row_start[len(row_start) - 1]] = kept
+    row_start[len(row_start) - 1] = kept
+    for i in range(kept):
+        nodes[i, 3] = moved[nodes[i, 3]]
+    free(moved)
+    return kept, (export_hashed(tables.paths), export_hashed(tables.shapes))

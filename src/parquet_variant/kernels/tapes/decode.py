@@ -1,0 +1,331 @@
+"""Variant bytes to a tape: what `parse_json` makes of text, made of encoded values.
+
+Owns the walk over values that nobody has checked. Leaves the layout of one value to `values`, and saying what is wrong
+with a malformed one to `encoding.validate`. The text of strings, the scale of decimals and the range of times are not
+checked: nothing that reads the tape to profile it depends on them.
+"""
+
+from __future__ import annotations
+
+from itertools import starmap
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from parquet_variant.encoding.validate import find_faults
+from parquet_variant.errors import MalformedVariantError
+from parquet_variant.kernels.buffer_pool import adopt
+from parquet_variant.kernels.compiling import Int64s, Int64Table, helper, kernel
+from parquet_variant.kernels.json.scan import is_utf8
+from parquet_variant.kernels.kinds import (
+    ARRAY,
+    OBJECT,
+)
+from parquet_variant.kernels.memory import load_u8, load_uint
+from parquet_variant.kernels.native_vectors import filled_vector, free, new_table, reserve_rows
+from parquet_variant.kernels.tapes.interning import (
+    HASH_SEED,
+    Interned,
+    TableExports,
+    add_key,
+    children_of,
+    export_tables,
+    find_key,
+    hash_bytes,
+    new_tables,
+    shape_after,
+)
+from parquet_variant.kernels.tapes.tape import (
+    PATH_LAST_NODE,
+    SHAPE_KEY,
+    SHAPE_NEXT,
+    SHAPE_PATH,
+    Tape,
+    put_node,
+)
+from parquet_variant.kernels.values.reading import (
+    MALFORMED,
+    EncodedValues,
+    metadata_header,
+    scalar_of_size,
+    value_kind,
+    value_size,
+)
+from parquet_variant.kernels.values.value_walk import COUNT, END, NEXT, OWN, child, child_id, open_container
+
+__all__ = ["decode_rows", "decode_values"]
+
+
+_OK, _VALUE, _FIELD_ID, _NAME, _NAME_TEXT, _DUPLICATE, _OVERLAP, _METADATA = range(8)
+_FAULTS = {
+    _VALUE: ("malformed", "these bytes are no Variant value"),
+    _FIELD_ID: ("id-out-of-range", "a field id is outside the dictionary"),
+    _NAME: ("offset-out-of-range", "a name is outside the dictionary"),
+    _NAME_TEXT: ("bad-utf8", "a name of the dictionary is not UTF-8"),
+    _DUPLICATE: ("duplicate-key", "an object has a key twice"),
+    _OVERLAP: ("overlap", "values overlap"),
+    _METADATA: ("malformed", "these bytes are no Variant metadata"),
+}
+# Faults that do not hinder the walk.
+_PASSED_OVER = frozenset(
+    ("bad-utf8", "unsorted-dictionary", "unsorted-keys", "bad-decimal", "bad-time", "unused-bytes", "trailing-bytes")
+)
+
+# A frame's own columns: the node, its path, and the shape so far (of an array, the path of its elements).
+_NODE, _PATH, _PLACE = range(OWN, OWN + 3)
+
+
+@kernel
+def _most_nodes(size: int) -> int:
+    """Most nodes that so many bytes can encode: a value takes a byte, and an offset in what holds it."""
+    return size // 2 + 1
+
+
+@kernel
+def _name_starts(base: int, offsets: Int64s, starts: Int64s) -> None:
+    """Fill where each dictionary's names are in the table of known keys; a malformed dictionary has none."""
+    starts[0] = 0
+    for d in range(len(offsets) - 1):
+        _, count, _, _, _, _ = metadata_header(base + offsets[d], base + offsets[d + 1])
+        starts[d + 1] = starts[d] + count
+
+
+class Dictionaries(NamedTuple):
+    """The distinct metadata: where each lies, and where its names are in a table of all names (`_name_starts`)."""
+
+    base: int
+    offsets: Int64s
+    starts: Int64s
+
+
+class _Names(NamedTuple):
+    """The names of one dictionary: their number, first one in the table of all, offsets, bytes and their end."""
+
+    count: Any
+    first: Any
+    offsets: Any
+    width: Any
+    begin: Any
+    end: Any
+
+
+@helper(inline=True)
+def _names_of(dictionaries, d):
+    """The names of a dictionary; none of a malformed one: only fields need names."""
+    at, end = dictionaries.base + dictionaries.offsets[d], dictionaries.base + dictionaries.offsets[d + 1]
+    usable, count, offsets, width, begin, size = metadata_header(at, end)
+    return _Names(count if usable else 0, dictionaries.starts[d], offsets, width, begin, at + size)
+
+
+@helper(inline=True)
+def _key_of(names, field_id, known, keys, seed):
+    """``(status, key, keys)`` of a field's name."""
+    key = known[names.first + field_id]
+    if key >= 0:
+        return _OK, key, keys
+    begin = load_uint(names.offsets + field_id * names.width, names.width)
+    stop = load_uint(names.offsets + (field_id + 1) * names.width, names.width)
+    if begin > stop or stop > names.end - names.begin:
+        return _NAME, key, keys
+    hashed = hash_bytes(names.begin + begin, stop - begin, seed)
+    key = find_key(keys, names.begin + begin, stop - begin, hashed)
+    if key < 0:
+        if not is_utf8(names.begin + begin, names.begin + stop):
+            return _NAME_TEXT, key, keys
+        key, keys = add_key(keys, names.begin + begin, stop - begin, 1, hashed)
+    known[names.first + field_id] = key
+    return _OK, key, keys
+
+
+@helper(inline=True)
+def _close(stack, depth, nodes, n):
+    """The depth after closing what ends before node ``n``."""
+    while depth > 0 and stack[depth - 1, NEXT] == stack[depth - 1, COUNT]:
+        depth -= 1
+        nodes[stack[depth, _NODE], 2] = stack[depth, _PLACE]
+        nodes[stack[depth, _NODE], 3] = n
+    return depth
+
+
+@helper(inline=True)
+def _enter_field(stack, top, tables, names, known, n, seed):
+    """``(status, path, tables)`` of the field that the object at the top has next."""
+    field_id = child_id(stack, top, stack[top, NEXT])
+    if field_id >= names.count:
+        return _FIELD_ID, 0, tables
+    status, key, keys = _key_of(names, field_id, known, tables.keys, seed)
+    if status != _OK:
+        return status, 0, tables
+    tables = Interned(keys, tables.paths, tables.shapes)
+    shapes, shape = tables.shapes.rows, stack[top, _PLACE]
+    following = shapes[shape, SHAPE_NEXT]
+    if following < 0 or shapes[following, SHAPE_KEY] != key:
+        following, tables = shape_after(tables, shape, key, stack[top, _PATH])
+    path = tables.shapes.rows[following, SHAPE_PATH]
+    stack[top, _PLACE] = following
+    status = _DUPLICATE if tables.paths.rows[path, PATH_LAST_NODE] > stack[top, _NODE] else _OK
+    tables.paths.rows[path, PATH_LAST_NODE] = n
+    return status, path, tables
+
+
+@helper(inline=True)
+def _decode_row(at, end, names, known, stack, tables, nodes, n, seed):
+    """``(status, at, stack, tables, n)`` after a row; ``at`` is where the fault is, if there is one."""
+    path = depth = 0
+    # Values that share bytes could stand for any number of values: each byte may be met once.
+    budget = end - at
+    while True:
+        # One value at `path` starts at `at`.
+        size = value_size(at, end)
+        if size == MALFORMED:
+            return _VALUE, at, stack, tables, n
+        kind = value_kind(load_u8(at))
+        if kind == OBJECT or kind == ARRAY:
+            if depth + 1 > len(stack):
+                stack = reserve_rows(stack, depth + 1)
+            _, count, _, _, _, _, values = open_container(stack, depth, at, end)
+            budget -= values - at
+            if budget < 0:
+                return _OVERLAP, at, stack, tables, n
+            stack[depth, _NODE] = n
+            stack[depth, _PATH] = path
+            stack[depth, _PLACE], tables = children_of(tables, path, kind)
+            put_node(nodes, n, kind | (path << 16), count, 0)
+            depth += 1
+        else:
+            budget -= size
+            if budget < 0:
+                return _OVERLAP, at, stack, tables, n
+            kind, a, b, scale = scalar_of_size(at, size)
+            put_node(nodes, n, kind | (scale << 8) | (path << 16), a, b)
+        n += 1
+        depth = _close(stack, depth, nodes, n)
+        if depth == 0:
+            return _OK, at, stack, tables, n
+        top = depth - 1
+        at, end = child(stack, top, stack[top, NEXT]), stack[top, END]
+        path = stack[top, _PLACE]
+        if nodes[stack[top, _NODE], 0] & 0xFF == OBJECT:
+            status, path, tables = _enter_field(stack, top, tables, names, known, n, seed)
+            if status != _OK:
+                return status, at, stack, tables, n
+        stack[top, NEXT] += 1
+
+
+@kernel
+def decode_rows(
+    first: int,
+    last: int,
+    values: EncodedValues,
+    dictionaries: Dictionaries,
+    nodes: Int64Table,
+    row_start: Int64s,
+    seed: int,
+) -> tuple[int, int, int, int, TableExports]:
+    """Walk the rows from ``first`` to ``last`` into ``nodes`` and ``row_start``.
+
+    Returns ``(status, row, offset, nodes used, tables)``, the tables of keys, paths and shapes for `adopt`. The walk
+    ends at the first malformed row, with the byte offset in its value.
+    """
+    tables = new_tables()
+    known = filled_vector(dictionaries.starts[len(dictionaries.starts) - 1], -1)  # key id of each name once it was met
+    stack = new_table(32, OWN + 3)
+    n = offset = 0
+    status = _OK
+    row = first
+    while row < last:
+        row_start[row - first] = n
+        if len(values.valid) > 0 and values.valid[row] == 0:
+            row += 1
+            continue
+        d = values.dictionary_of[row]
+        if d < 0:
+            status = _METADATA
+            break
+        names = _names_of(dictionaries, d)
+        at, end = values.base + values.offsets[row], values.base + values.offsets[row + 1]
+        status, at, stack, tables, n = _decode_row(at, end, names, known, stack, tables, nodes, n, seed)
+        if status != _OK:
+            offset = at - values.base - values.offsets[row]
+            break
+        row += 1
+    row_start[last - first] = n
+    free(known)
+    free(stack)
+    return status, row, offset, n, export_tables(tables)
+
+
+def decode_values(
+    dictionary_of: npt.NDArray[np.int32],
+    dictionary: pa.BinaryArray,
+    value_offsets: Int64s,
+    value_address: int,
+    valid: npt.NDArray[np.uint8],
+    *,
+    rows: tuple[int, int],
+    owner: Any = None,
+) -> Tape:
+    """Decode some rows of an unshredded column.
+
+    Parameters
+    ----------
+    dictionary_of
+        For each row of the column the index of its metadata; -1 for null.
+    dictionary
+        The distinct metadata, plain binary without nulls.
+    value_offsets, value_address
+        Where each row's value lies, and the address that the offsets count from.
+    valid
+        A byte a row, 0 for SQL NULL; empty if all are valid.
+    rows
+        The first row to decode and the one after the last. Their values must be less than 4 GiB together.
+    owner
+        What keeps the values in memory.
+
+    Raises
+    ------
+    MalformedVariantError
+        For the first row that is no Variant, with its number in the column and the byte offset in its value.
+    """
+    first, last = rows
+    _, offset_buffer, data = dictionary.buffers()
+    name_offsets = np.zeros(1, np.int64)
+    if len(dictionary):
+        name_offsets = np.frombuffer(offset_buffer, np.int32, len(dictionary) + 1, dictionary.offset * 4).astype(
+            np.int64
+        )
+    name_base = data.address if data is not None else 0
+    name_starts = np.zeros(len(name_offsets), np.int64)
+    _name_starts(name_base, name_offsets, name_starts)
+    size = int(value_offsets[last] - value_offsets[first])
+    nodes = np.empty((_most_nodes(size) + last - first, 4), np.int64)
+    row_start = np.empty(last - first + 1, np.int64)
+    status, row, offset, count, tables = decode_rows(
+        first,
+        last,
+        EncodedValues(valid, value_offsets, value_address, dictionary_of),
+        Dictionaries(name_base, name_offsets, name_starts),
+        nodes,
+        row_start,
+        HASH_SEED,
+    )
+    keys, paths, shapes = starmap(adopt, tables)
+    if status != _OK:
+        at, stop = value_address + int(value_offsets[row]), value_address + int(value_offsets[row + 1])
+        value = bytes(pa.foreign_buffer(at, stop - at, base=owner)) if stop > at else b""
+        index = int(dictionary_of[row])
+        raise _fault(status, row, offset, dictionary[index].as_py() if index >= 0 else b"", value)
+    return Tape(nodes[:count], row_start, keys, paths, shapes, (dictionary, owner))
+
+
+def _fault(status: int, row: int, offset: int, metadata: bytes, value: bytes) -> MalformedVariantError:
+    """The error for a malformed row, in the words of the scalar fallback where it agrees."""
+    faults = [fault for fault in find_faults(metadata, value) if fault.reason not in _PASSED_OVER]
+    if faults:
+        found = min(faults, key=lambda fault: (fault.part != "metadata", abs(fault.offset - offset)))
+        where = found.message if found.part == "value" else f"metadata: {found.message}"
+        return MalformedVariantError(where, reason=found.reason, row=row, offset=found.offset)
+    reason, message = _FAULTS[status]
+    return MalformedVariantError(message, reason=reason, row=row, offset=offset)

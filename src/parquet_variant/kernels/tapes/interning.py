@@ -1,0 +1,284 @@
+"""The tables beside a tape, while they grow: every key, path and key sequence ("shape") of a batch, met once.
+
+Owns finding and adding their rows, and the prediction of the next key: a shape is a node in a trie of key sequences,
+with one root for each path. After these keys at this path comes most likely that key, so that a key usually costs one
+comparison and no hash. Leaves the columns of the tables to `tape`.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from parquet_variant.kernels.compiling import helper
+from parquet_variant.kernels.kinds import OBJECT
+from parquet_variant.kernels.memory import equal, load_u8, load_u64
+from parquet_variant.kernels.native_vectors import export_table, filled_vector, free, new_table, reserve_rows
+from parquet_variant.kernels.tapes.tape import (
+    KEY_ADDRESS,
+    KEY_HASH,
+    KEY_LENGTH,
+    KEY_PLAIN,
+    PATH_ELEMENT,
+    PATH_KEY,
+    PATH_LAST_NODE,
+    PATH_PARENT,
+    PATH_ROOT_SHAPE,
+    SHAPE_KEY,
+    SHAPE_NEXT,
+    SHAPE_PARENT,
+    SHAPE_PATH,
+)
+
+__all__ = [
+    "HASH_SEED",
+    "HashedTable",
+    "Interned",
+    "TableExports",
+    "add_key",
+    "children_of",
+    "export_hashed",
+    "export_tables",
+    "find_key",
+    "hash_bytes",
+    "hashed_table",
+    "new_tables",
+    "shape_after",
+    "successor",
+]
+
+# Different in every process, so that nobody can craft keys that all collide; results do not depend on it.
+HASH_SEED = int.from_bytes(os.urandom(7), "little") | 1
+
+_ELEMENT_KEY = np.int64(-1)  # the key of a path that stands for the elements of an array, and of the root
+
+# What a kernel returns of its tables of keys, paths and shapes, for `adopt`.
+TableExports = tuple[tuple[int, int, int], tuple[int, int, int], tuple[int, int, int]]
+
+
+class HashedTable(NamedTuple):
+    """A table that grows, inside a kernel.
+
+    Parameters
+    ----------
+    rows
+        ``int64[at least count, columns]``.
+    slots
+        The hash table that finds its rows: row numbers, -1 in free slots. Its length is a power of two.
+    count
+        How many rows there are.
+    """
+
+    rows: Any
+    slots: Any
+    count: Any
+
+
+class Interned(NamedTuple):
+    """The three tables of a batch."""
+
+    keys: Any
+    paths: Any
+    shapes: Any
+
+
+@helper
+def hash_bytes(address, length, seed):
+    """A 62-bit hash of some bytes."""
+    value = seed ^ (length * 0x2545F4914F6CDD1D)
+    i = 0
+    while i + 8 <= length:
+        value = (value ^ load_u64(address + i)) * 0x2127599BF4325C37
+        value ^= (value >> 29) & 0x7FFFFFFFF
+        i += 8
+    tail = 0
+    while i < length:
+        tail = (tail << 8) | load_u8(address + i)
+        i += 1
+    value = (value ^ tail) * 0x2127599BF4325C37
+    value ^= (value >> 32) & 0xFFFFFFFF
+    return value & 0x3FFFFFFFFFFFFFFF
+
+
+@helper
+def _hash_pair(left, right):
+    value = (left * 0x2127599BF4325C37 + right) * 0x2545F4914F6CDD1D
+    value ^= (value >> 31) & 0x1FFFFFFFF
+    return value & 0x3FFFFFFFFFFFFFFF
+
+
+@helper(inline=True)
+def _find_key(rows, slots, address, length, hashed):
+    """Key id, or -1 - slot where it would go."""
+    mask = len(slots) - 1
+    at = hashed & mask
+    while slots[at] >= 0:
+        k = slots[at]
+        if (
+            rows[k, KEY_HASH] == hashed
+            and rows[k, KEY_LENGTH] == length
+            and equal(rows[k, KEY_ADDRESS], address, length)
+        ):
+            return k
+        at = (at + 1) & mask
+    return -1 - at
+
+
+@helper(inline=True)
+def find_key(keys, address, length, hashed):
+    """Key id; negative if the table does not have it."""
+    return _find_key(keys.rows, keys.slots, address, length, hashed)
+
+
+@helper
+def add_key(keys, address, length, plain, hashed):
+    """``(key, keys)`` with a key in the table that it does not have yet."""
+    rows, slots, count = keys.rows, keys.slots, keys.count
+    if count == len(rows):
+        rows = reserve_rows(rows, count + 1)
+        free(slots)
+        slots = filled_vector(4 * len(rows), -1)
+        for k in range(count):
+            slots[-1 - _find_key(rows, slots, rows[k, KEY_ADDRESS], rows[k, KEY_LENGTH], rows[k, KEY_HASH])] = k
+    free_slot = -1 - _find_key(rows, slots, address, length, hashed)
+    rows[count, KEY_ADDRESS] = address
+    rows[count, KEY_LENGTH] = length
+    rows[count, KEY_HASH] = hashed
+    rows[count, KEY_PLAIN] = plain
+    slots[free_slot] = count
+    return count, HashedTable(rows, slots, count + 1)
+
+
+# Paths and shapes are both found by a pair: the parent, and the key that leads from it to here.
+
+
+@helper(inline=True)
+def _find_pair(rows, slots, left_column, right_column, left, right):
+    """Row of a table that holds the pair, or -1 - slot where it would go."""
+    mask = len(slots) - 1
+    at = _hash_pair(left, right) & mask
+    while slots[at] >= 0:
+        row = slots[at]
+        if rows[row, left_column] == left and rows[row, right_column] == right:
+            return row
+        at = (at + 1) & mask
+    return -1 - at
+
+
+@helper
+def _fill_slots(rows, slots, count, left, right):
+    for row in range(count):
+        slots[-1 - _find_pair(rows, slots, left, right, rows[row, left], rows[row, right])] = row
+
+
+@helper
+def hashed_table(rows, count, left, right):
+    """The table of some rows, each the only one with the pair in two of its columns; `rows` may be grown."""
+    slots = filled_vector(4 * len(rows), -1)
+    _fill_slots(rows, slots, count, left, right)
+    return HashedTable(rows, slots, count)
+
+
+@helper
+def _add_pair(table, left_column, right_column, left, right):
+    """``(row, table)`` with a row of a pair that the table does not have yet."""
+    rows, slots, count = table.rows, table.slots, table.count
+    if count == len(rows):
+        rows = reserve_rows(rows, count + 1)
+        free(slots)
+        slots = filled_vector(4 * len(rows), -1)
+        _fill_slots(rows, slots, count, left_column, right_column)
+    slots[-1 - _find_pair(rows, slots, left_column, right_column, left, right)] = count
+    rows[count, left_column] = left
+    rows[count, right_column] = right
+    return count, HashedTable(rows, slots, count + 1)
+
+
+@helper
+def _path(paths, parent, key):
+    """``(path, paths)`` with the path in the table."""
+    found = _find_pair(paths.rows, paths.slots, PATH_PARENT, PATH_KEY, parent, key)
+    if found >= 0:
+        return found, paths
+    path, paths = _add_pair(paths, PATH_PARENT, PATH_KEY, parent, key)
+    paths.rows[path, PATH_ELEMENT] = -1
+    paths.rows[path, PATH_ROOT_SHAPE] = -1
+    paths.rows[path, PATH_LAST_NODE] = -1
+    return path, paths
+
+
+@helper
+def _add_shape(shapes, parent, key, path):
+    shape, shapes = _add_pair(shapes, SHAPE_PARENT, SHAPE_KEY, parent, key)
+    shapes.rows[shape, SHAPE_PATH] = path
+    shapes.rows[shape, SHAPE_NEXT] = -1
+    return shape, shapes
+
+
+@helper
+def _add_children(tables, path, kind):
+    """The tables with what `children_of` looks for."""
+    if kind == OBJECT:
+        # A root has no parent: -1 - path keeps roots apart in the table of pairs.
+        shape, shapes = _add_shape(tables.shapes, -1 - path, _ELEMENT_KEY, path)
+        tables.paths.rows[path, PATH_ROOT_SHAPE] = shape
+        return Interned(tables.keys, tables.paths, shapes)
+    element, paths = _path(tables.paths, path, _ELEMENT_KEY)
+    paths.rows[path, PATH_ELEMENT] = element
+    return Interned(tables.keys, paths, tables.shapes)
+
+
+@helper(inline=True)
+def children_of(tables, path, kind):
+    """``(place, tables)``: the shape of an object before its first key, or the path of an array's elements."""
+    column = PATH_ROOT_SHAPE if kind == OBJECT else PATH_ELEMENT
+    if tables.paths.rows[path, column] < 0:
+        tables = _add_children(tables, path, kind)
+    return tables.paths.rows[path, column], tables
+
+
+@helper
+def successor(tables, shape, key, path):
+    """``(next shape, tables)`` after one more key in an object at a path."""
+    found = _find_pair(tables.shapes.rows, tables.shapes.slots, SHAPE_PARENT, SHAPE_KEY, shape, key)
+    if found >= 0:
+        return found, tables
+    child, paths = _path(tables.paths, path, key)
+    found, shapes = _add_shape(tables.shapes, shape, key, child)
+    return found, Interned(tables.keys, paths, shapes)
+
+
+@helper(inline=True)
+def shape_after(tables, shape, key, path):
+    """As `successor`, which is only asked for what is not there yet; predicts that this key will follow again."""
+    shapes = tables.shapes
+    following = _find_pair(shapes.rows, shapes.slots, SHAPE_PARENT, SHAPE_KEY, shape, key)
+    if following < 0:
+        following, tables = successor(tables, shape, key, path)
+    tables.shapes.rows[shape, SHAPE_NEXT] = following
+    return following, tables
+
+
+@helper
+def new_tables():
+    """Empty tables of keys and shapes, and a table of paths with the root, whose number is 0."""
+    keys = HashedTable(new_table(256, 4), filled_vector(1024, -1), 0)
+    paths = HashedTable(new_table(256, 5), filled_vector(1024, -1), 0)
+    shapes = HashedTable(new_table(256, 4), filled_vector(1024, -1), 0)
+    _, paths = _path(paths, _ELEMENT_KEY, _ELEMENT_KEY)
+    return Interned(keys, paths, shapes)
+
+
+@helper
+def export_hashed(table):
+    """The rows of a table for `adopt`; how they are found is forgotten."""
+    free(table.slots)
+    return export_table(table.rows, table.count)
+
+
+@helper
+def export_tables(tables):
+    """The tables for `adopt`."""
+    return export_hashed(tables.keys), export_hashed(tables.paths), export_hashed(tables.shapes)

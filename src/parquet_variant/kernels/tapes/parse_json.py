@@ -1,0 +1,364 @@
+"""The parser kernel: JSON text to a tape.
+
+Owns structure. Leaves tokens to `json.scan`, keys and paths to `interning`, and what the numbers mean to the readers of
+the tape.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from parquet_variant.kernels.compiling import Int32s, Int64s, Int64Table, UInt8s, helper, kernel
+from parquet_variant.kernels.json.scan import (
+    DOUBLE_TEXT,
+    E_COLON,
+    E_COMMA_ARRAY,
+    E_COMMA_OBJECT,
+    E_DEPTH,
+    E_DUPLICATE,
+    E_KEY,
+    E_SIZE,
+    E_TRAILING,
+    E_TRUNCATED,
+    E_VALUE,
+    OK,
+    PLAIN,
+    scan_number,
+    scan_string,
+    unescape,
+)
+from parquet_variant.kernels.kinds import ARRAY, DOUBLE, FALSE, NULL, OBJECT, STRING, TRUE
+from parquet_variant.kernels.memory import equal, load_u8, load_u32
+from parquet_variant.kernels.native_vectors import free, new_table, reserve_rows
+from parquet_variant.kernels.tapes.interning import (
+    Interned,
+    TableExports,
+    add_key,
+    children_of,
+    export_tables,
+    find_key,
+    hash_bytes,
+    new_tables,
+    shape_after,
+)
+from parquet_variant.kernels.tapes.tape import (
+    DROPPED,
+    HAS_DROPPED,
+    KEY_ADDRESS,
+    KEY_LENGTH,
+    KEY_PLAIN,
+    PATH_LAST_NODE,
+    SHAPE_KEY,
+    SHAPE_NEXT,
+    SHAPE_PATH,
+    path_of,
+)
+
+__all__ = ["ParsedNodes", "Rules", "Texts", "parse_rows"]
+
+_WORD_TRUE = int.from_bytes(b"true", "little")
+_WORD_ALSE = int.from_bytes(b"alse", "little")
+_WORD_NULL = int.from_bytes(b"null", "little")
+
+# Columns of the stack of open containers: the node, its path, the shape so far (of an array, the path of its elements),
+# and the number of children so far.
+_NODE, _PATH, _PLACE, _CHILDREN = range(4)
+
+
+class Texts(NamedTuple):
+    """What is parsed.
+
+    Parameters
+    ----------
+    base, starts, stops
+        Where each row's text lies, counted from an address.
+    valid
+        A byte a row, 0 for SQL NULL; empty if all are valid.
+    scratch
+        Address of room for unescaped text, as much as all the text.
+    """
+
+    base: int
+    starts: Int64s
+    stops: Int64s
+    valid: UInt8s
+    scratch: int
+
+
+class ParsedNodes(NamedTuple):
+    """What is filled.
+
+    Parameters
+    ----------
+    nodes
+        Room for every value that the text can hold.
+    row_start
+        ``int64[rows + 1]``: the first node of each row.
+    status
+        Of each row, 0 or what is wrong.
+    doubles
+        The nodes whose text is still to be rounded.
+    """
+
+    nodes: Int64Table
+    row_start: Int64s
+    status: Int32s
+    doubles: Int64s
+
+
+class Rules(NamedTuple):
+    """How it is read; a bad row becomes a null row if ``null_on_error``, else it ends the work."""
+
+    as_double: bool
+    refuse_duplicates: bool
+    replace_surrogates: bool
+    max_depth: int
+    max_size: int
+    null_on_error: bool
+    seed: int
+
+
+class _To(NamedTuple):
+    """Where the next node, unescaped text and double go, and how many fields were dropped so far."""
+
+    node: Any
+    scratch: Any
+    double_count: Any
+    dropped: Any
+
+
+@helper
+def _skip_space(pos, end):
+    while pos < end:
+        byte = load_u8(pos)
+        if byte > 0x20 or (byte != 0x20 and byte != 0x0A and byte != 0x0D and byte != 0x09):
+            break
+        pos += 1
+    return pos
+
+
+@helper(inline=True)
+def _string(pos, end, scratch, replace_surrogates):
+    """``(error, stop, address, bytes, plain, scratch)`` of the string whose opening quote is at ``pos``."""
+    error, stop, found = scan_string(pos + 1, end)
+    at, size = pos + 1, stop - pos - 1
+    if error == OK and found != PLAIN:
+        error, stop, after = unescape(pos + 1, stop, end, scratch, replace_surrogates)
+        at, size = scratch, after - scratch
+        scratch = after
+    return error, stop, at, size, found == PLAIN, scratch
+
+
+@helper(inline=True)
+def _word(byte, pos, end):
+    """``(kind, bytes)`` of true, false or null; -1 for anything else."""
+    if byte == 0x74 and pos + 4 <= end and load_u32(pos) == _WORD_TRUE:
+        return TRUE, 4
+    if byte == 0x66 and pos + 5 <= end and load_u32(pos + 1) == _WORD_ALSE:
+        return FALSE, 5
+    if byte == 0x6E and pos + 4 <= end and load_u32(pos) == _WORD_NULL:
+        return NULL, 4
+    return -1, 0
+
+
+@helper(inline=True)
+def _leaf(byte, pos, end, path, out, to, rules):
+    """``(error, pos, to)`` after a value that is no container, and begins with ``byte``."""
+    nodes, node = out.nodes, to.node
+    scratch, double_count = to.scratch, to.double_count
+    error = OK
+    if byte == 0x22:
+        error, stop, nodes[node, 1], nodes[node, 2], _, scratch = _string(pos, end, scratch, rules.replace_surrogates)
+        nodes[node, 0] = STRING | (path << 16)
+        pos = stop + 1 if error == OK else stop
+    elif byte == 0x2D or 0x30 <= byte <= 0x39:
+        error, pos, kind, nodes[node, 1], nodes[node, 2], scale = scan_number(pos, end, rules.as_double)
+        if kind == DOUBLE_TEXT:
+            kind = DOUBLE
+            out.doubles[double_count] = node
+            double_count += 1
+        nodes[node, 0] = kind | (scale << 8) | (path << 16)
+    else:
+        kind, size = _word(byte, pos, end)
+        nodes[node, 0] = kind | (path << 16)
+        pos += size
+        error = OK if kind >= 0 else E_VALUE
+    # A value at fault is no node: all that are counted have a path.
+    return error, pos, _To(node + (error == OK), scratch, double_count, to.dropped)
+
+
+@helper(inline=True)
+def _next_child(stack, depth, nodes, node, pos, end, opened):
+    """``(error, pos, depth)`` of the next child, after an opening bracket or a value: closes what ends here.
+
+    Where the depth is 0, the row's value ended.
+    """
+    while depth > 0:
+        top = depth - 1
+        pos = _skip_space(pos, end)
+        if pos >= end:
+            return E_TRUNCATED, pos, depth
+        byte = load_u8(pos)
+        container = stack[top, _NODE]
+        is_object = (nodes[container, 0] & 0xFF) == OBJECT
+        if byte != (0x7D if is_object else 0x5D):
+            if not opened:
+                if byte != 0x2C:
+                    return E_COMMA_OBJECT if is_object else E_COMMA_ARRAY, pos, depth
+                pos = _skip_space(pos + 1, end)
+            return (OK if pos < end else E_TRUNCATED), pos, depth
+        # Only right after the opening bracket, or right after a value: a comma leads to a value above.
+        nodes[container, 1] = stack[top, _CHILDREN]
+        nodes[container, 2] = stack[top, _PLACE]
+        nodes[container, 3] = node
+        depth -= 1
+        pos += 1
+        opened = False
+    return OK, pos, depth
+
+
+@helper(inline=True)
+def _is_predicted(tables, shape, pos, end):
+    """``(hit, next shape, stop)``: whether the key at ``pos`` is the one that usually follows, and where it ends."""
+    keys, shapes = tables.keys.rows, tables.shapes.rows
+    following = shapes[shape, SHAPE_NEXT]
+    if following < 0:
+        return False, following, pos
+    key = shapes[following, SHAPE_KEY]
+    stop = pos + 1 + keys[key, KEY_LENGTH]
+    hit = stop < end and load_u8(stop) == 0x22 and keys[key, KEY_PLAIN] == 1
+    return hit and equal(keys[key, KEY_ADDRESS], pos + 1, keys[key, KEY_LENGTH]), following, stop
+
+
+@helper(inline=True)
+def _field(stack, top, tables, pos, end, to, rules):
+    """``(error, pos, tables, to)`` after a field's name and colon; its shape is then the place of the object."""
+    if load_u8(pos) != 0x22:
+        return E_KEY, pos, tables, to
+    shape, scratch = stack[top, _PLACE], to.scratch
+    hit, following, stop = _is_predicted(tables, shape, pos, end)
+    if not hit:
+        error, stop, at, size, plain, scratch = _string(pos, end, scratch, rules.replace_surrogates)
+        if error != OK:
+            return error, stop, tables, to
+        # Growing the tables is rare and dear (arrays handed back and forth), finding is neither.
+        hashed = hash_bytes(at, size, rules.seed)
+        key = find_key(tables.keys, at, size, hashed)
+        if key < 0:
+            key, keys = add_key(tables.keys, at, size, 1 if plain else 0, hashed)
+            tables = Interned(keys, tables.paths, tables.shapes)
+        following, tables = shape_after(tables, shape, key, stack[top, _PATH])
+    stack[top, _PLACE] = following
+    pos = _skip_space(stop + 1, end)
+    error = E_TRUNCATED if pos >= end else (OK if load_u8(pos) == 0x3A else E_COLON)
+    return error, _skip_space(pos + 1, end), tables, _To(to.node, scratch, to.double_count, to.dropped)
+
+
+@helper(inline=True)
+def _note_field(stack, top, nodes, paths, path, to, refuse_duplicates):
+    """``(error, to)``: remember the node of a field; an earlier one of the same name is dropped."""
+    container, earlier, dropped = stack[top, _NODE], paths[path, PATH_LAST_NODE], to.dropped
+    if earlier > container:
+        if refuse_duplicates:
+            return E_DUPLICATE, to
+        nodes[earlier, 0] |= DROPPED
+        nodes[container, 0] |= HAS_DROPPED
+        stack[top, _CHILDREN] -= 1
+        dropped += 1
+    paths[path, PATH_LAST_NODE] = to.node
+    return OK, _To(to.node, to.scratch, to.double_count, dropped)
+
+
+@helper(inline=True)
+def _open(stack, depth, node, path, place):
+    stack[depth, _NODE] = node
+    stack[depth, _PATH] = path
+    stack[depth, _PLACE] = place
+    stack[depth, _CHILDREN] = 0
+
+
+@helper(inline=True)
+def _parse_row(pos, end, stack, tables, out, to, rules):
+    """``(error, path, stack, tables, to)`` after one row, and the path at which it was left off."""
+    depth = path = 0
+    nodes = out.nodes
+    error = OK if end - pos <= rules.max_size else E_SIZE
+    pos = _skip_space(pos, end)
+    while error == OK:
+        # One value at `path` starts at `pos`.
+        if pos >= end:
+            error = E_TRUNCATED
+            break
+        byte, node = load_u8(pos), to.node
+        opened = byte == 0x7B or byte == 0x5B
+        if opened:
+            if depth == rules.max_depth:
+                error = E_DEPTH
+                break
+            if depth == len(stack):
+                stack = reserve_rows(stack, depth + 1)
+            kind = OBJECT if byte == 0x7B else ARRAY
+            place, tables = children_of(tables, path, kind)
+            _open(stack, depth, node, path, place)
+            nodes[node, 0] = kind | (path << 16)
+            to = _To(node + 1, to.scratch, to.double_count, to.dropped)
+            depth += 1
+            pos += 1
+        else:
+            error, pos, to = _leaf(byte, pos, end, path, out, to, rules)
+            if error != OK:
+                break
+        nodes[node, 3] = to.node
+        error, pos, depth = _next_child(stack, depth, nodes, to.node, pos, end, opened)
+        if error != OK:
+            break
+        if depth == 0:
+            error = OK if _skip_space(pos, end) == end else E_TRAILING
+            break
+        top = depth - 1
+        stack[top, _CHILDREN] += 1
+        if nodes[stack[top, _NODE], 0] & 0xFF == ARRAY:
+            path = stack[top, _PLACE]
+            continue
+        error, pos, tables, to = _field(stack, top, tables, pos, end, to, rules)
+        if error != OK:
+            break
+        path = tables.shapes.rows[stack[top, _PLACE], SHAPE_PATH]
+        error, to = _note_field(stack, top, nodes, tables.paths.rows, path, to, rules.refuse_duplicates)
+    return error, path, stack, tables, to
+
+
+@kernel
+def parse_rows(texts: Texts, out: ParsedNodes, rules: Rules) -> tuple[int, int, int, int, TableExports]:
+    """Parse each row's text into the tape.
+
+    Returns ``(rows done, nodes, doubles, dropped, tables)``: counts, the fourth of fields that `compact` has to
+    remove, and the tables of keys, paths and shapes for `adopt`.
+    """
+    tables = new_tables()
+    stack = new_table(64, 4)
+    to = _To(0, texts.scratch, 0, 0)
+    rows = len(texts.starts)
+    row = 0
+    while row < rows:
+        first = to
+        out.row_start[row] = first.node
+        if len(texts.valid) > 0 and texts.valid[row] == 0:
+            row += 1
+            continue
+        pos, end = texts.base + texts.starts[row], texts.base + texts.stops[row]
+        error, path, stack, tables, to = _parse_row(pos, end, stack, tables, out, to, rules)
+        if error != OK:
+            out.status[row] = error
+            paths = tables.paths.rows
+            for i in range(first.node, to.node):  # forget the row: its nodes' numbers are given again
+                paths[path_of(out.nodes[i, 0]), PATH_LAST_NODE] = -1
+            paths[path, PATH_LAST_NODE] = -1
+            to = _To(first.node, to.scratch, first.double_count, to.dropped)
+            if not rules.null_on_error:
+                break
+        row += 1
+    for rest in range(row, rows + 1):
+        out.row_start[rest] = to.node
+    free(stack)
+    return row, to.node, to.double_count, to.dropped, export_tables(tables)

@@ -1,0 +1,219 @@
+"""One pass over a tape: what is at which path, as sums, extremes and sketches a path.
+
+Owns counting. Every number that it makes is a sum, a minimum or a maximum over values, so that batches can be put
+together in any order. Leaves naming paths, merging batches and drawing conclusions to `shredding.profile`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from parquet_variant.kernels.compiling import Int64s, Int64Table, UInt8Table, helper, kernel
+from parquet_variant.kernels.int128 import digits_of
+from parquet_variant.kernels.kinds import ARRAY, BINARY, DECIMAL4, DECIMAL16, INT8, INT64, OBJECT, STRING, UUID
+from parquet_variant.kernels.memory import load_u8, load_u16, load_u32, load_u64, trailing_zeros
+from parquet_variant.kernels.native_vectors import export_table, free, new_table, new_vector, reserve_rows
+from parquet_variant.kernels.tapes.interning import hash_bytes
+from parquet_variant.kernels.tapes.tape import (
+    KEY_ADDRESS,
+    KEY_LENGTH,
+    PATH_KEY,
+    PATH_PARENT,
+    path_of,
+)
+
+__all__ = [
+    "COUNTS",
+    "DIGIT_BUCKETS",
+    "KINDS",
+    "P_ARRAY_MAX",
+    "P_ARRAY_MIN",
+    "P_ELEMENTS",
+    "P_FIELDS",
+    "P_INT_MAX",
+    "P_INT_MIN",
+    "P_LONG_STRINGS",
+    "P_ROWS",
+    "P_STRING_BYTES",
+    "P_STRING_MAX",
+    "P_STRING_MIN",
+    "REGISTERS",
+    "new_counts",
+    "path_identities",
+    "profile_nodes",
+    "row_levels",
+]
+
+# Columns of the kinds table: a node kind each.
+KINDS = OBJECT + 1
+# Columns of the counts table. The byte counts of strings and binary exclude headers; LONG_STRINGS counts those with a
+# header of 5 bytes instead of 1.
+(P_ROWS, P_STRING_BYTES, P_LONG_STRINGS, P_ELEMENTS, P_FIELDS, P_INT_MIN, P_STRING_MIN, P_ARRAY_MIN, P_INT_MAX,
+ P_STRING_MAX, P_ARRAY_MAX, _LAST_ROW) = range(12)  # fmt: skip
+COUNTS = _LAST_ROW
+# Columns of the digits table: decimals by digits before the point (0 to 38), then by scale (0 to 38).
+DIGIT_BUCKETS = 39
+# Registers of a HyperLogLog sketch of the distinct values: standard error 13 %.
+REGISTERS = 64
+
+_LOWEST, _HIGHEST = -(2**63), 2**63 - 1
+# Fixed, unlike the parser's: profiles made in different processes are merged by these hashes.
+_SEED = 0x1F3D5B79A2C4E687
+_MIX_A, _MIX_B, _MIX_C = 0x2127599BF4325C37, 0x2545F4914F6CDD1D, 0x1B03738712FAD5C9
+_ROOT_HASH, _ELEMENT_HASH = 0x3C6EF372FE94F82B, 0x2B7E151628AED2A6
+
+
+@helper
+def _mixed(value):
+    value ^= (value >> 32) & 0xFFFFFFFF
+    value *= _MIX_A
+    value ^= (value >> 29) & 0x7FFFFFFFF
+    value *= _MIX_B
+    return value ^ ((value >> 32) & 0xFFFFFFFF)
+
+
+@kernel
+def path_identities(paths: Int64Table, keys: Int64Table, hashes: Int64s, depths: Int64s) -> None:
+    """Fill a 63-bit hash and the depth of every path; the same path has the same hash in every process."""
+    key_hashes = new_vector(len(keys))
+    for k in range(len(keys)):
+        key_hashes[k] = hash_bytes(keys[k, KEY_ADDRESS], keys[k, KEY_LENGTH], _SEED)
+    hashes[0] = _ROOT_HASH
+    depths[0] = 0
+    for p in range(1, len(paths)):
+        parent, key = paths[p, PATH_PARENT], paths[p, PATH_KEY]
+        step = _ELEMENT_HASH if key < 0 else key_hashes[key]
+        hashes[p] = _mixed(hashes[parent] * _MIX_C + step) & _HIGHEST
+        depths[p] = depths[parent] + 1
+    free(key_hashes)
+
+
+def new_counts(paths: int) -> npt.NDArray[np.int64]:
+    """A counts table in which nothing has been counted."""
+    counts = np.zeros((paths, COUNTS + 1), np.int64)
+    counts[:, (P_INT_MIN, P_STRING_MIN, P_ARRAY_MIN)] = _HIGHEST
+    counts[:, P_INT_MAX] = _LOWEST
+    counts[:, (P_STRING_MAX, P_ARRAY_MAX, _LAST_ROW)] = -1
+    return counts
+
+
+@helper
+def _sampled_hash(address, length):
+    """A hash of the length and of 24 bytes: at the start, in the middle, at the end. Enough to tell how many differ."""
+    if length >= 8:
+        first = load_u64(address)
+        middle = load_u64(address + ((length - 8) >> 1))
+        last = load_u64(address + length - 8)
+        value = first * _MIX_A + middle * _MIX_C + (last ^ ((last >> 23) & 0x1FFFFFFFFFF)) * _MIX_B
+    elif length >= 4:
+        value = load_u32(address) * _MIX_A + load_u32(address + length - 4) * _MIX_B
+    elif length >= 2:
+        value = load_u16(address) * _MIX_A + load_u16(address + length - 2) * _MIX_B
+    elif length == 1:
+        value = load_u8(address) * _MIX_A
+    else:
+        value = 0
+    return _mixed(value + length)
+
+
+@helper
+def _add_to_sketch(sketches, path, hashed):
+    rank = trailing_zeros(hashed >> 6 | (1 << 57)) + 1
+    register = hashed & (REGISTERS - 1)
+    if rank > sketches[path, register]:
+        sketches[path, register] = rank
+
+
+@kernel
+def profile_nodes(
+    nodes: Int64Table,
+    row_start: Int64s,
+    rows: Int64s,
+    kinds: Int64Table,
+    counts: Int64Table,
+    sketches: UInt8Table,
+    digits_of_path: Int64s,
+) -> tuple[int, int, int]:
+    """Count every node of some rows of the tape; returns the digits table for `adopt`.
+
+    Parameters
+    ----------
+    rows
+        Numbers of the rows.
+    kinds, counts, sketches
+        A row a path, as named above; from zeros, `new_counts` and zeros.
+    digits_of_path
+        -1 for each path; becomes the row in the digits table of paths that have decimals.
+    """
+    digits = new_table(8, 2 * DIGIT_BUCKETS)
+    used = 0
+    for row in rows:
+        for i in range(row_start[row], row_start[row + 1]):
+            tag = nodes[i, 0]
+            kind = tag & 0xFF
+            path = path_of(tag)
+            kinds[path, kind] += 1
+            if counts[path, _LAST_ROW] != row:
+                counts[path, _LAST_ROW] = row
+                counts[path, P_ROWS] += 1
+            a = nodes[i, 1]
+            if kind == STRING or kind == BINARY:
+                length = nodes[i, 2]
+                counts[path, P_STRING_BYTES] += length
+                counts[path, P_LONG_STRINGS] += kind == STRING and length >= 64
+                counts[path, P_STRING_MIN] = min(counts[path, P_STRING_MIN], length)
+                counts[path, P_STRING_MAX] = max(counts[path, P_STRING_MAX], length)
+                _add_to_sketch(sketches, path, _sampled_hash(a, length))
+            elif kind == OBJECT:
+                counts[path, P_FIELDS] += a
+            elif kind == ARRAY:
+                counts[path, P_ELEMENTS] += a
+                counts[path, P_ARRAY_MIN] = min(counts[path, P_ARRAY_MIN], a)
+                counts[path, P_ARRAY_MAX] = max(counts[path, P_ARRAY_MAX], a)
+            elif INT8 <= kind <= INT64:
+                counts[path, P_INT_MIN] = min(counts[path, P_INT_MIN], a)
+                counts[path, P_INT_MAX] = max(counts[path, P_INT_MAX], a)
+                _add_to_sketch(sketches, path, _mixed(a * _MIX_C))
+            elif DECIMAL4 <= kind <= DECIMAL16:
+                at = digits_of_path[path]
+                if at < 0:
+                    digits = reserve_rows(digits, used + 1)
+                    at = used
+                    for bucket in range(digits.shape[1]):
+                        digits[at, bucket] = 0
+                    digits_of_path[path] = at
+                    used += 1
+                scale = min((tag >> 8) & 0xFF, DIGIT_BUCKETS - 1)
+                high = nodes[i, 2] if kind == DECIMAL16 else (-1 if a < 0 else 0)
+                whole = min(max(digits_of(high, a) - scale, 0), DIGIT_BUCKETS - 1)
+                digits[at, whole] += 1
+                digits[at, DIGIT_BUCKETS + scale] += 1
+                _add_to_sketch(sketches, path, _mixed(a * _MIX_C + scale))
+            elif kind == UUID:
+                _add_to_sketch(sketches, path, _sampled_hash(a, 16))
+            elif kind > 2:
+                _add_to_sketch(sketches, path, _mixed(a * _MIX_C))
+    return export_table(digits, used)
+
+
+@kernel
+def row_levels(nodes: Int64Table, row_start: Int64s, path_hashes: Int64s, levels: Int64s) -> None:
+    """Fill for every row how many zero bits a hash of its paths and values ends in; -1 for a row without a value.
+
+    The order of an object's fields does not matter, nor the width of an integer.
+    """
+    for row in range(len(levels)):
+        total = 0
+        for i in range(row_start[row], row_start[row + 1]):
+            tag = nodes[i, 0]
+            kind = tag & 0xFF
+            value = nodes[i, 1]
+            if kind == STRING or kind == BINARY:
+                value = _sampled_hash(value, nodes[i, 2])
+            elif kind == UUID:
+                value = _sampled_hash(value, 16)
+            elif kind <= 2:
+                value = kind
+            total += _mixed(path_hashes[path_of(tag)] * _MIX_C + value)
+        levels[row] = trailing_zeros(_mixed(total) | (1 << 62)) if row_start[row + 1] > row_start[row] else -1

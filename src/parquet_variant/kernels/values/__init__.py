@@ -1,0 +1,1 @@
+"""Encoded values, their names, and scalars in their forms."""

@@ -1,0 +1,112 @@
+"""Casts of whole columns of slots that NumPy has no words for: ISO timestamps, decimals.
+
+Owns the loops. Leaves the choice between them, and every slot that they do not take, to `functions.columns.slot_casts`.
+"""
+
+from __future__ import annotations
+
+from parquet_variant.kernels.compiling import Bools, Int64s, UInt8s, helper, kernel
+from parquet_variant.kernels.kinds import DECIMAL4
+from parquet_variant.kernels.memory import load_u8, store_u64
+from parquet_variant.kernels.values.scalar_slots import exact_slot
+
+__all__ = ["decimal_slots", "iso_timestamps"]
+
+
+@kernel
+def decimal_slots(
+    positions: Int64s,
+    kinds: UInt8s,
+    a: Int64s,
+    b: Int64s,
+    scales: UInt8s,
+    precision: int,
+    scale: int,
+    target: int,
+    done: Bools,
+) -> None:
+    """Write the numbers that a decimal type holds exactly, 16 bytes each; ``done`` says which."""
+    for i in positions:
+        done[i], low, high = exact_slot(kinds[i], a[i], b[i], scales[i], DECIMAL4, precision, scale)
+        store_u64(target + i * 16, low)
+        store_u64(target + i * 16 + 8, high)
+
+
+@helper(inline=True)
+def _digits(at, count):
+    """The number that so many digits stand for, or -1."""
+    number = 0
+    for i in range(count):
+        digit = load_u8(at + i) - 48
+        if digit < 0 or digit > 9:
+            return -1
+        number = number * 10 + digit
+    return number
+
+
+@helper
+def _days(year, month, day):
+    """Days since 1970-01-01, or -1 << 40 if there is no such day."""
+    leap = (year % 4 == 0 and year % 100 != 0) or year % 400 == 0
+    if month == 2:
+        last = 29 if leap else 28
+    elif month == 4 or month == 6 or month == 9 or month == 11:
+        last = 30
+    else:
+        last = 31
+    if month < 1 or month > 12 or day < 1 or day > last:
+        return -1 << 40
+    # Years start in March here, so that the leap day comes last.
+    y = year - (1 if month <= 2 else 0)
+    era = y // 400
+    year_of_era = y - era * 400
+    day_of_year = (153 * (month - 3 if month > 2 else month + 9) + 2) // 5 + day - 1
+    return era * 146097 + year_of_era * 365 + year_of_era // 4 - year_of_era // 100 + day_of_year - 719468
+
+
+@kernel
+def iso_timestamps(
+    positions: Int64s, a: Int64s, b: Int64s, needs_zone: bool, micros: Int64s, nanos: Int64s, done: Bools
+) -> None:
+    """Read texts of the one form ``YYYY-MM-DD[T ]HH:MM:SS[.digits][Z]``; ``done`` says which were.
+
+    ``micros`` since 1970 and up to 999 ``nanos`` more. Texts without ``Z`` are left alone if ``needs_zone``.
+    """
+    for i in positions:
+        at, size = a[i], b[i]
+        if size < 19 or size > 64:
+            continue
+        separator = load_u8(at + 10)
+        if (
+            load_u8(at + 4) != 45 or load_u8(at + 7) != 45 or load_u8(at + 13) != 58 or load_u8(at + 16) != 58
+            or (separator != 84 and separator != 32)
+        ):  # fmt: skip
+            continue
+        year, month, day = _digits(at, 4), _digits(at + 5, 2), _digits(at + 8, 2)
+        hour, minute, second = _digits(at + 11, 2), _digits(at + 14, 2), _digits(at + 17, 2)
+        if year < 0 or hour < 0 or minute < 0 or second < 0 or hour > 23 or minute > 59 or second > 59:
+            continue
+        days = _days(year, month, day)
+        if days == -1 << 40:
+            continue
+        end = at + size
+        at += 19
+        fraction, digits = 0, 0
+        if at < end and load_u8(at) == 46:
+            at += 1
+            while at < end and 48 <= load_u8(at) <= 57:
+                if digits < 9:
+                    fraction = fraction * 10 + load_u8(at) - 48
+                    digits += 1
+                at += 1
+        while digits < 9:
+            fraction *= 10
+            digits += 1
+        has_zone = at < end and load_u8(at) == 90
+        if has_zone:
+            at += 1
+        if at != end or (needs_zone and not has_zone):
+            continue
+        micros[i] = (((days * 24 + hour) * 60 + minute) * 60 + second) * 1_000_000 + fraction // 1000
+        nanos[i] = fraction % 1000
+        done[i] = True

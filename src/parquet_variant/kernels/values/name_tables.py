@@ -1,0 +1,178 @@
+"""The names of every distinct metadata of a column, resolved once.
+
+Owns where each name lies, and its rank by bytes among the names of its dictionary. Leaves malformed dictionaries, and
+those with a name twice, to the scalar fallback: they are marked.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from parquet_variant.kernels.compiling import Int64s, UInt8s, helper, kernel
+from parquet_variant.kernels.json.scan import is_utf8
+from parquet_variant.kernels.memory import load_u8, load_uint
+from parquet_variant.kernels.values.reading import metadata_header
+
+__all__ = ["SORTED", "UNSORTED", "UNUSABLE", "NameTable", "compare_bytes", "find_name", "name_table", "resolve_names"]
+
+SORTED, UNSORTED, UNUSABLE = range(3)
+
+
+class NameTable(NamedTuple):
+    """The names of some dictionaries.
+
+    Parameters
+    ----------
+    starts
+        ``int64[dictionaries + 1]``: name i of dictionary d is at ``starts[d] + i`` in the arrays below.
+    address, length
+        Where each name lies.
+    rank
+        Its position by bytes among the names of its dictionary.
+    order
+        The inverse: ids in the order of their names.
+    state
+        ``uint8[dictionaries]``: SORTED, UNSORTED, or UNUSABLE (malformed, with a name that is no UTF-8, or with
+        one twice that shall not be).
+    owner
+        Keeps the memory alive.
+    """
+
+    starts: Int64s
+    address: Int64s
+    length: Int64s
+    rank: Int64s
+    order: Int64s
+    state: UInt8s
+    owner: Any
+
+
+@helper
+def compare_bytes(left, left_size, right, right_size):
+    """Negative, 0 or positive, as the left bytes sort before, with or after the right ones (unsigned)."""
+    for i in range(min(left_size, right_size)):
+        difference = load_u8(left + i) - load_u8(right + i)
+        if difference != 0:
+            return difference
+    return left_size - right_size
+
+
+@kernel
+def _counts(base: int, offsets: Int64s, starts: Int64s, state: UInt8s) -> None:
+    total = 0
+    for d in range(len(state)):
+        starts[d] = total
+        ok, count, _, _, _, _ = metadata_header(base + offsets[d], base + offsets[d + 1])
+        state[d] = SORTED if ok else UNUSABLE
+        total += count if ok else 0
+    starts[len(state)] = total
+
+
+@kernel
+def _locate(base: int, offsets: Int64s, table: NameTable) -> None:
+    address, length, state = table.address, table.length, table.state
+    for d in range(len(state)):
+        if state[d] == UNUSABLE:
+            continue
+        _, count, at, width, names, size = metadata_header(base + offsets[d], base + offsets[d + 1])
+        end = base + offsets[d] + size
+        first = table.starts[d]
+        for i in range(count):
+            begin = load_uint(at + i * width, width)
+            stop = load_uint(at + (i + 1) * width, width)
+            if begin > stop or stop > end - names or not is_utf8(names + begin, names + stop):
+                state[d] = UNUSABLE
+                break
+            address[first + i] = names + begin
+            length[first + i] = stop - begin
+            table.rank[first + i] = table.order[first + i] = i
+            if i > 0 and state[d] == SORTED:
+                side = compare_bytes(
+                    address[first + i - 1], length[first + i - 1], address[first + i], length[first + i]
+                )
+                if side >= 0:
+                    state[d] = UNSORTED
+
+
+@helper
+def find_name(names, d, name, size):
+    """Position by rank of a name in dictionary ``d``; -1 if it does not have it."""
+    address, length, order = names.address, names.length, names.order
+    first = low = names.starts[d]
+    high = names.starts[d + 1]
+    while low < high:
+        middle = (low + high) >> 1
+        at = first + order[middle]
+        side = compare_bytes(address[at], length[at], name, size)
+        if side == 0:
+            # Of a name that stands there twice, the first.
+            while middle > first:
+                before = first + order[middle - 1]
+                if compare_bytes(address[before], length[before], name, size) != 0:
+                    break
+                middle -= 1
+            return middle - first
+        if side < 0:
+            low = middle + 1
+        else:
+            high = middle
+    return -1
+
+
+@helper
+def resolve_names(schema, names, d, ids, ranks):
+    """Fill field id and rank of each schema node's name in dictionary ``d``; -1 where it lacks the name."""
+    for s in range(len(schema.nodes)):
+        ids[s] = ranks[s] = -1
+        if schema.lengths[s] >= 0:
+            rank = find_name(names, d, schema.addresses[s], schema.lengths[s])
+            if rank >= 0:
+                ranks[s] = rank
+                ids[s] = names.order[names.starts[d] + rank]
+
+
+def name_table(dictionary: pa.BinaryArray, *, repeated: bool = False) -> NameTable:
+    """Resolve the names of some metadata.
+
+    Parameters
+    ----------
+    dictionary
+        The distinct metadata, plain binary without nulls.
+    repeated
+        Take dictionaries that have a name several times (DuckDB's): all its ids get the rank of the first. Otherwise
+        they are UNUSABLE.
+    """
+    count = len(dictionary)
+    _, offset_buffer, data = dictionary.buffers()
+    offsets = np.zeros(1, np.int64)
+    if count:
+        offsets = np.frombuffer(offset_buffer, np.int32, count + 1, dictionary.offset * 4).astype(np.int64)
+    base = data.address if data is not None else 0
+    starts, state = np.zeros(count + 1, np.int64), np.zeros(count, np.uint8)
+    _counts(base, offsets, starts, state)
+    # Zeros: what an unusable dictionary leaves out is an empty name, wherever it lies.
+    address, length, rank, order = (np.zeros(int(starts[-1]), np.int64) for _ in range(4))
+    table = NameTable(starts, address, length, rank, order, state, dictionary)
+    _locate(base, offsets, table)
+    for d in np.flatnonzero(state == UNSORTED).tolist():
+        first, last = int(starts[d]), int(starts[d + 1])
+        blob = dictionary[d].as_py()
+        begin = base + int(offsets[d])
+        names = [
+            blob[at - begin : at - begin + size]
+            for at, size in zip(address[first:last], length[first:last], strict=True)
+        ]
+        by_name = sorted(range(len(names)), key=names.__getitem__)
+        order[first:last] = by_name
+        rank[first:last][by_name] = np.arange(len(names))
+        if len(set(names)) < len(names):
+            if not repeated:
+                state[d] = UNUSABLE
+                continue
+            first_rank: dict[bytes, int] = {}
+            for place, field_id in enumerate(by_name):
+                rank[first + field_id] = first_rank.setdefault(names[field_id], place)
+    return table

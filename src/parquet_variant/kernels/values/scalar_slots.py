@@ -1,0 +1,172 @@
+"""Scalars between their three forms: tape payload, typed slot, Variant bytes.
+
+Owns the exactness rules of shredding ("Shredding Semantics" of the drafts): an integer or decimal goes to any numeric
+column that holds it exactly; every other type only to its own. Leaves rows, columns and nesting to its callers.
+"""
+
+from __future__ import annotations
+
+from parquet_variant.encoding.scalars import MICROS_PER_DAY
+from parquet_variant.kernels.compiling import helper
+from parquet_variant.kernels.int128 import digits_of, divide_by_power, fits_int64, multiply_power
+from parquet_variant.kernels.kinds import (
+    BINARY,
+    DATE,
+    DECIMAL4,
+    DECIMAL8,
+    DECIMAL16,
+    FALSE,
+    FLOAT,
+    INT8,
+    INT16,
+    INT32,
+    INT64,
+    STRING,
+    TRUE,
+    UUID,
+)
+from parquet_variant.kernels.memory import copy, store_u8, store_u16, store_u32, store_u64
+
+__all__ = [
+    "MICROS_PER_DAY",
+    "exact_slot",
+    "scalar_size",
+    "store_slot",
+    "write_scalar",
+]
+
+
+@helper(inline=True)
+def _is_decimal(kind):
+    return DECIMAL4 <= kind <= DECIMAL16
+
+
+@helper(inline=True)
+def _is_int(kind):
+    return INT8 <= kind <= INT64
+
+
+@helper
+def _int_fits(value, code):
+    if code == INT64:
+        return True
+    if code == INT32:
+        return -0x80000000 <= value <= 0x7FFFFFFF
+    if code == INT16:
+        return -0x8000 <= value <= 0x7FFF
+    return -0x80 <= value <= 0x7F
+
+
+@helper
+def exact_slot(kind, a, b, scale, code, precision, slot_scale):
+    """``(ok, low, high)``: the value as a slot of a typed column, ok where it is exactly the same value.
+
+    ``code``, ``precision`` and ``slot_scale`` describe the column; for strings, binary and uuid the slot is the
+    payload itself.
+    """
+    if _is_int(code):
+        if _is_int(kind):
+            return _int_fits(a, code), a, 0
+        if _is_decimal(kind):
+            exact, high, low = divide_by_power(b, a, scale)
+            return exact and fits_int64(high, low) and _int_fits(low, code), low, 0
+        return False, 0, 0
+    if _is_decimal(code):
+        if _is_int(kind):
+            high, low, scale = (-1 if a < 0 else 0), a, 0
+        elif _is_decimal(kind):
+            high, low = b, a
+        else:
+            return False, 0, 0
+        if scale < slot_scale:
+            ok, high, low = multiply_power(high, low, slot_scale - scale)
+        elif scale > slot_scale:
+            ok, high, low = divide_by_power(high, low, scale - slot_scale)
+        else:
+            ok = True
+        return ok and digits_of(high, low) <= precision, low, high
+    if code == TRUE:
+        return kind == TRUE or kind == FALSE, 1 if kind == TRUE else 0, 0
+    return kind == code, a, b
+
+
+@helper(inline=True)
+def store_slot(address, width, low, high):
+    """Write a slot of fixed width: 1, 2, 4, 8 or 16 bytes."""
+    if width == 8:
+        store_u64(address, low)
+    elif width == 4:
+        store_u32(address, low)
+    elif width == 16:
+        store_u64(address, low)
+        store_u64(address + 8, high)
+    elif width == 2:
+        store_u16(address, low)
+    else:
+        store_u8(address, low)
+
+
+@helper
+def scalar_size(kind, length):
+    """Bytes of an encoded scalar; ``length`` counts the bytes of a string or binary."""
+    if kind == STRING:
+        return 1 + length if length < 64 else 5 + length
+    if kind <= FALSE:
+        return 1
+    if kind == INT8:
+        return 2
+    if kind == INT16:
+        return 3
+    if kind == INT32 or kind == DATE or kind == FLOAT:
+        return 5
+    if kind == DECIMAL4:
+        return 6
+    if kind == DECIMAL8:
+        return 10
+    if kind == DECIMAL16:
+        return 18
+    if kind == UUID:
+        return 17
+    if kind == BINARY:
+        return 5 + length
+    return 9
+
+
+@helper
+def write_scalar(at, kind, a, b, scale):
+    """Write an encoded scalar (spec: "Value encoding grammar")."""
+    if kind == STRING:
+        if b < 64:
+            store_u8(at, 1 | (b << 2))
+            copy(at + 1, a, b)
+        else:
+            store_u8(at, STRING << 2)
+            store_u32(at + 1, b)
+            copy(at + 5, a, b)
+        return
+    store_u8(at, kind << 2)
+    if kind <= FALSE:
+        return
+    if kind == INT8:
+        store_u8(at + 1, a)
+    elif kind == INT16:
+        store_u16(at + 1, a)
+    elif kind == INT32 or kind == DATE or kind == FLOAT:
+        store_u32(at + 1, a)
+    elif kind == DECIMAL4:
+        store_u8(at + 1, scale)
+        store_u32(at + 2, a)
+    elif kind == DECIMAL8:
+        store_u8(at + 1, scale)
+        store_u64(at + 2, a)
+    elif kind == DECIMAL16:
+        store_u8(at + 1, scale)
+        store_u64(at + 2, a)
+        store_u64(at + 10, b)
+    elif kind == UUID:
+        copy(at + 1, a, 16)
+    elif kind == BINARY:
+        store_u32(at + 1, b)
+        copy(at + 5, a, b)
+    else:
+        store_u64(at + 1, a)
