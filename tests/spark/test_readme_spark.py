@@ -21,3 +21,18 @@ def test_the_snippet_runs(spark, tmp_path, usgs_sample):
     magnitudes = [row["properties"]["mag"] for row in pv.parquet.read(tmp_path / "events").to_pylist()]
     assert names["df"].count() == sum(magnitude is not None and magnitude > 5 for magnitude in magnitudes)
     assert len(pv.parquet.read(tmp_path / "copy")) == 1707
+
+
+def test_the_stream_of_the_guide_runs(spark, tmp_path, monkeypatch):
+    text = (_README.parent / "docs/guides/streams.md").read_text()
+    code = re.search(r"```python\n(.*?)```", text, re.DOTALL)[1]
+    for name in ("checkpoint", "events"):
+        code = code.replace(f'"{name}"', f'"{tmp_path / name}"')
+    spark.dataSource.register(pv.spark.VariantDataSource)
+    names: dict = {"spark": spark}
+    exec(code, names)
+    try:
+        names["query"].processAllAvailable()
+    finally:
+        names["query"].stop()
+    assert (tmp_path / "events/_delta_log").is_dir()
