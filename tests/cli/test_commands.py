@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import parquet_variant as pv
@@ -266,6 +267,21 @@ def test_ingest_sorts_and_makes_filters_on_request(variant: Run, tmp_path: Path)
         assert report["row_groups_total"] > 10
         assert report["row_groups_read"] <= groups + 1
         assert report["row_groups_read"] >= groups
+
+
+def test_who_writes_the_pages_is_an_option(variant: Run, tmp_path: Path) -> None:
+    source = tmp_path / "a.ndjson"
+    source.write_text('{"a": 1}\n{"a": 2}\n')
+    made = {}
+    for writer in ("native", "pyarrow"):
+        assert variant("ingest", source, tmp_path / f"{writer}.parquet", "--writer", writer).code == 0
+        made[writer] = pq.ParquetFile(tmp_path / f"{writer}.parquet").metadata.created_by
+        assert variant("cat", tmp_path / f"{writer}.parquet").rows == [{"a": 1}, {"a": 2}]
+    assert "parquet-cpp" not in made["native"]
+    assert "parquet-cpp" in made["pyarrow"]
+    refused = variant("ingest", source, tmp_path / "no.parquet", "--writer", "arrow")
+    assert refused.code != 0
+    assert "use native or pyarrow" in refused.error
 
 
 @pytest.mark.usefixtures("spark")

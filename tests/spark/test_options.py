@@ -13,9 +13,20 @@ from parquet_variant.spark.datasource.options import ReadOptions, WriteOptions
 
 def test_write_options_reach_the_writer_as_its_arguments():
     options = WriteOptions.of(
-        {"PATH": "/t", "compressionlevel": "7", "rowGroupBytes": "1024", "sortBy": "$.a:int, $.b:string"}
+        {
+            "PATH": "/t",
+            "compressionlevel": "7",
+            "rowGroupBytes": "1024",
+            "sortBy": "$.a:int, $.b:string",
+            "writer": "pyarrow",
+        }
     )
-    assert options.write == {"compression_level": 7, "row_group_bytes": 1024, "sort_by": ["$.a:int", "$.b:string"]}
+    assert options.write == {
+        "compression_level": 7,
+        "row_group_bytes": 1024,
+        "sort_by": ["$.a:int", "$.b:string"],
+        "writer": "pyarrow",
+    }
     assert (options.path, options.schema) == ("/t", None)
 
 

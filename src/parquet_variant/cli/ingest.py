@@ -21,6 +21,7 @@ from parquet_variant.cli.options import (
     JsonColumn,
     OnError,
     OnErrorOption,
+    PageWriter,
     Parse,
     Policy,
     Queries,
@@ -110,6 +111,7 @@ def command(
     sort_by: SortBy = None,
     bloom_filters: BloomFilters = None,
     row_group_bytes: RowGroupBytes = None,
+    writer: PageWriter = None,
     input_format: FormatOption = InputFormat.AUTO,
     root: Root = None,
     json_column: JsonColumn = None,
@@ -131,7 +133,7 @@ def command(
 
     if preview and into is not Format.DELTA:
         raise typer.BadParameter("--preview is for --format delta")
-    written = written_as(compression, sort_by, bloom_filters, row_group_bytes)
+    written = written_as(compression, sort_by, bloom_filters, row_group_bytes, writer)
     if engine is Engine.SPARK:  # whose workers may stand in another directory
         sources = [source if source == "-" else absolute(source) for source in sources]
         dest = absolute(dest)

@@ -23,6 +23,7 @@ __all__ = [
     "JsonColumn",
     "OnError",
     "OnErrorOption",
+    "PageWriter",
     "Parse",
     "Path",
     "Policy",
@@ -108,6 +109,10 @@ BloomFilters: TypeAlias = Annotated[
 Threads: TypeAlias = Annotated[
     int | None, typer.Option(help="How many work at a time; by default one a CPU.", min=1, show_default=False)
 ]
+PageWriter: TypeAlias = Annotated[
+    str | None,
+    typer.Option("--writer", help="Who writes the pages: native or pyarrow. Default: native.", show_default=False),
+]
 RowGroupBytes: TypeAlias = Annotated[
     int | None, typer.Option(help="Arrow bytes a row group; 128 MiB by default.", min=1, show_default=False)
 ]
@@ -192,8 +197,12 @@ def read_parse(given: list[str] | None) -> dict[str, Any]:
 
 
 def written_as(
-    compression: str, sort_by: list[str] | None, bloom_filters: list[str] | None, row_group_bytes: int | None
+    compression: str,
+    sort_by: list[str] | None,
+    bloom_filters: list[str] | None,
+    row_group_bytes: int | None,
+    writer: str | None = None,
 ) -> dict[str, Any]:
     """What the writer of Parquet files is told: the options that were given."""
-    given = {"sort_by": sort_by, "bloom_filters": bloom_filters, "row_group_bytes": row_group_bytes}
+    given = {"sort_by": sort_by, "bloom_filters": bloom_filters, "row_group_bytes": row_group_bytes, "writer": writer}
     return {"compression": compression} | {name: value for name, value in given.items() if value}

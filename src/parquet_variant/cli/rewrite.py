@@ -16,6 +16,7 @@ from parquet_variant.cli.options import (
     Column,
     Engine,
     EngineOption,
+    PageWriter,
     RowGroupBytes,
     SortBy,
     written_as,
@@ -65,6 +66,7 @@ def command(
     sort_by: SortBy = None,
     bloom_filters: BloomFilters = None,
     row_group_bytes: RowGroupBytes = None,
+    writer: PageWriter = None,
     column: Column = None,
     engine: EngineOption = Engine.LOCAL,
     mode: Annotated[FileMode, typer.Option(help="If a file is there.")] = FileMode.ERROR,
@@ -89,7 +91,7 @@ def command(
         "annotation": annotation,
         "on_conflict": on_conflict.value,
         "mode": "overwrite" if overwrite else mode.value,
-        **written_as(compression, sort_by, bloom_filters, row_group_bytes),
+        **written_as(compression, sort_by, bloom_filters, row_group_bytes, writer),
     }
     with Progress() as progress:
         run = _on_spark if engine is Engine.SPARK else rewrite

@@ -264,8 +264,9 @@ _FOR_WRITER = (
     ("rowgroupbytes", "row_group_bytes", int),
     ("sortby", "sort_by", _names),
     ("bloomfilters", "bloom_filters", _names),
+    ("writer", "writer", str),
 )
-_OF_FILES = ("compression", "compressionLevel", "rowGroupBytes", "sortBy", "bloomFilters")
+_OF_FILES = ("compression", "compressionLevel", "rowGroupBytes", "sortBy", "bloomFilters", "writer")
 _WRITE_OPTIONS = ("column", "schema", "layout", *_OF_FILES, "format", "partitionBy", "txnAppId")
 _OF_TABLES = ("format", "versionAsOf", "timestampAsOf", "startingVersion")
 _OF_FOLDERS = ("mergeSchema", "recursiveFileLookup", "maxFilesPerTrigger")

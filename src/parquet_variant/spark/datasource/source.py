@@ -38,9 +38,9 @@ class VariantDataSource(DataSource):
     Writing (``df.write.format("variant").mode("append")``, or ``"overwrite"``): the VARIANT or JSON string column that
     the option ``column`` names is shredded, other columns are written as they are. Options: ``schema`` (DDL or JSON of
     a `ShreddingSchema`; by default each file's is inferred from its first rows), ``layout``, ``compression``,
-    ``compressionLevel``, ``rowGroupBytes``, ``sortBy``, ``bloomFilters``. Spark lets no Python data source be written
-    with other modes; `pv.spark.write` has them. Streams (``df.writeStream.format("variant")``) need the option
-    ``checkpointLocation``; a micro-batch that is run again is not written again.
+    ``compressionLevel``, ``rowGroupBytes``, ``sortBy``, ``bloomFilters``, ``writer``. Spark lets no Python data
+    source be written with other modes; `pv.spark.write` has them. Streams (``df.writeStream.format("variant")``) need
+    the option ``checkpointLocation``; a micro-batch that is run again is not written again.
 
     Delta tables: with the option ``format`` as ``"delta"``, or where a table is already, all of this reads and writes
     the table; one that is not there is made. The option ``partitionBy`` partitions tables and directories, by columns
