@@ -80,19 +80,6 @@ def test_a_directory_that_may_not_be_written_is_named(tmp_path, usgs_sample):
         pv.parquet.ingest(usgs_sample, place / "out")
 
 
-def test_a_full_disk_is_told_with_the_file(tmp_path, usgs_sample, monkeypatch):
-    from parquet_variant.parquet.writing.writer import VariantWriter
-
-    def full(self, *rows):
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(VariantWriter, "write_batch", full)
-    with pytest.raises(pv.VariantFileError, match=r"part-00000.*cannot be written.*No space left") as raised:
-        pv.parquet.ingest(usgs_sample, tmp_path / "out")
-    assert raised.value.reason == "cannot-write"
-    assert not (tmp_path / "out").exists()
-
-
 def test_a_catalogs_table_is_refused_in_one_line_and_a_view_is_there_instead(spark, reader, table):
     with pytest.raises(Exception, match="use CREATE TEMPORARY VIEW") as raised:
         spark.sql(f"CREATE TABLE of_a_catalog USING variant LOCATION '{table}'")

@@ -14,7 +14,7 @@ import tempfile
 import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -26,6 +26,7 @@ import pyarrow.fs as pafs
 
 from parquet_variant.errors import DeltaError
 from parquet_variant.io.filesystems import with_known_scheme
+from parquet_variant.io.write_errors import write_errors
 
 __all__ = ["FileInfo", "LocalStorage", "ObjectStorage", "Storage", "local_path", "open_storage", "outside"]
 
@@ -132,9 +133,12 @@ class LocalStorage(Storage):
 
     def read(self, path: str, offset: int = 0, length: int | None = None) -> bytes:
         """See `Storage.read`."""
-        with self._readable(path).open("rb") as file:
-            file.seek(offset)
-            return file.read() if length is None else file.read(length)
+        try:
+            with self._readable(path).open("rb") as file:
+                file.seek(offset)
+                return file.read() if length is None else file.read(length)
+        except NotADirectoryError as error:  # it lies below a file
+            raise FileNotFoundError(str(error)) from None
 
     def put(self, path: str, data: bytes) -> None:
         """See `Storage.put`."""
@@ -158,7 +162,8 @@ class LocalStorage(Storage):
     def create(self, path: str) -> Iterator[Path]:
         """See `Storage.create`. The file is at its place at once: only a commit makes it part of the table."""
         target = self._writable(path)
-        target.parent.mkdir(parents=True, exist_ok=True)
+        with write_errors(target):
+            target.parent.mkdir(parents=True, exist_ok=True)
         yield target
         _sync_file(target)
         _sync_directory(target.parent)
@@ -191,12 +196,18 @@ class LocalStorage(Storage):
 
     def _write_temporary(self, path: str, data: bytes) -> Path:
         target = self._writable(path)
-        target.parent.mkdir(parents=True, exist_ok=True)
         temporary = target.parent / f".{target.name}.{uuid.uuid4().hex}.tmp"
-        with temporary.open("xb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
+        try:
+            with write_errors(target):
+                target.parent.mkdir(parents=True, exist_ok=True)
+                with temporary.open("xb") as file:
+                    file.write(data)
+                    file.flush()
+                    os.fsync(file.fileno())
+        except BaseException:
+            with suppress(OSError):
+                temporary.unlink()
+            raise
         return temporary
 
 

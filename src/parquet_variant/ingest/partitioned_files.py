@@ -5,12 +5,11 @@ Owns which files are open. Leaves the values to `partition_by`, and a file to `V
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from collections.abc import Mapping
+from contextlib import ExitStack
 from typing import Any
 
 from parquet_variant.delta.data.partitions import partition_directory
-from parquet_variant.errors import VariantFileError
 from parquet_variant.io.staging import StagedFile, Staging
 from parquet_variant.parquet.writing.writer import VariantWriter
 
@@ -42,10 +41,7 @@ class PartitionedFiles:
 
     def write(self, values: Mapping[str, str | None], columns: Mapping[str, Any]) -> None:
         """Write rows of one partition."""
-        with self._errors():
-            self._write(partition_directory(values), columns)
-
-    def _write(self, folder: str, columns: Mapping[str, Any]) -> None:
+        folder = partition_directory(values)
         writer = self._open.pop(folder, None)
         if writer is None:
             if len(self._open) >= _MAX_OPEN:
@@ -61,21 +57,8 @@ class PartitionedFiles:
         for folder in list(self._open):
             self._close(folder)
 
-    @contextmanager
-    def _errors(self) -> Iterator[None]:
-        try:
-            yield
-        except OSError as error:
-            name = self.files[-1].path if self.files else self._directory
-            raise VariantFileError(
-                f"{name} cannot be written: {error}; free space, or permit writing there, and run it again",
-                reason="cannot-write",
-                file=name,
-            ) from error
-
     def _close(self, folder: str) -> None:
-        with self._errors():
-            info = self._open.pop(folder).close()
+        info = self._open.pop(folder).close()
         self.rows += info.rows
         self.bytes += info.bytes
 

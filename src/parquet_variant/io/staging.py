@@ -30,6 +30,7 @@ from parquet_variant.io.commit_journal import (
 )
 from parquet_variant.io.filesystems import filesystem_of
 from parquet_variant.io.job_owner import JobOwner
+from parquet_variant.io.write_errors import write_errors
 
 __all__ = ["BAD_RECORDS", "COMPACTED", "Mode", "StagedFile", "Staging", "check_mode", "open_staging", "sweep"]
 
@@ -107,16 +108,10 @@ class Staging:
     def begin(self) -> Staging:
         """Say who runs the job; on the driver, before the first task."""
         filesystem, path = filesystem_of(self.directory, None)
-        try:
+        with write_errors(self.dest):
             filesystem.create_dir(path, recursive=True)
             with filesystem.open_output_stream(f"{path}/{_OWNER}") as stream:
                 stream.write(JobOwner.current().to_json().encode())
-        except OSError as error:
-            raise VariantFileError(
-                f"{self.dest} cannot be written: {error}; free space, or permit writing there, and run it again",
-                reason="cannot-write",
-                file=self.dest,
-            ) from error
         return replace(self, begun=True)
 
     def attempt(self, task: int, attempt: int | str = 0) -> str:
@@ -133,7 +128,8 @@ class Staging:
                 f"the job that writes {self.dest} has ended, and what it staged is gone", reason="job-over"
             )
         name = f"{task:05d}-{attempt}"
-        filesystem.create_dir(f"{path}/{name}", recursive=True)
+        with write_errors(self.dest):
+            filesystem.create_dir(f"{path}/{name}", recursive=True)
         return f"{self.directory}/{name}"
 
     def file_name(self, task: int, index: int = 0, extension: str = "parquet", prefix: str = "part") -> str:

@@ -22,6 +22,7 @@ from parquet_variant.errors import VariantError, VariantFileError
 from parquet_variant.functions.inputs.arrow_input import as_arrow
 from parquet_variant.interop.table_of import table_of
 from parquet_variant.io.staging import FileMode, replaces
+from parquet_variant.io.write_errors import cannot_write, write_errors
 from parquet_variant.parquet.writing.write import shredded_as
 from parquet_variant.renamed import REPLACED, renamed
 from parquet_variant.schema.shredding_schema import ShreddingSchema
@@ -38,6 +39,8 @@ from parquet_variant.vortex.trailer import append_trailer
 __all__ = ["VortexFileInfo", "check_options", "write"]
 
 _OPTIONS = ("layout", "compact", "exact")
+# How Rust tells errors of the system.
+_OF_THE_SYSTEM = "(os error "
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +166,8 @@ def write(
                     f"column {name!r} has null rows, and its field is not nullable", reason="null-in-column"
                 )
         given[name] = each
-    target.parent.mkdir(parents=True, exist_ok=True)
+    with write_errors(target):
+        target.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=target.parent, prefix=f".{target.name}.") as folder:
         staged = Path(folder) / "staged.vortex"
         failed: VariantFileError | None = None
@@ -172,6 +176,8 @@ def write(
                 rows = _write(staged, tried, compact)
                 break
             except VariantFileError as error:
+                if _OF_THE_SYSTEM in error.message:  # in another layout it would be no different
+                    raise cannot_write(target, error.message) from None
                 failed = failed or error
         else:
             assert failed is not None

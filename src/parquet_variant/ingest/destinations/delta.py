@@ -23,7 +23,7 @@ from parquet_variant.delta.storage import LocalStorage, local_path, open_storage
 from parquet_variant.delta.writing.data_files import WritePlan, is_data_file_name
 from parquet_variant.delta.writing.write import commit_files, commit_new, plan, planned_table
 from parquet_variant.encoding.cast.targets import VARIANT_STORAGE
-from parquet_variant.errors import DeltaError
+from parquet_variant.errors import DeltaError, VariantError
 from parquet_variant.ingest.destination import Work
 from parquet_variant.ingest.request import IngestRequest
 from parquet_variant.ingest.sources import Split
@@ -88,7 +88,7 @@ class DeltaDestination:
                 commit_new(self._current, adds, self._request.mode)
             elif adds or mode == "overwrite":
                 commit_files(self._current, adds, mode=mode)
-        except DeltaError:
+        except VariantError:
             raise  # Nothing was committed.
         except BaseException:
             self._sure = False

@@ -22,6 +22,7 @@ from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.errors import VariantFileError
 from parquet_variant.io.filesystems import filesystem_of
 from parquet_variant.io.staging import FileMode, replaces
+from parquet_variant.io.write_errors import write_errors
 from parquet_variant.parquet.format.columns import find_variants
 from parquet_variant.parquet.format.footer import MAGIC, parse_schema
 from parquet_variant.parquet.format.statistics import NO_NAN_KEY, LeafStatistics, leaf_statistics, merged
@@ -194,7 +195,8 @@ class VariantWriter:
         if self._options.sort_by:
             self._unsorted.append(table)
         else:
-            self._add(table)
+            with write_errors(self.path):
+                self._add(table)
 
     def _open(self, table: pa.Table, annotated: tuple[tuple[str, ...], ...]) -> None:
         folder = posixpath.dirname(self.path)
@@ -275,12 +277,13 @@ class VariantWriter:
                 "nothing was written: give the writer at least one batch, if only an empty one", reason="no-batch"
             )
         try:
-            if self._unsorted:
-                self._add(self._sorted())
-            self._end_group()
-            footer, size = self._file.close(self._facts(self._schema))
-            self._stream.close()
-            self.filesystem.move(self._temporary, self.path)
+            with write_errors(self.path):
+                if self._unsorted:
+                    self._add(self._sorted())
+                self._end_group()
+                footer, size = self._file.close(self._facts(self._schema))
+                self._stream.close()
+                self.filesystem.move(self._temporary, self.path)
         except BaseException:
             self.abort()
             raise

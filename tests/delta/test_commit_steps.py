@@ -1,0 +1,144 @@
+"""A process that dies at any step of any kind of commit to a Delta table leaves the old version or the new one.
+
+Every call that changes something on the disk is a step: the process is killed before it, or in the middle of a file.
+Afterwards nothing more happens (no `except`, no `finally` gets anything done). Then a reader looks, and the same is
+tried again.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from itertools import count
+from pathlib import Path
+
+import pytest
+
+import parquet_variant as pv
+from parquet_variant.delta import storage as storage_module
+from parquet_variant.delta.storage import LocalStorage
+from parquet_variant.errors import DeltaError
+
+
+class Killed(BaseException):
+    """The process is no more."""
+
+
+class Life:
+    """What is left of a process, in steps."""
+
+    def __init__(self, steps: int) -> None:
+        self.left = steps
+
+    def step(self) -> None:
+        self.left -= 1
+        if self.left < 0:
+            self.left = 0
+            raise Killed
+
+
+def _mortal(life: Life, monkeypatch) -> None:
+    for name in ("_write_temporary", "create", "delete", "put"):
+        whole = getattr(LocalStorage, name)
+
+        def step(self, *arguments, _whole=whole):
+            life.step()
+            return _whole(self, *arguments)
+
+        monkeypatch.setattr(LocalStorage, name, step)
+    link = os.link
+
+    def linked(*arguments):
+        life.step()
+        link(*arguments)
+        life.step()  # it is committed, and nobody has been told
+
+    monkeypatch.setattr(storage_module.os, "link", linked)
+
+
+def _rows(*values: str) -> dict[str, pv.VariantArray]:
+    return {"v": pv.from_python([{"s": value} for value in values])}
+
+
+def _append(table: Path) -> None:
+    pv.delta.write(table, _rows("new-a", "new-b"), mode="append")
+
+
+def _overwrite(table: Path) -> None:
+    pv.delta.write(table, _rows("new-a"), mode="overwrite")
+
+
+def _optimize(table: Path) -> None:
+    pv.delta.optimize(table)
+
+
+def _delete(table: Path) -> None:
+    pv.delta.delete(table, "v:s::string = 'old-b'")
+
+
+def _ingest(table: Path) -> None:
+    source = table.parent / "more.ndjson"
+    source.write_text('{"s": "ingested"}\n')
+    pv.delta.ingest(source, table, mode="append", column="v", threads=1)
+
+
+KINDS: dict[str, Callable[[Path], None]] = {
+    "append": _append,
+    "overwrite": _overwrite,
+    "optimize": _optimize,
+    "delete": _delete,
+    "ingest": _ingest,
+}
+
+
+def _seen(table: Path) -> list[str] | None:
+    try:
+        return sorted(row["s"] for row in pv.delta.read(table).to_pylist())
+    except DeltaError as error:
+        assert error.reason == "not-a-table"
+        return None
+
+
+def _before(table: Path, first: bool) -> None:
+    table.parent.mkdir()
+    if not first:
+        for value in ("old-a", "old-b", "old-c"):
+            pv.delta.write(table, _rows(value), mode="append")
+
+
+def _killed(work: Callable[[Path], None], table: Path, steps: int, monkeypatch) -> bool:
+    with monkeypatch.context() as patch:
+        _mortal(Life(steps), patch)
+        try:
+            work(table)
+        except Killed:
+            return True
+    return False
+
+
+@pytest.mark.parametrize(
+    ("kind", "first"),
+    [*((kind, False) for kind in KINDS), ("append", True), ("overwrite", True), ("ingest", True)],
+)
+def test_a_kill_at_any_step_leaves_the_old_or_the_new(kind, first, tmp_path, monkeypatch):
+    work = KINDS[kind]
+    _before(tmp_path / "whole" / "t", first)
+    old = _seen(tmp_path / "whole" / "t")
+    work(tmp_path / "whole" / "t")
+    new = _seen(tmp_path / "whole" / "t")
+    outcomes = []
+    for step in count():
+        table = tmp_path / f"killed {step}" / "t"
+        _before(table, first)
+        versions = -1 if first else 2
+        if not _killed(work, table, step, monkeypatch):
+            break
+        assert _seen(table) in (old, new), step
+        committed = _seen(table) is not None and pv.delta.snapshot(table).version > versions
+        outcomes.append(committed)
+        if not committed:
+            assert _seen(table) == old
+            work(table)
+            assert _seen(table) == new
+    assert len(outcomes) >= 3
+    assert {*outcomes} == {False, True}

@@ -1,0 +1,98 @@
+"""A disk that is full, and places that may not be written: an error of ours that names the place, and nothing left.
+
+A limit on the size of files stands in for the full disk: the system refuses to write further, in the same calls.
+"""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import parquet_variant as pv
+
+resource = pytest.importorskip("resource", reason="limits are of POSIX")
+
+
+@contextmanager
+def _full(size: int = 30_000) -> Iterator[None]:
+    """No file may grow beyond a size."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        signal.signal(signal.SIGXFSZ, handler)
+
+
+@pytest.fixture(scope="module")
+def source(tmp_path_factory) -> Path:
+    """Lines that do not get small."""
+    noise = np.random.default_rng(1).bytes(150_000).hex()
+    path = tmp_path_factory.mktemp("source") / "noise.ndjson"
+    path.write_text("\n".join(f'{{"n": {n}, "noise": "{noise[n * 300 : n * 300 + 300]}"}}' for n in range(1000)) + "\n")
+    return path
+
+
+@pytest.fixture(scope="module")
+def rows(source) -> pv.VariantArray:
+    return pv.parse_json(source.read_text().splitlines())
+
+
+def _ways(source: Path, rows: pv.VariantArray) -> dict:
+    return {
+        "parquet.write": lambda dest: pv.parquet.write(dest, rows),
+        "parquet.ingest": lambda dest: pv.parquet.ingest(source, dest, schema="n int"),
+        "delta.ingest": lambda dest: pv.delta.ingest(source, dest, schema="n int"),
+        "delta.write": lambda dest: pv.delta.write(dest, {"v": rows}),
+        "vortex.write": lambda dest: pv.vortex.write(dest, rows),
+        "vortex.ingest": lambda dest: pv.vortex.ingest(source, dest, schema="n int"),
+    }
+
+
+NAMES = list(_ways(Path(), None))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_full_disk_is_told_with_the_place_and_leaves_nothing(name, source, rows, tmp_path):
+    if name.startswith("vortex"):
+        pytest.importorskip("vortex", reason="vortex-data is not installed")
+    dest = tmp_path / "out"
+    with _full(), pytest.raises(pv.VariantError, match=str(dest)) as raised:
+        _ways(source, rows)[name](dest)
+    assert raised.value.reason in ("cannot-write", "commit-failed")
+    assert not [path for path in tmp_path.rglob("*") if path.is_file()]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_place_that_may_not_be_written_is_told(name, source, rows, tmp_path):
+    if name.startswith("vortex"):
+        pytest.importorskip("vortex", reason="vortex-data is not installed")
+    # No directory can be made below a file, not even by root.
+    (tmp_path / "file").write_text("in the way")
+    dest = tmp_path / "file" / "out"
+    with pytest.raises(pv.VariantError, match=str(tmp_path / "file")):
+        _ways(source, rows)[name](dest)
+    assert (tmp_path / "file").read_text() == "in the way"
+
+
+def test_a_table_stays_as_it_was_when_the_disk_is_full(rows, tmp_path):
+    pv.delta.write(tmp_path / "t", {"v": pv.from_python([{"n": 1}])})
+    before = sorted(tmp_path.rglob("*"))
+    for act in (
+        lambda: pv.delta.write(tmp_path / "t", {"v": rows}, mode="append"),
+        lambda: pv.delta.write(tmp_path / "t", {"v": rows}, mode="overwrite"),
+    ):
+        with _full(), pytest.raises(pv.VariantError, match="cannot be written"):
+            act()
+        assert sorted(tmp_path.rglob("*")) == before
+    assert pv.delta.read(tmp_path / "t").to_pylist() == [{"n": 1}]
+    with _full(100), pytest.raises(pv.VariantError, match=r"_delta_log.*cannot be written"):
+        pv.delta.delete(tmp_path / "t")  # of all rows: nothing is written but the log
+    assert pv.delta.snapshot(tmp_path / "t").version == 0
