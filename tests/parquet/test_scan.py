@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import pickle
 
 import pyarrow as pa
@@ -238,3 +239,28 @@ def test_a_struct_reads_only_the_fields_that_are_asked_for(path):
     only = pv.parquet.scan(path, {"s": "$.deep:struct<nope: int>"})
     assert only.to_table()["s"][0].as_py() == {"nope": None}
     assert any(name.startswith("v.typed_value.deep.typed_value.x.") for name in only.explain().columns)
+
+
+def test_a_file_that_changes_while_it_is_read_is_an_error(tmp_path):
+    path = tmp_path / "a.parquet"
+    rows = pv.parse_json([f'{{"n": {number}, "t": "{number:040}"}}' for number in range(8000)])
+    pv.parquet.write(path, rows, schema="infer", row_group_bytes=40_000)
+    scan = pv.parquet.scan(path, {"n": "$.n:bigint", "t": "$.t:string"}, threads=1)
+    everything = scan.to_table()
+    parts = pv.parquet.scan(path, {"n": "$.n:bigint", "t": "$.t:string"}, "n >= 0", threads=1).batches()
+    next(parts)
+    whole = path.read_bytes()
+    path.write_bytes(whole[:4] + bytes(1000) + whole[1004:])
+    with pytest.raises(pv.VariantFileError):
+        list(parts)
+    path.write_bytes(whole)
+    parts = pv.parquet.scan(path, {"n": "$.n:bigint", "t": "$.t:string"}, "n >= 0", threads=1).batches()
+    first = next(parts)
+    os.utime(path, ns=(1, 1))
+    with pytest.raises(pv.VariantFileError, match="changed while it was read") as raised:
+        list(parts)
+    assert raised.value.reason == "files-changed"
+    parts = pv.parquet.scan(path, {"n": "$.n:bigint", "t": "$.t:string"}, "n >= 0", threads=1).batches()
+    first = next(parts)
+    path.unlink()  # what is open is still whole
+    assert pa.concat_tables([first, *parts]).combine_chunks().equals(everything.combine_chunks())

@@ -38,6 +38,8 @@ __all__ = ["OpenFile", "ParquetSource", "Source", "locate", "open_file"]
 Source = str | os.PathLike[str] | Iterable["str | os.PathLike[str]"]
 # What one thread decodes in a few milliseconds.
 _SMALL_BYTES = 128 << 10
+# A file elsewhere that is asked for whole: one request costs more time than so many bytes.
+_ONE_REQUEST = 1 << 20
 _SUFFIXES = (".parquet", ".parq", ".pq")
 
 
@@ -61,6 +63,8 @@ class ParquetSource:
 
 
 _Found = tuple[ParquetSource, str]
+# Device, inode, size and time of the last change of what a file holds.
+_State = tuple[int, int, int, int]
 
 
 @dataclass(slots=True)
@@ -90,6 +94,7 @@ class OpenFile:
     dictionaries: frozenset[int]
     cached: CachedFooter | None = None
     _reader: Reader | None = None
+    _state: _State | None = None
 
     @property
     def name(self) -> str:
@@ -179,6 +184,20 @@ class OpenFile:
             reason="bad-data",
             file=self.name,
         )
+
+    def refuse_changed(self) -> None:
+        """Raise if a local file was written to since it was opened; one that was replaced or removed is still whole.
+
+        Raises
+        ------
+        VariantFileError
+            With reason ``files-changed``.
+        """
+        now = None if self._state is None else _state_of(self.name)
+        if now is not None and now != self._state and now[:2] == (self._state or now)[:2]:
+            raise VariantFileError(
+                f"{self.name} changed while it was read: read it again", reason="files-changed", file=self.name
+            )
 
     def close(self) -> None:
         """Close the file."""
@@ -311,15 +330,18 @@ def open_file(source: ParquetSource) -> OpenFile:
     """
     is_local = isinstance(source.filesystem, fs.LocalFileSystem)
     fingerprint = fingerprint_of(source.path) if is_local else None
+    state = _state_of(source.path) if is_local else None
     try:
         stream = source.filesystem.open_input_file(source.path)
     except (OSError, pa.ArrowException) as error:
         raise VariantFileError(f"cannot open {source.path}: {error}", reason="cannot-open", file=source.path) from None
     try:
+        if not is_local and source.size <= _ONE_REQUEST:
+            stream = _whole(stream)
         cached = cached_footer(source.path, fingerprint)
         if cached is not None:
-            return OpenFile(source, stream, cached.metadata, cached.schema, cached.dictionaries, cached)
-        return _open_anew(source, stream, fingerprint, is_local)
+            return OpenFile(source, stream, cached.metadata, cached.schema, cached.dictionaries, cached, _state=state)
+        return replace(_open_anew(source, stream, fingerprint, is_local), _state=state)
     except VariantFileError:
         stream.close()
         raise
@@ -330,6 +352,20 @@ def open_file(source: ParquetSource) -> OpenFile:
             reason="bad-footer",
             file=source.path,
         ) from None
+
+
+def _state_of(path: str) -> _State | None:
+    try:
+        info = os.stat(path)  # noqa: PTH116 - a Path costs as much as the call
+    except (OSError, ValueError):
+        return None
+    return info.st_dev, info.st_ino, info.st_size, info.st_mtime_ns
+
+
+def _whole(stream: pa.NativeFile) -> pa.NativeFile:
+    """All bytes of a file, read at once."""
+    with stream:
+        return pa.BufferReader(stream.read_buffer())
 
 
 def _open_anew(

@@ -185,7 +185,9 @@ class Scan:
         return first, [number for number in range(len(self.selection)) if number not in first]
 
     def texts_with_dictionary(self) -> frozenset[str]:
-        """The text columns that the first file holds as dictionaries, by its footer."""
+        """The text columns that the first file holds as dictionaries, by its footer; none where it is far away."""
+        if _is_remote([(self.sources[0], None)]):
+            return frozenset()
         with open_file(self.sources[0]) as file:
             plan = self._plan(file)
             return frozenset(
@@ -278,6 +280,7 @@ class Scan:
             for table in tables:
                 part = begun.popleft()
                 if part.is_last:
+                    part.file.refuse_changed()
                     part.file.close()
                 if table is not None and len(table):
                     yield table
@@ -541,6 +544,8 @@ def scan(
 
 def with_types(source: ParquetSource, selection: tuple[Selected, ...]) -> tuple[Selected, ...]:
     """The selection with the types that ordinary columns have in the first file."""
+    if not selection:
+        return ()
     partition = dict(source.partition)
     with open_file(source) as file:
         arrow = file.reader.schema_arrow

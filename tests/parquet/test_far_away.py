@@ -1,0 +1,100 @@
+"""Files on an S3 server on loopback (moto) that answers late: how many requests are made, and how many at once."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+import parquet_variant as pv
+
+PATHS = {"n": "$.n:bigint", "t": "$.t:string"}
+
+
+class Store:
+    """The server; `ranges` are the parts of files that were asked for, `most` how many requests were made at once."""
+
+    def __init__(self, application: Any) -> None:
+        self.application, self.lock = application, threading.Lock()
+        self.ranges: list[tuple[str, str]] = []
+        self.now = self.most = 0
+
+    def __call__(self, environment: dict[str, Any], start: Any) -> Any:
+        with self.lock:
+            if (part := environment.get("HTTP_RANGE")) is not None:
+                self.ranges.append((environment["PATH_INFO"], part))
+                self.now += 1
+                self.most = max(self.most, self.now)
+        time.sleep(0.03)
+        try:
+            return self.application(environment, start)
+        finally:
+            with self.lock:
+                self.now -= part is not None
+
+    def forget(self) -> None:
+        self.ranges, self.most = [], 0
+
+
+@pytest.fixture(scope="module")
+def store() -> Iterator[Store]:
+    server_module = pytest.importorskip("moto.server", reason="moto (its server) is not installed")
+    boto3 = pytest.importorskip("boto3", reason="boto3 is not installed")
+    from werkzeug.serving import make_server
+
+    store = Store(server_module.DomainDispatcherApplication(server_module.create_backend_app))
+    server = make_server("127.0.0.1", 0, store, threaded=True)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    values = {
+        "AWS_ENDPOINT_URL": f"http://127.0.0.1:{server.server_port}",
+        "AWS_ACCESS_KEY_ID": "test",
+        "AWS_SECRET_ACCESS_KEY": "test",
+        "AWS_REGION": "us-east-1",
+        "AWS_DEFAULT_REGION": "us-east-1",
+        "AWS_EC2_METADATA_DISABLED": "true",
+    }
+    with pytest.MonkeyPatch.context() as patched:
+        for name, value in values.items():
+            patched.setenv(name, value)
+        boto3.client("s3", endpoint_url=values["AWS_ENDPOINT_URL"]).create_bucket(Bucket="lake")
+        rows = pv.parse_json([f'{{"n": {n}, "t": "text {n % 50}", "long": "{n:0600}"}}' for n in range(24_000)])
+        for number in range(8):
+            pv.parquet.write(
+                f"s3://lake/small/{number}.parquet", rows[number * 100 : number * 100 + 100], schema="infer"
+            )
+        options = {"schema": "infer", "compression": "none", "row_group_bytes": 6_000_000}
+        pv.parquet.write("s3://lake/large.parquet", rows, **options)
+        yield store
+    server.shutdown()
+
+
+@pytest.fixture(autouse=True)
+def _nothing_before(store: Store) -> None:
+    store.forget()
+
+
+def test_a_small_file_is_one_request_and_many_are_asked_for_at_once(store: Store) -> None:
+    assert pv.parquet.extract("s3://lake/small/", PATHS, "n >= 250 and t like 'text%'").num_rows == 550
+    assert sorted(path for path, _ in store.ranges) == [f"/lake/small/{number}.parquet" for number in range(8)]
+    assert store.most > 2
+
+
+def test_of_a_large_file_the_footer_and_neighbours_come_together(store: Store) -> None:
+    with_groups = pv.parquet.scan("s3://lake/large.parquet", PATHS)
+    groups = len(with_groups.tasks(1))
+    assert groups > 1
+    store.forget()
+    assert with_groups.to_table().num_rows == 24_000
+    assert len(store.ranges) <= 1 + 2 * groups
+    store.forget()
+    assert pv.parquet.extract("s3://lake/large.parquet", PATHS, "n < 0").num_rows == 0
+    assert len(store.ranges) == 1  # the footer tells
+
+
+def test_a_query_asks_for_a_footer_no_more_than_twice(store: Store) -> None:
+    answer = pv.sql("SELECT v:t::string AS t, count(*) AS n FROM 's3://lake/small/' GROUP BY t")
+    assert sum(row["n"] for row in answer.to_pylist()) == 800
+    assert len(store.ranges) <= 9
