@@ -22,7 +22,14 @@ from parquet_variant.errors import SchemaError, VariantFileError
 from parquet_variant.io.commit_journal import files_that_count
 from parquet_variant.io.filesystems import filesystem_of
 from parquet_variant.io.hive import Partition, partition_texts, typed_partitions
-from parquet_variant.parquet.format.footer import MAGIC, SchemaNode, check_chunks, footer_bytes, parse_schema
+from parquet_variant.parquet.format.footer import (
+    FOOTER_GUESS,
+    MAGIC,
+    SchemaNode,
+    check_chunks,
+    footer_bytes,
+    parse_schema,
+)
 from parquet_variant.parquet.format.footer_cache import (
     CachedFooter,
     Fingerprint,
@@ -38,8 +45,6 @@ __all__ = ["OpenFile", "ParquetSource", "Source", "locate", "open_file"]
 Source = str | os.PathLike[str] | Iterable["str | os.PathLike[str]"]
 # What one thread decodes in a few milliseconds.
 _SMALL_BYTES = 128 << 10
-# A file elsewhere that is asked for whole: one request costs more time than so many bytes.
-_ONE_REQUEST = 1 << 20
 _SUFFIXES = (".parquet", ".parq", ".pq")
 
 
@@ -336,8 +341,8 @@ def open_file(source: ParquetSource) -> OpenFile:
     except (OSError, pa.ArrowException) as error:
         raise VariantFileError(f"cannot open {source.path}: {error}", reason="cannot-open", file=source.path) from None
     try:
-        if not is_local and source.size <= _ONE_REQUEST:
-            stream = _whole(stream)
+        if not is_local and source.size <= FOOTER_GUESS:
+            stream = _whole(stream)  # whoever asks for the footer gets it all
         cached = cached_footer(source.path, fingerprint)
         if cached is not None:
             return OpenFile(source, stream, cached.metadata, cached.schema, cached.dictionaries, cached, _state=state)

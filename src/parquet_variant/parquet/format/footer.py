@@ -26,6 +26,7 @@ from parquet_variant.parquet.format.thrift import (
 )
 
 __all__ = [
+    "FOOTER_GUESS",
     "MAGIC",
     "TAIL",
     "SchemaNode",
@@ -38,7 +39,8 @@ __all__ = [
 
 MAGIC = b"PAR1"
 TAIL = 8  # Footer length and magic.
-_GUESS = 64 << 10
+# What is asked for first, at the end of a file.
+FOOTER_GUESS = 64 << 10
 _SCHEMA = 2  # FileMetaData.schema
 _LOGICAL_TYPE = 10  # SchemaElement.logicalType
 _VARIANT = 16  # LogicalType.VARIANT
@@ -173,8 +175,8 @@ def footer_bytes(source: Any, file: str | None = None) -> bytes:
     size = source.seek(0, 2)
     if size is None:  # pyarrow's files return nothing.
         size = source.tell()
-    source.seek(max(0, size - _GUESS))  # One request is enough for most files.
-    tail = bytes(source.read(_GUESS))
+    source.seek(max(0, size - FOOTER_GUESS))  # One request is enough for most files.
+    tail = bytes(source.read(FOOTER_GUESS))
     if tail[-4:] == b"PARE":
         raise VariantFileError(
             "the file has an encrypted footer, which parquet-variant does not read", reason="encrypted", file=file
