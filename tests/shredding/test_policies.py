@@ -389,3 +389,32 @@ class TestSchemaTree:
         assert schema_of_leaves(both).to_ddl() == "a array<struct<x: int, y: int>>"
         assert schema_of_leaves({}).kind == "variant"
         assert schema_of_leaves({parse("$"): leaf}).to_ddl() == "int"
+
+
+def test_files_for_duckdb_have_no_residual_of_the_root(tmp_path):
+    """Rare keys of the root, spread over the file, and fields of which no type is frequent."""
+    lines = [
+        json.dumps(
+            {"kind": "ab"[n % 2], "o": {"n": n, "mixed": [n, str(n), [n], {"x": n}, True][n % 5]}}
+            | ({"rare": {"id": n, "rarer": {"x": 1} if n % 3000 == 0 else None}} if n % 500 == 0 else {})
+        )
+        for n in range(12_000)
+    ]
+    source = tmp_path / "a.ndjson"
+    source.write_text("\n".join(lines))
+    found = {}
+    for readers in ((), "duckdb"):
+        dest = tmp_path / f"out-{readers or 'any'}.parquet"
+        pv.parquet.ingest(source, dest, one_file=True, readers=readers)
+        array = pv.parquet.read(dest)
+        value = array.storage.field("value") if "value" in [field.name for field in array.storage.type] else None
+        found[readers] = 0 if value is None else len(value) - value.null_count
+        back = [json.loads(text) for text in pv.to_json(array).to_pylist()]
+        assert back == [json.loads(line) for line in lines]
+        untyped = [leaf for leaf in array.schema.to_ddl().split() if "variant" in leaf.lower()]
+        assert bool(untyped) == (not readers), array.schema.to_ddl()
+    assert found == {(): 24, "duckdb": 0}
+    with pytest.raises(pv.VariantError, match="no files are written for 'oracle': use duckdb"):
+        pv.parquet.ingest(source, tmp_path / "b", readers="oracle")
+    with pytest.raises(pv.VariantError, match="readers= is for the policy auto"):
+        pv.parquet.ingest(source, tmp_path / "b", readers="duckdb", policy="spark")

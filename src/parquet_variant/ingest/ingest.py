@@ -57,6 +57,8 @@ def ingest(
         What to shred, as an object or DDL. By default it is inferred from the input.
     policy
         How to infer it; see `infer_shredding_schema`.
+    readers
+        Engines that read the files by themselves, and are to find paths fast: ``"duckdb"`` (docs/interop.md).
     sample
         Share of the lines that the schema is inferred from, above 0 up to 1; by default 8 MiB of text, and of a large
         input an eighth. Which lines depends on where they lie in their file, not on how the work is divided.

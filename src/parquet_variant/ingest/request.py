@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal, TypeAlias, TypedDict, Unpack, get_args
 
 import pyarrow as pa
@@ -39,6 +39,7 @@ class IngestOptions(TypedDict, total=False):
 
     schema: ShreddingSchema | str | None
     policy: Policy | str | None
+    readers: str | Iterable[str]
     sample: float | None
     column: str
     on_error: OnError
@@ -235,6 +236,7 @@ class IngestRequest:
             given.setdefault("column", text["json_column"])
         own = {each.name: given.pop(each.name) for each in fields(cls) if each.name in given}
         schema, policy = own.pop("schema", None), own.pop("policy", None)
+        readers = given.pop("readers", ())
         files, rows = _sources(sources, text.get("json_column"))
         return cls(
             sources=files,
@@ -243,7 +245,7 @@ class IngestRequest:
             text=TextOptions.of(**text),
             format=format,
             schema=ShreddingSchema.from_ddl(schema) if isinstance(schema, str) else schema,
-            policy=policy_named(policy) if isinstance(policy, str) else policy,
+            policy=_for_readers(policy_named(policy) if isinstance(policy, str) else policy, readers),
             partition_by=PartitionBy.of(own.pop("partition_by", ())),
             write=given,
             **own,
@@ -270,6 +272,17 @@ class IngestRequest:
         if self.format == "delta" and write.pop("file_bytes", 1) < 1:
             raise _bad(f"file_bytes is {self.write['file_bytes']}: give a positive number of bytes")
         WriterOptions.of(write)
+
+
+def _for_readers(policy: Policy | None, readers: str | Iterable[str]) -> Policy | None:
+    """The policy with files that some engines read fast by themselves."""
+    if not readers:
+        return policy
+    from parquet_variant.shredding.policies.auto import AutoPolicy
+
+    if policy is not None and not isinstance(policy, AutoPolicy):
+        raise VariantError("readers= is for the policy auto", reason="bad-policy")
+    return replace(policy or AutoPolicy(), readers=(readers,) if isinstance(readers, str) else tuple(readers))
 
 
 def _sources(sources: Any, json_column: str | None) -> tuple[tuple[str, ...], pa.Table | None]:

@@ -14,7 +14,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from parquet_variant.path import WILDCARD, VariantPath
+from parquet_variant.errors import VariantError
+from parquet_variant.path import WILDCARD, Segment, VariantPath
 from parquet_variant.schema.shredding_schema import ShreddingSchema
 from parquet_variant.shredding.column_gain import bytes_saved
 from parquet_variant.shredding.estimate import predict
@@ -29,6 +30,11 @@ from parquet_variant.shredding.profile_path import PathProfile
 from parquet_variant.types import PrimitiveId
 
 __all__ = ["AutoPolicy"]
+
+_READERS = ("duckdb",)
+# The share of the rows from which on a key of the root has a column where DuckDB reads: rows with a residual of the
+# root cost it the typed columns of 2,048 rows around them.
+_LEAST_OF_ROOT = 0.0001
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +56,10 @@ class AutoPolicy:
         Most segments of a path; what is deeper stays in the residual.
     maps
         Which objects are maps; but for its most common keys, a map is a residual of its own.
+    readers
+        Engines that read the files by themselves, and are to find paths in columns of their own: ``"duckdb"`` shreds
+        rare keys of the root, too, with what is frequent below them, and makes no column without a type
+        (docs/interop.md).
 
     Examples
     --------
@@ -69,9 +79,15 @@ class AutoPolicy:
     max_columns: int = 300
     max_depth: int = 50
     maps: MapRules = field(default_factory=MapRules)
+    readers: str | tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         check_constants(self)
+        readers = (self.readers,) if isinstance(self.readers, str) else tuple(self.readers)
+        if unknown := [each for each in readers if each not in _READERS]:
+            words = f"no files are written for {unknown[0]!r}: use {', '.join(_READERS)}"
+            raise VariantError(words, reason="bad-policy")
+        object.__setattr__(self, "readers", readers)
 
     @property
     def name(self) -> str:
@@ -97,15 +113,31 @@ class _Walk:
     least_share: float
     decisions: list[Decision] = field(default_factory=list)
     leaves: dict[VariantPath, ShreddingSchema] = field(default_factory=dict)
+    of_root: dict[Segment, int] = field(default_factory=dict)
+
+    @property
+    def for_duckdb(self) -> bool:
+        """Whether DuckDB is to read paths fast."""
+        return "duckdb" in self.policy.readers
+
+    def least_rows(self, found: PathProfile, path: VariantPath) -> tuple[float, int]:
+        """The share that a path needs, and of how many rows."""
+        rows = self.profile.rows - self.profile.null_rows
+        if not self.for_duckdb or not path.segments:
+            return self.least_share, rows
+        if len(path) == 1:
+            self.of_root[path.segments[0]] = found.rows
+            return min(_LEAST_OF_ROOT, self.least_share), rows
+        return self.least_share, self.of_root[path.segments[0]]
 
     def node(self, found: PathProfile, path: VariantPath) -> bool:
         """Decide on a path and those below it; whether it has a column or group."""
         column = best_column(found)
         if column is None:
             return self.leave(found, path, "only Variant nulls")
-        rows = self.profile.rows - self.profile.null_rows
-        if found.rows < self.least_share * rows:
-            return self.leave(found, path, f"in {found.rows / rows:.2%} of the rows, under {self.least_share:.0%}")
+        least, rows = self.least_rows(found, path)
+        if found.rows < least * rows:
+            return self.leave(found, path, f"in {found.rows / rows:.2%} of the rows, under {least:.0%}")
         if len(path) > self.policy.max_depth:
             return self.leave(found, path, f"deeper than {self.policy.max_depth} segments")
         if column.share < self.policy.min_type_share:
@@ -167,6 +199,8 @@ class _Walk:
         return otherwise
 
     def untyped(self, found: PathProfile, path: VariantPath, reason: str) -> bool:
+        if self.for_duckdb:
+            return self.leave(found, path, f"{reason}; for DuckDB, no column is without a type")
         self.leaves[path] = ShreddingSchema.variant()
         self.note(found, path, "variant", 0.0, 0, reason)
         return True
