@@ -72,7 +72,7 @@ def _same(one: pa.Table, other: pa.Table, predicate: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ["parquet", "delta", "vortex"])
-def test_pruned_equals_unpruned(kind: str, tmp_path: Path) -> None:
+def test_pruned_equals_unpruned(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if kind == "vortex":
         pytest.importorskip("vortex")
     for number in tries(f"pruning {kind}", at_least=2):
@@ -89,14 +89,21 @@ def test_pruned_equals_unpruned(kind: str, tmp_path: Path) -> None:
                 elif kind == "delta":
                     pv.delta.write(folder, rows, mode="append")
                 else:
-                    pv.vortex.write(folder / f"{file}.vortex", rows)
+                    monkeypatch.setattr("parquet_variant.vortex.range_statistics.RANGE_ROWS", source.randrange(1, 9))
+                    layout = source.choice(["variant", "struct", "columnar"])
+                    typed = None if layout == "columnar" else schema
+                    pv.vortex.write(folder / f"{file}.vortex", rows, schema=typed, layout=layout)
             if kind == "delta" and source.random() < 0.5:
                 _damage_statistics(source, folder)
             for _ in range(12):
                 predicate = _predicate(source)
                 if kind == "vortex":
+                    cast = source.random() < 0.5
                     parts = [
-                        [pv.vortex.scan(file, _COLUMNS, predicate, pushdown=each).to_table() for each in (True, False)]
+                        [
+                            pv.vortex.scan(file, _COLUMNS, predicate, pushdown=each, cast=cast).to_table()
+                            for each in (True, False)
+                        ]
                         for file in sorted(folder.iterdir())
                     ]
                     for with_skipping, without in parts:

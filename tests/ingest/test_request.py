@@ -41,6 +41,7 @@ def source(tmp_path: Path) -> Path:
         ({"format": "delta", "file_bytes": 0}, "bad-option"),
         ({"format": "vortex", "compression": "zstd"}, "bad-option"),
         ({"format": "vortex", "layout": "rows"}, "bad-option"),
+        ({"format": "vortex", "exact": True}, "bad-option"),
         ({"mode": "upsert"}, "bad-mode"),
         ({"policy": "best"}, "bad-policy"),
         ({"policy": "hints", "schema": "a int,"}, None),
@@ -80,7 +81,7 @@ def test_the_keywords_are_those_of_the_request_and_of_the_files():
     text = {each.name for each in fields(TextOptions)} - {"json", "chunk_bytes", "layout", "texts"}
     text |= {"parse", "input_format", "root", "types", "detect_timestamps"}
     files = {each.name for each in fields(WriterOptions)} | {"file_bytes"}
-    vortex = set(inspect.signature(write_vortex).parameters) & {"layout", "compact"}
+    vortex = set(inspect.signature(write_vortex).parameters) & {"layout", "compact", "exact"}
     assert set(get_type_hints(IngestOptions)) == own | text | files | vortex
 
 

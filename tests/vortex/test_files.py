@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 import uuid
@@ -332,6 +333,76 @@ def test_extraction_through_files_equals_ours(tmp_path_factory, data):
     ):
         found = pv.vortex.scan(file, {"x": (str(path), target)}, cast=cast).to_table()["x"]
         assert repr(found.to_pylist()) == repr(wanted.to_pylist()), (layout, cast)
+
+
+def test_other_readers_get_parts_of_a_typed_variant(tmp_path):
+    """vortex-data cannot give them of columns that are typed for some rows only: those lie in bytes."""
+    vortex = import_module("vortex")
+    expr = import_module("vortex.expr")
+    texts = [f'{{"a": {n}, "b": {n if n % 3 else "true"}, "o": {{"x": {n}}}, "l": [{n}]}}' for n in range(300)]
+    array = pv.parse_json(texts)
+    schema = "a bigint, b bigint, o struct<x: bigint>, l array<bigint>, u uuid"
+    columns = {"v": array, "id": pa.array(range(300))}
+    info = pv.vortex.write(tmp_path / "a.vortex", columns, schema={"v": schema}, layout="variant")
+    assert sorted(info.in_bytes["v"]) == ["$['b']", "$['l']", "$['o']", "$['u']"]
+    assert pv.vortex.inspect(tmp_path / "a.vortex").columns[0].types == {"$['a']": ("bigint",)}
+    file = vortex.open(str(tmp_path / "a.vortex"))
+    assert "v=variant?" in str(file.dtype)
+    for reader in (
+        file.to_arrow(expr=expr.column("id") > 200), file.to_arrow(limit=7), file.to_arrow(batch_size=7),
+        file.to_repeated_scan().execute(row_range=(10, 20)).to_arrow(),
+    ):  # fmt: skip
+        table = reader.read_all()
+        found = pv.VariantArray.from_arrow(table, "v")
+        assert list(found) == [array[row] for row in table["id"].to_pylist()]
+    for name, kind in (("a", "bigint"), ("b", "bigint"), ("o", "string")):
+        scan = pv.vortex.scan(tmp_path / "a.vortex", {"x": (f"$.{name}", kind)})
+        assert scan.to_table()["x"].combine_chunks().equals(pv.try_variant_get(array, f"$.{name}", kind))
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_columns_that_are_not_nullable_stay_so(tmp_path, layout):
+    vortex = import_module("vortex")
+    array = pv.parse_json(['{"a": 1}', '{"a": "x"}', '{"a": null}', "{}", "null"])
+    table = pv.vortex.variant_table({"v": array})
+    table = pa.table(table.columns, schema=pa.schema([table.schema.field("v").with_nullable(False)]))
+    pv.vortex.write(tmp_path / "a.vortex", table, layout=layout)
+    dtype = str(vortex.open(str(tmp_path / "a.vortex")).dtype)
+    assert not dtype.endswith("?}"), dtype
+    assert pv.vortex.inspect(tmp_path / "a.vortex").columns[0].dtype == "variant"
+    assert not pv.vortex.read_table(tmp_path / "a.vortex").schema.field("v").nullable
+    found = pv.vortex.scan(tmp_path / "a.vortex", {"a": "$.a:bigint"}, cast=False).to_table()
+    assert found.schema.field("a").nullable
+    assert found["a"].to_pylist() == [1, None, None, None, None]
+    nulls = pv.vortex.variant_table({"v": pv.parse_json(["1", None])})
+    nulls = pa.table(nulls.columns, schema=pa.schema([nulls.schema.field("v").with_nullable(False)]))
+    with pytest.raises(VariantFileError, match="not nullable"):
+        pv.vortex.write(tmp_path / "b.vortex", nulls, layout=layout)
+    assert not (tmp_path / "b.vortex").exists()
+
+
+def test_a_columnar_array_is_written_so_or_refused(tmp_path):
+    array = pv.vortex.encode(pv.parse_json(['{"a": 1}', None]), "columnar")
+    assert pv.vortex.write(tmp_path / "a.vortex", array).layouts == {"v": "columnar"}
+    assert pv.vortex.write(tmp_path / "b.vortex", {"x": array}, layout="columnar").layouts == {"x": "columnar"}
+    for options in ({"layout": "struct"}, {"layout": "variant"}, {"schema": "a bigint"}):
+        with pytest.raises(VariantError) as refused:
+            pv.vortex.write(tmp_path / "c.vortex", array, **options)
+        assert refused.value.reason == "bad-option"
+    assert not (tmp_path / "c.vortex").exists()
+    found = pv.vortex.read(tmp_path / "a.vortex", encoding="columnar")
+    assert found.to_variant().to_pylist() == [{"a": 1}, None]
+
+
+def test_wide_and_deep_values_lie_in_columns_and_bytes(tmp_path):
+    rows = [{f"key {n} {m}": m for m in range(20)} | {"id": n} for n in range(100)]
+    deep = ["[" * 200 + "1" + "]" * 200, '{"a":' * 200 + "1" + "}" * 200]
+    array = pv.parse_json([*map(json.dumps, rows), *deep, '{"a": [[1], {"b\\u0000": 2}]}'])
+    pv.vortex.write(tmp_path / "a.vortex", array, layout="columnar")
+    assert list(pv.vortex.read(tmp_path / "a.vortex")) == list(array)
+    for path in ("$.id", "$['key 7 3']", "$['key 99 19']", "$.a[1]['b\\u0000']", "$.a.a.a"):
+        found = pv.vortex.scan(tmp_path / "a.vortex", {"x": (path, "string")}).to_table()["x"]
+        assert found.to_pylist() == pv.try_variant_get(array, path, "string").to_pylist()
 
 
 # ---- real data

@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import parquet_variant as pv
-from parquet_variant.errors import JsonError, SchemaError
+from parquet_variant.errors import JsonError, SchemaError, VariantError
 from parquet_variant.testing import json_texts
 from parquet_variant.vortex import ENCODINGS, compress_json, decompress_json, encoding_of
 
@@ -79,3 +80,48 @@ def test_data_sets(data_set):
     lines, _ = data_set
     found = decompress_json(compress_json(pa.array(lines, pa.large_string())), extension=False)
     assert all(json.loads(a) == json.loads(b) for a, b in zip(found.to_pylist(), lines, strict=True))
+
+
+# ---- in files
+
+SPELLINGS = ['{"b": 1.50, "a": "\\u0041"}', " [1,2 ] ", '{"a":1}', None, '{"a":1e2}', '{"x": {"y": null}}', "null"]
+
+
+@pytest.mark.parametrize("layout", ["auto", "variant", "struct", "columnar"])
+@pytest.mark.parametrize("policy", ["auto", "tiles", "hints"])
+def test_json_columns_through_files(layout, policy, tmp_path):
+    pytest.importorskip("vortex.expr", reason="vortex-data is not installed")
+    texts = pa.array(SPELLINGS * 3)
+    table = pa.table({"id": range(21), "doc": pa.ExtensionArray.from_storage(pa.json_(), texts), "named": texts})
+    path = tmp_path / "a.vortex"
+    pv.vortex.write(path, table, json=["named"], policy=policy, layout=layout, exact=True)
+    canonical = pv.to_json(pv.parse_json(texts)).to_pylist()
+    for name in ("doc", "named"):
+        found = pv.vortex.read_json(path, name, exact=True)
+        assert found.type.extension_name == "arrow.json"
+        assert found.storage.to_pylist() == texts.to_pylist()
+        assert pv.vortex.read_json(path, name).storage.to_pylist() == canonical
+        assert pv.vortex.scan(path, {"a": "$.a:string"}, column=name).to_table()["a"].to_pylist()[:3] == [
+            "A",
+            None,
+            "1",
+        ]
+    assert pv.vortex.read_table(path).column_names == ["id", "doc", "named"]
+    assert [each.has_texts for each in pv.vortex.inspect(path).columns] == [True, True]
+    pv.vortex.write(path, table.select(["doc"]), mode="overwrite")
+    with pytest.raises(VariantError, match="exact=True") as refused:
+        pv.vortex.read_json(path, exact=True)
+    assert refused.value.reason == "no-texts"
+    with pytest.raises(pv.JsonError):
+        pv.vortex.write(tmp_path / "b.vortex", {"doc": pa.array(["{"])}, json=["doc"])
+    assert not (tmp_path / "b.vortex").exists()
+
+
+@pytest.mark.parametrize("dest", ["one.vortex", "directory"])
+def test_ingest_of_a_json_column_keeps_the_texts(dest, tmp_path):
+    pytest.importorskip("vortex.expr", reason="vortex-data is not installed")
+    pq.write_table(pa.table({"id": range(7), "doc": SPELLINGS}), tmp_path / "a.parquet")
+    pv.vortex.ingest(tmp_path / "a.parquet", tmp_path / dest, json_column="doc", column="doc", exact=True)
+    (file,) = pv.vortex.vortex_files(tmp_path / dest)
+    assert pv.vortex.read_json(file, exact=True).storage.to_pylist() == SPELLINGS
+    assert pv.vortex.read_table(file)["id"].to_pylist() == list(range(7))

@@ -107,6 +107,9 @@ def command(
             help="Of Vortex files: Vortex's Variant type, a struct of typed columns, or a column a path and type."
         ),
     ] = Layout.AUTO,
+    exact: Annotated[
+        bool, typer.Option("--exact", help="Of Vortex files: keep the texts of --json-column byte by byte, too.")
+    ] = False,
     compression: Annotated[str, typer.Option(help="Codec of the Parquet files.")] = "zstd",
     sort_by: SortBy = None,
     bloom_filters: BloomFilters = None,
@@ -157,7 +160,7 @@ def command(
             preview=preview,
             partition_by=partition_by or (),
             one_file=_is_one_file(dest, into, engine, mode) and not partition_by,
-            **_for_format(into, written, layout),
+            **_for_format(into, written, layout, exact),
         )
         # What can be looked at is looked at before anyone waits for a JVM.
         job = IngestJob(request)
@@ -189,16 +192,16 @@ def _is_one_file(dest: str, into: Format, engine: Engine, mode: Mode) -> bool:
     return kind is pafs.FileType.File or (kind is pafs.FileType.NotFound and mode is not Mode.APPEND)
 
 
-def _for_format(into: Format, written: dict[str, Any], layout: Layout) -> dict[str, Any]:
+def _for_format(into: Format, written: dict[str, Any], layout: Layout, exact: bool) -> dict[str, Any]:
     """The options of the files. Vortex compresses by itself, so that its files have none of the writer's."""
     if into is not Format.VORTEX:
-        if layout is not Layout.AUTO:
-            raise typer.BadParameter("--layout is for --format vortex")
+        if exact or layout is not Layout.AUTO:
+            raise typer.BadParameter(f"--{'exact' if exact else 'layout'} is for --format vortex")
         return written
     given = sorted(set(written) - {"compression"})
     if given:
         raise typer.BadParameter(f"--{given[0].replace('_', '-')} is for Parquet files, not for --format vortex")
-    return {} if layout is Layout.AUTO else {"layout": layout.value}
+    return {"layout": layout.value, "exact": exact}
 
 
 def _report(result: IngestResult, into: Format, as_json: bool) -> None:

@@ -102,8 +102,8 @@ def ingest(
         Of Parquet files, also those of a Delta table: see `VariantWriter`.
     file_bytes
         Of a Delta table: about how large a file may become.
-    layout, compact
-        Of Vortex files: see `pv.vortex.write`.
+    layout, compact, exact
+        Of Vortex files: see `pv.vortex.write`; `exact` with `json_column`.
 
     Returns
     -------

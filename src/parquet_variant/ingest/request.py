@@ -66,6 +66,7 @@ class IngestOptions(TypedDict, total=False):
     file_bytes: int
     # Of Vortex files.
     layout: Literal["auto", "variant", "struct", "columnar"]
+    exact: bool
     compact: bool
 
 
@@ -267,6 +268,8 @@ class IngestRequest:
             from parquet_variant.vortex.writer import check_options
 
             check_options(**self.write)
+            if self.write.get("exact") and self.text.json_column is None:
+                raise _bad("exact keeps the texts of a column of JSON: name it by json_column")
             return
         write = dict(self.write)
         if self.format == "delta" and write.pop("file_bytes", 1) < 1:

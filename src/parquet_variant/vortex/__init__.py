@@ -14,6 +14,7 @@ _OWNERS = {
     "ChunkedVariantArray": "array.chunked_array",
     "ColumnarVariant": "vortex.columnar",
     "ENCODINGS": "vortex.encodings",
+    "Encoding": "vortex.encodings",
     "RangeStatistics": "vortex.range_statistics",
     "JsonColumn": "vortex.json_columns",
     "VariantDType": "vortex.encodings",
@@ -33,6 +34,7 @@ _OWNERS = {
     "ingest": "ingest.ingest:ingest_vortex",
     "inspect": "vortex.inspecting",
     "iter_tables": "vortex.reader",
+    "matching_rows": "vortex.matching",
     "read": "vortex.reader",
     "read_json": "vortex.reader",
     "read_table": "vortex.reader",
@@ -53,6 +55,7 @@ if TYPE_CHECKING:
     from parquet_variant.ingest.ingest import ingest_vortex
     from parquet_variant.vortex.columnar import ColumnarVariant as ColumnarVariant
     from parquet_variant.vortex.encodings import ENCODINGS as ENCODINGS
+    from parquet_variant.vortex.encodings import Encoding as Encoding
     from parquet_variant.vortex.encodings import VariantDType as VariantDType
     from parquet_variant.vortex.encodings import answers as answers
     from parquet_variant.vortex.encodings import dtype_of as dtype_of
@@ -66,6 +69,7 @@ if TYPE_CHECKING:
     from parquet_variant.vortex.json_columns import JsonColumn as JsonColumn
     from parquet_variant.vortex.json_columns import compress_json as compress_json
     from parquet_variant.vortex.json_columns import decompress_json as decompress_json
+    from parquet_variant.vortex.matching import matching_rows as matching_rows
     from parquet_variant.vortex.paths import vortex_files as vortex_files
     from parquet_variant.vortex.range_statistics import RangeStatistics as RangeStatistics
     from parquet_variant.vortex.range_statistics import collect_statistics as collect_statistics

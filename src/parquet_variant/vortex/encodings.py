@@ -37,6 +37,7 @@ __all__ = [
     "ENCODINGS",
     "Answer",
     "AnyVariant",
+    "Encoding",
     "EncodingName",
     "VariantDType",
     "answers",
@@ -47,7 +48,6 @@ __all__ = [
 ]
 
 EncodingName = Literal["unshredded", "final", "columnar"]
-ENCODINGS: tuple[EncodingName, ...] = get_args(EncodingName)
 AnyVariant: TypeAlias = VariantArray | ColumnarVariant
 
 Answer = Literal["columns", "columns-and-bytes", "bytes", "decode"]
@@ -76,7 +76,17 @@ class VariantDType:
         return "variant?" if self.nullable else "variant"
 
 
-def encoding_of(array: Any) -> tuple[EncodingName, AnyVariant]:
+@dataclass(frozen=True, slots=True)
+class Encoding:
+    """An encoding, by its name."""
+
+    name: EncodingName
+
+
+ENCODINGS: dict[EncodingName, Encoding] = {name: Encoding(name) for name in get_args(EncodingName)}
+
+
+def encoding_of(array: Any) -> tuple[Encoding, AnyVariant]:
     """The encoding of a column, and the column as that takes it.
 
     Raises
@@ -86,11 +96,11 @@ def encoding_of(array: Any) -> tuple[EncodingName, AnyVariant]:
 
     Examples
     --------
-    >>> encoding_of(VariantArray.from_pylist([1]))[0]
+    >>> encoding_of(VariantArray.from_pylist([1]))[0].name
     'unshredded'
     """
     if isinstance(array, ColumnarVariant):
-        return "columnar", array
+        return ENCODINGS["columnar"], array
     found = as_variant_array(array)
     if found.layout not in ENCODINGS:
         raise SchemaError(
@@ -98,7 +108,7 @@ def encoding_of(array: Any) -> tuple[EncodingName, AnyVariant]:
             "array.schema) or array.to_unshredded()",
             reason="draft-layout",
         )
-    return cast(EncodingName, found.layout), found
+    return ENCODINGS[cast(EncodingName, found.layout)], found
 
 
 def dtype_of(array: Any) -> VariantDType:
@@ -140,8 +150,8 @@ def encode(array: Any, to: EncodingName, schema: ShreddingSchema | str | None = 
     """
     if to not in ENCODINGS:
         raise VariantError(f"{to!r} is no encoding; there are {', '.join(ENCODINGS)}", reason="bad-option")
-    name, column = encoding_of(array)
-    if to == name == "columnar":
+    encoding, column = encoding_of(array)
+    if to == encoding.name == "columnar":
         return column
     plain = column.to_variant() if isinstance(column, ColumnarVariant) else column.to_unshredded()
     if to == "columnar":
@@ -187,10 +197,10 @@ def answers(array: Any, path: str | VariantPath, dtype: str | pa.DataType) -> An
     >>> answers(encode(array, "columnar"), "$.b", "bigint")
     'columns'
     """
-    name, column = encoding_of(array)
+    encoding, column = encoding_of(array)
     if isinstance(column, ColumnarVariant):
         return "columns" if is_by_columns(as_target(dtype)) else "decode"
-    if name == "unshredded":
+    if encoding.name == "unshredded":
         return "bytes"
     columns = needed_columns(column.storage.type, VariantPath.parse(path))
     in_bytes = [each for each in columns if each[-1] == "value"]

@@ -40,6 +40,14 @@ class JsonColumn:
     values: AnyVariant
     texts: pa.Array | None = None
 
+    @classmethod
+    def of(cls, values: VariantArray, texts: pa.Array) -> JsonColumn:
+        """The column of values and the texts that they were parsed from."""
+        texts = (texts.storage if is_json(texts) else texts).cast(pa.large_string())
+        printed = to_json(values).cast(pa.large_string())
+        own = pc.if_else(pc.equal(texts, printed).fill_null(True), pa.scalar(None, pa.large_string()), texts)
+        return cls(values, own)
+
     def __len__(self) -> int:
         return len(self.values)
 
@@ -115,14 +123,7 @@ def compress_json(
     else:
         schema = policy if isinstance(policy, ShreddingSchema) else infer_shredding_schema(plain, policy)
         values = shred_variant(plain, schema, layout=encoding)
-    return JsonColumn(values, _own_texts(texts, plain)) if exact else values
-
-
-def _own_texts(texts: pa.Array, values: VariantArray) -> pa.Array:
-    """The texts that the values do not print as."""
-    texts = texts.cast(pa.large_string())
-    printed = to_json(values).cast(pa.large_string())
-    return pc.if_else(pc.equal(texts, printed).fill_null(True), pa.scalar(None, pa.large_string()), texts)
+    return JsonColumn(values, JsonColumn.of(plain, texts).texts) if exact else values
 
 
 def decompress_json(array: Any, *, extension: bool = True, exact: bool = False) -> pa.Array:

@@ -266,7 +266,7 @@ def _can_be(stored: pa.DataType, asked: pa.DataType) -> bool:
 # -- collected
 
 
-def collect_statistics(array: Any, range_rows: int = RANGE_ROWS) -> RangeStatistics:
+def collect_statistics(array: Any, range_rows: int | None = None) -> RangeStatistics:
     """Collect the statistics of a column's shredded children.
 
     Parameters
@@ -274,7 +274,7 @@ def collect_statistics(array: Any, range_rows: int = RANGE_ROWS) -> RangeStatist
     array
         A column in any encoding. Only the final layout and the columnar encoding have children to tell of.
     range_rows
-        Rows of a range.
+        Rows of a range; 8,192 by default.
 
     Examples
     --------
@@ -285,6 +285,7 @@ def collect_statistics(array: Any, range_rows: int = RANGE_ROWS) -> RangeStatist
     ([], [(0, 2)])
     """
     _, column = encoding_of(array)
+    range_rows = RANGE_ROWS if range_rows is None else range_rows
     found = _of_columnar(column) if isinstance(column, ColumnarVariant) else _of_shredded(column)
     count = -(-len(column) // range_rows)
 

@@ -22,9 +22,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from parquet_variant.array.capsules import EXTENSION_METADATA, import_variant, is_named, is_storage, plain_metadata
+from parquet_variant.array.draft_parts import columns_of
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.functions.equals import equals
 from parquet_variant.functions.shred_variant import shred_variant
+from parquet_variant.path import VariantPath
 from parquet_variant.schema.shredding_schema import ShreddingSchema
 from parquet_variant.schema.storage_shape import is_list
 from parquet_variant.vortex.columnar import ColumnarVariant
@@ -53,6 +55,8 @@ _NOT_IN_DTYPE = {
     "variant": "vortex-data loses fields that are shredded without a type",
 }
 _UUID = "vortex-data has no uuid"
+_RESIDUAL = "some values are of other types: vortex-data cannot give a part of the rows then"
+_ROOT = "vortex-data types fields only"
 
 
 def layout_of(field: pa.Field) -> StoredLayout | None:
@@ -84,19 +88,22 @@ def within_dtype(array: VariantArray) -> tuple[VariantArray, dict[str, str]]:
         return array, {}
     in_bytes: dict[str, str] = {}
     kept = {}
-    for path, node in array.schema.walk():
-        if len(path.segments) > 1 or (node.kind == "object" and not path.segments):
-            continue
+    top = columns_of(array.storage).get("typed_value")
+    for name, node in array.schema.fields:
+        field = columns_of(columns_of(top)[name])
         reason = _UUID if node.type == pa.uuid() else _NOT_IN_DTYPE.get(node.kind)
-        if reason is not None:
-            in_bytes[str(path)] = reason
+        if reason is None and "value" in field and field["value"].null_count < len(array):
+            reason = _RESIDUAL
+        if reason is None:
+            kept[name] = node
         else:
-            kept[path.segments] = node
+            in_bytes[str(VariantPath() / name)] = reason
+    if array.schema.kind != "object":
+        in_bytes["$"] = _NOT_IN_DTYPE.get(array.schema.kind, _ROOT)
     if not in_bytes:
         return array, {}
-    fields = {str(segments[0]): node for segments, node in kept.items()}
     plain = array.to_unshredded()
-    return shred_variant(plain, ShreddingSchema.object(fields)) if fields else plain, in_bytes
+    return shred_variant(plain, ShreddingSchema.object(kept)) if kept else plain, in_bytes
 
 
 def stored_column(array: AnyVariant, layout: StoredLayout, *, nullable: bool = True) -> tuple[pa.Field, pa.StructArray]:
@@ -125,7 +132,7 @@ def stored_column(array: AnyVariant, layout: StoredLayout, *, nullable: bool = T
         storage = _without_empty_values(array.storage)
         return pa.field("", storage.type, nullable=nullable), storage
     # Vortex has no dictionary-encoded metadata in its Variant type; it compresses the column itself.
-    storage = _in_blocks(plain_metadata(array.storage))
+    storage = _in_blocks(_typed_only(plain_metadata(array.storage)))
     return pa.field("", storage.type, nullable=nullable, metadata=EXTENSION_METADATA), storage
 
 
@@ -149,6 +156,16 @@ def _in_blocks(storage: pa.StructArray) -> pa.StructArray:
     views = columns[name].cast(pa.binary_view())
     buffers = [*views.buffers(), pa.py_buffer(bytes(_BLOCK_BYTES))]
     columns[name] = pa.Array.from_buffers(views.type, len(views), buffers, views.null_count, views.offset)
+    fields = [storage.type.field(name).with_type(column.type) for name, column in columns.items()]
+    return pa.StructArray.from_arrays(list(columns.values()), fields=fields, mask=storage.is_null())
+
+
+def _typed_only(storage: pa.StructArray) -> pa.StructArray:
+    """The storage without ``value`` columns below the top, which are empty (`within_dtype`)."""
+    columns = dict(zip((field.name for field in storage.type), _fields(storage), strict=True))
+    if "typed_value" not in columns:
+        return storage
+    columns["typed_value"] = _without_empty_values(columns["typed_value"])
     fields = [storage.type.field(name).with_type(column.type) for name, column in columns.items()]
     return pa.StructArray.from_arrays(list(columns.values()), fields=fields, mask=storage.is_null())
 

@@ -248,7 +248,7 @@ def _of_json(each: _Given, policy: Any, layout: str, *, exact: bool) -> _Given:
 def _laid_out(given: _Given, schema: Any, layout: str) -> _Given:
     """The column in the encoding that its layout stores, with what is noted of it."""
     encoding, values = encoding_of(given.values)
-    if layout == "columnar" or (layout == "auto" and encoding == "columnar"):
+    if layout == "columnar" or (layout == "auto" and encoding.name == "columnar"):
         if schema not in (None, "infer"):
             raise VariantError("the columnar layout shreds every path: give no schema", reason="bad-option")
         return _noted(given, encode(values, "columnar"), "columnar", {})

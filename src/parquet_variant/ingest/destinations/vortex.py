@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.errors import VariantFileError
+from parquet_variant.functions.arrow_input import as_arrow
 from parquet_variant.ingest.destination import Work
 from parquet_variant.ingest.request import IngestRequest
 from parquet_variant.ingest.sources import Split
@@ -26,6 +27,7 @@ from parquet_variant.io.filesystems import filesystem_of
 from parquet_variant.io.staging import BAD_RECORDS, FileMode, StagedFile, Staging, open_staging, sweep
 from parquet_variant.parquet.writing.conform import conform
 from parquet_variant.schema.shredding_schema import ShreddingSchema
+from parquet_variant.vortex.json_columns import JsonColumn
 from parquet_variant.vortex.library import vortex
 from parquet_variant.vortex.reader import read
 from parquet_variant.vortex.writer import write
@@ -146,6 +148,9 @@ def _write(
     rows = VariantArray.concat([chunk.variants for chunk in chunks])
     columns: dict[str, Any] = {request.column: rows}
     if beside := [chunk.beside for chunk in chunks if chunk.beside is not None]:
-        columns = Rows(rows, pa.concat_tables(beside), request.text.json_column).columns(request.column)
+        table, name = pa.concat_tables(beside), str(request.text.json_column)
+        columns = Rows(rows, table, name).columns(request.column)
+        texts = as_arrow(table.column(name))
+        columns[request.column] = JsonColumn.of(rows, texts) if request.write.get("exact") else JsonColumn(rows)
     info = write(path, columns, **request.write)
     return arrays.written((data,), info.rows, info.bytes)
