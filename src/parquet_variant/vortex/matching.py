@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from parquet_variant.functions.target_type import as_target
+from parquet_variant.functions.columns.target_type import as_target
 from parquet_variant.path import VariantPath
 from parquet_variant.query.predicate import Compare, Operator, bind, evaluate
 from parquet_variant.vortex.encodings import encoding_of

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.errors import VariantFileError
-from parquet_variant.functions.arrow_input import as_arrow
+from parquet_variant.functions.inputs.arrow_input import as_arrow
 from parquet_variant.ingest.destination import Work
 from parquet_variant.ingest.request import IngestRequest
 from parquet_variant.ingest.sources import Split
