@@ -1,7 +1,8 @@
 """Vortex files beside Parquet files of the same rows: bytes, writing, one and three paths, whole rows.
 
-Usage: ``python -m benchmarks.works.vortex_tables [ROUNDS]`` (5 unless told otherwise). Rounds are interleaved, times
-are medians. Writing a Vortex file includes reading it back and comparing all values.
+Usage: ``python -m benchmarks.works.vortex_tables [ROUNDS]`` (3 unless told otherwise: about three minutes). Rounds are
+interleaved, times are medians. Writing a Vortex file includes reading it back and comparing all values. "vortex-data"
+is that library alone: its Variant type, its `variant_get`, and nothing compared.
 """
 
 from __future__ import annotations
@@ -10,15 +11,29 @@ import statistics
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+import pyarrow as pa
 
 import parquet_variant as pv
 from benchmarks.data import DataSet, data_sets, scratch
 from benchmarks.files import schema_of
 
+Columns = dict[str, tuple[str, str]]
 
-def table(rounds: int = 5) -> str:
+
+@dataclass(frozen=True)
+class _Way:
+    """A way to write the rows, to ask for paths, and to read all."""
+
+    write: Callable[[str], Any]
+    ask: Callable[[str, Columns], pa.Table]
+    read: Callable[[str], Any]
+
+
+def table(rounds: int = 3) -> str:
     """The results as Markdown."""
     lines = [
         "### Vortex files beside Parquet files",
@@ -31,36 +46,56 @@ def table(rounds: int = 5) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _rows(data: DataSet, rounds: int) -> list[str]:
+def _ways(data: DataSet) -> dict[str, _Way]:
     plain = pv.parse_json(data.lines, dictionary="batch")
     shredded = pv.shred_variant(plain, schema_of(data))
-    writers: dict[str, Callable[[str], Any]] = {
-        "Parquet, shredded": lambda path: pv.parquet.write(path, shredded, mode="overwrite"),
-        "Parquet, unshredded": lambda path: pv.parquet.write(path, plain, mode="overwrite"),
-        "Vortex, struct of typed columns": lambda path: pv.vortex.write(path, shredded, mode="overwrite"),
-        "Vortex, Variant type": lambda path: pv.vortex.write(path, plain, mode="overwrite"),
-        "Vortex, struct, not compact": lambda path: pv.vortex.write(path, shredded, compact=False, mode="overwrite"),
+
+    def parquet(array: Any) -> _Way:
+        return _Way(
+            lambda path: pv.parquet.write(path, array, mode="overwrite"),
+            lambda path, asked: pv.parquet.scan(path, asked).to_table(),
+            pv.parquet.read,
+        )
+
+    def vortex(array: Any, **options: Any) -> _Way:
+        return _Way(
+            lambda path: pv.vortex.write(path, array, mode="overwrite", **options),
+            lambda path, asked: pv.vortex.scan(path, asked).to_table(),
+            pv.vortex.read,
+        )
+
+    return {
+        "Parquet, shredded": parquet(shredded),
+        "Parquet, unshredded": parquet(plain),
+        "Vortex, struct": vortex(shredded),
+        "Vortex, struct, not compact": vortex(shredded, compact=False),
+        "Vortex, columnar": vortex(plain, layout="columnar"),
+        "Vortex, Variant type": vortex(plain),
+        "Vortex, Variant type, typed as far as it goes": vortex(shredded, layout="variant"),
+        "vortex-data, Variant type": _Way(lambda path: _write_alone(path, plain), _ask_alone, _read_alone),
     }
-    paths = {name: str(scratch() / f"{data.name}-{number}") for number, name in enumerate(writers)}
+
+
+def _rows(data: DataSet, rounds: int) -> list[str]:
+    ways = _ways(data)
+    paths = {name: str(scratch() / f"{data.name}-{number}") for number, name in enumerate(ways)}
     asked = [{f"c{i}": pair for i, pair in enumerate(data.paths[:count])} for count in (1, 3)]
-    times: dict[str, list[list[float]]] = {name: [[], [], [], []] for name in writers}
+    times: dict[str, list[list[float]]] = {name: [[], [], [], []] for name in ways}
     for _ in range(rounds):
-        for name, write in writers.items():
-            layer = pv.parquet if name.startswith("Parquet") else pv.vortex
+        for name, way in ways.items():
             path = paths[name]
             steps: list[Callable[[], Any]] = [
-                lambda write=write, path=path: write(path),
-                *(lambda layer=layer, path=path, each=each: layer.scan(path, each).to_table() for each in asked),
-                lambda layer=layer, path=path: layer.read(path),
+                lambda way=way, path=path: way.write(path),
+                *(lambda way=way, path=path, each=each: way.ask(path, each) for each in asked),
+                lambda way=way, path=path: way.read(path),
             ]
             for step, spent in zip(steps, times[name], strict=True):
                 begun = time.perf_counter()
                 step()
                 spent.append(time.perf_counter() - begun)
-    wanted = pv.parquet.scan(paths["Parquet, shredded"], asked[1]).to_table()
-    for name, path in paths.items():
-        layer = pv.parquet if name.startswith("Parquet") else pv.vortex
-        assert layer.scan(path, asked[1]).to_table().equals(wanted), name
+    wanted = ways["Parquet, shredded"].ask(paths["Parquet, shredded"], asked[1])
+    for name, way in ways.items():
+        assert way.ask(paths[name], asked[1]).to_pylist() == wanted.to_pylist(), name
     lines = []
     for name, path in paths.items():
         write, one, three, whole = (statistics.median(spent) for spent in times[name])
@@ -70,6 +105,36 @@ def _rows(data: DataSet, rounds: int) -> list[str]:
             f"| {whole * 1e3:.0f} |"
         )
     return lines
+
+
+# -- vortex-data alone
+
+
+def _write_alone(path: str, array: Any) -> None:
+    import vortex
+
+    Path(path).unlink(missing_ok=True)
+    vortex.io.VortexWriteOptions.compact().write(pv.vortex.variant_table({"v": array}, plain=True), path)
+
+
+def _ask_alone(path: str, asked: Columns) -> pa.Table:
+    import vortex.expr
+
+    import vortex
+
+    kinds = {"string": vortex.utf8(nullable=True), "bigint": vortex.int_(64, nullable=True)}
+    expr = vortex.expr
+    pieces = {
+        name: expr.variant_get(expr.column("v"), place.removeprefix("$.").split("."), kinds[kind])
+        for name, (place, kind) in asked.items()
+    }
+    return vortex.open(path).to_arrow(projection=expr.pack(pieces), batch_size=8192).read_all()
+
+
+def _read_alone(path: str) -> pa.Table:
+    import vortex
+
+    return vortex.open(path).to_arrow(batch_size=8192).read_all()
 
 
 if __name__ == "__main__":
