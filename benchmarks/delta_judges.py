@@ -1,8 +1,9 @@
 """Who else reads the Delta tables that we write: ``python -m benchmarks.delta_judges`` prints docs/delta.md's table.
 
 Each cell says what a reader answered when asked for the sum of a plain column (PySail: of a path of the Variant, too):
-right, the error's first words, or wrong. PySail runs in an environment of its own (`PYSAIL_PYTHON`); a reader that is
-not installed is left out.
+right, the error's first words, or wrong. PySail and DuckDB's extension run in environments of their own
+(`PYSAIL_PYTHON`: pysail, pyspark-client; `DUCKDB_DELTA_PYTHON`: duckdb==1.5.5, duckdb-extension-delta); a reader that
+is not installed is left out.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +24,7 @@ _SAIL = os.environ.get("PYSAIL_PYTHON") or str(Path(sys.prefix) / "sail/bin/pyth
 _SAIL_SCRIPT = """
 import json, sys
 from pysail.spark import SparkConnectServer
-from pyspark.sql import SparkSession
+from pyspark.sql.connect.session import SparkSession
 server = SparkConnectServer(); server.start(background=True)
 spark = SparkSession.builder.remote(f"sc://localhost:{server.listening_address[1]}").getOrCreate()
 for path in sys.argv[1:]:
@@ -34,6 +36,22 @@ for path in sys.argv[1:]:
         print(json.dumps(sums[0] if sums[0] == sums[1] else f"WRONG Variants: {sums}"), flush=True)
     except Exception as error:
         print(json.dumps(str(error).strip().splitlines()[0][:200]), flush=True)
+"""
+_DUCKDB = os.environ.get("DUCKDB_DELTA_PYTHON") or str(Path(sys.prefix) / "duckdb-delta/bin/python")
+_DUCKDB_SCRIPT = """
+import glob, json, os, sys, duckdb, duckdb_extension_delta
+folder = os.path.join(os.path.dirname(duckdb_extension_delta.__file__), "extensions")
+(extension,) = glob.glob(os.path.join(folder, "*", "delta.duckdb_extension"))
+for path in sys.argv[1:]:
+    try:
+        connection = duckdb.connect()
+        connection.execute(f"LOAD '{extension}'")
+        relation = connection.sql(f"FROM delta_scan('{path}')")
+        n = "(v::JSON->>'n')::INT" if "v" in relation.columns else "k"
+        sums = relation.aggregate(f"sum(k), sum({n})").fetchone()
+        print(json.dumps(int(sums[0]) if sums[0] == sums[1] else f"WRONG Variants: {sums}"), flush=True)
+    except Exception as error:
+        print(json.dumps(" ".join(str(error).split())[:300]), flush=True)
 """
 
 
@@ -57,9 +75,12 @@ def make(path: Path, change: Callable[[Path], Any]) -> Path:
     return path
 
 
+def _rows() -> dict[str, Any]:
+    return {"k": list(range(10)), "v": pv.parse_json([json.dumps({"n": n, "s": f"x{n}"}) for n in range(10)])}
+
+
 def _write(path: Path, **properties: Any) -> None:
-    rows = pv.parse_json([json.dumps({"n": n, "s": f"x{n}"}) for n in range(10)])
-    pv.delta.write(path, {"k": list(range(10)), "v": rows}, properties=properties)
+    pv.delta.write(path, _rows(), properties=properties)
 
 
 def _plain(path: Path, **properties: Any) -> None:
@@ -89,6 +110,7 @@ _TABLES: dict[str, Callable[[Path], Any]] = {
     "no variants, column mapping": lambda path: _plain(path, **{"delta.columnMapping.mode": "name"}),
     "unshredded": lambda path: _write(path, **{"delta.enableVariantShredding": False}),
     "shredded": _write,
+    "shredded, by the preview's name": lambda path: pv.delta.write(path, _rows(), preview=True),
     "rows deleted, files rewritten": _then(_deleted),
     "rows deleted, deletion vectors": _then(_deleted, **{"delta.enableDeletionVectors": True}),
     "column mapping": lambda path: _write(path, **{"delta.columnMapping.mode": "name"}),
@@ -132,13 +154,15 @@ def _polars(path: Path) -> Any:
     return int(polars.scan_delta(str(path)).select("k").collect()["k"].sum())
 
 
-def _sail(paths: list[Path]) -> list[Any] | None:
-    if not Path(_SAIL).exists():
+def _elsewhere(python: str, script: str, paths: list[Path]) -> list[Any] | None:
+    """The answers of a reader in another environment; None where there is none."""
+    if not Path(python).exists():
         return None
-    command = [_SAIL, "-c", _SAIL_SCRIPT, *map(str, paths)]
-    clean = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"} | {
-        "SPARK_CONNECT_MODE_ENABLED": "1"
-    }
+    # A file: with `python -c`, PySpark's client looks for a whole Spark.
+    file = paths[0].parent / "judge.py"
+    file.write_text(script)
+    command = [python, str(file), *map(str, paths)]
+    clean = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "SPARK_HOME")}
     done = subprocess.run(command, capture_output=True, text=True, timeout=300, env=clean, check=False)
     found = [json.loads(line) for line in done.stdout.splitlines() if line.strip()]
     return found + ["no answer"] * (len(paths) - len(found)) if found else None  # It did not start.
@@ -158,7 +182,8 @@ _JUDGES: dict[str, Callable[[list[Path]], list[Any] | None]] = {
     "delta-rs, log": _each(_deltalake_log),
     "delta-rs, data": _each(_deltalake_data),
     "polars": _each(_polars),
-    "PySail": _sail,
+    "PySail": partial(_elsewhere, _SAIL, _SAIL_SCRIPT),
+    "DuckDB's extension": partial(_elsewhere, _DUCKDB, _DUCKDB_SCRIPT),
 }
 
 if __name__ == "__main__":

@@ -107,7 +107,7 @@ def test_optimize_takes_directories_and_tables_to_spark(variant: Run, tmp_path: 
     rows = pv.parse_json([f'{{"n": {n}, "s": "text {n}"}}' for n in range(100)])
     for number in range(2):
         pv.parquet.write(tmp_path / "files" / f"{number}.parquet", rows, schema="n bigint")
-        pv.delta.write(tmp_path / "table", {"v": rows}, mode="append", shredding="n bigint")
+        pv.delta.write(tmp_path / "table", {"v": rows}, mode="append", schema="n bigint")
     for place in ("files", "table"):
         done = variant("optimize", tmp_path / place, "--engine", "spark", "--json")
         assert done.code == 0, done.err

@@ -42,7 +42,7 @@ def make_table(tmp_path: Path) -> Callable[..., Path]:
         table = tmp_path / name
         start = 0
         for count in counts:
-            pv.delta.write(table, events(start, start + count), mode="append", shredding=SCHEMA, **options)
+            pv.delta.write(table, events(start, start + count), mode="append", schema=SCHEMA, **options)
             start += count
         return table
 

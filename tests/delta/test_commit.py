@@ -30,7 +30,7 @@ def numbers(table: Path, **options: Any) -> list[int]:
 
 @pytest.fixture
 def table(tmp_path: Path) -> Path:
-    pv.delta.write(tmp_path / "t", rows(0), shredding="n bigint")
+    pv.delta.write(tmp_path / "t", rows(0), schema="n bigint")
     return tmp_path / "t"
 
 

@@ -12,7 +12,7 @@ import pytest
 import parquet_variant as pv
 from parquet_variant.delta.log.snapshot import load_snapshot
 from parquet_variant.delta.storage import LocalStorage, open_storage
-from parquet_variant.delta.writing.write import planned_table
+from parquet_variant.delta.writing.create import planned_table
 from parquet_variant.ingest.destinations import delta as destination
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import time
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -173,3 +174,87 @@ def test_compacted_commits_stand_for_what_they_cover(tmp_path: Path) -> None:
     assert sorted(pv.delta.read_table(tmp_path)["n"].to_pylist()) == [0, 1, 3]
     with pytest.raises(DeltaError):
         pv.delta.snapshot(tmp_path, version=2)
+
+
+def map_of(kind: pa.DataType) -> pa.DataType:
+    return pa.map_(pa.string(), pa.list_(pa.struct([("x", kind)])))
+
+
+def test_what_lists_and_maps_hold_widens(tmp_path: Path) -> None:
+    table = tmp_path / "t"
+    narrow = pa.table(
+        {
+            "l": pa.array([[1, 2], None, [None]], pa.list_(pa.int16())),
+            "m": pa.array([[("a", [{"x": 1}])], [], None], map_of(pa.int32())),
+            "n": pa.array([[1], [2], [3]], pa.list_(pa.int32())),
+        }
+    )  # fmt: skip
+    pv.delta.write(table, narrow, properties={"delta.enableTypeWidening": True, "delta.columnMapping.mode": "name"})
+    assert pv.delta.widen_column(table, "l.element", "long").committed
+    pv.delta.widen_column(table, "m.value.element.x", "long")
+    with pytest.raises(DeltaError, match="cannot widen"):
+        pv.delta.widen_column(table, "n.element", "short")
+    with pytest.raises(DeltaError, match="no 'key' in column"):
+        pv.delta.widen_column(table, "n.key", "long")
+    with pytest.raises(DeltaError, match="part of a list or map"):
+        pv.delta.drop_column(table, "n.element")
+    schema = pv.delta.snapshot(table).schema
+    (change,) = schema.fields[0].metadata["delta.typeChanges"]
+    assert change == {"fromType": "short", "toType": "long", "fieldPath": "element"}
+    assert "delta.typeChanges" not in schema.fields[1].metadata
+    big = 2**40
+    wide = {"l": pa.array([[big]]), "m": pa.array([[("b", [{"x": big}])]], map_of(pa.int64()))}
+    pv.delta.append(table, wide | {"n": pa.array([[big]])}, schema_mode="merge")
+    assert pv.delta.snapshot(table).schema.fields[2].metadata["delta.typeChanges"][0]["fieldPath"] == "element"
+    pv.delta.rename_column(table, "m.value.element.x", "y")
+    found = pv.delta.read_table(table)
+    assert found["l"].to_pylist() == [[1, 2], None, [None], [big]]
+    assert found["m"].to_pylist() == [[("a", [{"y": 1}])], [], None, [("b", [{"y": big}])]]
+    assert pv.delta.scan(table, ["n"]).to_table()["n"].to_pylist() == [[1], [2], [3], [big]]
+
+
+def test_a_restored_table_gives_no_id_of_a_column_again(tmp_path: Path) -> None:
+    table = tmp_path / "t"
+    pv.delta.write(table, {"n": [1]}, properties={"delta.columnMapping.mode": "id"})
+    for name in ("a", "b"):
+        pv.delta.append(table, {"n": [2], name: [7]}, schema_mode="merge")
+    pv.delta.restore(table, version=0)
+    pv.delta.append(table, {"n": [3], "c": [8]}, schema_mode="merge")
+    ids = [f.field_id for f in pv.delta.snapshot(table).schema.fields]
+    assert ids == [1, 4]
+    assert pv.delta.read_table(table).to_pydict() == {"n": [1, 3], "c": [None, 8]}
+
+
+def test_write_replaces_what_a_condition_names(tmp_path: Path) -> None:
+    table = tmp_path / "t"
+    pv.delta.write(table, {"n": [1, 2], "d": ["a", "b"]})
+    done = pv.delta.write(table, {"n": [3], "d": ["a"]}, mode="overwrite", replace_where="d = 'a'")
+    assert (done.version, done.committed) == (1, True)
+    assert sorted(pv.delta.read_table(table)["n"].to_pylist()) == [2, 3]
+    with pytest.raises(DeltaError) as caught:
+        pv.delta.write(table, {"n": [3], "d": ["c"]}, mode="overwrite", replace_where="d = 'a'")
+    assert caught.value.reason == "outside-condition"
+    with pytest.raises(DeltaError, match="mode 'overwrite'"):
+        pv.delta.write(table, {"n": [3], "d": ["a"]}, mode="append", replace_where="d = 'a'")
+    with pytest.raises(DeltaError, match="txn does not go"):
+        pv.delta.write(table, {"n": [3]}, mode="overwrite", replace_where="d = 'a'", txn=("a", 1))
+
+
+def test_the_former_name_of_a_schema_warns(tmp_path: Path) -> None:
+    rows = {"v": pv.parse_json(['{"n": 1}', '{"n": "x"}'])}
+    with pytest.warns(DeprecationWarning, match="schema="):
+        pv.delta.write(tmp_path / "t", rows, shredding="n bigint")
+    with pytest.raises(DeltaError, match="both given"), pytest.warns(DeprecationWarning):
+        pv.delta.append(tmp_path / "t", rows, shredding="n bigint", schema="n bigint")
+
+
+def test_vacuum_removes_change_data_that_is_old(tmp_path: Path) -> None:
+    table = tmp_path / "t"
+    pv.delta.write(table, {"n": [1, 2]}, properties={"delta.enableChangeDataFeed": True})
+    pv.delta.delete(table, "n = 1")
+    (change,) = (table / "_change_data").iterdir()
+    assert pv.delta.vacuum(table) == []
+    gone = pv.delta.vacuum(table, retention=timedelta(0), force=True)
+    assert f"_change_data/{change.name}" in gone
+    assert not change.exists()
+    assert pv.delta.read_table(table)["n"].to_pylist() == [2]

@@ -45,7 +45,7 @@ def test_optimize_keeps_partitions_apart(make_table: Callable[..., Path]) -> Non
 
 def test_optimize_shreds_anew(make_table: Callable[..., Path]) -> None:
     table = make_table(5)
-    pv.delta.optimize(table, shredding="name string")
+    pv.delta.optimize(table, schema="name string")
     (path,) = pv.delta.snapshot(table).files["path"].to_pylist()
     schema = str(pq.ParquetFile(table / path).schema)
     assert "group field_id=-1 name" in schema
@@ -167,15 +167,15 @@ def test_optimize_shreds_anew_only_what_pays(tmp_path: Path) -> None:
     table = tmp_path / "t"
     old = [f'{{"n": {n}}}' for n in range(200)]
     new = [f'{{"n": {n}, "name": "name {n}"}}' for n in range(200)]
-    pv.delta.write(table, {"v": pv.parse_json(old)}, shredding="n bigint, gone double")
-    pv.delta.append(table, {"v": pv.parse_json(old)}, shredding="n bigint, gone double")
+    pv.delta.write(table, {"v": pv.parse_json(old)}, schema="n bigint, gone double")
+    pv.delta.append(table, {"v": pv.parse_json(old)}, schema="n bigint, gone double")
     first = pv.delta.optimize(table)
     assert (first.files_removed, [drift.change for drift in first.drift.drifts], first.drift.pays) == (
         2,
         ["dead"],
         False,
     )
-    pv.delta.append(table, {"v": pv.parse_json(new)}, shredding="n bigint, gone double")
+    pv.delta.append(table, {"v": pv.parse_json(new)}, schema="n bigint, gone double")
     judged = pv.delta.optimize(table, dry_run=True)
     assert (judged.files_removed, judged.version, judged.drift.pays) == (0, 3, True)
     second = pv.delta.optimize(table)

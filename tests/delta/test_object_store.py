@@ -48,15 +48,15 @@ def ids(table: str, options: dict[str, Any], **more: Any) -> list[int]:
 
 def test_the_life_of_a_table(options: dict[str, Any]) -> None:
     table = "s3://tables/life"
-    pv.delta.write(table, rows(0, 1), partition_by=["p"], shredding="n bigint", storage_options=options)
-    pv.delta.append(table, rows(2, 3), shredding="n bigint", storage_options=options)
+    pv.delta.write(table, rows(0, 1), partition_by=["p"], schema="n bigint", storage_options=options)
+    pv.delta.append(table, rows(2, 3), schema="n bigint", storage_options=options)
     assert ids(table, options) == [0, 1, 2, 3]
     assert ids(table, options, version=0) == [0, 1]
     query = pv.delta.scan(table, {"n": "$.n:long", "p": "p"}, "n >= 2", storage_options=options)
     assert query.explain().files_by_statistics == 2
     assert sorted(query.to_table()["n"].to_pylist()) == [2, 3]
     pv.delta.checkpoint(table, storage_options=options)
-    assert pv.delta.optimize(table, shredding="n bigint", storage_options=options).files_removed == 4
+    assert pv.delta.optimize(table, schema="n bigint", storage_options=options).files_removed == 4
     assert ids(table, options) == [0, 1, 2, 3]
     gone = pv.delta.vacuum(table, retention=timedelta(0), force=True, storage_options=options)
     assert len(gone) == 4
@@ -80,7 +80,7 @@ def test_a_large_commit_is_read_in_ranges(options: dict[str, Any], monkeypatch: 
 
 def test_threads_that_append_at_once_lose_and_duplicate_nothing(options: dict[str, Any]) -> None:
     table = "s3://tables/race"
-    pv.delta.write(table, rows(0), shredding="n bigint", storage_options=options)
+    pv.delta.write(table, rows(0), schema="n bigint", storage_options=options)
     errors: list[BaseException] = []
     barrier = threading.Barrier(4)
 
@@ -88,7 +88,7 @@ def test_threads_that_append_at_once_lose_and_duplicate_nothing(options: dict[st
         try:
             barrier.wait()
             for n in range(4):
-                pv.delta.append(table, rows(writer * 100 + n), shredding="n bigint", storage_options=options)
+                pv.delta.append(table, rows(writer * 100 + n), schema="n bigint", storage_options=options)
         except BaseException as error:
             errors.append(error)
 
@@ -105,12 +105,12 @@ def test_threads_that_append_at_once_lose_and_duplicate_nothing(options: dict[st
 def _append_many(table: str, options: dict[str, Any], writer: int, times: int, barrier: Any) -> None:
     barrier.wait()
     for n in range(times):
-        pv.delta.append(table, rows(writer * 100 + n), shredding="n bigint", storage_options=options)
+        pv.delta.append(table, rows(writer * 100 + n), schema="n bigint", storage_options=options)
 
 
 def test_processes_that_append_at_once_lose_and_duplicate_nothing(options: dict[str, Any]) -> None:
     table, writers, times = "s3://tables/processes", 3, 4
-    pv.delta.write(table, rows(0), shredding="n bigint", storage_options=options)
+    pv.delta.write(table, rows(0), schema="n bigint", storage_options=options)
     context = multiprocessing.get_context("spawn")
     barrier = context.Barrier(writers)
     processes = [
@@ -130,7 +130,7 @@ def test_the_data_files_are_read_through_pyarrows_own_filesystem(
     store: dict[str, str], options: dict[str, Any]
 ) -> None:
     table = "s3://tables/pyarrow"
-    pv.delta.write(table, rows(0, 1), partition_by=["p"], shredding="n bigint", storage_options=options)
+    pv.delta.write(table, rows(0, 1), partition_by=["p"], schema="n bigint", storage_options=options)
     filesystem = pafs.S3FileSystem(
         access_key="test", secret_key="test", endpoint_override=store["endpoint"], region="us-east-1"
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -187,3 +188,19 @@ def test_the_golden_table_whose_types_were_widened(delta_golden: Path) -> None:
 )  # fmt: skip
 def test_which_types_may_widen(old: str, new: str, allowed: bool) -> None:
     assert is_widening(old, new) is allowed
+
+
+@pytest.mark.parametrize("mode", ["none", "name"])
+def test_statistics_of_the_columns_that_the_table_names(tmp_path: Path, mode: str) -> None:
+    data = pa.table({"a": [1], "b,c": [2], "s": [{"x": 3, "y": 4}], "p": ["q"], "t": [{"u": 5, "w": 6}]})
+    properties = {"delta.dataSkippingStatsColumns": "`b,c`, S.y,t", "delta.columnMapping.mode": mode}
+    pv.delta.write(tmp_path, data, partition_by=["p"], properties=properties)
+    current = pv.delta.snapshot(tmp_path)
+    stats = json.loads(current.files["stats"][0].as_py())
+    logical = {f.physical_name: f for f in current.schema.fields}
+    found = {
+        (logical[name].name, *(sorted(value.values()) if isinstance(value, dict) else [value]))
+        for name, value in stats["minValues"].items()
+    }
+    assert found == {("b,c", 2), ("s", 4), ("t", 5, 6)}
+    assert pv.delta.scan(tmp_path, ["a"], "a = 1").to_table()["a"].to_pylist() == [1]

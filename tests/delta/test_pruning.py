@@ -141,7 +141,7 @@ def test_a_scan_with_skipping_equals_a_scan_without(
     schema = "a bigint, b string" if shredded else None
     for number, rows in enumerate(files):
         data = {"k": [number] * len(rows), "v": pv.VariantArray.from_pylist(rows)}
-        options = {"shredding": schema} if schema else {}
+        options = {"schema": schema} if schema else {}
         pv.delta.write(table, data, mode="append", **options)
         if number == 0 and not shredded:
             pv.delta.set_properties(table, {"delta.enableVariantShredding": "false"})
@@ -255,7 +255,7 @@ def test_shredded_statistics_of_a_checkpoint_prune_too(make_table: Callable[...,
 def test_timestamps_at_the_end_of_time_are_kept(tmp_path: Path) -> None:
     last = pa.array([2**63 - 1, 0], pa.int64()).cast(pa.timestamp("us", "UTC"))
     v = pv.cast_to_variant(pa.StructArray.from_arrays([last], ["t"]))
-    pv.delta.write(tmp_path / "t", {"t": last, "v": v}, shredding="t timestamp")
+    pv.delta.write(tmp_path / "t", {"t": last, "v": v}, schema="t timestamp")
     for where in ("x >= '2020-01-01'", "t >= '2020-01-01'"):
         query = pv.delta.scan(tmp_path / "t", {"x": "$.t:timestamp", "t": "t"}, where)
         assert query.to_table().num_rows == 1, where

@@ -254,7 +254,7 @@ def test_nested_variants_are_scanned_and_pruned(tmp_path: Path) -> None:
         v = pv.parse_json([json.dumps({"n": n}) for n in range(start, start + 10)])
         nested = pa.StructArray.from_arrays([v.storage], fields=[v.arrow_field.with_name("v")])
         data = pa.table({"s": nested})
-        pv.delta.write(tmp_path / "t", data, mode="append", shredding={"s.v": "n bigint"})
+        pv.delta.write(tmp_path / "t", data, mode="append", schema={"s.v": "n bigint"})
     query = pv.delta.scan(tmp_path / "t", {"n": "$.n:long"}, "n >= 15")
     assert query.explain().files_by_statistics == 1
     assert query.to_table()["n"].to_pylist() == [15, 16, 17, 18, 19]

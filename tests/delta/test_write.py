@@ -62,7 +62,7 @@ def test_nothing_is_shredded_unless_the_table_allows_it(make_table: Callable[...
     pv.delta.set_properties(table, {"delta.enableVariantShredding": value})
     old = set(data_files(table))
     shredded = pv.shred_variant(pv.parse_json(['{"id": 70}']), "id bigint")
-    pv.delta.append(table, {"k": [70], "p": ["p0"], "v": shredded}, shredding="id bigint")
+    pv.delta.append(table, {"k": [70], "p": ["p0"], "v": shredded}, schema="id bigint")
     new = [file for file in data_files(table) if file not in old]
     assert [is_shredded(file) for file in new] == [False]
     assert sorted(row["id"] for row in pv.delta.read(table).to_pylist()) == [0, 1, 2, 3, 4, 70]
@@ -137,7 +137,7 @@ def test_bounds_of_unshredded_files_are_true(make_table: Callable[..., Path]) ->
     table = make_table(5)
     rows = ['{"id": 9, "x": 1}', '{"id": 8, "x": "mixed"}', '{"id": 10}']
     batches = [{"k": [1], "p": ["p0"], "v": pv.parse_json([row])} for row in rows]
-    pv.delta.append(table, iter(batches), shredding="variant")
+    pv.delta.append(table, iter(batches), schema="variant")
     stats = stats_of(table)[-1]
     assert (readable(stats["minValues"]["v"]), readable(stats["maxValues"]["v"])) == (
         {"$['id']": 8},

@@ -81,7 +81,7 @@ class TestDeltaTables:
             rows = [json.dumps({"id": n, "kind": f"k{n % 3}"} | more) for n in range(200)]
             columns = {"p": pa.array(["a", "b"] * 100), "n": pa.array(range(200)), "v": pv.parse_json(rows)}
             place = tmp_path / "table"
-            pv.delta.write(place, columns, mode="append", partition_by=["p"], shredding=OLD)
+            pv.delta.write(place, columns, mode="append", partition_by=["p"], schema=OLD)
         return place
 
     @pytest.mark.parametrize("options", [{}, {"reshred": True}, {"schema": "id bigint"}], ids=str)
@@ -91,8 +91,7 @@ class TestDeltaTables:
         before = _table_rows(table)
         version = pv.delta.snapshot(table).version
         found = pv.spark.optimize(spark, table, **options)
-        shredding = {"shredding": options["schema"]} if "schema" in options else options
-        local = pv.delta.optimize(here, **shredding)
+        local = pv.delta.optimize(here, **options)
         assert (found.version, found.files_removed, found.files_added) == (version + 1, 12, 2)
         assert (local.version, local.files_removed, local.files_added) == (version + 1, 12, 2)
         assert str(found.drift) == str(local.drift)

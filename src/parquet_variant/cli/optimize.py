@@ -75,9 +75,9 @@ def command(
                 progress("optimize", 0, 1)
                 result: Any = delta.drop_shredding(table, file_bytes=options["file_bytes"])
             elif engine is Engine.SPARK:
-                result = _on_spark(table, progress, shredding=read_schema(schema), **options)
+                result = _on_spark(table, progress, schema=read_schema(schema), **options)
             else:
-                result = delta.optimize(table, shredding=read_schema(schema), progress=progress, **options)
+                result = delta.optimize(table, schema=read_schema(schema), progress=progress, **options)
         elif drop_shredding:
             raise typer.BadParameter("--drop-shredding is for Delta tables: use rewrite --layout unshredded")
         else:

@@ -27,7 +27,7 @@ _OWNERS = {
     "append": "delta.writing.write",
     "checkpoint": "delta.log.checkpoint",
     "commit_files": "delta.writing.write",
-    "create": "delta.writing.write",
+    "create": "delta.writing.create",
     "ChangeResult": "delta.dml.committing",
     "delete": "delta.dml.delete",
     "update": "delta.dml.update",
@@ -47,7 +47,7 @@ _OWNERS = {
     "set_properties": "delta.maintenance.properties",
     "snapshot": "delta.log.snapshot",
     "vacuum": "delta.maintenance.vacuum",
-    "write": "delta.writing.write",
+    "write": "delta.dml.write",
 }
 if not TYPE_CHECKING:  # or every name would be known, as Any
     __getattr__, __dir__ = lazy_names(__name__, _OWNERS)
@@ -61,6 +61,7 @@ if TYPE_CHECKING:
     from parquet_variant.delta.dml.replacing import replace_partitions as replace_partitions
     from parquet_variant.delta.dml.replacing import replace_where as replace_where
     from parquet_variant.delta.dml.update import update as update
+    from parquet_variant.delta.dml.write import write as write
     from parquet_variant.delta.log.checkpoint import checkpoint as checkpoint
     from parquet_variant.delta.log.commit import CommitResult as CommitResult
     from parquet_variant.delta.log.history import history as history
@@ -83,13 +84,12 @@ if TYPE_CHECKING:
     from parquet_variant.delta.reading.scan import DeltaScan as DeltaScan
     from parquet_variant.delta.reading.scan import extract as extract
     from parquet_variant.delta.reading.scan import scan as scan
+    from parquet_variant.delta.writing.create import create as create
     from parquet_variant.delta.writing.data_files import WritePlan as WritePlan
     from parquet_variant.delta.writing.write import append as append
     from parquet_variant.delta.writing.write import commit_files as commit_files
-    from parquet_variant.delta.writing.write import create as create
     from parquet_variant.delta.writing.write import overwrite as overwrite
     from parquet_variant.delta.writing.write import plan as plan
-    from parquet_variant.delta.writing.write import write as write
     from parquet_variant.ingest.ingest import ingest_delta
 
     ingest = ingest_delta

@@ -1,71 +1,35 @@
 """``MERGE INTO target USING source ON condition WHEN …``: the builder that a user fills, in deltalake's manner.
 
-Owns the clauses and their order. Leaves running them to `merging`.
+Owns its methods. Leaves what they gather to `merge_request`, and running it to `merging`.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
-from typing import Any, Literal, TypeAlias
+from dataclasses import replace
+from typing import Any
 
 import pyarrow as pa
 
 from parquet_variant.delta.dml.committing import ChangeResult
+from parquet_variant.delta.dml.merge_request import MergeClause, MergeRequest
+from parquet_variant.delta.dml.merging import run_merge
 from parquet_variant.delta.log.snapshot import Snapshot, snapshot
 from parquet_variant.delta.reading.read import read_table
 from parquet_variant.errors import DeltaError
 from parquet_variant.interop.table_of import table_of
-from parquet_variant.io.engine import Engine, Progress
+from parquet_variant.io.engine import Progress
 from parquet_variant.io.thread_engine import ThreadEngine
 
-__all__ = ["Merge", "MergeClause", "merge"]
-
-Kind: TypeAlias = Literal["matched", "not_matched", "not_matched_by_source"]
+__all__ = ["Merge", "merge"]
 
 
-@dataclass(frozen=True)
-class MergeClause:
-    """One WHEN clause.
-
-    Parameters
-    ----------
-    kind
-        Of which rows it speaks.
-    action
-        ``"update"``, ``"insert"`` or ``"delete"``.
-    values
-        SQL by column or path; None for all columns of the source under their own names.
-    predicate
-        SQL that must also be true; None for nothing.
-    without
-        Columns that "all" leaves out.
-    """
-
-    kind: Kind
-    action: Literal["update", "insert", "delete"]
-    values: Mapping[str, str] | None = None
-    predicate: str | None = None
-    without: frozenset[str] = frozenset()
-
-
-@dataclass(frozen=True)
-class Merge:
+class Merge(MergeRequest):
     """A merge that waits for its clauses and for `execute`; made by `merge`. Each method gives a new one.
 
     Of the clauses about a row, the first whose predicate is true applies.
     """
-
-    target: Snapshot
-    source: pa.Table
-    condition: str
-    source_alias: str
-    target_alias: str
-    zone: str
-    engine: Engine
-    options: Mapping[str, Any]
-    clauses: tuple[MergeClause, ...] = ()
 
     def when_matched_update(self, updates: Mapping[str, str], predicate: str | None = None) -> Merge:
         """Set columns or paths of rows that a source row matches."""
@@ -103,8 +67,6 @@ class Merge:
         DeltaError
             ``"ambiguous-merge"`` if several source rows would change one row; ``"no-clauses"``; and as `update`.
         """
-        from parquet_variant.delta.dml.merging import run_merge
-
         if not self.clauses:
             raise DeltaError("the merge has no clauses: say what to do (when_matched_…)", reason="no-clauses")
         return run_merge(self)

@@ -1,7 +1,7 @@
 """Running a merge: which files may hold the source's keys, each file joined with the source, the rest inserted.
 
 Owns the join of a file, which clause applies to which row, and that no row is changed twice. Leaves the clauses to
-`merge`, new values to `assigning`, files to `changing`, and the commit to `committing`.
+`merge_request`, new values to `assigning`, files to `changing`, and the commit to `committing`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from parquet_variant.delta.dml.assigning import assigned, read_assignments
 from parquet_variant.delta.dml.changing import ChangePlan, FileChange, change_file, plan_change
 from parquet_variant.delta.dml.committing import Change, ChangeResult, file_rows, run_change
 from parquet_variant.delta.dml.matching import candidate_files, file_columns, may_hold_keys
-from parquet_variant.delta.dml.merge import Merge, MergeClause
+from parquet_variant.delta.dml.merge_request import MergeClause, MergeRequest
 from parquet_variant.delta.log.snapshot import Snapshot
 from parquet_variant.delta.protocol.schema import VARIANT, StructType, arrow_type
 from parquet_variant.delta.writing.rules import refuse_identity
@@ -75,7 +75,7 @@ class _Plan:
         return f"CASE {' '.join(whens)} ELSE {_NONE} END" if whens else str(_NONE)
 
 
-def run_merge(given: Merge) -> ChangeResult:
+def run_merge(given: MergeRequest) -> ChangeResult:
     """Do it; `merge` says what the options mean."""
 
     def plan(newest: Snapshot) -> Change:
@@ -103,7 +103,7 @@ def _told(clause: MergeClause) -> dict[str, Any]:
     return {"when": clause.kind, "action": clause.action, "predicate": clause.predicate}
 
 
-def _read(given: Merge, newest: Snapshot) -> _Plan:
+def _read(given: MergeRequest, newest: Snapshot) -> _Plan:
     target, source = given.target_alias, given.source_alias
     tables = {target: columns_of_table(newest.schema), source: columns_of_data(given.source)}
     condition = read_expression(given.condition, tables, zone=given.zone)
@@ -118,7 +118,9 @@ def _read(given: Merge, newest: Snapshot) -> _Plan:
     return _Plan(target, source, given.zone, given.source, keys, condition, clauses, columns)
 
 
-def _read_clause(clause: MergeClause, given: Merge, schema: StructType, tables: Mapping[str, TableColumns]) -> _Clause:
+def _read_clause(
+    clause: MergeClause, given: MergeRequest, schema: StructType, tables: Mapping[str, TableColumns]
+) -> _Clause:
     target, source = given.target_alias, given.source_alias
     seen = {
         "matched": tables,
@@ -139,7 +141,7 @@ def _read_clause(clause: MergeClause, given: Merge, schema: StructType, tables: 
     return _Clause(clause, predicate, tuple(assignments))
 
 
-def _all_columns(clause: MergeClause, given: Merge, schema: StructType) -> dict[str, str]:
+def _all_columns(clause: MergeClause, given: MergeRequest, schema: StructType) -> dict[str, str]:
     values = {}
     for name in given.source.column_names:
         if name in clause.without:

@@ -260,9 +260,9 @@ def _metrics(transaction: Transaction) -> dict[str, str]:
         "numRemovedFiles": len(transaction.removes),
         "numOutputBytes": sum(add.size for add in transaction.adds),
     }
-    rows = [json.loads(add.stats).get("numRecords") for add in transaction.adds if add.stats is not None]
-    if len(rows) == len(transaction.adds) and all(isinstance(n, int) for n in rows):
-        metrics["numOutputRows"] = sum(rows)
+    rows = [add.num_records for add in transaction.adds]
+    if None not in rows:
+        metrics["numOutputRows"] = sum(count or 0 for count in rows)
     return {name: str(value) for name, value in metrics.items()}
 
 

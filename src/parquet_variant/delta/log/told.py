@@ -118,12 +118,11 @@ def _mark(domain: DomainMetadata | None) -> int:
 
 
 def _rows(add: Add) -> int:
-    try:
-        return int(json.loads(add.stats or "")["numRecords"])
-    except (ValueError, KeyError, TypeError):
+    if add.num_records is None:
         raise DeltaError(
             f"the file {add.path} tells no numRecords, which a table that tracks rows needs", reason="bad-data-file"
-        ) from None
+        )
+    return add.num_records
 
 
 def _time_of(storage: Storage, version: int) -> int | None:

@@ -10,16 +10,17 @@ import os
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 
 from parquet_variant.delta.log.commit import CommitResult, Transaction, commit
 from parquet_variant.delta.log.snapshot import Snapshot, snapshot
-from parquet_variant.delta.protocol.actions import Metadata
+from parquet_variant.delta.protocol.actions import Metadata, Protocol
 from parquet_variant.delta.protocol.features import check_writable, schema_features, with_features
-from parquet_variant.delta.protocol.merging import merged_metadata, widened
+from parquet_variant.delta.protocol.merging import merged_metadata, part_of, widened, with_part
 from parquet_variant.delta.protocol.schema import (
+    DeltaType,
     Field,
     PrimitiveType,
     StructType,
@@ -30,6 +31,9 @@ from parquet_variant.delta.protocol.schema import (
 from parquet_variant.errors import DeltaError
 
 __all__ = ["add_columns", "drop_column", "rename_column", "widen_column"]
+
+# Given a field, and the way to a part of it in lists and maps, what takes the field's place.
+_OnField: TypeAlias = "Callable[[Field, tuple[str, ...]], tuple[Field, ...]]"
 
 
 def add_columns(
@@ -77,7 +81,8 @@ def add_columns(
         if not f.nullable:
             raise DeltaError(f"column {f.name!r} is new, so it must be nullable", reason="bad-schema")
     metadata, protocol = merged_metadata(current.metadata, current.protocol, new)
-    return _commit(current, "ADD COLUMNS", {"columns": [f.name for f in new.fields]}, metadata, protocol)
+    parameters = {"columns": [f.name for f in new.fields]}
+    return _commit(current, "ADD COLUMNS", parameters, parse_schema(metadata.schema_string), metadata, protocol)
 
 
 def rename_column(
@@ -111,10 +116,10 @@ def rename_column(
     current = snapshot(table, storage_options=storage_options)
     _needs_mapping(current, "renamed")
     _refuse_used(current, old.split(".")[0])
-    schema = _changed(current.schema, old, lambda f: (replace(f, name=new),))
-    names = tuple(new if name == old else name for name in current.partition_columns)
-    metadata = replace(current.metadata, schema_string=schema.to_json(), partition_columns=names)
-    return _commit(current, "RENAME COLUMN", {"oldColumnPath": old, "newColumnPath": new}, metadata)
+    schema = _changed(current.schema, old, lambda f, inside: (replace(_whole(f, inside, old), name=new),))
+    names = tuple(new if name.lower() == old.lower() else name for name in current.partition_columns)
+    parameters = {"oldColumnPath": old, "newColumnPath": new}
+    return _commit(current, "RENAME COLUMN", parameters, schema, replace(current.metadata, partition_columns=names))
 
 
 def drop_column(
@@ -143,11 +148,15 @@ def drop_column(
     current = snapshot(table, storage_options=storage_options)
     _needs_mapping(current, "dropped")
     _refuse_used(current, name.split(".")[0])
-    if name in current.partition_columns:
+    if name.lower() in {each.lower() for each in current.partition_columns}:
         raise DeltaError(f"{name!r} is a partition column, which cannot be dropped", reason="bad-schema")
-    schema = _changed(current.schema, name, lambda f: ())
-    metadata = replace(current.metadata, schema_string=schema.to_json())
-    return _commit(current, "DROP COLUMNS", {"columns": [name]}, metadata)
+
+    def dropped(f: Field, inside: tuple[str, ...]) -> tuple[Field, ...]:
+        _whole(f, inside, name)
+        return ()
+
+    schema = _changed(current.schema, name, dropped)
+    return _commit(current, "DROP COLUMNS", {"columns": [name]}, schema)
 
 
 def widen_column(
@@ -164,7 +173,8 @@ def widen_column(
     table
         Path, URL or snapshot.
     name
-        The column, or a field of a struct by its path.
+        The column, or what is in it by its path: fields of structs, ``element`` of lists, ``key`` and ``value`` of
+        maps.
     to
         The type by Delta's name: ``long``, ``double``, ``decimal(20,4)``, ``timestamp_ntz``.
     storage_options
@@ -181,15 +191,21 @@ def widen_column(
         ``"unknown-column"``.
     """
     current = snapshot(table, storage_options=storage_options)
-    schema = _changed(current.schema, name, lambda f: (widened(f, PrimitiveType(to), current.metadata),))
-    metadata = replace(current.metadata, schema_string=schema.to_json())
-    return _commit(current, "CHANGE COLUMN", {"column": name, "type": to}, metadata)
+    wide, metadata = PrimitiveType(to), current.metadata
+    schema = _changed(current.schema, name, lambda f, inside: (widened(f, wide, metadata, inside),))
+    return _commit(current, "CHANGE COLUMN", {"column": name, "type": to}, schema)
 
 
 def _commit(
-    current: Snapshot, operation: str, parameters: Mapping[str, Any], metadata: Metadata, protocol: Any = None
+    current: Snapshot,
+    operation: str,
+    parameters: Mapping[str, Any],
+    schema: StructType,
+    metadata: Metadata | None = None,
+    protocol: Protocol | None = None,
 ) -> CommitResult:
-    schema = parse_schema(metadata.schema_string)
+    """Commit a table's new columns, as one version."""
+    metadata = replace(metadata or current.metadata, schema_string=schema.to_json())
     check_schema(schema, metadata.partition_columns)
     protocol = with_features(protocol or current.protocol, schema_features(schema))
     check_writable(protocol, metadata, current.storage.uri)
@@ -204,25 +220,41 @@ def _commit(
     return commit(current.storage, change)
 
 
-def _changed(schema: StructType, path: str, change: Callable[[Field], tuple[Field, ...]]) -> StructType:
-    """The schema with a field changed, or dropped."""
-    if schema.get(path) is not None:
-        head, rest = path, ""
-    else:
-        head, _, rest = path.partition(".")
-    found = schema.get(head)
-    if found is None or (rest and not isinstance(found.type, StructType)):
+def _changed(schema: StructType, path: str, change: _OnField) -> StructType:
+    """The schema with a field changed, or dropped; structs in lists and maps are found by ``element`` and the like."""
+    steps = (path,) if schema.get(path) is not None else tuple(path.split("."))
+    return _changed_struct(schema, steps, path, change)
+
+
+def _changed_struct(schema: StructType, steps: tuple[str, ...], path: str, change: _OnField) -> StructType:
+    found = schema.get(steps[0])
+    if found is None:
         known = ", ".join(f.name for f in schema.fields)
         raise DeltaError(f"there is no column {path!r}: choose from {known}", reason="unknown-column")
-    if rest:
-        assert isinstance(found.type, StructType)
-        new: tuple[Field, ...] = (replace(found, type=_changed(found.type, rest, change)),)
-    else:
-        new = change(found)
+    new = _changed_field(found, found.type, steps[1:], path, change)
     fields = tuple(each for f in schema.fields for each in (new if f is found else (f,)))
     if not fields:
         raise DeltaError(f"{path!r} is the last column", reason="bad-schema")
     return StructType(fields)
+
+
+def _changed_field(f: Field, kind: DeltaType, steps: tuple[str, ...], path: str, change: _OnField) -> tuple[Field, ...]:
+    """A field changed, or what is in it at the end of the steps."""
+    inside: list[str] = []
+    for at, step in enumerate(steps):
+        if isinstance(kind, StructType):
+            new = _changed_struct(kind, steps[at:], path, change)
+            return (replace(f, type=with_part(f.type, tuple(inside), new)),)
+        kind = part_of(kind, step, path)
+        inside.append(step)
+    return change(f, tuple(inside))
+
+
+def _whole(f: Field, inside: tuple[str, ...], path: str) -> Field:
+    """The field itself; what is in a list or map has no name that could change."""
+    if inside:
+        raise DeltaError(f"{path!r} is a part of a list or map, not a column", reason="bad-schema")
+    return f
 
 
 def _needs_mapping(current: Snapshot, done: str) -> None:

@@ -28,7 +28,8 @@ from parquet_variant.delta.reading.row_ids import tracked_rows
 from parquet_variant.delta.reading.shredded_schemas import shredded_schemas
 from parquet_variant.delta.writing.data_files import DEFAULT_FILE_BYTES, WritePlan, plan_write
 from parquet_variant.delta.writing.file_rows import to_removes
-from parquet_variant.delta.writing.write import Shredding, plan
+from parquet_variant.delta.writing.schema_option import SchemaOption, schema_option
+from parquet_variant.delta.writing.write import plan
 from parquet_variant.io.engine import Engine, Progress
 from parquet_variant.io.thread_engine import ThreadEngine
 from parquet_variant.schema.shredding_schema import ShreddingSchema
@@ -69,7 +70,7 @@ def optimize(
     *,
     file_bytes: int = DEFAULT_FILE_BYTES,
     reshred: bool = False,
-    shredding: Shredding = None,
+    schema: SchemaOption = None,
     policy: Any = None,
     min_saving: float = 0.02,
     dry_run: bool = False,
@@ -87,8 +88,8 @@ def optimize(
     file_bytes
         About how large a file may become; files of at least three quarters of it, without deleted rows, stay.
     reshred
-        Rewrite every file, not only small ones, under the schema that `policy` chooses; implied by `shredding`.
-    shredding
+        Rewrite every file, not only small ones, under the schema that `policy` chooses; implied by `schema`.
+    schema
         What to shred, as for `append`. By default the schema of most rows, with the changes that `find_drift` finds if
         these pay: then every file is rewritten, small or not. All rows are read to judge that.
     policy
@@ -127,7 +128,7 @@ def optimize(
     (2, 1)
     """
     return run_optimize(
-        ThreadEngine(threads, progress), table, file_bytes=file_bytes, reshred=reshred, shredding=shredding,
+        ThreadEngine(threads, progress), table, file_bytes=file_bytes, reshred=reshred, schema=schema,
         policy=policy, min_saving=min_saving, dry_run=dry_run, storage_options=storage_options, **options,
     )  # fmt: skip
 
@@ -138,7 +139,7 @@ def run_optimize(
     *,
     file_bytes: int = DEFAULT_FILE_BYTES,
     reshred: bool = False,
-    shredding: Shredding = None,
+    schema: SchemaOption = None,
     policy: Any = None,
     min_saving: float = 0.02,
     dry_run: bool = False,
@@ -146,16 +147,17 @@ def run_optimize(
     **options: Any,
 ) -> OptimizeResult:
     """Do it on whatever runs the tasks; `optimize` says what the options mean."""
+    schema = schema_option(schema, options)
     current = snapshot(table, storage_options=storage_options)
     check_writable(current.protocol, current.metadata, current.storage.uri)
-    everything, drift = reshred or shredding is not None, None
-    if shredding is None and current.shredding_enabled:
+    everything, drift = reshred or schema is not None, None
+    if schema is None and current.shredding_enabled:
         reports = _drifts(engine, current, file_bytes, policy, min_saving)
-        shredding = {name: _wanted(report, old, reshred=reshred) for name, (report, old) in reports.items()}
+        schema = {name: _wanted(report, old, reshred=reshred) for name, (report, old) in reports.items()}
         drift = max((report for report, _ in reports.values()), key=lambda each: each.saved_share, default=None)
         everything = everything or any(report.pays for report, _ in reports.values())
     packs = [] if dry_run else _packs(current, file_bytes, everything=everything)
-    made = plan(current, shredding=shredding, file_bytes=file_bytes, rewriting=True, **options)
+    made = plan(current, schema=schema, file_bytes=file_bytes, rewriting=True, **options)
     return replace(_rewrite(engine, current, made, packs, "OPTIMIZE", {"reshred": reshred}), drift=drift)
 
 

@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from parquet_variant.delta.data.paths import relative_path
 from parquet_variant.delta.log.commit import CommitResult, Transaction, commit
 from parquet_variant.delta.log.snapshot import load_snapshot, snapshot
+from parquet_variant.delta.protocol.column_mapping import with_last_id
 from parquet_variant.delta.protocol.features import check_writable
 from parquet_variant.delta.storage import Storage, open_storage
 from parquet_variant.delta.writing.file_rows import to_adds, to_removes
@@ -73,12 +74,13 @@ def restore(
     back = wanted.files.filter(pc.invert(pc.is_in(then, now)))
     gone = current.files.filter(pc.invert(pc.is_in(now, then)))
     _check_present(current.storage, back)
+    metadata = with_last_id(wanted.metadata, current.metadata)
     transaction = Transaction(
         "RESTORE",
         {"version": wanted.version},
         adds=to_adds(wanted, back),
         removes=to_removes(current, gone),
-        metadata=wanted.metadata if wanted.metadata != current.metadata else None,
+        metadata=metadata if metadata != current.metadata else None,
         read_version=current.version,
         current=current,
         reads_table=True,

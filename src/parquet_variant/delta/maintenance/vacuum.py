@@ -20,6 +20,7 @@ from parquet_variant.delta.protocol.actions import DeletionVector
 from parquet_variant.delta.protocol.features import check_writable
 from parquet_variant.delta.protocol.table_properties import duration_millis
 from parquet_variant.delta.storage import open_storage
+from parquet_variant.delta.writing.data_files import CHANGE_DATA
 from parquet_variant.errors import DeltaError
 
 __all__ = ["vacuum"]
@@ -114,8 +115,11 @@ def _needed(current: Snapshot, cutoff: int) -> set[str]:
 
 
 def _hidden(path: str) -> bool:
-    """What vacuum never touches: names that begin with `_` or `.`, unless a partition column's name does."""
-    *directories, name = path.split("/")
+    """What vacuum never touches: names that begin with `_` or `.`, unless a partition column's name does.
+
+    Change data goes as other files do that no version holds: once it is older than the retention.
+    """
+    *directories, name = path.removeprefix(CHANGE_DATA).split("/")
     if name.startswith("_"):
         return True
     if name.startswith("."):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import Field, dataclass, field, fields
 from typing import Any, ClassVar
 
 __all__ = [
@@ -27,6 +27,13 @@ __all__ = [
 ]
 
 
+_UNLOGGED = {"logged": False}
+
+
+def _logged(kind: Any) -> tuple[Field[Any], ...]:
+    return tuple(item for item in fields(kind) if item.metadata.get("logged", True))
+
+
 def _camel(name: str) -> str:
     head, *rest = name.split("_")
     return head + "".join(part.title() for part in rest)
@@ -41,7 +48,7 @@ class Action:
     def to_dict(self) -> dict[str, Any]:
         """The JSON object of the action, without its key."""
         out: dict[str, Any] = {}
-        for item in fields(self):
+        for item in _logged(type(self)):
             value = getattr(self, item.name)
             if value is None:
                 continue
@@ -58,7 +65,7 @@ class Action:
     def from_dict(cls, data: Mapping[str, Any]) -> Any:
         """The action of a JSON object; fields that this code does not know are dropped (PROTOCOL.md: ignore them)."""
         known = {}
-        for item in fields(cls):
+        for item in _logged(cls):
             value = data.get(_camel(item.name))
             if value is None:
                 continue
@@ -158,6 +165,19 @@ class Add(Action):
     base_row_id: int | None = None
     default_row_commit_version: int | None = None
     clustering_provider: str | None = None
+    # Not in the log: what the statistics say as text, so that it need not be read back from there.
+    rows: int | None = field(default=None, compare=False, metadata=_UNLOGGED)
+
+    @property
+    def num_records(self) -> int | None:
+        """The rows of the file, those that a deletion vector deletes among them; None if nobody tells."""
+        if self.rows is not None or self.stats is None:
+            return self.rows
+        try:
+            told = json.loads(self.stats).get("numRecords")
+        except (ValueError, AttributeError):
+            return None
+        return told if isinstance(told, int) else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from parquet_variant.delta.protocol.actions import Metadata
 from parquet_variant.delta.protocol.schema import ArrayType, DeltaType, Field, MapType, StructType, parse_schema
 from parquet_variant.errors import DeltaError
 
-__all__ = ["MODE", "assign_mapping", "with_mode"]
+__all__ = ["MODE", "assign_mapping", "with_last_id", "with_mode"]
 
 MODE = "delta.columnMapping.mode"
 _MAX_ID = "delta.columnMapping.maxColumnId"
@@ -62,6 +62,14 @@ def assign_mapping(metadata: Metadata, *, named: bool = False) -> Metadata:
         schema_string=mapped.to_json(),
         configuration={**metadata.configuration, _MAX_ID: str(assigning.last)},
     )
+
+
+def with_last_id(metadata: Metadata, other: Metadata) -> Metadata:
+    """Metadata that gives no column an id that another version of the table has given."""
+    last = other.configuration.get(_MAX_ID)
+    if last is None or int(metadata.configuration.get(_MAX_ID, 0)) >= int(last):
+        return metadata
+    return replace(metadata, configuration={**metadata.configuration, _MAX_ID: last})
 
 
 def _ids(kind: DeltaType) -> list[int]:

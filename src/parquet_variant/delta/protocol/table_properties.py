@@ -146,6 +146,10 @@ def _interval(name: str, value: object) -> str:
     return str(value)
 
 
+def _text(name: str, value: object) -> str:
+    return str(value)
+
+
 def _whole(least: int) -> Callable[[str, object], str]:
     def check(name: str, value: object) -> str:
         text = str(value).strip()
@@ -175,6 +179,7 @@ _PROPERTIES: dict[str, tuple[_Kind, tuple[str, ...]]] = {
     "delta.checkpointPolicy": (_one_of("classic", "v2"), ("v2Checkpoint",)),
     "delta.columnMapping.mode": (_one_of("none", "name", "id"), ("columnMapping",)),
     "delta.dataSkippingNumIndexedCols": (_whole(-1), ()),
+    "delta.dataSkippingStatsColumns": (_text, ()),
     "delta.deletedFileRetentionDuration": (_interval, ()),
     "delta.enableChangeDataFeed": (_boolean, ("changeDataFeed",)),
     "delta.enableDeletionVectors": (_boolean, ("deletionVectors",)),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
@@ -23,23 +24,64 @@ from parquet_variant.parquet.format.statistics import LeafStatistics
 from parquet_variant.path import VariantPath
 from parquet_variant.shredding.statistics import TEXT_LENGTH, Bounds, lower_text, upper_text
 
-__all__ = ["FileStats", "dump_stats", "indexed_leaves", "leaf_columns", "python_value", "set_at", "spelled_bound"]
+__all__ = ["FileStats", "dump_stats", "indexed_places", "leaf_columns", "python_value", "set_at", "spelled_bound"]
 
 _INDEXED_COLUMNS = "delta.dataSkippingNumIndexedCols"
+_STATS_COLUMNS = "delta.dataSkippingStatsColumns"
+_COLUMN_NAME = re.compile(r"(?:`[^`]*`|[^,`])+")
+_NAME_PART = re.compile(r"`([^`]*)`|([^.`]+)")
+_VOID = PrimitiveType("void")
 _DEFAULT_INDEXED = 32
 _MILLISECOND = timedelta(milliseconds=1)
 # Types whose order every reader agrees on.
 _BOUNDED = {"byte", "short", "integer", "long", "float", "double", "date", "timestamp", "timestamp_ntz", "string"}
 
 
-def indexed_leaves(schema: StructType, partition_columns: tuple[str, ...], configuration: Mapping[str, str]) -> int:
-    """How many leaf columns get statistics: ``delta.dataSkippingNumIndexedCols``, 32 unless set, -1 for all."""
+def indexed_places(schema: StructType, configuration: Mapping[str, str], least: int = 0) -> frozenset[tuple[str, ...]]:
+    """Which leaf columns get statistics, by physical names.
+
+    Those that ``delta.dataSkippingStatsColumns`` names, whole structs among them; else the first
+    ``delta.dataSkippingNumIndexedCols``, 32 unless set, -1 for all.
+
+    Parameters
+    ----------
+    schema
+        The table's columns, without partition columns.
+    configuration
+        The table's properties.
+    least
+        How many of the first get them in any case.
+    """
+    leaves = list(_named_leaves(schema, (), ()))
+    named = configuration.get(_STATS_COLUMNS)
+    if named is not None:
+        wanted = _column_names(named)
+        chosen = {physical for logical, physical in leaves if any(logical[: len(each)] == each for each in wanted)}
+        return frozenset(chosen | {physical for _, physical in leaves[:least]})
     try:
-        wanted = int(configuration.get(_INDEXED_COLUMNS, _DEFAULT_INDEXED))
+        first = int(configuration.get(_INDEXED_COLUMNS, _DEFAULT_INDEXED))
     except ValueError:
-        wanted = _DEFAULT_INDEXED
-    total = sum(1 for f in schema.fields if f.name not in partition_columns for _ in _leaves(f.type, (f.name,)))
-    return total if wanted < 0 else min(wanted, total)
+        first = _DEFAULT_INDEXED
+    return frozenset(physical for _, physical in (leaves if first < 0 else leaves[: max(first, least)]))
+
+
+def _named_leaves(
+    kind: DeltaType, logical: tuple[str, ...], physical: tuple[str, ...]
+) -> Iterator[tuple[tuple[str, ...], tuple[str, ...]]]:
+    if isinstance(kind, StructType):
+        for f in kind.fields:
+            yield from _named_leaves(f.type, (*logical, f.name.lower()), (*physical, f.physical_name))
+    elif kind != _VOID:
+        yield logical, physical
+
+
+def _column_names(text: str) -> list[tuple[str, ...]]:
+    """Names with commas between them, dots inside, and backticks around what holds either."""
+    return [
+        tuple((quoted or bare).strip().lower() for quoted, bare in _NAME_PART.findall(each))
+        for each in _COLUMN_NAME.findall(text)
+        if each.strip()
+    ]
 
 
 @dataclass
@@ -50,12 +92,12 @@ class FileStats:
     ----------
     schema
         The columns of the data file, without partition columns.
-    leaves
-        How many leaf columns get statistics.
+    places
+        The leaf columns that get statistics.
     """
 
     schema: StructType
-    leaves: int
+    places: frozenset[tuple[str, ...]]
     _nulls: dict[tuple[str, ...], int] = field(default_factory=dict)
 
     def see(self, table: pa.Table) -> None:
@@ -113,8 +155,7 @@ class FileStats:
         )
 
     def _indexed(self) -> Iterator[tuple[tuple[str, ...], DeltaType]]:
-        found = (leaf for f in self.schema.fields for leaf in _leaves(f.type, (f.name,)))
-        return (leaf for _, leaf in zip(range(self.leaves), found, strict=False))
+        return (leaf for leaf in leaf_columns(self.schema) if leaf[0] in self.places)
 
 
 def _leaves(kind: DeltaType, place: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], DeltaType]]:

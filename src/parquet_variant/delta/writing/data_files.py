@@ -18,7 +18,6 @@ from urllib.parse import quote
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.delta.data.columns import conform_table
@@ -29,31 +28,25 @@ from parquet_variant.delta.log.snapshot import Snapshot
 from parquet_variant.delta.protocol.actions import Add, Cdc
 from parquet_variant.delta.protocol.features import ROW_COMMIT_COLUMN, ROW_ID_COLUMN, enabled
 from parquet_variant.delta.protocol.schema import VARIANT, Field, PrimitiveType, StructType, parse_schema
-from parquet_variant.delta.statistics.file_stats import FileStats, indexed_leaves, leaf_columns
+from parquet_variant.delta.statistics.file_stats import FileStats, indexed_places, leaf_columns
 from parquet_variant.delta.storage import Storage, open_storage
+from parquet_variant.delta.writing.column_facts import ColumnFacts
 from parquet_variant.delta.writing.rules import Rules, check_nulls, rules_of
 from parquet_variant.errors import DeltaError, SchemaError
 from parquet_variant.functions.infer_shredding_schema import infer_shredding_schema
 from parquet_variant.functions.shred_variant import shred_variant
 from parquet_variant.interop.table_of import is_rows, table_of
-from parquet_variant.parquet.format.statistics import LeafStatistics, may_hide_nan
+from parquet_variant.parquet.format.statistics import LeafStatistics
 from parquet_variant.parquet.writing.writer import FileInfo, VariantWriter
-from parquet_variant.path import VariantPath
 from parquet_variant.schema.shredding_schema import ShreddingSchema
-from parquet_variant.shredding.statistics import (
-    Bounds,
-    array_facts,
-    residual_objects,
-    shredded_bounds,
-    uniform_schema,
-)
 
-__all__ = ["CHANGE_TYPE", "DEFAULT_FILE_BYTES", "WritePlan", "is_data_file_name", "plan_write"]
+__all__ = ["CHANGE_DATA", "CHANGE_TYPE", "DEFAULT_FILE_BYTES", "WritePlan", "is_data_file_name", "plan_write"]
 
 DEFAULT_FILE_BYTES = 256 << 20
 # Arrow bytes are larger than what they become in a file; how much larger is only known afterwards.
 _ASSUMED_COMPRESSION = 3
 CHANGE_TYPE = "_change_type"
+CHANGE_DATA = "_change_data/"
 _URI_SAFE = "/=-._~"
 # The name that `_File` gives, in any partition.
 _NAME = re.compile(r"([^/]+=[^/]*/)*part-([0-9a-f]{12}-)?[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\.\w+\.parquet")
@@ -159,9 +152,7 @@ class WritePlan:
         if not parts:
             return []
         columns = StructType((*self.schema.fields, Field(CHANGE_TYPE, PrimitiveType("string"))))
-        plan = replace(
-            self, schema_string=columns.to_json(), directory="_change_data/", hidden_columns=(), rules=Rules()
-        )
+        plan = replace(self, schema_string=columns.to_json(), directory=CHANGE_DATA, hidden_columns=(), rules=Rules())
         return [Cdc(add.path, add.partition_values, add.size) for add in plan.write_files(iter(parts))]
 
     @cached_property
@@ -170,9 +161,14 @@ class WritePlan:
         return parse_schema(self.schema_string)
 
     @cached_property
+    def unpartitioned(self) -> StructType:
+        """All but the partition columns."""
+        return StructType(tuple(f for f in self.schema.fields if f.name not in self.partition_columns))
+
+    @cached_property
     def data_schema(self) -> StructType:
         """The columns of data files: all but the partition columns, under physical names."""
-        return stored_schema(StructType(tuple(f for f in self.schema.fields if f.name not in self.partition_columns)))
+        return stored_schema(self.unpartitioned)
 
     @cached_property
     def partition_names(self) -> dict[str, str]:
@@ -381,9 +377,9 @@ class _File:
         # PROTOCOL.md has value before metadata; an annotation that unshredded files need not have stops some readers.
         options = {"compression": codec, "annotation": "shredded", "value_first": True} | dict(plan.options)
         self._writer = VariantWriter(self._local, **options)
-        leaves = max(indexed_leaves(plan.data_schema, (), plan.configuration), plan.least_indexed)
-        self._stats = FileStats(plan.data_schema, leaves)
-        self._facts: dict[Place, _ColumnFacts] = {}
+        places = indexed_places(plan.unpartitioned, plan.configuration, plan.least_indexed)
+        self._stats = FileStats(plan.data_schema, places)
+        self._facts: dict[Place, ColumnFacts] = {}
 
     def write(self, table: pa.Table) -> None:
         self._stats.see(table)
@@ -393,7 +389,7 @@ class _File:
                 for name in place[1:]:
                     column = pc.struct_field(column, name)
                 for chunk in column.chunks:
-                    self._facts.setdefault(place, _ColumnFacts()).see(VariantArray.from_storage(chunk))
+                    self._facts.setdefault(place, ColumnFacts()).see(VariantArray.from_storage(chunk))
         self._writer.write_batch(table)
         self.size += table.nbytes
 
@@ -401,7 +397,7 @@ class _File:
         if self.info is not None:
             return
         self.info = self._writer.close()
-        self.hidden_nan = may_hide_nan(pq.read_metadata(self._local))
+        self.hidden_nan = self.info.may_hold_nan
         self._created.__exit__(None, None, None)
 
     def abort(self) -> None:
@@ -419,6 +415,7 @@ class _File:
             modification_time=now_millis(),
             data_change=data_change,
             stats=self._stats.build(info.rows, info.statistics.get, bounds, hidden_nan=self.hidden_nan),
+            rows=info.rows,
         )
 
     def _leaf(self, place: Place) -> LeafStatistics | None:
@@ -431,50 +428,6 @@ class _File:
     def _variant_places(self) -> list[Place]:
         """Variants outside of lists and maps: those that have one value a row."""
         return _variant_leaves(self.plan.data_schema, ())
-
-
-class _ColumnFacts:
-    """What is known of one variant column of a file: from the footer if it is shredded, else from its values."""
-
-    def __init__(self) -> None:
-        self.schema: ShreddingSchema | None = None
-        self.unsafe: frozenset[VariantPath] = frozenset()
-        self.seen: dict[Place, LeafStatistics] | None = None
-        self._first = True
-
-    def see(self, array: VariantArray) -> None:
-        if array.is_shredded:
-            self.schema = array.schema
-            self.unsafe |= residual_objects(array)
-            return
-        if self._first:
-            self._first = False
-            self.schema = uniform_schema(array, _MAX_PATHS)
-            self.seen = {}
-        if self.schema is None or self.seen is None:
-            return
-        facts = array_facts(shred_variant(array, self.schema))
-        for path, node in self.schema.walk():
-            if node.type is None or path.has_wildcard:
-                continue
-            place = tuple(part for name in path.segments for part in ("typed_value", str(name)))
-            for leaf in ((*place, "typed_value"), (*place, "value")):
-                known = facts(leaf)
-                if known is not None:
-                    new = LeafStatistics(known.values, known.nulls, known.lower, known.upper)
-                    old = self.seen.get(leaf)
-                    self.seen[leaf] = new if old is None else old.merge(new)
-
-    def bounds(self, place: Place, leaf: Any) -> dict[VariantPath, Bounds]:
-        if self.schema is None:
-            return {}
-        if self.seen is not None:
-            return shredded_bounds(self.schema, self.seen.get, limit=_MAX_PATHS)
-        return shredded_bounds(self.schema, lambda p: leaf((*place, *p)), unsafe=self.unsafe, limit=_MAX_PATHS)
-
-
-# Bounds of every path would make the log larger than small files.
-_MAX_PATHS = 100
 
 
 def _inferred(array: VariantArray) -> ShreddingSchema | None:

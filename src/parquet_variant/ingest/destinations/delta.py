@@ -20,8 +20,9 @@ from parquet_variant.array.capsules import EXTENSION_METADATA
 from parquet_variant.delta.log.snapshot import Snapshot, load_snapshot
 from parquet_variant.delta.protocol.schema import from_arrow_schema
 from parquet_variant.delta.storage import LocalStorage, local_path, open_storage
+from parquet_variant.delta.writing.create import commit_new, planned_table
 from parquet_variant.delta.writing.data_files import WritePlan, is_data_file_name
-from parquet_variant.delta.writing.write import commit_files, commit_new, plan, planned_table
+from parquet_variant.delta.writing.write import commit_files, plan
 from parquet_variant.encoding.cast.targets import VARIANT_STORAGE
 from parquet_variant.errors import DeltaError, VariantError
 from parquet_variant.ingest.destination import Work
@@ -138,7 +139,7 @@ def open_delta(request: IngestRequest) -> DeltaDestination | None:
 
 
 def _plan(current: Snapshot, request: IngestRequest, schema: ShreddingSchema, **options: Any) -> WritePlan:
-    return plan(current, shredding={request.column: schema}, **options, **request.write)
+    return plan(current, schema={request.column: schema}, **options, **request.write)
 
 
 def open_table(dest: str, mode: Mode) -> tuple[bool, Snapshot | None]:

@@ -61,6 +61,8 @@ class FileInfo:
         The schema paths of the Variant columns.
     statistics
         For each leaf column, by schema path, what is known of its values in the whole file.
+    may_hold_nan
+        Whether a float column may hold a NaN, which the statistics do not show.
     """
 
     path: str
@@ -69,6 +71,7 @@ class FileInfo:
     row_groups: int
     variants: tuple[tuple[str, ...], ...]
     statistics: Mapping[tuple[str, ...], LeafStatistics] = field(repr=False, default_factory=dict)
+    may_hold_nan: bool = True
 
 
 class VariantWriter:
@@ -331,6 +334,7 @@ class VariantWriter:
             row_groups=len(groups),
             variants=self._annotated or tuple(column.path for column in find_variants(root)),
             statistics=statistics,
+            may_hold_nan=self._nan,
         )
 
     def abort(self) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 from urllib.parse import unquote
 
 import pyarrow as pa
@@ -21,7 +21,8 @@ from parquet_variant.delta.log.snapshot import Snapshot, load_snapshot
 from parquet_variant.delta.protocol.actions import Add
 from parquet_variant.delta.protocol.schema import parse_schema
 from parquet_variant.delta.storage import open_storage
-from parquet_variant.delta.writing.write import commit_files, commit_new, plan, planned_table
+from parquet_variant.delta.writing.create import commit_new, planned_table
+from parquet_variant.delta.writing.write import commit_files, plan
 from parquet_variant.errors import DeltaError
 from parquet_variant.spark.datasource.options import WriteOptions
 from parquet_variant.spark.datasource.partitioning import Partitioning
@@ -36,7 +37,7 @@ __all__ = ["DeltaBatchWriter", "DeltaStreamWriter", "TaskActions"]
 class TaskActions(WriterCommitMessage):
     """What a task attempt wrote: the add actions of its files."""
 
-    adds: list[dict[str, Any]]
+    adds: list[Add]
 
 
 class _DeltaTasks:
@@ -50,15 +51,15 @@ class _DeltaTasks:
         self.frame = Frame(schema, options.column, options.schema)
         self.partitioning = Partitioning(options.partition_by, schema, self.frame.column)
         current = self._table(options)
-        shredding = None if options.schema is None else {self.frame.column: options.schema}
-        self.plan = plan(current, shredding=shredding, **options.write)
+        schemas = None if options.schema is None else {self.frame.column: options.schema}
+        self.plan = plan(current, schema=schemas, **options.write)
 
     @one_line()
     def write(self, iterator: Iterator[pa.RecordBatch]) -> TaskActions:
         """Write a partition into files of the table that no version names yet."""
         context = TaskContext.get()
         task = context.partitionId() if context else 0
-        return TaskActions(self.plan.write(map(self.partitioning.with_paths, self.frame.columns(iterator, task))))
+        return TaskActions(self.plan.write_files(map(self.partitioning.with_paths, self.frame.columns(iterator, task))))
 
     def _table(self, options: WriteOptions) -> Snapshot:
         """The table; planned, if it is not there: it is made with its first rows."""
@@ -86,7 +87,7 @@ class _DeltaTasks:
         adds = _adds(messages)
         mode: Literal["append", "overwrite"] = "overwrite" if self.overwrite else "append"
         if self.planned is not None:
-            result = commit_new(self.planned, [Add.from_dict(add) for add in adds], mode, txn)
+            result = commit_new(self.planned, adds, mode, txn)
             self.planned = None
         else:
             newest = load_snapshot(open_storage(self.path))
@@ -103,10 +104,10 @@ class _DeltaTasks:
         storage = open_storage(self.path)
         for add in _adds(messages):
             with suppress(OSError):
-                storage.delete(unquote(add["path"]))
+                storage.delete(unquote(add.path))
 
 
-def _adds(messages: list[WriterCommitMessage | None]) -> list[dict[str, Any]]:
+def _adds(messages: list[WriterCommitMessage | None]) -> list[Add]:
     return [add for message in messages if isinstance(message, TaskActions) for add in message.adds]
 
 

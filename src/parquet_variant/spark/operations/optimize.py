@@ -40,8 +40,7 @@ def optimize(
     progress
         Called with the step, the tasks done and the tasks in all, from another thread.
     **options
-        All other options of `parquet.optimize` or, for a Delta table, of `delta.optimize`, where ``schema`` is another
-        name for ``shredding``.
+        All other options of `parquet.optimize` or, for a Delta table, of `delta.optimize`.
 
     Returns
     -------
@@ -57,6 +56,4 @@ def optimize(
     engine, where = SparkEngine(spark, progress), absolute(path)
     if not is_delta({}, where):
         return optimize_directory(engine, where, **options)
-    if "schema" in options:
-        options["shredding"] = options.pop("schema")
     return optimize_table(engine, where, **options)

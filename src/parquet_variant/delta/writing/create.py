@@ -1,0 +1,179 @@
+"""Making a table: empty, or together with its first rows in one commit.
+
+Owns `create`, the table that is planned before it is there, and the commit that makes it. Leaves rows to `write`.
+"""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Literal, TypeAlias
+
+import pyarrow as pa
+
+from parquet_variant.delta.log.clock import now_millis
+from parquet_variant.delta.log.commit import CommitResult, Transaction, commit
+from parquet_variant.delta.log.file_actions import FILE_SCHEMA
+from parquet_variant.delta.log.snapshot import Snapshot, load_snapshot
+from parquet_variant.delta.protocol.actions import Add, Metadata, Txn
+from parquet_variant.delta.protocol.column_mapping import with_mode
+from parquet_variant.delta.protocol.features import check_writable, table_protocol
+from parquet_variant.delta.protocol.row_tracking import with_tracking_columns
+from parquet_variant.delta.protocol.schema import (
+    StructType,
+    check_schema,
+    from_arrow_schema,
+    parse_schema,
+    variant_paths,
+)
+from parquet_variant.delta.protocol.table_properties import SHREDDING_PROPERTY, resolve_properties
+from parquet_variant.delta.storage import Storage, open_storage
+from parquet_variant.delta.writing.write import commit_files
+from parquet_variant.errors import DeltaError
+
+__all__ = ["Mode", "commit_new", "create", "existing_table", "planned_table"]
+
+Mode: TypeAlias = Literal["error", "append", "overwrite", "ignore"]
+
+
+def create(
+    table: str | os.PathLike[str],
+    schema: pa.Schema | StructType | str,
+    *,
+    partition_by: Sequence[str] = (),
+    properties: Mapping[str, str | bool | int] | None = None,
+    shredding: bool = True,
+    preview: bool = False,
+    name: str | None = None,
+    description: str | None = None,
+    storage_options: Mapping[str, str] | None = None,
+) -> Snapshot:
+    """Make an empty table.
+
+    Parameters
+    ----------
+    table
+        Path or URL.
+    schema
+        Columns: an Arrow schema whose variant fields carry the extension name ``arrow.parquet.variant``, or a Delta
+        schema or schema string.
+    partition_by
+        Names of partition columns.
+    properties
+        Table properties, such as ``delta.appendOnly``.
+    shredding
+        Set ``delta.enableVariantShredding`` and the feature that it needs; a value in `properties` wins.
+    preview
+        Name the feature ``variantShredding-preview``, for readers that know no other.
+    name, description
+        Of the table.
+    storage_options
+        Configuration of the object store.
+
+    Returns
+    -------
+    Snapshot
+        Version 0.
+
+    Raises
+    ------
+    DeltaError
+        ``"exists"`` if a table is there; ``"bad-schema"``, ``"unsupported-type"`` for columns that cannot be.
+
+    Examples
+    --------
+    >>> import tempfile, parquet_variant as pv
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     pv.delta.create(folder, pa.schema([("n", pa.int64())])).version
+    0
+    """
+    storage = open_storage(table, storage_options)
+    bare = planned_table(
+        storage, _schema(schema), partition_by, properties, shredding, preview, name=name, description=description
+    )
+    commit(storage, _creation(bare, "CREATE TABLE"))
+    return load_snapshot(storage, 0)
+
+
+def planned_table(
+    storage: Storage,
+    columns: StructType,
+    partition_by: Sequence[str] = (),
+    properties: Mapping[str, Any] | None = None,
+    shredding: bool = True,
+    preview: bool = False,
+    **names: Any,
+) -> Snapshot:
+    """A table that is not there yet, at version -1: `plan` takes it, and `commit_new` makes it."""
+    variants = any(True for _ in variant_paths(columns))
+    defaults: dict[str, Any] = {SHREDDING_PROPERTY: True} if shredding and variants else {}
+    resolved = resolve_properties(defaults | dict(properties or {}))
+    check_schema(columns, partition_by)
+    metadata = Metadata(
+        id=str(uuid.uuid4()),
+        schema_string=columns.to_json(),
+        partition_columns=tuple(partition_by),
+        configuration={name: value for name, value in resolved.changes.items() if value is not None},
+        created_time=now_millis(),
+        **names,
+    )
+    metadata = with_tracking_columns(with_mode(None, metadata))
+    protocol = table_protocol(columns, resolved.features, preview=preview)
+    check_writable(protocol, metadata, storage.uri)
+    nothing = FILE_SCHEMA.empty_table()
+    return Snapshot(storage, -1, 0, protocol, metadata, {}, {}, nothing, nothing)
+
+
+def _creation(planned: Snapshot, operation: str) -> Transaction:
+    metadata = planned.metadata
+    parameters = {"partitionBy": list(metadata.partition_columns), "properties": dict(metadata.configuration)}
+    return Transaction(operation, parameters, protocol=planned.protocol, metadata=metadata)
+
+
+def commit_new(
+    planned: Snapshot, adds: Sequence[Add], mode: Mode = "error", txn: tuple[str, int] | None = None
+) -> CommitResult:
+    """Make a planned table with its first files in one commit, so that nobody ever sees it without them.
+
+    Where somebody else made the same table meanwhile, modes ``"append"`` and ``"overwrite"`` commit to that one.
+
+    Raises
+    ------
+    DeltaError
+        Reason ``"exists"``; the files are then for the caller to remove.
+    """
+    application = None if txn is None else Txn(txn[0], txn[1], now_millis())
+    transaction = replace(_creation(planned, "CREATE TABLE AS SELECT"), adds=adds, txn=application)
+    try:
+        return commit(planned.storage, transaction)
+    except DeltaError as error:
+        other = (
+            existing_table(planned.storage) if error.reason == "exists" and mode in ("append", "overwrite") else None
+        )
+        if other is None or not _alike(other.metadata, planned.metadata):
+            raise
+        return commit_files(other, adds, mode="overwrite" if mode == "overwrite" else "append", txn=txn)
+
+
+def _alike(left: Metadata, right: Metadata) -> bool:
+    return (left.schema_string, left.partition_columns, left.configuration) == (
+        right.schema_string, right.partition_columns, right.configuration,
+    )  # fmt: skip
+
+
+def existing_table(storage: Storage) -> Snapshot | None:
+    """The newest version of a table; None if there is none."""
+    try:
+        return load_snapshot(storage)
+    except DeltaError as error:
+        if error.reason == "not-a-table":
+            return None
+        raise
+
+
+def _schema(schema: pa.Schema | StructType | str) -> StructType:
+    if isinstance(schema, StructType):
+        return schema
+    return parse_schema(schema) if isinstance(schema, str) else from_arrow_schema(schema)
