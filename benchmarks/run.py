@@ -22,7 +22,7 @@ from benchmarks.peers import versions
 
 WORKS = ("parse", "shred", "extract", "to_json", "write_pages", "ingest", "startup", "jsonbench")
 _RESULTS = Path(__file__).with_name("RESULTS.md")
-TABLES = ("sizes", "inference", "growth", "vortex_tables", "delta_planning")
+TABLES = ("sizes", "inference", "growth", "vortex_tables", "delta_planning", "delta_changes")
 
 
 def main() -> None:

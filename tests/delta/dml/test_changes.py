@@ -209,3 +209,29 @@ def test_others_that_come_first(table: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert set(state(table)) == set(range(50)) - {5} | {12_345}
     marked = set(pv.delta.snapshot(table).files["path"].to_pylist())
     assert marked <= {file.name for file in table.glob("*.parquet")}
+
+
+def test_a_merge_into_a_thousand_files_opens_none_but_those_with_its_rows(tmp_path: Path) -> None:
+    plan = pv.delta.plan(pv.delta.create(tmp_path, pa.schema([("k", pa.int64()), ("n", pa.int64())])))
+    adds = [add for k in range(1000) for add in plan.write_files({"k": [k], "n": [0]})]
+    pv.delta.commit_files(tmp_path, adds)
+    keys = random.Random(1).sample(range(1000), 10)
+    for k, add in enumerate(adds):
+        if k not in keys:
+            (tmp_path / add.path).unlink()
+    merge = pv.delta.merge(tmp_path, {"k": [*keys, 5000], "n": [7] * 11}, "target.k = source.k")
+    result = merge.when_matched_update_all().when_not_matched_insert_all().execute()
+    assert (result.files_total, result.files_opened, result.rows_updated, result.rows_inserted) == (1000, 10, 10, 1)
+    found = pv.delta.scan(tmp_path, ["k"], "n = 7").to_table()["k"].to_pylist()
+    assert sorted(found) == sorted([*keys, 5000])
+
+
+@pytest.mark.parametrize("properties", VECTORS, ids=["rewritten", "vectors"])
+def test_rows_that_are_copied_stay_shredded(tmp_path: Path, properties: dict[str, Any]) -> None:
+    schema = "id bigint, s struct<t: string>"
+    pv.delta.write(tmp_path / "t", columns(range(30)), schema=schema, properties=properties)
+    pv.delta.update(tmp_path / "t", {"v:s.t": "7"}, "k % 10 = 3")
+    found = pv.delta.extract(tmp_path / "t", {"id": "$.id:long", "t": "$.s.t:string"}, "id >= 22")
+    assert sorted(zip(found["id"].to_pylist(), found["t"].to_pylist(), strict=True)) == [
+        (n, "7" if n % 10 == 3 else f"t{n % 3}") for n in range(22, 30)
+    ]

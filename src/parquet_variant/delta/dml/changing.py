@@ -21,7 +21,7 @@ from parquet_variant.delta.data.paths import relative_path
 from parquet_variant.delta.log.snapshot import Snapshot
 from parquet_variant.delta.protocol.actions import Add, Cdc
 from parquet_variant.delta.protocol.features import enabled, has_feature
-from parquet_variant.delta.reading.row_ids import row_tracking_columns, tracked_rows
+from parquet_variant.delta.reading.row_ids import row_tracking_columns, tracked_rows, unshredded_rows
 from parquet_variant.delta.reading.shredded_schemas import shredded_schemas
 from parquet_variant.delta.statistics.file_stats import dump_stats
 from parquet_variant.delta.writing.data_files import WritePlan, plan_write
@@ -123,27 +123,26 @@ def change_file(
     if not (deleted.any() or updated.any()):
         return FileChange(file["path"], file["deletionVector"])
     kept = live & ~deleted & ~updated
-    whole_rows = updated.any() or plan.change_data or (kept.any() and not plan.vectors)
-    rows = tracked_rows(plan.current, file, live) if whole_rows else None
-    new = None
+    # Variants of rows that are copied stay shredded; of a file that is only marked, few rows are needed.
+    read = updated | (deleted if plan.change_data else False) | (kept if not plan.vectors else False)
+    rows = tracked_rows(plan.current, file, read, shredded=True) if read.any() else None
+    new = before = None
     if updated.any() and new_rows is not None and rows is not None:
-        new = _as_changed(plan.current, new_rows(rows.filter(pa.array(updated[live]))))
-    write = _as_shredded(plan, file) if whole_rows else plan.write
+        before = rows.filter(pa.array(updated[read]))
+        new = _as_changed(plan.current, new_rows(unshredded_rows(plan.current, before)))
+    write = _as_shredded(plan, file) if rows is not None else plan.write
     adds: list[Add] = []
     parts = [] if new is None else [new]
     if kept.any() and plan.vectors:
         adds.append(_marked(plan.current, file, ~kept))
     elif kept.any() and rows is not None:
-        parts.insert(0, rows.filter(pa.array(kept[live])))
+        parts.insert(0, rows.filter(pa.array(kept[read])))
     if parts:
         adds += write.write_files(iter(parts))
     told: tuple[Cdc, ...] = ()
     if plan.change_data and rows is not None:
-        before = rows.filter(pa.array(updated[live])) if new is not None else None
-        told = tuple(
-            write.write_changes({"delete": rows.filter(pa.array(deleted[live])), "update_preimage": before,
-                                 "update_postimage": new})
-        )  # fmt: skip
+        gone = rows.filter(pa.array(deleted[read]))
+        told = tuple(write.write_changes({"delete": gone, "update_preimage": before, "update_postimage": new}))
     copied = 0 if plan.vectors else int(kept.sum())
     return FileChange(
         file["path"], file["deletionVector"], True, tuple(adds), told, int(deleted.sum()), int(updated.sum()), copied

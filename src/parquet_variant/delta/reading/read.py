@@ -26,7 +26,7 @@ from parquet_variant.delta.protocol.schema import VARIANT, Field, StructType, ar
 from parquet_variant.errors import DeltaError
 from parquet_variant.parquet.writing.conform import conform
 
-__all__ = ["iter_files", "live_rows", "read", "read_file", "read_table", "selected_schema"]
+__all__ = ["iter_files", "live_rows", "read", "read_file", "read_table", "selected_schema", "unshredded_table"]
 
 
 def read_table(
@@ -176,8 +176,25 @@ def read_file(
     path: str,
     partition_values: Mapping[str, str | None],
     vector: Mapping[str, Any] | None,
+    *,
+    chosen: Any = None,
+    shredded: bool = False,
 ) -> pa.Table:
-    """The live rows of one data file, in the columns of a schema."""
+    """The live rows of one data file, in the columns of a schema.
+
+    Parameters
+    ----------
+    current
+        The table.
+    schema
+        The columns wanted, with the table's own fields.
+    path, partition_values, vector
+        The file in the storage, and what its action says of it.
+    chosen
+        Which rows are wanted, in the place of all live ones: a NumPy mask by position.
+    shredded
+        Leave variants as the file has them.
+    """
     partitions = {name.lower() for name in current.partition_columns}
     stored = StructType(tuple(f for f in schema.fields if f.name.lower() not in partitions))
     match = by_field_id if current.column_mapping == "id" else by_name
@@ -195,11 +212,17 @@ def read_file(
         raise DeltaError(f"data file {path} cannot be read: {error}", reason="bad-data-file", file=path) from error
     except DeltaError as error:
         raise error.at(file=path) from None
-    mask = live_rows(current, vector, len(data))
-    rows = conform_table(data, stored, match, _unshredded)
+    mask = live_rows(current, vector, len(data)) if chosen is None else chosen
     if mask is not None:
-        rows = rows.filter(pa.array(mask))
-    return _with_partitions(rows, schema, partitions, partition_values, len(data) if mask is None else int(mask.sum()))
+        # Before anything is made of them: a change may be about few rows of a file.
+        data = data.filter(pa.array(mask))
+    rows = conform_table(data, stored, match, _as_stored if shredded else _unshredded)
+    return _with_partitions(rows, schema, partitions, partition_values, len(data))
+
+
+def unshredded_table(rows: pa.Table, schema: StructType) -> pa.Table:
+    """Rows in a schema's columns, their variants unshredded."""
+    return conform_table(rows, schema, _by_logical_name, _unshredded)
 
 
 def live_rows(current: Snapshot, vector: Mapping[str, Any] | None, rows: int) -> Any:
@@ -244,6 +267,10 @@ def _has_field_ids(present: pa.Schema) -> bool:
 
 def _by_logical_name(fields: pa.DataType | pa.Schema, wanted: Field) -> int:
     return int(fields.get_field_index(wanted.name))
+
+
+def _as_stored(_: tuple[str, ...], array: VariantArray) -> VariantArray:
+    return array
 
 
 def _unshredded(_: tuple[str, ...], array: VariantArray) -> VariantArray:

@@ -18,9 +18,9 @@ import pyarrow.parquet as pq
 from parquet_variant.delta.data.paths import relative_path
 from parquet_variant.delta.log.snapshot import Snapshot
 from parquet_variant.delta.protocol.features import ROW_COMMIT_COLUMN, ROW_ID_COLUMN, enabled
-from parquet_variant.delta.reading.read import live_rows, read_file
+from parquet_variant.delta.reading.read import live_rows, read_file, unshredded_table
 
-__all__ = ["row_ids", "row_tracking_columns", "tracked_rows"]
+__all__ = ["row_ids", "row_tracking_columns", "tracked_rows", "unshredded_rows"]
 
 
 def row_tracking_columns(current: Snapshot) -> tuple[str, str] | None:
@@ -66,8 +66,14 @@ def row_ids(
     return found
 
 
-def tracked_rows(current: Snapshot, file: Mapping[str, Any], live: npt.NDArray[np.bool_] | None = None) -> pa.Table:
-    """The live rows of a file whole, with the columns that keep their ids where the table tracks rows.
+def tracked_rows(
+    current: Snapshot,
+    file: Mapping[str, Any],
+    live: npt.NDArray[np.bool_] | None = None,
+    *,
+    shredded: bool = False,
+) -> pa.Table:
+    """Rows of a file whole, with the columns that keep their ids where the table tracks rows.
 
     Parameters
     ----------
@@ -76,10 +82,13 @@ def tracked_rows(current: Snapshot, file: Mapping[str, Any], live: npt.NDArray[n
     file
         A row of `Snapshot.files`.
     live
-        Which rows count, by position; by default looked up.
+        Which rows are wanted, by position; by default those that no deletion vector deletes.
+    shredded
+        Leave variants as the file has them.
     """
-    path = relative_path(current.storage, file["path"])
-    rows = read_file(current, current.schema, path, dict(file["partitionValues"] or ()), file["deletionVector"])
+    path, values = relative_path(current.storage, file["path"]), dict(file["partitionValues"] or ())
+    vector = file["deletionVector"]
+    rows = read_file(current, current.schema, path, values, vector, chosen=live, shredded=shredded)
     if row_tracking_columns(current) is None:
         return rows
     if live is None:
@@ -90,3 +99,12 @@ def tracked_rows(current: Snapshot, file: Mapping[str, Any], live: npt.NDArray[n
     for name, column in row_ids(current, file, path, live).items():
         rows = rows.append_column(name, column)
     return rows
+
+
+def unshredded_rows(current: Snapshot, rows: pa.Table) -> pa.Table:
+    """Rows that `tracked_rows` left shredded, unshredded."""
+    table = unshredded_table(rows, current.schema)
+    for name in rows.column_names:
+        if name not in table.column_names:
+            table = table.append_column(name, rows[name])
+    return table
