@@ -76,7 +76,7 @@ def _freeze(worker: int) -> None:
 def _session(address: str, archive: str, events: Path) -> Any:
     from pyspark.sql import SparkSession
 
-    from parquet_variant.spark.session import _environment
+    from parquet_variant.spark.session import worker_environment
 
     events.mkdir()
     settings = {
@@ -98,7 +98,7 @@ def _session(address: str, archive: str, events: Path) -> Any:
         "spark.eventLog.dir": events.as_uri(),
         "spark.eventLog.compress": "false",
     }
-    with _environment():
+    with worker_environment():
         os.environ["PYSPARK_PYTHON"] = "./environment/bin/python"
         builder = SparkSession.builder.master(address).appName("cluster")
         for name, value in settings.items():

@@ -412,7 +412,7 @@ def test_commits_read_in_pieces_give_the_whole_log(tmp_path: Path, monkeypatch: 
     )
     whole = log / f"{1:020}.json"
     whole.write_text(whole.read_text().rstrip("\n"))
-    monkeypatch.setattr("parquet_variant.delta.log.replay._PART_BYTES", size)
+    monkeypatch.setattr("parquet_variant.delta.log.replay.PART_BYTES", size)
     found = pv.delta.snapshot(tmp_path)
     values = {row["path"]: dict(row["partitionValues"]).get("a") for row in found.files.to_pylist()}
     assert values == {f"a{number}": str(number) for number in range(9) if number != 3} | {"b": None}

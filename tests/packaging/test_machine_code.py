@@ -205,7 +205,7 @@ def test_an_unknown_way_is_refused(package: Path) -> None:
 
 @pytest.mark.skipif(X86_64 not in levels_of_wheel(), reason="one level only")
 def test_a_cpu_without_avx2_gets_the_baseline(package: Path) -> None:
-    before = "import parquet_variant.machine_code.levels as l; l._cpu_flags = lambda: frozenset({'sse4_2', 'avx'})"
+    before = "import parquet_variant.machine_code.levels as l; l.cpu_flags = lambda: frozenset({'sse4_2', 'avx'})"
     assert _told(_run(package.parent, before=before)) == "built x86-64"
 
 

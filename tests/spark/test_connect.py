@@ -12,11 +12,11 @@ _PROGRAM = """
 import json, os, sys
 from pathlib import Path
 import parquet_variant as pv
-from parquet_variant.spark.session import _environment
+from parquet_variant.spark.session import worker_environment
 from pyspark.sql import SparkSession
 
 source, root = sys.argv[1], Path(sys.argv[2])
-with _environment():
+with worker_environment():
     builder = SparkSession.builder.remote("local[2]").config("spark.ui.enabled", "false")
     spark = builder.config("spark.driver.memory", "1g").getOrCreate()
 found, told = {}, []

@@ -8,6 +8,8 @@ of a row here. Leaves those to whoever reads the rows.
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -47,7 +49,7 @@ def refuse_unsound(array: pa.Array) -> None:
     _check(array, "$")
 
 
-def refuse_bad_indices(array: pa.Array, path: str = "$", rows: pa.Array | None = None) -> None:
+def refuse_bad_indices(array: pa.Array) -> None:
     """Raise if an index of a dictionary in an array, or in its structs and lists, is outside of the dictionary.
 
     For data that pyarrow has just read: all else in it is as pyarrow made it.
@@ -57,15 +59,7 @@ def refuse_bad_indices(array: pa.Array, path: str = "$", rows: pa.Array | None =
     SchemaError
         With reason ``bad-arrow`` and the path of the child.
     """
-    kind = array.type
-    if pa.types.is_struct(kind):
-        rows = _counting(array, rows)
-        for number, field in enumerate(kind):
-            refuse_bad_indices(array.field(number), f"{path}.{field.name}", rows)
-    elif pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_map(kind):
-        refuse_bad_indices(_pairs(array) if pa.types.is_map(kind) else array.values, f"{path}[*]")
-    elif pa.types.is_dictionary(kind):
-        _check_indices(array.indices if rows is None else array.indices.filter(rows), len(array.dictionary), path)
+    _check(array, "$", nested_only=True)
 
 
 def _counting(array: pa.StructArray, rows: pa.Array | None) -> pa.Array | None:
@@ -79,32 +73,45 @@ def _damaged(what: str, path: str) -> SchemaError:
     return SchemaError(f"the Arrow data is damaged: {what}", reason="bad-arrow", path=path)
 
 
-def _check(array: pa.Array, path: str, rows: pa.Array | None = None) -> None:
-    """Check an array; ``rows`` tells which of its rows count, for the fields of a struct with nulls."""
+def _check(array: pa.Array, path: str, rows: pa.Array | None = None, *, nested_only: bool = False) -> None:
+    """Check an array.
+
+    ``rows`` tells which of its rows count, for the fields of a struct with nulls; ``nested_only`` leaves out the
+    buffers of texts and numbers.
+    """
     kind = array.type
     types = pa.types
+    check = partial(_check, nested_only=nested_only)
     if isinstance(kind, pa.BaseExtensionType):
-        _check(array.storage, path)
+        check(array.storage, path)
     elif types.is_struct(kind):
         rows = _counting(array, rows)
         for number, field in enumerate(kind):
-            _check(array.field(number), f"{path}.{field.name}", rows)
+            check(array.field(number), f"{path}.{field.name}", rows)
     elif types.is_dictionary(kind):
         # Under a null row an index means nothing: engines write 0 there, also into an empty dictionary.
         _check_indices(array.indices if rows is None else array.indices.filter(rows), len(array.dictionary), path)
-        _check(array.dictionary, path)
-    elif types.is_binary(kind) or types.is_string(kind):
-        _check_offsets(_offsets(array, np.int32), _size(array.buffers()[2]), path)
-    elif types.is_large_binary(kind) or types.is_large_string(kind):
-        _check_offsets(_offsets(array, np.int64), _size(array.buffers()[2]), path)
+        check(array.dictionary, path)
     elif types.is_list(kind) or types.is_large_list(kind) or types.is_map(kind):
         offsets = _offsets(array, np.int64 if types.is_large_list(kind) else np.int32)
         elements = array.values if not types.is_map(kind) else _pairs(array)
         _check_offsets(offsets, len(elements), path)
         if len(offsets):
-            _check(elements.slice(int(offsets[0]), int(offsets[-1] - offsets[0])), f"{path}[*]")
+            check(elements.slice(int(offsets[0]), int(offsets[-1] - offsets[0])), f"{path}[*]")
     elif types.is_fixed_size_list(kind):
-        _check(array.values.slice(array.offset * kind.list_size, len(array) * kind.list_size), f"{path}[*]")
+        check(array.values.slice(array.offset * kind.list_size, len(array) * kind.list_size), f"{path}[*]")
+    elif not nested_only:
+        _check_leaf(array, path)
+
+
+def _check_leaf(array: pa.Array, path: str) -> None:
+    """Check the buffers of texts; those of numbers were checked by pyarrow."""
+    kind = array.type
+    types = pa.types
+    if types.is_binary(kind) or types.is_string(kind):
+        _check_offsets(_offsets(array, np.int32), _size(array.buffers()[2]), path)
+    elif types.is_large_binary(kind) or types.is_large_string(kind):
+        _check_offsets(_offsets(array, np.int64), _size(array.buffers()[2]), path)
     elif types.is_string_view(kind):
         _check_fully(array.view(pa.binary_view()), path)
     elif not (

@@ -8,7 +8,17 @@ from __future__ import annotations
 import platform
 import sys
 
-__all__ = ["AARCH64", "LEVELS", "X86_64", "X86_64_V3", "architecture", "levels_here", "levels_of_wheel", "platform_tag"]
+__all__ = [
+    "AARCH64",
+    "LEVELS",
+    "X86_64",
+    "X86_64_V3",
+    "architecture",
+    "cpu_flags",
+    "levels_here",
+    "levels_of_wheel",
+    "platform_tag",
+]
 
 X86_64, X86_64_V3, AARCH64 = "x86-64", "x86-64-v3", "aarch64"
 LEVELS = (X86_64_V3, X86_64, AARCH64)
@@ -22,7 +32,7 @@ _V3_FLAGS = frozenset(
 )
 
 
-def _cpu_flags() -> frozenset[str]:
+def cpu_flags() -> frozenset[str]:
     """Flags of the first CPU; none where Linux does not tell them."""
     try:
         with open("/proc/cpuinfo", encoding="ascii", errors="replace") as lines:  # noqa: PTH123
@@ -67,6 +77,6 @@ def levels_of_wheel() -> tuple[str, ...]:
 def levels_here() -> tuple[str, ...]:
     """Levels whose code this machine runs, the best first; none where no libraries are built."""
     levels = levels_of_wheel()
-    if X86_64_V3 in levels and not _cpu_flags() >= _V3_FLAGS:
+    if X86_64_V3 in levels and not cpu_flags() >= _V3_FLAGS:
         return (X86_64,)
     return levels

@@ -20,7 +20,7 @@ from parquet_variant.spark.java import find_java
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["local_session"]
+__all__ = ["local_session", "worker_environment"]
 
 _PANDAS_WARNING = "PySpark does not yet fully support pandas"
 _JAVA_OPTIONS = "spark.driver.extraJavaOptions"
@@ -71,7 +71,7 @@ def local_session(
         for key, value in {**settings, **conf}.items():
             builder = builder.config(key, value)
         try:
-            with _environment():
+            with worker_environment():
                 active = builder.getOrCreate()
         except PySparkRuntimeError as error:
             raise VariantError(f"Spark did not start with {find_java().java}: {error}", reason="java-failed") from error
@@ -100,7 +100,7 @@ def _settings(threads: int, memory: str) -> dict[str, str]:
 
 
 @contextmanager
-def _environment() -> Iterator[None]:
+def worker_environment() -> Iterator[None]:
     """Set what the JVM and the workers read while they start, and put back afterwards what only the JVM reads."""
     before = {name: os.environ.get(name) for name in ("JAVA_HOME", "PYTHONWARNINGS")}
     os.environ["JAVA_HOME"] = str(find_java().spark_home())

@@ -362,7 +362,7 @@ def test_texts_that_repeat_far_apart_get_a_dictionary():
 @pytest.mark.parametrize("kind", [pa.string(), pa.int32(), pa.int64(), pa.float64(), pa.uuid()])
 @pytest.mark.parametrize("use_dictionary", [True, False])
 def test_bloom_filters_have_every_value_and_few_others(kind, use_dictionary):
-    from parquet_variant.parquet.format.bloom import _may_contain, xxh64
+    from parquet_variant.parquet.format.bloom import may_contain, xxh64
 
     def value(n):
         return uuid.UUID(int=n).bytes if kind == pa.uuid() else str(n) if kind == pa.string() else n
@@ -381,9 +381,9 @@ def test_bloom_filters_have_every_value_and_few_others(kind, use_dictionary):
             return np.array([value], form).tobytes()
         return value if isinstance(value, bytes) else value.encode()
 
-    assert all(_may_contain(bitset, xxh64(plain_of(value))) for value in values)
+    assert all(may_contain(bitset, xxh64(plain_of(value))) for value in values)
     others = list(map(value, range(5000, 9000)))
-    assert sum(_may_contain(bitset, xxh64(plain_of(value))) for value in others) < 100
+    assert sum(may_contain(bitset, xxh64(plain_of(value))) for value in others) < 100
 
 
 def test_what_is_left_to_pyarrow():

@@ -24,11 +24,11 @@ from parquet_variant.delta.protocol.schema import partition_names
 from parquet_variant.delta.storage import FileInfo, LocalStorage, Storage, outside
 from parquet_variant.errors import DeltaError, VariantError
 
-__all__ = ["State", "apply_actions", "last_file_actions", "replay"]
+__all__ = ["PART_BYTES", "READERS", "State", "apply_actions", "last_file_actions", "replay"]
 
 _SIDECARS = f"{LOG}/_sidecars"
-_READERS = 16
-_PART_BYTES = 4 << 20
+READERS = 16
+PART_BYTES = 4 << 20
 _HASHED_ROWS = 1 << 14
 # What a byte counts for in a path's hash, by its place.
 _WEIGHTS = np.random.default_rng(7).integers(1, 1 << 63, 1024, dtype=np.uint64)
@@ -234,14 +234,14 @@ def _commits(
 
 def _commit_texts(storage: Storage, commits: Sequence[FileInfo]) -> Iterator[bytes]:
     """The text of the commits, in order: whole lines, in parts that are worth a parser's start but not much memory."""
-    ranges = [(commit, at) for commit in commits for at in range(0, max(commit.size, 1), _PART_BYTES)]
+    ranges = [(commit, at) for commit in commits for at in range(0, max(commit.size, 1), PART_BYTES)]
     part: list[bytes] = []
     size = 0
     for (commit, at), text in zip(ranges, _read_ranges(storage, ranges), strict=True):
-        ends = at + _PART_BYTES >= commit.size
+        ends = at + PART_BYTES >= commit.size
         part.extend([text, b"\n"] if ends else [text])
         size += len(text)
-        if size >= _PART_BYTES:
+        if size >= PART_BYTES:
             joined = b"".join(part)
             cut = len(joined) if ends else joined.rfind(b"\n") + 1
             yield joined[:cut]
@@ -253,18 +253,18 @@ def _read_ranges(storage: Storage, ranges: Sequence[tuple[FileInfo, int]]) -> It
     """Pieces of commits, in order; from object stores some at a time, and never many more than are asked for."""
 
     def read(commit: FileInfo, at: int) -> bytes:
-        if commit.size <= _PART_BYTES:
+        if commit.size <= PART_BYTES:
             return storage.read(commit.path)
-        return storage.read(commit.path, at, min(_PART_BYTES, commit.size - at))
+        return storage.read(commit.path, at, min(PART_BYTES, commit.size - at))
 
     if isinstance(storage, LocalStorage) or len(ranges) <= 1:
         yield from (read(*each) for each in ranges)
         return
-    with ThreadPoolExecutor(_READERS) as pool:
+    with ThreadPoolExecutor(READERS) as pool:
         ahead: deque[Future[bytes]] = deque()
         for each in ranges:
             ahead.append(pool.submit(read, *each))
-            if len(ahead) >= _READERS:
+            if len(ahead) >= READERS:
                 yield ahead.popleft().result()
         while ahead:
             yield ahead.popleft().result()

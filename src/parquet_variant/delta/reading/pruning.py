@@ -31,11 +31,11 @@ from parquet_variant.query.prune import Side, Truth, may_match
 from parquet_variant.query.selection import Selected
 from parquet_variant.types import TYPE_OF_ID, BasicType, VariantType
 
-__all__ = ["FileFacts", "Pruned", "column_bounds", "may_match_files", "prune_files"]
+__all__ = ["FILES_AT_ONCE", "FileFacts", "Pruned", "column_bounds", "may_match_files", "prune_files"]
 
 Mask = npt.NDArray[np.bool_]
 # Statistics of so many files are in memory as columns at a time.
-_FILES_AT_ONCE = 1 << 15
+FILES_AT_ONCE = 1 << 15
 # Writers may cut timestamps to milliseconds; then the true maximum is up to this much later.
 _CUT = timedelta(microseconds=999)
 _FUNCTIONS = {"<": "less", "<=": "less_equal", ">": "greater", ">=": "greater_equal"}
@@ -133,8 +133,8 @@ def prune_files(
     wanted = {name: selection[name] for name in others}
     left = {name: _subset(known, kept) for name, known in facts.items()}
     masks = []
-    for start in range(0, len(files), _FILES_AT_ONCE):
-        part = files.slice(start, _FILES_AT_ONCE)
+    for start in range(0, len(files), FILES_AT_ONCE):
+        part = files.slice(start, FILES_AT_ONCE)
         at = slice(start, start + len(part))
         known = {name: _subset(each, at) for name, each in left.items()}
         known |= _Statistics(current, part, place, wanted).facts()

@@ -17,13 +17,13 @@ from parquet_variant.array.parts import binary_parts, metadata_parts, valid_byte
 from parquet_variant.kernels.memory import address_of, copy_spans
 from parquet_variant.kernels.values.name_tables import UNUSABLE, NameTable, name_table
 
-__all__ = ["Batch", "Names", "canonical_nodes", "present_rows", "value_chunks"]
+__all__ = ["CHUNK_BYTES", "Batch", "Names", "canonical_nodes", "present_rows", "value_chunks"]
 
 Int64s = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 
 # Values of one kernel call: bounds the tables of nodes.
-_CHUNK_BYTES = 64 << 20
+CHUNK_BYTES = 64 << 20
 
 
 def value_chunks(storage: pa.StructArray) -> list[tuple[int, int]]:
@@ -31,7 +31,7 @@ def value_chunks(storage: pa.StructArray) -> list[tuple[int, int]]:
     offsets = binary_parts(storage.field("value")).offsets
     chunks, start = [], 0
     while start < len(storage):
-        stop = int(np.searchsorted(offsets, offsets[start] + _CHUNK_BYTES, side="right")) - 1
+        stop = int(np.searchsorted(offsets, offsets[start] + CHUNK_BYTES, side="right")) - 1
         stop = min(max(stop, start + 1), len(storage))
         chunks.append((start, stop))
         start = stop

@@ -38,10 +38,10 @@ from parquet_variant.kernels.shredding.shred_tape import (
     C_VALUE_VALID,
 )
 
-__all__ = ["ColumnBuffers", "binary_array", "bitmap", "offsets_of"]
+__all__ = ["MAX_BUFFER_BYTES", "ColumnBuffers", "binary_array", "bitmap", "offsets_of"]
 
 Int64s = npt.NDArray[np.int64]
-_INT32_MAX = int(np.iinfo(np.int32).max)
+MAX_BUFFER_BYTES = int(np.iinfo(np.int32).max)
 
 
 def bitmap(valid: npt.NDArray[np.uint8] | None) -> pa.Buffer | None:
@@ -91,7 +91,10 @@ class ColumnBuffers:
         self.levels = levels
         self._kept: dict[tuple[int, int], npt.NDArray[Any]] = {}
         self.addresses = np.zeros((len(table.nodes), 7), np.int64)
-        if counts[:, (C_VALUE_BYTES, C_TYPED_BYTES)].max(initial=0) > _INT32_MAX or levels.max() > _INT32_MAX:
+        if (
+            counts[:, (C_VALUE_BYTES, C_TYPED_BYTES)].max(initial=0) > MAX_BUFFER_BYTES
+            or levels.max() > MAX_BUFFER_BYTES
+        ):
             raise VariantError(
                 "a column of these rows would hold more than 2 GiB: shred fewer rows at a time, such as array[:1000]",
                 reason="too-large",

@@ -28,10 +28,10 @@ from parquet_variant.kernels.tapes.parse_json import ParsedNodes, Rules, Texts, 
 from parquet_variant.kernels.tapes.tape import Tape
 from parquet_variant.schema.shredding_schema import ShreddingSchema
 
-__all__ = ["JsonOptions", "ParsedRows", "parse_text", "storage_from_tape"]
+__all__ = ["MAX_VALUE_BYTES", "JsonOptions", "ParsedRows", "parse_text", "storage_from_tape"]
 
 Int64s = npt.NDArray[np.int64]
-_INT32_MAX = int(np.iinfo(np.int32).max)
+MAX_VALUE_BYTES = int(np.iinfo(np.int32).max)
 _NO_BYTES = np.empty(0, np.uint8)
 
 
@@ -217,7 +217,7 @@ def storage_from_tape(
     counts, levels = np.zeros((len(table.nodes), 4), np.int64), np.zeros(table.levels, np.int64)
     status, row = measure(
         tape.nodes, tape.row_start, tape.paths, schema_of, table.nodes, dictionaries.of_row, dictionaries.starts,
-        dictionaries.keys, len(tape.keys), _INT32_MAX, sizes, counts, levels,
+        dictionaries.keys, len(tape.keys), MAX_VALUE_BYTES, sizes, counts, levels,
     )  # fmt: skip
     if status != codes.OK:
         raise VariantError("the encoded value takes more than 2 GiB", reason="too-large", row=first_row + row)

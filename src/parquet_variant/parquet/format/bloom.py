@@ -21,7 +21,7 @@ from parquet_variant.path import VariantPath
 from parquet_variant.schema.path_steps import ArrowGroup, Step, walk_path
 from parquet_variant.schema.shredding_schema import ShreddingSchema
 
-__all__ = ["BloomFilters", "bloom_leaves", "check_bloom_paths", "xxh64"]
+__all__ = ["BloomFilters", "bloom_leaves", "check_bloom_paths", "may_contain", "xxh64"]
 
 _MASK = (1 << 64) - 1
 _P1, _P2, _P3 = 0x9E3779B185EBCA87, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9
@@ -75,7 +75,8 @@ def xxh64(data: bytes) -> int:
     return result ^ (result >> 32)
 
 
-def _may_contain(bitset: bytes, value: int) -> bool:
+def may_contain(bitset: bytes, value: int) -> bool:
+    """Whether a value of this hash may be among those of a split-block filter."""
     block = ((value >> 32) * (len(bitset) // _BLOCK)) >> 32
     words = struct.unpack_from("<8I", bitset, block * _BLOCK)
     key = value & 0xFFFFFFFF
@@ -119,7 +120,7 @@ class BloomFilters:
 
         def excludes(literal: pa.Scalar) -> bool:
             plain, bits = _plain(literal, leaf), bitset()
-            return plain is not None and bits is not None and not _may_contain(bits, xxh64(plain))
+            return plain is not None and bits is not None and not may_contain(bits, xxh64(plain))
 
         return excludes
 
