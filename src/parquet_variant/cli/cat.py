@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 
-from parquet_variant.cli.options import At, Column, Path, Version
+from parquet_variant.cli.options import At, Column, Path, Threads, Version
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -28,23 +28,26 @@ def command(
     column: Column = None,
     version: Version = None,
     at: At = None,
+    threads: Threads = None,
     limit: Annotated[int | None, typer.Option(help="Stop after so many rows.", min=0, show_default=False)] = None,
 ) -> int:
-    """Print rows as JSON, one a line.
+    """Print rows as JSON, one a line; of JSON that was not ingested, too, and - is standard input.
 
     Whole rows as objects, every Variant in them as JSON; the Variant alone where it is the only column, or is named.
     """
+    from parquet_variant.cli.json_source import queryable
     from parquet_variant.cli.output import print_json_rows, print_json_values
 
     left = limit
-    for rows, field in _parts(path, column, version, at):
-        shown = rows if left is None else rows.slice(0, left)
-        if field is None:
-            print_json_rows(shown)
-        else:
-            print_json_values(shown, field)
-        if left is not None and (left := left - len(shown)) <= 0:
-            break
+    with queryable(path, threads) as source:
+        for rows, field in _parts(source, column, version, at):
+            shown = rows if left is None else rows.slice(0, left)
+            if field is None:
+                print_json_rows(shown)
+            else:
+                print_json_values(shown, field)
+            if left is not None and (left := left - len(shown)) <= 0:
+                break
     return 0
 
 

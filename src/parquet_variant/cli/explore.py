@@ -32,9 +32,11 @@ def command(
     Reads footers and a sample of at most 20,000 rows.
     """
     from parquet_variant.cli.output import human_bytes, print_json
+    from parquet_variant.cli.stdin import with_stdin
     from parquet_variant.explorer.explore import explore
 
-    found = explore(path, column=column, compare=compare, version=version)
+    with with_stdin([path]) as (source,):
+        found = explore(source, column=column, compare=compare, version=version)
     if as_json:
         print_json(found.to_dict())
         return 0
