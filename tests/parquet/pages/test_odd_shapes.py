@@ -28,7 +28,12 @@ def _tables() -> dict[str, pa.Table]:
     lists, in_lists = _nested(20, list, pa.int32(), 1)
     structs, in_structs = _nested(30, dict, pa.int32(), 5)
     pairs = pa.struct([("a", pa.int64()), ("b", pa.list_(pa.struct([("c", pa.string())])))])
-    cells = [None, {"a": None, "b": []}, {"a": 1, "b": None}, {"a": None, "b": [{"c": None}, None, {"c": "x"}]}]
+    cells: list[Any] = [
+        None,
+        {"a": None, "b": []},
+        {"a": 1, "b": None},
+        {"a": None, "b": [{"c": None}, None, {"c": "x"}]},
+    ]
     wide = {f"c{n}": pa.array([n, None, n + 1] if n % 2 else [str(n), "", None]) for n in range(1_000)}
     return {
         "nulls at both ends": pa.table({"a": [None] * 400 + [*range(200)] + [None] * 400, "s": [None] * 999 + ["x"]}),
