@@ -1,0 +1,71 @@
+"""S3 by Hadoop's names through Spark: a server on loopback (moto), told only where it is and by which keys."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+_PROGRAM = """
+import json, sys
+import parquet_variant as pv
+
+source, lake = sys.argv[1:]
+spark = pv.spark.local_session(cores=1, memory="512m")
+spark.dataSource.register(pv.spark.VariantDataSource)
+found = {"ingest": pv.spark.ingest(spark, source, lake + "/in", split_bytes=500_000).rows}
+found["files"] = len(list(pv.parquet.read(lake + "/in")))
+mag = {"mag": ("$.properties.mag", "double")}
+found["read"] = pv.spark.read(spark, lake + "/in", mag).where("mag > 6").count()
+whole = spark.read.format("variant").load(lake + "/in")
+found["whole"] = whole.count()
+found["optimize"] = pv.spark.optimize(spark, lake + "/in").files_added
+whole = spark.read.format("variant").load(lake + "/in")  # the old frame has the old files, as in Spark
+whole.write.format("variant").mode("append").save(lake + "/in")
+found["appended"] = pv.spark.sql(spark, "SELECT count(*) AS n FROM t", t=lake + "/in").collect()[0].n
+found["table"] = pv.spark.ingest(spark, source, lake + "/table", format="delta").rows
+whole.write.format("variant").option("format", "delta").mode("append").save(lake + "/table")
+found["both"] = pv.spark.read(spark, lake + "/table", mag, "mag > 6").count()
+try:
+    pv.spark.read(spark, lake + "/nowhere").count()
+except Exception as error:
+    found["error"] = "nowhere does not exist" in str(error) and "Traceback" not in str(error)
+print(json.dumps(found), flush=True)
+spark.stop()
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.spark
+def test_the_pipeline_in_s3(usgs_sample):
+    server_module = pytest.importorskip("moto.server", reason="moto (its server) is not installed")
+    boto3 = pytest.importorskip("boto3", reason="boto3 is not installed")
+    server = server_module.ThreadedMotoServer("127.0.0.1", port=0)
+    server.start()
+    try:
+        address = f"http://127.0.0.1:{server.get_host_and_port()[1]}"
+        keys = {"aws_access_key_id": "test", "aws_secret_access_key": "test"}
+        client = boto3.client("s3", endpoint_url=address, region_name="us-east-1", **keys)
+        client.create_bucket(Bucket="spark-lake")
+        environment = os.environ | {name.upper(): value for name, value in keys.items()}
+        environment |= {"AWS_ENDPOINT_URL": address, "AWS_REGION": "us-east-1", "AWS_DEFAULT_REGION": "us-east-1"}
+        environment["AWS_EC2_METADATA_DISABLED"] = "true"
+        command = [sys.executable, "-c", _PROGRAM, str(usgs_sample), "s3a://spark-lake"]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=900, check=False, env=environment)
+    finally:
+        server.stop()
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert json.loads(done.stdout.splitlines()[-1]) == {
+        "ingest": 1707,
+        "files": 1707,
+        "read": 3,
+        "whole": 1707,
+        "optimize": 1,
+        "appended": 2 * 1707,
+        "table": 1707,
+        "both": 6,
+        "error": True,
+    }
