@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pyarrow.fs as pafs
 import pytest
 
+import parquet_variant as pv
 from parquet_variant.errors import VariantFileError
 from parquet_variant.io import staging as staging_module
 from parquet_variant.io.staging import BAD_RECORDS, StagedFile, Staging, open_staging
@@ -142,3 +144,77 @@ class _Local:
 
     def move(self, source, target):
         self._move(self, source, target)
+
+
+class TestTrust:
+    """What lies in a destination may be a stranger's: nothing outside of it is removed or written."""
+
+    @pytest.mark.parametrize("name", ["committed.json", "prepared.json"])
+    @pytest.mark.parametrize(
+        "text",
+        ['{"remove": ["../victim.parquet"], "add": ["../victim.parquet"]}', '{"remove": ["/etc/x"]}', '{"x": [1]}',
+         '{"remove": [1]}', '{"add": 1}', "[]", "nonsense", '{"remove": [""]}', "[" * 100_000],
+    )  # fmt: skip
+    def test_a_foreign_journal_removes_nothing(self, tmp_path: Path, name: str, text: str) -> None:
+        victim, dest = tmp_path / "victim.parquet", tmp_path / "dest"
+        victim.write_bytes(b"x")
+        job = dest / "_temporary" / "job"
+        job.mkdir(parents=True)
+        (job / name).write_text(text)
+        pv.parquet.write(dest / "a.parquet", pv.parse_json(["1"]))
+        source = tmp_path / "in.json"
+        source.write_text("1\n")
+        for work in (lambda: pv.parquet.read(dest), lambda: pv.parquet.ingest(source, dest, mode="append")):
+            with pytest.raises(pv.VariantError) as caught:
+                work()
+            assert caught.value.reason == "bad-journal"
+        assert victim.exists()
+        assert (dest / "a.parquet").exists()
+
+    def test_links_are_not_followed_out_of_a_destination(self, tmp_path: Path) -> None:
+        dest, other, source = tmp_path / "dest", tmp_path / "other", tmp_path / "in.json"
+        other.mkdir()
+        pv.parquet.write(other / "theirs.parquet", pv.parse_json(["1"]))
+        source.write_text('{"k":"x"}\n')
+        pv.parquet.ingest(source, dest, partition_by="k=$.k")
+        (dest / "k=y").symlink_to(other)
+        pv.parquet.ingest(source, dest, partition_by="k=$.k", mode="overwrite")
+        assert (other / "theirs.parquet").exists()
+        source.write_text('{"k":"y"}\n')
+        with pytest.raises(pv.VariantFileError, match="a symbolic link leads") as caught:
+            pv.parquet.ingest(source, dest, partition_by="k=$.k", mode="append")
+        assert caught.value.reason == "outside"
+        assert [each.name for each in other.iterdir()] == ["theirs.parquet"]
+        assert not (dest / "_temporary").exists()
+
+    def test_a_link_back_shows_no_file_twice(self, tmp_path: Path) -> None:
+        pv.parquet.write(tmp_path / "k=1" / "a.parquet", pv.parse_json(["1", "2"]))
+        (tmp_path / "k=1" / "back").symlink_to(tmp_path)
+        (tmp_path / "again").symlink_to(tmp_path / "k=1")
+        assert len(pv.parquet.read(tmp_path)) == 2
+        assert pv.parquet.read_table(tmp_path)["k"].to_pylist() == [1, 1]
+        assert len(pv.parquet.read(f"{tmp_path}/*/*.parquet")) == 2
+        (tmp_path / "lines").mkdir()
+        (tmp_path / "lines" / "a.ndjson").write_text("1\n")
+        (tmp_path / "lines" / "back").symlink_to(tmp_path / "lines")
+        (tmp_path / "lines" / "up").symlink_to(tmp_path / "lines")
+        assert pv.parquet.ingest(tmp_path / "lines", tmp_path / "dest").rows == 1
+
+    def test_a_partition_whose_name_is_too_long_is_refused(self, tmp_path: Path) -> None:
+        source = tmp_path / "in.json"
+        source.write_text(json.dumps({"k": "x" * 300}) + "\n")
+        with pytest.raises(pv.VariantError, match="too long for the name of a directory"):
+            pv.parquet.ingest(source, tmp_path / "dest", partition_by="k=$.k")
+
+    def test_names_of_partitions_stay_inside(self, tmp_path: Path) -> None:
+        values = ["../x", "..", ".", "", "a/b", "a%2Fb", "\0", "__HIVE_DEFAULT_PARTITION__", "é", "a=b", "a\nb", " "]
+        source = tmp_path / "in.json"
+        source.write_text("".join(json.dumps({"k": value}) + "\n" for value in values) + "{}\n")
+        pv.parquet.ingest(source, tmp_path / "dest", partition_by="k=$.k")
+        assert sorted(path.name for path in tmp_path.iterdir()) == ["dest", "in.json"]
+        table = pv.parquet.extract(tmp_path / "dest", {"k": "k", "own": "$.k:string"})
+        # Hive's names have one word for null and for what looks like it, and none for an empty string.
+        read_as_null = {"", "__HIVE_DEFAULT_PARTITION__", None}
+        for row in table.to_pylist():
+            assert row["k"] == (None if row["own"] in read_as_null else row["own"])
+        assert table.num_rows == len(values) + 1

@@ -17,6 +17,7 @@ from parquet_variant.errors import VariantFileError
 from parquet_variant.explorer.footers import Footers, read_footers
 from parquet_variant.explorer.report import ExploreReport
 from parquet_variant.explorer.sample import json_rows, look_at, parquet_rows
+from parquet_variant.io.commit_journal import everything_below
 from parquet_variant.io.filesystems import filesystem_of
 from parquet_variant.parquet.format.columns import choose_column
 from parquet_variant.parquet.format.files import ParquetSource, locate, open_file
@@ -61,7 +62,7 @@ def _is_json(path: str) -> bool:
         with filesystem.open_input_stream(root) as stream:
             return bool(stream.read(4) != _PARQUET_MAGIC)
     if info.type == pa.fs.FileType.Directory:
-        names = [each.path for each in filesystem.get_file_info(pa.fs.FileSelector(root, recursive=True))]
+        names = [each.path for each in everything_below(filesystem, root)]
         return not any(name.endswith((".parquet", ".parq", ".pq")) for name in names) and any(
             name.lower().endswith(_JSON) for name in names
         )

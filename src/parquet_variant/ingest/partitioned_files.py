@@ -10,6 +10,7 @@ from contextlib import ExitStack
 from typing import Any
 
 from parquet_variant.delta.data.partitions import partition_directory
+from parquet_variant.errors import VariantFileError
 from parquet_variant.io.staging import StagedFile, Staging
 from parquet_variant.parquet.writing.writer import VariantWriter
 
@@ -40,8 +41,15 @@ class PartitionedFiles:
         self.rows = self.bytes = 0
 
     def write(self, values: Mapping[str, str | None], columns: Mapping[str, Any]) -> None:
-        """Write rows of one partition."""
+        """Write rows of one partition; its directory is the only place that says which."""
         folder = partition_directory(values)
+        if values and not folder:
+            longest = max((text or "" for text in values.values()), key=len)
+            raise VariantFileError(
+                f"the partition value {longest[:60] + '…'!r} is too long for the name of a directory: partition by "
+                "another path, or write a Delta table",
+                reason="bad-partition-value",
+            )
         writer = self._open.pop(folder, None)
         if writer is None:
             if len(self._open) >= _MAX_OPEN:

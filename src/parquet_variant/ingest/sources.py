@@ -30,6 +30,7 @@ from parquet_variant.ingest.formats.json_splitters import ArraySplitter, Documen
 from parquet_variant.ingest.formats.layout import Format, Layout
 from parquet_variant.ingest.formats.wrapped import WrappedSplitter
 from parquet_variant.ingest.whole_lines import Fill, first_line_start, range_text, stream_text, whole_lines
+from parquet_variant.io.commit_journal import everything_below
 from parquet_variant.io.filesystems import filesystem_of
 from parquet_variant.kernels.buffer_pool import release
 
@@ -344,7 +345,7 @@ def _hidden(relative: str) -> bool:
 
 def _files_below(filesystem: pafs.FileSystem, path: str, source: str) -> list[str]:
     """All files below a directory, spelled as the source was."""
-    found = filesystem.get_file_info(pafs.FileSelector(path, recursive=True))
+    found = everything_below(filesystem, path)
     base = source.rstrip("/")
     return sorted(base + info.path[len(path.rstrip("/")) :] for info in found if info.type == pafs.FileType.File)
 
@@ -357,7 +358,7 @@ def _glob(filesystem: pafs.FileSystem, pattern: str, source: str) -> list[str]:
     if isinstance(filesystem, pafs.LocalFileSystem):
         return [scheme + file for file in _glob(filesystem, pattern, pattern)]
     fixed = pattern[: _first_magic(pattern)].rpartition("/")[0]
-    names = (info.path for info in filesystem.get_file_info(pafs.FileSelector(fixed, recursive=True)) if info.is_file)
+    names = (info.path for info in everything_below(filesystem, fixed) if info.is_file)
     return sorted(scheme + name for name in names if fnmatch.fnmatchcase(name, pattern))
 
 

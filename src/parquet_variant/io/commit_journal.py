@@ -11,14 +11,28 @@ Owns the journal, and listing a directory by it. Leaves staging, modes, and whos
 from __future__ import annotations
 
 import json
+import os
 import posixpath
+from collections import deque
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 
 import pyarrow.fs as pafs
 
-__all__ = ["COMMITTED", "PREPARED", "TEMPORARY", "Journal", "files_that_count", "journal_of", "others", "publish"]
+from parquet_variant.errors import VariantFileError
+
+__all__ = [
+    "COMMITTED",
+    "PREPARED",
+    "TEMPORARY",
+    "Journal",
+    "everything_below",
+    "files_that_count",
+    "journal_of",
+    "others",
+    "publish",
+]
 
 TEMPORARY = "_temporary"
 PREPARED = "prepared.json"
@@ -52,7 +66,12 @@ class Journal:
 
     @classmethod
     def from_json(cls, text: str) -> Journal:
-        """Read it.
+        """Read it; whoever wrote it, it names nothing outside of its directory.
+
+        Raises
+        ------
+        VariantFileError
+            With reason ``"bad-journal"``.
 
         Examples
         --------
@@ -60,7 +79,14 @@ class Journal:
         >>> Journal.from_json(journal.to_json()) == journal
         True
         """
-        return cls(**{name: tuple(paths) for name, paths in json.loads(text).items()})
+        try:
+            journal = cls(**{name: tuple(paths) for name, paths in json.loads(text).items()})
+        except (ValueError, TypeError, AttributeError, RecursionError) as error:
+            raise _bad_journal(f"it cannot be read ({error})") from None
+        for path in (*journal.add, *journal.remove, *journal.markers):
+            if not isinstance(path, str) or not path or path.startswith("/") or ".." in path.split("/"):
+                raise _bad_journal(f"it names {path!r}, which is not below its directory")
+        return journal
 
     def carry_through(self, filesystem: pafs.FileSystem, root: str) -> None:
         """Do what is left to do after the switch; it may be done twice."""
@@ -79,6 +105,13 @@ class Journal:
                 filesystem.delete_file(f"{root}/{name}")
 
 
+def _bad_journal(why: str) -> VariantFileError:
+    return VariantFileError(
+        f"a commit left a journal in {TEMPORARY}/ that this package did not write: {why}; remove that directory",
+        reason="bad-journal",
+    )
+
+
 def publish(filesystem: pafs.FileSystem, directory: str, journal: Journal) -> None:
     """Write ``prepared.json`` of a job's directory in one step."""
     draft = f"{directory}/draft.json"
@@ -91,7 +124,10 @@ def journal_of(filesystem: pafs.FileSystem, directory: str) -> tuple[Journal, bo
     """The journal of a job's directory and whether it is committed; None if its commit has not begun, or is through."""
     for name, committed in ((COMMITTED, True), (PREPARED, False), (COMMITTED, True)):
         with suppress(FileNotFoundError), filesystem.open_input_stream(f"{directory}/{name}") as stream:
-            return Journal.from_json(stream.read().decode()), committed
+            try:
+                return Journal.from_json(stream.read().decode(errors="replace")), committed
+            except VariantFileError as error:
+                raise error.at(file=f"{directory}/{name}") from None
     return None
 
 
@@ -112,13 +148,37 @@ def files_that_count(filesystem: pafs.FileSystem, root: str) -> list[pafs.FileIn
     above = _above(root)
     for _ in range(_LISTINGS):
         before = _stamp(filesystem, above)
-        infos = filesystem.get_file_info(pafs.FileSelector(root, recursive=True, allow_not_found=True))
+        infos = everything_below(filesystem, root)
         jobs = {posixpath.dirname(info.path) for info in infos if _is_journal(info.path)} | before.jobs
         hidden = {path for job in jobs for path in _hidden(filesystem, job)}
         found = [info for info in infos if info.type == pafs.FileType.File and info.path not in hidden]
         if _stamp(filesystem, above) == before:
             break
     return found
+
+
+def everything_below(filesystem: pafs.FileSystem, root: str) -> list[pafs.FileInfo]:
+    """All files and directories below a directory; nothing, if there is none.
+
+    On a disk each directory once, by the way with the fewest steps: symbolic links may lead back, or twice to one.
+    """
+    if not isinstance(filesystem, pafs.LocalFileSystem):
+        return list(filesystem.get_file_info(pafs.FileSelector(root, recursive=True, allow_not_found=True)))
+    seen: set[str] = set()
+    found: list[str] = []
+    folders = deque([root or "/"])
+    while folders:
+        folder = folders.popleft()
+        place = os.path.realpath(folder)
+        if place in seen:
+            continue
+        seen.add(place)
+        with suppress(FileNotFoundError), os.scandir(folder) as entries:
+            for entry in entries:
+                found.append(posixpath.join(folder, entry.name))
+                if entry.is_dir():
+                    folders.append(found[-1])
+    return list(filesystem.get_file_info(found))
 
 
 def _hidden(filesystem: pafs.FileSystem, job: str) -> list[str]:

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Literal, TypeAlias, get_args
 
 import pyarrow.fs as pafs
@@ -204,6 +205,14 @@ class Staging:
         directory = f"{root}/{TEMPORARY}/{self.job}"
         try:
             filesystem.create_dir(directory, recursive=True)
+            for name in moves:
+                if _is_outside(filesystem, root, name):
+                    raise VariantFileError(
+                        f"nothing was written to {self.dest}: a symbolic link leads {name} out of it; write to where "
+                        "it leads, or remove it",
+                        reason="outside",
+                        file=self.dest,
+                    )
             self._prepare(Journal(tuple(moves), (), markers), replaced)
             for name, file in moves.items():
                 target = f"{root}/{name}"
@@ -397,4 +406,11 @@ def _replaceable(filesystem: pafs.FileSystem, root: str) -> tuple[str, ...]:
         below = info.path[len(root) :].strip("/")
         if not below.startswith(f"{TEMPORARY}/") and (below.endswith(_DATA) or below.startswith(f"{BAD_RECORDS}/")):
             found.append(below)
-    return tuple(found)
+    return tuple(each for each in found if not _is_outside(filesystem, root, each))
+
+
+def _is_outside(filesystem: pafs.FileSystem, root: str, name: str) -> bool:
+    """Whether a symbolic link leads a file of a directory out of it; the file itself may be a link."""
+    if not isinstance(filesystem, pafs.LocalFileSystem):
+        return False
+    return not Path(root, name).parent.resolve().is_relative_to(Path(root).resolve())

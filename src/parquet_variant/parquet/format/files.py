@@ -19,7 +19,7 @@ from pyarrow import fs
 
 from parquet_variant.array.soundness import refuse_bad_indices
 from parquet_variant.errors import SchemaError, VariantFileError
-from parquet_variant.io.commit_journal import files_that_count
+from parquet_variant.io.commit_journal import everything_below, files_that_count
 from parquet_variant.io.filesystems import filesystem_of
 from parquet_variant.io.hive import Partition, partition_texts, typed_partitions
 from parquet_variant.parquet.format.footer import (
@@ -299,10 +299,9 @@ def _visible(path: str, base: str) -> bool:
 
 def _matching(system: fs.FileSystem, pattern: str) -> list[ParquetSource]:
     base = _fixed(pattern)
-    selector = fs.FileSelector(base, recursive=True, allow_not_found=True)
     counted = {info.path: info for info in files_that_count(system, base)}
     found: dict[str, ParquetSource] = {}
-    for info in sorted(system.get_file_info(selector), key=lambda info: str(info.path)):
+    for info in sorted(everything_below(system, base), key=lambda info: str(info.path)):
         name = posixpath.normpath(info.path)
         if not _glob_match(name.split("/"), posixpath.normpath(pattern).split("/")):
             continue
