@@ -101,7 +101,7 @@ def to_storage(array: ColumnarVariant) -> pa.StructArray:
     >>> array = ColumnarVariant.from_variant(pv.parse_json(['{"a": 1}', '{"a": 1.5}', "[true]"]))
     >>> storage = to_storage(array)
     >>> [field.name for field in storage.type], storage.field("object").field("a").to_pylist()[1]
-    (['discriminator', 'object', 'array'], {'discriminator': 264, 'integer': None, 'decimal_1': Decimal('1.5')})
+    (['discriminator', 'array', 'object'], {'discriminator': 264, 'integer': None, 'decimal_1': Decimal('1.5')})
     """
     group = _group(array.column, array.present, len(array), _chosen(array.column), 0)
     if array.rows is None:
