@@ -39,7 +39,7 @@ from parquet_variant.vortex.columnar_encode import scalar_type
 __all__ = ["FAMILIES", "family_of", "from_storage", "is_columnar_storage", "to_storage"]
 
 # Vortex's readers refuse types that are nested deeper than about 14 of these groups.
-MAX_FIELDS, MAX_DEPTH = 1000, 10
+MAX_FIELDS, MAX_DEPTH = 200, 10
 _P = PrimitiveId
 _DISCRIMINATOR = pa.uint16()
 _SMALL_DECIMAL = 10**18
