@@ -222,19 +222,24 @@ def find_index(starts: Int64s, stops: Int64s, wanted: int, out_starts: Int64s, o
             out_stops[i] = end
 
 
-@kernel
-def count_elements(starts: Int64s, stops: Int64s, counts: Int64s) -> int:
-    """The number of elements of each array; -1 for anything else. Returns the first malformed position, or -1."""
+@helper
+def _count_children(starts, stops, counts, basic):
     for i in range(len(starts)):
         counts[i] = -1
         if starts[i] < 0:
             return i
         if starts[i] > 0:
-            count = _container(starts[i], stops[i], 3)[0]
+            count = _container(starts[i], stops[i], basic)[0]
             if count == -2:
                 return i
             counts[i] = count
     return -1
+
+
+@kernel
+def count_elements(starts: Int64s, stops: Int64s, counts: Int64s) -> int:
+    """The number of elements of each array; -1 for anything else. Returns the first malformed position, or -1."""
+    return _count_children(starts, stops, counts, 3)
 
 
 @kernel
@@ -268,16 +273,7 @@ def find_elements(
 @kernel
 def count_fields(starts: Int64s, stops: Int64s, counts: Int64s) -> int:
     """The number of fields of each object; -1 for anything else. Returns the first malformed position, or -1."""
-    for i in range(len(starts)):
-        counts[i] = -1
-        if starts[i] < 0:
-            return i
-        if starts[i] > 0:
-            count = _container(starts[i], stops[i], 2)[0]
-            if count == -2:
-                return i
-            counts[i] = count
-    return -1
+    return _count_children(starts, stops, counts, 2)
 
 
 @kernel

@@ -20,9 +20,10 @@ from parquet_variant.io.engine import Engine, Progress
 from parquet_variant.io.filesystems import filesystem_of
 from parquet_variant.io.staging import FileMode, replaces
 from parquet_variant.io.thread_engine import ThreadEngine
+from parquet_variant.layouts.conflicts import OnConflict
 from parquet_variant.parquet.format.columns import choose_column, find_variants, no_variant_column
 from parquet_variant.parquet.format.files import OpenFile, ParquetSource, Source, locate, open_file
-from parquet_variant.parquet.reading.read import OnConflict, row_group_arrays
+from parquet_variant.parquet.reading.read import row_group_arrays
 from parquet_variant.parquet.reading.read_table import tagged_table
 from parquet_variant.parquet.writing.nested import Place, map_variants
 from parquet_variant.parquet.writing.options import DEFAULT_ROW_GROUP_BYTES

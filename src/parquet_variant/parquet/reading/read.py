@@ -8,20 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Literal
 
 from pyarrow import fs
 
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.errors import VariantError, VariantFileError
 from parquet_variant.io.parallel import in_order, thread_count
+from parquet_variant.layouts.conflicts import OnConflict
 from parquet_variant.parquet.format.columns import VariantColumn, choose_column
 from parquet_variant.parquet.format.files import OpenFile, Source, locate, open_file
 from parquet_variant.parquet.reading.storage import nested_array
 
-__all__ = ["OnConflict", "read", "read_column", "row_group_arrays"]
-
-OnConflict = Literal["error", "typed"]
+__all__ = ["read", "read_column", "row_group_arrays"]
 
 
 def read(
