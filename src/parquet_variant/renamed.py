@@ -38,7 +38,7 @@ def renamed(**names: str | tuple[str, Mapping[Any, Any]]) -> Callable[[Callable[
     ...     return on_error
     >>> with warnings.catch_warnings(record=True, action="always") as told:
     ...     read(errors="raise"), str(told[0].message)
-    ('fail', "read: errors= is now on_error=; the old name goes with the next release")
+    ('fail', 'read: errors= is now on_error=; the old name goes with the next release')
     """
 
     def decorate(function: Callable[P, R]) -> Callable[P, R]:

@@ -60,6 +60,11 @@ class IngestResult:
             if (text := getattr(self, name)) is not None:
                 object.__setattr__(self, name, without_secrets(text))
 
+    def __repr__(self) -> str:
+        bad = f", {self.bad_records:,} bad ones in {self.bad_records_path}" if self.bad_records else ""
+        sizes = f"{self.bytes_read:,} bytes of JSON, {self.bytes_written:,} bytes written"
+        return f"<IngestResult {self.rows:,} rows in {len(self.files):,} files in {self.dest}{bad}; {sizes}>"
+
     def to_dict(self) -> dict[str, Any]:
         """The same in plain types, with the schema as DDL."""
         fields = {name: getattr(self, name) for name in self.__slots__ if name != "inference"}

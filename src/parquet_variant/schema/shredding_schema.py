@@ -6,6 +6,8 @@ the algebra (merge, diff) to the modules beside it; the methods here only forwar
 
 from __future__ import annotations
 
+import html
+import textwrap
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -27,6 +29,9 @@ from parquet_variant.schema.tree import render_tree
 from parquet_variant.schema.type_tree import MAX_DEPTH, TypeTree
 
 __all__ = ["Kind", "ShreddingSchema"]
+
+# Characters of a schema that fit on a screen.
+_REPR_WIDTH = 1000
 
 Kind = Literal["variant", "primitive", "array", "object"]
 
@@ -298,6 +303,12 @@ class ShreddingSchema:
     def to_tree(self) -> str:
         """Print the schema as a tree, one line a node."""
         return render_tree(self)
+
+    def __repr__(self) -> str:
+        return f"<ShreddingSchema {textwrap.shorten(self.to_ddl(), _REPR_WIDTH, placeholder=' …')}>"
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{html.escape(str(self))}</pre>"
 
     def __str__(self) -> str:
         return self.to_tree()

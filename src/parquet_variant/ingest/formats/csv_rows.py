@@ -56,7 +56,7 @@ class CsvRows:
     --------
     >>> rows = CsvRows(CsvOptions(delimiter=";"))
     >>> [text.data for text in rows.read(iter([b'id;name\n1;"a;', b'b"\n2;\n']))]
-    [b'{"id":1,"name":"a;b"}\n', b'{"id":2,"name":null}\n']
+    [b'{"id":1,"name":"a;b"}\n{"id":2,"name":null}\n']
     """
 
     def __init__(self, options: CsvOptions) -> None:

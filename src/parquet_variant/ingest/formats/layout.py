@@ -86,7 +86,7 @@ class Layout:
     --------
     >>> layout = Layout.of("auto", root="$.pages[*].items[*]")
     >>> layout.prefix, str(layout.rest)
-    (('pages',), '$.items[*]')
+    (('pages',), "$['items'][*]")
     """
 
     format: Format = "auto"

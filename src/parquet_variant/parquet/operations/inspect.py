@@ -6,6 +6,7 @@ Owns counting rows, bytes, typed and residual values by path. Leaves what the va
 
 from __future__ import annotations
 
+import html
 from collections import Counter
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -105,6 +106,13 @@ class FilesReport:
                 entry |= {"typed_share": path.typed_share, "residual_share": path.residual_share}
                 entry["missing_share"] = path.missing_share
         return result
+
+    def __repr__(self) -> str:
+        names = ", ".join(f"{each.name} ({len(each.paths):,} paths)" for each in self.columns)
+        return f"<FilesReport {self.files:,} files, {self.rows:,} rows, {self.bytes:,} bytes: {names}>"
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{html.escape(str(self))}</pre>"
 
     def __str__(self) -> str:
         totals = ((self.files, "file"), (self.rows, "row"), (self.row_groups, "row group"), (self.bytes, "byte"))

@@ -85,6 +85,13 @@ class InferenceResult:
     predictions: tuple[Prediction, ...] = ()
     costs: Costs | None = None
 
+    def __repr__(self) -> str:
+        typed = sum(each.shredded and each.type not in ("object", "array") for each in self.decisions)
+        return f"<InferenceResult of {self.rows:,} rows by {self.policy.name}: {typed:,} typed paths; {self.schema!r}>"
+
+    def _repr_html_(self) -> str:
+        return self.schema._repr_html_()
+
     def decision(self, path: str | VariantPath) -> Decision | None:
         """The decision for a path; that of the nearest path above it where it was not looked at on its own."""
         wanted = VariantPath.parse(path)
