@@ -183,7 +183,7 @@ def test_console_prints_what_is_shown(
 
 def _figures(text: str) -> list[str]:
     """Lines without sizes, which differ with the compressor, and without the room that these take."""
-    lines = (re.sub(r"\d[\d,.]* ([kM]?B|bytes)\b", "#", line) for line in text.strip().splitlines())
+    lines = (re.sub(r"\d[\d,.]* ([kM]?B|bytes)\b|(?<=^bytes) .*", "#", line) for line in text.strip().splitlines())
     return [re.sub(r"-{3,}", "---", re.sub(r" {2,}", "  ", line)).rstrip() for line in lines]
 
 
