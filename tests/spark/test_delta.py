@@ -212,11 +212,3 @@ def test_a_table_streams_what_is_there_and_then_what_is_appended(source, tmp_pat
     pv.spark.write(source.sql("SELECT '1' AS v, 1 AS id"), table, column="v", format="delta", mode="overwrite")
     with pytest.raises(Exception, match="removes rows"):
         run()
-
-
-def test_only_tables_are_read_as_streams(source, tmp_path, usgs_sample):
-    pv.spark.ingest(source, usgs_sample, tmp_path / "files", schema="id string")
-    with pytest.raises(Exception, match="is no Delta table"):
-        stream = source.readStream.format("variant").load(str(tmp_path / "files"))
-        query = stream.writeStream.format("noop").option("checkpointLocation", str(tmp_path / "c"))
-        query.trigger(availableNow=True).start().awaitTermination()
