@@ -6,11 +6,11 @@ Owns the choice between one column and whole rows. Leaves reading to the layers 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
-from parquet_variant.cli.options import At, Column, Path, Threads, Version
+from parquet_variant.cli.options import AllowOutside, At, Column, Path, Threads, Version
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -30,6 +30,7 @@ def command(
     at: At = None,
     threads: Threads = None,
     limit: Annotated[int | None, typer.Option(help="Stop after so many rows.", min=0, show_default=False)] = None,
+    allow_outside: AllowOutside = False,
 ) -> int:
     """Print rows as JSON, one a line; of JSON that was not ingested, too, and - is standard input.
 
@@ -40,7 +41,9 @@ def command(
 
     left = limit
     with queryable(path, threads) as source:
-        for rows, field in _parts(source, column, version, at):
+        for rows, field in _parts(
+            source, column, {"version": version, "timestamp": at, "allow_outside": allow_outside}
+        ):
             shown = rows if left is None else rows.slice(0, left)
             if field is None:
                 print_json_rows(shown)
@@ -51,12 +54,12 @@ def command(
     return 0
 
 
-def _parts(path: str, column: str | None, version: int | None, at: str | None) -> Iterator[Part]:
+def _parts(path: str, column: str | None, of_table: dict[str, Any]) -> Iterator[Part]:
     from parquet_variant.cli.tables import is_delta, is_vortex
     from parquet_variant.parquet.format.files import locate, open_file
 
-    if is_delta(path) or version is not None or at is not None:
-        yield from _table_parts(path, column, version, at)
+    if is_delta(path) or of_table["version"] is not None or of_table["timestamp"] is not None:
+        yield from _table_parts(path, column, of_table)
     elif is_vortex(path):
         yield from _vortex_parts(path, column)
     else:
@@ -65,7 +68,7 @@ def _parts(path: str, column: str | None, version: int | None, at: str | None) -
                 yield from _file_parts(file, column)
 
 
-def _table_parts(path: str, column: str | None, version: int | None, at: str | None) -> Iterator[Part]:
+def _table_parts(path: str, column: str | None, of_table: dict[str, Any]) -> Iterator[Part]:
     """File by file of a Delta table."""
     import pyarrow as pa
 
@@ -75,7 +78,7 @@ def _table_parts(path: str, column: str | None, version: int | None, at: str | N
     from parquet_variant.errors import VariantFileError
     from parquet_variant.parquet.reading.storage import nested_array
 
-    current = snapshot(path, version=version, timestamp=at)
+    current = snapshot(path, **of_table)
     names = None
     if column is not None:
         names = [column] if current.schema.get(column) is not None else column.split(".")

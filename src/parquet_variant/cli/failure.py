@@ -18,7 +18,7 @@ USAGE_PROBLEM = 2
 INTERRUPTED = 130
 _ERROR_NUMBER = re.compile(r"\[errno -?\d+\] ", re.IGNORECASE)
 _PARAMETER = re.compile(
-    r"\b(bloom_filters|column|input_format|json_column|on_conflict|on_error|partition_by|root|row_group_bytes"
+    r"\b(allow_outside|bloom_filters|column|input_format|json_column|on_conflict|on_error|partition_by|root|row_group_bytes"
     r"|schema|mode|sort_by|version)"
     r"=(?:(?=[,;:)\s]|$)|(['\"]?)(\w+)\2)"
 )
@@ -85,4 +85,4 @@ def one_line(error: BaseException | str) -> str:
 
 def _option(found: re.Match[str]) -> str:
     option = f"--{_RENAMED.get(found[1], found[1].replace('_', '-'))}"
-    return f"{option} {found[3]}" if found[3] else option
+    return f"{option} {found[3]}" if found[3] not in (None, "True") else option

@@ -12,6 +12,7 @@ from typing import Annotated
 import typer
 
 from parquet_variant.cli.options import (
+    AllowOutside,
     Column,
     DetectTimestamps,
     FormatOption,
@@ -80,6 +81,7 @@ def command(
         ),
     ] = None,
     ddl: Annotated[bool, typer.Option("--ddl", help="Print DDL, for ingest --schema.")] = False,
+    allow_outside: AllowOutside = False,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print JSON: the schema, for --schema, or all with --explain.")
     ] = False,
@@ -104,7 +106,7 @@ def command(
     existing = read_schema(against)
     with with_stdin(sources) as read, Progress() as progress:
         found = profile(
-            read if json_column else [file for source in read for file in data_files(source)],
+            read if json_column else [file for each in read for file in data_files(each, allow_outside=allow_outside)],
             sample=sample,
             column=column,
             on_error=on_error.value,

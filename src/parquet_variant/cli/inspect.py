@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from parquet_variant.cli.options import AsJson, Column, Path
+from parquet_variant.cli.options import AllowOutside, AsJson, Column, Path
 
 if TYPE_CHECKING:
     from parquet_variant.parquet.operations.inspect import ColumnReport, PathReport
@@ -40,6 +40,7 @@ def command(
     ] = None,
     top: Annotated[int | None, typer.Option(help="Only so many paths.", min=1, show_default=False)] = None,
     sort: Annotated[SortBy, typer.Option(help="The order of the paths, most first.")] = SortBy.FILE,
+    allow_outside: AllowOutside = False,
     as_json: AsJson = False,
 ) -> int:
     """Show what is shredded, how much of it, and what it weighs.
@@ -55,8 +56,9 @@ def command(
             raise typer.BadParameter("--predict-from is for Parquet files, not for Vortex files")
         return _inspect_vortex(path, column, as_json=as_json)
 
-    report = inspect(data_files(path), column=column)
-    comparisons = _compared(data_files(path), report.columns[0], predict_from) if predict_from else []
+    files = data_files(path, allow_outside=allow_outside)
+    report = inspect(files, column=column)
+    comparisons = _compared(files, report.columns[0], predict_from) if predict_from else []
     if as_json:
         shares = [{"path": str(each.path), "predicted": each.predicted, "actual": each.actual} for each in comparisons]
         print_json(report.to_dict() | ({"predictions": shares} if predict_from else {}))

@@ -12,6 +12,7 @@ from typing import Annotated, Any, TypeAlias
 import typer
 
 __all__ = [
+    "AllowOutside",
     "AsJson",
     "BloomFilters",
     "Column",
@@ -68,6 +69,9 @@ class InputFormat(StrEnum):
     XML = "xml"
 
 
+AllowOutside: TypeAlias = Annotated[
+    bool, typer.Option("--allow-outside", help="Of a Delta table: read files outside of it, too (shallow clones).")
+]
 AsJson: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON, for machines.")]
 Column: TypeAlias = Annotated[
     str | None, typer.Option(help="The variant column; not needed where there is just one.", show_default=False)

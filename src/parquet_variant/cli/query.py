@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from parquet_variant.cli.options import AsJson, At, Column, Engine, EngineOption, Path, Threads, Version
+from parquet_variant.cli.options import AllowOutside, AsJson, At, Column, Engine, EngineOption, Path, Threads, Version
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -42,6 +42,7 @@ def command(
         bool, typer.Option("--strict", help="A value that cannot be cast is an error, not null.")
     ] = False,
     threads: Threads = None,
+    allow_outside: AllowOutside = False,
     engine: EngineOption = Engine.LOCAL,
     as_json: AsJson = False,
 ) -> int:
@@ -60,10 +61,11 @@ def command(
         raise typer.BadParameter("nothing is asked for: give --select 'name=$.path:type', or SQL")
     if sql is not None and where is not None:
         raise typer.BadParameter("--where does not go with SQL: write it into the SQL")
-    if engine is Engine.SPARK and strict:
-        raise typer.BadParameter("--strict is for --engine local")
+    if engine is Engine.SPARK and (strict or allow_outside):
+        raise typer.BadParameter(f"--{'strict' if strict else 'allow-outside'} is for --engine local")
     selects = read_selects(select or [])
     given = {"version": version, "at": at, "column": column, "strict": strict, "threads": threads}
+    given |= {"allow_outside": allow_outside}
     shown = {"engine": engine, "explain": explain, "limit": limit, "as_json": as_json}
     with queryable(path, threads) as found:
         if sql is not None:
@@ -77,7 +79,7 @@ def _answer_paths(path: str, selects: dict[str, str], where: str | None, given: 
     from parquet_variant.cli.tables import plan_query
 
     on_spark = given["engine"] is Engine.SPARK
-    named = {name: given[name] for name in ("column", "version", "at", "strict", "threads")}
+    named = {name: given[name] for name in ("column", "version", "at", "strict", "threads", "allow_outside")}
     query = plan_query(path, selects, where, **named)
     options = {"where": where, "column": given["column"], "version": given["version"], "timestamp": given["at"]}
     if given["explain"]:
@@ -101,7 +103,7 @@ def _answer_sql(path: str | None, sql: str, selects: dict[str, str], given: Mapp
     from parquet_variant.cli.query_sql import explained, plan, spark_batches
 
     on_spark = given["engine"] is Engine.SPARK
-    options = {name: given[name] for name in ("version", "at", "column", "strict", "threads")}
+    options = {name: given[name] for name in ("version", "at", "column", "strict", "threads", "allow_outside")}
     query = plan(path, sql, selects, **options, engine="spark" if on_spark else "duckdb")
     if given["explain"]:
         text, details = explained(query, on_spark=on_spark)

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from parquet_variant.sql_query.sql import SqlQuery
+    from parquet_variant.sql_query.tables import BoundTable
 
 __all__ = ["explained", "is_sql", "plan", "spark_batches"]
 
@@ -40,15 +41,15 @@ def plan(
     column: str | None,
     strict: bool,
     threads: int | None,
+    allow_outside: bool,
     engine: Any,
 ) -> SqlQuery:
     """Plan a query; the table t is the path of the command, with the columns of ``--select``."""
     from parquet_variant.sql_query.sql import plan_sql
-    from parquet_variant.sql_query.tables import bind_table
 
     tables: dict[str, Any] = {}
     if path is not None:
-        tables["t"] = bind_table(path, path, version=version, timestamp=at)
+        tables["t"] = _bound(path, version, at, allow_outside)
         if selects:
             tables["t"] = tables["t"].with_columns(selects, column)
     return plan_sql(
@@ -60,6 +61,17 @@ def plan(
         version=version,
         timestamp=at,
     )
+
+
+def _bound(path: str, version: int | None, at: str | None, allow_outside: bool) -> BoundTable:
+    from parquet_variant.sql_query.paths import is_delta
+    from parquet_variant.sql_query.tables import bind_table
+
+    if not (allow_outside and is_delta(path)):
+        return bind_table(path, path, version=version, timestamp=at)
+    from parquet_variant.delta import snapshot
+
+    return bind_table(snapshot(path, version=version, timestamp=at, allow_outside=True), path)
 
 
 def explained(query: SqlQuery, *, on_spark: bool = False) -> tuple[str, dict[str, Any]]:

@@ -12,16 +12,14 @@ from parquet_variant.sql_query.paths import is_delta, is_vortex
 __all__ = ["data_files", "is_delta", "is_vortex", "plan_query"]
 
 
-def data_files(path: str) -> list[str]:
+def data_files(path: str, *, allow_outside: bool = False) -> list[str]:
     """The files that the newest version of a Delta table holds; any other path as it is.
 
     Raises
     ------
     VariantFileError
-        For a table without files.
+        For a table without files; a `DeltaError` for files outside of the table that were not allowed.
     """
-    from urllib.parse import unquote
-
     from parquet_variant.errors import VariantFileError
 
     if not is_delta(path):
@@ -32,12 +30,12 @@ def data_files(path: str) -> list[str]:
                 file=path,
             )
         return [path]
-    from parquet_variant.delta import snapshot
+    from parquet_variant.delta.reading.data_files import data_files as files_of_table
 
-    names = [unquote(name) for name in snapshot(path).files["path"].to_pylist()]
-    if not names:
+    files = files_of_table(path, allow_outside=allow_outside)
+    if not files:
         raise VariantFileError(f"the Delta table {path} has no rows", reason="no-files", file=path)
-    return [name if "://" in name or name.startswith("/") else f"{path.rstrip('/')}/{name}" for name in names]
+    return files
 
 
 def plan_query(
@@ -50,6 +48,7 @@ def plan_query(
     at: str | None,
     strict: bool = False,
     threads: int | None = None,
+    allow_outside: bool = False,
 ) -> Any:
     """Plan a query over a Delta table (of a version), Vortex or Parquet files; all answers have the same methods.
 
@@ -65,7 +64,9 @@ def plan_query(
 
         if strict:
             raise VariantFileError("--strict is for Parquet files, not for Delta tables", reason="bad-option")
-        return scan_table(path, columns, where, column=column, version=version, timestamp=at)
+        return scan_table(
+            path, columns, where, column=column, version=version, timestamp=at, allow_outside=allow_outside
+        )
     if version is not None or at is not None:
         raise VariantFileError(f"{path} is no Delta table, so it has no versions", reason="not-a-table", file=path)
     if is_vortex(path):

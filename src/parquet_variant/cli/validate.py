@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from parquet_variant.cli.failure import DATA_PROBLEM
-from parquet_variant.cli.options import AsJson, Column, Threads
+from parquet_variant.cli.options import AllowOutside, AsJson, Column, Threads
 
 __all__ = ["command"]
 
@@ -22,6 +22,7 @@ def command(
     column: Column = None,
     limit: Annotated[int, typer.Option(help="Violations to list for each column of a file.", min=1)] = 1000,
     threads: Threads = None,
+    allow_outside: AllowOutside = False,
     as_json: AsJson = False,
 ) -> int:
     """Check every value of Parquet files.
@@ -35,7 +36,7 @@ def command(
 
     with Progress() as progress:
         progress("validate", 0, 1)
-        files = [file for path in paths for file in data_files(path)]
+        files = [file for path in paths for file in data_files(path, allow_outside=allow_outside)]
         report = validate(files, column=column, limit=limit, threads=threads)
     if as_json:
         print_json(report.to_dict())

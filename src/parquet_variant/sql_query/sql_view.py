@@ -86,12 +86,12 @@ def _all(table: BoundTable, path: str, variant: str) -> tuple[Selected, ...]:
 
     source = path
     if is_delta(path):
-        from parquet_variant.delta import snapshot
+        from parquet_variant.delta.reading.data_files import data_files
 
-        names = snapshot(path).files["path"].to_pylist()
+        names = data_files(path)
         if not names:
             raise VariantError(f"the Delta table {path} has no rows: name the view's columns", reason="no-files")
-        source = f"{path.rstrip('/')}/{names[0]}"
+        source = names[0]
     else:
         from parquet_variant.parquet.format.files import locate
 
