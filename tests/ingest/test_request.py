@@ -80,6 +80,7 @@ def test_the_keywords_are_those_of_the_request_and_of_the_files():
     own = {each.name for each in fields(IngestRequest)} - {"sources", "dest", "format", "text", "write", "rows"}
     text = {each.name for each in fields(TextOptions)} - {"json", "chunk_bytes", "layout", "texts"}
     text |= {"parse", "input_format", "root", "types", "detect_timestamps"}
+    own |= {"readers"}  # a setting of the policy
     files = {each.name for each in fields(WriterOptions)} | {"file_bytes"}
     vortex = set(inspect.signature(write_vortex).parameters) & {"layout", "compact", "exact"}
     assert set(get_type_hints(IngestOptions)) == own | text | files | vortex

@@ -160,6 +160,6 @@ def test_json_files_are_read_into_an_array(tmp_path: Path) -> None:
     (tmp_path / "c.ndjson").write_text("1\n{\n")
     with pytest.raises(pv.JsonError, match="line 2"):
         pv.read_json(tmp_path / "c.ndjson")
-    assert pv.read_json(tmp_path / "c.ndjson", errors="null").to_pylist() == [1, None]
+    assert pv.read_json(tmp_path / "c.ndjson", on_error="null").to_pylist() == [1, None]
     with pytest.raises(pv.VariantFileError):
         pv.read_json(tmp_path / "none")
