@@ -12,7 +12,7 @@ import pytest
 import parquet_variant as pv
 from parquet_variant.errors import VariantError
 from parquet_variant.io import parallel
-from parquet_variant.io.parallel import available_cpus, in_order, thread_count
+from parquet_variant.io.parallel import available_cpus, cpu_quota, in_order, thread_count
 
 
 def own_threads() -> list[str]:
@@ -70,13 +70,16 @@ def test_threads_are_a_number_from_one_on(threads: object, tmp_path: Path) -> No
 def test_a_quota_of_the_control_group_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(parallel, "_CGROUP", tmp_path)
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(8)), raising=False)
-    assert available_cpus() == 8
-    (tmp_path / "cpu.max").write_text("max 100000\n")
-    assert available_cpus() == 8
-    (tmp_path / "cpu.max").write_text("250000 100000\n")
-    assert available_cpus() == 3
-    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1}, raising=False)
-    assert available_cpus() == 2
+    try:
+        for text, cpus in (None, 8), ("max 100000\n", 8), ("250000 100000\n", 3):
+            cpu_quota.cache_clear()
+            if text is not None:
+                (tmp_path / "cpu.max").write_text(text)
+            assert available_cpus() == cpus
+        monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1}, raising=False)
+        assert available_cpus() == 2
+    finally:
+        cpu_quota.cache_clear()
 
 
 def test_scans_give_the_same_rows_with_any_number_of_threads(tmp_path: Path) -> None:

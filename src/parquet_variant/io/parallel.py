@@ -11,13 +11,14 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
+from functools import cache
 from itertools import chain, islice
 from pathlib import Path
 from typing import TypeVar
 
 from parquet_variant.errors import VariantError
 
-__all__ = ["available_cpus", "in_order", "thread_count"]
+__all__ = ["available_cpus", "cpu_quota", "in_order", "thread_count"]
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -49,12 +50,16 @@ def available_cpus() -> int:
     """
     affinity = getattr(os, "sched_getaffinity", None)
     count = len(affinity(0)) if affinity is not None else os.cpu_count() or 1
-    quota = _quota()
+    quota = cpu_quota()
     return count if quota is None else max(1, min(count, quota))
 
 
-def _quota() -> int | None:
-    """The tightest CPU quota of this process's control groups, version 2 or 1; None without one."""
+@cache
+def cpu_quota() -> int | None:
+    """The tightest CPU quota of this process's control groups, version 2 or 1; None without one.
+
+    Read once a process: the twenty files that say it take longer than a small scan.
+    """
     found = []
     for folder in _own_groups():
         with suppress(OSError, ValueError):
