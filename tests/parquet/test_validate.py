@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import datetime as dt
+import hashlib
 from decimal import Decimal
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -311,3 +313,13 @@ def test_threads_find_the_same_and_in_order(tmp_path):
     )
     with pytest.raises(pv.VariantError, match="threads is 0"):
         pv.parquet.read(path, threads=0)
+
+
+def test_row_groups_are_checked_in_threads_of_which_each_has_a_reader_of_its_own(tmp_path: Path) -> None:
+    """More than one thread in one of pyarrow's readers ended the process."""
+    texts = [f'{{"a": "{hashlib.shake_128(b"%d" % row).hexdigest(300)}"}}' for row in range(8000)]
+    file = tmp_path / "many.parquet"
+    pv.parquet.write(file, pv.parse_json(texts), schema="a string", row_group_bytes=1 << 19)
+    assert pq.ParquetFile(file).metadata.num_row_groups > 5
+    for _ in range(10):
+        assert pv.parquet.validate(file, threads=4).ok

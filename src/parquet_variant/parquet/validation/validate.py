@@ -146,14 +146,14 @@ def _check(file: OpenFile, variant: VariantColumn, found: Found, traits: FileTra
     def check(number: int) -> tuple[Found, pa.StructArray | None]:
         first_row = sum(file.metadata.row_group(before).num_rows for before in range(number))
         part = Found(found.file, found.column, found.limit, number, first_row)
+        own = replace(file, _reader=None)  # pyarrow's reader is for one thread
         try:
-            # Its own reader: pyarrow's is for one thread.
-            storage = _storage(replace(file, _reader=None).read_leaves([number], leaves), variant)
+            storage = _storage(own.read_leaves([number], leaves), variant)
         except VariantError as error:
             part.add(error.reason, error.message, error.path)
             return part, None
         check_values(storage, part)
-        check_statistics(file, variant, number, part)
+        check_statistics(own, variant, number, part)
         return part, storage
 
     for part, storage in in_order(check, range(file.metadata.num_row_groups), threads):
