@@ -64,54 +64,56 @@ def command(
     if engine is Engine.SPARK and (strict or allow_outside):
         raise typer.BadParameter(f"--{'strict' if strict else 'allow-outside'} is for --engine local")
     selects = read_selects(select or [])
-    given = {"version": version, "at": at, "column": column, "strict": strict, "threads": threads}
-    given |= {"allow_outside": allow_outside}
+    options = {"version": version, "at": at, "column": column}
+    options |= {"strict": strict, "threads": threads, "allow_outside": allow_outside}
     shown = {"engine": engine, "explain": explain, "limit": limit, "as_json": as_json}
     with queryable(path, threads) as found:
         if sql is not None:
-            return _answer_sql(found or None, sql, selects, given | shown)
-        return _answer_paths(found, selects, where, given | shown)
+            return _answer_sql(found or None, sql, selects, options, shown)
+        return _answer_paths(found, selects, where, options, shown)
 
 
-def _answer_paths(path: str, selects: dict[str, str], where: str | None, given: Mapping[str, Any]) -> int:
-    """Run or explain a query by paths, with the options of the command."""
+def _answer_paths(
+    path: str, selects: dict[str, str], where: str | None, options: dict[str, Any], shown: Mapping[str, Any]
+) -> int:
+    """Run or explain a query by paths, with the options of the command, and those of what it shows."""
     from parquet_variant.cli.output import print_json
     from parquet_variant.cli.tables import plan_query
 
-    on_spark = given["engine"] is Engine.SPARK
-    named = {name: given[name] for name in ("column", "version", "at", "strict", "threads", "allow_outside")}
-    query = plan_query(path, selects, where, **named)
-    options = {"where": where, "column": given["column"], "version": given["version"], "timestamp": given["at"]}
-    if given["explain"]:
+    on_spark = shown["engine"] is Engine.SPARK
+    query = plan_query(path, selects, where, **options)
+    in_spark = {"where": where, "column": options["column"], "version": options["version"], "timestamp": options["at"]}
+    if shown["explain"]:
         report = query.explain()
-        readers = _readers(path, selects, options) if on_spark else None
-        if given["as_json"]:
+        readers = _readers(path, selects, in_spark) if on_spark else None
+        if shown["as_json"]:
             told = {"readers": {"jvm": readers.jvm_files, "python": readers.python}} if readers else {}
             print_json(report.to_dict() | told)
         else:
             print(report if readers is None else f"{report}\n{readers}")
         return 0
-    answer = _in_spark(path, selects, options) if on_spark else None
+    answer = _in_spark(path, selects, in_spark) if on_spark else None
     schema, parts = (query.schema, query.batches()) if answer is None else (answer.schema, [answer])
-    _print(schema, _limited(parts, given["limit"]), given["as_json"])
+    _print(schema, _limited(parts, shown["limit"]), shown["as_json"])
     return 0
 
 
-def _answer_sql(path: str | None, sql: str, selects: dict[str, str], given: Mapping[str, Any]) -> int:
-    """Run or explain SQL, with the options of the command."""
+def _answer_sql(
+    path: str | None, sql: str, selects: dict[str, str], options: dict[str, Any], shown: Mapping[str, Any]
+) -> int:
+    """Run or explain SQL, with the options of the command, and those of what it shows."""
     from parquet_variant.cli.output import print_json
     from parquet_variant.cli.query_sql import explained, plan, spark_batches
 
-    on_spark = given["engine"] is Engine.SPARK
-    options = {name: given[name] for name in ("version", "at", "column", "strict", "threads", "allow_outside")}
+    on_spark = shown["engine"] is Engine.SPARK
     query = plan(path, sql, selects, **options, engine="spark" if on_spark else "duckdb")
-    if given["explain"]:
+    if shown["explain"]:
         text, details = explained(query, on_spark=on_spark)
-        print_json(details) if given["as_json"] else print(text)
+        print_json(details) if shown["as_json"] else print(text)
         return 0
     parts = spark_batches(query) if on_spark else query.batches()
     first = next(parts)
-    _print(first.schema, _limited(chain([first], parts), given["limit"]), given["as_json"])
+    _print(first.schema, _limited(chain([first], parts), shown["limit"]), shown["as_json"])
     return 0
 
 

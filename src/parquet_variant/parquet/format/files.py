@@ -36,7 +36,8 @@ from parquet_variant.parquet.format.footer_cache import (
     Reader,
     cache_footer,
     cached_footer,
-    fingerprint_of,
+    fingerprint_if_settled,
+    state_of,
 )
 from parquet_variant.parquet.format.statistics import writer_of
 
@@ -68,8 +69,6 @@ class ParquetSource:
 
 
 _Found = tuple[ParquetSource, str]
-# Device, inode, size and time of the last change of what a file holds.
-_State = tuple[int, int, int, int]
 
 
 @dataclass(slots=True)
@@ -99,7 +98,7 @@ class OpenFile:
     dictionaries: frozenset[int]
     cached: CachedFooter | None = None
     _reader: Reader | None = None
-    _state: _State | None = None
+    _state: Fingerprint | None = None
 
     @property
     def name(self) -> str:
@@ -198,8 +197,10 @@ class OpenFile:
         VariantFileError
             With reason ``files-changed``.
         """
-        now = None if self._state is None else _state_of(self.name)
-        if now is not None and now != self._state and now[:2] == (self._state or now)[:2]:
+        before = self._state
+        now = None if before is None else state_of(self.name)
+        # The time of its entry changes with its links and permissions, too.
+        if before is not None and now is not None and now[:2] == before[:2] and now[2:4] != before[2:4]:
             raise VariantFileError(
                 f"{self.name} changed while it was read: read it again", reason="files-changed", file=self.name
             )
@@ -333,8 +334,8 @@ def open_file(source: ParquetSource) -> OpenFile:
         If it is not a readable Parquet file.
     """
     is_local = isinstance(source.filesystem, fs.LocalFileSystem)
-    fingerprint = fingerprint_of(source.path) if is_local else None
-    state = _state_of(source.path) if is_local else None
+    state = state_of(source.path) if is_local else None
+    fingerprint = fingerprint_if_settled(state)
     try:
         stream = source.filesystem.open_input_file(source.path)
     except (OSError, pa.ArrowException) as error:
@@ -356,14 +357,6 @@ def open_file(source: ParquetSource) -> OpenFile:
             reason="bad-footer",
             file=source.path,
         ) from None
-
-
-def _state_of(path: str) -> _State | None:
-    try:
-        info = os.stat(path)  # noqa: PTH116 - a Path costs as much as the call
-    except (OSError, ValueError):
-        return None
-    return info.st_dev, info.st_ino, info.st_size, info.st_mtime_ns
 
 
 def _whole(stream: pa.NativeFile) -> pa.NativeFile:

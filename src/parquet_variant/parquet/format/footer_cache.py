@@ -28,7 +28,9 @@ __all__ = [
     "Reader",
     "cache_footer",
     "cached_footer",
+    "fingerprint_if_settled",
     "fingerprint_of",
+    "state_of",
 ]
 
 # What changes when a local file does: device, inode, size, times of its last change.
@@ -193,11 +195,19 @@ if hasattr(os, "register_at_fork"):
 
 def fingerprint_of(path: str) -> Fingerprint | None:
     """The fingerprint of a local file; None if it is not there, or so young that a change might leave no trace."""
+    return fingerprint_if_settled(state_of(path))
+
+
+def fingerprint_if_settled(state: Fingerprint | None) -> Fingerprint | None:
+    """The state of a file as its fingerprint; None if it is so young that a change might leave no trace."""
+    return None if state is None or time.time_ns() - max(state[3:]) < SETTLED_NS else state
+
+
+def state_of(path: str) -> Fingerprint | None:
+    """Device, inode, size, and times of the last change of a local file and of its entry; None if it is not there."""
     try:
         info = os.stat(path)  # noqa: PTH116 - a Path costs as much as the call
     except (OSError, ValueError):
-        return None
-    if time.time_ns() - max(info.st_mtime_ns, info.st_ctime_ns) < SETTLED_NS:
         return None
     return info.st_dev, info.st_ino, info.st_size, info.st_mtime_ns, info.st_ctime_ns
 
