@@ -11,7 +11,7 @@ import os
 import posixpath
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, cast
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -149,7 +149,7 @@ class OpenFile:
                 self.cached.release(lent)
                 return table
             own: Any = self.reader.reader
-            return own.read_row_groups(row_groups, column_indices=leaves, use_threads=True)
+            return own.read_row_groups(row_groups, column_indices=leaves, use_threads=self.reader.may_use_threads)
         except pa.ArrowNotImplementedError:
             return self._read_plain(row_groups, leaves)
         except (pa.ArrowInvalid, OSError) as error:
@@ -175,8 +175,12 @@ class OpenFile:
         """Without dictionaries and in small batches: for encodings that need it, and dictionaries given up half-way."""
         try:
             with self.source.filesystem.open_input_file(self.name) as stream:
-                plain: Any = Reader(stream, self.metadata).reader
-                batches = list(plain.iter_batches(1 << 14, row_groups, column_indices=leaves, use_threads=True))
+                plain = Reader(stream, self.metadata)
+                batches = list(
+                    cast(Any, plain.reader).iter_batches(
+                        1 << 14, row_groups, column_indices=leaves, use_threads=plain.may_use_threads
+                    )
+                )
                 return pa.Table.from_batches(batches, None if batches else self.reader.schema_arrow)
         except (pa.ArrowNotImplementedError, pa.ArrowInvalid, OSError) as error:
             raise self._damaged(error) from None

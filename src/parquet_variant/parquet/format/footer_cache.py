@@ -112,6 +112,20 @@ class Reader(pq.ParquetFile):
     def _build_nested_paths(self) -> dict[str, list[int]]:
         return {}
 
+    @property
+    def may_use_threads(self) -> bool:
+        """False where the schema has a type that Python registered: one of pyarrow's threads that still held it at exit
+        would end the process.
+        """
+        kinds = list(self.schema_arrow.types)
+        while kinds:
+            kind = kinds.pop()
+            if isinstance(kind, pa.ExtensionType):
+                return False
+            inside = kind.storage_type if isinstance(kind, pa.BaseExtensionType) else kind
+            kinds += [inside.field(number).type for number in range(inside.num_fields)]
+        return True
+
 
 @dataclass(slots=True, eq=False)
 class CachedFooter:
