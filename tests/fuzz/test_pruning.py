@@ -89,7 +89,9 @@ def test_pruned_equals_unpruned(kind: str, tmp_path: Path, monkeypatch: pytest.M
                 elif kind == "delta":
                     pv.delta.write(folder, rows, mode="append")
                 else:
-                    monkeypatch.setattr("parquet_variant.vortex.range_statistics.RANGE_ROWS", source.randrange(1, 9))
+                    monkeypatch.setattr(
+                        "parquet_variant.vortex.logical.range_statistics.RANGE_ROWS", source.randrange(1, 9)
+                    )
                     layout = source.choice(["variant", "struct", "columnar"])
                     typed = None if layout == "columnar" else schema
                     pv.vortex.write(folder / f"{file}.vortex", rows, schema=typed, layout=layout)

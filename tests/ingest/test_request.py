@@ -13,7 +13,7 @@ import pytest
 import parquet_variant as pv
 from parquet_variant.ingest.request import IngestOptions, IngestRequest, TextOptions
 from parquet_variant.parquet.writing.options import WriterOptions
-from parquet_variant.vortex.writer import write as write_vortex
+from parquet_variant.vortex.files.writer import write as write_vortex
 
 ROWS = '{"a": 1, "b": "x"}\n{"a": 2}\n'
 

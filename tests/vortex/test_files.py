@@ -105,7 +105,7 @@ def test_empty_and_all_null_columns(tmp_path):
 
 
 def test_a_file_that_lost_something_is_not_made(tmp_path, monkeypatch):
-    module = import_module("parquet_variant.vortex.writer")
+    module = import_module("parquet_variant.vortex.files.writer")
 
     written = module.stored_column
 
@@ -128,7 +128,7 @@ def test_a_file_that_lost_something_is_not_made(tmp_path, monkeypatch):
 
 
 def test_falls_back_to_the_layout_that_holds_the_column(tmp_path, monkeypatch):
-    module = import_module("parquet_variant.vortex.writer")
+    module = import_module("parquet_variant.vortex.files.writer")
     compare = module.first_difference
 
     def no_typed(given, found):

@@ -99,8 +99,8 @@ def _table_parts(path: str, column: str | None, of_table: dict[str, Any]) -> Ite
 def _vortex_parts(path: str, column: str | None) -> Iterator[Part]:
     """Some thousand rows at a time."""
     from parquet_variant import VariantArray
-    from parquet_variant.vortex.paths import vortex_files
-    from parquet_variant.vortex.reader import choose_variant, column_names, iter_tables
+    from parquet_variant.vortex.files.paths import vortex_files
+    from parquet_variant.vortex.files.reader import choose_variant, column_names, iter_tables
 
     for file in vortex_files(path):
         variants, others = column_names(file)

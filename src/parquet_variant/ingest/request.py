@@ -265,7 +265,7 @@ class IngestRequest:
 
     def _check_write(self) -> None:
         if self.format == "vortex":
-            from parquet_variant.vortex.writer import check_options
+            from parquet_variant.vortex.files.writer import check_options
 
             check_options(**self.write)
             if self.write.get("exact") and self.text.json_column is None:

@@ -37,7 +37,7 @@ def is_vortex(path: Any) -> bool:
     >>> is_vortex("events.vortex"), is_vortex("examples")
     (True, False)
     """
-    from parquet_variant.vortex.paths import vortex_files
+    from parquet_variant.vortex.files.paths import vortex_files
 
     return bool(vortex_files(os.fspath(path)))
 

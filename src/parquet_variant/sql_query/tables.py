@@ -292,9 +292,9 @@ class _VortexTable(BoundTable):
     @classmethod
     def at(cls, path: str, name: str) -> _VortexTable:
         from parquet_variant.array.capsules import without_views
-        from parquet_variant.vortex.library import open_file
-        from parquet_variant.vortex.paths import vortex_files
-        from parquet_variant.vortex.storing import variant_names
+        from parquet_variant.vortex.files.library import open_file
+        from parquet_variant.vortex.files.paths import vortex_files
+        from parquet_variant.vortex.files.storing import variant_names
 
         schema = open_file(vortex_files(path)[0]).schema
         variants = variant_names(schema)

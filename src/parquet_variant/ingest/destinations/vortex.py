@@ -27,10 +27,10 @@ from parquet_variant.io.filesystems import filesystem_of
 from parquet_variant.io.staging import BAD_RECORDS, FileMode, StagedFile, Staging, open_staging, sweep
 from parquet_variant.parquet.writing.conform import conform
 from parquet_variant.schema.shredding_schema import ShreddingSchema
-from parquet_variant.vortex.json_columns import JsonColumn
-from parquet_variant.vortex.library import vortex
-from parquet_variant.vortex.reader import read
-from parquet_variant.vortex.writer import write
+from parquet_variant.vortex.files.library import vortex
+from parquet_variant.vortex.files.reader import read
+from parquet_variant.vortex.files.writer import write
+from parquet_variant.vortex.logical.json_columns import JsonColumn
 
 __all__ = ["VortexDestination", "open_vortex"]
 

@@ -18,7 +18,7 @@ from parquet_variant.kernels.kinds import (
 )
 from parquet_variant.kernels.shredding.unshred import measure_nodes, write_nodes
 from parquet_variant.types import PrimitiveId
-from parquet_variant.vortex.columnar_column import BOOLEAN, Column
+from parquet_variant.vortex.columnar.column import BOOLEAN, Column
 
 __all__ = ["decode_columnar"]
 

@@ -18,8 +18,8 @@ from typing import Any
 import pyarrow as pa
 
 from parquet_variant.errors import VariantError, VariantFileError
-from parquet_variant.vortex.notes import ColumnNote, read_notes, text_column
-from parquet_variant.vortex.trailer import CheckedSource
+from parquet_variant.vortex.files.notes import ColumnNote, read_notes, text_column
+from parquet_variant.vortex.files.trailer import CheckedSource
 
 __all__ = ["BLOCK_ROWS", "OpenFile", "open_file", "vortex", "vortex_errors"]
 

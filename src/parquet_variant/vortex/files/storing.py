@@ -1,7 +1,7 @@
 """How a Variant column lies in a Vortex file, and whether it was kept.
 
 Owns the three layouts, the way of a column into one of them and back, what the library's own type cannot hold, and the
-comparison of what was read back. Leaves the columns of the columnar encoding to `columnar_storage`, the file to `write`
+comparison of what was read back. Leaves the columns of the columnar encoding to `columnar.storage`, the file to `write`
 and `read`.
 
 ===========  ================================================================  ============================
@@ -29,9 +29,9 @@ from parquet_variant.functions.shred_variant import shred_variant
 from parquet_variant.path import VariantPath
 from parquet_variant.schema.shredding_schema import ShreddingSchema
 from parquet_variant.schema.storage_shape import is_list
-from parquet_variant.vortex.columnar import ColumnarVariant
-from parquet_variant.vortex.columnar_storage import from_storage, is_columnar_storage, to_storage
-from parquet_variant.vortex.encodings import AnyVariant
+from parquet_variant.vortex.columnar.columnar_variant import ColumnarVariant
+from parquet_variant.vortex.columnar.storage import from_storage, is_columnar_storage, to_storage
+from parquet_variant.vortex.logical.encodings import AnyVariant
 
 __all__ = [
     "LAYOUTS",

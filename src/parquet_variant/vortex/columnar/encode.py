@@ -29,7 +29,7 @@ from parquet_variant.kernels.tapes.tape import (
 )
 from parquet_variant.shredding.profile import array_tapes
 from parquet_variant.types import TYPE_OF_ID, TYPES, PrimitiveId
-from parquet_variant.vortex.columnar_column import BOOLEAN, Child, Column, Field, code_of
+from parquet_variant.vortex.columnar.column import BOOLEAN, Child, Column, Field, code_of
 
 __all__ = ["encode_columnar", "scalar_type"]
 

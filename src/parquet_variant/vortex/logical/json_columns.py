@@ -20,7 +20,7 @@ from parquet_variant.functions.shred_variant import shred_variant
 from parquet_variant.functions.to_json import to_json
 from parquet_variant.schema.shredding_schema import ShreddingSchema
 from parquet_variant.shredding.infer import Policy
-from parquet_variant.vortex.encodings import AnyVariant, EncodingName, encode, encoding_of
+from parquet_variant.vortex.logical.encodings import AnyVariant, EncodingName, encode, encoding_of
 
 __all__ = ["JsonColumn", "compress_json", "decompress_json", "is_json"]
 

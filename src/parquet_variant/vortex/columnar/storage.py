@@ -1,7 +1,7 @@
 """The columnar encoding as ordinary columns: the struct that lies in a file, and back.
 
-Owns the struct's shape. Leaves the encoding in memory to `columnar`, and bytes to `columnar_encode` and
-`columnar_decode`. One group a path, with one entry a row (an element, below an array)::
+Owns the struct's shape. Leaves the encoding in memory to `columnar_variant`, and bytes to `encode` and
+`decode`. One group a path, with one entry a row (an element, below an array)::
 
     struct<
       discriminator: uint16      kind of the value, a decimal's scale above it (`code_of`); null: nothing is here
@@ -32,9 +32,9 @@ from parquet_variant.kernels.kinds import (
     OBJECT,
 )
 from parquet_variant.types import TYPE_OF_ID, PrimitiveId
-from parquet_variant.vortex.columnar import ColumnarVariant
-from parquet_variant.vortex.columnar_column import Child, Column, Field, nested_ranges
-from parquet_variant.vortex.columnar_encode import scalar_type
+from parquet_variant.vortex.columnar.column import Child, Column, Field, nested_ranges
+from parquet_variant.vortex.columnar.columnar_variant import ColumnarVariant
+from parquet_variant.vortex.columnar.encode import scalar_type
 
 __all__ = ["FAMILIES", "family_of", "from_storage", "is_columnar_storage", "to_storage"]
 

@@ -24,15 +24,15 @@ from parquet_variant.query.predicate import Predicate, evaluate
 from parquet_variant.query.prune import UNKNOWN, ColumnFacts, may_match
 from parquet_variant.query.question import Question
 from parquet_variant.query.selection import Selected
-from parquet_variant.vortex.columnar import ColumnarVariant
-from parquet_variant.vortex.encodings import element_of
-from parquet_variant.vortex.library import open_file, vortex
-from parquet_variant.vortex.notes import ColumnNote
-from parquet_variant.vortex.parts import Part, TypedPart, part_of
-from parquet_variant.vortex.pushdown import pushed_filter
-from parquet_variant.vortex.range_statistics import RangeStatistics
-from parquet_variant.vortex.reader import choose_variant
-from parquet_variant.vortex.storing import StoredLayout, layout_of, unstored, variant_names
+from parquet_variant.vortex.columnar.columnar_variant import ColumnarVariant
+from parquet_variant.vortex.files.library import open_file, vortex
+from parquet_variant.vortex.files.notes import ColumnNote
+from parquet_variant.vortex.files.reader import choose_variant
+from parquet_variant.vortex.files.storing import StoredLayout, layout_of, unstored, variant_names
+from parquet_variant.vortex.logical.encodings import element_of
+from parquet_variant.vortex.logical.range_statistics import RangeStatistics
+from parquet_variant.vortex.scanning.parts import Part, TypedPart, part_of
+from parquet_variant.vortex.scanning.pushdown import pushed_filter
 
 __all__ = ["VortexScan", "scan"]
 

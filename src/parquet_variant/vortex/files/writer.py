@@ -27,14 +27,14 @@ from parquet_variant.parquet.writing.write import shredded_as
 from parquet_variant.renamed import REPLACED, renamed
 from parquet_variant.schema.shredding_schema import ShreddingSchema
 from parquet_variant.shredding.infer import Policy
-from parquet_variant.vortex.columnar import ColumnarVariant
-from parquet_variant.vortex.encodings import EncodingName, encode, encoding_of
-from parquet_variant.vortex.json_columns import JsonColumn, compress_json, is_json
-from parquet_variant.vortex.library import BLOCK_ROWS, open_file, vortex, vortex_errors
-from parquet_variant.vortex.notes import ColumnNote, text_column, write_notes
-from parquet_variant.vortex.range_statistics import collect_statistics
-from parquet_variant.vortex.storing import LAYOUTS, StoredLayout, first_difference, stored_column, within_dtype
-from parquet_variant.vortex.trailer import append_trailer
+from parquet_variant.vortex.columnar.columnar_variant import ColumnarVariant
+from parquet_variant.vortex.files.library import BLOCK_ROWS, open_file, vortex, vortex_errors
+from parquet_variant.vortex.files.notes import ColumnNote, text_column, write_notes
+from parquet_variant.vortex.files.storing import LAYOUTS, StoredLayout, first_difference, stored_column, within_dtype
+from parquet_variant.vortex.files.trailer import append_trailer
+from parquet_variant.vortex.logical.encodings import EncodingName, encode, encoding_of
+from parquet_variant.vortex.logical.json_columns import JsonColumn, compress_json, is_json
+from parquet_variant.vortex.logical.range_statistics import collect_statistics
 
 __all__ = ["VortexFileInfo", "check_options", "write"]
 

@@ -15,9 +15,9 @@ from parquet_variant.encoding.cast.targets import target_of
 from parquet_variant.functions.walks.extract_path import needed_columns
 from parquet_variant.path import VariantPath
 from parquet_variant.schema.path_steps import ArrowGroup, Step, next_group
-from parquet_variant.vortex.columnar import ColumnarVariant
-from parquet_variant.vortex.columnar_storage import FAMILIES, from_storage, is_columnar_storage
-from parquet_variant.vortex.library import vortex
+from parquet_variant.vortex.columnar.columnar_variant import ColumnarVariant
+from parquet_variant.vortex.columnar.storage import FAMILIES, from_storage, is_columnar_storage
+from parquet_variant.vortex.files.library import vortex
 
 __all__ = ["ColumnarPart", "Part", "StoragePart", "TypedPart", "part_of"]
 

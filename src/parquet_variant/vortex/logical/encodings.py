@@ -1,7 +1,7 @@
 """Encodings of one logical type, and how expressions are dispatched over them: the RFC's question, answered.
 
 Owns the logical type, the encodings that there are, converting between any two, and `element_of`, which every path over
-arrays and files goes through. Leaves the walk to `functions.walks.extract_path` and `columnar_element`.
+arrays and files goes through. Leaves the walk to `functions.walks.extract_path` and `columnar.element`.
 
 ==========  ==============================================  =======================
 encoding    is                                              shreds
@@ -30,8 +30,8 @@ from parquet_variant.functions.shred_variant import shred_variant
 from parquet_variant.functions.walks.extract_path import extract_path, needed_columns
 from parquet_variant.path import VariantPath
 from parquet_variant.schema.shredding_schema import ShreddingSchema
-from parquet_variant.vortex.columnar import ColumnarVariant
-from parquet_variant.vortex.columnar_element import columnar_element, is_by_columns
+from parquet_variant.vortex.columnar.columnar_variant import ColumnarVariant
+from parquet_variant.vortex.columnar.element import columnar_element, is_by_columns
 
 __all__ = [
     "ENCODINGS",

@@ -13,9 +13,9 @@ import pyarrow as pa
 from parquet_variant.functions.columns.target_type import as_target
 from parquet_variant.path import VariantPath
 from parquet_variant.query.predicate import Compare, Operator, bind, evaluate
-from parquet_variant.vortex.encodings import encoding_of
-from parquet_variant.vortex.get_element import get_variant_element
-from parquet_variant.vortex.range_statistics import RangeStatistics
+from parquet_variant.vortex.logical.encodings import encoding_of
+from parquet_variant.vortex.logical.get_element import get_variant_element
+from parquet_variant.vortex.logical.range_statistics import RangeStatistics
 
 __all__ = ["matching_rows"]
 

@@ -14,12 +14,12 @@ from parquet_variant.array.capsules import without_views
 from parquet_variant.array.chunked_array import variant_table
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.errors import VariantFileError
-from parquet_variant.vortex.columnar import ColumnarVariant
-from parquet_variant.vortex.encodings import AnyVariant, EncodingName, encode
-from parquet_variant.vortex.json_columns import JsonColumn, decompress_json
-from parquet_variant.vortex.library import OpenFile, open_file
-from parquet_variant.vortex.notes import text_column
-from parquet_variant.vortex.storing import unstored, variant_names
+from parquet_variant.vortex.columnar.columnar_variant import ColumnarVariant
+from parquet_variant.vortex.files.library import OpenFile, open_file
+from parquet_variant.vortex.files.notes import text_column
+from parquet_variant.vortex.files.storing import unstored, variant_names
+from parquet_variant.vortex.logical.encodings import AnyVariant, EncodingName, encode
+from parquet_variant.vortex.logical.json_columns import JsonColumn, decompress_json
 
 __all__ = ["choose_variant", "column_names", "iter_tables", "read", "read_json", "read_table"]
 

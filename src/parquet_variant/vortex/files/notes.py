@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from parquet_variant.schema.shredding_schema import ShreddingSchema
-from parquet_variant.vortex.range_statistics import RangeStatistics
+from parquet_variant.vortex.logical.range_statistics import RangeStatistics
 
 __all__ = ["ColumnNote", "read_notes", "text_column", "write_notes"]
 

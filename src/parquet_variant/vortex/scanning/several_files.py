@@ -14,10 +14,10 @@ from typing import Any
 import pyarrow as pa
 
 from parquet_variant.errors import VariantFileError
-from parquet_variant.vortex.library import open_file
-from parquet_variant.vortex.parts import Part
-from parquet_variant.vortex.paths import vortex_files
-from parquet_variant.vortex.scanner import VortexScan, scan
+from parquet_variant.vortex.files.library import open_file
+from parquet_variant.vortex.files.paths import vortex_files
+from parquet_variant.vortex.scanning.parts import Part
+from parquet_variant.vortex.scanning.scanner import VortexScan, scan
 
 __all__ = ["VortexFilesReport", "VortexFilesScan", "scan_files"]
 

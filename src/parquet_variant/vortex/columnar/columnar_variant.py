@@ -1,7 +1,7 @@
 """`ColumnarVariant`: rows of Variants in the columnar encoding.
 
-Owns the array: its rows, choosing some, putting arrays one after the other. Leaves the values to `columnar_column`, the
-way from and to Variant bytes to `columnar_encode` and `columnar_decode`, and extraction to `columnar_element`.
+Owns the array: its rows, choosing some, putting arrays one after the other. Leaves the values to `column`, the
+way from and to Variant bytes to `encode` and `decode`, and extraction to `element`.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.path import WILDCARD, VariantPath
 from parquet_variant.types import VariantType
-from parquet_variant.vortex.columnar_column import Column
-from parquet_variant.vortex.columnar_decode import decode_columnar
-from parquet_variant.vortex.columnar_encode import encode_columnar
+from parquet_variant.vortex.columnar.column import Column
+from parquet_variant.vortex.columnar.decode import decode_columnar
+from parquet_variant.vortex.columnar.encode import encode_columnar
 
 __all__ = ["ColumnarVariant"]
 

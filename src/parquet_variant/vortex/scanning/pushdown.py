@@ -14,8 +14,8 @@ import pyarrow as pa
 from parquet_variant.query.predicate import And, Compare, Or, Predicate
 from parquet_variant.query.selection import Selected
 from parquet_variant.schema.path_steps import ArrowGroup, Step, walk_path
-from parquet_variant.vortex.library import vortex
-from parquet_variant.vortex.parts import ColumnarPart, StoragePart, part_of
+from parquet_variant.vortex.files.library import vortex
+from parquet_variant.vortex.scanning.parts import ColumnarPart, StoragePart, part_of
 
 __all__ = ["pushed_filter"]
 

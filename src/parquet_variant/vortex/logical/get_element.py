@@ -16,7 +16,7 @@ from parquet_variant.functions.columns.target_type import as_target
 from parquet_variant.functions.get_variant_scalar import VariantScalar
 from parquet_variant.functions.get_variant_scalar import get_variant_scalar as scalar_of_storage
 from parquet_variant.path import VariantPath
-from parquet_variant.vortex.encodings import element_of, encoding_of
+from parquet_variant.vortex.logical.encodings import element_of, encoding_of
 
 __all__ = ["get_variant_element", "get_variant_scalar"]
 

@@ -15,12 +15,12 @@ import pyarrow as pa
 
 from parquet_variant.errors import VariantFileError
 from parquet_variant.schema.shredding_schema import ShreddingSchema
-from parquet_variant.vortex.columnar_storage import FAMILIES
-from parquet_variant.vortex.encodings import VariantDType
-from parquet_variant.vortex.library import open_file
-from parquet_variant.vortex.notes import ColumnNote
-from parquet_variant.vortex.paths import vortex_files
-from parquet_variant.vortex.storing import layout_of
+from parquet_variant.vortex.columnar.storage import FAMILIES
+from parquet_variant.vortex.files.library import open_file
+from parquet_variant.vortex.files.notes import ColumnNote
+from parquet_variant.vortex.files.paths import vortex_files
+from parquet_variant.vortex.files.storing import layout_of
+from parquet_variant.vortex.logical.encodings import VariantDType
 
 __all__ = ["VortexColumnReport", "VortexReport", "inspect"]
 

@@ -33,9 +33,9 @@ from parquet_variant.path import VariantPath
 from parquet_variant.query.predicate import Compare, Operator, Predicate, bind
 from parquet_variant.query.prune import UNKNOWN, ColumnFacts, may_match, order_key
 from parquet_variant.shredding.statistics import TEXT_LENGTH, lower_text, upper_text
-from parquet_variant.vortex.columnar import ColumnarVariant
-from parquet_variant.vortex.columnar_column import Column
-from parquet_variant.vortex.encodings import encoding_of
+from parquet_variant.vortex.columnar.column import Column
+from parquet_variant.vortex.columnar.columnar_variant import ColumnarVariant
+from parquet_variant.vortex.logical.encodings import encoding_of
 
 __all__ = ["RANGE_ROWS", "ChildStatistics", "PathStatistics", "RangeStatistics", "collect_statistics"]
 

@@ -25,8 +25,8 @@ from parquet_variant.kernels.kinds import (
     OBJECT,
 )
 from parquet_variant.path import Segment, VariantPath, Wildcard
-from parquet_variant.vortex.columnar import ColumnarVariant
-from parquet_variant.vortex.columnar_column import Child, Column
+from parquet_variant.vortex.columnar.column import Child, Column
+from parquet_variant.vortex.columnar.columnar_variant import ColumnarVariant
 
 __all__ = ["columnar_element", "is_by_columns"]
 

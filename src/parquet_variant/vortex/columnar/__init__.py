@@ -1,0 +1,1 @@
+"""The columnar encoding of a Variant column: built, stored, decoded, and read by path without decoding."""

@@ -1,0 +1,1 @@
+"""Vortex files: what lies in one, written, checked and read whole."""
