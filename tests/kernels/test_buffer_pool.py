@@ -7,10 +7,13 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 import parquet_variant as pv
-from parquet_variant.kernels.buffer_pool import acquire, release
+from parquet_variant.kernels import buffer_pool
+from parquet_variant.kernels.buffer_pool import acquire, lend, release
 
 
 def test_a_released_array_is_acquired_again_and_no_other() -> None:
@@ -47,6 +50,26 @@ def test_what_is_released_twice_goes_to_one_holder(other: Callable[[np.ndarray],
     assert not any(np.shares_memory(*pair) for pair in ((first, second), (first, third), (second, third)))
     first[:], second[:], third[:] = 1, 2, 3
     assert (first.min(), first.max(), second.max()) == (1, 1, 2)
+
+
+def test_what_is_lent_comes_back_when_nothing_uses_it_any_more() -> None:
+    first = lend(np.int64, 30_000)
+    column = pa.Array.from_buffers(pa.int64(), 30_000, [None, pa.py_buffer(first)])
+    first[:], address = 1, first.ctypes.data
+    del first
+    others = [lend(np.int64, 30_000) for _ in range(5)]
+    assert address not in [array.ctypes.data for array in others]
+    assert pc.min_max(column).as_py() == {"min": 1, "max": 1}
+    del column
+    assert address in [array.ctypes.data for array in [lend(np.int64, 30_000) for _ in range(100)]]
+
+
+def test_no_more_than_so_much_comes_back(monkeypatch) -> None:
+    kept = list[tuple[int, int]]()
+    monkeypatch.setattr(buffer_pool, "_came_back", kept)
+    arrays = [lend(np.uint8, 60 << 20) for _ in range(4)]
+    del arrays
+    assert len(kept) == 2
 
 
 def test_memory_of_others_is_not_taken() -> None:

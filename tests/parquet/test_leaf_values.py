@@ -14,7 +14,7 @@ import parquet_variant as pv
 from parquet_variant.parquet.format.columns import choose_column
 from parquet_variant.parquet.format.files import locate, open_file
 from parquet_variant.parquet.reading import leaf_values as leaf_values_module
-from parquet_variant.parquet.reading.leaf_values import leaf_values
+from parquet_variant.parquet.reading.leaf_values import leaf_values, without_dictionary
 
 ROWS = 9000
 COLUMNS = {"s": "$.s:string", "k": "$.k.x:string", "n": "$.n:bigint"}
@@ -229,3 +229,15 @@ def test_queries_over_files_with_and_without_dictionaries(tmp_path):
         expected = [value["k"]["x"] for value in values if value and value["k"].get("x") == "k2"]
         assert texts.arrow()["x"].to_pylist() == expected
         assert texts.schema.field("x").type == pa.string()
+
+
+@pytest.mark.parametrize("share", [0.0, 0.3, 1.0])
+def test_texts_without_their_dictionary(share):
+    rng = random.Random(2)
+    words = ["", "é", "a longer text"]
+    texts = [None if rng.random() < share else rng.choice(words) for _ in range(300)]
+    whole = pa.array(texts, pa.string()).dictionary_encode()
+    for column in (whole, whole.filter(pa.array([n % 3 > 0 for n in range(300)])), whole.slice(7, 50), whole[:0]):
+        found = without_dictionary(column)
+        found.validate(full=True)
+        assert found.equals(column.dictionary_decode())

@@ -19,13 +19,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["acquire", "acquire_block", "adopt", "adopt_bytes", "release"]
+__all__ = ["acquire", "acquire_block", "adopt", "adopt_bytes", "lend", "release"]
 
 _MOST_BLOCKS = 16
 # Smaller blocks are left to the C library: kept here, they would take the places of large ones.
 _LEAST_BYTES = 256 << 10
 # A block of which more than this was used is freed: memory must not stay as high as the largest batch made it.
 _MOST_BYTES = 128 << 20
+# Of results that nobody holds any more, no more than this is kept for the next ones.
+_MOST_LENT_BYTES = 128 << 20
 # From this size on the system is asked for huge pages, as NumPy does for its arrays.
 _HUGE_BYTES = 4 << 20
 _PAGE_BYTES = mmap.PAGESIZE
@@ -35,8 +37,9 @@ _malloc = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_size_t)(("malloc", _c))
 _free = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(("free", _c))
 _madvise = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)(("madvise", _c))
 
-# Address and size of each block that nobody holds.
+# Address and size of each block that nobody holds: those that were released, and those of results.
 _pool: list[tuple[int, int]] = []
+_came_back: list[tuple[int, int]] = []
 _lock = Lock()
 
 
@@ -51,32 +54,56 @@ if hasattr(os, "register_at_fork"):
 
 
 class _Block:
-    """Memory with one holder; freed when no array stands on it any more, unless it was released before."""
+    """Memory with one holder; freed when no array stands on it any more, unless it was released before.
 
-    def __init__(self, address: int, size: int, dtype: npt.DTypeLike, shape: tuple[int, ...]) -> None:
+    With a home it goes there instead, while that has room.
+    """
+
+    def __init__(
+        self,
+        address: int,
+        size: int,
+        dtype: npt.DTypeLike,
+        shape: tuple[int, ...],
+        home: list[tuple[int, int]] | None = None,
+    ) -> None:
         self.address = address
         self.size = size
+        self.home = home
         typestr = np.dtype(dtype).str
         self.__array_interface__ = {"version": 3, "data": (address, False), "shape": shape, "typestr": typestr}
 
-    def __del__(self, _free: Callable[[int], None] = _free) -> None:
-        if self.address:
+    def __del__(self, _free: Callable[[int], None] = _free, _most: int = _MOST_LENT_BYTES) -> None:
+        # No lock: whoever collects garbage may have it. To append needs none.
+        home = self.home
+        if self.address and home is not None and self.size + sum(size for _, size in home) <= _most:
+            home.append((self.address, self.size))
+        elif self.address:
             _free(self.address)
 
 
 def acquire(dtype: npt.DTypeLike, *shape: int) -> npt.NDArray[Any]:
     """An array whose entries are undefined; release it, or just forget it."""
+    return np.asarray(_Block(*_memory(dtype, shape), dtype, shape))
+
+
+def lend(dtype: npt.DTypeLike, *shape: int) -> npt.NDArray[Any]:
+    """What `acquire` gives, for a result: its memory comes back when nothing uses it any more."""
+    address, size = _memory(dtype, shape)
+    return np.asarray(_Block(address, size, dtype, shape, _came_back if size >= _LEAST_BYTES else None))
+
+
+def _memory(dtype: npt.DTypeLike, shape: tuple[int, ...]) -> tuple[int, int]:
+    """Address and size of the smallest block that is large enough, or of a new one."""
     size = math.prod(shape) * np.dtype(dtype).itemsize
-    address, capacity = _fitting(size) if size >= _LEAST_BYTES else (0, size)
-    return np.asarray(_Block(address or _allocated(size), capacity, dtype, shape))
-
-
-def _fitting(size: int) -> tuple[int, int]:
-    """Address and size of the smallest block that is large enough; no address if there is none."""
-    with _lock:
-        fitting = [number for number, (_, capacity) in enumerate(_pool) if size <= capacity]
-        best = min(fitting, key=lambda number: _pool[number][1], default=-1)
-        return _pool.pop(best) if best >= 0 else (0, size)
+    if size >= _LEAST_BYTES:
+        with _lock:
+            found = [(capacity, n, pool) for pool in (_pool, _came_back) for n, (_, capacity) in enumerate(pool)]
+            fitting = [each for each in found if size <= each[0]]
+            if fitting:
+                _, number, pool = min(fitting, key=lambda each: each[0])
+                return pool.pop(number)
+    return _allocated(size), size
 
 
 def acquire_block() -> tuple[int, int]:

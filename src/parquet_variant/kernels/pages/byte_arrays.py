@@ -8,9 +8,9 @@ DELTA_BINARY_PACKED. Every bound is checked before a byte is read. Leaves header
 from __future__ import annotations
 
 from parquet_variant.kernels.compiling import Int32s, Int64s, UInt8s, helper, kernel
-from parquet_variant.kernels.memory import load_u8, load_u32, load_u64
+from parquet_variant.kernels.memory import copy, load_u8, load_u32, load_u64
 
-__all__ = ["delta_values", "dictionary_indices", "level_validity", "plain_spans"]
+__all__ = ["copy_texts", "delta_values", "dictionary_indices", "level_validity", "plain_spans"]
 
 
 @kernel
@@ -33,6 +33,17 @@ def plain_spans(at: int, stop: int, valid: UInt8s, starts: Int64s, sizes: Int64s
         sizes[i] = size
         at += size
     return at == stop
+
+
+@kernel
+def copy_texts(starts: Int64s, sizes: Int64s, offsets: Int32s, target: int) -> None:
+    """Copy texts one after the other, and fill where each starts in the copy, and the last stops."""
+    done = 0
+    for i in range(len(starts)):
+        offsets[i] = done
+        copy(target + done, starts[i], sizes[i])
+        done += sizes[i]
+    offsets[len(starts)] = done
 
 
 @helper

@@ -17,6 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from parquet_variant.kernels.buffer_pool import lend
 from parquet_variant.kernels.pages import byte_arrays as pages
 from parquet_variant.parquet.format.files import OpenFile
 from parquet_variant.parquet.format.thrift import STRUCT, ThriftError, read_value
@@ -101,6 +102,17 @@ def _integers(address: int, count: int, width: int) -> npt.NDArray[Any]:
     return np.frombuffer(ctypes.string_at(address, count * width), np.int64 if width == 8 else np.int32)
 
 
+def _bytes_at(file: OpenFile, start: int, size: int) -> Any:
+    """A view of bytes of a file, in memory that comes back."""
+    if not 0 <= size <= file.source.size:
+        raise ValueError("a column chunk is larger than its file")
+    data = lend(np.uint8, size).data
+    with file.stream.get_stream(start, size) as stream:
+        if stream.readinto(data) != size:
+            raise ValueError("a column chunk ends after its file")
+    return data
+
+
 class ChunkPages:
     """The pages of a column chunk.
 
@@ -117,7 +129,7 @@ class ChunkPages:
         start = chunk.data_page_offset
         if chunk.has_dictionary_page and chunk.dictionary_page_offset:
             start = min(start, chunk.dictionary_page_offset)
-        self.data = file.stream.read_at(chunk.total_compressed_size, start)
+        self.data = _bytes_at(file, start, chunk.total_compressed_size)
         self.has_levels = has_levels
         self.codec = pa.Codec(_CODECS[chunk.compression]) if chunk.compression in _CODECS else None
         self.left = chunk.total_uncompressed_size
@@ -174,7 +186,7 @@ class ChunkPages:
             before = of_definition + of_repetition  # levels stand before what is compressed
             if before > size or of_definition < 0 or of_repetition < 0:
                 raise ValueError("levels of a page are larger than it is")
-            stored = pa.py_buffer(memoryview(self.data)[position : position + before])
+            stored = pa.py_buffer(self.data[position : position + before])
             self.owner.append(stored)
             page = self._plain(position + before, size - before, plain - before, details.get(7, True))
             levels = stored.address + of_repetition, stored.address + before
@@ -189,7 +201,7 @@ class ChunkPages:
         self.left -= plain
         if plain < 0 or self.left < 0:
             raise ValueError("a page is larger than its column chunk")
-        stored = pa.py_buffer(memoryview(self.data)[position : position + size])
+        stored = pa.py_buffer(self.data[position : position + size])
         page = self.codec.decompress(stored, plain) if self.codec is not None and is_compressed else stored
         if page.size != plain:
             raise ValueError("a page has another size than its header says")

@@ -12,7 +12,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from parquet_variant.kernels.memory import address_of, copy_spans
+from parquet_variant.kernels.buffer_pool import acquire, lend, release
+from parquet_variant.kernels.memory import address_of
 from parquet_variant.kernels.pages import byte_arrays as pages
 from parquet_variant.kernels.shredding.columns import bitmap
 from parquet_variant.parquet.format.files import OpenFile
@@ -27,20 +28,40 @@ from parquet_variant.parquet.reading.chunk_pages import (
     is_readable,
 )
 
-__all__ = ["leaf_values"]
+__all__ = ["leaf_values", "without_dictionary"]
 
 _MOST_BYTES = 2**31 - 1
+_DICTIONARY = pa.dictionary(pa.int32(), pa.string())
 
 
 def _strings(starts: Int64s, sizes: Int64s, nulls: pa.Buffer | None = None) -> pa.StringArray:
-    offsets = np.zeros(len(starts) + 1, np.int64)
-    np.cumsum(sizes, out=offsets[1:])
-    if offsets[-1] > _MOST_BYTES:
+    """A copy of the texts at these places, which are released."""
+    total = int(sizes.sum())
+    if total > _MOST_BYTES:
         raise ValueError("more texts than an Arrow array of strings holds")
-    data = np.empty(int(offsets[-1]), np.uint8)
-    copy_spans(starts, sizes, address_of(data))
-    buffers = [nulls, pa.py_buffer(offsets.astype(np.int32)), pa.py_buffer(data)]
-    return pa.Array.from_buffers(pa.string(), len(starts), buffers)
+    offsets, data = lend(np.int32, len(starts) + 1), lend(np.uint8, total)
+    pages.copy_texts(starts, sizes, offsets, address_of(data))
+    release(starts, sizes)
+    return pa.Array.from_buffers(pa.string(), len(starts), [nulls, pa.py_buffer(offsets), pa.py_buffer(data)])
+
+
+def without_dictionary(column: pa.DictionaryArray) -> pa.StringArray:
+    """The texts of a column of `leaf_values`, or of some of its rows, without its dictionary."""
+    indices, texts = column.indices, column.dictionary
+    if column.type != _DICTIONARY or indices.offset or texts.offset or not len(texts):
+        return column.dictionary_decode()
+    nulls, numbers = indices.buffers()
+    rows = np.frombuffer(numbers, np.int32, len(indices))
+    _, stops, data = texts.buffers()
+    offsets = np.frombuffer(stops, np.int32, len(texts) + 1).astype(np.int64)
+    starts, sizes = acquire(np.int64, len(rows)), acquire(np.int64, len(rows))
+    np.take(offsets + data.address, rows, out=starts, mode="clip")  # clip: what stands where null is is not looked at
+    np.take(np.diff(offsets), rows, out=sizes, mode="clip")
+    if nulls is not None:
+        sizes *= np.unpackbits(np.frombuffer(nulls, np.uint8), count=len(rows), bitorder="little")
+    if sizes.sum() > _MOST_BYTES:
+        return column.dictionary_decode()  # which says so
+    return _strings(starts, sizes, nulls)
 
 
 def leaf_values(
@@ -125,14 +146,16 @@ class _Column:
         return _strings(starts, sizes, nulls) if kept is None else _strings(starts[kept], sizes[kept], nulls)
 
     def _all_indices(self) -> npt.NDArray[np.int32]:
-        indices = np.zeros(self.rows, np.int32)
+        indices = lend(np.int32, self.rows)
         for page, present in zip(self.found, self.present, strict=True):
             self._indices(page, present, indices[page.first : page.first + page.count])
         return indices
 
     def _numbers(self) -> npt.NDArray[Any]:
         width = self.chunk.width
-        numbers = np.zeros(self.rows, np.int64 if width == 8 else np.int32)
+        numbers = lend(np.int64 if width == 8 else np.int32, self.rows)
+        if sum(self.present) < self.rows:
+            numbers[:] = 0
         for page, present in zip(self.found, self.present, strict=True):
             part = numbers[page.first : page.first + page.count]
             if page.is_indices:
@@ -147,12 +170,13 @@ class _Column:
 
     def _spans(self) -> tuple[Int64s, Int64s]:
         """Where the texts lie, and their sizes; 0 where there is none."""
-        starts, sizes = np.zeros(self.rows, np.int64), np.zeros(self.rows, np.int64)
+        starts, sizes = acquire(np.int64, self.rows), acquire(np.int64, self.rows)
         for page, present in zip(self.found, self.present, strict=True):
             part = slice(page.first, page.first + page.count)
             if page.is_indices:
                 indices, there = np.zeros(page.count, np.int32), self._valid(page) != 0
                 self._indices(page, present, indices)
+                starts[part] = sizes[part] = 0
                 starts[part][there] = self.chunk.dictionary_starts[indices[there]]
                 sizes[part][there] = self.chunk.dictionary_sizes[indices[there]]
             else:

@@ -473,8 +473,14 @@ def _in_type(column: pa.Array, kind: pa.DataType) -> pa.Array:
     if pa.types.is_dictionary(kind):
         if is_dictionary and len(column.dictionary) <= max(len(column), _SMALL_DICTIONARY):
             return column
-        return (column.dictionary_decode() if is_dictionary else column).dictionary_encode()
-    return column.dictionary_decode() if is_dictionary else column
+        return (_without_dictionary(column) if is_dictionary else column).dictionary_encode()
+    return _without_dictionary(column) if is_dictionary else column
+
+
+def _without_dictionary(column: pa.DictionaryArray) -> pa.Array:
+    from parquet_variant.parquet.reading.leaf_values import without_dictionary
+
+    return without_dictionary(column)
 
 
 @renamed(on_error="errors")
