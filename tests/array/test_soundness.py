@@ -117,3 +117,20 @@ def test_files_of_null_rows_of_duckdb_are_read(tmp_path):
         duckdb.sql(f"COPY ({select}) TO '{file}' (FORMAT parquet, PARQUET_VERSION {version})")
         assert pv.parquet.read(file).null_count == 5
         assert pv.parquet.extract(file, {"a": "$.a:int"})["a"].null_count == 5
+
+
+@pytest.mark.parametrize("index", [7, -(2**31), 2**40])
+@pytest.mark.parametrize("shredded", [False, True])
+def test_under_a_null_row_an_index_may_be_any_number(index: int, shredded: bool) -> None:
+    indices = pa.array([0, index], pa.int32() if abs(index) <= 2**31 else pa.int64())
+    metadata = pa.DictionaryArray.from_arrays(indices, pa.array([_METADATA]), safe=False)
+    columns = {"metadata": metadata, "value": pa.array([b"\x0c\x01", b""])}
+    if shredded:
+        columns |= {"value": _NONE, "typed_value": pa.array([1, None])}
+    storage = pa.StructArray.from_arrays(list(columns.values()), list(columns), mask=pa.array([False, True]))
+    array = pv.VariantArray(storage)
+    assert pv.to_json(array).to_pylist() == ["1", None]
+    assert pv.variant_type(array).null_count == 1
+    assert pv.variant_get(array, "$", "bigint").to_pylist() == [1, None]
+    assert pv.shred_variant(array, "bigint").to_pylist() == [1, None]
+    assert pv.validate(array).num_rows == 0

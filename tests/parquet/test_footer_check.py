@@ -55,3 +55,20 @@ def test_a_footer_that_is_cut_off_is_refused(tmp_path: Path) -> None:
     for size in range(0, len(footer), 3):
         with pytest.raises(pv.VariantFileError):
             check_chunks(footer[:size], schema)
+
+
+@pytest.mark.parametrize("codec", [-1, 8, 38])
+def test_a_codec_that_nobody_knows_is_refused(tmp_path: Path, codec: int) -> None:
+    """pyarrow ends the process when it is asked for the name of such a codec."""
+    path = tmp_path / "v.parquet"
+    pq.write_table(pa.table({"x": [1, 2, 3]}), path, compression="zstd")
+    data = path.read_bytes()
+    path_in_schema, zstd = b"\x19\x18\x01x", b"\x15\x0c"
+    assert data.count(path_in_schema + zstd) == 1
+    path.write_bytes(
+        data.replace(path_in_schema + zstd, path_in_schema + bytes([0x15, 2 * codec if codec >= 0 else 1]))
+    )
+    for read in (pv.parquet.read_table, pv.parquet.inspect):
+        with pytest.raises(pv.VariantFileError) as caught:
+            read(path)
+        assert caught.value.reason == "bad-footer"

@@ -151,18 +151,18 @@ def metadata_parts(array: pa.Array) -> MetadataParts:
         if not (pa.types.is_binary(plain.type) or pa.types.is_large_binary(plain.type)):
             raise SchemaError(f"expected binary metadata, found {plain.type}", reason="not-binary")
         array = plain.dictionary_encode()
-    indices = array.indices.cast(pa.int32())
-    if indices.null_count:
-        indices = indices.fill_null(-1)
     dictionary = _plain(array.dictionary)
+    # Under a null row of the storage an index may be any number, which nobody has checked.
+    indices = array.indices.cast(pa.int32(), safe=False).fill_null(-1).to_numpy(zero_copy_only=False)
+    outside = (indices < 0) | (indices >= len(dictionary))
     if dictionary.null_count:  # a null may be an index or, behind one, a value
-        nulls = np.flatnonzero(~np.asarray(dictionary.is_valid()))
-        where = np.array(indices)
-        where[np.isin(where, nulls)] = -1
-        indices, dictionary = pa.array(where), dictionary.fill_null(EMPTY_METADATA)
+        outside |= np.isin(indices, np.flatnonzero(~np.asarray(dictionary.is_valid())))
+        dictionary = dictionary.fill_null(EMPTY_METADATA)
+    if outside.any():
+        indices = np.where(outside, np.int32(-1), indices)
     if pa.types.is_large_binary(dictionary.type):
         dictionary = dictionary.cast(pa.binary())
-    return MetadataParts(indices.to_numpy(zero_copy_only=False), dictionary)
+    return MetadataParts(indices, dictionary)
 
 
 def variants_of(storage: pa.StructArray) -> Iterator[Variant | None]:

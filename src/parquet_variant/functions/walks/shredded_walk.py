@@ -16,7 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from parquet_variant.array.parts import MetadataParts, metadata_array, metadata_parts, valid_bytes
+from parquet_variant.array.parts import MetadataParts, metadata_parts, valid_bytes
 from parquet_variant.encoding.cast.forms import in_form, list_elements, plain_form
 from parquet_variant.errors import SchemaError
 from parquet_variant.functions.columns.slot_casts import list_array
@@ -152,7 +152,7 @@ class Group:
         """The group as a storage struct of its own: null where the value is missing."""
         rows = np.arange(self.size) if self.rows is None else self.rows
         parts = self.metadata.parts
-        metadata = metadata_array(pa.array(parts.indices[rows]), parts.dictionary)
+        metadata = MetadataParts(parts.indices[rows], parts.dictionary).column
         columns = {"metadata": metadata, "value": self.value, "typed_value": self.typed}
         there = self.present
         if not self.is_required:

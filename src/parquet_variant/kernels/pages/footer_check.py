@@ -1,7 +1,7 @@
 """Whether the column chunks of a Parquet footer agree with its schema, before pyarrow looks at them.
 
-pyarrow 26 ends the process, instead of raising, where a chunk has another type than its column, or size statistics that
-do not fit it. Owns the walk over the footer's Thrift (compact protocol) that finds those. Leaves reading footers to
+pyarrow 26 ends the process, instead of raising, where a chunk has another type than its column, size statistics that
+do not fit it, or a codec that it does not know. Owns the walk over the footer's Thrift (compact protocol) that finds those. Leaves reading footers to
 `parquet.format`, whose `thrift` is the readable form. Spec: ``parquet.thrift``.
 """
 
@@ -16,9 +16,10 @@ __all__ = ["chunks_agree"]
 
 _TRUE, _FALSE, _I8, _I16, _I64, _DOUBLE, _BINARY, _LIST, _SET, _STRUCT = 1, 2, 3, 4, 6, 7, 8, 9, 10, 12
 _BYTE_ARRAY = 6
-# Field ids: FileMetaData.row_groups, RowGroup.columns, ColumnChunk.meta_data, ColumnMetaData.type and .size_statistics,
-# SizeStatistics.
-_ROW_GROUPS, _COLUMNS, _META_DATA, _TYPE, _SIZES = 4, 1, 3, 1, 16
+_LAST_CODEC = 7  # LZ4_RAW
+# Field ids: FileMetaData.row_groups, RowGroup.columns, ColumnChunk.meta_data, ColumnMetaData.type, .codec and
+# .size_statistics, SizeStatistics.
+_ROW_GROUPS, _COLUMNS, _META_DATA, _TYPE, _CODEC, _SIZES = 4, 1, 3, 1, 4, 16
 _UNENCODED, _REPETITION, _DEFINITION = 1, 2, 3
 _DEEPEST = 32
 
@@ -145,9 +146,10 @@ def _chunk_fits(data, at, physical, repetition, definition, stack):
         kind, last, at = _field(data, at, last)
         if at < 0 or kind == 0:
             return at
-        if last == _TYPE:
+        if last == _TYPE or last == _CODEC:
             number, _ = _number(data, at)
-            if (number >> 1) ^ -(number & 1) != physical:
+            number = (number >> 1) ^ -(number & 1)
+            if (last == _TYPE and number != physical) or (last == _CODEC and not 0 <= number <= _LAST_CODEC):
                 return -1
         if last == _SIZES and kind == _STRUCT:
             at = _sizes_fit(data, at, physical, repetition, definition, stack)
@@ -205,7 +207,7 @@ def _agree(data: ReadOnlyUInt8s, physical: Int64s, repetition: Int64s, definitio
 def chunks_agree(
     footer: bytes, physical: npt.NDArray[np.int64], repetition: npt.NDArray[np.int64], definition: npt.NDArray[np.int64]
 ) -> bool:
-    """Whether every column chunk of a footer has the type of its column, and size statistics that fit it.
+    """Whether every column chunk of a footer has the type of its column, size statistics that fit it, and a known codec.
 
     Parameters
     ----------
