@@ -1,8 +1,8 @@
 """Whether the column chunks of a Parquet footer agree with its schema, before pyarrow looks at them.
 
 pyarrow 26 ends the process, instead of raising, where a chunk has another type than its column, size statistics that
-do not fit it, or a codec that it does not know. Owns the walk over the footer's Thrift (compact protocol) that finds those. Leaves reading footers to
-`parquet.format`, whose `thrift` is the readable form. Spec: ``parquet.thrift``.
+do not fit it, or a codec that Parquet does not have. Owns the walk over the footer's Thrift (compact protocol) that
+finds those. Leaves reading footers to `parquet.format`, whose `thrift` is the readable form. Spec: ``parquet.thrift``.
 """
 
 from __future__ import annotations
@@ -207,7 +207,7 @@ def _agree(data: ReadOnlyUInt8s, physical: Int64s, repetition: Int64s, definitio
 def chunks_agree(
     footer: bytes, physical: npt.NDArray[np.int64], repetition: npt.NDArray[np.int64], definition: npt.NDArray[np.int64]
 ) -> bool:
-    """Whether every column chunk of a footer has the type of its column, size statistics that fit it, and a known codec.
+    """Whether every column chunk of a footer has the type of its column, statistics that fit it, and a known codec.
 
     Parameters
     ----------

@@ -300,8 +300,8 @@ def check_chunks(footer: bytes, schema: SchemaNode, file: str | None = None) -> 
     physical, repetitions, definitions = np.array(levels, np.int64).reshape(-1, 3).T
     if not chunks_agree(footer, *map(np.ascontiguousarray, (physical, repetitions, definitions))):
         raise VariantFileError(
-            "the Parquet footer contradicts itself: a column chunk does not fit its column, or has a codec that Parquet "
-            "does not have; the file is damaged: write it again",
+            "the Parquet footer contradicts itself: a column chunk does not fit its column, or has an unknown codec; "
+            "the file is damaged: write it again",
             reason="bad-footer",
             file=file,
         )
