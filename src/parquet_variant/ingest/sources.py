@@ -29,7 +29,7 @@ from parquet_variant.ingest.formats.detect import BOM, detect, start_of_text
 from parquet_variant.ingest.formats.json_splitters import ArraySplitter, DocumentSplitter
 from parquet_variant.ingest.formats.layout import Format, Layout
 from parquet_variant.ingest.formats.wrapped import WrappedSplitter
-from parquet_variant.ingest.whole_lines import Fill, first_line_start, range_text, stream_text, whole_lines
+from parquet_variant.ingest.whole_lines import Fill, first_line_start, range_lines, range_text, stream_text, whole_lines
 from parquet_variant.io.commit_journal import everything_below
 from parquet_variant.io.filesystems import filesystem_of
 from parquet_variant.kernels.buffer_pool import release
@@ -56,7 +56,6 @@ Unit: TypeAlias = Literal["line", "element", "document", "row"]
 # First bytes of a file -> pyarrow's name of the codec. The content decides, not the file's name.
 _MAGIC = ((b"\x1f\x8b", "gzip"), (b"\x28\xb5\x2f\xfd", "zstd"), (b"BZh", "bz2"), (b"\x04\x22\x4d\x18", "lz4"))
 _COUNT_BYTES = 8 << 20
-_LEAST_READ = 4 << 10
 _MAX_LINE_BYTES = 256 << 20
 # What the splitter makes of a block stays in the processor's cache.
 _ARRAY_BLOCK_BYTES = 1 << 20
@@ -301,16 +300,10 @@ def read_ranges(source: str, ranges: Sequence[tuple[int, int]]) -> bytes:
     parts: list[bytes] = []
     with file_errors(source), filesystem.open_input_file(path) as file:
         for start, end in ranges:
-            first = first_line_start(file, start, end)
-            if first >= end:
-                continue
-            fill, room = range_text(file, first, end), bytearray(max(end - start, _LEAST_READ))
-            while size := fill(memoryview(room)):
-                parts.append(bytes(room[:size]))
-            if first == 0:
-                parts[0] = parts[0][start_of_text(parts[0], source) :]
-            if not parts[-1].endswith(b"\n"):
-                parts.append(b"\n")
+            text = range_lines(file, start, end)
+            if start == 0:
+                text = text[start_of_text(text, source) :]
+            parts.append(text if text.endswith(b"\n") or not text else text + b"\n")
     return b"".join(parts)
 
 

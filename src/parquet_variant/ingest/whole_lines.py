@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from parquet_variant.kernels.buffer_pool import acquire, release
 
-__all__ = ["Fill", "first_line_start", "range_text", "stream_text", "whole_lines"]
+__all__ = ["Fill", "first_line_start", "range_lines", "range_text", "stream_text", "whole_lines"]
 
 # Fills some memory with the text that comes next, as far as it goes; how many bytes that are, 0 at the end.
 Fill: TypeAlias = Callable[[memoryview], int]
@@ -22,6 +22,8 @@ Bytes: TypeAlias = npt.NDArray[np.uint8]
 
 # Newlines are looked for in stretches of this size.
 _SEARCH_BYTES = 64 << 10
+# What is read behind a small range, so that its last line is mostly read with it.
+_TAIL_BYTES = 4 << 10
 
 
 def stream_text(head: bytes, stream: Any) -> Fill:
@@ -64,6 +66,22 @@ def range_text(file: Any, position: int, end: int) -> Fill:
         return last + 1 if last >= 0 else size
 
     return fill
+
+
+def range_lines(file: Any, start: int, end: int) -> bytes:
+    """The lines that begin in ``start <= offset < end``, of a range that is small, in as few reads as can be."""
+    begin = max(start - 1, 0)
+    file.seek(begin)
+    text = file.read(end - begin + _TAIL_BYTES)
+    first = text.find(b"\n") + 1 if start else 0
+    if begin + first >= end or (start and not first):
+        return b""
+    stop = text.find(b"\n", end - 1 - begin) + 1
+    parts = [text[first : stop or None]]
+    while not stop and (text := file.read(_SEARCH_BYTES)):
+        stop = text.find(b"\n") + 1
+        parts.append(text[: stop or None])
+    return b"".join(parts)
 
 
 def whole_lines(fill: Fill, size: int, most: int) -> Iterator[Bytes]:

@@ -8,6 +8,7 @@ here. Integers are loaded as ``int64``, unsigned ones zero-extended, since Numba
 
 from __future__ import annotations
 
+import ctypes
 from typing import Any
 
 import numpy as np
@@ -43,7 +44,10 @@ __all__ = [
 
 def address_of(array: np.ndarray[Any, Any]) -> int:
     """Address of the first byte of a NumPy array, for passing to a kernel."""
-    return int(array.ctypes.data)
+    try:
+        return ctypes.addressof(ctypes.c_char.from_buffer(array))  # type: ignore[arg-type]
+    except (TypeError, ValueError):  # read-only, not contiguous, or empty
+        return int(array.ctypes.data)
 
 
 @intrinsic

@@ -31,7 +31,7 @@ from parquet_variant.shredding.profile_merge import (
     no_paths,
     table_of_rows,
 )
-from parquet_variant.shredding.profile_path import PathProfile
+from parquet_variant.shredding.profile_path import PathProfile, inner_bytes_of, scalar_bytes_of
 from parquet_variant.shredding.row_sample import RowSample, with_frequent_paths
 
 if TYPE_CHECKING:
@@ -207,6 +207,16 @@ class Profile:
     def value_counts(self) -> Int64s:
         """Values at each path."""
         return np.asarray(self.table.kinds.sum(axis=1))
+
+    @cached_property
+    def scalar_bytes(self) -> Int64s:
+        """`PathProfile.scalar_bytes` of each path."""
+        return scalar_bytes_of(self.table)
+
+    @cached_property
+    def inner_bytes(self) -> Int64s:
+        """Encoded bytes of the values at each path, with all that is inside them; an estimate."""
+        return inner_bytes_of(self.table, self.scalar_bytes, self.parent_index)
 
     @cached_property
     def segments(self) -> list[str | Wildcard]:

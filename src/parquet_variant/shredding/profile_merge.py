@@ -202,23 +202,35 @@ def merged_table(left: PathTable, right: PathTable) -> PathTable:
             np.maximum(left.sketches, right.sketches), digit_hashes, digits,
         )  # fmt: skip
     hashes = np.concatenate([left.hashes, right.hashes])
-    depths = np.concatenate([left.depths, right.depths])
-    order = np.lexsort((hashes, depths))
-    starts = np.flatnonzero(np.r_[True, np.diff(hashes[order]) != 0])
-    first = order[starts]
-    both = np.concatenate([left.counts, right.counts])[order]
-    counts = np.empty((len(starts), COUNTS), np.int64)
-    counts[:, _SUMS] = np.add.reduceat(both[:, _SUMS], starts)
-    counts[:, _MINIMA] = np.minimum.reduceat(both[:, _MINIMA], starts)
-    counts[:, _MAXIMA] = np.maximum.reduceat(both[:, _MAXIMA], starts)
+    order = np.lexsort((hashes, np.concatenate([left.depths, right.depths])))
+    is_first = np.r_[True, np.diff(hashes[order]) != 0]
+    first = order[is_first]
+    # Where each path of either table is in both.
+    at = np.empty(len(order), np.intp)
+    at[order] = np.cumsum(is_first) - 1
+    of_left, of_right = at[: len(left.hashes)], at[len(left.hashes) :]
+
+    def together(name: str, add: np.ufunc, columns: slice = slice(None), none: int = 0) -> npt.NDArray[Any]:
+        one, other = getattr(left, name)[:, columns], getattr(right, name)[:, columns]
+        found = np.full((len(first), one.shape[1]), none, one.dtype)
+        found[of_left] = one
+        found[of_right] = add(found[of_right], other)
+        return found
+
     return PathTable(
         hashes=hashes[first],
         parents=np.concatenate([left.parents, right.parents])[first],
-        depths=depths[first],
+        depths=np.concatenate([left.depths, right.depths])[first],
         keys=pa.concat_arrays([left.keys, right.keys]).take(pa.array(first)),
-        kinds=np.add.reduceat(np.concatenate([left.kinds, right.kinds])[order], starts),
-        counts=counts,
-        sketches=np.maximum.reduceat(np.concatenate([left.sketches, right.sketches])[order], starts),
+        kinds=together("kinds", np.add),
+        counts=np.hstack(
+            [
+                together("counts", np.add, _SUMS),
+                together("counts", np.minimum, _MINIMA, np.iinfo(np.int64).max),
+                together("counts", np.maximum, _MAXIMA, np.iinfo(np.int64).min),
+            ]
+        ),
+        sketches=together("sketches", np.maximum),
         digit_hashes=digit_hashes,
         digits=digits,
     )

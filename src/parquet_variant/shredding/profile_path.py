@@ -5,10 +5,12 @@ Owns the meaning of the table's columns. Leaves the table to `profile_merge` and
 
 from __future__ import annotations
 
+from itertools import pairwise
 from math import log
 from typing import TYPE_CHECKING
 
 import numpy as np
+import numpy.typing as npt
 
 from parquet_variant.path import WILDCARD, VariantPath
 from parquet_variant.shredding import profile_merge as columns
@@ -18,7 +20,9 @@ if TYPE_CHECKING:
     from parquet_variant.path import Wildcard
     from parquet_variant.shredding.profile import Profile
 
-__all__ = ["PathProfile"]
+__all__ = ["PathProfile", "inner_bytes_of", "scalar_bytes_of"]
+
+Int64s = npt.NDArray[np.int64]
 
 _ARRAY, _OBJECT = 21, 22
 _TYPE_OF_KIND = [TYPE_OF_ID[PrimitiveId(kind)].type for kind in range(_ARRAY)] + [VariantType.ARRAY, VariantType.OBJECT]
@@ -30,6 +34,22 @@ _WIDTHS = np.array(
 )
 # Bytes of a field's id and offset in its object, and of an element's offset: mostly 1 + 2, and 2.
 _FIELD_BYTES, _ELEMENT_BYTES = 3, 2
+
+
+def scalar_bytes_of(table: columns.PathTable) -> Int64s:
+    """For each path `PathProfile.scalar_bytes`."""
+    counts = table.counts
+    return np.asarray(table.kinds @ _WIDTHS + counts[:, columns.STRING_BYTES] + 4 * counts[:, columns.LONG_STRINGS])
+
+
+def inner_bytes_of(table: columns.PathTable, scalar_bytes: Int64s, parents: Int64s) -> Int64s:
+    """For each path `PathProfile.encoded_bytes`, without what each value costs beside itself."""
+    counts = table.counts
+    found = scalar_bytes + counts[:, columns.FIELDS] * _FIELD_BYTES + counts[:, columns.ELEMENTS] * _ELEMENT_BYTES
+    bounds = np.searchsorted(table.depths, np.arange(1, int(table.depths[-1]) + 2)) if len(found) else ()
+    for start, stop in reversed(list(pairwise(bounds))):
+        np.add.at(found, parents[start:stop], found[start:stop])
+    return np.asarray(found)
 
 
 class PathProfile:
@@ -246,8 +266,7 @@ class PathProfile:
     @property
     def scalar_bytes(self) -> int:
         """Encoded bytes of its own values, without what is inside arrays and objects."""
-        kinds = self._profile.table.kinds[self._index]
-        return int(kinds @ _WIDTHS) + self.string_bytes + 4 * self._count(columns.LONG_STRINGS)
+        return int(self._profile.scalar_bytes[self._index])
 
     @property
     def bytes_beside(self) -> int:
@@ -257,12 +276,7 @@ class PathProfile:
     @property
     def encoded_bytes(self) -> int:
         """Bytes of its values as they stand in the object or array above, ids and offsets included; an estimate."""
-        total, stack = 0, [self]
-        while stack:
-            found = stack.pop()
-            total += found.scalar_bytes + found.field_count * _FIELD_BYTES + found.element_count * _ELEMENT_BYTES
-            stack.extend(found.children)
-        return total + self.count * self.bytes_beside
+        return int(self._profile.inner_bytes[self._index]) + self.count * self.bytes_beside
 
     # -- variety
 

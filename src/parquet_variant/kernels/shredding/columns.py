@@ -13,6 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from parquet_variant.errors import VariantError
+from parquet_variant.kernels.memory import address_of
 from parquet_variant.kernels.shredding.schema_table import (
     ARRAY_NODE,
     OBJECT_NODE,
@@ -122,7 +123,7 @@ class ColumnBuffers:
 
     def _allocate(self, s: int, column: int, array: npt.NDArray[Any]) -> None:
         self._kept[s, column] = array
-        self.addresses[s, column] = array.ctypes.data
+        self.addresses[s, column] = address_of(array)
 
     def _is_required(self, s: int) -> bool:
         """Whether the ``value`` column may not be null: where nothing is shredded at all."""

@@ -49,6 +49,9 @@ class Field(NamedTuple):
     end: int
 
 
+_BYTES = [bytes([number]) for number in range(256)]
+
+
 def varint(number: int) -> bytes:
     """An unsigned number as the compact protocol stores it.
 
@@ -57,16 +60,14 @@ def varint(number: int) -> bytes:
     >>> varint(300).hex()
     'ac02'
     """
+    if number < 0x80:
+        return _BYTES[number]
     out = bytearray()
     while number > 0x7F:
         out.append(number & 0x7F | 0x80)
         number >>= 7
     out.append(number)
     return bytes(out)
-
-
-# Most numbers are small.
-_SMALL = [bytes([number << 1]) for number in range(64)]
 
 
 def zigzag(number: int) -> bytes:
@@ -78,7 +79,7 @@ def zigzag(number: int) -> bytes:
     ('20', '01')
     """
     if 0 <= number < 64:
-        return _SMALL[number]
+        return _BYTES[number << 1]
     return varint(number << 1 if number >= 0 else (-number << 1) - 1)
 
 
@@ -92,49 +93,43 @@ def encode_struct(*fields: tuple[int, int, Any]) -> bytes:
     >>> encode_struct((1, I32, 5), (2, BINARY, None), (4, LIST, (BOOL, [True, False]))).hex()
     '150a3921010200'
     """
-    out, last = bytearray(), 0
+    out, last = [], 0
     for number, kind, value in fields:
         if value is None:
             continue
         code = _FALSE if kind == BOOL and not value else kind
-        if 0 < number - last < 16:
-            out.append((number - last) << 4 | code)
-        else:
-            out.append(code)
-            out += zigzag(number)
+        out.append(_BYTES[(number - last) << 4 | code] if 0 < number - last < 16 else _BYTES[code] + zigzag(number))
         last = number
-        if kind != BOOL:
-            _put(out, kind, value)
-    out.append(0)
-    return bytes(out)
+        if kind in (I32, I64):
+            out.append(zigzag(value))
+        elif kind == BINARY:
+            out += varint(len(value)), value
+        elif kind == STRUCT:
+            out.append(value)
+        elif kind == LIST:
+            _put_list(out, *value)
+        elif kind == I8:
+            out.append(_BYTES[value & 0xFF])
+        elif kind != BOOL:
+            raise ThriftError(f"no values of type code {kind} are written")
+    out.append(b"\0")
+    return b"".join(out)
 
 
-def _put(out: bytearray, kind: int, value: Any) -> None:
-    if kind in (I32, I64):
-        out += zigzag(value)
-    elif kind == BINARY:
-        out += varint(len(value))
-        out += value
+def _put_list(out: list[bytes], kind: int, items: Any) -> None:
+    count = len(items)
+    out.append(_BYTES[count << 4 | kind] if count < 15 else _BYTES[0xF0 | kind] + varint(count))
+    if kind == BOOL:
+        out.append(bytes(_TRUE if each else _FALSE for each in items))
     elif kind == STRUCT:
-        out += value
-    elif kind == I8:
-        out.append(value & 0xFF)
-    elif kind == LIST:
-        item, items = value
-        out.append(len(items) << 4 | item if len(items) < 15 else 0xF0 | item)
-        if len(items) >= 15:
-            out += varint(len(items))
-        if item == BOOL:
-            out += bytes(_TRUE if each else _FALSE for each in items)
-        elif item == STRUCT:
-            out += b"".join(items)
-        elif item in (I32, I64):
-            out += b"".join(map(zigzag, items))
-        else:
-            for each in items:
-                _put(out, item, each)
+        out += items
+    elif kind in (I32, I64):
+        out += map(zigzag, items)
+    elif kind == BINARY:
+        for each in items:
+            out += varint(len(each)), each
     else:
-        raise ThriftError(f"no values of type code {kind} are written")
+        raise ThriftError(f"no lists of type code {kind} are written")
 
 
 def _byte(buffer: bytes, position: int) -> int:

@@ -15,6 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from parquet_variant.errors import VariantFileError
+from parquet_variant.kernels.memory import address_of
 from parquet_variant.kernels.pages.levels import present_slots
 from parquet_variant.kernels.pages.values import gather_bytes, valid_lengths, valid_values
 from parquet_variant.parquet.pages.leaf_types import LeafType, Physical
@@ -52,7 +53,7 @@ class Values:
     @property
     def address(self) -> int:
         """Where the bytes are."""
-        return int(self.data.__array_interface__["data"][0])
+        return address_of(self.data)
 
     def numbers(self, leaf: LeafType) -> npt.NDArray[Any]:
         """Integers and floats as such."""
@@ -115,7 +116,7 @@ def _fixed(array: pa.Array, width: int) -> Values:
     if not array.null_count:
         return Values(count, width, np.frombuffer(data, np.uint8, count * width, start))
     target = np.empty(count * width, np.uint8)
-    valid_values(data.address + start, width, validity.address, array.offset, len(array), target.ctypes.data)
+    valid_values(data.address + start, width, validity.address, array.offset, len(array), address_of(target))
     return Values(count, width, target)
 
 
@@ -140,7 +141,7 @@ def _byte_arrays(array: pa.Array) -> Values:
     if total == size:
         return Values(count, 0, np.frombuffer(data, np.uint8, size, start) if size else np.zeros(0, np.uint8), lengths)
     held = np.empty(total, np.uint8)
-    gather_bytes(data.address, at, width, validity.address, array.offset, rows, held.ctypes.data)
+    gather_bytes(data.address, at, width, validity.address, array.offset, rows, address_of(held))
     return Values(count, 0, held, lengths)
 
 
