@@ -319,3 +319,14 @@ def test_costs_of_a_choice(variant: Run, tmp_path: Path) -> None:
     assert "--also" in variant(*words, "--also", "k").error
     paths = {each["path"]: each for each in variant(*words, "--explain", "--json").json["paths"]}
     assert (paths["$['k']"]["typed"], paths["$['k']"]["missing"]) == (9, 1)
+
+
+@pytest.mark.parametrize("columns", [["v"], ["id", "v"]])
+def test_cat_prints_rows_in_order_whatever_the_threads(variant, tmp_path, columns):
+    rows = [f'{{"a": {number}, "s": "{"x" * 40}"}}' for number in range(2000)]
+    table = {"id": pa.array(range(2000)), "v": pv.parse_json(rows)}
+    path = tmp_path / "a.parquet"
+    pv.parquet.write(path, {name: table[name] for name in columns}, schema="a bigint", row_group_bytes=20_000)
+    printed = [variant("cat", path, "--threads", threads).rows for threads in (1, 2)]
+    assert printed[0] == printed[1]
+    assert [row.get("v", row)["a"] for row in printed[0]] == list(range(2000))

@@ -41,9 +41,8 @@ def command(
 
     left = limit
     with queryable(path, threads) as source:
-        for rows, field in _parts(
-            source, column, {"version": version, "timestamp": at, "allow_outside": allow_outside}
-        ):
+        of_table = {"version": version, "timestamp": at, "allow_outside": allow_outside}
+        for rows, field in _parts(source, column, of_table, threads if limit is None else 1):
             shown = rows if left is None else rows.slice(0, left)
             if field is None:
                 print_json_rows(shown)
@@ -54,8 +53,9 @@ def command(
     return 0
 
 
-def _parts(path: str, column: str | None, of_table: dict[str, Any]) -> Iterator[Part]:
+def _parts(path: str, column: str | None, of_table: dict[str, Any], threads: int | None) -> Iterator[Part]:
     from parquet_variant.cli.tables import is_delta, is_vortex
+    from parquet_variant.io.parallel import thread_count
     from parquet_variant.parquet.format.files import locate, open_file
 
     if is_delta(path) or of_table["version"] is not None or of_table["timestamp"] is not None:
@@ -65,7 +65,7 @@ def _parts(path: str, column: str | None, of_table: dict[str, Any]) -> Iterator[
     else:
         for source in locate(path):
             with open_file(source) as file:
-                yield from _file_parts(file, column)
+                yield from _file_parts(file, column, thread_count(threads))
 
 
 def _table_parts(path: str, column: str | None, of_table: dict[str, Any]) -> Iterator[Part]:
@@ -112,8 +112,9 @@ def _vortex_parts(path: str, column: str | None) -> Iterator[Part]:
             yield array.storage, array.arrow_field
 
 
-def _file_parts(file: OpenFile, name: str | None) -> Iterator[Part]:
-    """Row group by row group: memory holds one of them."""
+def _file_parts(file: OpenFile, name: str | None, threads: int) -> Iterator[Part]:
+    """Row group by row group: memory holds one of them for each thread, and one more."""
+    from parquet_variant.io.parallel import in_order
     from parquet_variant.parquet.format.columns import choose_column, find_variants, no_variant_column
     from parquet_variant.parquet.reading.read import row_group_arrays
     from parquet_variant.parquet.reading.read_table import partitioned_table
@@ -123,8 +124,11 @@ def _file_parts(file: OpenFile, name: str | None) -> Iterator[Part]:
     if not variants:
         raise no_variant_column(names, file.name)
     if name is not None or ([variant.path for variant in variants] == [(names[0],)] and len(names) == 1):
-        for _, array in row_group_arrays(file, choose_column(file.schema, name, file.name)):
+        for _, array in row_group_arrays(file, choose_column(file.schema, name, file.name), threads):
             yield array.storage, array.arrow_field
         return
-    for group in range(file.metadata.num_row_groups):
-        yield partitioned_table(file, [group]), None
+
+    def rows_of(group: int) -> Part:
+        return partitioned_table(file.for_one_thread(), [group]), None
+
+    yield from in_order(rows_of, range(file.metadata.num_row_groups), threads)

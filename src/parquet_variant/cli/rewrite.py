@@ -19,6 +19,7 @@ from parquet_variant.cli.options import (
     PageWriter,
     RowGroupBytes,
     SortBy,
+    Threads,
     written_as,
 )
 
@@ -69,6 +70,7 @@ def command(
     writer: PageWriter = None,
     column: Column = None,
     engine: EngineOption = Engine.LOCAL,
+    threads: Threads = None,
     mode: Annotated[FileMode, typer.Option(help="If a file is there.")] = FileMode.ERROR,
     overwrite: Annotated[bool, typer.Option("--overwrite", hidden=True, help="As --mode overwrite.")] = False,
     as_json: AsJson = False,
@@ -94,8 +96,10 @@ def command(
         **written_as(compression, sort_by, bloom_filters, row_group_bytes, writer),
     }
     with Progress() as progress:
-        run = _on_spark if engine is Engine.SPARK else rewrite
-        written = run(source, dest, progress=progress, **options)
+        if engine is Engine.SPARK:
+            written = _on_spark(source, dest, progress=progress, **options)
+        else:
+            written = rewrite(source, dest, progress=progress, threads=threads, **options)
     rows, size = sum(info.rows for info in written), sum(info.bytes for info in written)
     if as_json:
         files = [{"path": info.path, "rows": info.rows, "bytes": info.bytes} for info in written]

@@ -15,7 +15,7 @@ from parquet_variant.shredding.profile import Profile
 __all__ = ["infer_shredding_schema"]
 
 
-def infer_shredding_schema(data: Any, policy: str | Policy = "auto") -> ShreddingSchema:
+def infer_shredding_schema(data: Any, policy: str | Policy = "auto", *, threads: int | None = None) -> ShreddingSchema:
     """Choose a shredding schema.
 
     Parameters
@@ -25,6 +25,8 @@ def infer_shredding_schema(data: Any, policy: str | Policy = "auto") -> Shreddin
     policy
         ``"auto"``, ``"spark"`` or ``"tiles"``; or an instance of a policy with other constants, or of one that must be
         told more (``ExplicitPolicy``, ``HintsPolicy``, ``WorkloadPolicy``).
+    threads
+        How many look at parts of a large column; by default one for each CPU that this process may use.
 
     Returns
     -------
@@ -46,4 +48,4 @@ def infer_shredding_schema(data: Any, policy: str | Policy = "auto") -> Shreddin
     >>> pv.infer_shredding_schema(rows).to_ddl()
     'id bigint, price decimal(4,1)'
     """
-    return infer(data if isinstance(data, Profile) else as_variant_array(data), policy).schema
+    return infer(data if isinstance(data, Profile) else as_variant_array(data), policy, threads=threads).schema

@@ -6,8 +6,8 @@ Owns the public operation and its `try_` twin over text and over arrays of text.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any, Literal, overload
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Literal, TypeVar, overload
 
 import numpy as np
 import pyarrow as pa
@@ -26,6 +26,9 @@ __all__ = ["ONE_TEXT", "parse_json", "parse_json_array", "try_parse_json"]
 ONE_TEXT = (str, bytes, bytearray, memoryview)
 # Text of one kernel call: bounds the node table, and keeps every column below Arrow's 2 GiB of 32-bit offsets.
 _CHUNK_BYTES = 256 << 20
+# Text that is worth a thread.
+_LEAST_BYTES = 4 << 20
+Result = TypeVar("Result")
 
 
 @overload
@@ -38,6 +41,7 @@ def parse_json(
     schema: ShreddingSchema | str | None = None,
     dictionary: Literal["row", "batch"] = "row",
     types: Mapping[str, str] | None = None,
+    threads: int | None = None,
     **options: Any,
 ) -> Variant | VariantArray:
     """Parse JSON text (RFC 8259).
@@ -55,6 +59,9 @@ def parse_json(
     types
         Strings that are to be dates, timestamps, UUIDs or binary, by path: ``{"$.created_at": "timestamp"}``; those
         whose text `to_json` would not give back stay strings (see `pv.parquet.ingest`).
+    threads
+        How many parse parts of a large column, unless one dictionary is made for all rows; by default one for each CPU
+        that this process may use.
     **options
         ``floats="decimal" | "double"``, ``on_duplicate_key="last" | "error"``,
         ``on_lone_surrogate="error" | "replace"``, ``max_depth=1000``, ``max_size=128 MiB``; see
@@ -89,6 +96,7 @@ def parse_json(
         null_on_error=False,
         options=options,
         types=types,
+        threads=threads,
     )
     if one:
         value = array[0]
@@ -103,6 +111,7 @@ def try_parse_json(
     schema: ShreddingSchema | str | None = None,
     dictionary: Literal["row", "batch"] = "row",
     types: Mapping[str, str] | None = None,
+    threads: int | None = None,
     **options: Any,
 ) -> Variant | VariantArray | None:
     """Parse JSON text as `parse_json` does, but give null where that would raise.
@@ -118,7 +127,13 @@ def try_parse_json(
     if isinstance(source, ONE_TEXT):
         return or_none(lambda: parse_json(source, types=types, **options), JsonError)
     return parse_json_array(
-        source, schema=schema, per_batch=dictionary == "batch", null_on_error=True, options=options, types=types
+        source,
+        schema=schema,
+        per_batch=dictionary == "batch",
+        null_on_error=True,
+        options=options,
+        types=types,
+        threads=threads,
     )[0]
 
 
@@ -130,6 +145,7 @@ def parse_json_array(
     null_on_error: bool,
     options: dict[str, Any],
     types: Mapping[str, str] | None = None,
+    threads: int | None = None,
 ) -> tuple[VariantArray, list[tuple[int, JsonError]]]:
     """Parse an array of text; with ``null_on_error`` bad rows are null, and listed with their errors."""
     from parquet_variant.kernels.shredding.json_batch import JsonOptions, parse_text, storage_from_tape
@@ -145,12 +161,13 @@ def parse_json_array(
             f"parse_json takes text, not {text.type}; for other values use cast_to_variant", reason="not-text"
         ) from None
     json_options, text_types = JsonOptions(**options), TextTypes(types or {})
-    storages, faults = [], []
-    for start, stop in _chunks(offsets):
+
+    def parsed(rows: tuple[int, int]) -> tuple[pa.StructArray, list[tuple[int, JsonError]]]:
+        start, stop = rows
         base = int(offsets[start])
         data = _view(address + base, int(offsets[stop]) - base, owner)
         some = offsets[start : stop + 1] - base
-        parsed = parse_text(
+        found = parse_text(
             data,
             some[:-1],
             some[1:],
@@ -159,10 +176,14 @@ def parse_json_array(
             null_on_error=null_on_error,
             first_row=start,
         )
-        faults.extend(parsed.faults)
-        tape, _ = text_types.apply(parsed.tape)
-        storages.append(storage_from_tape(tape, schema, per_batch=per_batch, first_row=start))
-        parsed.tape.release()
+        tape, _ = text_types.apply(found.tape)
+        storage = storage_from_tape(tape, schema, per_batch=per_batch, first_row=start)
+        found.tape.release()
+        return storage, found.faults
+
+    parts = list(_in_threads(parsed, offsets, 1 if per_batch else threads))
+    storages = [storage for storage, _ in parts]
+    faults = [fault for _, found in parts for fault in found]
     return trusted_array(storages[0] if len(storages) == 1 else _joined(storages), fits_files=True), faults
 
 
@@ -177,12 +198,26 @@ def _text_column(source: Any) -> pa.Array:
         return as_arrow(raw, pa.binary())
 
 
-def _chunks(offsets: np.ndarray[Any, Any]) -> list[tuple[int, int]]:
-    """Runs of rows that hold at most the text of one kernel call, or one row each where a row is longer."""
+def _in_threads(
+    parsed: Callable[[tuple[int, int]], Result], offsets: np.ndarray[Any, Any], threads: int | None
+) -> Iterator[Result]:
+    """What is parsed of each run of rows, by several threads if there is enough text for them."""
+    total = int(offsets[-1] - offsets[0])
+    if threads is None and total < 2 * _LEAST_BYTES:
+        return map(parsed, _chunks(offsets, _CHUNK_BYTES))
+    from parquet_variant.io.parallel import in_order, thread_count
+
+    workers = thread_count(threads)
+    most = min(max(-(-total // workers), _LEAST_BYTES), _CHUNK_BYTES // workers)
+    return in_order(parsed, _chunks(offsets, most), workers)
+
+
+def _chunks(offsets: np.ndarray[Any, Any], most: int) -> list[tuple[int, int]]:
+    """Runs of rows that hold at most so many bytes of text, or one row each where a row is longer."""
     rows = len(offsets) - 1
     chunks, start = [], 0
     while start < rows:
-        stop = int(np.searchsorted(offsets, offsets[start] + _CHUNK_BYTES, side="right")) - 1
+        stop = int(np.searchsorted(offsets, offsets[start] + most, side="right")) - 1
         stop = min(max(stop, start + 1), rows)
         chunks.append((start, stop))
         start = stop

@@ -8,9 +8,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import pyarrow as pa
+
 from parquet_variant.array.storages import shredded_storage
 from parquet_variant.array.variant_array import VariantArray, trusted_array
 from parquet_variant.encoding.variant import Variant
+from parquet_variant.functions.inputs.in_slices import joined_slices
 from parquet_variant.functions.inputs.variant_input import as_variant_array
 from parquet_variant.schema.layout import Layout
 from parquet_variant.schema.shredding_schema import ShreddingSchema
@@ -18,7 +21,9 @@ from parquet_variant.schema.shredding_schema import ShreddingSchema
 __all__ = ["shred_variant"]
 
 
-def shred_variant(array: Any, schema: ShreddingSchema | str, *, layout: Layout = "final") -> VariantArray:
+def shred_variant(
+    array: Any, schema: ShreddingSchema | str, *, layout: Layout = "final", threads: int | None = None
+) -> VariantArray:
     r"""Shred an array under a schema.
 
     A value goes to a typed column only if that holds exactly the same value: integers and decimals to any numeric
@@ -33,6 +38,8 @@ def shred_variant(array: Any, schema: ShreddingSchema | str, *, layout: Layout =
         What to shred, as an object or DDL (``"a bigint, b struct<c: string>"``).
     layout
         ``"final"``, or one of the drafts: ``"draft-paths"``, ``"draft-object"``.
+    threads
+        How many work on slices of a large column; by default one for each CPU that this process may use.
 
     Raises
     ------
@@ -55,4 +62,8 @@ def shred_variant(array: Any, schema: ShreddingSchema | str, *, layout: Layout =
     array = VariantArray.from_variants([array]) if isinstance(array, Variant) else as_variant_array(array)
     if array.layout == layout and (layout == "unshredded" or array.schema == schema):
         return array
-    return trusted_array(shredded_storage(array.to_unshredded().storage, schema, layout))
+
+    def shredded(part: VariantArray) -> pa.StructArray:
+        return shredded_storage(part.to_unshredded().storage, schema, layout)
+
+    return trusted_array(joined_slices(shredded, array, threads))

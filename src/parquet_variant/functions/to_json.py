@@ -6,6 +6,7 @@ Owns the public operation and its `try_` twin. Leaves batches to `kernels.operat
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy as np
@@ -15,8 +16,10 @@ import pyarrow as pa
 from parquet_variant.array.parts import binary_parts, metadata_parts, valid_bytes
 from parquet_variant.array.storages import unshredded_storage
 from parquet_variant.array.unshredding import assembled_nodes
+from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.functions.inputs.fallback_texts import text_column, with_fallback_texts
+from parquet_variant.functions.inputs.in_slices import joined_slices
 from parquet_variant.functions.inputs.null_on_error import or_none, readable_storage
 from parquet_variant.functions.inputs.variant_input import as_variant_array
 from parquet_variant.kernels.shredding.schema_table import schema_table
@@ -33,8 +36,12 @@ _MAX_DEPTH = 1000
 @overload
 def to_json(source: Variant) -> str: ...
 @overload
-def to_json(source: Any, *, on_conflict: Literal["error", "typed"] = "error") -> pa.Array: ...
-def to_json(source: Any, *, on_conflict: Literal["error", "typed"] = "error") -> str | pa.Array:
+def to_json(
+    source: Any, *, on_conflict: Literal["error", "typed"] = "error", threads: int | None = None
+) -> pa.Array: ...
+def to_json(
+    source: Any, *, on_conflict: Literal["error", "typed"] = "error", threads: int | None = None
+) -> str | pa.Array:
     r"""Write values as compact JSON text.
 
     Doubles are the shortest text that reads back as the same double, decimals are exact, binary is base64, timestamps
@@ -46,6 +53,8 @@ def to_json(source: Any, *, on_conflict: Literal["error", "typed"] = "error") ->
         A value gives text. An array, of any layout, gives an Arrow array of text, null for SQL NULL.
     on_conflict
         For shredded arrays, as in `unshred_variant`.
+    threads
+        How many work on slices of a large column; by default one for each CPU that this process may use.
 
     Raises
     ------
@@ -62,7 +71,10 @@ def to_json(source: Any, *, on_conflict: Literal["error", "typed"] = "error") ->
     """
     if isinstance(source, Variant):
         return source.to_json()
-    array = as_variant_array(source)
+    return joined_slices(partial(_texts, on_conflict=on_conflict), as_variant_array(source), threads)
+
+
+def _texts(array: VariantArray, on_conflict: Literal["error", "typed"]) -> pa.Array:
     if array.layout == "final" and (texts := _shredded_texts(array.storage)) is not None:
         return texts
     return json_texts(unshredded_storage(array.storage, array.layout, on_conflict), null_on_error=False)

@@ -9,12 +9,15 @@ from typing import Any, Literal
 
 from parquet_variant.array.storages import unshredded_storage
 from parquet_variant.array.variant_array import VariantArray, trusted_array
+from parquet_variant.functions.inputs.in_slices import joined_slices
 from parquet_variant.functions.inputs.variant_input import as_variant_array
 
 __all__ = ["unshred_variant"]
 
 
-def unshred_variant(array: Any, *, on_conflict: Literal["error", "typed"] = "error") -> VariantArray:
+def unshred_variant(
+    array: Any, *, on_conflict: Literal["error", "typed"] = "error", threads: int | None = None
+) -> VariantArray:
     """Put shredded values together again, whatever the layout.
 
     Parameters
@@ -24,6 +27,8 @@ def unshred_variant(array: Any, *, on_conflict: Literal["error", "typed"] = "err
     on_conflict
         What happens where ``value`` and ``typed_value`` contradict each other: ``"error"`` raises, ``"typed"`` takes
         what is typed (spec: "engines should fail. If engines choose to read …, the typed_value column must be used").
+    threads
+        How many work on slices of a large column; by default one for each CPU that this process may use.
 
     Raises
     ------
@@ -40,4 +45,9 @@ def unshred_variant(array: Any, *, on_conflict: Literal["error", "typed"] = "err
     [{'a': 1, 'b': 2}, 7]
     """
     array = as_variant_array(array)
-    return trusted_array(unshredded_storage(array.storage, array.layout, on_conflict))
+    layout = array.layout
+    if layout == "unshredded":
+        return array
+    return trusted_array(
+        joined_slices(lambda part: unshredded_storage(part.storage, layout, on_conflict), array, threads)
+    )

@@ -52,7 +52,9 @@ def policy_named(name: str) -> Policy:
         ) from None
 
 
-def infer(data: Profile | VariantArray, policy: str | Policy | None = None) -> InferenceResult:
+def infer(
+    data: Profile | VariantArray, policy: str | Policy | None = None, *, threads: int | None = 1
+) -> InferenceResult:
     """Choose what to shred.
 
     Parameters
@@ -62,6 +64,8 @@ def infer(data: Profile | VariantArray, policy: str | Policy | None = None) -> I
         ones only, ``tiles`` at which paths occur together.
     policy
         A policy, or the name of one with default constants; ``"auto"`` if None.
+    threads
+        How many profile an array; None for one for each CPU that this process may use.
 
     Raises
     ------
@@ -82,6 +86,6 @@ def infer(data: Profile | VariantArray, policy: str | Policy | None = None) -> I
     chosen = policy_named(policy or "auto") if policy is None or isinstance(policy, str) else policy
     if not isinstance(data, Profile) and isinstance(chosen, RowsPolicy):
         return chosen.choose_rows(data)
-    profile = data if isinstance(data, Profile) else Profile.of_array(data)
+    profile = data if isinstance(data, Profile) else Profile.of_array(data, threads=threads)
     result = chosen.choose(profile)
     return replace(result, costs=costs_of(result, profile))

@@ -12,7 +12,8 @@ import json
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, reduce
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -110,7 +111,7 @@ class Profile:
         return cls(tape.rows, null, len(tape.nodes), capped(table, sketch, max_paths), sample, sketch, max_paths)
 
     @classmethod
-    def of_array(cls, array: VariantArray, *, max_paths: int = MAX_PATHS) -> Profile:
+    def of_array(cls, array: VariantArray, *, max_paths: int = MAX_PATHS, threads: int | None = 1) -> Profile:
         """Profile an array, shredded or not.
 
         A typed column does not keep the width of integers nor the zeros at the end of decimals: these may differ
@@ -121,11 +122,13 @@ class Profile:
         MalformedVariantError
             With row and byte offset, for values that are no Variants.
         """
-        profile = cls(max_paths=max_paths)
-        for start in range(0, len(array), _ROWS):
-            for tape in array_tapes(array[start : start + _ROWS], start):
-                profile = profile.merge(cls.of_tape(tape, max_paths=max_paths))
-        return profile
+        from parquet_variant.io.parallel import in_order, thread_count
+
+        def of_rows(start: int) -> list[Profile]:
+            return [cls.of_tape(tape, max_paths=max_paths) for tape in array_tapes(array[start : start + _ROWS], start)]
+
+        parts = in_order(of_rows, range(0, len(array), _ROWS), thread_count(threads))
+        return reduce(cls.merge, chain.from_iterable(parts), cls(max_paths=max_paths))
 
     def merge(self, other: Profile) -> Profile:
         """Profile of both data together; associative and commutative."""

@@ -112,6 +112,10 @@ class OpenFile:
             self._reader = Reader(self.stream, self.metadata, self.dictionaries, pre_buffer=True)
         return self._reader
 
+    def for_one_thread(self) -> OpenFile:
+        """The same open file with a reader of its own: pyarrow's is for one thread."""
+        return replace(self, _reader=None)
+
     @property
     def writer(self) -> str:
         """The library that wrote the file, as the footer tells it; empty if that is no text."""

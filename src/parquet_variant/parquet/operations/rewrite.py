@@ -7,7 +7,8 @@ Leaves shredding to the functions, and what runs the tasks to `io.thread_engine`
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
@@ -18,6 +19,7 @@ from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.errors import VariantError, VariantFileError
 from parquet_variant.io.engine import Engine, Progress
 from parquet_variant.io.filesystems import filesystem_of
+from parquet_variant.io.parallel import in_order
 from parquet_variant.io.staging import FileMode, replaces
 from parquet_variant.io.thread_engine import ThreadEngine
 from parquet_variant.layouts.conflicts import OnConflict
@@ -54,9 +56,10 @@ def rewrite(
     on_conflict: OnConflict = "error",
     filesystem: fs.FileSystem | None = None,
     mode: FileMode = "error",
+    threads: int | None = None,
     progress: Progress | None = None,
 ) -> list[FileInfo]:
-    """Rewrite files; memory is bounded by a row group.
+    """Rewrite files; memory is bounded by a row group for each thread.
 
     Parameters
     ----------
@@ -85,6 +88,9 @@ def rewrite(
         A pyarrow filesystem, for both sides.
     mode
         If a file is there: ``"error"``, or ``"overwrite"``.
+    threads
+        How many work on row groups and columns, or on files if there are several; by default one for each CPU that this
+        process may use.
     progress
         Called with the step, the files done and the files in all.
 
@@ -110,7 +116,7 @@ def rewrite(
     <VariantArray unshredded, 1 rows: [{"a":1}]>
     """
     return run_rewrite(
-        ThreadEngine(1, progress),
+        ThreadEngine(threads, progress),
         source,
         dest,
         layout=layout,
@@ -152,6 +158,7 @@ def run_rewrite(
         )
     work = partial(
         _rewrite_task,
+        threads=max(1, engine.parallelism // len(targets)) if engine.local is engine else 1,
         layout=layout,
         schema=schema,
         column=column,
@@ -234,6 +241,7 @@ def rewrite_file(
     schema: ShreddingSchema | None,
     column: str | None,
     on_conflict: OnConflict,
+    threads: int,
     **options: Any,
 ) -> FileInfo:
     """Rewrite one file; `rewrite` says what the options mean.
@@ -248,20 +256,30 @@ def rewrite_file(
         found = find_variants(file.schema)
         if not found:
             raise no_variant_column([node.name for node in file.schema.children], file.name)
-        with VariantWriter(dest, **options) as writer:
-            first_row = 0
-            for groups in [[number] for number in range(file.metadata.num_row_groups)] or [[]]:
-                try:
-                    writer.write_batch(
-                        _converted(file, groups, layout, schema, None if main is None else main.path, on_conflict)
-                    )
-                except VariantError as error:
-                    if error.row is not None and error.file is None:
-                        error.row += first_row
-                    raise error.at(file=file.name) from None
-                first_row += sum(file.metadata.row_group(number).num_rows for number in groups)
+
+        def converted(groups: list[int]) -> pa.Table:
+            with _placed(file, groups):
+                path = None if main is None else main.path
+                return _converted(file.for_one_thread(), groups, layout, schema, path, on_conflict)
+
+        every = [[number] for number in range(file.metadata.num_row_groups)] or [[]]
+        with VariantWriter(dest, threads=threads, **options) as writer:
+            for groups, table in zip(every, in_order(converted, every, threads, ahead=0), strict=True):
+                with _placed(file, groups):
+                    writer.write_batch(table)
     assert writer.info is not None
     return writer.info
+
+
+@contextmanager
+def _placed(file: OpenFile, groups: list[int]) -> Iterator[None]:
+    """What is wrong with a row of a row group, with its place in the file."""
+    try:
+        yield
+    except VariantError as error:
+        if error.row is not None and error.file is None:
+            error.row += sum(file.metadata.row_group(number).num_rows for number in range(groups[0]))
+        raise error.at(file=file.name) from None
 
 
 def _converted(
@@ -290,7 +308,7 @@ def _conversion(
     if layout is None:
         layout = array.layout if schema is None or array.layout != "unshredded" else "final"
     wanted = array.schema if schema is None else schema
-    plain = unshred_variant(array, on_conflict=on_conflict) if array.is_shredded else array
+    plain = unshred_variant(array, on_conflict=on_conflict, threads=1) if array.is_shredded else array
     if layout == "unshredded" or wanted is None:
         return plain.storage
-    return shred_variant(plain, wanted, layout=layout).storage
+    return shred_variant(plain, wanted, layout=layout, threads=1).storage

@@ -7,7 +7,6 @@ schemas together to the array itself.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 from pyarrow import fs
 
@@ -108,7 +107,7 @@ def row_group_arrays(file: OpenFile, column: VariantColumn, threads: int = 1) ->
     leaves = [leaf.leaf for leaf in column.node.leaves() if leaf.leaf is not None]
 
     def read_groups(groups: list[int]) -> VariantArray:
-        own = file if threads == 1 else replace(file, _reader=None)  # pyarrow's reader is for one thread
+        own = file if threads == 1 else file.for_one_thread()
         table = own.read_leaves(groups, leaves)
         try:
             array = VariantArray(nested_array(table, column.path))

@@ -305,8 +305,7 @@ class Scan:
     def _read_part(self, part: _Part) -> pa.Table | None:
         file = part.file
         try:
-            # Its own reader: pyarrow's is for one thread.
-            return self._part(replace(file, _reader=None), part.plan, part.groups)
+            return self._part(file.for_one_thread(), part.plan, part.groups)
         except VariantError as error:
             if error.row is not None and error.file is None:
                 error.row += sum(file.metadata.row_group(n).num_rows for n in range(part.groups[0].number))

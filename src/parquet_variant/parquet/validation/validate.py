@@ -6,7 +6,7 @@ Owns going through files, columns and row groups. Leaves the rules to `validate_
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
@@ -146,7 +146,7 @@ def _check(file: OpenFile, variant: VariantColumn, found: Found, traits: FileTra
     def check(number: int) -> tuple[Found, pa.StructArray | None]:
         first_row = sum(file.metadata.row_group(before).num_rows for before in range(number))
         part = Found(found.file, found.column, found.limit, number, first_row)
-        own = replace(file, _reader=None)  # pyarrow's reader is for one thread
+        own = file.for_one_thread()
         try:
             storage = _storage(own.read_leaves([number], leaves), variant)
         except VariantError as error:
