@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import parquet_variant as pv
@@ -235,3 +236,32 @@ def test_rows_that_are_copied_stay_shredded(tmp_path: Path, properties: dict[str
     assert sorted(zip(found["id"].to_pylist(), found["t"].to_pylist(), strict=True)) == [
         (n, "7" if n % 10 == 3 else f"t{n % 3}") for n in range(22, 30)
     ]
+
+
+def test_columns_that_an_update_does_not_set_keep_their_bytes_and_statistics(tmp_path: Path) -> None:
+    properties = {"delta.enableVariantShredding": True}
+    pv.delta.write(tmp_path / "t", columns(range(3000)), schema="id bigint, s struct<t: string>", properties=properties)
+
+    def told() -> tuple[dict[str, Any], dict[str, bytes]]:
+        (row,) = pv.delta.snapshot(tmp_path / "t").files.to_pylist()
+        data = (tmp_path / "t" / row["path"]).read_bytes()
+        group = pq.read_metadata(tmp_path / "t" / row["path"]).row_group(0)
+        found = {}
+        for index in range(group.num_columns):
+            chunk = group.column(index)
+            start = chunk.dictionary_page_offset or chunk.data_page_offset
+            found[chunk.path_in_schema] = data[start : start + chunk.total_compressed_size]
+        return json.loads(row["stats"]), found
+
+    before, was = told()
+    merge = pv.delta.merge(tmp_path / "t", {"k": [7, 9], "n": [-5, -6]}, "target.k = source.k")
+    merge.when_matched_update({"v:id": "source.n"}, "source.k = 7").when_matched_update({"k": "source.n"}).execute()
+    after, new = told()
+    assert {name for name in was if was[name] != new[name]} == {"k", "v.typed_value.id.typed_value"}
+    assert before["minValues"].pop("k") == 0
+    assert after["minValues"].pop("k") == -6
+    assert before["minValues"].pop("v") != after["minValues"].pop("v")
+    assert after == before
+    asked = {"id": "$.id:int", "k": "k"}
+    assert pv.delta.extract(tmp_path / "t", asked, "id < 0").to_pylist() == [{"id": -5, "k": 7}]
+    assert pv.delta.extract(tmp_path / "t", asked, "k < 0").to_pylist() == [{"id": 9, "k": -6}]

@@ -17,18 +17,16 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from parquet_variant.delta.data.deletion_vector_writer import write_vector
-from parquet_variant.delta.data.paths import relative_path
 from parquet_variant.delta.log.snapshot import Snapshot
 from parquet_variant.delta.protocol.actions import Add, Cdc
 from parquet_variant.delta.protocol.features import enabled, has_feature
 from parquet_variant.delta.reading.row_ids import row_tracking_columns, tracked_rows, unshredded_rows
-from parquet_variant.delta.reading.shredded_schemas import shredded_schemas
+from parquet_variant.delta.reading.shredded_schemas import shredded_in
 from parquet_variant.delta.statistics.file_stats import dump_stats
 from parquet_variant.delta.writing.data_files import WritePlan, plan_write
 from parquet_variant.delta.writing.file_rows import to_adds
-from parquet_variant.schema.shredding_schema import ShreddingSchema
 
-__all__ = ["ChangePlan", "FileChange", "change_file", "plan_change"]
+__all__ = ["ChangePlan", "FileChange", "as_shredded", "change_file", "plan_change"]
 
 Mask = npt.NDArray[np.bool_]
 
@@ -130,7 +128,7 @@ def change_file(
     if updated.any() and new_rows is not None and rows is not None:
         before = rows.filter(pa.array(updated[read]))
         new = _as_changed(plan.current, new_rows(unshredded_rows(plan.current, before)))
-    write = _as_shredded(plan, file) if rows is not None else plan.write
+    write = as_shredded(plan, rows) if rows is not None else plan.write
     adds: list[Add] = []
     parts = [] if new is None else [new]
     if kept.any() and plan.vectors:
@@ -157,12 +155,11 @@ def _as_changed(current: Snapshot, rows: pa.Table) -> pa.Table:
     return rows.set_column(rows.column_names.index(names[1]), names[1], pa.nulls(len(rows), pa.int64()))
 
 
-def _as_shredded(plan: ChangePlan, file: Mapping[str, Any]) -> WritePlan:
-    """The plan that shreds as the file does: a schema is not to be inferred from the rows that are left."""
+def as_shredded(plan: ChangePlan, rows: pa.Table) -> WritePlan:
+    """The plan that shreds as the file of some rows does: a schema is not to be inferred from those that are left."""
     if not plan.write.shred:
         return plan.write
-    found = shredded_schemas(plan.current, relative_path(plan.current.storage, file["path"]))
-    return replace(plan.write, shredding={name: ShreddingSchema.from_json(text) for name, text in found.items()})
+    return replace(plan.write, shredding=shredded_in(rows, plan.current.schema))
 
 
 def _marked(current: Snapshot, file: Mapping[str, Any], gone: Mask) -> Add:

@@ -25,10 +25,11 @@ from parquet_variant.delta.data.expressions import (
     needed_table,
 )
 from parquet_variant.delta.dml.assigning import assigned, read_assignments
-from parquet_variant.delta.dml.changing import ChangePlan, FileChange, change_file, plan_change
+from parquet_variant.delta.dml.changing import ChangePlan, FileChange, plan_change
 from parquet_variant.delta.dml.committing import Change, ChangeResult, file_rows, run_change
 from parquet_variant.delta.dml.matching import candidate_files, file_columns, may_hold_keys
 from parquet_variant.delta.dml.merge_request import MergeClause, MergeRequest
+from parquet_variant.delta.dml.patching import columns_in_use, update_file
 from parquet_variant.delta.log.snapshot import Snapshot
 from parquet_variant.delta.protocol.schema import VARIANT, StructType, arrow_type
 from parquet_variant.delta.writing.rules import refuse_identity
@@ -187,7 +188,10 @@ def _merge_file(plan: ChangePlan, read: _Plan, task: int, attempt: int, file: Ma
         at = np.flatnonzero(updated)
         return _updated(plan.current.schema, read, before, applied[at], source[at])
 
-    done = change_file(plan, file, live, deleted, updated, new_rows)
+    # What is inserted changes no row of a file.
+    set_by = [a for clause in read.clauses if clause.given.action == "update" for a in clause.assignments]
+    used = columns_in_use(set_by, read.target)
+    done = update_file(plan, file, live, deleted, updated, new_rows, used)
     return replace(done, matched=np.unique(right))
 
 
@@ -234,17 +238,20 @@ def _numbered(read: _Plan, kind: str, alias: str, rows: pa.Table) -> Any:
 
 
 def _updated(schema: StructType, read: _Plan, before: pa.Table, applied: Any, source: Any) -> pa.Table:
-    parts = []
+    parts, places = [], []
     for at, clause in enumerate(read.clauses):
         chosen = applied == at
         if not chosen.any():
             continue
+        places.append(np.flatnonzero(chosen))
         rows = before.filter(pa.array(chosen))
         tables = {read.target: rows}
         if clause.given.kind == "matched":
             tables[read.source] = read.rows.take(pa.array(source[chosen]))
         parts.append(assigned(rows, schema, clause.assignments, tables, read.zone))
-    return pa.concat_tables(parts, promote_options="permissive")
+    if len(parts) == 1:
+        return parts[0]
+    return pa.concat_tables(parts, promote_options="permissive").take(pa.array(np.argsort(np.concatenate(places))))
 
 
 def _inserts(newest: Snapshot, read: _Plan, done: Sequence[FileChange]) -> pa.Table:

@@ -16,9 +16,10 @@ import pyarrow as pa
 
 from parquet_variant.delta.data.expressions import Assignment, columns_of_table
 from parquet_variant.delta.dml.assigning import assigned, read_assignments
-from parquet_variant.delta.dml.changing import ChangePlan, FileChange, change_file, plan_change
+from parquet_variant.delta.dml.changing import ChangePlan, FileChange, plan_change
 from parquet_variant.delta.dml.committing import Change, ChangeResult, file_rows, run_change
 from parquet_variant.delta.dml.delete import TARGET, matched_rows, matching_files, read_condition, reads_of
+from parquet_variant.delta.dml.patching import columns_in_use, update_file
 from parquet_variant.delta.log.snapshot import Snapshot, snapshot
 from parquet_variant.errors import DeltaError
 from parquet_variant.io.engine import Engine, Progress
@@ -124,4 +125,5 @@ def _update(
     def new_rows(rows: pa.Table) -> pa.Table:
         return assigned(rows, plan.current.schema, assignments, {TARGET: rows}, zone)
 
-    return change_file(plan, file, live, np.zeros_like(updated), updated, new_rows)
+    nothing = np.zeros_like(updated)
+    return update_file(plan, file, live, nothing, updated, new_rows, columns_in_use(assignments, TARGET))

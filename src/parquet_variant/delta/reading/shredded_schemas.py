@@ -1,29 +1,42 @@
 """What a data file of a table shreds.
 
-Owns reading that from its footer. Leaves rows to `read`.
+Owns reading that from its footer, or from rows that were left as it has them. Leaves rows to `read`.
 """
 
 from __future__ import annotations
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 from parquet_variant.array.variant_array import VariantArray
-from parquet_variant.delta.data.columns import by_field_id, by_name, conform_table
+from parquet_variant.delta.data.columns import Matcher, by_field_id, by_name, conform_table
 from parquet_variant.delta.log.snapshot import Snapshot
+from parquet_variant.delta.protocol.schema import StructType
 from parquet_variant.schema.shredding_schema import ShreddingSchema
 
-__all__ = ["shredded_schemas"]
+__all__ = ["shredded_in", "shredded_schemas"]
 
 
 def shredded_schemas(current: Snapshot, path: str) -> dict[str, str]:
     """What a file shreds, as JSON, by dotted column name; its footer tells."""
-    found: dict[str, str] = {}
-
-    def see(place: tuple[str, ...], array: VariantArray) -> VariantArray:
-        found[".".join(place)] = (array.schema or ShreddingSchema.variant()).to_json()
-        return array
-
     match = by_field_id if current.column_mapping == "id" else by_name
     with pq.ParquetFile(current.storage.open(path)) as file:
-        conform_table(file.schema_arrow.empty_table(), current.schema, match, see)
+        found = _seen(file.schema_arrow, current.schema, match)
+    return {name: schema.to_json() for name, schema in found.items()}
+
+
+def shredded_in(rows: pa.Table, schema: StructType) -> dict[str, ShreddingSchema]:
+    """What the file shreds whose rows these are, in a table's columns, or in some of them."""
+    there = StructType(tuple(f for f in schema.fields if f.name in rows.column_names))
+    return _seen(rows.schema, there, lambda fields, wanted: int(fields.get_field_index(wanted.name)))
+
+
+def _seen(present: pa.Schema, schema: StructType, match: Matcher) -> dict[str, ShreddingSchema]:
+    found: dict[str, ShreddingSchema] = {}
+
+    def see(place: tuple[str, ...], array: VariantArray) -> VariantArray:
+        found[".".join(place)] = array.schema or ShreddingSchema.variant()
+        return array
+
+    conform_table(present.empty_table(), schema, match, see)
     return found

@@ -17,7 +17,6 @@ from typing import Any
 from urllib.parse import quote
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.delta.data.columns import conform_table
@@ -27,16 +26,15 @@ from parquet_variant.delta.log.clock import now_millis
 from parquet_variant.delta.log.snapshot import Snapshot
 from parquet_variant.delta.protocol.actions import Add, Cdc
 from parquet_variant.delta.protocol.features import ROW_COMMIT_COLUMN, ROW_ID_COLUMN, enabled
-from parquet_variant.delta.protocol.schema import VARIANT, Field, PrimitiveType, StructType, parse_schema
-from parquet_variant.delta.statistics.file_stats import FileStats, indexed_places, leaf_columns
+from parquet_variant.delta.protocol.schema import Field, PrimitiveType, StructType, parse_schema
+from parquet_variant.delta.statistics.file_stats import indexed_places, leaf_columns
 from parquet_variant.delta.storage import Storage, open_storage
-from parquet_variant.delta.writing.column_facts import ColumnFacts
+from parquet_variant.delta.writing.file_facts import FileFacts
 from parquet_variant.delta.writing.rules import Rules, check_nulls, rules_of
 from parquet_variant.errors import DeltaError, SchemaError
 from parquet_variant.functions.infer_shredding_schema import infer_shredding_schema
 from parquet_variant.functions.shred_variant import shred_variant
 from parquet_variant.interop.table_of import is_rows, table_of
-from parquet_variant.parquet.format.statistics import LeafStatistics
 from parquet_variant.parquet.writing.writer import FileInfo, VariantWriter
 from parquet_variant.schema.shredding_schema import ShreddingSchema
 
@@ -135,6 +133,40 @@ class WritePlan:
             task.abort()
             raise
         return task.finish(data_change)
+
+    def stored(self, rows: pa.Table) -> pa.Table:
+        """Rows as files hold them: complete, shredded, under physical names; they keep the table's rules."""
+        return to_stored(_Task(self).conformed(rows), self.schema)
+
+    def new_path(self, values: Mapping[str, str | None]) -> str:
+        """A name for a file of a partition that no other file has."""
+        name = f"part-{self.job}{uuid.uuid4()}.{self.codec}.parquet"
+        return f"{self.directory}{partition_directory(values)}{name}"
+
+    def add(
+        self, path: str, values: Mapping[str, str | None], info: FileInfo, stats: str, data_change: bool = True
+    ) -> Add:
+        """The action that adds a file."""
+        return Add(
+            path=quote(path, safe=_URI_SAFE),
+            partition_values=dict(values),
+            size=info.bytes,
+            modification_time=now_millis(),
+            data_change=data_change,
+            stats=stats,
+            rows=info.rows,
+        )
+
+    def file_facts(self, columns: StructType) -> FileFacts:
+        """Gathers what is told of a file's columns, which are all of `data_schema` or some of it."""
+        places = indexed_places(self.unpartitioned, self.configuration, self.least_indexed)
+        return FileFacts(columns, places, variant_stats=self.variant_stats)
+
+    @cached_property
+    def codec(self) -> str:
+        """The compression of files."""
+        default = self.configuration.get("delta.parquet.compression.codec", "zstd")
+        return str(self.options.get("compression", default)).lower()
 
     def write_changes(self, changes: Mapping[str, pa.Table | None]) -> list[Cdc]:
         """Write rows that changed to files of change data.
@@ -267,6 +299,17 @@ class _Task:
         self.schemas: dict[Place, ShreddingSchema | None] = {}
 
     def take(self, table: pa.Table) -> None:
+        table = self.conformed(table)
+        kept = {name: table[name] for name in self.plan.hidden_columns if name in table.column_names}
+        for values, part in split_by_partition(table, self.plan.partition_columns):
+            named = {self.plan.partition_names[name]: value for name, value in values.items()}
+            stored = to_stored(part, self.plan.schema)
+            for name in kept:
+                stored = stored.append_column(name, part[name])
+            self._write(tuple(values.values()), named, stored)
+
+    def conformed(self, table: pa.Table) -> pa.Table:
+        """Rows in the table's columns and types, complete, and shredded; they keep its rules."""
         table = self.plan.rules.completed(self._named(table), self.plan.schema)
         self._check(table)
         kept = {name: table[name] for name in self.plan.hidden_columns if name in table.column_names}
@@ -275,12 +318,7 @@ class _Task:
         self.plan.rules.enforce(table)
         for name, column in kept.items():
             table = table.append_column(name, column)
-        for values, part in split_by_partition(table, self.plan.partition_columns):
-            named = {self.plan.partition_names[name]: value for name, value in values.items()}
-            stored = to_stored(part, self.plan.schema)
-            for name in kept:
-                stored = stored.append_column(name, part[name])
-            self._write(tuple(values.values()), named, stored)
+        return table
 
     def finish(self, data_change: bool) -> list[Add]:
         try:
@@ -365,31 +403,18 @@ class _File:
         schemas: Mapping[Place, ShreddingSchema | None],
     ) -> None:
         self.plan, self.storage, self.values, self.schemas = plan, storage, values, schemas
-        codec = plan.options.get(
-            "compression", plan.configuration.get("delta.parquet.compression.codec", "zstd")
-        ).lower()
-        self.path = f"{plan.directory}{partition_directory(values)}part-{plan.job}{uuid.uuid4()}.{codec}.parquet"
+        self.path = plan.new_path(values)
         self.size = 0
         self.info: FileInfo | None = None
-        self.hidden_nan = True
         self._created = storage.create(self.path)
         self._local = self._created.__enter__()
         # PROTOCOL.md has value before metadata; an annotation that unshredded files need not have stops some readers.
-        options = {"compression": codec, "annotation": "shredded", "value_first": True} | dict(plan.options)
-        self._writer = VariantWriter(self._local, **options)
-        places = indexed_places(plan.unpartitioned, plan.configuration, plan.least_indexed)
-        self._stats = FileStats(plan.data_schema, places)
-        self._facts: dict[Place, ColumnFacts] = {}
+        options: dict[str, Any] = {"compression": plan.codec, "annotation": "shredded", "value_first": True}
+        self._writer = VariantWriter(self._local, **(options | dict(plan.options)))
+        self._facts = plan.file_facts(plan.data_schema)
 
     def write(self, table: pa.Table) -> None:
-        self._stats.see(table)
-        if self.plan.variant_stats:
-            for place in self._variant_places():
-                column = table[place[0]]
-                for name in place[1:]:
-                    column = pc.struct_field(column, name)
-                for chunk in column.chunks:
-                    self._facts.setdefault(place, ColumnFacts()).see(VariantArray.from_storage(chunk))
+        self._facts.see(table)
         self._writer.write_batch(table)
         self.size += table.nbytes
 
@@ -397,7 +422,6 @@ class _File:
         if self.info is not None:
             return
         self.info = self._writer.close()
-        self.hidden_nan = self.info.may_hold_nan
         self._created.__exit__(None, None, None)
 
     def abort(self) -> None:
@@ -406,38 +430,9 @@ class _File:
 
     def add(self, data_change: bool) -> Add:
         assert self.info is not None
-        info = self.info
-        bounds = {place: facts.bounds(place, self._leaf) for place, facts in self._facts.items()}
-        return Add(
-            path=quote(self.path, safe=_URI_SAFE),
-            partition_values=self.values,
-            size=info.bytes,
-            modification_time=now_millis(),
-            data_change=data_change,
-            stats=self._stats.build(info.rows, info.statistics.get, bounds, hidden_nan=self.hidden_nan),
-            rows=info.rows,
-        )
-
-    def _leaf(self, place: Place) -> LeafStatistics | None:
-        assert self.info is not None
-        found = self.info.statistics.get(place)
-        if found is not None and self.hidden_nan and found.lower is not None and pa.types.is_floating(found.lower.type):
-            return LeafStatistics(found.values, found.nulls)
-        return found
-
-    def _variant_places(self) -> list[Place]:
-        """Variants outside of lists and maps: those that have one value a row."""
-        return _variant_leaves(self.plan.data_schema, ())
+        return self.plan.add(self.path, self.values, self.info, self._facts.stats(self.info), data_change)
 
 
 def _inferred(array: VariantArray) -> ShreddingSchema | None:
     schema: ShreddingSchema = infer_shredding_schema(array)
     return None if schema.kind == "variant" else schema
-
-
-def _variant_leaves(kind: Any, place: Place) -> list[Place]:
-    if kind == VARIANT:
-        return [place]
-    if isinstance(kind, StructType):
-        return [leaf for f in kind.fields for leaf in _variant_leaves(f.type, (*place, f.name))]
-    return []

@@ -35,6 +35,7 @@ __all__ = [
     "footer_bytes",
     "parse_schema",
     "patch_tail",
+    "schema_elements",
 ]
 
 MAGIC = b"PAR1"
@@ -197,7 +198,7 @@ def footer_bytes(source: Any, file: str | None = None) -> bytes:
     return bytes(source.read(length))
 
 
-def _schema_elements(footer: bytes) -> Iterator[tuple[int, int, dict[int, Any]]]:
+def schema_elements(footer: bytes) -> Iterator[tuple[int, int, dict[int, Any]]]:
     """Where each SchemaElement starts and ends, and its fields by id."""
     schema = find_field(footer, 0, _SCHEMA)
     if schema is None:
@@ -242,7 +243,7 @@ def parse_schema(footer: bytes, file: str | None = None) -> SchemaNode:
         if footer.startswith(prefix):
             return known
     try:
-        spans = list(_schema_elements(footer))
+        spans = list(schema_elements(footer))
         elements = [element for _, _, element in spans]
         root, used, _ = _build(elements, 0, (), 0)
         if used != len(elements):
@@ -339,7 +340,7 @@ def annotate_footer(footer: bytes, columns: Collection[tuple[str, ...]], file: s
             file=file,
         )
     pieces, done = [], 0
-    for node, (start, end, _) in zip(nodes, _schema_elements(footer), strict=True):
+    for node, (start, end, _) in zip(nodes, schema_elements(footer), strict=True):
         if (node.path in wanted) != node.annotated:
             pieces += [footer[done:start], _with_annotation(footer, start, node.path in wanted)]
             done = end

@@ -19,7 +19,16 @@ from parquet_variant.parquet.format.footer import SchemaNode
 from parquet_variant.query.prune import order_key
 from parquet_variant.types import TYPE_OF_ARROW
 
-__all__ = ["NO_NAN_KEY", "LeafStatistics", "leaf_statistics", "leaf_type", "may_hide_nan", "merged", "writer_of"]
+__all__ = [
+    "NO_NAN_KEY",
+    "LeafStatistics",
+    "file_statistics",
+    "leaf_statistics",
+    "leaf_type",
+    "may_hide_nan",
+    "merged",
+    "writer_of",
+]
 
 # The file's own key in the footer: our writer has looked, and no float or double column of the file holds a NaN.
 NO_NAN_KEY = b"parquet_variant.no_nan"
@@ -153,6 +162,14 @@ def writer_of(metadata: pq.FileMetaData) -> str:
         return metadata.created_by or ""
     except UnicodeDecodeError:
         return ""
+
+
+def file_statistics(metadata: pq.FileMetaData, root: SchemaNode) -> dict[tuple[str, ...], LeafStatistics]:
+    """What a file says of each leaf column, by schema path."""
+    groups = [metadata.row_group(index) for index in range(metadata.num_row_groups)]
+    return {
+        leaf.path: merged(leaf_statistics(group.column(leaf.leaf), leaf) for group in groups) for leaf in root.leaves()
+    }
 
 
 def merged(statistics: Iterable[LeafStatistics]) -> LeafStatistics:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from parquet_variant.parquet.format.thrift import BINARY, BOOL, I32, I64, LIST, STRUCT, encode_struct
 from parquet_variant.parquet.pages.bounds import is_ascending, is_descending, stored
@@ -17,7 +18,7 @@ from parquet_variant.parquet.pages.encodings import Encoding
 from parquet_variant.parquet.pages.file_schema import LeafColumn
 from parquet_variant.parquet.pages.leaf_types import Physical
 
-__all__ = ["PlacedChunk", "PlacedGroup", "column_index", "encoded_footer", "offset_index"]
+__all__ = ["CopiedChunk", "PlacedChunk", "PlacedGroup", "column_index", "encoded_footer", "offset_index"]
 
 _UNORDERED, _ASCENDING, _DESCENDING = range(3)
 _DATA_PAGE, _DICTIONARY_PAGE, _DATA_PAGE_V2 = 0, 2, 3
@@ -44,11 +45,36 @@ class PlacedChunk:
 
 
 @dataclass(slots=True)
+class CopiedChunk:
+    """A column chunk whose bytes are those of another file.
+
+    Parameters
+    ----------
+    position, old
+        Where its struct is in the other file's footer, and what that says.
+    start, size, plain_size
+        Of the chunk in this file.
+    moved
+        How much further its pages lie than in the other file.
+    encoded
+        Its struct in this file.
+    """
+
+    position: int
+    old: Mapping[int, Any]
+    start: int
+    size: int
+    plain_size: int
+    moved: int
+    encoded: bytes = b""
+
+
+@dataclass(slots=True)
 class PlacedGroup:
     """A row group that is in the file."""
 
     rows: int
-    chunks: list[PlacedChunk]
+    chunks: Sequence[PlacedChunk | CopiedChunk]
 
 
 def _summed(counts: Sequence[list[int]]) -> list[int]:
@@ -109,7 +135,9 @@ def _column_metadata(placed: PlacedChunk) -> bytes:
     )
 
 
-def _column_chunk(placed: PlacedChunk) -> bytes:
+def _column_chunk(placed: PlacedChunk | CopiedChunk) -> bytes:
+    if isinstance(placed, CopiedChunk):
+        return placed.encoded
     column, offset = placed.column_index or (None, None), placed.offset_index or (None, None)
     return encode_struct(
         (2, I64, 0),

@@ -209,7 +209,19 @@ class PageFileWriter:
         """Write the rest, and the footer with some key-value metadata; returns the footer's bytes and the size."""
         self.end_row_group()
         self._stop()
-        chunks = [chunk for group in self._groups for chunk in group.chunks]
+        self._put_indexes()
+        elements, leaves = self._written_schema()
+        footer = encoded_footer(elements, self._groups, facts, _CREATED_BY, leaves)
+        self._write(footer + len(footer).to_bytes(4, "little") + MAGIC)
+        return footer, self._position
+
+    def _written_schema(self) -> tuple[list[bytes], int]:
+        """The encoded elements of the schema, and how many leaf columns it has."""
+        return self._file_schema.elements, len(self._file_schema.leaves)
+
+    def _put_indexes(self) -> None:
+        """Write what helps to find rows, behind the row groups."""
+        chunks = [chunk for group in self._groups for chunk in group.chunks if isinstance(chunk, PlacedChunk)]
         for placed in chunks:
             if placed.chunk.options.keeps_hashes:
                 placed.bloom_at, placed.bloom_size = self._put(bloom_filter(placed.chunk.hashes))
@@ -219,12 +231,6 @@ class PageFileWriter:
             placed.column_index = None if index is None else self._put(index)
         for placed in chunks:
             placed.offset_index = self._put(offset_index(placed))
-        leaves = len(self._file_schema.leaves)
-        footer = encoded_footer(
-            self._file_schema.elements, self._groups, facts, f"parquet-variant version {__version__}", leaves
-        )
-        self._write(footer + len(footer).to_bytes(4, "little") + MAGIC)
-        return footer, self._position
 
     def abort(self) -> None:
         """Write nothing any more."""

@@ -25,7 +25,7 @@ from parquet_variant.io.staging import FileMode, replaces
 from parquet_variant.io.write_errors import write_errors
 from parquet_variant.parquet.format.columns import find_variants
 from parquet_variant.parquet.format.footer import MAGIC, parse_schema
-from parquet_variant.parquet.format.statistics import NO_NAN_KEY, LeafStatistics, leaf_statistics, merged
+from parquet_variant.parquet.format.statistics import NO_NAN_KEY, LeafStatistics, file_statistics
 from parquet_variant.parquet.pages.file_schema import is_written
 from parquet_variant.parquet.pages.file_writer import PageFileWriter
 from parquet_variant.parquet.writing.encodings import ColumnEncodings, choose_encodings
@@ -319,11 +319,7 @@ class VariantWriter:
         root = parse_schema(footer, self.path)
         tail = footer + len(footer).to_bytes(4, "little") + MAGIC
         metadata = pq.read_metadata(pa.BufferReader(MAGIC + tail))
-        groups = [metadata.row_group(index) for index in range(metadata.num_row_groups)]
-        statistics = {
-            leaf.path: merged(leaf_statistics(group.column(leaf.leaf), leaf) for group in groups)
-            for leaf in root.leaves()
-        }
+        statistics = file_statistics(metadata, root)
         # The file has no statistics of its dictionaries; which rows are null is known all the same.
         for place, nulls in self._nulls.items():
             statistics[*place, "metadata"] = LeafStatistics(metadata.num_rows, nulls)
@@ -331,7 +327,7 @@ class VariantWriter:
             path=self.path,
             rows=metadata.num_rows,
             bytes=size,
-            row_groups=len(groups),
+            row_groups=metadata.num_row_groups,
             variants=self._annotated or tuple(column.path for column in find_variants(root)),
             statistics=statistics,
             may_hold_nan=self._nan,

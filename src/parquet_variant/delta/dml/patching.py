@@ -1,0 +1,148 @@
+"""Changed rows of a file whose other rows stay where they are: a new file with the old one's columns, but for some.
+
+Owns when that will do, and the new file's statistics. Leaves the file to `parquet.writing.patch`, and all other changes
+to `changing`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from parquet_variant.delta.data.expressions import Assignment
+from parquet_variant.delta.data.paths import relative_path
+from parquet_variant.delta.data.stored import stored_schema, to_stored
+from parquet_variant.delta.dml.changing import ChangePlan, FileChange, as_shredded, change_file
+from parquet_variant.delta.protocol.actions import Add
+from parquet_variant.delta.protocol.schema import StructType
+from parquet_variant.delta.reading.read import read_file, unshredded_table
+from parquet_variant.delta.reading.row_ids import row_tracking_columns
+from parquet_variant.delta.statistics.file_stats import dump_stats
+from parquet_variant.delta.writing.data_files import WritePlan
+from parquet_variant.parquet.writing.incoming import incoming_columns
+from parquet_variant.parquet.writing.patch import plan_patch
+
+__all__ = ["ColumnsInUse", "columns_in_use", "update_file"]
+
+Mask = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class ColumnsInUse:
+    """What assignments have to do with: the columns that they set, and those that they read besides."""
+
+    set: frozenset[str]
+    read: frozenset[str]
+
+
+def columns_in_use(assignments: Iterable[Assignment], alias: str) -> ColumnsInUse:
+    """The columns of the table of that name which assignments set and read."""
+    assignments = list(assignments)
+    read: set[str] = set()
+    for each in assignments:
+        needed = {} if each.value is None else each.value.columns.get(alias, {})
+        read |= {name for column in needed.values() for name in (column.column, column.column.split(".")[0])}
+    return ColumnsInUse(frozenset(each.column for each in assignments), frozenset(read))
+
+
+def update_file(
+    plan: ChangePlan,
+    file: Mapping[str, Any],
+    live: Mask,
+    deleted: Mask,
+    updated: Mask,
+    new_rows: Callable[[pa.Table], pa.Table],
+    used: ColumnsInUse,
+) -> FileChange:
+    """As `change_file`, but columns that do not change are copied as they are, where that can be done.
+
+    Parameters
+    ----------
+    plan, file, live, deleted, updated, new_rows
+        As for `change_file`; `new_rows` is given rows with the columns in use, or with all.
+    used
+        The columns that `new_rows` sets and reads.
+    """
+    stays = live.all() and not deleted.any() and updated.any()
+    done = _patched(plan, file, updated, new_rows, used) if stays and _may_patch(plan, used) else None
+    return change_file(plan, file, live, deleted, updated, new_rows) if done is None else done
+
+
+def _may_patch(plan: ChangePlan, used: ColumnsInUse) -> bool:
+    partitions = {name.lower() for name in plan.current.partition_columns}
+    moves = any(name.lower() in partitions for name in used.set)
+    # Options may ask for an order of rows, or for another writer.
+    return not (plan.vectors or moves or plan.write.options or row_tracking_columns(plan.current))
+
+
+def _patched(
+    plan: ChangePlan,
+    file: Mapping[str, Any],
+    updated: Mask,
+    new_rows: Callable[[pa.Table], pa.Table],
+    used: ColumnsInUse,
+) -> FileChange | None:
+    current, rules = plan.current, plan.write.rules
+    all_columns = plan.change_data or rules.checks or rules.generated
+    names = used.set | used.read
+    needed = StructType(tuple(f for f in current.schema.fields if all_columns or f.name in names))
+    path, values = relative_path(current.storage, file["path"]), dict(file["partitionValues"] or ())
+    rows = read_file(current, needed, path, values, None, shredded=True)
+    before = rows.filter(pa.array(updated))
+    after = new_rows(unshredded_table(before, needed))
+    write = as_shredded(plan, rows)
+    columns = StructType(tuple(f for f in needed.fields if f.name in used.set))
+    add = _patched_file(plan, write, needed, columns, file, path, (rows, after, updated))
+    if add is None:
+        return None
+    told = write.write_changes({"update_preimage": before, "update_postimage": after}) if plan.change_data else ()
+    count = int(updated.sum())
+    return FileChange(file["path"], None, True, (add,), tuple(told), updated=count, copied=len(updated) - count)
+
+
+def _patched_file(
+    plan: ChangePlan,
+    write: WritePlan,
+    needed: StructType,
+    columns: StructType,
+    file: Mapping[str, Any],
+    path: str,
+    rows: tuple[pa.Table, pa.Table, Mask],
+) -> Add | None:
+    before, after, updated = rows
+    physical = [f.physical_name for f in columns.fields]
+    there = tuple(f.name for f in needed.fields if f.name in write.partition_columns)
+    rules = replace(write.rules, defaults=())
+    narrow = replace(write, schema_string=needed.to_json(), partition_columns=there, rules=rules)
+    new, _ = incoming_columns(narrow.stored(after).select(physical), (), value_first=True)
+    old, _ = incoming_columns(to_stored(before.select([f.name for f in columns.fields]), columns), (), value_first=True)
+    with plan.current.storage.open(path) as source:
+        patch = plan_patch(source, old, new, updated)
+        if patch is None:
+            return None
+        values = dict(file["partitionValues"] or ())
+        place = write.new_path(values)
+        facts = write.file_facts(stored_schema(columns))
+        facts.see(patch.rows)
+        with plan.current.storage.create(place) as target:
+            info = patch.write(target, write.codec)
+    return write.add(place, values, info, _merged_stats(file["stats"], facts.stats(info), physical))
+
+
+def _merged_stats(before: str | None, changed: str, columns: list[str]) -> str:
+    """The statistics of a file as it was, with those of some columns as they are now."""
+    old = json.loads(before, parse_float=Decimal) if before else {}
+    new = json.loads(changed, parse_float=Decimal)
+    old = old if isinstance(old, dict) else {}
+    new["tightBounds"] = old.get("tightBounds", True)
+    for kind in ("minValues", "maxValues", "nullCount"):
+        kept = {name: each for name, each in (old.get(kind) or {}).items() if name not in columns}
+        new[kind] = kept | new[kind]
+    return dump_stats(new)

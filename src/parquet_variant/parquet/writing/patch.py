@@ -1,0 +1,207 @@
+"""A file of ours in which some rows have other values in some columns.
+
+Owns which leaf columns these are, and whether the file can be patched at all. Leaves the new file's bytes to
+`pages.file_patch`: what does not change is neither decoded nor encoded.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path as FilePath
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from parquet_variant.io.write_errors import write_errors
+from parquet_variant.parquet.format.footer import MAGIC, SchemaNode, footer_bytes, parse_schema, schema_elements
+from parquet_variant.parquet.format.statistics import NO_NAN_KEY, LeafStatistics, file_statistics, writer_of
+from parquet_variant.parquet.pages.file_patch import FilePatcher
+from parquet_variant.parquet.pages.file_schema import file_schema, is_written
+from parquet_variant.parquet.writing.encodings import choose_encodings
+from parquet_variant.parquet.writing.writer import FileInfo
+from parquet_variant.parquet.writing.written import has_nan, null_rows
+
+__all__ = ["FilePatch", "plan_patch"]
+
+Place = tuple[str, ...]
+Mask = npt.NDArray[np.bool_]
+# What one array of texts may hold, with room to spare.
+_MOST_BYTES = 1 << 30
+
+
+@dataclass(frozen=True)
+class FilePatch:
+    """A file that is to be written anew with other values in some rows: made by `plan_patch`.
+
+    Parameters
+    ----------
+    source
+        The file as it is, open.
+    footer, root, metadata
+        What its footer says.
+    rows
+        The columns that may change, as they are to be.
+    changed
+        Which rows change, by position.
+    part
+        Of the columns, the leaves that change.
+    """
+
+    source: pa.NativeFile
+    footer: bytes
+    root: SchemaNode
+    metadata: pq.FileMetaData
+    rows: pa.Table
+    changed: Mask
+    part: pa.Table
+
+    def write(self, target: FilePath, compression: str) -> FileInfo:
+        """Write it; the codec is that of columns that change."""
+        facts = {key.decode(): value.decode() for key, value in (self.metadata.metadata or {}).items()}
+        # Of the other columns the footer knows.
+        if any(has_nan(chunk) for column in self.part.columns for chunk in column.chunks):
+            facts.pop(NO_NAN_KEY.decode(), None)
+        with write_errors(target), target.open("wb") as sink:
+            footer, size = self._write(sink, compression, facts)
+        written = _metadata(footer)
+        statistics = file_statistics(written, self.root)
+        for place in _variants(self.root):
+            nulls = null_rows(self.rows, place) if place[0] in self.rows.column_names else None
+            if nulls is not None:
+                statistics[*place, "metadata"] = LeafStatistics(written.num_rows, nulls)
+        return FileInfo(
+            path=str(target),
+            rows=written.num_rows,
+            bytes=size,
+            row_groups=written.num_row_groups,
+            variants=_variants(self.root),
+            statistics=statistics,
+            may_hold_nan=NO_NAN_KEY.decode() not in facts,
+        )
+
+    def _write(self, sink: Any, compression: str, facts: dict[str, str]) -> tuple[bytes, int]:
+        patcher = FilePatcher(
+            sink,
+            self.part.schema,
+            source=self.source,
+            footer=self.footer,
+            no_statistics=[".".join((*place, "metadata")) for place in _variants(self.root)],
+            compression=compression,
+            **choose_encodings(self.part, compression),
+        )
+        start = 0
+        for number in range(self.metadata.num_row_groups):
+            rows = self.metadata.row_group(number).num_rows
+            is_changed = self.part.num_columns and self.changed[start : start + rows].any()
+            patcher.add_row_group(number, self.part.slice(start, rows) if is_changed else None)
+            start += rows
+        return patcher.close(facts)
+
+
+def plan_patch(source: pa.NativeFile, before: pa.Table, after: pa.Table, changed: Mask) -> FilePatch | None:
+    """How a file is written anew with other values in some rows; None if it can only be written as a whole.
+
+    Parameters
+    ----------
+    source
+        The file as it is, open.
+    before, after
+        The columns that may change, as `incoming_columns` gives them: of all rows, and of those that change.
+    changed
+        Which rows change, by position.
+
+    Returns
+    -------
+    FilePatch or None
+        None for a file that is not of our making, or whose columns would be stored in another way now.
+    """
+    footer = footer_bytes(source)
+    metadata, root = _metadata(footer), parse_schema(footer)
+    if (
+        not writer_of(metadata).startswith("parquet-variant version")
+        or metadata.num_rows != len(before)
+        or before.nbytes > _MOST_BYTES
+        or before.schema != after.schema
+        or not all(is_written(field.type) and _is_same(footer, root, field) for field in before.schema)
+    ):
+        return None
+    rows = _scattered(before, after, changed)
+    leaves = _differences(before.filter(pa.array(changed)), after)
+    return FilePatch(source, footer, root, metadata, rows, changed, _only(rows, leaves))
+
+
+def _metadata(footer: bytes) -> pq.FileMetaData:
+    return pq.read_metadata(pa.BufferReader(MAGIC + footer + len(footer).to_bytes(4, "little") + MAGIC))
+
+
+def _variants(root: SchemaNode) -> tuple[Place, ...]:
+    return tuple(node.path for node in root.walk() if node.annotated)
+
+
+def _is_same(footer: bytes, root: SchemaNode, field: pa.Field) -> bool:
+    """Whether a column would have the same schema in a file that is written now."""
+    spans = zip(root.walk(), schema_elements(footer), strict=True)
+    there = [footer[start:end] for node, (start, end, _) in spans if node.path[:1] == (field.name,)]
+    return there == file_schema(pa.schema([field]), _variants(root)).elements[1:]
+
+
+def _scattered(before: pa.Table, after: pa.Table, changed: Mask) -> pa.Table:
+    """The rows before, those that change as they are after."""
+    order = np.arange(len(before))
+    order[changed] = np.arange(len(before), len(before) + len(after))
+    return pa.concat_tables([before, after]).combine_chunks().take(pa.array(order))
+
+
+def _differences(before: pa.Table, after: pa.Table) -> set[Place]:
+    """The places of leaves and lists whose values are not the same in two tables."""
+    found: set[Place] = set()
+    for name in before.column_names:
+        _differ(before[name].combine_chunks(), after[name].combine_chunks(), (name,), found)
+    return found
+
+
+def _differ(before: pa.Array, after: pa.Array, place: Place, found: set[Place]) -> None:
+    before, after = _whole(before), _whole(after)
+    if not pa.types.is_struct(before.type):
+        if not before.equals(after):
+            found.add(place)
+    elif before.is_valid().equals(after.is_valid()):
+        for index, child in enumerate(before.type):
+            _differ(before.field(index), after.field(index), (*place, child.name), found)
+    else:  # Levels of all that is below differ.
+        found.add(place)
+
+
+def _whole(array: Any) -> pa.Array:
+    if isinstance(array, pa.ChunkedArray):
+        array = pa.concat_arrays(array.chunks) if array.num_chunks else pa.array([], array.type)
+    return array.dictionary_decode() if pa.types.is_dictionary(array.type) else array
+
+
+def _only(rows: pa.Table, leaves: set[Place]) -> pa.Table:
+    """The columns with nothing in them but some leaves."""
+    fields, columns = [], []
+    for field, column in zip(rows.schema, rows.columns, strict=True):
+        chunks = [_pruned(chunk, field, (field.name,), leaves) for chunk in column.chunks]
+        kept = [each for each in chunks if each is not None]
+        if kept:
+            fields.append(kept[0][1])
+            columns.append(pa.chunked_array([array for array, _ in kept]))
+    return pa.table(columns, schema=pa.schema(fields))
+
+
+def _pruned(array: pa.Array, field: pa.Field, place: Place, leaves: set[Place]) -> tuple[pa.Array, pa.Field] | None:
+    if place in leaves:
+        return array, field
+    if not pa.types.is_struct(field.type):
+        return None
+    below = [_pruned(array.field(index), child, (*place, child.name), leaves) for index, child in enumerate(field.type)]
+    kept = [each for each in below if each is not None]
+    if not kept:
+        return None
+    mask = array.is_null() if array.null_count else None
+    made = pa.StructArray.from_arrays([child for child, _ in kept], fields=[child for _, child in kept], mask=mask)
+    return made, field.with_type(made.type)
