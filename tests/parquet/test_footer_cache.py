@@ -117,7 +117,7 @@ def test_threads_share_what_is_known_but_no_reader(tmp_path):
 def test_what_is_kept_is_bounded(tmp_path, monkeypatch):
     paths = [write(tmp_path / f"{number}.parquet", f'{{"a": {number}}}') for number in range(5)]
     time.sleep(0.05)
-    monkeypatch.setattr(footer_cache, "MOST_FILES", 3)
+    monkeypatch.setattr(footer_cache.FOOTERS, "most_files", 3)
     found = [known(path) for path in paths]
     assert [known(path) is each for path, each in zip(paths[2:], found[2:], strict=True)] == [True] * 3
     assert known(paths[0]) is not found[0]
@@ -126,7 +126,7 @@ def test_what_is_kept_is_bounded(tmp_path, monkeypatch):
     assert known(write(tmp_path / "new.parquet", '{"a": 9}')) is not None
     assert footer_cache.FOOTERS.bytes <= 2 * size + 1
     kept = footer_cache.FOOTERS.files.values()
-    assert footer_cache.FOOTERS.bytes == sum(each.metadata.serialized_size for each in kept)
+    assert footer_cache.FOOTERS.bytes == sum(each.metadata.serialized_size for each, _ in kept)
     for number in range(40):
         pv.parquet.extract(paths[0], {"a": "$.a:bigint", f"x{number}": "$.b:string"})
     assert len(known(paths[0])._plans) <= 16
@@ -160,4 +160,4 @@ def test_a_reader_that_failed_is_not_lent_again(tmp_path):
     for _ in range(2):
         with pytest.raises(pv.VariantFileError, match="cannot be read"):
             values(path)
-    assert next(reversed(footer_cache.FOOTERS.files.values()))._idle == []
+    assert next(reversed(footer_cache.FOOTERS.files.values()))[0]._idle == []

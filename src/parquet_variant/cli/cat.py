@@ -99,16 +99,17 @@ def _table_parts(path: str, column: str | None, of_table: dict[str, Any]) -> Ite
 def _vortex_parts(path: str, column: str | None) -> Iterator[Part]:
     """Some thousand rows at a time."""
     from parquet_variant import VariantArray
+    from parquet_variant.vortex.files.library import open_file
     from parquet_variant.vortex.files.paths import vortex_files
-    from parquet_variant.vortex.files.reader import choose_variant, column_names, iter_tables
+    from parquet_variant.vortex.files.reader import choose_variant, iter_tables
 
-    for file in vortex_files(path):
-        variants, others = column_names(file)
-        for table in iter_tables(file):
-            if column is None and (others or len(variants) > 1):
+    for name in vortex_files(path):
+        file = open_file(name)
+        for table in iter_tables(name):
+            if column is None and len(file.schema) > 1:
                 yield table, None
                 continue
-            array = VariantArray.from_arrow(table, choose_variant(table.schema, column, file))
+            array = VariantArray.from_arrow(table, choose_variant(file, column))
             yield array.storage, array.arrow_field
 
 

@@ -127,8 +127,7 @@ def _of_vortex(path: str, column: str | None) -> ExploreReport:
     from parquet_variant.vortex.scanning.several_files import scan_files
 
     files = vortex_files(path)
-    schema = open_vortex(files[0]).schema
-    name = choose_variant(schema, column, files[0])
+    name = choose_variant(open_vortex(files[0]), column)
     scan = scan_files(path, {"v": ("$", "variant")}, column=name)
     report = scan.explain()
     rows = next(iter(scan.batches()), None)

@@ -291,15 +291,12 @@ class _VortexTable(BoundTable):
 
     @classmethod
     def at(cls, path: str, name: str) -> _VortexTable:
-        from parquet_variant.array.capsules import without_views
         from parquet_variant.vortex.files.library import open_file
         from parquet_variant.vortex.files.paths import vortex_files
-        from parquet_variant.vortex.files.storing import variant_names
 
-        schema = open_file(vortex_files(path)[0]).schema
-        variants = variant_names(schema)
-        ordinary = {each.name: without_views(each.type, large=False) for each in schema if each.name not in variants}
-        return cls(name, TableColumns(variants, ordinary), tuple(schema.names), path)
+        file = open_file(vortex_files(path)[0])
+        ordinary = {each.name: each.type for each in file.schema if each.name not in file.layouts}
+        return cls(name, TableColumns(list(file.layouts), ordinary), tuple(file.schema.names), path)
 
     def scan(
         self, needed: Mapping[str, NeededColumn], predicate: Predicate | None, options: Mapping[str, Any]

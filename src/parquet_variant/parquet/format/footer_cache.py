@@ -12,7 +12,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -172,39 +172,50 @@ class CachedFooter:
         return plan
 
 
-class FooterCache:
-    """The files last opened, within bounds."""
+class FooterCache(Generic[Found]):
+    """What is known of the files last opened, within bounds.
 
-    def __init__(self) -> None:
+    Parameters
+    ----------
+    most_files
+        Of how many files.
+    """
+
+    def __init__(self, most_files: int = MOST_FILES) -> None:
+        self.most_files = most_files
+        self.clear()
+        if hasattr(os, "register_at_fork"):
+            # The lock may be held by a thread that the child does not have.
+            os.register_at_fork(after_in_child=self.clear)
+
+    def clear(self) -> None:
+        """Forget all."""
         self.lock = threading.Lock()
-        self.files: OrderedDict[Fingerprint, CachedFooter] = OrderedDict()
+        self.files: OrderedDict[Fingerprint, tuple[Found, int]] = OrderedDict()
         self.bytes = 0
 
-    def get(self, fingerprint: Fingerprint) -> CachedFooter | None:
+    def get(self, fingerprint: Fingerprint) -> Found | None:
         """What is kept of a file, which was used last now; None for nothing."""
         with self.lock:
             found = self.files.get(fingerprint)
-            if found is not None:
-                self.files.move_to_end(fingerprint)
-            return found
+            if found is None:
+                return None
+            self.files.move_to_end(fingerprint)
+            return found[0]
 
-    def add(self, fingerprint: Fingerprint, footer: CachedFooter) -> None:
-        """Keep a footer, and forget those that were not used for longest."""
-        size = footer.metadata.serialized_size
+    def add(self, fingerprint: Fingerprint, found: Found, size: int) -> None:
+        """Keep what is known, of so many bytes, and forget what was not used for longest."""
         with self.lock:
             if fingerprint in self.files or size > MOST_FOOTER_BYTES:
                 return
-            self.files[fingerprint] = footer
+            self.files[fingerprint] = found, size
             self.bytes += size
-            while self.bytes > MOST_FOOTER_BYTES or len(self.files) > MOST_FILES:
-                _, gone = self.files.popitem(last=False)
-                self.bytes -= gone.metadata.serialized_size
+            while self.bytes > MOST_FOOTER_BYTES or len(self.files) > self.most_files:
+                _, (_, gone) = self.files.popitem(last=False)
+                self.bytes -= gone
 
 
-FOOTERS = FooterCache()
-if hasattr(os, "register_at_fork"):
-    # The lock may be held by a thread that the child does not have.
-    os.register_at_fork(after_in_child=FOOTERS.__init__)  # type: ignore[misc]
+FOOTERS: FooterCache[CachedFooter] = FooterCache()
 
 
 def fingerprint_of(path: str) -> Fingerprint | None:
@@ -217,8 +228,8 @@ def fingerprint_if_settled(state: Fingerprint | None) -> Fingerprint | None:
     return None if state is None or time.time_ns() - max(state[3:]) < SETTLED_NS else state
 
 
-def state_of(path: str) -> Fingerprint | None:
-    """Device, inode, size, and times of the last change of a local file and of its entry; None if it is not there."""
+def state_of(path: str | int) -> Fingerprint | None:
+    """Device, inode, size, and times of the last change of a local file, by name or open; None if it is not there."""
     try:
         info = os.stat(path)  # noqa: PTH116 - a Path costs as much as the call
     except (OSError, ValueError):
@@ -235,4 +246,4 @@ def cached_footer(path: str, fingerprint: Fingerprint | None) -> CachedFooter | 
 def cache_footer(path: str, fingerprint: Fingerprint | None, footer: CachedFooter) -> None:
     """Keep what was read of the file at a path since it had the fingerprint, if it has that still."""
     if fingerprint is not None and fingerprint_of(path) == fingerprint:
-        FOOTERS.add(fingerprint, footer)
+        FOOTERS.add(fingerprint, footer, footer.metadata.serialized_size)

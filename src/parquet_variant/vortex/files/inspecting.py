@@ -19,7 +19,6 @@ from parquet_variant.vortex.columnar.storage import FAMILIES
 from parquet_variant.vortex.files.library import open_file
 from parquet_variant.vortex.files.notes import ColumnNote
 from parquet_variant.vortex.files.paths import vortex_files
-from parquet_variant.vortex.files.storing import layout_of
 from parquet_variant.vortex.logical.encodings import VariantDType
 
 __all__ = ["VortexColumnReport", "VortexReport", "inspect"]
@@ -172,7 +171,7 @@ def inspect(path: str | os.PathLike[str], column: str | None = None) -> VortexRe
         rows += len(file)
         checked += file.is_checked
         for each in file.schema:
-            layout = layout_of(each)
+            layout = file.layouts.get(each.name)
             if layout is None:
                 others[each.name] = None
             elif column in (None, each.name):

@@ -62,7 +62,7 @@ def write_notes(notes: Mapping[str, ColumnNote]) -> bytes:
             "in_bytes": dict(note.in_bytes),
             "is_json": note.is_json,
             "has_texts": note.has_texts,
-            "bytes": len(note.data),
+            "statistics": len(note.data),
         }
         for name, note in notes.items()
     }
@@ -84,9 +84,9 @@ def read_notes(data: bytes | None) -> dict[str, ColumnNote]:
     at = _LENGTH.size + length
     notes = {}
     for name, about in json.loads(data[_LENGTH.size : at]).items():
-        size = about.pop("bytes")
+        size, earlier = about.pop("statistics", 0), about.pop("bytes", 0)  # an earlier form, which is left alone
         ddl = about.pop("schema")
         schema = None if ddl is None else ShreddingSchema.from_ddl(ddl)
         notes[name] = ColumnNote(schema, **about, data=data[at : at + size])
-        at += size
+        at += size + earlier
     return notes

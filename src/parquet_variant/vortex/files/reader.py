@@ -17,11 +17,11 @@ from parquet_variant.errors import VariantFileError
 from parquet_variant.vortex.columnar.columnar_variant import ColumnarVariant
 from parquet_variant.vortex.files.library import OpenFile, open_file
 from parquet_variant.vortex.files.notes import text_column
-from parquet_variant.vortex.files.storing import unstored, variant_names
+from parquet_variant.vortex.files.storing import unstored
 from parquet_variant.vortex.logical.encodings import AnyVariant, EncodingName, encode
 from parquet_variant.vortex.logical.json_columns import JsonColumn, decompress_json
 
-__all__ = ["choose_variant", "column_names", "iter_tables", "read", "read_json", "read_table"]
+__all__ = ["choose_variant", "iter_tables", "read", "read_json", "read_table"]
 
 
 @overload
@@ -55,7 +55,7 @@ def read(path: Any, column: str | None = None, *, encoding: EncodingName | None 
     (<VariantArray unshredded, 2 rows: [{"a":1}, NULL]>, <ColumnarVariant, 2 rows, 2 paths>)
     """
     file = open_file(path)
-    name = choose_variant(file.schema, column, path)
+    name = choose_variant(file, column)
     found = unstored(file.table([name]).column(0))
     if encoding is not None:
         return encode(found, encoding)
@@ -92,7 +92,7 @@ def read_json(path: Any, column: str | None = None, *, exact: bool = False) -> p
     (['{"a":1.5}'], ['{"a": 1.50}'])
     """
     file = open_file(path)
-    name = choose_variant(file.schema, column, path)
+    name = choose_variant(file, column)
     note = file.notes.get(name)
     texts = None
     names = [name]
@@ -134,10 +134,9 @@ def iter_tables(path: Any) -> Iterator[pa.Table]:
 
 
 def _tagged(table: pa.Table, file: OpenFile) -> pa.Table:
-    variants = variant_names(file.schema)
     columns: dict[str, Any] = {}
     for name, column in zip(table.column_names, table.columns, strict=True):
-        if name in variants:
+        if name in file.layouts:
             values = unstored(column)
             columns[name] = values.to_variant() if isinstance(values, ColumnarVariant) else values
         else:
@@ -147,14 +146,7 @@ def _tagged(table: pa.Table, file: OpenFile) -> pa.Table:
     return pa.table(tagged.columns, schema=pa.schema(fields))
 
 
-def column_names(path: Any) -> tuple[list[str], list[str]]:
-    """The names of a file's Variant columns, and of its other columns."""
-    schema = open_file(path).schema
-    variants = variant_names(schema)
-    return variants, [name for name in schema.names if name not in variants]
-
-
-def choose_variant(schema: pa.Schema, column: str | None, path: Any) -> str:
+def choose_variant(file: OpenFile, column: str | None) -> str:
     """The name of the Variant column.
 
     Raises
@@ -162,12 +154,13 @@ def choose_variant(schema: pa.Schema, column: str | None, path: Any) -> str:
     VariantFileError
         If there is no such column, or none or several to choose from (``no-such-column``).
     """
-    found = [column] if column is not None and column in schema.names else variant_names(schema)
+    names = file.schema.names
+    found = [column] if column in file.layouts else list(file.layouts)
     if len(found) != 1 or (column is not None and found != [column]):
         wanted = "one Variant column" if column is None else f"column {column!r}"
         raise VariantFileError(
-            f"there is not {wanted} in {', '.join(schema.names)}: name one of {', '.join(found) or 'none'}",
-            file=str(path),
+            f"there is not {wanted} in {', '.join(names)}: name one of {', '.join(found) or 'none'}",
+            file=file.path,
             reason="no-such-column",
         )
     return found[0]

@@ -40,7 +40,6 @@ __all__ = [
     "layout_of",
     "stored_column",
     "unstored",
-    "variant_names",
     "within_dtype",
 ]
 
@@ -66,11 +65,6 @@ def layout_of(field: pa.Field) -> StoredLayout | None:
     if is_storage(field.type):
         return "struct"
     return "columnar" if is_columnar_storage(field.type) else None
-
-
-def variant_names(schema: pa.Schema) -> list[str]:
-    """The names of the Variant columns of a file, in any layout."""
-    return [field.name for field in schema if layout_of(field) is not None]
 
 
 def within_dtype(array: VariantArray) -> tuple[VariantArray, dict[str, str]]:

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import os
 import struct
-import threading
 import zlib
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from parquet_variant.errors import VariantFileError
-from parquet_variant.parquet.format.footer_cache import Fingerprint, fingerprint_of
+from parquet_variant.parquet.format.footer_cache import Fingerprint, state_of
 
 __all__ = ["CheckedSource", "append_trailer"]
 
@@ -32,9 +31,6 @@ BLOCK_BYTES = 1 << 16
 _END = struct.Struct("<HH4s")
 _TAIL = struct.Struct("<QQIII8s")
 _MAGIC, _VORTEX = b"PVVARV01", b"VTXF"
-# Blocks of which files were found to be whole, by fingerprint.
-_KNOWN_FILES = 64
-_sound: dict[Fingerprint, bytearray] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,22 +78,10 @@ class CheckedSource:
     def __init__(self, path: str) -> None:
         self.path = path
         self.failed: VariantFileError | None = None
-        self._file = os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0))
-        self._lock = threading.Lock()
-        self._size = os.fstat(self._file).st_size
+        self._state: Fingerprint | None = None
         self._trailer = self._read_trailer()
-        fingerprint = fingerprint_of(path)
-        count = 0 if self._trailer is None else len(self._trailer.checksums)
-        with self._lock:
-            self._checked = (
-                bytearray(count) if fingerprint is None else _sound.setdefault(fingerprint, bytearray(count))
-            )
-            if len(_sound) > _KNOWN_FILES:
-                _sound.pop(next(iter(_sound)), None)
-
-    def __del__(self) -> None:
-        if hasattr(self, "_file"):
-            os.close(self._file)
+        # Blocks that were found to be whole.
+        self._checked = bytearray(0 if self._trailer is None else len(self._trailer.checksums))
 
     @property
     def note(self) -> bytes | None:
@@ -106,7 +90,8 @@ class CheckedSource:
 
     def size(self) -> int:
         """The file's length, as Vortex asks for it."""
-        return self._size
+        assert self._state is not None
+        return self._state[2]
 
     def read_at(self, offset: int, length: int) -> Any:
         """A part of the file, as Vortex asks for it."""
@@ -129,15 +114,25 @@ class CheckedSource:
         return data[offset - start : offset - start + length]
 
     def _bytes(self, offset: int, length: int) -> bytes:
-        if hasattr(os, "pread"):
-            return os.pread(self._file, length, offset)
-        with self._lock:
-            os.lseek(self._file, offset, os.SEEK_SET)
-            return os.read(self._file, length)
+        # Opened each time: who keeps what is known of a file keeps neither a deleted one nor another's descriptor.
+        file = os.open(self.path, os.O_RDONLY | getattr(os, "O_BINARY", 0))
+        try:
+            state = state_of(file)
+            if self._state not in (None, state):
+                self.failed = VariantFileError(
+                    f"{self.path} changed while it was read: read it again", reason="files-changed", file=self.path
+                )
+                raise self.failed
+            self._state = state
+            os.lseek(file, offset, os.SEEK_SET)
+            return os.read(file, length)
+        finally:
+            os.close(file)
 
     def _read_trailer(self) -> _Trailer | None:
         """The trailer; None in a file of another writer."""
-        ending = self._bytes(max(self._size - _END.size, 0), _END.size)
+        size = Path(self.path).stat().st_size
+        ending = self._bytes(max(size - _END.size, 0), _END.size)
         if len(ending) < _END.size or ending[-4:] != _VORTEX:
             raise VariantFileError(
                 "this is no Vortex file, or it was cut: it does not end as one does",
@@ -145,9 +140,9 @@ class CheckedSource:
                 file=self.path,
             )
         _, length, _ = _END.unpack(ending)
-        at = self._size - _END.size - length
+        at = size - _END.size - length
         if at < 0:
-            raise self._damaged("its postscript is longer than the file", self._size)
+            raise self._damaged("its postscript is longer than the file", size)
         tail = self._bytes(at - _TAIL.size, _TAIL.size) if at >= _TAIL.size else b""
         if tail[-8:] != _MAGIC:
             return None
@@ -156,7 +151,7 @@ class CheckedSource:
         if end < 0 or block != BLOCK_BYTES or sums != 4 * -(-end // block):
             raise self._damaged("the lengths of its parts cannot be", at)
         held = self._bytes(end, sums + note_length)
-        if zlib.crc32(held) != own or zlib.crc32(self._bytes(at, self._size - at)) != postscript:
+        if zlib.crc32(held) != own or zlib.crc32(self._bytes(at, size - at)) != postscript:
             raise self._damaged("its end was changed", at)
         return _Trailer(end, np.frombuffer(held[:sums], "<u4").tolist(), held[sums:])
 

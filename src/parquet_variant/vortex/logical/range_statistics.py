@@ -10,6 +10,8 @@ the range is null.
 from __future__ import annotations
 
 import json
+import struct
+import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -43,6 +45,8 @@ Bools = npt.NDArray[np.bool_]
 Int64s = npt.NDArray[np.int64]
 
 RANGE_ROWS = 8192
+_LENGTH = struct.Struct("<I")
+_NO_MARKS, _NO_ROWS = np.zeros(0, np.bool_), np.zeros(0, np.int64)
 _VARIANT_NULL = b"\x00"
 _ONLY_NULL = ColumnFacts(may_be_value=False, may_be_nan=False)
 # Families of types whose values compare with each other: exact numbers.
@@ -190,37 +194,53 @@ class RangeStatistics:
     # -- written beside the column
 
     def to_bytes(self) -> bytes:
-        """The statistics as an Arrow stream, a row a range."""
-        arrays: list[pa.Array] = []
-        shape = []
-        for path, found in self.paths.items():
-            arrays += [pa.array(found.unknown), pa.array(found.nested)]
-            for child in found.children:
-                arrays += [pa.array(child.counts), pa.array(child.has_nan), child.lower, child.upper]
-            shape.append((str(path), len(found.children)))
-        fields = [pa.field(str(number), array.type) for number, array in enumerate(arrays)]
+        """The statistics as an Arrow stream of one row: a list of marks, and one of the bounds of each type."""
+        every = [child for found in self.paths.values() for child in found.children]
+        types = list(dict.fromkeys(child.type for child in every))
+        lists = [
+            pa.array(np.concatenate([_NO_MARKS, *marks]))
+            for marks in (
+                [found.unknown for found in self.paths.values()],
+                [found.nested for found in self.paths.values()],
+                [child.has_nan for child in every],
+            )
+        ]
+        lists.append(pa.array(np.concatenate([_NO_ROWS, *(child.counts for child in every)])))
+        for kind in types:
+            same = [child for child in every if child.type == kind]
+            lists += [pa.concat_arrays(child.lower for child in same), pa.concat_arrays(child.upper for child in same)]
+        shape = [(str(path), [types.index(child.type) for child in each.children]) for path, each in self.paths.items()]
         about = {"rows": self.rows, "range_rows": self.range_rows, "is_complete": self.is_complete, "paths": shape}
-        schema = pa.schema(fields, metadata={"statistics": json.dumps(about)})
+        columns = [pa.ListArray.from_arrays(pa.array([0, len(each)], pa.int32()), each) for each in lists]
+        batch = pa.record_batch(columns, names=list(map(str, range(len(columns)))))
         sink = pa.BufferOutputStream()
-        with pa.ipc.new_stream(sink, schema, options=pa.ipc.IpcWriteOptions(compression="zstd")) as writer:
-            writer.write_batch(pa.record_batch(arrays, schema=schema))
-        return bytes(sink.getvalue())
+        with pa.ipc.new_stream(sink, batch.schema, options=pa.ipc.IpcWriteOptions(compression="zstd")) as writer:
+            writer.write_batch(batch)
+        shapes = zlib.compress(json.dumps(about).encode())
+        return _LENGTH.pack(len(shapes)) + shapes + bytes(sink.getvalue())
 
     @classmethod
-    def from_bytes(cls, data: Any) -> RangeStatistics:
+    def from_bytes(cls, data: bytes) -> RangeStatistics:
         """Read what `to_bytes` wrote."""
-        batch = pa.ipc.open_stream(pa.py_buffer(data)).read_next_batch()
-        about = json.loads(batch.schema.metadata[b"statistics"])
-        columns = iter(batch.columns)
-        paths = {}
-        for path, count in about["paths"]:
-            unknown, nested = (next(columns).to_numpy(zero_copy_only=False) for _ in range(2))
+        (length,) = _LENGTH.unpack_from(data)
+        begin = _LENGTH.size + length
+        about = json.loads(zlib.decompress(data[_LENGTH.size : begin]))
+        batch = pa.ipc.open_stream(pa.py_buffer(data[begin:])).read_next_batch()
+        unknown, nested, has_nan, counts = (each.values.to_numpy(zero_copy_only=False) for each in batch.columns[:4])
+        bounds = [each.values for each in batch.columns[4:]]
+        size = -(-about["rows"] // about["range_rows"])
+        used = [0] * (len(bounds) // 2)
+        paths, at = {}, 0
+        for number, (path, types) in enumerate(about["paths"]):
             children = []
-            for _ in range(count):
-                counts, nan, lower, upper = (next(columns) for _ in range(4))
-                has_nan = nan.to_numpy(zero_copy_only=False)
-                children.append(ChildStatistics(lower.type, counts.to_numpy(), lower, upper, has_nan))
-            paths[VariantPath.parse(path)] = PathStatistics(tuple(children), unknown, nested)
+            for kind in types:
+                lower, upper = (each.slice(used[kind], size) for each in bounds[2 * kind : 2 * kind + 2])
+                own = slice(at, at + size)
+                children.append(ChildStatistics(lower.type, counts[own], lower, upper, has_nan[own]))
+                used[kind] += size
+                at += size
+            own = slice(number * size, (number + 1) * size)
+            paths[VariantPath.parse(path)] = PathStatistics(tuple(children), unknown[own], nested[own])
         return cls(about["rows"], about["range_rows"], paths, about["is_complete"])
 
 
@@ -307,7 +327,6 @@ def collect_statistics(array: Any, range_rows: int | None = None) -> RangeStatis
 
 # A path, its typed children without nulls with their rows, and the rows of values in bytes, and of objects or arrays.
 _Found = tuple[VariantPath, list[tuple[pa.Array, Int64s]], Int64s, Int64s]
-_NO_ROWS = np.zeros(0, np.int64)
 
 
 def _of_shredded(array: VariantArray) -> Iterator[_Found]:

@@ -16,7 +16,7 @@ from parquet_variant.functions.walks.extract_path import needed_columns
 from parquet_variant.path import VariantPath
 from parquet_variant.schema.path_steps import ArrowGroup, Step, next_group
 from parquet_variant.vortex.columnar.columnar_variant import ColumnarVariant
-from parquet_variant.vortex.columnar.storage import FAMILIES, from_storage, is_columnar_storage
+from parquet_variant.vortex.columnar.storage import FAMILIES, from_storage
 from parquet_variant.vortex.files.library import vortex
 
 __all__ = ["ColumnarPart", "Part", "StoragePart", "TypedPart", "part_of"]
@@ -41,7 +41,7 @@ class Part(Protocol):
 
 def part_of(storage: pa.StructType, path: VariantPath, target: pa.DataType | None) -> Part:
     """The part of a stored column that a path needs as a type (None for a Variant)."""
-    if is_columnar_storage(storage):
+    if storage.get_field_index("discriminator") >= 0:
         return _columnar_part(storage, path, target)
     return _storage_part(storage, path, target)
 

@@ -25,10 +25,10 @@ from parquet_variant.query.prune import UNKNOWN, ColumnFacts, may_match
 from parquet_variant.query.question import Question
 from parquet_variant.query.selection import Selected
 from parquet_variant.vortex.columnar.columnar_variant import ColumnarVariant
-from parquet_variant.vortex.files.library import open_file, vortex
+from parquet_variant.vortex.files.library import OpenFile, open_file, vortex
 from parquet_variant.vortex.files.notes import ColumnNote
 from parquet_variant.vortex.files.reader import choose_variant
-from parquet_variant.vortex.files.storing import StoredLayout, layout_of, unstored, variant_names
+from parquet_variant.vortex.files.storing import StoredLayout, unstored
 from parquet_variant.vortex.logical.encodings import element_of
 from parquet_variant.vortex.logical.range_statistics import RangeStatistics
 from parquet_variant.vortex.scanning.parts import Part, TypedPart, part_of
@@ -37,6 +37,7 @@ from parquet_variant.vortex.scanning.pushdown import pushed_filter
 __all__ = ["VortexScan", "scan"]
 
 # Typed columns inside of Vortex's own type that `variant_get` gives as they are.
+_NOTHING = ColumnNote()
 _GIVEN_TYPED = (pa.int64(), pa.float64(), pa.string(), pa.bool_())
 
 
@@ -46,7 +47,7 @@ class VortexScan:
 
     Parameters
     ----------
-    path
+    file
         The file.
     selection, hidden
         Output columns, and those that only the filter looks at.
@@ -54,10 +55,6 @@ class VortexScan:
         The filter, bound; None for all rows.
     column
         The Variant column; None if no path is asked for.
-    kind, layout
-        Its storage type in the file, and how it lies there; None likewise.
-    note
-        What its writer noted of it.
     pushdown
         Whether rows may be left out before they are read; the answer is the same without.
     cast
@@ -66,17 +63,34 @@ class VortexScan:
         The session time zone of casts.
     """
 
-    path: Any
+    file: OpenFile
     selection: tuple[Selected, ...]
     hidden: tuple[Selected, ...]
     predicate: Predicate | None
     column: str | None
-    kind: pa.StructType | None
-    layout: StoredLayout | None
-    note: ColumnNote
     pushdown: bool
     cast: bool
     zone: str
+
+    @property
+    def path(self) -> str:
+        """Where the file is."""
+        return self.file.path
+
+    @property
+    def layout(self) -> StoredLayout | None:
+        """How the Variant column lies in the file; None if no path is asked for, or it is no Variant."""
+        return None if self.column is None else self.file.layouts.get(self.column)
+
+    @property
+    def note(self) -> ColumnNote:
+        """What its writer noted of it."""
+        return _NOTHING if self.column is None else self.file.notes.get(self.column, _NOTHING)
+
+    @property
+    def kind(self) -> pa.StructType | None:
+        """Its storage type in the file."""
+        return None if self.column is None else self.file.schema.field(self.column).type
 
     @property
     def schema(self) -> pa.Schema:
@@ -110,6 +124,11 @@ class VortexScan:
     # -- what is left out
 
     @property
+    def _skipping(self) -> Predicate | None:
+        """The filter by which rows may be left out."""
+        return self.predicate if self.pushdown else None
+
+    @property
     def statistics(self) -> RangeStatistics | None:
         """What is known of ranges of rows; None if nothing is."""
         return self.note.statistics
@@ -121,7 +140,8 @@ class VortexScan:
         if statistics is None:
             return [0]
         numbers = list(range(statistics.count))
-        if self.predicate is None or not self.pushdown:
+        predicate = self._skipping
+        if predicate is None:
             return numbers
         named = {each.name: each for each in (*self.selection, *self.hidden)}
 
@@ -132,12 +152,12 @@ class VortexScan:
 
             return facts
 
-        return [number for number in numbers if may_match(self.predicate, facts_in(number))]
+        return [number for number in numbers if may_match(predicate, facts_in(number))]
 
     @property
     def row_ranges(self) -> list[tuple[int, int]] | None:
         """First row and the row after the last of each run that is read; None for all rows."""
-        statistics = self.statistics
+        statistics = None if self._skipping is None else self.statistics
         if statistics is None or len(self.range_numbers) == statistics.count:
             return None
         runs: list[tuple[int, int]] = []
@@ -153,10 +173,10 @@ class VortexScan:
         return self._filter() is not None
 
     def _filter(self) -> Any:
-        if self.predicate is None or not self.pushdown or self.kind is None:
+        if self._skipping is None or self.kind is None:
             return None
         named = {each.name: each for each in (*self.selection, *self.hidden)}
-        return pushed_filter(self.predicate, named, self.column, self.kind)
+        return pushed_filter(self._skipping, named, self.column, self.kind)
 
     # -- the answer
 
@@ -175,7 +195,7 @@ class VortexScan:
             name: expr.column(part) if isinstance(part, str) else part.expression(self.column)
             for name, part in self.parts.items()
         }
-        for batch in open_file(self.path).batches(expr.pack(pieces), self._filter(), self.row_ranges):
+        for batch in self.file.batches(expr.pack(pieces), self._filter(), self.row_ranges):
             if batch.num_rows:
                 yield self._answer(batch)
 
@@ -261,31 +281,23 @@ def scan(
     """
     question = Question.of(columns, where)
     file = open_file(path)
-    schema = file.schema
-    asked = question.bound(_with_types(schema, question.columns, path), zone)
-    name = choose_variant(schema, column, path) if any(each.path is not None for each in asked.columns) else None
-    kind = None if name is None else without_views(schema.field(name).type, large=False)
-    layout = None if name is None else layout_of(schema.field(name))
-    note = file.notes.get(name, ColumnNote()) if name is not None else ColumnNote()
-    return VortexScan(
-        path, asked.selection, asked.hidden, asked.predicate, name, kind, layout, note, pushdown, cast, zone
-    )
+    asked = question.bound(_with_types(file, question.columns), zone)
+    name = choose_variant(file, column) if any(each.path is not None for each in asked.columns) else None
+    return VortexScan(file, asked.selection, asked.hidden, asked.predicate, name, pushdown, cast, zone)
 
 
-def _with_types(schema: pa.Schema, selection: tuple[Selected, ...], path: Any) -> tuple[Selected, ...]:
+def _with_types(file: OpenFile, selection: tuple[Selected, ...]) -> tuple[Selected, ...]:
     """The selection with the types that ordinary columns have in the file."""
-    typed, variants = [], variant_names(schema)
+    typed = []
     for each in selection:
         if each.path is None:
-            if each.column not in schema.names:
+            if each.column not in file.schema.names:
                 raise VariantFileError(
-                    f"there is no column {each.column!r} in {', '.join(schema.names)}; a path starts with $",
-                    file=str(path),
+                    f"there is no column {each.column!r} in {', '.join(file.schema.names)}; a path starts with $",
+                    file=file.path,
                     reason="no-such-column",
                 )
-            kind = None
-            if each.column not in variants:
-                kind = without_views(schema.field(each.column).type, large=False)
+            kind = None if each.column in file.layouts else file.schema.field(each.column).type
             each = Selected(each.name, None, kind, each.column)
         typed.append(each)
     return tuple(typed)

@@ -14,7 +14,6 @@ from typing import Any
 import pyarrow as pa
 
 from parquet_variant.errors import VariantFileError
-from parquet_variant.vortex.files.library import open_file
 from parquet_variant.vortex.files.paths import vortex_files
 from parquet_variant.vortex.scanning.parts import Part
 from parquet_variant.vortex.scanning.scanner import VortexScan, scan
@@ -96,7 +95,7 @@ class VortexFilesScan:
 
     def explain(self) -> VortexFilesReport:
         """What would be read, of how much."""
-        rows = [len(open_file(each.path)) for each in self.scans]
+        rows = [len(each.file) for each in self.scans]
         columns = {_name(each, part) for each in self.scans for part in each.parts.values()}
         known = [(each, each.statistics.count) for each in self.scans if each.statistics is not None]
         runs = [each.row_ranges for each in self.scans]

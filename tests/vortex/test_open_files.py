@@ -1,0 +1,84 @@
+"""What is kept of a Vortex file between scans, and that a file that changed is never answered from it."""
+
+import os
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import parquet_variant as pv
+from parquet_variant.vortex.files.trailer import CheckedSource
+
+pytest.importorskip("vortex")
+
+ROWS = [f'{{"a": {number}, "b": "{number % 7}"}}' for number in range(3000)]
+ASKED = {"a": "$.a:bigint"}
+
+
+@pytest.fixture
+def reads(monkeypatch):
+    """The offsets that Vortex asks for."""
+    found = []
+    read_at = CheckedSource.read_at
+    monkeypatch.setattr(
+        CheckedSource, "read_at", lambda self, at, length: found.append(at) or read_at(self, at, length)
+    )
+    return found
+
+
+def settled(path, rows, day=1, **options):
+    """A file that was written long ago."""
+    pv.vortex.write(path, pv.parse_json(rows), mode="overwrite", **options)
+    os.utime(path, (day, day))
+    return path
+
+
+def answers(path):
+    return pv.vortex.scan(path, ASKED).to_table()["a"].to_pylist()
+
+
+@pytest.mark.parametrize("options", [{"schema": "a bigint, b string"}, {"layout": "columnar"}, {"layout": "variant"}])
+def test_a_file_that_stays_as_it_was_is_read_once(tmp_path, monkeypatch, reads, options):
+    monkeypatch.setattr("parquet_variant.parquet.format.footer_cache.SETTLED_NS", 0)
+    path = settled(tmp_path / "a.vortex", ROWS, **options)
+    assert answers(path) == list(range(3000))
+    assert reads
+    reads.clear()
+    assert answers(path) == list(range(3000))
+    assert not reads
+
+
+def test_a_file_that_was_written_anew_is_read_anew(tmp_path, monkeypatch):
+    monkeypatch.setattr("parquet_variant.parquet.format.footer_cache.SETTLED_NS", 0)
+    for day in range(1, 20):
+        path = settled(tmp_path / "a.vortex", [f'{{"a": {day}}}'], day, schema="a bigint")
+        assert answers(path) == [day]
+        assert answers(path) == [day]
+
+
+def test_a_file_that_changes_during_a_scan_is_an_error(tmp_path):
+    # So long that its beginning is not read with its end.
+    long = [f'{{"a": {number}, "c": "{os.urandom(200).hex()}"}}' for number in range(4000)]
+    path = settled(tmp_path / "a.vortex", long, schema="a bigint, c string", compact=False)
+    scan = pv.vortex.scan(path, ASKED)
+    settled(path, ROWS[:2000], 2, schema="a bigint")
+    with pytest.raises(pv.VariantFileError, match="changed while it was read") as caught:
+        scan.to_table()
+    assert caught.value.reason == "files-changed"
+    assert len(answers(path)) == 2000
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="descriptors are listed on Linux only")
+def test_no_descriptor_stays_open(tmp_path):
+    path = settled(tmp_path / "a.vortex", ROWS, schema="a bigint")
+    answers(path)
+    held = [each.readlink() for each in Path("/proc/self/fd").glob("*") if each.is_symlink()]
+    assert path not in held
+
+
+def test_a_column_that_is_no_variant_is_not_taken_for_one(tmp_path):
+    path = tmp_path / "a.vortex"
+    pv.vortex.write(path, {"v": pv.parse_json(ROWS), "id": pa.array(range(len(ROWS)))})
+    with pytest.raises(pv.VariantFileError, match="there is not column 'id'") as caught:
+        pv.vortex.scan(path, ASKED, column="id")
+    assert caught.value.reason == "no-such-column"
