@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from parquet_variant.cli import doctor
+from parquet_variant.cli.commands import doctor
 
 Run = Callable[..., Any]
 

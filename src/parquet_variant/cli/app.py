@@ -1,7 +1,8 @@
 """The `variant` command: its subcommands, and what happens when one fails.
 
 Owns the entry point and the exit codes: 0 done, 1 a problem with the data, 2 wrong usage. Leaves each subcommand to the
-module of its name. Typer is imported here, everything heavier only when a command runs, so that ``--help`` is quick.
+module of its name, in `commands` or `delta_commands`. Typer is imported here, everything heavier only when a command
+runs, so that ``--help`` is quick.
 """
 
 from __future__ import annotations
@@ -16,11 +17,10 @@ from parquet_variant.cli.failure import DATA_PROBLEM, INTERRUPTED, USAGE_PROBLEM
 __all__ = ["main"]
 
 # In the order of the help: the way in, the way out, care of files, care of Delta tables.
-COMMANDS = (
-    *("ingest", "query", "sql-view", "cat", "infer", "explore", "inspect", "validate", "rewrite"),
-    *("delete", "update", "merge", "optimize", "vacuum", "history", "restore", "warmup", "doctor"),
-)
-# `variant table set`: group -> commands, each the module that is named by both.
+FILE_COMMANDS = ("ingest", "query", "sql-view", "cat", "infer", "explore", "inspect", "validate", "rewrite")
+DELTA_COMMANDS = ("delete", "update", "merge", "optimize", "vacuum", "history", "restore")
+COMMANDS = (*FILE_COMMANDS, *DELTA_COMMANDS, "warmup", "doctor")
+# `variant table set`: group -> commands of Delta tables, each the module that is named by both.
 GROUPS = {"table": ("set",)}
 
 
@@ -120,13 +120,14 @@ def build(commands: tuple[str, ...] = COMMANDS) -> Any:
         pass
 
     for name in commands:
-        module = import_module(f"parquet_variant.cli.{name.replace('-', '_')}")
+        room = "delta_commands" if name in DELTA_COMMANDS else "commands"
+        module = import_module(f"parquet_variant.cli.{room}.{name.replace('-', '_')}")
         app.command(name=name)(module.command)
     for group, names in GROUPS.items() if commands is COMMANDS else ():
         inner = typer.Typer(name=group, help="Change a Delta table.", no_args_is_help=True)
         inner.callback()(lambda: None)  # or a group of one command is that command
         for name in names:
-            inner.command(name=name)(import_module(f"parquet_variant.cli.{group}_{name}").command)
+            inner.command(name=name)(import_module(f"parquet_variant.cli.delta_commands.{group}_{name}").command)
         app.add_typer(inner)
     return typer.main.get_command(app)
 

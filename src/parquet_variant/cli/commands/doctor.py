@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from parquet_variant.cli.options import AsJson
+from parquet_variant.cli.options.common import AsJson
 
 __all__ = ["command"]
 
@@ -27,7 +27,7 @@ _NEEDS = {
 def command(as_json: AsJson = False) -> int:
     """Say what is installed, and what is missing for which command."""
     from parquet_variant.cli.failure import DATA_PROBLEM
-    from parquet_variant.cli.output import print_grid, print_json
+    from parquet_variant.cli.output.report import print_grid, print_json
 
     found = _found()
     works = not str(found["kernels"]).startswith("error")
@@ -53,7 +53,7 @@ def _found() -> dict[str, Any]:
     import platform
 
     from parquet_variant import __version__
-    from parquet_variant.cli.output import human_bytes
+    from parquet_variant.cli.output.report import human_bytes
     from parquet_variant.io.parallel import available_cpus
 
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") if hasattr(os, "sysconf") else None

@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from parquet_variant.cli.options import AsJson, Column
+from parquet_variant.cli.options.common import AsJson, Column
 
 __all__ = ["command"]
 
@@ -31,8 +31,8 @@ def command(
 
     Reads footers and a sample of at most 20,000 rows.
     """
-    from parquet_variant.cli.output import human_bytes, print_json
-    from parquet_variant.cli.stdin import with_stdin
+    from parquet_variant.cli.options.stdin import with_stdin
+    from parquet_variant.cli.output.report import human_bytes, print_json
     from parquet_variant.explorer.explore import explore
 
     with with_stdin([path]) as (source,):

@@ -9,8 +9,8 @@ from typing import Annotated
 
 import typer
 
-from parquet_variant.cli.change import read_assignments, report_change
-from parquet_variant.cli.options import AsJson, Table
+from parquet_variant.cli.delta_commands.change import read_assignments, report_change
+from parquet_variant.cli.options.common import AsJson, Table
 
 __all__ = ["command"]
 

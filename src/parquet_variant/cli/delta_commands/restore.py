@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import typer
 
-from parquet_variant.cli.options import AsJson, At, Table, Version
+from parquet_variant.cli.options.common import AsJson, At, Table, Version
 
 __all__ = ["command"]
 
 
 def command(table: Table, version: Version = None, at: At = None, as_json: AsJson = False) -> int:
     """Bring an old version of a Delta table back, as a new version."""
-    from parquet_variant.cli.output import print_json
+    from parquet_variant.cli.output.report import print_json
     from parquet_variant.delta import restore
 
     if (version is None) == (at is None):

@@ -9,7 +9,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from parquet_variant.cli.stdin import with_stdin
+from parquet_variant.cli.options.stdin import with_stdin
 
 __all__ = ["queryable"]
 

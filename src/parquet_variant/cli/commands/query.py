@@ -11,7 +11,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from parquet_variant.cli.options import AllowOutside, AsJson, At, Column, Engine, EngineOption, Path, Threads, Version
+from parquet_variant.cli.options.common import (
+    AllowOutside,
+    AsJson,
+    At,
+    Column,
+    Engine,
+    EngineOption,
+    Path,
+    Threads,
+    Version,
+)
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -51,9 +61,9 @@ def command(
     SQL is over the table t, which is PATH; or it stands alone and names paths: SELECT v:id::int FROM 'events/'. Only
     the columns, row groups and files that the answer needs are read. PATH may be JSON, or - for standard input.
     """
-    from parquet_variant.cli.json_source import queryable
-    from parquet_variant.cli.query_sql import is_sql
-    from parquet_variant.cli.select_option import read_selects
+    from parquet_variant.cli.commands.query_sql import is_sql
+    from parquet_variant.cli.options.json_source import queryable
+    from parquet_variant.cli.options.select import read_selects
 
     if sql is None and is_sql(path):
         path, sql = "", path
@@ -77,8 +87,8 @@ def _answer_paths(
     path: str, selects: dict[str, str], where: str | None, options: dict[str, Any], shown: Mapping[str, Any]
 ) -> int:
     """Run or explain a query by paths, with the options of the command, and those of what it shows."""
-    from parquet_variant.cli.output import print_json
-    from parquet_variant.cli.tables import plan_query
+    from parquet_variant.cli.options.tables import plan_query
+    from parquet_variant.cli.output.report import print_json
 
     on_spark = shown["engine"] is Engine.SPARK
     query = plan_query(path, selects, where, **options)
@@ -102,8 +112,8 @@ def _answer_sql(
     path: str | None, sql: str, selects: dict[str, str], options: dict[str, Any], shown: Mapping[str, Any]
 ) -> int:
     """Run or explain SQL, with the options of the command, and those of what it shows."""
-    from parquet_variant.cli.output import print_json
-    from parquet_variant.cli.query_sql import explained, plan, spark_batches
+    from parquet_variant.cli.commands.query_sql import explained, plan, spark_batches
+    from parquet_variant.cli.output.report import print_json
 
     on_spark = shown["engine"] is Engine.SPARK
     query = plan(path, sql, selects, **options, engine="spark" if on_spark else "duckdb")
@@ -119,7 +129,7 @@ def _answer_sql(
 
 def _readers(path: str, columns: dict[str, str], options: dict[str, Any]) -> ReadPlan:
     """Who reads which file on Spark: the JVM alone, or the data source."""
-    from parquet_variant.cli.tables import data_files, is_delta
+    from parquet_variant.cli.options.tables import data_files, is_delta
     from parquet_variant.spark.struct_view import ReadPlan, plan_read
 
     delta = is_delta(path)
@@ -130,7 +140,7 @@ def _readers(path: str, columns: dict[str, str], options: dict[str, Any]) -> Rea
 
 
 def _in_spark(path: str, columns: dict[str, str], options: dict[str, Any]) -> pa.Table:
-    from parquet_variant.cli.progress import Progress
+    from parquet_variant.cli.output.progress import Progress
     from parquet_variant.cli.spark_session import spark_session
     from parquet_variant.spark.arrow_variant import with_variants
     from parquet_variant.spark.operations.read import read
@@ -169,7 +179,7 @@ def _limited(parts: Iterable[pa.Table], limit: int | None) -> Iterator[pa.Table]
 def _print(schema: pa.Schema, parts: Iterable[pa.Table], as_json: bool) -> None:
     import pyarrow as pa
 
-    from parquet_variant.cli.output import json_texts, print_grid, print_json_rows
+    from parquet_variant.cli.output.report import json_texts, print_grid, print_json_rows
 
     if as_json:
         for part in parts:

@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from parquet_variant.cli.options import Column, Path
+from parquet_variant.cli.options.common import Column, Path
 
 __all__ = ["command"]
 
@@ -33,7 +33,7 @@ def command(
     column: Column = None,
 ) -> int:
     """Print a CREATE VIEW statement: a Variant's paths as typed columns."""
-    from parquet_variant.cli.select_option import read_selects
+    from parquet_variant.cli.options.select import read_selects
     from parquet_variant.sql_query.sql_view import sql_view
 
     columns = read_selects(select) if select else None

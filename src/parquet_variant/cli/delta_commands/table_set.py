@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from parquet_variant.cli.options import AsJson, Table
+from parquet_variant.cli.options.common import AsJson, Table
 
 __all__ = ["command"]
 
@@ -26,7 +26,7 @@ def command(
     as_json: AsJson = False,
 ) -> int:
     """Set properties of a Delta table, or remove them."""
-    from parquet_variant.cli.output import print_json
+    from parquet_variant.cli.output.report import print_json
     from parquet_variant.delta import set_properties
 
     wanted: dict[str, str | bool | int | None] = {}

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from parquet_variant.cli.options import (
+from parquet_variant.cli.options.common import (
     AsJson,
     BloomFilters,
     DetectTimestamps,
@@ -125,10 +125,10 @@ def command(
     as_json: AsJson = False,
 ) -> int:
     """Read JSON and write it shredded: all of it, or nothing."""
-    from parquet_variant.cli.policy_option import read_policy
-    from parquet_variant.cli.progress import Progress
-    from parquet_variant.cli.schema_option import read_schema
-    from parquet_variant.cli.stdin import with_stdin
+    from parquet_variant.cli.options.policy import read_policy
+    from parquet_variant.cli.options.schema import read_schema
+    from parquet_variant.cli.options.stdin import with_stdin
+    from parquet_variant.cli.output.progress import Progress
     from parquet_variant.ingest.job import IngestJob
     from parquet_variant.ingest.request import IngestRequest
     from parquet_variant.io.filesystems import absolute
@@ -205,7 +205,7 @@ def _for_format(into: Format, written: dict[str, Any], layout: Layout, exact: bo
 
 
 def _report(result: IngestResult, into: Format, as_json: bool) -> None:
-    from parquet_variant.cli.output import counted, human_bytes, print_json
+    from parquet_variant.cli.output.report import counted, human_bytes, print_json
 
     if as_json:
         print_json(result.to_dict())

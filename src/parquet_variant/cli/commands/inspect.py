@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from parquet_variant.cli.options import AllowOutside, AsJson, Column, Path
+from parquet_variant.cli.options.common import AllowOutside, AsJson, Column, Path
 
 if TYPE_CHECKING:
     from parquet_variant.parquet.operations.inspect import ColumnReport, PathReport
@@ -47,8 +47,8 @@ def command(
 
     Reads footers only. Of Vortex files: how the column lies in them, and what is typed.
     """
-    from parquet_variant.cli.output import counted, human_bytes, print_json
-    from parquet_variant.cli.tables import data_files, is_vortex
+    from parquet_variant.cli.options.tables import data_files, is_vortex
+    from parquet_variant.cli.output.report import counted, human_bytes, print_json
     from parquet_variant.parquet import inspect
 
     if is_vortex(path):
@@ -71,7 +71,7 @@ def command(
         print()
         _print_column(found, sort, top)
     if predict_from:
-        from parquet_variant.cli.output import print_grid
+        from parquet_variant.cli.output.report import print_grid
 
         rows = [(each.path.shorthand, _share(each.predicted), _share(each.actual)) for each in comparisons]
         print()
@@ -80,7 +80,7 @@ def command(
 
 
 def _inspect_vortex(path: str, column: str | None, *, as_json: bool) -> int:
-    from parquet_variant.cli.output import counted, human_bytes, print_grid, print_json
+    from parquet_variant.cli.output.report import counted, human_bytes, print_grid, print_json
     from parquet_variant.vortex import inspect
 
     report = inspect(path, column)
@@ -106,7 +106,7 @@ def _inspect_vortex(path: str, column: str | None, *, as_json: bool) -> int:
 
 def _compared(files: list[str], column: ColumnReport, sources: list[str]) -> tuple[Comparison, ...]:
     """The typed shares that the sources promise under the files' schema, beside those of the files."""
-    from parquet_variant.cli.progress import Progress
+    from parquet_variant.cli.output.progress import Progress
     from parquet_variant.parquet import profile
     from parquet_variant.parquet.format.files import locate
     from parquet_variant.schema.shredding_schema import ShreddingSchema
@@ -119,7 +119,7 @@ def _compared(files: list[str], column: ColumnReport, sources: list[str]) -> tup
 
 
 def _print_column(column: ColumnReport, sort: SortBy, top: int | None) -> None:
-    from parquet_variant.cli.output import counted, human_bytes, print_grid
+    from parquet_variant.cli.output.report import counted, human_bytes, print_grid
     from parquet_variant.path import VariantPath
 
     layouts = ", ".join(f"{layout} in {counted(files, 'file')}" for layout, files in column.layouts.items())

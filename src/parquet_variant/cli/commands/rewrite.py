@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from parquet_variant.cli.options import (
+from parquet_variant.cli.options.common import (
     AsJson,
     BloomFilters,
     Column,
@@ -24,7 +24,7 @@ from parquet_variant.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from parquet_variant.cli.progress import Progress
+    from parquet_variant.cli.output.progress import Progress
     from parquet_variant.parquet.writing.writer import FileInfo
 
 __all__ = ["command"]
@@ -79,9 +79,9 @@ def command(
 
     The way out for readers that know no shredding, and the way in from the older drafts.
     """
-    from parquet_variant.cli.output import counted, human_bytes, print_json
-    from parquet_variant.cli.progress import Progress
-    from parquet_variant.cli.schema_option import read_schema
+    from parquet_variant.cli.options.schema import read_schema
+    from parquet_variant.cli.output.progress import Progress
+    from parquet_variant.cli.output.report import counted, human_bytes, print_json
     from parquet_variant.parquet import rewrite
 
     if schema is not None and reinfer:

@@ -9,8 +9,8 @@ from typing import Annotated
 
 import typer
 
-from parquet_variant.cli.change import read_assignments, report_change
-from parquet_variant.cli.options import AsJson, Table
+from parquet_variant.cli.delta_commands.change import read_assignments, report_change
+from parquet_variant.cli.options.common import AsJson, Table
 
 __all__ = ["command"]
 
@@ -33,7 +33,7 @@ def command(
     as_json: AsJson = False,
 ) -> int:
     """Bring rows into a Delta table: update what is there, insert what is not."""
-    from parquet_variant.cli.tables import is_delta
+    from parquet_variant.cli.options.tables import is_delta
     from parquet_variant.delta import merge
     from parquet_variant.parquet import read_table
 

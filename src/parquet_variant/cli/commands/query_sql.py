@@ -103,7 +103,7 @@ def _one(query: SqlQuery, number: int, on_spark: bool) -> tuple[str, dict[str, A
 
 def spark_batches(query: SqlQuery) -> Iterator[pa.Table]:
     """The answer, by a local Spark session."""
-    from parquet_variant.cli.progress import Progress
+    from parquet_variant.cli.output.progress import Progress
     from parquet_variant.cli.spark_session import spark_session
     from parquet_variant.spark.arrow_variant import with_variants
     from parquet_variant.spark.operations.sql import run_query

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from parquet_variant.cli.options import AsJson, Table
+from parquet_variant.cli.options.common import AsJson, Table
 
 __all__ = ["command"]
 
@@ -27,7 +27,7 @@ def command(
     """Delete files of a Delta table that no recent version holds."""
     from datetime import timedelta
 
-    from parquet_variant.cli.output import counted, print_json
+    from parquet_variant.cli.output.report import counted, print_json
     from parquet_variant.delta import vacuum
 
     retention = None if hours is None else timedelta(hours=hours)

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from parquet_variant.cli.options import AsJson, Column, Engine, EngineOption, Policy, Queries, Settings
+from parquet_variant.cli.options.common import AsJson, Column, Engine, EngineOption, Policy, Queries, Settings
 
 if TYPE_CHECKING:
-    from parquet_variant.cli.progress import Progress
+    from parquet_variant.cli.output.progress import Progress
 
 __all__ = ["command"]
 
@@ -50,10 +50,10 @@ def command(
 
     No row changes. A Delta table gets it in one commit.
     """
-    from parquet_variant.cli.policy_option import read_policy
-    from parquet_variant.cli.progress import Progress
-    from parquet_variant.cli.schema_option import read_schema
-    from parquet_variant.cli.tables import is_delta
+    from parquet_variant.cli.options.policy import read_policy
+    from parquet_variant.cli.options.schema import read_schema
+    from parquet_variant.cli.options.tables import is_delta
+    from parquet_variant.cli.output.progress import Progress
     from parquet_variant.parquet.operations.optimize import DEFAULT_FILE_BYTES
 
     if drop_shredding and (reshred or schema is not None or dry_run):
@@ -94,8 +94,8 @@ def _in_process(path: str, progress: Progress, **options: Any) -> Any:
 
 
 def _on_spark(path: str, progress: Progress, **options: Any) -> Any:
+    from parquet_variant.cli.options.tables import is_delta
     from parquet_variant.cli.spark_session import spark_session
-    from parquet_variant.cli.tables import is_delta
     from parquet_variant.parquet.format.files import locate
     from parquet_variant.spark.operations.optimize import optimize
 
@@ -106,7 +106,7 @@ def _on_spark(path: str, progress: Progress, **options: Any) -> Any:
 
 
 def _report(result: Any, dry_run: bool, as_json: bool) -> None:
-    from parquet_variant.cli.output import counted, human_bytes, print_json
+    from parquet_variant.cli.output.report import counted, human_bytes, print_json
 
     version = getattr(result, "version", None)
     if as_json:

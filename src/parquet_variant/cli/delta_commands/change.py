@@ -30,7 +30,7 @@ def read_assignments(given: Iterable[str], option: str) -> dict[str, str]:
 
 def report_change(result: ChangeResult, *, as_json: bool) -> int:
     """Say what a change did."""
-    from parquet_variant.cli.output import counted, print_json
+    from parquet_variant.cli.output.report import counted, print_json
 
     if as_json:
         print_json(asdict(result))

@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from parquet_variant.cli.options import (
+from parquet_variant.cli.options.common import (
     AllowOutside,
     Column,
     DetectTimestamps,
@@ -90,11 +90,11 @@ def command(
 
     What --ddl and --json print can be edited and given to ingest --schema.
     """
-    from parquet_variant.cli.policy_option import read_policy
-    from parquet_variant.cli.progress import Progress
-    from parquet_variant.cli.schema_option import read_schema
-    from parquet_variant.cli.stdin import with_stdin
-    from parquet_variant.cli.tables import data_files
+    from parquet_variant.cli.options.policy import read_policy
+    from parquet_variant.cli.options.schema import read_schema
+    from parquet_variant.cli.options.stdin import with_stdin
+    from parquet_variant.cli.options.tables import data_files
+    from parquet_variant.cli.output.progress import Progress
     from parquet_variant.parquet import profile
     from parquet_variant.shredding.costs import also as costs_also
     from parquet_variant.shredding.drift import find_drift

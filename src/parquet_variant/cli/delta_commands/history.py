@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from parquet_variant.cli.options import AsJson, Table
+from parquet_variant.cli.options.common import AsJson, Table
 
 __all__ = ["command"]
 
@@ -20,7 +20,7 @@ def command(
     as_json: AsJson = False,
 ) -> int:
     """List the commits of a Delta table, newest first."""
-    from parquet_variant.cli.output import print_grid, print_json
+    from parquet_variant.cli.output.report import print_grid, print_json
     from parquet_variant.delta import history
 
     commits = history(table, limit)

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from parquet_variant.cli.failure import DATA_PROBLEM
-from parquet_variant.cli.options import AllowOutside, AsJson, Column, Threads
+from parquet_variant.cli.options.common import AllowOutside, AsJson, Column, Threads
 
 __all__ = ["command"]
 
@@ -29,9 +29,9 @@ def command(
 
     The exit code is 1 if one breaks the specification. Also says which engines will not read the files, and why.
     """
-    from parquet_variant.cli.output import print_json
-    from parquet_variant.cli.progress import Progress
-    from parquet_variant.cli.tables import data_files
+    from parquet_variant.cli.options.tables import data_files
+    from parquet_variant.cli.output.progress import Progress
+    from parquet_variant.cli.output.report import print_json
     from parquet_variant.parquet import validate
 
     with Progress() as progress:

@@ -7,15 +7,15 @@ from __future__ import annotations
 
 import time
 
-from parquet_variant.cli.options import AsJson
+from parquet_variant.cli.options.common import AsJson
 
 __all__ = ["command"]
 
 
 def command(as_json: AsJson = False) -> int:
     """Compile kernels that were not built with the package: there are some only in a checkout, or on rare platforms."""
-    from parquet_variant.cli.output import print_json
-    from parquet_variant.cli.progress import Progress
+    from parquet_variant.cli.output.progress import Progress
+    from parquet_variant.cli.output.report import print_json
     from parquet_variant.machine_code.cache import cache_home
     from parquet_variant.machine_code.entry_points import machine_code
     from parquet_variant.machine_code.warmup import warmup

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
-from parquet_variant.cli.options import AllowOutside, At, Column, Path, Threads, Version
+from parquet_variant.cli.options.common import AllowOutside, At, Column, Path, Threads, Version
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -36,8 +36,8 @@ def command(
 
     Whole rows as objects, every Variant in them as JSON; the Variant alone where it is the only column, or is named.
     """
-    from parquet_variant.cli.json_source import queryable
-    from parquet_variant.cli.output import print_json_rows, print_json_values
+    from parquet_variant.cli.options.json_source import queryable
+    from parquet_variant.cli.output.report import print_json_rows, print_json_values
 
     left = limit
     with queryable(path, threads) as source:
@@ -54,7 +54,7 @@ def command(
 
 
 def _parts(path: str, column: str | None, of_table: dict[str, Any], threads: int | None) -> Iterator[Part]:
-    from parquet_variant.cli.tables import is_delta, is_vortex
+    from parquet_variant.cli.options.tables import is_delta, is_vortex
     from parquet_variant.io.parallel import thread_count
     from parquet_variant.parquet.format.files import locate, open_file
 
@@ -72,7 +72,7 @@ def _table_parts(path: str, column: str | None, of_table: dict[str, Any]) -> Ite
     """File by file of a Delta table."""
     import pyarrow as pa
 
-    from parquet_variant.cli.output import is_variant
+    from parquet_variant.cli.output.report import is_variant
     from parquet_variant.delta import snapshot
     from parquet_variant.delta.reading.read import iter_files, selected_schema
     from parquet_variant.errors import VariantFileError

@@ -1,0 +1,1 @@
+"""Commands over files of any kind, and over this installation: one a module."""

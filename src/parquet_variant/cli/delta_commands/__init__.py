@@ -1,0 +1,1 @@
+"""Commands that change or tell of Delta tables: one a module."""
