@@ -172,7 +172,7 @@ class VariantArray:
         ([1, 'two', None], [[], {'id': 1}], [{'id': 1}])
         """
         if isinstance(index, str):
-            found: VariantArray = import_module("parquet_variant.functions.variant_get").variant_get(
+            found: VariantArray = import_module("parquet_variant.functions.extraction.variant_get").variant_get(
                 self, VariantPath((index,)), "variant"
             )
             return found

@@ -18,11 +18,11 @@ from parquet_variant.array.chunked_array import variant_table
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import SchemaError
-from parquet_variant.functions.from_python import from_python
-from parquet_variant.functions.schema_of_variant_agg import schema_of_variant_agg
-from parquet_variant.functions.to_json import to_json
-from parquet_variant.functions.variant_get import try_variant_get, variant_get
-from parquet_variant.functions.variant_type import variant_type
+from parquet_variant.functions.conversions.from_python import from_python
+from parquet_variant.functions.extraction.variant_get import try_variant_get, variant_get
+from parquet_variant.functions.inspection.schema_of_variant_agg import schema_of_variant_agg
+from parquet_variant.functions.inspection.variant_type import variant_type
+from parquet_variant.functions.json.to_json import to_json
 
 __all__ = ["VariantAccessor", "VariantDtype", "VariantExtensionArray", "from_pandas", "table_of_frame", "to_pandas"]
 

@@ -111,7 +111,7 @@ class TextTypes:
 
         Examples
         --------
-        >>> from parquet_variant.functions.parse_json import parse_json
+        >>> from parquet_variant.functions.json.parse_json import parse_json
         >>> array = parse_json(['{"at": "2026-01-31"}', '{"at": "2026-02-30"}'], types={"$.at": "date"})
         >>> [each["at"].type.value for each in array], [each.to_json() for each in array]
         (['date', 'string'], ['{"at":"2026-01-31"}', '{"at":"2026-02-30"}'])

@@ -156,7 +156,7 @@ def _json_type(kind: pa.DataType) -> pa.DataType:
 
 def _json(array: pa.Array) -> pa.Array:
     from parquet_variant.array.variant_array import VariantArray
-    from parquet_variant.functions.to_json import to_json
+    from parquet_variant.functions.json.to_json import to_json
 
     kind = array.type
     if _is_storage(kind):

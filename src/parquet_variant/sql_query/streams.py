@@ -73,7 +73,7 @@ def register_getters(
 
 
 def _to_json(given: Any) -> pa.Array:
-    from parquet_variant.functions.to_json import to_json
+    from parquet_variant.functions.json.to_json import to_json
 
     return to_json(VariantArray(_one(given))).cast(pa.string())
 
@@ -87,7 +87,7 @@ def _duckdb_type(connection: Any, kind: pa.DataType) -> Any:
 
 
 def _getter(term: VariantTerm, options: Mapping[str, Any], failures: list[Exception]) -> Any:
-    from parquet_variant.functions.extract_variant import extract_variant
+    from parquet_variant.functions.extraction.extract_variant import extract_variant
     from parquet_variant.functions.walks.extract_path import extract_path
 
     strict, zone = options.get("on_error") == "raise", options.get("zone", "UTC")

@@ -458,7 +458,7 @@ class _ArrowScan:
     def _column(self, column: pa.Array, each: NeededColumn) -> pa.Array:
         if each.path is None:
             return column
-        from parquet_variant.functions.extract_variant import extract_variant
+        from parquet_variant.functions.extraction.extract_variant import extract_variant
         from parquet_variant.functions.walks.extract_path import extract_path
 
         storage = VariantArray(column).storage

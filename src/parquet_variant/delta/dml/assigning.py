@@ -19,8 +19,8 @@ from parquet_variant.delta.data.expressions import columns_of_table as columns_o
 from parquet_variant.delta.protocol.schema import VARIANT, Field, StructType, arrow_type
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import DeltaError
-from parquet_variant.functions.cast_to_variant import cast_to_variant
-from parquet_variant.functions.variant_set import variant_set
+from parquet_variant.functions.conversions.cast_to_variant import cast_to_variant
+from parquet_variant.functions.edits.variant_set import variant_set
 from parquet_variant.query.sql_expression import TableColumns, read_expression
 
 __all__ = ["assigned", "read_assignments"]

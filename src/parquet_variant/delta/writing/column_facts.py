@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from parquet_variant.array.variant_array import VariantArray
-from parquet_variant.functions.shred_variant import shred_variant
+from parquet_variant.functions.storage.shred_variant import shred_variant
 from parquet_variant.parquet.format.statistics import LeafStatistics
 from parquet_variant.path import VariantPath
 from parquet_variant.schema.shredding_schema import ShreddingSchema

@@ -2,7 +2,7 @@
 
 Owns the front doors `cast_variant` and `try_cast_variant`. The casts are those of Spark 4.3's ``variant_get``;
 ``docs/casts.md`` lists what differs and what is added for types that Spark lacks. Leaves arrays of values to
-`functions.variant_get`.
+`functions.extraction.variant_get`.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ def encoded_slots(slots: ScalarSlots) -> pa.Array:
 
 def json_of_scalars(slots: ScalarSlots, positions: npt.NDArray[np.int64]) -> pa.Array:
     """The JSON text of some scalars."""
-    from parquet_variant.functions.to_json import to_json  # not needed by most casts
+    from parquet_variant.functions.json.to_json import to_json  # not needed by most casts
 
     chosen = ScalarSlots(slots.kinds[positions], slots.a[positions], slots.b[positions], slots.scales[positions])
     indices = pa.array(np.zeros(len(positions), np.int32))

@@ -228,7 +228,7 @@ def _json_texts(
 ) -> tuple[pa.Array, Int64s]:
     """The base with the JSON text of arrays and objects, and the positions where that was not possible."""
     # Few casts need JSON, and its modules are many: a command's start would wait for them.
-    from parquet_variant.functions.to_json import to_json
+    from parquet_variant.functions.json.to_json import to_json
 
     try:
         texts = to_json(VariantArray(position_storage(value_positions.take(positions))))

@@ -93,7 +93,7 @@ def _operand(value: Any, rows: int | None) -> Variant | VariantArray | None:
 
 
 def _column(value: Any) -> VariantArray:
-    from parquet_variant.functions.cast_to_variant import cast_to_variant
+    from parquet_variant.functions.conversions.cast_to_variant import cast_to_variant
 
     return cast_to_variant(value)
 

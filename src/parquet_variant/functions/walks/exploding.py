@@ -17,7 +17,7 @@ from parquet_variant.encoding.variant import Variant
 from parquet_variant.functions.columns.position_storage import position_storage
 from parquet_variant.functions.columns.value_positions import ValuePositions
 from parquet_variant.functions.inputs.variant_input import as_variant_array
-from parquet_variant.functions.validate import sound_rows
+from parquet_variant.functions.storage.validate import sound_rows
 
 __all__ = ["exploded"]
 

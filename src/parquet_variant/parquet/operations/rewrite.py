@@ -218,7 +218,7 @@ def _is_path(source: Any) -> bool:
 
 
 def _inferred(engine: Engine, sources: list[ParquetSource], column: str | None) -> ShreddingSchema:
-    from parquet_variant.functions.infer_shredding_schema import infer_shredding_schema
+    from parquet_variant.functions.storage.infer_shredding_schema import infer_shredding_schema
 
     work = partial(_profile_task, column=column)
     return infer_shredding_schema(engine.reduce("infer the schema", work, sources, Profile.merge))
@@ -302,8 +302,8 @@ def _converted(
 def _conversion(
     array: VariantArray, layout: Layout | None, schema: ShreddingSchema | None, on_conflict: OnConflict
 ) -> pa.StructArray:
-    from parquet_variant.functions.shred_variant import shred_variant
-    from parquet_variant.functions.unshred_variant import unshred_variant
+    from parquet_variant.functions.storage.shred_variant import shred_variant
+    from parquet_variant.functions.storage.unshred_variant import unshred_variant
 
     if layout is None:
         layout = array.layout if schema is None or array.layout != "unshredded" else "final"

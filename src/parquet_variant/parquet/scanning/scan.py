@@ -1,7 +1,7 @@
 """Typed columns out of Variant columns: only the leaves that are needed, only the row groups that may match.
 
 Owns running a query over files, in tasks that other processes can take. Leaves which leaves and row groups to
-`scan_plan`, the cast of a value to `functions.variant_get`, and filters to `predicate`.
+`scan_plan`, the cast of a value to `functions.extraction.variant_get`, and filters to `predicate`.
 """
 
 from __future__ import annotations
@@ -456,7 +456,7 @@ class Scan:
             ) from None
 
     def _answer(self, storage: pa.StructArray, group: Group | ValuePositions | None, each: Selected) -> pa.Array:
-        from parquet_variant.functions.extract_variant import extract_variant
+        from parquet_variant.functions.extraction.extract_variant import extract_variant
         from parquet_variant.functions.walks.extract_path import extract_from
 
         assert each.path is not None and group is not None

@@ -20,7 +20,7 @@ from parquet_variant.encoding.validate import Fault, find_faults
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import VariantError
 from parquet_variant.functions.columns.column_slots import faulty_slots
-from parquet_variant.functions.validate import sound_rows
+from parquet_variant.functions.storage.validate import sound_rows
 from parquet_variant.parquet.validation.violations import Found
 from parquet_variant.path import WILDCARD, VariantPath
 from parquet_variant.schema.storage_shape import is_list

@@ -1,6 +1,6 @@
 """Rows in the order of typed paths, where a writer is asked for it.
 
-Owns the sort. Leaves the values to `functions.variant_get`.
+Owns the sort. Leaves the values to `functions.extraction.variant_get`.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def sorted_rows(table: pa.Table, variants: Sequence[tuple[str, ...]], sort_by: S
 
 
 def _keys(table: pa.Table, variants: Sequence[tuple[str, ...]], selected: Selected) -> list[pa.Array]:
-    from parquet_variant.functions.variant_get import try_variant_get
+    from parquet_variant.functions.extraction.variant_get import try_variant_get
 
     if selected.path is None:
         if selected.column not in table.column_names:

@@ -24,8 +24,8 @@ import pyarrow.compute as pc
 from parquet_variant.array.capsules import EXTENSION_METADATA, import_variant, is_named, is_storage, plain_metadata
 from parquet_variant.array.draft_parts import columns_of
 from parquet_variant.array.variant_array import VariantArray
-from parquet_variant.functions.equals import equals
-from parquet_variant.functions.shred_variant import shred_variant
+from parquet_variant.functions.inspection.equals import equals
+from parquet_variant.functions.storage.shred_variant import shred_variant
 from parquet_variant.path import VariantPath
 from parquet_variant.schema.shredding_schema import ShreddingSchema
 from parquet_variant.schema.storage_shape import is_list

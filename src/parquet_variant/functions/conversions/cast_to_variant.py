@@ -21,7 +21,7 @@ from parquet_variant.functions.columns.column_slots import slots_of_column
 from parquet_variant.functions.columns.encoded_slots import encoded_slots
 from parquet_variant.functions.columns.value_positions import ScalarSlots
 from parquet_variant.functions.inputs.arrow_input import as_arrow
-from parquet_variant.functions.parse_json import parse_json
+from parquet_variant.functions.json.parse_json import parse_json
 from parquet_variant.kernels.values.encode_slots import narrow
 from parquet_variant.schema.primitive_types import lenient_primitive
 from parquet_variant.schema.storage_shape import is_binary, is_list

@@ -28,7 +28,7 @@ from parquet_variant.errors import VariantError
 from parquet_variant.functions.columns.value_positions import ScalarSlots, ValuePositions
 from parquet_variant.functions.inputs.null_on_error import only_rows, readable_storage
 from parquet_variant.functions.inputs.variant_input import as_variant_array
-from parquet_variant.functions.schema_of_variant import type_texts
+from parquet_variant.functions.inspection.schema_of_variant import type_texts
 from parquet_variant.kernels.kinds import ARRAY, OBJECT
 from parquet_variant.kernels.operations import get
 from parquet_variant.types import TYPE_OF_ID, PrimitiveId

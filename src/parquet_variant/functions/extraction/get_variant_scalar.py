@@ -13,7 +13,7 @@ import pyarrow as pa
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.functions.columns.target_type import as_target
-from parquet_variant.functions.get_variant_element import get_variant_element
+from parquet_variant.functions.extraction.get_variant_element import get_variant_element
 from parquet_variant.functions.inputs.variant_input import as_variant_array
 from parquet_variant.path import VariantPath
 from parquet_variant.types import VariantType

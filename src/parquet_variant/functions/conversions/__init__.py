@@ -1,0 +1,1 @@
+"""Python objects and Arrow columns to Variants, and back."""

@@ -1,0 +1,1 @@
+"""New values made of others: fields set, inserted and taken out."""

@@ -1,0 +1,1 @@
+"""Questions about whole values: type, schema, equality."""

@@ -1,0 +1,1 @@
+"""JSON text to Variants and back."""
