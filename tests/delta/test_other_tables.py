@@ -220,12 +220,86 @@ def test_defaults_generated_columns_and_invariants(tmp_path: Path) -> None:
         assert caught.value.reason == "constraint-violated"
 
 
-def test_identity_columns_are_refused_by_name_where_rows_come(tmp_path: Path) -> None:
-    table = made(tmp_path / "t", column("id", "long", **{"delta.identity.start": 1, "delta.identity.step": 1}),
-                 column("n", "long"), features=("identityColumns",))  # fmt: skip
-    with pytest.raises(DeltaError, match="id is an identity column") as caught:
-        pv.delta.append(table, {"n": [1]})
-    assert caught.value.reason == "unsupported-feature"
+def identity_table(folder: Path, **told: Any) -> Path:
+    """A table with an identity column and another; `told` is of the first."""
+    metadata = {f"delta.identity.{name}": value for name, value in ({"start": 1, "step": 1} | told).items()}
+    return made(folder, column("id", "long", **metadata), column("n", "long"), features=("identityColumns",))
+
+
+def identity_mark(table: Path) -> int | None:
+    return pv.delta.snapshot(table).schema.fields[0].metadata.get("delta.identity.highWaterMark")
+
+
+@pytest.mark.parametrize(
+    ("told", "wanted"),
+    [
+        ({}, [1, 2, 3]), ({"start": -5, "step": 10}, [-5, 5, 15]), ({"start": 7, "step": -3}, [7, 4, 1]),
+        ({"highWaterMark": 40}, [41, 42, 43]), ({"start": 0, "step": 2, "highWaterMark": 5}, [6, 8, 10]),
+        ({"start": 0, "step": -2, "highWaterMark": -5}, [-6, -8, -10]), ({"start": 9, "highWaterMark": 3}, [9, 10, 11]),
+    ],
+)  # fmt: skip
+def test_values_of_identity_columns_are_made(tmp_path: Path, told: dict[str, int], wanted: list[int]) -> None:
+    table = identity_table(tmp_path / "t", **told)
+    pv.delta.append(table, [{"n": [10, 20]}, {"n": [30]}])
+    rows = sorted(pv.delta.read_table(table).to_pylist(), key=lambda row: row["n"])
+    assert rows == [{"id": at, "n": n} for at, n in zip(wanted, (10, 20, 30), strict=True)]
+    assert identity_mark(table) == wanted[-1]
+    pv.delta.append(table, {"n": pa.array([], pa.int64())})
+    assert identity_mark(table) == wanted[-1]
+
+
+def test_every_way_to_add_rows_makes_values_of_identity_columns(tmp_path: Path) -> None:
+    table = identity_table(tmp_path / "t")
+    pv.delta.append(table, {"n": [1, 2]})
+    merge = pv.delta.merge(table, {"n": [2, 3, 4]}, "target.n = source.n")
+    merge.when_matched_update({"n": "source.n * 10"}).when_not_matched_insert_all().execute()
+    assert sorted(map(tuple, map(dict.values, pv.delta.read_table(table).to_pylist()))) == [
+        (1, 1), (2, 20), (3, 3), (4, 4)
+    ]  # fmt: skip
+    pv.delta.replace_where(table, {"n": [3]}, "n = 3")
+    assert pv.delta.scan(table, ["id"], "n = 3").to_table()["id"].to_pylist() == [5]
+    pv.delta.overwrite(table, {"n": [7]})
+    assert pv.delta.read_table(table).to_pylist() == [{"id": 6, "n": 7}]
+    assert identity_mark(table) == 6
+
+
+def test_identity_columns_that_users_may_fill(tmp_path: Path) -> None:
+    table = identity_table(tmp_path / "t", step=5, allowExplicitInsert=True)
+    pv.delta.append(table, {"id": [8, -20], "n": [1, 2]})
+    pv.delta.append(table, {"n": [3]})
+    assert sorted(pv.delta.read_table(table)["id"].to_pylist()) == [-20, 8, 11]
+    assert identity_mark(table) == 11
+
+
+def test_what_identity_columns_do_not_allow(tmp_path: Path) -> None:
+    table = identity_table(tmp_path / "t", highWaterMark=2**63 - 2)
+    refused: list[tuple[str, Any]] = [
+        ("identity-given", lambda: pv.delta.append(table, {"id": [1], "n": [1]})),
+        ("identity-overflow", lambda: pv.delta.append(table, {"n": [1, 2]})),
+        ("bad-assignment", lambda: pv.delta.update(table, {"id": "5"})),
+        ("unsupported-feature", lambda: pv.delta.plan(table)),
+    ]
+    for reason, call in refused:
+        with pytest.raises(DeltaError) as caught:
+            call()
+        assert caught.value.reason == reason
+    assert pv.delta.snapshot(table).version == 0
+    pv.delta.append(table, {"n": [1]})
+    assert pv.delta.read_table(table)["id"].to_pylist() == [2**63 - 1]
+    broken = identity_table(tmp_path / "broken", step=0)
+    with pytest.raises(DeltaError, match="no start and step"):
+        pv.delta.append(broken, {"n": [1]})
+
+
+def test_two_that_take_the_same_identity_values(tmp_path: Path) -> None:
+    table = identity_table(tmp_path / "t")
+    before = pv.delta.snapshot(table)
+    pv.delta.append(before, {"n": [1, 2]})
+    pv.delta.append(before, {"n": [3]})  # Planned on the version that the first one has left behind.
+    pv.delta.merge(before, {"n": [4]}, "target.n = source.n").when_not_matched_insert_all().execute()
+    rows = pv.delta.read_table(table).to_pylist()
+    assert sorted(map(tuple, map(dict.values, rows))) == [(1, 1), (2, 2), (3, 3), (4, 4)]
+    assert len(list(table.glob("*.parquet"))) == 3
 
 
 def test_clustering_is_kept(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from parquet_variant.delta.dml.changing import FileChange
 from parquet_variant.delta.log.checkpoint import checkpoint_if_due
 from parquet_variant.delta.log.commit import Transaction, commit
 from parquet_variant.delta.log.snapshot import Snapshot, load_snapshot
-from parquet_variant.delta.protocol.actions import Add, Cdc
+from parquet_variant.delta.protocol.actions import Add, Cdc, Metadata
 from parquet_variant.delta.protocol.features import check_writable
 from parquet_variant.delta.statistics.stats_json import with_json_stats
 from parquet_variant.delta.writing.file_rows import to_removes
@@ -72,6 +72,8 @@ class Change:
         Rows in them.
     parameters
         Told in the history.
+    metadata
+        The table's, if it changes.
     """
 
     opened: pa.Table
@@ -81,6 +83,7 @@ class Change:
     change_data: Sequence[Cdc] = ()
     inserted: int = 0
     parameters: Mapping[str, Any] = field(default_factory=dict)
+    metadata: Metadata | None = None
 
 
 def file_rows(current: Snapshot, files: pa.Table) -> list[dict[str, Any]]:
@@ -134,6 +137,7 @@ def _transaction(current: Snapshot, operation: str, change: Change, changed: Seq
         adds=adds,
         removes=to_removes(current, going),
         others=[told for each in changed for told in each.change_data] + list(change.change_data),
+        metadata=change.metadata,
         read_version=current.version,
         reads=change.reads,
         read_paths=frozenset(change.opened["path"].to_pylist()),

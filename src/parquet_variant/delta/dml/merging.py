@@ -32,7 +32,7 @@ from parquet_variant.delta.dml.merge_request import MergeClause, MergeRequest
 from parquet_variant.delta.dml.patching import columns_in_use, update_file
 from parquet_variant.delta.log.snapshot import Snapshot
 from parquet_variant.delta.protocol.schema import VARIANT, StructType, arrow_type
-from parquet_variant.delta.writing.rules import refuse_identity
+from parquet_variant.delta.writing.identity import IdentityValues, refuse_identity_set
 from parquet_variant.errors import DeltaError
 from parquet_variant.query.duckdb_engine import run_sql
 from parquet_variant.query.sql_expression import NeededColumn, SqlExpression, TableColumns, read_expression
@@ -84,7 +84,8 @@ def run_merge(given: MergeRequest) -> ChangeResult:
         opened = _candidates(newest, read, newest.files)
         changes = plan_change(newest, given.options)
         done = given.engine.run("merge", partial(_merge_file, changes, read), file_rows(newest, opened))
-        inserts = _inserts(newest, read, done)
+        identity = IdentityValues(newest)
+        inserts = _inserts(newest, read, done, identity)
         adds = changes.write.write_files(inserts) if len(inserts) else []
         told = changes.write.write_changes({"insert": inserts}) if changes.change_data else []
         return Change(
@@ -95,6 +96,7 @@ def run_merge(given: MergeRequest) -> ChangeResult:
             told,
             len(inserts),
             {"predicate": given.condition, "clauses": [_told(each) for each in given.clauses]},
+            identity.metadata,
         )
 
     return run_change(given.target, "MERGE", plan)
@@ -108,9 +110,9 @@ def _read(given: MergeRequest, newest: Snapshot) -> _Plan:
     target, source = given.target_alias, given.source_alias
     tables = {target: columns_of_table(newest.schema), source: columns_of_data(given.source)}
     condition = read_expression(given.condition, tables, zone=given.zone)
-    if any(each.kind == "not_matched" for each in given.clauses):
-        refuse_identity(newest.protocol, newest.metadata)
     clauses = tuple(_read_clause(each, given, newest.schema, tables) for each in given.clauses)
+    set_by = [a.column for clause in clauses if clause.given.action == "update" for a in clause.assignments]
+    refuse_identity_set(newest, set_by)
     columns: dict[str, dict[str, NeededColumn]] = {target: {}, source: {}}
     for expression in [condition, *(each.predicate for each in clauses)]:
         for name, needed in (expression.columns if expression is not None else {}).items():
@@ -254,7 +256,7 @@ def _updated(schema: StructType, read: _Plan, before: pa.Table, applied: Any, so
     return pa.concat_tables(parts, promote_options="permissive").take(pa.array(np.argsort(np.concatenate(places))))
 
 
-def _inserts(newest: Snapshot, read: _Plan, done: Sequence[FileChange]) -> pa.Table:
+def _inserts(newest: Snapshot, read: _Plan, done: Sequence[FileChange], identity: IdentityValues) -> pa.Table:
     """The rows that the source adds, in the table's columns."""
     empty = _nothing(newest.schema, 0)
     if not read.of("not_matched"):
@@ -264,7 +266,7 @@ def _inserts(newest: Snapshot, read: _Plan, done: Sequence[FileChange]) -> pa.Ta
         alone[each.matched] = False
     positions = np.flatnonzero(alone)
     clauses = _numbered(read, "not_matched", read.source, read.keys.take(pa.array(positions)))
-    parts = []
+    parts: list[pa.Table] = []
     for at, clause in read.of("not_matched"):
         chosen = positions[clauses == at]
         if len(chosen):
@@ -272,7 +274,7 @@ def _inserts(newest: Snapshot, read: _Plan, done: Sequence[FileChange]) -> pa.Ta
             tables = {read.source: read.rows.take(pa.array(chosen))}
             given = {each.column for each in clause.assignments}
             new = assigned(rows, newest.schema, clause.assignments, tables, read.zone)
-            parts.append(new.select([f.name for f in newest.schema.fields if f.name in given]))
+            parts += identity.of([new.select([f.name for f in newest.schema.fields if f.name in given])])
     return pa.concat_tables(parts, promote_options="permissive") if parts else empty
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 
 from parquet_variant.delta.data.expressions import columns_of_table, is_true, needed_table
-from parquet_variant.delta.dml.changing import ChangePlan, FileChange, plan_change
+from parquet_variant.delta.dml.changing import FileChange, plan_change
 from parquet_variant.delta.dml.committing import Change, ChangeResult, file_rows, run_change
 from parquet_variant.delta.dml.delete import (
     TARGET,
@@ -23,7 +23,7 @@ from parquet_variant.delta.dml.delete import (
     reads_of,
 )
 from parquet_variant.delta.log.snapshot import Snapshot, snapshot
-from parquet_variant.delta.writing.rules import refuse_identity
+from parquet_variant.delta.writing.identity import IdentityValues
 from parquet_variant.errors import DeltaError
 from parquet_variant.interop.table_of import is_rows, table_of
 from parquet_variant.io.thread_engine import ThreadEngine
@@ -131,9 +131,9 @@ def replace_partitions(
         raise DeltaError("the table has no partition columns: use overwrite", reason="not-partitioned")
 
     def plan(newest: Snapshot) -> Change:
-        refuse_identity(newest.protocol, newest.metadata)
-        changes = plan_change(newest, options)
-        adds = changes.write.write_files(iter(tables))
+        changes, identity = plan_change(newest, options), IdentityValues(newest)
+        rows = list(identity.of(tables))
+        adds = changes.write.write_files(iter(rows))
         taken = {tuple(sorted(add.partition_values.items())) for add in adds}
 
         def touched(files: pa.Table) -> pa.Table:
@@ -143,9 +143,12 @@ def replace_partitions(
         opened = touched(newest.files)
         work = partial(delete_from_file, changes, None, "UTC")
         done = ThreadEngine(threads, None).run("replace", work, file_rows(newest, opened))
-        told = changes.write.write_changes({"insert": pa.concat_tables(tables)}) if changes.change_data else ()
-        inserted = sum(len(each) for each in tables)
-        return Change(opened, done, lambda added: len(touched(added)) > 0, adds, told, inserted, {"mode": "Overwrite"})
+        told = changes.write.write_changes({"insert": pa.concat_tables(rows)}) if changes.change_data else ()
+        inserted = sum(len(each) for each in rows)
+        return Change(
+            opened, done, lambda added: len(touched(added)) > 0, adds, told, inserted, {"mode": "Overwrite"},
+            identity.metadata,
+        )  # fmt: skip
 
     return run_change(current, "WRITE", plan)
 
@@ -164,8 +167,8 @@ def _with_rows(
     options: Mapping[str, Any],
     parameters: Mapping[str, Any],
 ) -> Change:
-    refuse_identity(newest.protocol, newest.metadata)
-    changes: ChangePlan = plan_change(newest, options)
-    adds = changes.write.write_files(iter(tables))
-    told = changes.write.write_changes({"insert": pa.concat_tables(tables)}) if changes.change_data else ()
-    return Change(opened, done, reads, adds, told, sum(len(each) for each in tables), parameters)
+    changes, identity = plan_change(newest, options), IdentityValues(newest)
+    rows = list(identity.of(tables))
+    adds = changes.write.write_files(iter(rows))
+    told = changes.write.write_changes({"insert": pa.concat_tables(rows)}) if changes.change_data else ()
+    return Change(opened, done, reads, adds, told, sum(len(each) for each in rows), parameters, identity.metadata)

@@ -21,6 +21,7 @@ from parquet_variant.delta.dml.committing import Change, ChangeResult, file_rows
 from parquet_variant.delta.dml.delete import TARGET, matched_rows, matching_files, read_condition, reads_of
 from parquet_variant.delta.dml.patching import columns_in_use, update_file
 from parquet_variant.delta.log.snapshot import Snapshot, snapshot
+from parquet_variant.delta.writing.identity import refuse_identity_set
 from parquet_variant.errors import DeltaError
 from parquet_variant.io.engine import Engine, Progress
 from parquet_variant.io.thread_engine import ThreadEngine
@@ -102,6 +103,7 @@ def run_update(
         tables = {TARGET: columns_of_table(newest.schema)}
         assignments = read_assignments(updates or {}, newest.schema, tables, TARGET, zone)
         assignments += read_assignments(new_values or {}, newest.schema, tables, TARGET, zone, literals=True)
+        refuse_identity_set(newest, [each.column for each in assignments])
         condition = read_condition(newest, where, zone)
         opened = matching_files(newest, condition, zone)
         work = partial(_update, plan_change(newest, options), condition, assignments, zone)

@@ -27,7 +27,7 @@ from parquet_variant.delta.protocol.schema import (
 )
 from parquet_variant.errors import DeltaError, VariantError
 
-__all__ = ["Rules", "check_nulls", "refuse_identity", "rules_of"]
+__all__ = ["Rules", "check_nulls", "rules_of"]
 
 _CONSTRAINT = "delta.constraints."
 
@@ -104,25 +104,6 @@ def rules_of(protocol: Protocol, metadata: Metadata) -> Rules:
         _refuse_nested(schema, "delta.generationExpression", "a generation expression")
     defaults = _texts(schema, "CURRENT_DEFAULT") if supports(protocol, "allowColumnDefaults") else ()
     return Rules(tuple(checks), generated, defaults)
-
-
-def refuse_identity(protocol: Protocol, metadata: Metadata) -> None:
-    """Refuse to add rows to a table whose ids its writers make up: that needs one counter for all of them.
-
-    Raises
-    ------
-    DeltaError
-        Reason ``"unsupported-feature"``; the column is named.
-    """
-    if not supports(protocol, "identityColumns"):
-        return
-    for f in parse_schema(metadata.schema_string).fields:
-        if "delta.identity.start" in f.metadata:
-            raise DeltaError(
-                f"column {f.name} is an identity column (delta.identity.start), whose values are not made here: rows "
-                "cannot be added, only deleted and changed",
-                reason="unsupported-feature",
-            )
 
 
 def check_nulls(table: pa.Table, schema: StructType) -> None:

@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 import pyarrow as pa
 
+from parquet_variant.delta.data.paths import relative_path
 from parquet_variant.delta.log.checkpoint import checkpoint_if_due
 from parquet_variant.delta.log.clock import now_millis
 from parquet_variant.delta.log.commit import CommitResult, Transaction, commit
@@ -26,12 +27,14 @@ from parquet_variant.delta.protocol.schema import (
 from parquet_variant.delta.storage import open_storage
 from parquet_variant.delta.writing.data_files import DEFAULT_FILE_BYTES, WritePlan, plan_write
 from parquet_variant.delta.writing.file_rows import to_removes
-from parquet_variant.delta.writing.rules import refuse_identity
+from parquet_variant.delta.writing.identity import IdentityValues, has_identity, refuse_identity
 from parquet_variant.delta.writing.schema_option import SchemaOption, schema_option, schemas_by_column
 from parquet_variant.errors import DeltaError
 from parquet_variant.interop.table_of import is_rows, table_of
 
 __all__ = ["append", "commit_files", "overwrite", "peek", "plan"]
+
+_IDENTITY_RETRIES = 20
 
 
 def append(
@@ -102,6 +105,8 @@ def append(
             wider = replace(current, metadata=metadata, protocol=protocol)
             made = plan(wider, schema=schema, file_bytes=file_bytes, **options)
             return _commit_wider(current, wider, made.write_files(data), txn)
+    if has_identity(current):
+        return _put_with_identity(current, data, "append", txn, {"schema": schema, "file_bytes": file_bytes, **options})
     made = plan(current, schema=schema, file_bytes=file_bytes, **options)
     adds = made.write_files(data)
     return commit_files(current, adds, txn=txn)
@@ -131,6 +136,9 @@ def overwrite(
     current = _current(table, storage_options)
     if txn is not None and _seen(current, txn):
         return CommitResult(current.version, committed=False)
+    if has_identity(current):
+        given = {"schema": schema, "file_bytes": file_bytes, **options}
+        return _put_with_identity(current, data, "overwrite", txn, given)
     made = plan(current, schema=schema, file_bytes=file_bytes, **options)
     adds = made.write_files(data)
     return commit_files(current, adds, mode="overwrite", txn=txn)
@@ -173,7 +181,7 @@ def plan(
     current = _current(table, storage_options)
     check_writable(current.protocol, current.metadata, current.storage.uri)
     if not rewriting:
-        refuse_identity(current.protocol, current.metadata)
+        refuse_identity(current)
     schemas = schemas_by_column(schema_option(schema, options), current.schema)
     return plan_write(current, shredding=schemas, file_bytes=file_bytes, options=options)
 
@@ -216,21 +224,9 @@ def commit_files(
     """
     current = _current(table, storage_options)
     files = [a if isinstance(a, Add) else Add.from_dict(a) for a in adds]
-    application = None if txn is None else Txn(txn[0], txn[1], now_millis())
-    parameters = {"mode": mode.title(), "partitionBy": list(current.partition_columns)}
 
     def transaction(snapshot: Snapshot) -> Transaction:
-        gone = to_removes(snapshot, snapshot.files) if mode == "overwrite" else []
-        return Transaction(
-            operation,
-            parameters,
-            adds=files,
-            removes=gone,
-            txn=application,
-            read_version=snapshot.version,
-            reads_table=mode == "overwrite",
-            current=snapshot,
-        )
+        return replace(_put(snapshot, files, mode, txn), operation=operation)
 
     check_writable(current.protocol, current.metadata, current.storage.uri)
     if mode == "append":
@@ -245,19 +241,54 @@ def commit_files(
     return _checkpointed(current, commit(current.storage, rebase(newest), rebase=rebase))
 
 
-def _commit_wider(current: Snapshot, wider: Snapshot, adds: Sequence[Add], txn: tuple[str, int] | None) -> CommitResult:
-    """Commit files together with the columns that they brought along."""
-    transaction = Transaction(
+def _put(current: Snapshot, adds: Sequence[Add], mode: str, txn: tuple[str, int] | None) -> Transaction:
+    """The transaction that adds files, to others or in their place."""
+    return Transaction(
         "WRITE",
-        {"mode": "Append", "partitionBy": list(current.partition_columns)},
+        {"mode": mode.title(), "partitionBy": list(current.partition_columns)},
         adds=adds,
-        metadata=wider.metadata,
-        protocol=wider.protocol if wider.protocol != current.protocol else None,
+        removes=to_removes(current, current.files) if mode == "overwrite" else [],
         txn=None if txn is None else Txn(txn[0], txn[1], now_millis()),
         read_version=current.version,
+        reads_table=mode == "overwrite",
         current=current,
     )
+
+
+def _commit_wider(current: Snapshot, wider: Snapshot, adds: Sequence[Add], txn: tuple[str, int] | None) -> CommitResult:
+    """Commit files together with the columns that they brought along."""
+    protocol = wider.protocol if wider.protocol != current.protocol else None
+    transaction = replace(_put(current, adds, "append", txn), metadata=wider.metadata, protocol=protocol)
     return _checkpointed(current, commit(current.storage, transaction))
+
+
+def _put_with_identity(
+    current: Snapshot, data: Any, mode: str, txn: tuple[str, int] | None, options: Mapping[str, Any]
+) -> CommitResult:
+    """Add rows, or put them in the place of all, with values of identity columns that no other commit takes."""
+    # All rows at hand, since a conflict asks for them again.
+    tables = [table_of(data)] if is_rows(data) else [table_of(each) for each in data]
+    problem = ""
+    for _ in range(_IDENTITY_RETRIES):
+        identity = IdentityValues(current)
+        adds = plan(current, rewriting=True, **options).write_files(identity.of(tables))
+        try:
+            transaction = replace(_put(current, adds, mode, txn), metadata=identity.metadata)
+            done = commit(current.storage, transaction)
+        except DeltaError as error:
+            for add in adds:
+                current.storage.delete(relative_path(current.storage, add.path))
+            if error.reason != "conflict":
+                raise
+            problem, current = error.message, load_snapshot(current.storage)
+            continue
+        return _checkpointed(current, done)
+    raise DeltaError(
+        f"{_IDENTITY_RETRIES} other commits took the values of identity columns first: try again when fewer writers "
+        f"are at work (the last: {problem})",
+        reason="too-many-retries",
+        file=current.storage.uri,
+    )
 
 
 def _checkpointed(current: Snapshot, result: CommitResult) -> CommitResult:
