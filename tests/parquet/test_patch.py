@@ -55,7 +55,7 @@ def replaced(table: pa.Table, name: str, column: Any) -> pa.Table:
 
 def patched(folder: Path, before: pa.Table, after: pa.Table, changed: Any, **options: Any) -> tuple[Path, Path, Any]:
     old, new = folder / "old.parquet", folder / "new.parquet"
-    with pv.parquet.VariantWriter(old, variants=["v", "u"], **options) as writer:
+    with pv.parquet.VariantWriter(old, **{"variants": ["v", "u"]} | options) as writer:
         writer.write_batch(before)
     with pa.OSFile(str(old)) as source:
         plan = plan_patch(source, before, after, changed)
@@ -117,6 +117,13 @@ def test_what_does_not_change_is_copied_and_the_rest_is_not(tmp_path: Path) -> N
     for skipping in (True, False):
         answer = pv.parquet.extract(new, {"t": ("$.t", "string")}, "t = 'ppppppppp'", column="v", skipping=skipping)
         assert answer.num_rows == [row.get("t") if row else None for row in read(old)["v"]].count("p" * 9)
+
+
+def test_zeros_of_another_sign_are_other_values(tmp_path: Path) -> None:
+    before = pa.table({"f": pa.array([0.0, 1.0]), "l": pa.array([[0.0], [1.0]])})
+    after = pa.table({"f": pa.array([-0.0]), "l": pa.array([[-0.0]])})
+    _, new, _ = patched(tmp_path, before, after, np.array([True, False]), variants=())
+    assert str(pq.read_table(new).to_pydict()) == "{'f': [-0.0, 1.0], 'l': [[-0.0], [1.0]]}"
 
 
 def test_a_file_of_others_or_of_another_schema_is_not_patched(tmp_path: Path) -> None:
