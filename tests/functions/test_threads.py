@@ -9,8 +9,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import parquet_variant as pv
-from parquet_variant.functions import parse_json as parse_json_module
 from parquet_variant.functions.inputs import in_slices
+from parquet_variant.functions.json import parse_json as parse_json_module
 
 ROWS = 3000
 SCHEMA = "a bigint, b struct<c: string>, l array<bigint>"
