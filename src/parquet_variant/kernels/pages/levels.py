@@ -10,7 +10,7 @@ from __future__ import annotations
 from parquet_variant.kernels.compiling import Int64s, UInt8s, helper, kernel
 from parquet_variant.kernels.memory import load_s32, load_u8, load_u64
 
-__all__ = ["count_levels", "list_levels", "list_positions", "optional_levels", "present_slots"]
+__all__ = ["list_levels", "list_positions", "optional_levels", "present_slots"]
 
 
 @helper
@@ -123,10 +123,3 @@ def present_slots(levels: UInt8s, least: int, most: int, positions: Int64s) -> i
                 found += 1
             slot += 1
     return found
-
-
-@kernel
-def count_levels(levels: UInt8s, counts: Int64s) -> None:
-    """Add to ``counts`` how often each level occurs."""
-    for i in range(len(levels)):
-        counts[levels[i]] += 1

@@ -78,8 +78,18 @@ def _pack_deltas(source, count, width, at):
     return _pack(load_u64, source, 8, count, width, at)
 
 
+@helper
+def _count_run(counts, number, size):
+    counts[number] += size
+
+
+@helper
+def _ignore_run(counts, number, size):
+    pass
+
+
 @helper(inline=True)
-def _runs(load, pack, source, size, count, width, out):
+def _runs(load, pack, note, counts, source, size, count, width, out):
     at = out
     least = _LEAST_NARROW_RUN if width <= _NARROW else _LEAST_RUN
     literal = i = 0  # the first number that is not written yet, and the one looked at
@@ -92,6 +102,7 @@ def _runs(load, pack, source, size, count, width, out):
                 stop += 8
         while stop < count and load(source + stop * size) == number:
             stop += 1
+        note(counts, number, stop - i)
         start = i + (-(i - literal) & 7)  # packed groups are whole ones
         if stop - start >= least or (literal == i and stop == count):
             if start > literal:
@@ -109,15 +120,15 @@ def _runs(load, pack, source, size, count, width, out):
 
 
 @kernel
-def level_runs(source: int, count: int, width: int, out: int) -> int:
-    """Write levels, a byte each, as runs; returns the bytes written."""
-    return _runs(load_u8, _pack_levels, source, 1, count, width, out)
+def level_runs(source: int, count: int, width: int, out: int, counts: Int64s) -> int:
+    """Write levels, a byte each, as runs, and add to ``counts`` how often each occurs; returns the bytes written."""
+    return _runs(load_u8, _pack_levels, _count_run, counts, source, 1, count, width, out)
 
 
 @kernel
 def index_runs(source: int, count: int, width: int, out: int) -> int:
     """Write dictionary indices, four bytes each, as runs; returns the bytes written."""
-    return _runs(load_u32, _pack_indices, source, 4, count, width, out)
+    return _runs(load_u32, _pack_indices, _ignore_run, 0, source, 4, count, width, out)
 
 
 @helper

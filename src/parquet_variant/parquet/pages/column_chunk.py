@@ -18,7 +18,6 @@ import pyarrow as pa
 
 from parquet_variant.kernels.buffer_pool import acquire, release
 from parquet_variant.kernels.pages.dictionary import mark_used
-from parquet_variant.kernels.pages.levels import count_levels
 from parquet_variant.parquet.format.thrift import BOOL, I32, STRUCT, encode_struct
 from parquet_variant.parquet.pages.bloom_filter import hashes_of
 from parquet_variant.parquet.pages.bounds import Bounds, bounds_of, union
@@ -139,13 +138,8 @@ class Shared:
         found = self.levels.get(key)
         if found is None:
             levels, count = _joined_levels(pieces)
-            counts = np.zeros(most + 1, np.int64)
-            if isinstance(levels, int):
-                counts[levels] = count
-            else:
-                count_levels(levels, counts)
             kept = tuple(levels for _, levels in pieces)
-            found = self.levels[key] = _Levels(encode_levels(levels, count, most), counts.tolist(), kept)
+            found = self.levels[key] = _Levels(*encode_levels(levels, count, most), kept)
         return found
 
 
@@ -195,6 +189,9 @@ class ColumnChunk:
     _indices: list[npt.NDArray[np.int32]] = field(default_factory=list)
     _dictionary: Dictionary | None = None
     _is_indexing: bool = False
+    # Of the values that are indexed and in no page yet, and whether they are all that the dictionary was made from.
+    _text_bytes: int = 0
+    _uses_all: bool = True
     _held: int = 0
     _held_rows: int = 0
 
@@ -239,6 +236,9 @@ class ColumnChunk:
             if indices is not None:
                 own = array.indices.drop_null() if array.null_count else array.indices
                 indices = indices[own.to_numpy()]
+                entries = self._dictionary.values()
+                if entries.lengths is not None:
+                    self._text_bytes += int(entries.lengths[indices].sum(dtype=np.int64))
         else:
             values = self._plain(array)
             most = self.options.dictionary_bytes
@@ -248,6 +248,8 @@ class ColumnChunk:
                     return None
                 most = min(most, len(values.data) // _WORTHWHILE)
             indices = self._dictionary.index(values, most)
+            if indices is not None:
+                self._text_bytes += len(values.data)
         self._is_indexing = indices is not None
         if self.has_dictionary is None:
             self.has_dictionary = self._is_indexing
@@ -255,6 +257,7 @@ class ColumnChunk:
 
     def _index_entries(self, entries: pa.Array) -> npt.NDArray[np.int32] | None:
         assert self._dictionary is not None
+        self._uses_all = False
         return self._dictionary.index(leaf_values(entries, self.leaf.type), self.options.dictionary_bytes)
 
     def flush(self) -> None:
@@ -321,12 +324,14 @@ class ColumnChunk:
         out = self.shared.room(start + most_index_bytes(len(indices), width))[start:]
         size = encode_indices(indices, width, out)
         entries = self._dictionary.values()
-        text_bytes = int(entries.lengths[indices].sum(dtype=np.int64)) if entries.lengths is not None else 0
         bounds = None
         if options.has_statistics:
-            used = np.zeros(entries.count, np.uint8)
-            mark_used(indices, used)
-            bounds = bounds_of(_chosen(entries, used), leaf.type)
+            if not self._uses_all:
+                used = np.zeros(entries.count, np.uint8)
+                mark_used(indices, used)
+                entries = _chosen(entries, used)
+            bounds = bounds_of(entries, leaf.type)
+        text_bytes, self._text_bytes, self._uses_all = self._text_bytes, 0, False
         return size, Encoding.RLE_DICTIONARY, bounds, text_bytes
 
     def _page(

@@ -19,7 +19,11 @@ from parquet_variant.parquet.pages.leaf_values import Values
 __all__ = ["Dictionary", "new_dictionary"]
 
 Indices = npt.NDArray[np.int32]
-_FIRST_ENTRIES, _FIRST_BYTES = 128, 1024
+# Tables grow fourfold while they are small: each time all entries are entered anew.
+_FIRST_ENTRIES, _FIRST_BYTES, _FEW = 512, 16 << 10, 1 << 16
+
+
+_NOTHING, _NO_BYTES = np.zeros(0, np.int64), np.zeros(0, np.uint8)
 
 
 class Dictionary(Protocol):
@@ -48,8 +52,7 @@ class _Words:
 
     def __init__(self, width: int) -> None:
         self.width, self.count = width, 0
-        self._words = np.empty(_FIRST_ENTRIES, np.int64)
-        self._slots = np.full(2 * _FIRST_ENTRIES, -1, np.int64)
+        self._words = self._slots = _NOTHING
 
     @property
     def size(self) -> int:
@@ -58,6 +61,8 @@ class _Words:
     def index(self, values: Values, most_bytes: int) -> Indices | None:
         indices = np.empty(values.count, np.int32)
         before, done, address = self.count, 0, values.address
+        if not len(self._slots):
+            self._grow()
         while True:
             done, self.count = index_words(
                 address, self.width, done, values.count, self.count, self._slots, HASH_SEED, self._words, indices
@@ -67,8 +72,12 @@ class _Words:
                 return None
             if done == values.count:
                 return indices
-            self._words = _doubled(self._words)
-            self._slots = np.full(2 * len(self._words), -1, np.int64)
+            self._grow()
+
+    def _grow(self) -> None:
+        self._words = _larger(self._words)
+        self._slots = np.full(2 * len(self._words), -1, np.int64)
+        if self.count:
             rehash_words(self._words, self.count, HASH_SEED, self._slots)
 
     def values(self) -> Values:
@@ -84,9 +93,8 @@ class _Texts:
 
     def __init__(self, width: int) -> None:
         self.width, self.count, self._used = width, 0, 0
-        self._hashes, self._sizes, self._starts = (np.empty(_FIRST_ENTRIES, np.int64) for _ in range(3))
-        self._slots = np.full(2 * _FIRST_ENTRIES, -1, np.int64)
-        self._arena = acquire(np.uint8, _FIRST_BYTES)
+        self._hashes = self._sizes = self._starts = self._slots = _NOTHING
+        self._arena = _NO_BYTES
 
     @property
     def size(self) -> int:
@@ -96,6 +104,9 @@ class _Texts:
         lengths = np.full(values.count, self.width, np.int32) if values.lengths is None else values.lengths
         indices = np.empty(values.count, np.int32)
         before, done, address = (self.count, self._used), 0, values.address
+        if not len(self._slots):
+            self._grow()
+            self._arena = acquire(np.uint8, _FIRST_BYTES)
         while True:
             done, address, self.count, self._used = index_bytes(
                 address, lengths, done, self.count, self._used, self._slots, HASH_SEED, self._hashes, self._sizes,
@@ -107,9 +118,7 @@ class _Texts:
             if done == values.count:
                 return indices
             if self.count == len(self._hashes):
-                self._hashes, self._sizes, self._starts = map(_doubled, (self._hashes, self._sizes, self._starts))
-                self._slots = np.full(2 * len(self._hashes), -1, np.int64)
-                rehash_bytes(self._hashes, self.count, self._slots)
+                self._grow()
             elif self._used + int(lengths[done]) > most_bytes:
                 self.count, self._used = before
                 return None
@@ -118,6 +127,12 @@ class _Texts:
                 arena[: self._used] = self._arena[: self._used]
                 release(self._arena)
                 self._arena = arena
+
+    def _grow(self) -> None:
+        self._hashes, self._sizes, self._starts = map(_larger, (self._hashes, self._sizes, self._starts))
+        self._slots = np.full(2 * len(self._hashes), -1, np.int64)
+        if self.count:
+            rehash_bytes(self._hashes, self.count, self._slots)
 
     def values(self) -> Values:
         lengths = None if self.width else self._sizes[: self.count].astype(np.int32)
@@ -132,7 +147,7 @@ def new_dictionary(width: int) -> Dictionary:
     return _Words(width) if width in (4, 8) else _Texts(width)
 
 
-def _doubled(array: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    larger = np.empty(2 * len(array), np.int64)
+def _larger(array: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    larger = np.empty(max((4 if len(array) < _FEW else 2) * len(array), _FIRST_ENTRIES), np.int64)
     larger[: len(array)] = array
     return larger

@@ -62,20 +62,23 @@ def is_encodable(encoding: Encoding, leaf: LeafType) -> bool:
     return encoding == Encoding.PLAIN or leaf.physical != Physical.BOOLEAN
 
 
-def encode_levels(levels: npt.NDArray[np.uint8] | int, count: int, most: int) -> bytes:
-    """Levels up to ``most`` as runs, without their length.
+def encode_levels(levels: npt.NDArray[np.uint8] | int, count: int, most: int) -> tuple[bytes, list[int]]:
+    """Levels up to ``most`` as runs, without their length, and how often each occurs.
 
     Examples
     --------
-    >>> encode_levels(1, 1000, 3).hex()
-    'd00f01'
+    >>> encoded, counts = encode_levels(1, 1000, 3)
+    >>> encoded.hex(), counts
+    ('d00f01', [0, 1000, 0, 0])
     """
+    counts = np.zeros(most + 1, np.int64)
     if isinstance(levels, int):
-        one = np.full(min(count, 1), levels, np.uint8)
-        return varint(count << 1) + one.tobytes() if count else b""
+        counts[levels] = count
+        return varint(count << 1) + bytes([levels]) if count else b"", counts.tolist()
     width = most.bit_length()
     out = np.empty(most_run_bytes(count, width), np.uint8)
-    return out[: level_runs(address_of(levels), count, width, address_of(out))].tobytes()
+    size = level_runs(address_of(levels), count, width, address_of(out), counts)
+    return out[:size].tobytes(), counts.tolist()
 
 
 def encode_indices(indices: npt.NDArray[np.int32], width: int, out: Bytes) -> int:
@@ -120,7 +123,7 @@ def encode_values(values: Values, encoding: Encoding, leaf: LeafType, out: Bytes
         split_streams(values.address, values.width, values.count, at)
         return len(values.data)
     if encoding == Encoding.RLE:
-        size = level_runs(values.address, values.count, 1, at + 4)
+        size = level_runs(values.address, values.count, 1, at + 4, np.zeros(2, np.int64))
         return _copy(np.array([size], "<u4").view(np.uint8), out) + int(size)
     if leaf.physical == Physical.BOOLEAN:
         return _copy(np.packbits(values.data, bitorder="little"), out)

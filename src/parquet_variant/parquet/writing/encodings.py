@@ -8,14 +8,27 @@ better than pages do. Where zstd finds little more by trying hard (in hashes, id
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from typing import Any, TypeAlias
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from parquet_variant.encoding.cast.forms import list_elements
 from parquet_variant.parquet.pages.codecs import compressor
+from parquet_variant.parquet.pages.dictionary import new_dictionary
+from parquet_variant.parquet.pages.encodings import (
+    Encoding,
+    encode_indices,
+    encode_values,
+    is_encodable,
+    most_index_bytes,
+    most_value_bytes,
+)
+from parquet_variant.parquet.pages.leaf_types import LeafType, Physical, leaf_type_of
+from parquet_variant.parquet.pages.leaf_values import Values, leaf_values
 
 __all__ = ["DICTIONARY_BYTES", "UNCOMPRESSED", "ColumnEncodings", "choose_encodings", "known_encodings"]
 
@@ -32,19 +45,24 @@ _TRIAL_LEVEL = 1
 _LONG = 512
 # Only columns with more than this share of the sample's bytes are tried: the others hardly matter.
 _MIN_SHARE = 0.002
-_DELTAS = {"INT32": "DELTA_BINARY_PACKED", "INT64": "DELTA_BINARY_PACKED", "BYTE_ARRAY": "DELTA_LENGTH_BYTE_ARRAY"}
-_PREFIXES = "DELTA_BYTE_ARRAY"
+_PLAIN = (Encoding.PLAIN,)
+_TRIED = {
+    Physical.INT32: (Encoding.PLAIN, Encoding.DELTA_BINARY_PACKED),
+    Physical.INT64: (Encoding.PLAIN, Encoding.DELTA_BINARY_PACKED),
+    Physical.BYTE_ARRAY: (Encoding.PLAIN, Encoding.DELTA_LENGTH_BYTE_ARRAY, Encoding.DELTA_BYTE_ARRAY),
+}
 # A column whose dictionary and indexes take less than this share of its bytes gets no other encoding.
 _REPEATING = 0.2
 # What an encoding must save for being slower to read than those that are tried before it.
-_SLOWER = {"DELTA_BINARY_PACKED": 0.01, _PREFIXES: 0.01}
+_SLOWER = {Encoding.DELTA_BINARY_PACKED: 0.01, Encoding.DELTA_BYTE_ARRAY: 0.01}
 # zstd itself and Spark have 3, pyarrow 1. The last level takes four times as long as the first.
 _EASY_LEVEL, _LEVEL, _HARD_LEVEL = 2, 3, 5
 # What is tried of a column, and the share of these bytes that the last level must save for one above the first: time is
 # spent by the byte before compression, not after it.
 _LEVEL_BYTES = 64 << 10
 _GAIN, _HARD_GAIN = 0.005, 0.015
-Pages: TypeAlias = tuple[pa.Buffer, pa.Buffer]
+Bytes: TypeAlias = npt.NDArray[np.uint8]
+Pages: TypeAlias = tuple[Bytes, ...]
 
 
 # The encoding of a column's values, empty for a dictionary, and zstd's level, by dotted leaf path.
@@ -115,51 +133,58 @@ def _chosen(
     least = _MIN_SHARE * sum(leaf.nbytes for leaf in leaves.values())
     others = {path: leaf for path, leaf in leaves.items() if path not in chosen}
     stays = {path for path, leaf in others.items() if _stays(leaf)}
-    tried = {path: leaf for path, leaf in others.items() if leaf.nbytes > least and path not in stays}
-    found = _smallest(tried, compression) if tried else {}
+    tried = {path for path, leaf in others.items() if leaf.nbytes > least and path not in stays}
     for path, leaf in others.items():
-        name, pages = found.get(path, ("", None))
+        name, pages = _smallest(leaf, compression) if path in tried else ("", ())
         number = None
         if level is None and compression == "zstd":
             if path in stays:
                 pages = _long_texts(leaf)
             is_filled = leaf.null_count < len(leaf)
-            number = _LEVEL if not is_filled else _EASY_LEVEL if pages is None else _level_of(pages)
+            number = _LEVEL if not is_filled else _level_of(pages) if pages else _EASY_LEVEL
         chosen[path] = name, number
     return {path: chosen[path] for path in leaves}
 
 
-def _smallest(tried: dict[str, pa.Array], compression: str) -> dict[str, tuple[str, Pages]]:
-    """The encoding in which each column compresses best, empty for a dictionary, and the column so encoded."""
-    entries = min(max(map(len, tried.values())), _ENTRIES)
-    sample = pa.table([_of_length(leaf, entries) for leaf in tried.values()], names=list(map(str, range(len(tried)))))
-    trial = (compression, _TRIAL_LEVEL if compression == "zstd" else None)
-    types, columns = _encoded(sample, dictionary_pagesize_limit=DICTIONARY_BYTES)
-    best = [(_compressed(pages, *trial), "", pages) for pages in columns]
+def _smallest(leaf: pa.Array, compression: str) -> tuple[str, Pages]:
+    """The encoding in which a column's values compress best, empty for a dictionary, and the values so encoded."""
+    kind = leaf_type_of(leaf.type)
+    if kind is None or not is_encodable(Encoding.RLE_DICTIONARY, kind):
+        return "", ()
+    values = leaf_values(leaf[:_ENTRIES], kind)
+    name, pages = "", _in_dictionary(values, kind)
     # Values that repeat much are read fastest from a dictionary.
-    repeats = {
-        number
-        for number, (leaf, pages) in enumerate(zip(tried.values(), columns, strict=True))
-        if sum(map(len, pages)) < _REPEATING * leaf.nbytes
-    }
+    if pages and sum(map(len, pages)) < _REPEATING * leaf.nbytes:
+        return name, pages
+    level = _TRIAL_LEVEL if compression == "zstd" else None
+    least = _compressed(pages, compression, level) if pages else math.inf
+    for encoding in _TRIED.get(kind.physical, _PLAIN):
+        # Shared prefixes are looked for only where values hardly repeat: it is the slowest trial.
+        if encoding == Encoding.DELTA_BYTE_ARRAY and not name:
+            break
+        tried = (_encoded(values, encoding, kind),)
+        size = _compressed(tried, compression, level)
+        if size < (1 - _SLOWER.get(encoding, 0)) * least:
+            least, name, pages = size, encoding.name, tried
+    return name, pages
 
-    def attempt(encodings: dict[int, str]) -> None:
-        encodings = {number: name for number, name in encodings.items() if number not in repeats}
-        if not encodings:
-            return
-        names = list(map(str, encodings))
-        by_column = dict(zip(names, encodings.values(), strict=True))
-        _, columns = _encoded(sample.select(names), use_dictionary=False, column_encoding=by_column)
-        for (number, encoding), pages in zip(encodings.items(), columns, strict=True):
-            size = _compressed(pages, *trial)
-            if size < (1 - _SLOWER.get(encoding, 0)) * best[number][0]:
-                best[number] = size, encoding, pages
 
-    attempt(dict.fromkeys(range(len(tried)), "PLAIN"))
-    attempt({number: _DELTAS[kind] for number, kind in enumerate(types) if kind in _DELTAS})
-    # Shared prefixes are looked for only where values hardly repeat: it is the slowest trial.
-    attempt({number: _PREFIXES for number, (_, name, _) in enumerate(best) if name and types[number] == "BYTE_ARRAY"})
-    return {path: (name, pages) for path, (_, name, pages) in zip(tried, best, strict=True)}
+def _in_dictionary(values: Values, kind: LeafType) -> Pages:
+    """A dictionary and the numbers of its entries; nothing if it would be too large."""
+    dictionary = new_dictionary(values.width)
+    indices = dictionary.index(values, DICTIONARY_BYTES)
+    if indices is None:
+        return ()
+    entries = _encoded(dictionary.values(), Encoding.PLAIN, kind)
+    width = max((dictionary.count - 1).bit_length(), 1)
+    out = np.empty(most_index_bytes(len(indices), width), np.uint8)
+    dictionary.release()
+    return entries, out[: encode_indices(indices, width, out)]
+
+
+def _encoded(values: Values, encoding: Encoding, kind: LeafType) -> Bytes:
+    out = np.empty(most_value_bytes(values, encoding), np.uint8)
+    return out[: encode_values(values, encoding, kind, out)]
 
 
 def _stays(leaf: pa.Array) -> bool:
@@ -171,12 +196,10 @@ def _stays(leaf: pa.Array) -> bool:
     return (texts or pa.types.is_large_binary(kind)) and bool(leaf.nbytes > _LONG * (len(leaf) - leaf.null_count))
 
 
-def _long_texts(leaf: pa.Array) -> Pages | None:
-    """The bytes of texts that get a dictionary untried; None where there are only dictionaries of names."""
-    if pa.types.is_dictionary(leaf.type):
-        return None
-    nothing = pa.py_buffer(b"")
-    return leaf.buffers()[2] or nothing, nothing
+def _long_texts(leaf: pa.Array) -> Pages:
+    """The bytes of texts that get a dictionary untried; nothing where there are only dictionaries of names."""
+    data = None if pa.types.is_dictionary(leaf.type) else leaf.buffers()[2]
+    return () if data is None else (np.frombuffer(data, np.uint8),)
 
 
 def _leaves(array: pa.Array, path: str) -> Iterator[tuple[str, pa.Array]]:
@@ -196,47 +219,15 @@ def _leaves(array: pa.Array, path: str) -> Iterator[tuple[str, pa.Array]]:
         yield path, array
 
 
-def _of_length(leaf: pa.Array, entries: int) -> pa.Array:
-    """So many entries: a column inside lists has more or fewer than there are rows."""
-    missing = entries - len(leaf)
-    return leaf[:entries] if missing <= 0 else pa.concat_arrays([leaf, pa.nulls(missing, leaf.type)])
-
-
-def _encoded(sample: pa.Table, **encoding: Any) -> tuple[list[str], list[Pages]]:
-    """Physical type and pages, not compressed, of each column under some encoding."""
-    collected: list[pq.FileMetaData] = []
-    sink = pa.BufferOutputStream()
-    pq.write_table(
-        sample,
-        sink,
-        row_group_size=max(len(sample), 1),
-        store_decimal_as_integer=True,
-        write_statistics=False,
-        store_schema=False,
-        compression="none",
-        metadata_collector=collected,
-        **encoding,
-    )
-    group, file = collected[0].row_group(0), sink.getvalue()
-    columns = [group.column(number) for number in range(group.num_columns)]
-    return [column.physical_type for column in columns], [_pages(column, file) for column in columns]
-
-
-def _pages(column: pq.ColumnChunkMetaData, file: pa.Buffer) -> Pages:
-    """The dictionary, empty if there is none, and the data."""
-    data, start = column.data_page_offset, column.dictionary_page_offset or column.data_page_offset
-    return file[start:data], file[data : start + column.total_compressed_size]
-
-
 def _compressed(pages: Pages, compression: str, level: int | None = None) -> int:
     """Bytes of pages that are compressed one by one, as a file's are."""
     compress = compressor(compression, level)
-    return sum(len(page if compress is None else compress(page)) for page in pages if page.size)
+    return sum(len(page if compress is None else compress(page)) for page in pages if len(page))
 
 
 def _level_of(pages: Pages) -> int:
     """The level of zstd that encoded values are worth."""
-    first = pages[0][:_LEVEL_BYTES], pages[1][:_LEVEL_BYTES]
+    first = tuple(page[:_LEVEL_BYTES] for page in pages)
     saved = _compressed(first, "zstd", _EASY_LEVEL) - _compressed(first, "zstd", _HARD_LEVEL)
     share = saved / max(sum(map(len, first)), 1)
     return _HARD_LEVEL if share >= _HARD_GAIN else _LEVEL if share >= _GAIN else _EASY_LEVEL

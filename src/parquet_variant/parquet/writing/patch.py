@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 
 from parquet_variant.io.write_errors import write_errors
 from parquet_variant.parquet.format.footer import MAGIC, SchemaNode, footer_bytes, parse_schema, schema_elements
-from parquet_variant.parquet.format.statistics import NO_NAN_KEY, LeafStatistics, file_statistics, writer_of
+from parquet_variant.parquet.format.statistics import NO_NAN_KEY, writer_of
 from parquet_variant.parquet.pages.file_patch import FilePatcher
 from parquet_variant.parquet.pages.file_schema import file_schema, is_written
 from parquet_variant.parquet.writing.encodings import choose_encodings
@@ -66,20 +66,17 @@ class FilePatch:
             facts.pop(NO_NAN_KEY.decode(), None)
         with write_errors(target), target.open("wb") as sink:
             footer, size = self._write(sink, compression, facts)
-        written = _metadata(footer)
-        statistics = file_statistics(written, self.root)
-        for place in _variants(self.root):
-            nulls = null_rows(self.rows, place) if place[0] in self.rows.column_names else None
-            if nulls is not None:
-                statistics[*place, "metadata"] = LeafStatistics(written.num_rows, nulls)
+        names, places = self.rows.column_names, _variants(self.root)
+        nulls = {place: null_rows(self.rows, place) for place in places if place[0] in names}
         return FileInfo(
             path=str(target),
-            rows=written.num_rows,
+            rows=self.metadata.num_rows,
             bytes=size,
-            row_groups=written.num_row_groups,
-            variants=_variants(self.root),
-            statistics=statistics,
+            row_groups=self.metadata.num_row_groups,
+            variants=places,
             may_hold_nan=NO_NAN_KEY.decode() not in facts,
+            footer=footer,
+            null_rows={place: count for place, count in nulls.items() if count is not None},
         )
 
     def _write(self, sink: Any, compression: str, facts: dict[str, str]) -> tuple[bytes, int]:

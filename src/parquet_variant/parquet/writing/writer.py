@@ -8,10 +8,12 @@ the one-call form to `write`.
 from __future__ import annotations
 
 import base64
+import builtins
 import posixpath
 import uuid
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Literal, TypeAlias
 
 import pyarrow as pa
@@ -59,10 +61,12 @@ class FileInfo:
         Its counts.
     variants
         The schema paths of the Variant columns.
-    statistics
-        For each leaf column, by schema path, what is known of its values in the whole file.
     may_hold_nan
         Whether a float column may hold a NaN, which the statistics do not show.
+    footer
+        The Thrift bytes of its footer.
+    null_rows
+        Rows in which a Variant column is null, by schema path.
     """
 
     path: str
@@ -70,8 +74,20 @@ class FileInfo:
     bytes: int
     row_groups: int
     variants: tuple[tuple[str, ...], ...]
-    statistics: Mapping[tuple[str, ...], LeafStatistics] = field(repr=False, default_factory=dict)
     may_hold_nan: bool = True
+    footer: builtins.bytes = field(repr=False, default=b"")
+    null_rows: Mapping[tuple[str, ...], int] = field(repr=False, default_factory=dict)
+
+    @cached_property
+    def statistics(self) -> Mapping[tuple[str, ...], LeafStatistics]:
+        """For each leaf column, by schema path, what is known of its values in the whole file."""
+        tail = self.footer + len(self.footer).to_bytes(4, "little") + MAGIC
+        metadata = pq.read_metadata(pa.BufferReader(MAGIC + tail))
+        found = file_statistics(metadata, parse_schema(self.footer, self.path))
+        # The file has no statistics of its dictionaries; which rows are null is known all the same.
+        for place, nulls in self.null_rows.items():
+            found[*place, "metadata"] = LeafStatistics(self.rows, nulls)
+        return found
 
 
 class VariantWriter:
@@ -316,22 +332,8 @@ class VariantWriter:
         return annotated if chosen else ()
 
     def _describe(self, footer: bytes, size: int) -> FileInfo:
-        root = parse_schema(footer, self.path)
-        tail = footer + len(footer).to_bytes(4, "little") + MAGIC
-        metadata = pq.read_metadata(pa.BufferReader(MAGIC + tail))
-        statistics = file_statistics(metadata, root)
-        # The file has no statistics of its dictionaries; which rows are null is known all the same.
-        for place, nulls in self._nulls.items():
-            statistics[*place, "metadata"] = LeafStatistics(metadata.num_rows, nulls)
-        return FileInfo(
-            path=self.path,
-            rows=metadata.num_rows,
-            bytes=size,
-            row_groups=metadata.num_row_groups,
-            variants=self._annotated or tuple(column.path for column in find_variants(root)),
-            statistics=statistics,
-            may_hold_nan=self._nan,
-        )
+        annotated = self._annotated or (column.path for column in find_variants(parse_schema(footer, self.path)))
+        return FileInfo(self.path, self.rows, size, self._groups, tuple(annotated), self._nan, footer, self._nulls)
 
     def abort(self) -> None:
         """Stop, and leave nothing behind."""
