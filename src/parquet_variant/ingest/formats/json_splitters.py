@@ -10,11 +10,11 @@ import numpy as np
 import numpy.typing as npt
 
 from parquet_variant.errors import JsonError
+from parquet_variant.kernels.buffer_pool import adopt
 
 __all__ = ["SPACE", "WHITESPACE", "ArraySplitter", "DocumentSplitter", "Splitter"]
 
-SPACE, _NEWLINE, _VERTICAL_TAB = 0x20, 0x0A, 0x0B
-_QUOTE, _BACKSLASH, _COMMA = 0x22, 0x5C, 0x2C
+SPACE, _NEWLINE, _COMMA = 0x20, 0x0A, 0x2C
 WHITESPACE = b" \t\r\n"
 
 # What each byte means outside strings: bracket that opens or closes, comma, line end.
@@ -50,16 +50,14 @@ class Splitter:
 
     def scan(self, block: bytes) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64], npt.NDArray[np.uint8]]:
         """The bytes, with line ends inside strings made unreadable; the marks outside strings, and their classes."""
+        from parquet_variant.kernels.json.marks import KIND_BITS, find_marks
+
         # Copied: line ends are overwritten.
         data = np.frombuffer(block, np.uint8).copy()
-        quotes = _unescaped_quotes(data)
         classes = _WITH_COLONS if self.colons else _CLASS
-        marks = np.flatnonzero(classes[data])
-        odd = (np.searchsorted(quotes, marks) + self._in_string) % 2 == 1
-        kinds = classes[data[marks]]
-        data[marks[(kinds == 4) & odd]] = _VERTICAL_TAB
-        self._in_string ^= bool(len(quotes) % 2)
-        return data, marks[~odd], kinds[~odd]
+        exported, self._in_string = find_marks(data, classes, self._in_string)
+        marks = adopt(*exported)
+        return data, marks >> KIND_BITS, (marks & ((1 << KIND_BITS) - 1)).astype(np.uint8)
 
     @property
     def pending(self) -> int:
@@ -214,15 +212,3 @@ class DocumentSplitter(Splitter):
         self.text.clear()
         self.elements += bool(rest)
         return rest + b"\n" if rest else b""
-
-
-def _unescaped_quotes(data: npt.NDArray[np.uint8]) -> npt.NDArray[np.int64]:
-    """Positions of the quotes that open or close a string: those after an even run of backslashes."""
-    quotes = np.flatnonzero(data == _QUOTE)
-    slashes = np.flatnonzero(data == _BACKSLASH)
-    if not len(slashes):
-        return quotes
-    first = np.flatnonzero(np.diff(slashes, prepend=-2) != 1)
-    lengths = np.diff(np.append(first, len(slashes)))
-    escaped = (slashes[first] + lengths)[lengths % 2 == 1]
-    return np.setdiff1d(quotes, escaped, assume_unique=True)
