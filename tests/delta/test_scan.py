@@ -289,3 +289,26 @@ def test_reader_features_that_are_not_supported_are_refused_by_name(
         pv.delta.read(table)
     assert caught.value.reason == "unsupported-feature"
     assert pv.delta.read_table(table, version=0).num_rows == 1
+
+
+@pytest.mark.parametrize("columns", [{"id": ("$.id", "long"), "k": "k"}, {"p": "p"}], ids=["inside", "outside"])
+def test_every_file_is_opened_once(
+    make_table: Callable[..., Path], monkeypatch: pytest.MonkeyPatch, columns: dict[str, Any]
+) -> None:
+    from parquet_variant.delta.reading import scan as over_tables
+    from parquet_variant.parquet.scanning import scan as over_files
+
+    table = make_table(5, 5, partition_by=["p"])
+    pv.delta.set_properties(table, {"delta.enableDeletionVectors": True})
+    pv.delta.delete(table, "k = 3")
+    opened: list[str] = []
+    for module in (over_tables, over_files):
+
+        def counted(source: Any, original: Any = module.open_file) -> Any:
+            opened.append(source.path)
+            return original(source)
+
+        monkeypatch.setattr(module, "open_file", counted)
+    query = pv.delta.scan(table, columns)
+    assert query.to_table().num_rows == 9
+    assert len(opened) == len(set(opened)) == pv.delta.snapshot(table).num_files

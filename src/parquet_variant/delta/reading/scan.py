@@ -26,7 +26,7 @@ from parquet_variant.delta.reading.scan_report import DeltaScanReport, add_repor
 from parquet_variant.delta.storage import open_storage
 from parquet_variant.errors import DeltaError
 from parquet_variant.parquet.format.columns import find_variants
-from parquet_variant.parquet.format.files import ParquetSource, open_file
+from parquet_variant.parquet.format.files import OpenFile, ParquetSource, open_file
 from parquet_variant.parquet.scanning.scan import Scan
 from parquet_variant.parquet.scanning.scan_report import ScanReport
 from parquet_variant.path import VariantPath
@@ -103,8 +103,9 @@ class DeltaScan:
         """What the scan would read, of how much; opens the footers of the files that are left."""
         inside = ScanReport()
         for row in self._rows():
-            report = self._inner(row)[0].explain()
-            inside = add_reports(inside, report)
+            with self._open(row) as file:
+                inner, _, _ = self._inner(row, file)
+            inside = add_reports(inside, inner.explain())
         found = self.pruned
         return DeltaScanReport(self.current.version, found.total, found.by_partition, found.by_statistics, inside)
 
@@ -159,14 +160,15 @@ class DeltaScan:
                 row["partitionValues"] = dict(row["partitionValues"] or ())
                 yield row
 
-    def _inner(self, row: Mapping[str, Any]) -> tuple[Scan, Predicate | None, dict[str, Any]]:
-        """The scan of one file, the part of the filter that it leaves, and the columns that are not in the file."""
+    def _open(self, row: Mapping[str, Any]) -> OpenFile:
         path = relative_path(self.current.storage, row["path"])
         filesystem, full = self.current.storage.filesystem(path)
-        source = ParquetSource(full, filesystem, row["size"])
-        with open_file(source) as file:
-            arrow = file.reader.schema_arrow
-            variants = {name for found in find_variants(file.schema) for name in (found.name, found.node.dotted)}
+        return open_file(ParquetSource(full, filesystem, row["size"]))
+
+    def _inner(self, row: Mapping[str, Any], file: OpenFile) -> tuple[Scan, Predicate | None, dict[str, Any]]:
+        """The scan of one file, the part of the filter that it leaves, and the columns that are not in the file."""
+        arrow = file.reader.schema_arrow
+        variants = {name for found in find_variants(file.schema) for name in (found.name, found.node.dotted)}
         place = self._place_in(arrow)
         inside, outside = self._split(arrow, place if place in variants else None, row)
         names = {each.name for each in inside}
@@ -174,7 +176,7 @@ class DeltaScan:
         positions = row["deletionVector"] is not None
         pushed, left = (None, self.predicate) if positions else _split_predicate(self.predicate, names)
         scan = Scan(
-            sources=(source,),
+            sources=(file.source,),
             selection=tuple(inside),
             predicate=pushed,
             column=place,
@@ -234,19 +236,22 @@ class DeltaScan:
         return ".".join(names)
 
     def _read(self, row: Mapping[str, Any]) -> Iterator[pa.Table]:
-        scan, left, outside = self._inner(row)
+        file = self._open(row)
+        try:
+            scan, left, outside = self._inner(row, file)
+            rows = file.metadata.num_rows
+            mask = live_rows(self.current, row["deletionVector"], rows)
+        except BaseException:
+            file.close()
+            raise
         if scan.selection:
-            parts: Iterator[pa.Table] = scan.batches()
+            parts = scan.batches_of(file)
         else:
-            with open_file(scan.sources[0]) as file:
-                parts = iter([pa.table({"": pa.nulls(file.metadata.num_rows)})])
+            file.close()
+            parts = iter([pa.table({"": pa.nulls(rows)})])
         start = 0
-        mask = None
         for part in parts:
-            if row["deletionVector"] is not None:
-                if mask is None:
-                    with open_file(scan.sources[0]) as file:
-                        mask = live_rows(self.current, row["deletionVector"], file.metadata.num_rows)
+            if mask is not None:
                 live = pa.array(mask[start : start + len(part)])
                 start += len(part)
                 part = part.filter(live)

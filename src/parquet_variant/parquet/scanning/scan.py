@@ -247,6 +247,10 @@ class Scan:
         """The answer in parts, each with at least one row, in the order of files and rows."""
         return self._read_all([(source, None) for source in filter(self._may_hold, self.sources)])
 
+    def batches_of(self, file: OpenFile) -> Iterator[pa.Table]:
+        """The answer from one file that is open already; it is closed behind its last row."""
+        return self._read_all([(file.source, None)], file)
+
     def of(self, files: Sequence[ParquetSource]) -> Scan:
         """The same question to some of the files."""
         return replace(self, sources=tuple(files))
@@ -262,13 +266,16 @@ class Scan:
             return pa.concat_tables(parts)
         return pa.table([pa.nulls(0, kind) for kind in self.schema.types], schema=self.schema)
 
-    def _read_all(self, wanted: list[_Wanted]) -> Iterator[pa.Table]:
+    def _read_all(self, wanted: list[_Wanted], opened: OpenFile | None = None) -> Iterator[pa.Table]:
         """The rows of some row groups of files, read in threads, in order; a file is open until its last row."""
         threads = thread_count(self.threads)
         begun: deque[_Part] = deque()
 
+        def parts_of(each: _Wanted) -> tuple[OpenFile, list[_Part]]:
+            return self._parts(open_file(each[0]) if opened is None else opened, each[1])
+
         def parts() -> Iterator[_Part]:
-            for file, found in in_order(self._parts, wanted, _FOOTERS if _is_remote(wanted) and threads > 1 else 1):
+            for file, found in in_order(parts_of, wanted, _FOOTERS if _is_remote(wanted) and threads > 1 else 1):
                 for part in found:
                     begun.append(part)
                     yield part
@@ -289,10 +296,8 @@ class Scan:
             for part in begun:
                 part.file.close()
 
-    def _parts(self, wanted: _Wanted) -> tuple[OpenFile, list[_Part]]:
+    def _parts(self, file: OpenFile, only: frozenset[int] | None) -> tuple[OpenFile, list[_Part]]:
         """What is read at once of a file."""
-        source, only = wanted
-        file = open_file(source)
         try:
             plan = self._plan(file)
             groups = [group for group in plan.groups if only is None or group.number in only]
