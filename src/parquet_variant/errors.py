@@ -7,6 +7,7 @@ raises it.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import Any
 
 __all__ = [
@@ -21,6 +22,7 @@ __all__ = [
     "SchemaError",
     "VariantError",
     "VariantFileError",
+    "choice_of",
     "without_secrets",
 ]
 
@@ -47,6 +49,21 @@ def _in_one_line(message: str) -> str:
     if len(message) > _LONGEST:
         message = f"{message[: _LONGEST - 300]} … {message[-300:]}"
     return " ".join(message.splitlines()) if "\n" in message else message
+
+
+def choice_of(name: str, known: Iterable[str]) -> str:
+    """What to say of a name that nobody knows: the one that is nearest, or else all that there are.
+
+    Examples
+    --------
+    >>> choice_of("bigin", ["bigint", "date"]), choice_of("x", ["bigint", "date"])
+    ("did you mean 'bigint'?", 'use bigint, date')
+    """
+    from difflib import get_close_matches
+
+    names = {each.lower(): each for each in known}
+    near = get_close_matches(name.lower(), names, 1)
+    return f"did you mean {names[near[0]]!r}?" if near else f"use {', '.join(names.values())}"
 
 
 class VariantError(ValueError):

@@ -184,7 +184,7 @@ class _Parser:
 
     def segments(self) -> list[Segment]:
         if self.peek() != "$":
-            hint = f": write '$.{self.text[:40]}'" if re.fullmatch(r"[\w.]{1,40}", self.text) else ""
+            hint = f": write '$.{self.text[:40]}'" if re.fullmatch(r"\w[\w.\[\]*]{,39}", self.text) else ""
             raise self.error(f"a path starts with '$'{hint}")
         self.at = 1
         found: list[Segment] = []

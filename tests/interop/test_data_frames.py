@@ -163,3 +163,10 @@ def test_json_files_are_read_into_an_array(tmp_path: Path) -> None:
     assert pv.read_json(tmp_path / "c.ndjson", on_error="null").to_pylist() == [1, None]
     with pytest.raises(pv.VariantFileError):
         pv.read_json(tmp_path / "none")
+
+
+@pytest.mark.parametrize("rows", [[{"a": 1}, None], [[1, 2], [3, 4]], ["x"]])
+def test_a_series_of_variants_can_be_shown_and_made_a_numpy_array(rows):
+    series = pv.from_python(rows).to_pandas()
+    assert series.to_numpy().shape == (len(rows),)
+    assert len(repr(series).splitlines()) == len(rows) + 1

@@ -21,7 +21,7 @@ from parquet_variant.array.capsules import array_capsules, import_variant, strea
 from parquet_variant.array.parts import metadata_array, variants_of
 from parquet_variant.array.soundness import refuse_unsound
 from parquet_variant.encoding.variant import Variant
-from parquet_variant.errors import SchemaError
+from parquet_variant.errors import MalformedVariantError, SchemaError
 from parquet_variant.path import VariantPath
 from parquet_variant.schema.layout import Layout, detect_layout
 from parquet_variant.schema.shredding_schema import ShreddingSchema
@@ -275,13 +275,14 @@ class VariantArray:
     __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
-        shown = ", ".join("NULL" if value is None else value.to_json() for value in self[:3])
+        shown = ", ".join(_in_short(value, 60) for value in self[:3])
         more = ", …" if len(self) > 3 else ""
         return f"<VariantArray {self.layout}, {len(self)} rows: [{shown}{more}]>"
 
     def _repr_html_(self) -> str:
         rows = "".join(
-            f"<tr><td>{row}</td><td><code>{_shown(value)}</code></td></tr>" for row, value in enumerate(self[:10])
+            f"<tr><td>{row}</td><td><code>{escape(_in_short(value, 200))}</code></td></tr>"
+            for row, value in enumerate(self[:10])
         )
         schema = "" if self.schema is None else f"; typed: <code>{escape(self.schema.to_ddl())}</code>"
         more = f"<p>… {len(self) - 10:,} more</p>" if len(self) > 10 else ""
@@ -371,10 +372,12 @@ def refuse_one_value(values: Any) -> None:
         )
 
 
-def _shown(value: Variant | None) -> str:
-    """A value for a line of HTML."""
-    text = "NULL" if value is None else value.to_json()
-    return escape(text if len(text) <= 200 else text[:199] + "…")
+def _in_short(value: Variant | None, characters: int) -> str:
+    """A value for one line."""
+    try:
+        return "NULL" if value is None else value.preview(characters)
+    except MalformedVariantError as error:
+        return f"(malformed: {error})"
 
 
 def _with_values(storage: pa.StructArray) -> pa.StructArray:

@@ -68,7 +68,7 @@ def main(arguments: list[str] | None = None) -> int:
         return report_failure("interrupted", INTERRUPTED, as_json=as_json)
     except usage_error as error:
         command = getattr(getattr(error, "ctx", None), "command_path", "variant")
-        message = f"{error.format_message()} (see {command} --help)"
+        message = f"{_missing(error) or error.format_message()} (see {command} --help)"
         return report_failure(message, USAGE_PROBLEM, as_json=as_json)
     except BrokenPipeError:
         return _reader_left()
@@ -82,6 +82,14 @@ def main(arguments: list[str] | None = None) -> int:
             raise
         return report_failure(error, DATA_PROBLEM, as_json=as_json)
     return int(code or 0)
+
+
+def _missing(error: Any) -> str | None:
+    """What to say where SRC... and DEST are wanted and one word is there: Click misses the first, people the last."""
+    if getattr(getattr(error, "param", None), "nargs", 1) != -1 or not error.ctx:
+        return None
+    wanted = [each for each in error.ctx.command.params if each.param_type_name == "argument"]
+    return f"write {' '.join(each.human_readable_name for each in wanted)}" if len(wanted) > 1 else None
 
 
 def _reader_left() -> int:

@@ -280,17 +280,31 @@ class Variant:
 
     # -- the rest
 
-    def __repr__(self) -> str:
+    def preview(self, characters: int) -> str:
+        """The beginning of `to_json`, for people; no more of a long value is read.
+
+        Raises
+        ------
+        MalformedVariantError
+            If the bytes that it reads are malformed.
+
+        Examples
+        --------
+        >>> Variant.from_python(["a", "b"]).preview(4)
+        '["a"…'
+        """
         from parquet_variant.encoding.json_writer import json_pieces
 
         text = ""
+        for piece in json_pieces(self._walk()):
+            text += piece[: characters + 1]
+            if len(text) > characters:
+                return text[:characters] + "…"
+        return text
+
+    def __repr__(self) -> str:
         try:
-            for piece in json_pieces(self._walk()):
-                text += piece[:_REPR_CHARACTERS]
-                if len(text) > _REPR_CHARACTERS:
-                    text = text[:_REPR_CHARACTERS] + "…"
-                    break
-            return f"<Variant {self.type}: {text}>"
+            return f"<Variant {self.type}: {self.preview(_REPR_CHARACTERS)}>"
         except MalformedVariantError as err:
             return f"<Variant malformed: {err}>"
 

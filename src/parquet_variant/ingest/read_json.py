@@ -71,8 +71,7 @@ def read_json(
     options = TextOptions.of(on_error=on_error, input_format=input_format, root=root, parse=parse,
         types=types, detect_timestamps=detect_timestamps,
     )  # fmt: skip
-    if isinstance(schema, str):
-        schema = ShreddingSchema.from_ddl(schema)
+    schema = None if schema is None else ShreddingSchema.of(schema)
     splits = [Split(file) for file in expand_sources(sources)]
     filled = [rows.variants for rows in read_arrays(splits, schema, options) if len(rows)]
     if not filled:

@@ -123,8 +123,9 @@ class TextOptions:
     ) -> TextOptions:
         """The options, with those of the parser by name; of CSV and XML, those of their readers too."""
         known = [each.name for each in fields(JsonOptions)]
-        of_json = {name: value for name, value in (parse or {}).items() if name in known}
-        others = {name: value for name, value in (parse or {}).items() if name not in known}
+        given = {our_name(name): value for name, value in (parse or {}).items()}
+        of_json = {name: value for name, value in given.items() if name in known}
+        others = {name: value for name, value in given.items() if name not in known}
         if options.get("json_column") is not None and input_format == "csv":
             input_format = "auto"  # a table is known by its beginning, and all else is CSV
         elif others and input_format not in ("csv", "xml") and options.get("json_column") is None:
@@ -245,7 +246,7 @@ class IngestRequest:
             dest=os.fspath(dest),
             text=TextOptions.of(**text),
             format=format,
-            schema=ShreddingSchema.from_ddl(schema) if isinstance(schema, str) else schema,
+            schema=None if schema is None else ShreddingSchema.of(schema),
             policy=_for_readers(policy_named(policy) if isinstance(policy, str) else policy, readers),
             partition_by=PartitionBy.of(own.pop("partition_by", ())),
             write=given,

@@ -500,7 +500,7 @@ def _parsed(
             line = texts.number(at)
             if fail:
                 raise JsonError(
-                    f"{texts.unit} {line}: {error.message}; mend it, or put bad lines aside: on_error='quarantine'",
+                    f"{texts.unit} {line}: {error.message}; {_cure(texts.file)}",
                     reason=error.reason,
                     file=texts.file,
                     offset=error.offset,
@@ -511,6 +511,14 @@ def _parsed(
                 bad.append(BadRecord.of(texts.file, line, text, error))
         if void is None:
             keep = np.delete(keep, [row for row, _ in faults])
+
+
+def _cure(file: str | None) -> str:
+    """What to do about a line that is no JSON: files of other formats are told by their names."""
+    for kind in ("csv", "xml"):
+        if re.search(rf"\.{kind}(\.\w+)?$", file or "", re.IGNORECASE):
+            return f"for {kind.upper()} say input_format='{kind}'"
+    return "mend it, or put bad lines aside: on_error='quarantine'"
 
 
 def _used(tape: Tape, options: TextOptions, use: Use[Result]) -> tuple[Result, npt.NDArray[np.int64] | None, Counts]:

@@ -134,6 +134,13 @@ class VariantExtensionArray(ExtensionArray):
             arrays = [array.to_unshredded() for array in arrays]
         return cls(VariantArray.concat(arrays))
 
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        # One by one: NumPy would take Variants, which can be indexed, for rows of a table.
+        values = np.empty(len(self), object)
+        for row, value in enumerate(self):
+            values[row] = value
+        return values if dtype is None else values.astype(dtype)
+
     def __arrow_array__(self, type: Any = None) -> pa.Array:
         return self.variants.storage
 

@@ -20,7 +20,7 @@ from parquet_variant.errors import SchemaError, VariantFileError
 __all__ = ["is_rows", "table_of"]
 
 
-def table_of(data: Any, name: str | None = None) -> pa.Table:
+def table_of(data: Any) -> pa.Table:
     """The table that some data are.
 
     Parameters
@@ -28,9 +28,7 @@ def table_of(data: Any, name: str | None = None) -> pa.Table:
     data
         A mapping from name to `VariantArray`, Arrow array or whatever ``pyarrow.array`` takes; a pyarrow table or
         record batch; a data frame of pandas or polars; any object with ``__arrow_c_stream__``. A single
-        `VariantArray` where a name is given.
-    name
-        The column's name for a single array.
+        `VariantArray` is the column ``v``.
 
     Raises
     ------
@@ -46,8 +44,8 @@ def table_of(data: Any, name: str | None = None) -> pa.Table:
     >>> table_of(pl.DataFrame({"id": [1, 2], "v": events.to_polars("v")})).schema.names
     ['id', 'v']
     """
-    if name is not None and isinstance(data, VariantArray | ChunkedVariantArray):
-        data = {name: data}
+    if isinstance(data, VariantArray | ChunkedVariantArray):
+        data = {"v": data}
     table = _table_of(data)
     if not table.num_columns:
         raise VariantFileError("there are no columns to write", reason="no-columns")

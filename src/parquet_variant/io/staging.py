@@ -390,7 +390,7 @@ def open_staging(dest: str, mode: Mode = "error") -> Staging | None:
         if any(name != TEMPORARY for name in names):
             if mode == "error":
                 raise VariantFileError(
-                    f"{dest} already exists: choose another destination, or mode append or overwrite",
+                    f"{dest} already exists: choose another destination, or mode='append' or mode='overwrite'",
                     reason="exists",
                     file=dest,
                 )

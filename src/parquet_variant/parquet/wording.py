@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-__all__ = ["counted"]
+from typing import Any
+
+__all__ = ["counted", "rewritten"]
 
 
 def counted(count: int, noun: str) -> str:
@@ -14,3 +16,11 @@ def counted(count: int, noun: str) -> str:
     ('1 file', '1,707 rows')
     """
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def rewritten(result: Any) -> str:
+    """What an optimize did to the files, from its counts."""
+    if not result.files_removed:
+        return "nothing to do"
+    before = f"{counted(result.files_removed, 'file')} of {counted(result.bytes_removed, 'byte')}"
+    return f"{before} became {counted(result.files_added, 'file')} of {counted(result.bytes_added, 'byte')}"

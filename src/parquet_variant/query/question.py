@@ -15,7 +15,7 @@ from parquet_variant.query.predicate import Predicate, all_of, bind, columns_of
 from parquet_variant.query.predicate_text import parse_predicate
 from parquet_variant.query.selection import Selected, read_selection
 
-__all__ = ["Question", "read_predicate"]
+__all__ = ["Question", "in_short", "read_predicate"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,3 +96,15 @@ def read_predicate(where: Any) -> Predicate | None:
     if isinstance(where, str):
         return parse_predicate(where)
     return all_of(where if isinstance(where, list) else [where])
+
+
+def in_short(selection: Sequence[Selected], predicate: Predicate | None) -> str:
+    """What a scan is asked, for one line: the first columns, and whether rows are left out.
+
+    Examples
+    --------
+    >>> in_short(read_selection(["a", "b", "c", "d", "e", "f"]), None)
+    'of a, b, c, d, e and 1 more'
+    """
+    more = f" and {len(selection) - 5:,} more" if len(selection) > 5 else ""
+    return f"of {', '.join(each.name for each in selection[:5])}{more}{', filtered' if predicate is not None else ''}"

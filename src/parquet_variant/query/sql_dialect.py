@@ -267,6 +267,8 @@ def _unreadable(error: ParseError) -> SqlError:
     where = f" at line {first['line']}, column {first['col']}" if first.get("line") else ""
     near = f" (near {first['highlight']!r})" if first.get("highlight") else ""
     said = str(first.get("description") or str(error).splitlines()[0]).removesuffix(".")
+    if said.startswith("Required keyword"):  # what it says then are names of its classes
+        said = "an operand is missing"
     return SqlError(f"the SQL cannot be read{where}: {said}{near}")
 
 

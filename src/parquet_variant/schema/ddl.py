@@ -48,7 +48,7 @@ def parse_ddl(text: str) -> TypeTree:
     >>> parse_ddl("a bigint, b strin")
     Traceback (most recent call last):
     ...
-    parquet_variant.errors.SchemaError: unknown type 'strin' (byte offset 12)
+    parquet_variant.errors.SchemaError: unknown type 'strin': did you mean 'string'? (byte offset 12)
     """
     parser = _Parser(text)
     # `date` is a type, `date date` a column of that name: the second token tells.

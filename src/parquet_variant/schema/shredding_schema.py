@@ -214,6 +214,32 @@ class ShreddingSchema:
         """
         return cls.from_tree(parse_ddl(text))
 
+    @classmethod
+    def of(cls, given: ShreddingSchema | str) -> ShreddingSchema:
+        """A schema where a user may give one, or DDL.
+
+        Raises
+        ------
+        SchemaError
+            For DDL that cannot be read, and for anything else.
+
+        Examples
+        --------
+        >>> ShreddingSchema.of({"a": "bigint"})
+        Traceback (most recent call last):
+        ...
+        parquet_variant.errors.SchemaError: schema is a dict: give DDL, such as 'id bigint, ...', or a ShreddingSchema
+        """
+        if isinstance(given, str):
+            return cls.from_ddl(given)
+        if not isinstance(given, cls):
+            kind = type(given).__name__
+            raise SchemaError(
+                f"schema is a {kind}: give DDL, such as 'id bigint, tags array<string>', or a ShreddingSchema",
+                reason="bad-schema",
+            )
+        return given
+
     def to_ddl(self) -> str:
         """Write the DDL that `from_ddl` takes back.
 

@@ -13,7 +13,7 @@ from typing import Any, Generic, NamedTuple, NoReturn, TypeVar
 
 import pyarrow as pa
 
-from parquet_variant.errors import SchemaError, VariantError
+from parquet_variant.errors import SchemaError, VariantError, choice_of
 from parquet_variant.schema.primitive_types import DDL_NAMES, decimal
 
 __all__ = ["Column", "TypeParser"]
@@ -142,7 +142,8 @@ class TypeParser(Generic[T]):
             self._numbers()  # Spark writes time(6); the precision says nothing about the storage
         found: pa.DataType = DDL_NAMES.get(name) or self.other(name)
         if found is None:
-            self.fail(f"unknown type {self.text[start : start + len(name)]!r}", start)
+            known = (*DDL_NAMES, _DECIMALS[0], *self.nested, "variant")
+            self.fail(f"unknown type {self.text[start : start + len(name)]!r}: {choice_of(name, known)}", start)
         return found
 
     def fail(self, message: str, offset: int | None = None) -> NoReturn:

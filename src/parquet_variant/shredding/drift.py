@@ -62,7 +62,7 @@ class Drift:
         return f"{self.change}  {self.path}: {nodes}, in {self.row_share:.1%} of rows, {shares}"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class DriftReport:
     """What has drifted, and what to do.
 
@@ -105,12 +105,17 @@ class DriftReport:
         schemas = {"schema": self.schema.to_ddl(), "merged": self.merged.to_ddl()}
         return {"pays": self.pays, "saved_share": self.saved_share, **schemas, "drifts": drifts}
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
+        return f"<DriftReport {self._verdict()}>"
+
+    def _verdict(self) -> str:
         if not self.drifts:
             return "no drift: the schema fits the data"
         verdict = "pays" if self.pays else "does not pay"
-        head = f"shredding again {verdict}: saves {self.saved_share:.1%} of the encoded bytes"
-        return "\n".join([head, *map(str, self.drifts)])
+        return f"shredding again {verdict}: saves {self.saved_share:.1%} of the encoded bytes"
+
+    def __str__(self) -> str:
+        return "\n".join([self._verdict(), *map(str, self.drifts)])
 
 
 def find_drift(

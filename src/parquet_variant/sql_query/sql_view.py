@@ -18,7 +18,7 @@ from parquet_variant.path import VariantPath
 from parquet_variant.query.selection import Selected, read_selection
 from parquet_variant.query.sql_types import sql_type_name
 from parquet_variant.schema.ddl import quote_name
-from parquet_variant.sql_query.paths import is_delta, is_vortex
+from parquet_variant.sql_query.paths import is_delta, is_json, is_vortex
 from parquet_variant.sql_query.tables import BoundTable, bind_table
 
 __all__ = ["sql_view"]
@@ -69,6 +69,11 @@ def sql_view(
         raise VariantError(f"engine={engine!r}: use duckdb or spark", reason="bad-option")
     if is_vortex(path):
         raise VariantError(f"{path} is Vortex: views are over Parquet files and Delta tables", reason="not-parquet")
+    if is_json(path):
+        raise VariantError(
+            f"{path} is JSON: write it as Parquet first, with `variant ingest`, and make the view over that",
+            reason="not-parquet",
+        )
     table = bind_table(path, os.fspath(path))
     variants = [each for each in table.columns.variants if column in (None, each)]
     if len(variants) != 1:

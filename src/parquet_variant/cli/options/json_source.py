@@ -9,7 +9,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from parquet_variant.cli.options.stdin import with_stdin
+from parquet_variant.cli.options.stdin import called, with_stdin
 
 __all__ = ["queryable"]
 
@@ -39,5 +39,8 @@ def queryable(path: str, threads: int | None = None) -> Iterator[str]:
 
         with tempfile.TemporaryDirectory(prefix="variant-") as folder:
             dest = f"{folder}/json.parquet"
-            ingest(source, dest, one_file=True, threads=threads, compression="lz4", row_group_bytes=16 << 20)
-            yield dest
+            # Lines that are no JSON are put aside only by an ingest that is kept.
+            with called("put bad lines aside: on_error=", "put bad lines aside with `variant ingest`: on_error="):
+                ingest(source, dest, one_file=True, threads=threads, compression="lz4", row_group_bytes=16 << 20)
+            with called(dest, path):
+                yield dest

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-__all__ = ["with_stdin"]
+__all__ = ["called", "with_stdin"]
 
 
 @contextmanager
@@ -44,4 +44,28 @@ def with_stdin(sources: list[str]) -> Iterator[list[str]]:
         file = Path(folder) / "stdin"
         with file.open("wb") as target:
             shutil.copyfileobj(sys.stdin.buffer, target, 1 << 20)
-        yield [str(file) if source == "-" else source for source in sources]
+        with called(str(file), "standard input"):
+            yield [str(file) if source == "-" else source for source in sources]
+
+
+@contextmanager
+def called(file: str, name: str) -> Iterator[None]:
+    """Errors about a private file name what it stands for.
+
+    Examples
+    --------
+    >>> from parquet_variant.errors import JsonError
+    >>> with called("/tmp/x/stdin", "standard input"):
+    ...     raise JsonError("line 3 of /tmp/x/stdin is no JSON", file="/tmp/x/stdin")
+    Traceback (most recent call last):
+    ...
+    parquet_variant.errors.JsonError: line 3 of standard input is no JSON (file standard input)
+    """
+    from parquet_variant.errors import VariantError
+
+    try:
+        yield
+    except VariantError as error:
+        error.message = error.message.replace(file, name)
+        error.file = name if error.file == file else error.file
+        raise

@@ -32,6 +32,7 @@ from parquet_variant.delta.writing.schema_option import SchemaOption, schema_opt
 from parquet_variant.delta.writing.write import plan
 from parquet_variant.io.engine import Engine, Progress
 from parquet_variant.io.thread_engine import ThreadEngine
+from parquet_variant.parquet.wording import rewritten
 from parquet_variant.schema.shredding_schema import ShreddingSchema
 from parquet_variant.shredding.drift import DriftReport, find_drift
 from parquet_variant.shredding.profile import Profile
@@ -42,7 +43,7 @@ __all__ = ["OptimizeResult", "drop_shredding", "optimize", "run_optimize"]
 _Seen = tuple[dict[str, Profile], dict[str, Counter[str]]]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class OptimizeResult:
     """What a rewrite did.
 
@@ -63,6 +64,10 @@ class OptimizeResult:
     bytes_removed: int = 0
     bytes_added: int = 0
     drift: DriftReport | None = None
+
+    def __repr__(self) -> str:
+        drift = "" if self.drift is None else f"; {self.drift!r}"
+        return f"<OptimizeResult version {self.version}, {rewritten(self)}{drift}>"
 
 
 def optimize(

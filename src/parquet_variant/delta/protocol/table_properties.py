@@ -9,10 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from difflib import get_close_matches
 
 from parquet_variant.delta.protocol.features import FEATURES, SHREDDING, VARIANT_TYPE
-from parquet_variant.errors import DeltaError
+from parquet_variant.errors import DeltaError, choice_of
 
 __all__ = ["CONSTRAINT", "SHREDDING_PROPERTY", "ResolvedProperties", "duration_millis", "resolve_properties"]
 
@@ -122,8 +121,7 @@ def _feature(name: str, value: object) -> str:
 
 
 def _unknown(name: str) -> DeltaError:
-    near = get_close_matches(name, _PROPERTIES, 1)
-    hint = f"did you mean {near[0]}?" if near else f"those that are: {', '.join(sorted(_PROPERTIES))}"
+    hint = choice_of(name, sorted(_PROPERTIES))
     return DeltaError(f"property {name} is not supported, so it is not set; {hint}", reason="unsupported-property")
 
 

@@ -31,7 +31,7 @@ from parquet_variant.parquet.scanning.scan import Scan
 from parquet_variant.parquet.scanning.scan_report import ScanReport
 from parquet_variant.path import VariantPath
 from parquet_variant.query.predicate import And, Predicate, columns_of, evaluate
-from parquet_variant.query.question import Question
+from parquet_variant.query.question import Question, in_short
 from parquet_variant.query.selection import Selected
 
 __all__ = ["DeltaScan", "DeltaScanReport", "DeltaScanTask", "extract", "scan"]
@@ -53,7 +53,7 @@ class DeltaScanTask:
     bytes: int
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class DeltaScan:
     """A query over a table: made by `scan`, it reads nothing but the log until asked for rows.
 
@@ -81,6 +81,9 @@ class DeltaScan:
     skipping: bool = True
     zone: str = "UTC"
     _bytes_read: list[int] = field(default_factory=lambda: [0], repr=False, compare=False)
+
+    def __repr__(self) -> str:
+        return f"<DeltaScan {in_short(self.selection, self.predicate)} over {self.current!r}>"
 
     @property
     def schema(self) -> pa.Schema:

@@ -85,13 +85,13 @@ class WritePlan:
     """
 
     uri: str
-    schema_string: str
+    schema_string: str = field(repr=False)
     partition_columns: tuple[str, ...] = ()
     configuration: Mapping[str, str] = field(default_factory=dict)
     storage_options: Mapping[str, str] | None = field(default=None, repr=False)
     shred: bool = False
     variant_stats: bool = False
-    shredding: Mapping[str, ShreddingSchema] | None = None
+    shredding: Mapping[str, ShreddingSchema] | None = field(default=None, repr=False)
     file_bytes: int = DEFAULT_FILE_BYTES
     options: Mapping[str, Any] = field(default_factory=dict)
     job: str = ""

@@ -49,6 +49,4 @@ def schemas_by_column(schema: SchemaOption, columns: StructType) -> dict[str, Sh
     unknown = sorted(set(schema) - set(places))
     if unknown:
         raise DeltaError(f"{unknown[0]!r} is no variant column: {', '.join(places)}", reason="bad-argument")
-    return {
-        name: ShreddingSchema.from_ddl(given) if isinstance(given, str) else given for name, given in schema.items()
-    }
+    return {name: ShreddingSchema.of(given) for name, given in schema.items()}

@@ -34,7 +34,7 @@ def as_target(target: str | pa.DataType) -> pa.DataType:
     >>> as_target("strin")
     Traceback (most recent call last):
     ...
-    parquet_variant.errors.CastError: unknown type 'strin' (byte offset 0)
+    parquet_variant.errors.CastError: unknown type 'strin': did you mean 'string'? (byte offset 0)
     """
     if isinstance(target, pa.DataType):
         return target

@@ -151,8 +151,7 @@ def parse_json_array(
     from parquet_variant.kernels.shredding.json_batch import JsonOptions, parse_text, storage_from_tape
     from parquet_variant.shredding.typed_texts import TextTypes
 
-    if isinstance(schema, str):
-        schema = ShreddingSchema.from_ddl(schema)
+    schema = None if schema is None else ShreddingSchema.of(schema)
     text = _text_column(source)
     try:
         offsets, address, valid, owner = binary_parts(text)
@@ -196,6 +195,17 @@ def _text_column(source: Any) -> pa.Array:
     except (pa.ArrowInvalid, UnicodeEncodeError):
         raw = [value.encode("utf-8", "surrogatepass") if isinstance(value, str) else value for value in source]
         return as_arrow(raw, pa.binary())
+    except TypeError:  # pyarrow's among them
+        row, other = next(
+            (row, value)
+            for row, value in enumerate(source)
+            if not isinstance(value, str | bytes | bytearray | memoryview | None)
+        )
+        raise SchemaError(
+            f"expected JSON text, found {type(other).__name__}: Python values become Variants with from_python",
+            reason="not-text",
+            row=row,
+        ) from None
 
 
 def _in_threads(

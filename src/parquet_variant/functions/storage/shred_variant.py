@@ -57,8 +57,7 @@ def shred_variant(
     >>> shredded[0].to_json()
     '{"a":1,"b":"x"}'
     """
-    if isinstance(schema, str):
-        schema = ShreddingSchema.from_ddl(schema)
+    schema = ShreddingSchema.of(schema)
     array = VariantArray.from_variants([array]) if isinstance(array, Variant) else as_variant_array(array)
     if array.layout == layout and (layout == "unshredded" or array.schema == schema):
         return array

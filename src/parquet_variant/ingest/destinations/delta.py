@@ -159,7 +159,7 @@ def open_table(dest: str, mode: Mode) -> tuple[bool, Snapshot | None]:
     else:
         if mode == "error":
             raise DeltaError(
-                f"{dest} is a Delta table already: use mode append or overwrite, or choose another place",
+                f"{dest} is a Delta table already: use mode='append' or mode='overwrite', or choose another place",
                 reason="exists",
                 file=dest,
             )

@@ -114,7 +114,7 @@ class Layout:
         if isinstance(format, Layout):
             return format
         path = None if root is None else VariantPath.parse(root)
-        given = dict(parse or {})
+        given = {our_name(name): value for name, value in (parse or {}).items()}
         if format == "auto" and given:  # of tables, which may be CSV
             return cls(format, path, csv=CsvOptions(**_known(CsvOptions, given, "CSV")))
         if format == "csv":
@@ -139,6 +139,17 @@ class Layout:
             return VariantPath()
         prefix = self.prefix
         return self.root if prefix is None else VariantPath(tuple(self.root.segments)[len(prefix) + 1 :])
+
+
+def our_name(option: str) -> str:
+    """The name of an option of text, which may be spelled as Spark does.
+
+    Examples
+    --------
+    >>> our_name("rowTag"), our_name("sep"), our_name("nullValue"), our_name("delimiter")
+    ('row_tag', 'delimiter', 'null_values', 'delimiter')
+    """
+    return _OF_SPARK.get(option) or re.sub("[A-Z]", lambda found: f"_{found[0].lower()}", option)
 
 
 def _known(kind: type, given: Mapping[str, Any], name: str) -> Mapping[str, Any]:

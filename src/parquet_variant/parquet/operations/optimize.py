@@ -27,6 +27,7 @@ from parquet_variant.parquet.format.columns import choose_column
 from parquet_variant.parquet.format.files import ParquetSource, locate, open_file
 from parquet_variant.parquet.reading.read import row_group_arrays
 from parquet_variant.parquet.reading.read_table import tagged_table
+from parquet_variant.parquet.wording import rewritten
 from parquet_variant.parquet.writing.nested import Place, map_variants
 from parquet_variant.parquet.writing.writer import VariantWriter
 from parquet_variant.schema.shredding_schema import ShreddingSchema
@@ -39,7 +40,7 @@ __all__ = ["DEFAULT_FILE_BYTES", "OptimizeResult", "optimize", "run_optimize"]
 DEFAULT_FILE_BYTES = 256 << 20
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class OptimizeResult:
     """What a rewrite did.
 
@@ -59,6 +60,10 @@ class OptimizeResult:
     bytes_added: int = 0
     schema: ShreddingSchema | None = None
     drift: DriftReport | None = None
+
+    def __repr__(self) -> str:
+        drift = "" if self.drift is None else f"; {self.drift!r}"
+        return f"<OptimizeResult {rewritten(self)}{drift}>"
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +175,7 @@ def run_optimize(
         schema = drift.schema if reshred else drift.merged if drift.pays else _most(found)
         anew = reshred or drift.pays
     else:
-        schema = ShreddingSchema.from_ddl(schema) if isinstance(schema, str) else schema
+        schema = ShreddingSchema.of(schema)
         anew = True
     packs = _packs(found, file_bytes, schema if anew else None)
     if dry_run or not packs:

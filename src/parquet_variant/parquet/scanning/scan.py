@@ -25,10 +25,11 @@ from parquet_variant.parquet.reading.storage import nested_array
 from parquet_variant.parquet.scanning.facts import constant_facts
 from parquet_variant.parquet.scanning.scan_plan import FilePlan, GroupPlan, plan_file
 from parquet_variant.parquet.scanning.scan_report import ScanReport
+from parquet_variant.parquet.wording import counted
 from parquet_variant.parquet.writing.nested import is_tagged
 from parquet_variant.query.predicate import Predicate, columns_of, evaluate
 from parquet_variant.query.prune import UNKNOWN, Facts, may_match
-from parquet_variant.query.question import Question
+from parquet_variant.query.question import Question, in_short
 from parquet_variant.query.selection import Selected
 from parquet_variant.renamed import renamed
 
@@ -91,7 +92,7 @@ class ScanTask:
     bytes: int
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Scan:
     """A query over Parquet files: made by `scan`, it reads nothing but footers until asked for rows.
 
@@ -133,6 +134,9 @@ class Scan:
     coarse: bool = False
     dictionaries: frozenset[str] = frozenset()
     _bytes_read: list[int] = field(default_factory=lambda: [0], repr=False, compare=False)
+
+    def __repr__(self) -> str:
+        return f"<Scan {in_short(self.selection, self.predicate)} over {counted(len(self.sources), 'file')}>"
 
     @property
     def schema(self) -> pa.Schema:

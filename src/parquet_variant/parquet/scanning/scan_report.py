@@ -50,6 +50,10 @@ class ScanReport:
     columns_total: int = 0
     residuals: dict[str, int] = field(default_factory=dict)
 
+    def __repr__(self) -> str:
+        files = f"{self.files_read:,} of {self.files_total:,} files"
+        return f"<ScanReport {files}, {self.rows_read:,} of {self.rows_total:,} rows, {self.bytes_read:,} bytes>"
+
     def add(self, file: OpenFile, plan: FilePlan, bytes_read: int, outputs: Iterable[int]) -> None:
         """Count one file in."""
         metadata = file.metadata

@@ -28,7 +28,7 @@ from parquet_variant.parquet.wording import counted
 __all__ = ["ValidationReport", "validate"]
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, repr=False)
 class ValidationReport:
     """What a validation found.
 
@@ -66,10 +66,17 @@ class ValidationReport:
             "engines": [note.to_dict() for note in self.engines],
         }
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
+        notes = f"; notes on {counted(len(self.engines), 'engine')}" if self.engines else ""
+        return f"<ValidationReport {self._verdict()}{notes}>"
+
+    def _verdict(self) -> str:
         count = len(self.violations) + self.omitted
         verdict = counted(count, "violation") if count else "valid"
-        lines = [f"{counted(self.files, 'file')}, {counted(self.rows, 'row')}: {verdict}"]
+        return f"{counted(self.files, 'file')}, {counted(self.rows, 'row')}: {verdict}"
+
+    def __str__(self) -> str:
+        lines = [self._verdict()]
         lines += [str(violation) for violation in self.violations]
         lines += [f"… and {self.omitted:,} more"] if self.omitted else []
         return "\n".join([*lines, *(str(note) for note in self.engines)])

@@ -15,7 +15,7 @@ from typing import Any
 
 import pyarrow.fs as pafs
 
-from parquet_variant.errors import VariantError
+from parquet_variant.errors import VariantError, choice_of
 from parquet_variant.io.filesystems import absolute, filesystem_of
 from parquet_variant.query.selection import split_type
 from parquet_variant.schema.shredding_schema import ShreddingSchema
@@ -281,12 +281,14 @@ _NO_TABLES = (
 
 
 def _given(options: Mapping[str, str], known: tuple[str, ...], what: str) -> dict[str, str]:
-    given = {name.lower(): value for name, value in options.items()}
+    # In any case, as in Spark, and with the underscores of our parameters, too.
+    given = {name if name in _OF_SPARK else name.replace("_", ""): value for name, value in _lower(options).items()}
     if "provider" in given:  # which Spark names where a table is made, and nothing at all where one is read
         raise VariantError(_NO_TABLES, reason="bad-option")
     unknown = given.keys() - _OF_SPARK - {name.lower() for name in known}
     if unknown:
-        raise VariantError(f"unknown {what} option {sorted(unknown)[0]!r}: use {', '.join(known)}", reason="bad-option")
+        name = sorted(unknown)[0]
+        raise VariantError(f"unknown {what} option {name!r}: {choice_of(name, known)}", reason="bad-option")
     return given
 
 

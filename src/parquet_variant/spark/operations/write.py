@@ -72,10 +72,7 @@ def write(
     if _leave_alone(target, mode, format):
         return
     column, _ = choose_column(df.schema, column)
-    if isinstance(schema, str):
-        schema = ShreddingSchema.from_ddl(schema)
-    if schema is None:
-        schema = infer_schema(df, column, policy)
+    schema = infer_schema(df, column, policy) if schema is None else ShreddingSchema.of(schema)
     df.sparkSession.dataSource.register(VariantDataSource)
     settings = {
         name: json.dumps(list(value)) if isinstance(value, list | tuple | set) else str(value)

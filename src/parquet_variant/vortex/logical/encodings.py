@@ -158,8 +158,6 @@ def encode(array: Any, to: EncodingName, schema: ShreddingSchema | str | None = 
         return ColumnarVariant.from_variant(plain)
     if to == "unshredded":
         return plain
-    if isinstance(schema, str):
-        schema = ShreddingSchema.from_ddl(schema)
     return shred_variant(plain, infer_shredding_schema(plain) if schema is None else schema, layout="final")
 
 
