@@ -49,6 +49,14 @@ def test_errors_of_spark_tasks_are_one_line_too(variant: Run, tmp_path: Path) ->
     assert str(source) in done.error
 
 
+@pytest.mark.usefixtures("spark")
+def test_ingest_of_one_file_on_spark(variant: Run, tmp_path: Path, usgs_sample: Path) -> None:
+    dest = tmp_path / "quakes.parquet"
+    assert variant("ingest", usgs_sample, dest, "--engine", "spark").code == 0
+    assert dest.is_file() and [path.name for path in tmp_path.iterdir()] == [dest.name]
+    assert pq.read_metadata(dest).num_rows == len(usgs_sample.read_text().splitlines())
+
+
 def test_ingest_takes_what_infer_prints(variant: Run, tmp_path: Path, usgs_sample: Path) -> None:
     ddl = variant("infer", usgs_sample, "--ddl").out
     (tmp_path / "schema.ddl").write_text(ddl)

@@ -44,7 +44,9 @@ def test_what_the_sentences_say(table):
     assert repr(scan).endswith(f"{NAMES[4]} and 195 more, filtered over 2 files>")
     assert repr(scan.explain()).startswith("<ScanReport 2 of 2 files, 6 of 6 rows, ")
     assert repr(pv.parquet.validate(f"{table}/files")).startswith("<ValidationReport 2 files, 6 rows: valid; notes on ")
-    assert "2 files of " in repr(pv.delta.optimize(f"{table}/table", dry_run=True))
+    assert "nothing to do" in repr(pv.delta.optimize(f"{table}/table", dry_run=True))
+    done = pv.parquet.OptimizeResult(2, 1, 300, 200)
+    assert repr(done) == "<OptimizeResult 2 files of 300 bytes became 1 file of 200 bytes>"
 
 
 def test_rows_are_shown_by_their_beginnings(table):

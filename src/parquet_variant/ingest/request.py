@@ -14,7 +14,7 @@ from typing import Any, Literal, TypeAlias, TypedDict, Unpack, get_args
 import pyarrow as pa
 
 from parquet_variant.errors import VariantError
-from parquet_variant.ingest.formats.layout import Format, Layout
+from parquet_variant.ingest.formats.layout import Format, Layout, our_name
 from parquet_variant.ingest.partition_by import PartitionBy, PartitionColumns
 from parquet_variant.interop.table_of import is_rows, table_of
 from parquet_variant.io.staging import Mode, check_mode

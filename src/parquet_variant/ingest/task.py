@@ -7,6 +7,7 @@ tasks to the engines, and the files that are written to `destinations`.
 from __future__ import annotations
 
 import json
+import re
 from base64 import b64encode
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

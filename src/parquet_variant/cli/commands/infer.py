@@ -13,6 +13,7 @@ import typer
 
 from parquet_variant.cli.options.common import (
     AllowOutside,
+    Also,
     Column,
     DetectTimestamps,
     FormatOption,
@@ -28,6 +29,7 @@ from parquet_variant.cli.options.common import (
     Settings,
     Threads,
     Types,
+    read_also,
     read_parse,
     read_types,
 )
@@ -69,10 +71,7 @@ def command(
     sort: Annotated[
         SortBy | None, typer.Option(help="With --explain: a list in this order, most first.", show_default=False)
     ] = None,
-    also: Annotated[
-        list[str] | None,
-        typer.Option(metavar="PATH:TYPE", help="What typing this path, too, would cost and save; repeat."),
-    ] = None,
+    also: Also = None,
     diff: Annotated[bool, typer.Option("--diff", help="Show what differs from --policy auto as it is.")] = False,
     against: Annotated[
         str | None,
@@ -125,10 +124,7 @@ def command(
     elif diff:
         print(explain_diff(infer(found), result) or "no difference")
     elif also:
-        for each in also:
-            path, sign, kind = each.rpartition(":")
-            if not sign:
-                raise typer.BadParameter(f"--also is {each!r}: write it as PATH:TYPE, such as '$.tags.brand:string'")
+        for path, kind in read_also(also):
             print(explain_also(costs_also(found, path, kind)))
     elif as_json and (explain or top or sort):
         print(explain_json(result))

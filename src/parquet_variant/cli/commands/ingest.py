@@ -159,7 +159,7 @@ def command(
             detect_timestamps=detect_timestamps,
             preview=preview,
             partition_by=partition_by or (),
-            one_file=_is_one_file(dest, into, engine, mode) and not partition_by,
+            one_file=_is_one_file(dest, into, mode) and not partition_by,
             **_for_format(into, written, layout, exact),
         )
         # What can be looked at is looked at before anyone waits for a JVM.
@@ -176,16 +176,13 @@ def command(
     return 0
 
 
-def _is_one_file(dest: str, into: Format, engine: Engine, mode: Mode) -> bool:
-    """Whether one file is meant: by its name, unless there is a directory, or rows are to be added now and then.
-
-    Spark writes directories, whatever they are called.
-    """
+def _is_one_file(dest: str, into: Format, mode: Mode) -> bool:
+    """Whether one file is meant: by its name, unless there is a directory, or rows are to be added now and then."""
     import pyarrow.fs as pafs
 
     from parquet_variant.io.filesystems import filesystem_of
 
-    if not dest.endswith(".parquet") or into is not Format.PARQUET or engine is Engine.SPARK:
+    if not dest.endswith(".parquet") or into is not Format.PARQUET:
         return False
     filesystem, path = filesystem_of(dest, None)
     kind = filesystem.get_file_info(path).type

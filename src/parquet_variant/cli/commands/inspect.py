@@ -6,15 +6,17 @@ Owns how the report is shown. Leaves the figures to `parquet.inspect` and `vorte
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from parquet_variant.cli.options.common import AllowOutside, AsJson, Column, Path
+from parquet_variant.cli.options.common import AllowOutside, Also, AsJson, Column, Path, read_also
 
 if TYPE_CHECKING:
     from parquet_variant.parquet.operations.inspect import ColumnReport, PathReport
+    from parquet_variant.shredding.costs import Also as TypedToo
     from parquet_variant.shredding.estimate import Comparison
 
 __all__ = ["command"]
@@ -38,6 +40,7 @@ def command(
         list[str] | None,
         typer.Option(metavar="SRC", help="The JSON it was made of: compare the typed shares with the predicted ones."),
     ] = None,
+    also: Also = None,
     top: Annotated[int | None, typer.Option(help="Only so many paths.", min=1, show_default=False)] = None,
     sort: Annotated[SortBy, typer.Option(help="The order of the paths, most first.")] = SortBy.FILE,
     allow_outside: AllowOutside = False,
@@ -45,23 +48,27 @@ def command(
 ) -> int:
     """Show what is shredded, how much of it, and what it weighs.
 
-    Reads footers only. Of Vortex files: how the column lies in them, and what is typed.
+    Reads footers only; for --also the rows. Of Vortex files: how the column lies in them, and what is typed.
     """
     from parquet_variant.cli.options.tables import data_files, is_vortex
     from parquet_variant.cli.output.report import counted, human_bytes, print_json
     from parquet_variant.parquet import inspect
 
     if is_vortex(path):
-        if predict_from:
-            raise typer.BadParameter("--predict-from is for Parquet files, not for Vortex files")
+        if predict_from or also:
+            option = "--predict-from" if predict_from else "--also"
+            raise typer.BadParameter(f"{option} is for Parquet files, not for Vortex files")
         return _inspect_vortex(path, column, as_json=as_json)
 
     files = data_files(path, allow_outside=allow_outside)
     report = inspect(files, column=column)
+    wanted = _typed_too(files, column, read_also(also)) if also else []
     comparisons = _compared(files, report.columns[0], predict_from) if predict_from else []
     if as_json:
         shares = [{"path": str(each.path), "predicted": each.predicted, "actual": each.actual} for each in comparisons]
-        print_json(report.to_dict() | ({"predictions": shares} if predict_from else {}))
+        too = [{**asdict(each), "path": str(each.path), "saved": each.saved} for each in wanted]
+        told = {"predictions": shares} if predict_from else {}
+        print_json(report.to_dict() | told | ({"also": too} if also else {}))
         return 0
     print(f"{counted(report.files, 'file')}, {counted(report.rows, 'row')}, {counted(report.row_groups, 'row group')}")
     print(f"{human_bytes(report.bytes)}, written by {', '.join(report.created_by)}")
@@ -70,6 +77,10 @@ def command(
     for found in report.columns:
         print()
         _print_column(found, sort, top)
+    if wanted:
+        from parquet_variant.shredding.explain import explain_also
+
+        print("", *map(explain_also, wanted), sep="\n")
     if predict_from:
         from parquet_variant.cli.output.report import print_grid
 
@@ -102,6 +113,17 @@ def _inspect_vortex(path: str, column: str | None, *, as_json: bool) -> int:
         if found.in_bytes:
             print_grid(["not typed, in bytes", "because"], list(found.in_bytes.items()))
     return 0
+
+
+def _typed_too(files: list[str], column: str | None, wanted: list[tuple[str, str]]) -> list[TypedToo]:
+    """What typing more paths would change, from all rows."""
+    from parquet_variant.cli.output.progress import Progress
+    from parquet_variant.parquet import profile
+    from parquet_variant.shredding.costs import also
+
+    with Progress() as progress:
+        found = profile(files, column=column, progress=progress)
+    return [also(found, path, kind) for path, kind in wanted]
 
 
 def _compared(files: list[str], column: ColumnReport, sources: list[str]) -> tuple[Comparison, ...]:

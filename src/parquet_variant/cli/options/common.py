@@ -13,6 +13,7 @@ import typer
 
 __all__ = [
     "AllowOutside",
+    "Also",
     "AsJson",
     "BloomFilters",
     "Column",
@@ -37,6 +38,7 @@ __all__ = [
     "SortBy",
     "Threads",
     "Types",
+    "read_also",
     "read_parse",
     "read_types",
     "written_as",
@@ -71,6 +73,10 @@ class InputFormat(StrEnum):
 
 AllowOutside: TypeAlias = Annotated[
     bool, typer.Option("--allow-outside", help="Of a Delta table: read files outside of it, too (shallow clones).")
+]
+Also: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(metavar="PATH:TYPE", help="What typing this path, too, would cost and save; repeat."),
 ]
 AsJson: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON, for machines.")]
 Column: TypeAlias = Annotated[
@@ -158,7 +164,7 @@ Parse: TypeAlias = Annotated[
     list[str] | None,
     typer.Option(
         metavar="NAME=VALUE",
-        help="How text is read, such as floats=double; of CSV delimiter, header, null_values; of XML row_tag; repeat.",
+        help="How text is read, such as floats=double; of CSV delimiter, header, null_values; of XML rowTag; repeat.",
     ),
 ]
 
@@ -177,6 +183,23 @@ def read_types(given: list[str] | None) -> dict[str, str]:
         if not sign:
             raise typer.BadParameter(f"--type is {text!r}: write it as PATH:TYPE")
         found[path] = kind.strip()
+    return found
+
+
+def read_also(given: list[str] | None) -> list[tuple[str, str]]:
+    """The options of ``--also``: a path and a type each.
+
+    Examples
+    --------
+    >>> read_also(["$.tags.brand:string"])
+    [('$.tags.brand', 'string')]
+    """
+    found = []
+    for text in given or ():
+        path, sign, kind = text.rpartition(":")
+        if not sign:
+            raise typer.BadParameter(f"--also is {text!r}: write it as PATH:TYPE, such as '$.tags.brand:string'")
+        found.append((path, kind))
     return found
 
 

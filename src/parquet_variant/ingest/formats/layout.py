@@ -5,6 +5,7 @@ Owns the choices and what can be wrong with them. Leaves reading to the modules 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, Literal, TypeAlias, get_args
@@ -12,7 +13,9 @@ from typing import Any, Literal, TypeAlias, get_args
 from parquet_variant.errors import VariantError
 from parquet_variant.path import Segment, VariantPath, Wildcard
 
-__all__ = ["CsvOptions", "Format", "Layout", "XmlOptions"]
+__all__ = ["CsvOptions", "Format", "Layout", "XmlOptions", "our_name"]
+
+_OF_SPARK = {"sep": "delimiter", "quote": "quote_char", "nullValue": "null_values"}
 
 Format: TypeAlias = Literal["auto", "ndjson", "array", "documents", "csv", "xml"]
 

@@ -282,7 +282,7 @@ _NO_TABLES = (
 
 def _given(options: Mapping[str, str], known: tuple[str, ...], what: str) -> dict[str, str]:
     # In any case, as in Spark, and with the underscores of our parameters, too.
-    given = {name if name in _OF_SPARK else name.replace("_", ""): value for name, value in _lower(options).items()}
+    given = {name.lower().replace("_", ""): value for name, value in options.items()}
     if "provider" in given:  # which Spark names where a table is made, and nothing at all where one is read
         raise VariantError(_NO_TABLES, reason="bad-option")
     unknown = given.keys() - _OF_SPARK - {name.lower() for name in known}

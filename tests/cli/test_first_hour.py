@@ -1,0 +1,125 @@
+"""What somebody types in the first hour, and mistypes: one line that says what to do, in words of the command line."""
+
+from __future__ import annotations
+
+import io
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+Run = Callable[..., Any]
+
+
+def test_a_destination_that_is_missing(variant: Run) -> None:
+    done = variant("ingest", "a.ndjson")
+    assert (done.code, done.error) == (2, "write SRC... DEST (see variant ingest --help)")
+
+
+@pytest.mark.parametrize("words", [["infer", "-"], ["query", "-", "SELECT v:a::int FROM t"], ["cat", "-"]])
+@pytest.mark.parametrize(("text", "said"), [(b"", "standard input"), (b'{"a":\n{"b":', "(file standard input")])
+def test_standard_input_is_called_that(
+    variant: Run, monkeypatch: pytest.MonkeyPatch, words: list[str], text: bytes, said: str
+) -> None:
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(text), isatty=lambda: False))
+    done = variant(*words)
+    assert done.code == 1
+    assert said in done.error and "/variant-" not in done.error
+
+
+def test_json_that_is_queried_keeps_its_name(variant: Run, tmp_path: Path) -> None:
+    source = tmp_path / "a.ndjson"
+    source.write_text('{"a": 1}\n')
+    error = variant("query", source, "--select", "x=nope").error
+    assert str(source) in error and "json.parquet" not in error
+
+
+def test_bad_lines_of_json_that_is_queried(variant: Run, tmp_path: Path) -> None:
+    source = tmp_path / "a.ndjson"
+    source.write_text('{"a": 1}\n{"a":\n')
+    assert (
+        "put bad lines aside with `variant ingest`: --on-error quarantine"
+        in variant("query", source, "SELECT 1 FROM t").error
+    )
+
+
+def test_a_place_that_is_taken(variant: Run, tmp_path: Path, usgs_sample: Path) -> None:
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "x.parquet").write_bytes(b"x")
+    error = variant("ingest", usgs_sample, tmp_path / "out").error
+    assert error.endswith("choose another destination, or --mode append or --mode overwrite")
+
+
+def test_a_delta_table_is_not_written_as_parquet(variant: Run, tmp_path: Path, usgs_sample: Path) -> None:
+    assert variant("ingest", usgs_sample, tmp_path / "t", "--format", "delta").code == 0
+    assert variant("ingest", usgs_sample, tmp_path / "t").error.endswith("write to it with --format delta")
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "option"),
+    [("a.csv", "id,name\n1,x\n", "csv"), ("a.CSV.gz", None, "csv"), ("a.xml", "<a/>", "xml")],
+)
+def test_another_format_is_named(variant: Run, tmp_path: Path, name: str, text: str | None, option: str) -> None:
+    import gzip
+
+    source = tmp_path / name
+    source.write_bytes(gzip.compress(b"id,name\n1,x\n") if text is None else text.encode())
+    error = variant("infer", source).error
+    assert f"for {option.upper()} say --input-format {option}" in error
+
+
+def test_a_root_without_its_dollar(variant: Run, tmp_path: Path) -> None:
+    source = tmp_path / "a.json"
+    source.write_text('{"items": [{"a": 1}]}')
+    assert "a path starts with '$': write '$.items[*]'" in variant("infer", source, "--root", "items[*]").error
+
+
+def test_sql_that_ends_early(variant: Run, earthquakes: Path) -> None:
+    error = variant("query", earthquakes, "SELECT v:id FROM t WHERE v:mag >").error
+    assert "an operand is missing" in error and "sqlglot" not in error
+
+
+@pytest.mark.parametrize("engine", ["duckdb", "spark"])
+def test_a_view_over_json_says_what_to_do(variant: Run, usgs_sample: Path, engine: str) -> None:
+    done = variant("sql-view", usgs_sample, "--engine", engine)
+    assert done.code == 1
+    assert "is JSON: write it as Parquet first, with `variant ingest`" in done.error
+
+
+def test_rows_of_xml_are_named_as_spark_does(variant: Run, tmp_path: Path) -> None:
+    source = tmp_path / "a.xml"
+    source.write_text("<all><book id='1'><name>x</name></book></all>")
+    words = ["--input-format", "xml", "--parse", "rowTag=book", "--parse", "attributePrefix=at_"]
+    assert variant("ingest", source, tmp_path / "out", *words).code == 0
+    assert variant("cat", tmp_path / "out").rows == [{"at_id": 1, "name": "x"}]
+
+
+def test_columns_of_csv_are_read_as_spark_says(variant: Run, tmp_path: Path) -> None:
+    source = tmp_path / "a.csv"
+    source.write_text("a;b\n1;'x;y'\n2;NA\n")
+    words = ["--parse", "sep=;", "--parse", "quote='", "--parse", "nullValue=NA", "--input-format", "csv"]
+    assert variant("ingest", source, tmp_path / "out", *words).code == 0
+    assert variant("cat", tmp_path / "out").rows == [{"a": 1, "b": "x;y"}, {"a": 2, "b": None}]
+
+
+def test_a_path_more_in_files(variant: Run, tmp_path: Path) -> None:
+    source = tmp_path / "a.ndjson"
+    source.write_text('{"a": 1}\n' * 90 + '{"note": "one of few"}\n' * 10)
+    variant("ingest", source, tmp_path / "out")
+    words = ["--also", "$.note:string", "--also", "$.nope:int"]
+    assert (
+        variant("inspect", tmp_path / "out", *words).out.splitlines()[-2:]
+        == variant("infer", source, *words).out.splitlines()
+    )
+    note, nope = variant("inspect", tmp_path / "out", *words, "--json").json["also"]
+    assert (note["path"], note["type"], note["values"], note["typed"]) == ("$['note']", "string", 10, 10)
+    assert note["saved"] == note["taken"] - note["column"]
+    assert nope["values"] == 0
+
+
+@pytest.mark.parametrize("given", ["$.note", "note"])
+def test_a_path_more_without_a_type(variant: Run, earthquakes: Path, given: str) -> None:
+    assert "write it as PATH:TYPE" in variant("inspect", earthquakes, "--also", given).error
