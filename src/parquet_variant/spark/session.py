@@ -75,6 +75,9 @@ def local_session(
                 active = builder.getOrCreate()
         except PySparkRuntimeError as error:
             raise VariantError(f"Spark did not start with {find_java().java}: {error}", reason="java-failed") from error
+    from parquet_variant.spark.datasource.source import VariantDataSource
+
+    active.dataSource.register(VariantDataSource)
     return active
 
 

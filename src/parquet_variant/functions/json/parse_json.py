@@ -191,21 +191,22 @@ def _text_column(source: Any) -> pa.Array:
     if isinstance(source, Iterator):
         source = list(source)
     try:
-        return as_arrow(source, pa.string())
-    except (pa.ArrowInvalid, UnicodeEncodeError):
-        raw = [value.encode("utf-8", "surrogatepass") if isinstance(value, str) else value for value in source]
-        return as_arrow(raw, pa.binary())
+        try:
+            return as_arrow(source, pa.string())
+        except (pa.ArrowInvalid, UnicodeEncodeError):
+            raw = [value.encode("utf-8", "surrogatepass") if isinstance(value, str) else value for value in source]
+            return as_arrow(raw, pa.binary())
     except TypeError:  # pyarrow's among them
-        row, other = next(
-            (row, value)
-            for row, value in enumerate(source)
-            if not isinstance(value, str | bytes | bytearray | memoryview | None)
-        )
-        raise SchemaError(
-            f"expected JSON text, found {type(other).__name__}: Python values become Variants with from_python",
-            reason="not-text",
-            row=row,
-        ) from None
+        raise _no_text(source) from None
+
+
+def _no_text(source: Any) -> SchemaError:
+    text = (str, bytes, bytearray, memoryview, type(None))
+    row, found = next((row, value) for row, value in enumerate(source) if not isinstance(value, text))
+    kind = type(found).__name__
+    return SchemaError(
+        f"expected JSON text, found {kind}: Python values become Variants with from_python", reason="not-text", row=row
+    )
 
 
 def _in_threads(
