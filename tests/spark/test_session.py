@@ -19,6 +19,7 @@ import parquet_variant.spark.java as java
 java._COMMON_HOMES = ()
 from parquet_variant.spark.session import local_session
 spark = local_session(cores=1, memory="512m")
+spark.createDataFrame([("[1]",)], "json string").write.format("variant").mode("append").save(sys.argv[1])
 workers = spark.sparkContext.parallelize([1], 1).map(lambda _: __import__("sys").executable).collect()
 print(java.find_java().source, workers == [sys.executable], spark.sql("SELECT parse_json('[1]') v").collect()[0].v)
 """
@@ -91,7 +92,7 @@ def test_session_starts_in_a_new_process_without_noise(hidden, tmp_path):
         for command in ("bash", "sh", "dirname"):
             (tmp_path / command).symlink_to(f"/usr/bin/{command}")
         environment["PATH"] = str(tmp_path)
-    command = [sys.executable, "-c", _PROGRAM]
+    command = [sys.executable, "-c", _PROGRAM, str(tmp_path / "written")]
     done = subprocess.run(
         command, capture_output=True, text=True, env=environment, cwd=tmp_path, timeout=120, check=False
     )
