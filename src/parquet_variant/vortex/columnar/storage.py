@@ -11,9 +11,10 @@ Owns the struct's shape. Leaves the encoding in memory to `columnar_variant`, an
       rest: struct<metadata, value>                       what has no columns of its own, as Variant bytes
     >
 
-All integers share a column, and all decimals of a scale: the discriminator keeps their widths. A field gets columns
-while there are fewer than `MAX_FIELDS`, the most frequent first, and no deeper than `MAX_DEPTH`; ``rest`` holds the
-others (of an object), or the whole of an array that is too deep.
+All integers share a column, and all decimals of a scale: the discriminator keeps their widths. A field gets columns if
+it has as many values as the policy ``auto`` asks for (thin columns are larger together than their bytes), while there
+are fewer than `MAX_FIELDS`, the most frequent first, and no deeper than `MAX_DEPTH`; ``rest`` holds the others (of an
+object), or the whole of an array that is too deep.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ from parquet_variant.kernels.kinds import (
     ARRAY,
     OBJECT,
 )
+from parquet_variant.shredding.policies.auto import AutoPolicy
 from parquet_variant.types import TYPE_OF_ID, PrimitiveId
 from parquet_variant.vortex.columnar.column import Child, Column, Field, nested_ranges
 from parquet_variant.vortex.columnar.columnar_variant import ColumnarVariant
@@ -114,6 +116,7 @@ def to_storage(array: ColumnarVariant) -> pa.StructArray:
 def _chosen(root: Column) -> set[int]:
     """The fields, by identity, that get columns."""
     found: list[tuple[int, int, Field]] = []
+    least = AutoPolicy().min_row_share * root.size
     columns = [root]
     for column in columns:  # the list grows while it is read
         for child in column.children:
@@ -121,7 +124,7 @@ def _chosen(root: Column) -> set[int]:
                 columns.append(child.elements)
             for name, field in child.fields.items():
                 columns.append(field.column)
-                if "\0" not in name:  # Arrow's C interface ends names there
+                if field.column.size >= least and "\0" not in name:  # Arrow's C interface ends names there
                     found.append((field.column.size, -len(found), field))
     return {id(field) for *_, field in heapq.nlargest(MAX_FIELDS, found)}
 

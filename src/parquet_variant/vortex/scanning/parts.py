@@ -19,7 +19,7 @@ from parquet_variant.vortex.columnar.columnar_variant import ColumnarVariant
 from parquet_variant.vortex.columnar.storage import FAMILIES, from_storage
 from parquet_variant.vortex.files.library import vortex
 
-__all__ = ["ColumnarPart", "Part", "StoragePart", "TypedPart", "part_of"]
+__all__ = ["ColumnarPart", "Part", "StoragePart", "TypedPart", "group_of", "part_of"]
 
 
 class Part(Protocol):
@@ -40,7 +40,26 @@ class Part(Protocol):
 
 
 def part_of(storage: pa.StructType, path: VariantPath, target: pa.DataType | None) -> Part:
-    """The part of a stored column that a path needs as a type (None for a Variant)."""
+    """The part of a stored column that a path needs as a type (None for a Variant): one column, if that does."""
+    part = group_of(storage, path, target)
+    below = part.below(path).segments
+    if isinstance(part, ColumnarPart):
+        if below and isinstance(below[0], str) and "rest" in part.names:
+            return RestPart(part)
+        others = [name for name in part.names if name != "discriminator"]
+        alone = others[0] if len(others) == 1 and not below else "uuid"
+        is_typed = alone in FAMILIES and alone != "uuid"
+    else:
+        alone = "typed_value"
+        is_typed = not (part.is_whole or part.only_value or part.has_metadata or part.has_value)
+    if not is_typed or target is None or pa.types.is_nested(target):
+        return part
+    kind = part.kind(storage).field(alone).type
+    return part if pa.types.is_nested(kind) else TypedPart(part.levels, kind, (part, alone))
+
+
+def group_of(storage: pa.StructType, path: VariantPath, target: pa.DataType | None) -> StoragePart | ColumnarPart:
+    """The group of a stored column in which a path ends, and what of it is needed."""
     if storage.get_field_index("discriminator") >= 0:
         return _columnar_part(storage, path, target)
     return _storage_part(storage, path, target)
@@ -48,7 +67,7 @@ def part_of(storage: pa.StructType, path: VariantPath, target: pa.DataType | Non
 
 @dataclass(frozen=True, slots=True)
 class TypedPart:
-    """A typed column inside of Vortex's own type, where nothing at its path is in bytes.
+    """A column in which all values at a path are.
 
     Parameters
     ----------
@@ -56,14 +75,20 @@ class TypedPart:
         The path.
     type
         The column's type.
+    place
+        Its group, and its name there; None inside of Vortex's own type, where nothing at the path is in bytes.
     """
 
     levels: tuple[str, ...]
     type: pa.DataType
+    place: tuple[StoragePart | ColumnarPart, str] | None = None
 
     def expression(self, column: str | None) -> Any:
         """As `Part` says."""
         library = vortex()
+        if self.place is not None:
+            group, name = self.place
+            return library.expr.get_item(name, group.group(column))
         kind = library.DType.from_arrow(self.type)
         return library.expr.variant_get(library.expr.column(column), list(self.levels), kind)
 
@@ -107,6 +132,12 @@ class StoragePart:
         for name in self.levels:
             found = expr.get_item(name, expr.get_item("typed_value", found))
         return found
+
+    def kind(self, storage: pa.StructType) -> pa.StructType:
+        """The type of the last group."""
+        for name in self.levels:
+            storage = storage.field("typed_value").type.field(name).type
+        return storage
 
     def expression(self, column: str | None) -> Any:
         """What is read, as an expression: a struct, or the whole column."""
@@ -216,6 +247,12 @@ class ColumnarPart:
             found = expr.get_item(name, expr.get_item("object", found))
         return found
 
+    def kind(self, storage: pa.StructType) -> pa.StructType:
+        """The type of the last group."""
+        for name in self.levels:
+            storage = storage.field("object").type.field(name).type
+        return storage
+
     def expression(self, column: str | None) -> Any:
         """As `Part` says."""
         expr = vortex().expr
@@ -229,6 +266,30 @@ class ColumnarPart:
     def below(self, path: VariantPath) -> VariantPath:
         """As `Part` says."""
         return VariantPath(path.segments[len(self.levels) :])
+
+
+@dataclass(frozen=True, slots=True)
+class RestPart:
+    """The bytes of what has no columns of its own below a group."""
+
+    of: ColumnarPart
+
+    @property
+    def levels(self) -> tuple[str, ...]:
+        """As `Part` says."""
+        return (*self.of.levels, "rest")
+
+    def expression(self, column: str | None) -> Any:
+        """As `Part` says."""
+        return vortex().expr.get_item("rest", self.of.group(column))
+
+    def column(self, found: pa.Array) -> pa.StructArray:
+        """As `Part` says."""
+        return import_variant(found)[0] if len(found) else found
+
+    def below(self, path: VariantPath) -> VariantPath:
+        """As `Part` says."""
+        return self.of.below(path)
 
 
 def _columnar_part(storage: pa.StructType, path: VariantPath, target: pa.DataType | None) -> ColumnarPart:

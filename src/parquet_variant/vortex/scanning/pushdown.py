@@ -15,7 +15,7 @@ from parquet_variant.query.predicate import And, Compare, Or, Predicate
 from parquet_variant.query.selection import Selected
 from parquet_variant.schema.path_steps import ArrowGroup, Step, walk_path
 from parquet_variant.vortex.files.library import vortex
-from parquet_variant.vortex.scanning.parts import ColumnarPart, StoragePart, part_of
+from parquet_variant.vortex.scanning.parts import ColumnarPart, group_of
 
 __all__ = ["pushed_filter"]
 
@@ -46,11 +46,10 @@ def _compare(compare: Compare, selected: Selected, column: str | None, storage: 
     expr = vortex().expr
     if selected.path is None or selected.path.has_wildcard or selected.type is None:
         return None
-    part = part_of(storage, selected.path, selected.type)
+    part = group_of(storage, selected.path, selected.type)
     if isinstance(part, ColumnarPart):
         typed, kind, others = _columnar_columns(part, selected, storage)
     else:
-        assert isinstance(part, StoragePart)
         typed, kind, others = "typed_value", _typed_value(selected, storage), ["value"] if part.has_value else []
     literal = None if kind is None else _literal(compare, kind, selected.type)
     if literal is None:
@@ -72,10 +71,7 @@ def _columnar_columns(
 ) -> tuple[str, pa.DataType | None, list[str]]:
     """The column of the type that is asked for with its type, and the others that may have values."""
     assert selected.path is not None
-    group = storage
-    for name in part.levels:
-        group = group.field("object").type.field(name).type
-    kinds = {field.name: field.type for field in group if field.name in part.names}
+    kinds = {field.name: field.type for field in part.kind(storage) if field.name in part.names}
     wanted = "integer" if pa.types.is_integer(selected.type) else str(selected.type).removeprefix("large_")
     others = [name for name in kinds if name not in ("discriminator", wanted)]
     if part.below(selected.path).segments or "array" in others:  # lists are never null

@@ -1,0 +1,75 @@
+"""A process that dies at any step of writing one Vortex file leaves the old file or the new one.
+
+Python tells of every file it opens to write, and of every directory, name and file it makes, changes or takes away: the
+process is killed before each of these. Afterwards nothing more happens (no `except`, no `finally` gets anything done).
+"""
+
+import os
+import sys
+
+import pytest
+
+import parquet_variant as pv
+
+pytest.importorskip("vortex")
+
+_CHANGES = ("os.mkdir", "os.rename", "os.remove", "os.rmdir", "os.truncate")
+
+
+class Killed(BaseException):
+    """The process is no more."""
+
+
+class _Mortal:
+    """Steps until the process dies; None: it lives. A hook stays for the rest of the process."""
+
+    left: int | None = None
+
+    def __call__(self, event: str, arguments: tuple) -> None:
+        if self.left is None:
+            return
+        writes = event == "open" and isinstance(arguments[2], int) and arguments[2] & (os.O_WRONLY | os.O_RDWR)
+        if not writes and event not in _CHANGES:
+            return
+        self.left -= 1
+        if self.left < 0:
+            raise Killed
+
+
+@pytest.fixture(scope="module")
+def mortal():
+    hook = _Mortal()
+    sys.addaudithook(hook)
+    yield hook
+    hook.left = None
+
+
+@pytest.mark.parametrize("options", [{"schema": "a bigint"}, {"layout": "columnar"}, {}], ids=str)
+@pytest.mark.parametrize("is_there", [True, False])
+def test_a_kill_at_any_step_leaves_the_old_file_or_the_new(tmp_path, mortal, is_there, options):
+    old, new = pv.parse_json(['{"a": 1}']), pv.parse_json(['{"a": 2}', None])
+    outcomes = []
+    for steps in range(100):
+        path = tmp_path / f"{steps}" / "a.vortex"
+        if is_there:
+            pv.vortex.write(path, old)
+        mortal.left = steps
+        try:
+            pv.vortex.write(path, new, mode="overwrite", **options)
+            is_done = True
+        except Killed:
+            is_done = False
+        finally:
+            mortal.left = None
+        seen = pv.vortex.vortex_files(path.parent) if path.parent.exists() else []
+        assert seen in ([], [str(path)])
+        found = pv.vortex.read(path).to_pylist() if seen else None
+        assert found in ([{"a": 1}] if is_there else None, [{"a": 2}, None])
+        outcomes.append(found)
+        pv.vortex.write(path, new, mode="overwrite", **options)
+        assert pv.vortex.read(path).to_pylist() == [{"a": 2}, None]
+        if is_done:
+            break
+    assert len(outcomes) > 4
+    assert outcomes[0] == ([{"a": 1}] if is_there else None)
+    assert outcomes[-1] == [{"a": 2}, None]

@@ -1,0 +1,67 @@
+"""Columnar files: what few rows have lies as bytes, what one column holds is read from that alone."""
+
+import json
+
+import pytest
+
+import parquet_variant as pv
+
+pytest.importorskip("vortex")
+
+OFTEN = {"id": 7, "mixed": "x", "text": "often"}
+ROWS = [
+    *(json.dumps(OFTEN | {"id": number, "mixed": number if number % 2 else str(number)}) for number in range(90)),
+    *(json.dumps({"id": number, "rare": {"deep": number, "list": [number, "x"]}}) for number in range(90, 100)),
+    '{"text": {"an": "object"}, "rare": "no object"}',
+    "null",
+    None,
+]
+QUERIES = [
+    {"a": "$.rare.deep:bigint"},
+    {"a": "$.rare.list[0]:int", "b": "$.rare.list[*]:string", "c": "$.rare"},
+    {"a": "$.rare:string", "b": "$.id:string", "c": "$.id:smallint"},
+    {"a": "$.mixed:string", "b": "$.mixed:bigint", "c": "$.text:string"},
+    {"a": "$.nowhere.at.all:string", "b": "$.id.below:string", "c": "$.mixed[0]:int"},
+]
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("rare")
+    array = pv.parse_json(ROWS)
+    pv.parquet.write(folder / "a.parquet", array)
+    pv.vortex.write(folder / "a.vortex", array, layout="columnar")
+    return folder
+
+
+@pytest.mark.parametrize("where", [None, "a is not null", "a > '95'", "a = 'no object' or a is null"])
+@pytest.mark.parametrize("columns", QUERIES, ids=str)
+def test_answers_are_those_of_parquet(files, columns, where):
+    if where is not None and "'" in where and not columns["a"].endswith("string"):
+        where = "a > 95" if ">" in where else "a = 91 or a is null"
+    wanted = pv.parquet.scan(files / "a.parquet", columns, where).to_table()
+    for options in ({}, {"pushdown": False}):
+        found = pv.vortex.scan(files / "a.vortex", columns, where, **options).to_table()
+        for name in columns:
+            pair = [pv.to_json(each[name]) if columns[name] == "$.rare" else each[name] for each in (found, wanted)]
+            assert pair[0].to_pylist() == pair[1].to_pylist()
+
+
+def test_values_of_other_types_are_null_without_casts(files):
+    scan = pv.vortex.scan(
+        files / "a.vortex", {"a": "$.id:string", "b": "$.id:tinyint", "c": "$.rare:string"}, cast=False
+    )
+    array = pv.parse_json(ROWS)
+    for name, path, kind in (("a", "$.id", "string"), ("b", "$.id", "tinyint"), ("c", "$.rare", "string")):
+        assert scan.to_table()[name].to_pylist() == pv.get_variant_element(array, path, kind).to_pylist()
+
+
+def test_only_what_is_needed_is_read(files):
+    def columns(asked):
+        return pv.vortex.scan_files(files / "a.vortex", {"a": asked}).explain().columns
+
+    assert columns("$.rare.deep:bigint") == ("v.rest",)
+    asked = {"a": ("$.id", "string"), "b": ("$.id", "tinyint"), "c": ("$.rare", "string")}
+    found = pv.vortex.scan(files / "a.vortex", asked, cast=False).to_table()
+    for name, (path, kind) in asked.items():
+        assert found[name].to_pylist() == pv.get_variant_element(pv.parse_json(ROWS), path, kind).to_pylist()
