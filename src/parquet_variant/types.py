@@ -5,8 +5,10 @@ Owns every fact of the form "type X is called Y by Z". Leaves byte layouts to `e
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import IntEnum, StrEnum
+from typing import TypeVar
 
 import pyarrow as pa
 
@@ -22,7 +24,11 @@ __all__ = [
     "TypeInfo",
     "VariantType",
     "decimal_type_for_precision",
+    "of_arrow",
 ]
+
+
+Found = TypeVar("Found")
 
 
 class BasicType(IntEnum):
@@ -203,3 +209,14 @@ def decimal_type_for_precision(precision: int) -> VariantType:
         if limit is not None and 1 <= precision <= limit:
             return variant_type
     raise ValueError(f"decimal precision {precision} is outside 1 to 38")
+
+
+def of_arrow(table: Mapping[pa.DataType, Found], arrow: pa.DataType) -> Found | None:
+    """What a table has for an Arrow type; None also for extension types made in Python, which have no hash.
+
+    Examples
+    --------
+    >>> of_arrow({pa.int8(): "byte"}, pa.int8())
+    'byte'
+    """
+    return None if isinstance(arrow, pa.ExtensionType) else table.get(arrow)

@@ -98,7 +98,7 @@ def stream_capsule(storages: list[pa.StructArray], storage_type: pa.DataType, re
     """
     if requested_schema is not None:
         wanted = _requested(requested_schema)
-        storages = [_as_requested(storage, wanted) for storage in storages or [pa.array([], storage_type)]]
+        storages = [_as_requested(storage, wanted) for storage in storages or [pa.nulls(0, storage_type)]]
         storage_type = storages[0].type
     storages = [_without_offsets(storage) for storage in storages]
     capsule = pa.chunked_array(storages, storage_type).__arrow_c_stream__()
@@ -216,7 +216,7 @@ def _chunks_of(obj: Any) -> tuple[list[pa.Array], pa.DataType]:
 
 
 def _empty(kind: pa.DataType) -> pa.StructArray:
-    return pa.array([], _plain_type(kind))
+    return pa.nulls(0, _plain_type(kind))
 
 
 def _plain_type(kind: pa.DataType) -> pa.DataType:

@@ -58,7 +58,7 @@ class VariantArray:
 
     def __init__(self, storage: pa.StructArray) -> None:
         if isinstance(storage, pa.ChunkedArray):
-            storage = storage.combine_chunks() if storage.num_chunks else pa.array([], storage.type)
+            storage = storage.combine_chunks() if storage.num_chunks else pa.nulls(0, storage.type)
         if isinstance(storage.type, pa.BaseExtensionType):
             storage = storage.storage
         if not pa.types.is_struct(storage.type):

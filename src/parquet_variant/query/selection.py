@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from dataclasses import field as dataclasses_field
 from typing import Any
 
 import pyarrow as pa
@@ -39,7 +40,8 @@ class Selected:
 
     name: str
     path: VariantPath | None
-    type: pa.DataType | None = None
+    # Extension types made in Python have no hash.
+    type: pa.DataType | None = dataclasses_field(default=None, hash=False)
     column: str | None = None
 
     @property

@@ -10,7 +10,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 from parquet_variant.errors import SchemaError
-from parquet_variant.types import TYPE_OF_ARROW
+from parquet_variant.types import TYPE_OF_ARROW, of_arrow
 
 __all__ = ["DDL_NAMES", "canonical_primitive", "ddl_name", "decimal", "lenient_primitive", "stored_primitive"]
 
@@ -40,7 +40,7 @@ def canonical_primitive(arrow: pa.DataType) -> pa.DataType:
     SchemaError
         For every other type, with the nearest way out.
     """
-    if arrow in TYPE_OF_ARROW:
+    if of_arrow(TYPE_OF_ARROW, arrow) is not None:
         return arrow
     if pa.types.is_decimal128(arrow):
         return decimal(arrow.precision, arrow.scale)
@@ -76,7 +76,7 @@ def stored_primitive(arrow: pa.DataType) -> pa.DataType | None:
         return pa.decimal128(arrow.precision, arrow.scale) if fits else None
     if arrow == pa.binary(16):
         return pa.uuid()  # Arrow readers that do not know UUID give its bytes
-    return arrow if arrow in TYPE_OF_ARROW else None
+    return None if of_arrow(TYPE_OF_ARROW, arrow) is None else arrow
 
 
 # What a user's Arrow schema may hold beyond the stored types; each target holds every value of its source.
@@ -110,7 +110,7 @@ def lenient_primitive(arrow: pa.DataType) -> pa.DataType | None:
         return pa.timestamp("ns" if arrow.unit == "ns" else "us", "UTC")
     if pa.types.is_decimal(arrow) and arrow.scale < 0 and arrow.precision - arrow.scale <= MAX_PRECISION:
         return pa.decimal128(arrow.precision - arrow.scale, 0)
-    return _LENIENT.get(arrow) or stored_primitive(arrow)
+    return of_arrow(_LENIENT, arrow) or stored_primitive(arrow)
 
 
 def decimal(precision: int, scale: int) -> pa.DataType:

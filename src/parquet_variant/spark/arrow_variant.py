@@ -95,7 +95,7 @@ def with_variants(table: pa.Table) -> pa.Table:
     """A table from Spark with its VARIANT columns as storage that says what it is; other columns as they are."""
     for index, field in enumerate(table.schema):
         if is_spark_variant(field.type):
-            storage = from_spark(pa.concat_arrays(table.column(index).chunks or [pa.array([], field.type)])).storage
+            storage = from_spark(pa.concat_arrays(table.column(index).chunks or [pa.nulls(0, field.type)])).storage
             tagged = pa.field(field.name, storage.type, metadata=EXTENSION_METADATA)
             table = table.set_column(index, tagged, storage)
     return table

@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 import pyarrow as pa
 
+from parquet_variant.array.empty_table import empty_table
 from parquet_variant.errors import VariantError
 from parquet_variant.io.parallel import thread_count
 from parquet_variant.query.duckdb_engine import connect
@@ -148,7 +149,7 @@ class SqlQuery:
             register_getters(connection, self.rewritten.getters, self.options, failures)
             try:
                 reader = connection.sql(self.rewritten.text).to_arrow_reader(_BATCH_ROWS)
-                yield self._shown(pa.table(reader.schema.empty_table()))
+                yield self._shown(empty_table(reader.schema))
                 for batch in reader:
                     yield self._shown(pa.table([*batch.columns], schema=batch.schema))
             except (duckdb.Error, pa.ArrowException, OSError) as error:

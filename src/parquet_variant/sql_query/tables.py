@@ -425,7 +425,7 @@ def _is_variant(table: pa.Table, field: pa.Field) -> bool:
     if not pa.types.is_struct(kind) or not {"metadata"} <= {child.name for child in kind}:
         return False
     try:
-        VariantArray(pa.array([], kind))
+        VariantArray(pa.nulls(0, kind))
     except VariantError:
         return False
     return True

@@ -75,7 +75,7 @@ def to_stored(table: pa.Table, schema: StructType) -> pa.Table:
         if f.type == VOID or f.name not in table.column_names:
             continue
         chunks = [_array(chunk, f.type) for chunk in table[f.name].chunks]
-        kind = chunks[0].type if chunks else _array(pa.array([], table.schema.field(f.name).type), f.type).type
+        kind = chunks[0].type if chunks else _array(pa.nulls(0, table.schema.field(f.name).type), f.type).type
         fields.append(_field(f, kind, table.schema.field(f.name).nullable))
         columns.append(pa.chunked_array(chunks, kind))
     return pa.table(columns, schema=pa.schema(fields))

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from parquet_variant.array.empty_table import empty_table
 from parquet_variant.delta.data.expressions import ROW
 from parquet_variant.delta.data.paths import relative_path
 from parquet_variant.delta.log.snapshot import Snapshot
@@ -143,7 +144,7 @@ def file_columns(
             continue
         query = _query(current, used, variant, zone)
         parts = list(query.read(DeltaScanTask((whole,), file["size"])))
-        table = pa.concat_tables(parts) if parts else query.schema.empty_table()
+        table = pa.concat_tables(parts) if parts else empty_table(query.schema)
         arrays |= {name: table[name] for name in used}
     rows = len(next(iter(arrays.values()))) if arrays else _row_count(current, file)
     live = live_rows(current, file["deletionVector"], rows)

@@ -226,11 +226,11 @@ def _files(name: str, files: pa.Table, columns: dict[str, Any]) -> pa.Table:
     for key, column in columns.items():
         array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
         if isinstance(array, pa.ChunkedArray):
-            array = pa.concat_arrays(array.chunks) if array.num_chunks else pa.array([], array.type)
+            array = pa.concat_arrays(array.chunks) if array.num_chunks else pa.nulls(0, array.type)
         arrays.append(array)
         fields.append(pa.field(key, array.type))
     rows = files.num_rows
-    struct = pa.StructArray.from_arrays(arrays, fields=fields) if rows else pa.array([], pa.struct(fields))
+    struct = pa.StructArray.from_arrays(arrays, fields=fields) if rows else pa.nulls(0, pa.struct(fields))
     return pa.table({name: struct})
 
 
@@ -308,5 +308,5 @@ def _one_chunk(column: Any) -> pa.Array:
     if isinstance(column, pa.ChunkedArray):
         if column.num_chunks == 1:
             return column.chunk(0)
-        return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
+        return pa.concat_arrays(column.chunks) if column.num_chunks else pa.nulls(0, column.type)
     return column

@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from parquet_variant.delta.protocol.actions import Metadata
 from parquet_variant.errors import DeltaError
-from parquet_variant.types import TYPES
+from parquet_variant.types import TYPES, of_arrow
 
 __all__ = [
     "VARIANT",
@@ -326,7 +326,7 @@ def _from_arrow(kind: pa.DataType, where: str) -> DeltaType:
         return PrimitiveType("timestamp_ntz" if kind.tz is None else "timestamp")
     if t.is_date64(kind):
         return PrimitiveType("date")
-    name = _DELTA.get(kind)
+    name = of_arrow(_DELTA, kind)
     if name is None:
         raise DeltaError(
             f"column {where!r} has the Arrow type {kind}, which Delta has no type for: cast it first",

@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from parquet_variant.array.capsules import EXTENSION_METADATA
+from parquet_variant.array.empty_table import empty_table
 from parquet_variant.delta.data.deletion_vector import deleted_rows
 from parquet_variant.delta.data.paths import relative_path
 from parquet_variant.delta.log.segment import commit_path
@@ -149,4 +150,4 @@ def _nothing(schema: StructType) -> pa.Table:
         for f in schema.fields
     ]
     more = [pa.field(_TYPE, pa.string()), pa.field(_VERSION, pa.int64()), pa.field(_TIME, pa.timestamp("us", "UTC"))]
-    return pa.schema([*fields, *more]).empty_table()
+    return empty_table(pa.schema([*fields, *more]))

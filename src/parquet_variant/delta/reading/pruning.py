@@ -352,7 +352,7 @@ def _one_chunk(column: Any) -> pa.Array:
         return column
     if column.num_chunks == 1:
         return column.chunk(0)
-    return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
+    return pa.concat_arrays(column.chunks) if column.num_chunks else pa.nulls(0, column.type)
 
 
 def _subset(known: FileFacts, kept: Mask | slice) -> FileFacts:
@@ -381,7 +381,7 @@ def _partition_facts(current: Snapshot, each: Selected) -> FileFacts:
     encoded = texts.dictionary_encode()
     distinct = [partition_array(text, field.type, 1) for text in encoded.dictionary.to_pylist()]
     kind = partition_array(None, field.type, 0).type
-    values = (pa.concat_arrays(distinct) if distinct else pa.array([], kind)).take(encoded.indices)
+    values = (pa.concat_arrays(distinct) if distinct else pa.nulls(0, kind)).take(encoded.indices)
     null = np.asarray(values.is_null())
     bounds = values.cast(pa.float64()) if pa.types.is_floating(kind) else values
     return FileFacts(len(texts), bounds, bounds, null, ~null)

@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from parquet_variant.array.empty_table import empty_table
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.delta.data.columns import by_field_id, by_name, conform_table
 from parquet_variant.delta.data.deletion_vector import deleted_rows
@@ -78,7 +79,7 @@ def read_table(
     schema = selected_schema(current, columns)
     parts = [part for _, part in iter_files(current, schema)]
     if not parts:
-        return conform_table(arrow_schema(schema).empty_table(), schema, _by_logical_name, _unshredded)
+        return conform_table(empty_table(arrow_schema(schema)), schema, _by_logical_name, _unshredded)
     return pa.concat_tables(parts, promote_options="permissive")
 
 

@@ -15,6 +15,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from parquet_variant.array.empty_table import empty_table
 from parquet_variant.delta.data.columns import by_field_id, by_name, conform_column
 from parquet_variant.delta.data.partitions import partition_array
 from parquet_variant.delta.data.paths import relative_path
@@ -140,7 +141,7 @@ class DeltaScan:
     def to_table(self) -> pa.Table:
         """The whole answer."""
         parts = list(self.batches())
-        return pa.concat_tables(parts) if parts else self.schema.empty_table()
+        return pa.concat_tables(parts) if parts else empty_table(self.schema)
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Executors need the table's schema, not its files: those come with the task.

@@ -8,6 +8,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from parquet_variant.array.empty_table import empty_table
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.delta.data.columns import Matcher, by_field_id, by_name, conform_table
 from parquet_variant.delta.log.snapshot import Snapshot
@@ -38,5 +39,5 @@ def _seen(present: pa.Schema, schema: StructType, match: Matcher) -> dict[str, S
         found[".".join(place)] = array.schema or ShreddingSchema.variant()
         return array
 
-    conform_table(present.empty_table(), schema, match, see)
+    conform_table(empty_table(present), schema, match, see)
     return found

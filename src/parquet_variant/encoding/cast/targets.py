@@ -59,7 +59,6 @@ class Target(NamedTuple):
     names: tuple[str, ...] = ()
 
 
-@lru_cache(maxsize=1024)
 def target_of(arrow: pa.DataType) -> Target:
     """What casting to an Arrow type means.
 
@@ -74,9 +73,7 @@ def target_of(arrow: pa.DataType) -> Target:
     >>> target_of(pa.uint8())[2:4], target_of(pa.list_(pa.date32())).children[0].family
     ((0, 255), 'date')
     """
-    if arrow == VARIANT_STORAGE:
-        return Target("variant", arrow)
-    found = _primitive(arrow) or _nested(arrow)
+    found = None if isinstance(arrow, pa.ExtensionType) else _known(arrow)
     if found is None:
         raise CastError(
             f"no Variant can be given as {arrow}: use a boolean, number, string, binary, date, time, timestamp, uuid, "
@@ -84,6 +81,11 @@ def target_of(arrow: pa.DataType) -> Target:
             reason="unsupported-target",
         )
     return found
+
+
+@lru_cache(maxsize=1024)
+def _known(arrow: pa.DataType) -> Target | None:
+    return Target("variant", arrow) if arrow == VARIANT_STORAGE else _primitive(arrow) or _nested(arrow)
 
 
 def _primitive(arrow: pa.DataType) -> Target | None:

@@ -25,7 +25,7 @@ from parquet_variant.functions.json.parse_json import parse_json
 from parquet_variant.kernels.values.encode_slots import narrow
 from parquet_variant.schema.primitive_types import lenient_primitive
 from parquet_variant.schema.storage_shape import is_binary, is_list
-from parquet_variant.types import PrimitiveId
+from parquet_variant.types import PrimitiveId, of_arrow
 
 __all__ = ["cast_to_variant"]
 
@@ -169,7 +169,7 @@ def _slots(array: pa.Array) -> ScalarSlots:
         large = (signed.kinds == PrimitiveId.INT64) & (signed.a < 0)
         signed.kinds[large] = PrimitiveId.DECIMAL16  # its high half is 0
         return signed
-    stored = _STORED.get(arrow) or (pa.binary() if pa.types.is_fixed_size_binary(arrow) else lenient_primitive(arrow))
+    stored = of_arrow(_STORED, arrow) or lenient_primitive(arrow)
     if pa.types.is_decimal256(arrow) and stored is None:
         stored = pa.decimal128(38, arrow.scale)
     if stored is None:

@@ -17,6 +17,7 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import fs
 
+from parquet_variant.array.empty_table import empty_table
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.errors import VariantFileError
 from parquet_variant.io.engine import Engine, Progress
@@ -223,7 +224,7 @@ def _path_of(root: str) -> str:
 def _look(source: ParquetSource, column: str | None) -> _Found:
     with open_file(source) as file:
         chosen = choose_column(file.schema, column, file.name)
-        table = file.reader.schema_arrow.empty_table()
+        table = empty_table(file.reader.schema_arrow)
         others = [str(field) for field in table.schema if field.name != chosen.path[0]]
         array = next(array for _, array in row_group_arrays(file, chosen))
         schema = array.schema if array.schema is not None else ShreddingSchema.variant()

@@ -12,6 +12,7 @@ from typing import Literal, NamedTuple, TypeAlias
 import pyarrow as pa
 
 from parquet_variant.parquet.format.thrift import BOOL, I8, I32, STRUCT, encode_struct
+from parquet_variant.types import of_arrow
 
 __all__ = ["LeafType", "Order", "Physical", "leaf_type_of", "logical_type"]
 
@@ -109,8 +110,8 @@ def leaf_type_of(kind: pa.DataType) -> LeafType | None:
     """
     if pa.types.is_dictionary(kind):
         kind = kind.value_type
-    if kind in _TYPES:
-        return _TYPES[kind]
+    if (found := of_arrow(_TYPES, kind)) is not None:
+        return found
     if pa.types.is_timestamp(kind) and kind.unit != "s":
         logical = _time(8, kind.unit, kind.tz is not None)
         return LeafType(Physical.INT64, 8, "signed", _CONVERTED_TIMESTAMPS[kind.unit], logical)

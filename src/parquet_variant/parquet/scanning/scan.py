@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import fs
 
+from parquet_variant.array.empty_table import empty_table
 from parquet_variant.encoding.cast.targets import VARIANT_STORAGE
 from parquet_variant.errors import SchemaError, VariantError, VariantFileError
 from parquet_variant.io.parallel import in_order, thread_count
@@ -578,7 +579,7 @@ def with_types(source: ParquetSource, selection: tuple[Selected, ...]) -> tuple[
                     file=file.name,
                 )
             if index >= 0:
-                whole = plain_variants(pa.schema([arrow.field(index)]).empty_table(), file).field(0)
+                whole = plain_variants(empty_table(pa.schema([arrow.field(index)])), file).field(0)
                 each = replace(each, type=None if is_tagged(whole) else whole.type)
             found.append(each)
     return tuple(found)

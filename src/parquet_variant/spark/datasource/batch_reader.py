@@ -147,9 +147,7 @@ def spark_batches(table: pa.Table, target: pa.Schema) -> Iterator[pa.RecordBatch
             continue
         column = table.column(field.name)
         arrays.append(
-            column.chunk(0)
-            if column.num_chunks == 1
-            else pa.concat_arrays(column.chunks or [pa.array([], column.type)])
+            column.chunk(0) if column.num_chunks == 1 else pa.concat_arrays(column.chunks or [pa.nulls(0, column.type)])
         )
     sizes = sum(
         (row_bytes(array, field.type) for array, field in zip(arrays, target, strict=True)), np.zeros(len(table))

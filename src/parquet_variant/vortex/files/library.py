@@ -18,6 +18,7 @@ from typing import Any
 import pyarrow as pa
 
 from parquet_variant.array.capsules import without_views
+from parquet_variant.array.empty_table import empty_table
 from parquet_variant.errors import VariantError, VariantFileError
 from parquet_variant.parquet.format.footer_cache import FooterCache, fingerprint_of
 from parquet_variant.vortex.files.notes import ColumnNote, read_notes, text_column
@@ -156,7 +157,7 @@ class OpenFile:
         names = self.schema.names if columns is None else list(columns)
         batches = list(self.batches(names))
         if not batches:
-            return pa.schema([self.schema.field(name) for name in names]).empty_table()
+            return empty_table(pa.schema([self.schema.field(name) for name in names]))
         return pa.Table.from_batches(batches)
 
 

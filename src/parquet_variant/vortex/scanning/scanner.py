@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from parquet_variant.array.capsules import without_views
+from parquet_variant.array.empty_table import empty_table
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.encoding.cast.targets import VARIANT_STORAGE
 from parquet_variant.errors import VariantFileError
@@ -201,7 +202,7 @@ class VortexScan:
 
     def to_table(self) -> pa.Table:
         """The whole answer."""
-        return pa.concat_tables([self.schema.empty_table(), *self.batches()])
+        return pa.concat_tables([empty_table(self.schema), *self.batches()])
 
     def _answer(self, batch: pa.RecordBatch) -> pa.Table:
         names = {part: name for name, part in self.parts.items()}

@@ -13,6 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from parquet_variant.array.empty_table import empty_table
 from parquet_variant.errors import VariantFileError
 from parquet_variant.vortex.files.paths import vortex_files
 from parquet_variant.vortex.scanning.parts import Part
@@ -91,7 +92,7 @@ class VortexFilesScan:
 
     def to_table(self) -> pa.Table:
         """The whole answer."""
-        return pa.concat_tables([self.schema.empty_table(), *self.batches()])
+        return pa.concat_tables([empty_table(self.schema), *self.batches()])
 
     def explain(self) -> VortexFilesReport:
         """What would be read, of how much."""
