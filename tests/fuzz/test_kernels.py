@@ -17,7 +17,7 @@ import parquet_variant as pv
 from fuzz.hostile import AFTER, BEFORE, documents, hostile, outcome, surrounded
 from fuzz.seeds import given_new
 from parquet_variant.encoding.edits import Edit, EditKind, apply_edit
-from parquet_variant.encoding.header import read_container, value_size
+from parquet_variant.encoding.header import array_bytes, read_container, value_size
 from parquet_variant.encoding.json_reader import parse_json as parse_one
 from parquet_variant.encoding.metadata import dictionary_of
 from parquet_variant.encoding.validate import find_faults
@@ -55,17 +55,18 @@ TYPES = [
 def _count_values(value: pv.Variant) -> int:
     """The values in a value, itself included, whatever its scalars and texts say: all that a profile depends on."""
     data = value.value
-    budget, count, pending = len(data), 0, [(0, len(data))]
+    count, pending = 0, [(0, len(data))]
     while pending:
         at, stop = pending.pop()
-        size, container = value_size(data, at, stop), read_container(data, at, stop)
-        budget -= size if container is None else container.values_at - at
-        if budget < 0:
-            raise pv.MalformedVariantError("values overlap", reason="overlap")
+        value_size(data, at, stop)
+        container = read_container(data, at, stop)
         count += 1
         if container is None:
             continue
-        pending += [(container.value_at(data, index), container.stop) for index in range(container.size)]
+        children = [container.value_at(data, index) for index in range(container.size)]
+        if sum(value_size(data, child, container.stop) for child in children) > container.stop - container.values_at:
+            raise pv.MalformedVariantError("values overlap", reason="overlap")
+        pending += [(child, container.stop) for child in children]
         ids = [container.field_id(data, index) for index in range(container.size)] if container.is_object else []
         names = [dictionary_of(value.metadata).name(field_id) for field_id in ids]
         if len(set(names)) < len(names):
@@ -286,3 +287,24 @@ def test_names_that_metadata_lacks_are_no_names_of_residuals() -> None:
     with pytest.raises(pv.MalformedVariantError) as caught:
         pv.unshred_variant(pv.VariantArray(pa.array([row], storage)))
     assert (caught.value.reason, caught.value.row) == ("id-out-of-range", 0)
+
+
+@pytest.mark.parametrize("slack", [0, 2, 9])
+def test_bytes_after_a_value_make_no_room_for_children_that_share(slack: int) -> None:
+    """Alone, in a column, as an element with others behind it, and beside a container that has bytes to spare."""
+    shared = bytes.fromhex("03 02 00 00 02 0c01")  # two elements, both at offset 0
+    spare = b"\x03\x01\x00" + bytes([2 + slack]) + b"\x0c\x01" + bytes(slack)
+    outer = array_bytes([shared, spare, b"\x0c\x02"])
+    metadata = bytes.fromhex("110000")
+    for value in (
+        pv.Variant(metadata, shared + bytes(slack)),
+        pv.Variant(metadata, outer),
+        pv.Variant(metadata, outer)[0],
+    ):
+        array = pv.VariantArray.from_variants([value])
+        for refusing in (
+            value.to_python, value.to_json, lambda value=value: pv.schema_of_variant(value),
+            lambda array=array: pv.to_json(array), lambda array=array: pv.schema_of_variant(array),
+            lambda array=array: pv.schema_of_variant_agg(array), lambda array=array: Profile.of_array(array),
+        ):  # fmt: skip
+            assert outcome(refusing) == (pv.MalformedVariantError, "overlap")

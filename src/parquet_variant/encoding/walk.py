@@ -55,29 +55,32 @@ def walk(metadata: bytes, data: bytes, at: int, stop: int, *, by_key: bool = Fal
     MalformedVariantError
         When the walk meets a fault; what came before it has been given.
     """
-    # Elements that share bytes could make a few bytes stand for 2**1000 values: each byte may be met once.
-    budget = stop - at
+    # Children that share bytes could make a few stand for 2**1000 values: together they may have no more of them than
+    # their container has.
     open_containers: list[tuple[Container, Iterator[int]]] = []
+    left: list[int] = []
     while True:
         container = read_container(data, at, stop)
+        size = value_size(data, at, stop) if container is None else container.stop - at
+        if left:
+            left[-1] -= size
+            if left[-1] < 0:
+                raise MalformedVariantError(
+                    "values overlap: some bytes belong to more than one value", reason="overlap", offset=at
+                )
         if container is None:
-            size = value_size(data, at, stop)
             scalar = read_scalar(data, at, stop)
             yield Event(scalar.type, scalar.raw, at, at + size)
         else:
-            size = container.values_at - at
             yield Event(VariantType.OBJECT if container.is_object else VariantType.ARRAY, container.size)
             order: Iterable[int] = range(container.size)
             if by_key and container.is_object:
                 order = sorted(order, key=partial(_name, metadata, data, container))
             open_containers.append((container, iter(order)))
-        budget -= size
-        if budget < 0:
-            raise MalformedVariantError(
-                "values overlap: some bytes belong to more than one value", reason="overlap", offset=at
-            )
+            left.append(container.stop - container.values_at)
         while open_containers and (index := next(open_containers[-1][1], None)) is None:
             open_containers.pop()
+            left.pop()
             yield _END
         if not open_containers or index is None:
             return

@@ -18,7 +18,7 @@ from parquet_variant.kernels.tapes.tape import (
     put_node,
 )
 from parquet_variant.kernels.values.reading import MALFORMED, scalar, value_kind, value_size
-from parquet_variant.kernels.values.value_walk import COUNT, END, NEXT, OWN, child, child_id, open_container
+from parquet_variant.kernels.values.value_walk import COUNT, END, NEXT, OWN, child, child_id, open_container, take_bytes
 
 __all__ = ["canonical_nodes"]
 
@@ -79,23 +79,20 @@ def canonical_nodes(
         first = last = 0
         if dictionary_of[row] >= 0:
             first, last = map_starts[dictionary_of[row]], map_starts[dictionary_of[row] + 1]
-        # Values that share bytes could stand for any number of values: each byte may be met once.
-        budget = stops[row] - starts[row]
         at, end, field = starts[row], stops[row], 0
         depth = ordered = 0
         ok = True
         while ok:
             size = value_size(at, end)
-            if size == MALFORMED:
+            if size == MALFORMED or not take_bytes(stack, depth, size):
                 ok = False
                 break
             if n + 1 > len(nodes):
                 nodes = reserve_rows(nodes, n + 1)
             kind = value_kind(load_u8(at))
             if kind < ARRAY:
-                budget -= size
                 kind, a, b, scale = scalar(at, end)
-                if budget < 0 or not scalar_is_valid(kind, a, b, scale, False):
+                if not scalar_is_valid(kind, a, b, scale, False):
                     ok = False
                     break
                 if kind == STRING or kind == NULL:
@@ -106,11 +103,7 @@ def canonical_nodes(
                 if depth == _MAX_DEPTH:
                     ok = False
                     break
-                _, count, ids, id_width, _, _, values = open_container(stack, depth, at, end)
-                budget -= values - at
-                if budget < 0:
-                    ok = False
-                    break
+                _, count, ids, id_width, _, _, _ = open_container(stack, depth, at, end)
                 stack[depth, _ORDER] = -1
                 if kind == OBJECT:
                     status, order = _field_order(ids, id_width, count, first, last, id_map, order, ordered)

@@ -53,7 +53,7 @@ from parquet_variant.kernels.values.reading import (
     value_kind,
     value_size,
 )
-from parquet_variant.kernels.values.value_walk import COUNT, END, NEXT, OWN, child, child_id, open_container
+from parquet_variant.kernels.values.value_walk import COUNT, END, NEXT, OWN, child, child_id, open_container, take_bytes
 
 __all__ = ["decode_rows", "decode_values"]
 
@@ -174,30 +174,24 @@ def _enter_field(stack, top, tables, names, known, n, seed):
 def _decode_row(at, end, names, known, stack, tables, nodes, n, seed):
     """``(status, at, stack, tables, n)`` after a row; ``at`` is where the fault is, if there is one."""
     path = depth = 0
-    # Values that share bytes could stand for any number of values: each byte may be met once.
-    budget = end - at
     while True:
         # One value at `path` starts at `at`.
         size = value_size(at, end)
         if size == MALFORMED:
             return _VALUE, at, stack, tables, n
+        if not take_bytes(stack, depth, size):
+            return _OVERLAP, at, stack, tables, n
         kind = value_kind(load_u8(at))
         if kind == OBJECT or kind == ARRAY:
             if depth + 1 > len(stack):
                 stack = reserve_rows(stack, depth + 1)
-            _, count, _, _, _, _, values = open_container(stack, depth, at, end)
-            budget -= values - at
-            if budget < 0:
-                return _OVERLAP, at, stack, tables, n
+            _, count, _, _, _, _, _ = open_container(stack, depth, at, end)
             stack[depth, _NODE] = n
             stack[depth, _PATH] = path
             stack[depth, _PLACE], tables = children_of(tables, path, kind)
             put_node(nodes, n, kind | (path << 16), count, 0)
             depth += 1
         else:
-            budget -= size
-            if budget < 0:
-                return _OVERLAP, at, stack, tables, n
             kind, a, b, scale = scalar_of_size(at, size)
             put_node(nodes, n, kind | (scale << 8) | (path << 16), a, b)
         n += 1

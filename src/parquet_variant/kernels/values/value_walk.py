@@ -10,11 +10,12 @@ from parquet_variant.kernels.compiling import helper
 from parquet_variant.kernels.memory import load_uint
 from parquet_variant.kernels.values.reading import container
 
-__all__ = ["COUNT", "END", "NEXT", "OWN", "child", "child_id", "open_container"]
+__all__ = ["COUNT", "END", "NEXT", "OWN", "child", "child_id", "open_container", "take_bytes"]
 
 # Columns of a frame: addresses of the ids, offsets and values, the widths of the first two (arrays have ids of width
-# 0), the end of the values, the number of children, and the number of the next one. Then come those of the walk itself.
-_IDS, _ID_WIDTH, _OFFSETS, _OFFSET_WIDTH, _VALUES, END, COUNT, NEXT, OWN = range(9)
+# 0), the end of the values, the bytes of them that no child has taken, the number of children, and the number of the
+# next one. Then come those of the walk itself.
+_IDS, _ID_WIDTH, _OFFSETS, _OFFSET_WIDTH, _VALUES, END, _LEFT, COUNT, NEXT, OWN = range(10)
 
 
 @helper
@@ -30,6 +31,7 @@ def open_container(stack, depth, at, end):
     stack[depth, _OFFSET_WIDTH] = offset_width
     stack[depth, _VALUES] = values
     stack[depth, END] = values + size
+    stack[depth, _LEFT] = size
     stack[depth, COUNT] = count
     stack[depth, NEXT] = 0
     return ok, count, ids, id_width, offsets, offset_width, values
@@ -40,6 +42,15 @@ def child(stack, top, i):
     """Address of a child of the container at the top; it ends before the container's ``END``."""
     width = stack[top, _OFFSET_WIDTH]
     return stack[top, _VALUES] + load_uint(stack[top, _OFFSETS] + i * width, width)
+
+
+@helper
+def take_bytes(stack, depth, size):
+    """Whether the open container, if there is one, still has that many bytes for a child: children share none."""
+    if depth == 0:
+        return True
+    stack[depth - 1, _LEFT] -= size
+    return stack[depth - 1, _LEFT] >= 0
 
 
 @helper

@@ -22,6 +22,7 @@ from parquet_variant.errors import SchemaError, VariantFileError
 from parquet_variant.io.commit_journal import everything_below, files_that_count
 from parquet_variant.io.filesystems import filesystem_of
 from parquet_variant.io.hive import Partition, partition_texts, typed_partitions
+from parquet_variant.parquet.format.fetched_chunks import fetched_chunks
 from parquet_variant.parquet.format.footer import (
     FOOTER_GUESS,
     MAGIC,
@@ -66,6 +67,14 @@ class ParquetSource:
     filesystem: fs.FileSystem
     size: int
     partition: Partition = ()
+
+    @property
+    def is_served_by_python(self) -> bool:
+        """Whether reading the file calls Python: through fsspec, obstore, or a handler of the user's."""
+        system = self.filesystem
+        while isinstance(system, fs.SubTreeFileSystem):
+            system = system.base_fs
+        return isinstance(system, fs.PyFileSystem)
 
 
 _Found = tuple[ParquetSource, str]
@@ -152,8 +161,12 @@ class OpenFile:
                 table = lent.reader.read_row_groups(row_groups, column_indices=leaves, use_threads=False)
                 self.cached.release(lent)
                 return table
-            own: Any = self.reader.reader
-            return own.read_row_groups(row_groups, column_indices=leaves, use_threads=self.reader.may_use_threads)
+            reader = self.reader
+            if self.source.is_served_by_python:
+                fetched = fetched_chunks(self.stream, self.metadata, row_groups, leaves)
+                reader = Reader(fetched, self.metadata, self.dictionaries)
+            own: Any = reader.reader
+            return own.read_row_groups(row_groups, column_indices=leaves, use_threads=reader.may_use_threads)
         except pa.ArrowNotImplementedError:
             return self._read_plain(row_groups, leaves)
         except (pa.ArrowInvalid, OSError) as error:
@@ -180,9 +193,10 @@ class OpenFile:
         try:
             with self.source.filesystem.open_input_file(self.name) as stream:
                 plain = Reader(stream, self.metadata)
+                may_use_threads = plain.may_use_threads and not self.source.is_served_by_python
                 batches = list(
                     cast(Any, plain.reader).iter_batches(
-                        1 << 14, row_groups, column_indices=leaves, use_threads=plain.may_use_threads
+                        1 << 14, row_groups, column_indices=leaves, use_threads=may_use_threads
                     )
                 )
                 return pa.Table.from_batches(batches, None if batches else self.reader.schema_arrow)

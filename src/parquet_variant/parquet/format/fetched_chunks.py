@@ -1,0 +1,59 @@
+"""Column chunks of a file that Python serves, brought into memory before pyarrow reads them.
+
+Owns which bytes are asked for, and in how many requests. A thread of pyarrow's that calls Python while the process ends
+would abort it, so none may: what they read is memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+__all__ = ["fetched_chunks"]
+
+# Chunks that lie this near to each other are one request, as pyarrow has it.
+_HOLE = 8 << 10
+# What pyarrow reads behind chunks of an old writer that counts their headers wrongly.
+_PADDING = 100
+
+
+def fetched_chunks(
+    stream: pa.NativeFile, metadata: pq.FileMetaData, row_groups: Iterable[int], leaves: Iterable[int]
+) -> pa.BufferReader:
+    """Some column chunks of a file at their places; pages of memory that nothing is fetched into are never touched."""
+    size = stream.size()
+    whole = pa.allocate_buffer(size)
+    places = np.frombuffer(whole, np.uint8)
+    chunks = [metadata.row_group(group).column(leaf) for group in row_groups for leaf in leaves]
+    for start, stop in _joined(_range(chunk, size) for chunk in chunks):
+        data = np.frombuffer(stream.read_at(stop - start, start), np.uint8)
+        places[start : start + len(data)] = data
+    return pa.BufferReader(whole)
+
+
+def _range(chunk: pq.ColumnChunkMetaData, size: int) -> tuple[int, int]:
+    start: int = chunk.data_page_offset
+    if chunk.has_dictionary_page and chunk.dictionary_page_offset:
+        start = min(start, chunk.dictionary_page_offset)
+    start = min(max(start, 0), size)
+    return start, min(start + max(chunk.total_compressed_size, 0) + _PADDING, size)
+
+
+def _joined(ranges: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Ranges in order, those that nearly touch as one.
+
+    Examples
+    --------
+    >>> _joined([(90_000, 90_010), (0, 10), (20, 40)])
+    [(0, 40), (90000, 90010)]
+    """
+    found: list[tuple[int, int]] = []
+    for start, stop in sorted(ranges):
+        if found and start - found[-1][1] <= _HOLE:
+            found[-1] = found[-1][0], max(found[-1][1], stop)
+        else:
+            found.append((start, stop))
+    return found
