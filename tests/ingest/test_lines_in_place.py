@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from parquet_variant.ingest.whole_lines import Fill, range_text, stream_text, whole_lines
+from parquet_variant.ingest.line_chunks import Fill, line_chunks, range_text, stream_text
 from parquet_variant.kernels.buffer_pool import release
 
 TEXTS = st.lists(st.sampled_from([b"", b"a", b"bc", b"x" * 40, b"\n", b"\n\n", b"d\n"]), max_size=30).map(b"".join)
@@ -17,7 +17,7 @@ TEXTS = st.lists(st.sampled_from([b"", b"a", b"bc", b"x" * 40, b"\n", b"\n\n", b
 
 def pieces_of(fill: Fill, size: int, most: int = 1 << 20) -> list[bytes]:
     pieces = []
-    for piece in whole_lines(fill, size, most):
+    for piece in line_chunks(fill, size, most):
         pieces.append(piece.tobytes())
         piece[:] = 0  # what the next user of the memory may do
         release(piece)
@@ -58,7 +58,7 @@ def test_a_line_that_is_too_long_is_refused() -> None:
 
 def test_pieces_lie_in_the_memory_of_earlier_pieces() -> None:
     places = []
-    for piece in whole_lines(stream_text(b"", io.BytesIO(b"12345678901234\n" * 70_000)), 1 << 16, 1 << 20):
+    for piece in line_chunks(stream_text(b"", io.BytesIO(b"12345678901234\n" * 70_000)), 1 << 16, 1 << 20):
         places.append(piece.ctypes.data)
         release(piece)
 

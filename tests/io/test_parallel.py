@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+from operator import call
 from pathlib import Path
 
 import pyarrow as pa
@@ -117,3 +118,49 @@ def test_the_row_of_an_error_counts_from_the_start_of_its_file(tmp_path: Path) -
         with pytest.raises(VariantError) as caught:
             pv.parquet.extract(tmp_path, {"a": "$.a:int"}, errors="raise", threads=threads)
         assert caught.value.row == 400
+
+
+# ---- items that are read ahead
+
+
+def steps(count, fails=None, breaks=None):
+    def step(number):
+        if number == fails:
+            raise ZeroDivisionError
+        return number
+
+    for number in range(count):
+        if number == breaks:
+            raise LookupError
+        yield lambda number=number: step(number)
+
+
+@pytest.mark.parametrize("threads", [1, 2, 5])
+def test_steps_come_in_order_and_failures_after_what_came_before(threads):
+    assert list(in_order(call, steps(50), threads, read_ahead=True)) == list(range(50))
+    for error, failing in ((ZeroDivisionError, {"fails": 7}), (LookupError, {"breaks": 7})):
+        found: list[int] = []
+        with pytest.raises(error):
+            found.extend(result for result in in_order(call, steps(50, **failing), threads, read_ahead=True))
+        assert found == list(range(7))
+    with pytest.raises(ZeroDivisionError):  # what fails first in the order of the steps, not in time
+        list(in_order(call, steps(50, fails=3, breaks=4), threads, read_ahead=True))
+
+
+def test_steps_run_at_the_same_time():
+    meeting = threading.Barrier(2, timeout=30)
+    assert sorted(in_order(call, iter([meeting.wait] * 2), 2, read_ahead=True)) == [0, 1]
+
+
+def test_steps_are_not_read_far_ahead():
+    read = []
+
+    def endless():
+        while True:
+            read.append(None)
+            yield lambda: 1
+
+    results = in_order(call, endless(), 2, read_ahead=True)
+    assert [next(results) for _ in range(3)] == [1, 1, 1]
+    results.close()
+    assert len(read) <= 3 + 2 + 2

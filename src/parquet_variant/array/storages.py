@@ -1,13 +1,14 @@
 """Storages between layouts, a batch at a time.
 
-Owns the choice of the way by layout. Leaves the final layout to `shredding` and `unshredding`, the drafts to `drafts`.
+Owns the choice of the way by layout. Leaves the final layout to `shredding` and `unshredding`, the drafts
+to `legacy_layouts`.
 """
 
 from __future__ import annotations
 
 import pyarrow as pa
 
-from parquet_variant.array.drafts import shredded_draft, unshredded_draft
+from parquet_variant.array.legacy_layouts import shredded_draft, unshredded_draft
 from parquet_variant.array.shredding import shredded_final
 from parquet_variant.array.unshredding import unshredded_final
 from parquet_variant.layouts.conflicts import OnConflict

@@ -29,7 +29,7 @@ from parquet_variant.ingest.formats.detect import BOM, detect, start_of_text
 from parquet_variant.ingest.formats.json_splitters import ArraySplitter, DocumentSplitter
 from parquet_variant.ingest.formats.layout import Format, Layout
 from parquet_variant.ingest.formats.wrapped import WrappedSplitter
-from parquet_variant.ingest.whole_lines import Fill, first_line_start, range_lines, range_text, stream_text, whole_lines
+from parquet_variant.ingest.line_chunks import Fill, first_line_start, line_chunks, range_lines, range_text, stream_text
 from parquet_variant.io.commit_journal import everything_below
 from parquet_variant.io.filesystems import filesystem_of
 from parquet_variant.kernels.buffer_pool import release
@@ -394,7 +394,7 @@ def _blocks(head: bytes, stream: Any, size: int) -> Iterator[bytes]:
 def _line_chunks(file: str, fill: Fill, chunk_bytes: int, range_start: int = 0, offset: int = 0) -> Iterator[Chunk]:
     line = 1
     try:
-        for data in whole_lines(fill, chunk_bytes, _MAX_LINE_BYTES):
+        for data in line_chunks(fill, chunk_bytes, _MAX_LINE_BYTES):
             if not range_start and line == 1:
                 offset = start_of_text(data[: len(BOM) + 1].tobytes(), file)
                 data = data[offset:]

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial, reduce
+from operator import call
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -33,7 +34,7 @@ from parquet_variant.ingest.sources import Chunk, Split, open_chunks, split_size
 from parquet_variant.ingest.task_plan import TaskPlan
 from parquet_variant.io.filesystems import filesystem_of
 from parquet_variant.io.interruption import check_interrupted
-from parquet_variant.io.pipeline import results_in_order
+from parquet_variant.io.parallel import in_order
 from parquet_variant.io.staging import BAD_RECORDS, StagedFile, Staging
 from parquet_variant.kernels.shredding.json_batch import parse_text, storage_from_tape
 from parquet_variant.kernels.tapes.tape import Tape
@@ -191,7 +192,7 @@ def profile_splits(splits: Sequence[Split], text: TextOptions, threads: int = 1)
     total = ProfiledSplits(Profile(), 0)
     use = Use(profile_tape, Profile.merge)
     steps = _steps(splits, text, use, 1.0 if text.sample is None else text.sample)
-    for batch in results_in_order(steps, threads):
+    for batch in in_order(call, steps, threads, read_ahead=True):
         check_interrupted()
         total = total.merge(ProfiledSplits(batch.result, batch.text_bytes))
     return total
@@ -239,7 +240,7 @@ class SplitArrays:
         bad_stream = None
         steps = _steps(self.splits, self.text, _encoding(self.plan.schema))
         with ExitStack() as stack:
-            for batch in results_in_order(steps, self.plan.threads):
+            for batch in in_order(call, steps, self.plan.threads, read_ahead=True):
                 check_interrupted()
                 self.text_bytes += batch.text_bytes
                 self.typed += batch.typed

@@ -27,6 +27,7 @@ __all__ = [
     "PREPARED",
     "TEMPORARY",
     "Journal",
+    "entries_that_count",
     "everything_below",
     "files_that_count",
     "journal_of",
@@ -132,7 +133,12 @@ def journal_of(filesystem: pafs.FileSystem, directory: str) -> tuple[Journal, bo
 
 
 def files_that_count(filesystem: pafs.FileSystem, root: str) -> list[pafs.FileInfo]:
-    """Every file below a directory, but those that a commit has not put there yet, or has removed already.
+    """The files of `entries_that_count`."""
+    return [info for info in entries_that_count(filesystem, root) if info.type == pafs.FileType.File]
+
+
+def entries_that_count(filesystem: pafs.FileSystem, root: str) -> list[pafs.FileInfo]:
+    """All files and directories below one, but files that a commit has not put there yet, or has removed already.
 
     Parameters
     ----------
@@ -151,7 +157,7 @@ def files_that_count(filesystem: pafs.FileSystem, root: str) -> list[pafs.FileIn
         infos = everything_below(filesystem, root)
         jobs = {posixpath.dirname(info.path) for info in infos if _is_journal(info.path)} | before.jobs
         hidden = {path for job in jobs for path in _hidden(filesystem, job)}
-        found = [info for info in infos if info.type == pafs.FileType.File and info.path not in hidden]
+        found = [info for info in infos if info.path not in hidden]
         if _stamp(filesystem, above) == before:
             break
     return found

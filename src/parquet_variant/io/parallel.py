@@ -14,7 +14,7 @@ from contextlib import suppress
 from functools import cache
 from itertools import chain, islice
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from parquet_variant.errors import VariantError
 
@@ -23,6 +23,7 @@ __all__ = ["available_cpus", "cpu_quota", "in_order", "thread_count"]
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 _CGROUP = Path("/sys/fs/cgroup")
+_END: Any = object()
 
 
 def thread_count(threads: int | None) -> int:
@@ -89,7 +90,7 @@ def _own_groups() -> Iterator[Path]:
 
 
 def in_order(
-    work: Callable[[Item], Result], items: Iterable[Item], threads: int, ahead: int = 1
+    work: Callable[[Item], Result], items: Iterable[Item], threads: int, ahead: int = 1, *, read_ahead: bool = False
 ) -> Generator[Result, None, None]:
     """The result of each item, in the order of the items.
 
@@ -103,6 +104,13 @@ def in_order(
         How many work at the same time.
     ahead
         Results that may wait beside them: no more than ``threads + ahead`` are in memory.
+    read_ahead
+        Take the next item in a thread, too, where that is work of its own, such as decompressing.
+
+    Raises
+    ------
+    Exception
+        What an item's work, or taking an item, raised, after the results before it.
 
     Examples
     --------
@@ -110,19 +118,39 @@ def in_order(
     [0, 10, 20, 30, 40]
     """
     waiting = iter(items)
-    first = list(islice(waiting, 2))
-    if threads == 1 or len(first) < 2:
+    first = [] if read_ahead else list(islice(waiting, 2))
+    if threads == 1 or (len(first) < 2 and not read_ahead):
         yield from map(work, chain(first, waiting))
         return
-    waiting = chain(first, waiting)
-    pool = ThreadPoolExecutor(threads, thread_name_prefix="parquet-variant")
+    pool = ThreadPoolExecutor(threads + read_ahead, thread_name_prefix="parquet-variant")
     under_way: deque[Future[Result]] = deque()
     try:
-        for item in waiting:
-            under_way.append(pool.submit(work, item))
+        for started in _started(pool, work, chain(first, waiting), read_ahead):
+            under_way.append(started)
             if len(under_way) >= threads + ahead:
                 yield under_way.popleft().result()
         while under_way:
             yield under_way.popleft().result()
     finally:  # also when the reader leaves, or one has failed: what runs is waited for, the rest never begins
         pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _started(
+    pool: ThreadPoolExecutor, work: Callable[[Item], Result], items: Iterator[Item], read_ahead: bool
+) -> Iterator[Future[Result]]:
+    """The work on each item, begun as the item is taken; if taking one fails, that is the last."""
+    try:
+        for item in _read_ahead(pool, items) if read_ahead else items:
+            yield pool.submit(work, item)
+    except Exception as error:
+        failed: Future[Result] = Future()
+        failed.set_exception(error)
+        yield failed
+
+
+def _read_ahead(pool: ThreadPoolExecutor, items: Iterator[Item]) -> Iterator[Item]:
+    """The items, each taken in a thread while the one before it is worked on."""
+    taken = pool.submit(next, items, _END)
+    while (item := taken.result()) is not _END:
+        taken = pool.submit(next, items, _END)
+        yield item

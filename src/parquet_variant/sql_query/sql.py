@@ -19,10 +19,11 @@ from parquet_variant.io.parallel import thread_count
 from parquet_variant.query.duckdb_engine import connect
 from parquet_variant.query.sql_dialect import SqlEngine, SqlError
 from parquet_variant.renamed import renamed
+from parquet_variant.sql_query.batches import Batches
 from parquet_variant.sql_query.result import SqlResult, with_json
 from parquet_variant.sql_query.rewriting import Rewritten, rewrite
 from parquet_variant.sql_query.streams import Stream, register_getters
-from parquet_variant.sql_query.tables import Batches, BoundTable, bind_table
+from parquet_variant.sql_query.tables import BoundTable, bind_table
 
 __all__ = ["SqlQuery", "plan_sql", "sql"]
 

@@ -14,8 +14,8 @@ import pyarrow as pa
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.encoding.cast.targets import VARIANT_STORAGE
 from parquet_variant.query.sql_terms import VariantTerm
+from parquet_variant.sql_query.batches import Batches, plain_variants
 from parquet_variant.sql_query.rewriting import Getter
-from parquet_variant.sql_query.tables import Batches, plain_variants
 
 __all__ = ["Stream", "register_getters"]
 

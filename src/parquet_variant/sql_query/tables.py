@@ -7,33 +7,23 @@ that own the formats.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
-from typing import Any, Protocol
+from functools import partial
+from typing import Any
 
 import pyarrow as pa
 
-from parquet_variant.array.capsules import EXTENSION_METADATA
 from parquet_variant.array.variant_array import VariantArray
-from parquet_variant.encoding.cast.targets import VARIANT_STORAGE
 from parquet_variant.errors import VariantError, VariantFileError
 from parquet_variant.path import VariantPath
 from parquet_variant.query.predicate import And, Compare, Constant, IsNull, Like, Not, Or, Predicate, bind
 from parquet_variant.query.selection import Selected, read_selection
 from parquet_variant.query.sql_expression import NeededColumn, TableColumns
+from parquet_variant.sql_query.batches import ArrowScan, Batches, FileRows, side_by_side, variant_field
 from parquet_variant.sql_query.paths import is_delta, is_json, is_vortex
 
-__all__ = ["BoundTable", "bind_table", "variant_field"]
-
-
-class Batches(Protocol):
-    """What every planned scan has."""
-
-    @property
-    def schema(self) -> pa.Schema: ...
-
-    def batches(self) -> Iterator[pa.Table]: ...
+__all__ = ["BoundTable", "bind_table"]
 
 
 @dataclass(frozen=True)
@@ -177,14 +167,6 @@ def _from_mapping(given: Mapping[str, Any]) -> pa.Table:
     return pa.table(columns, schema=pa.schema(fields))
 
 
-def variant_field(name: str, kind: pa.DataType = VARIANT_STORAGE) -> pa.Field:
-    """An Arrow field that says that it is a Variant."""
-    return pa.field(name, kind, metadata=EXTENSION_METADATA)
-
-
-# ---- paths
-
-
 def _of_path(given: Any, name: str, version: int | None, timestamp: Any) -> BoundTable:
     single = given if isinstance(given, (str, os.PathLike)) else None
     if single is not None and is_delta(single):
@@ -228,21 +210,18 @@ class _ParquetTable(BoundTable):
         from parquet_variant.parquet.scanning.scan import Scan
 
         if not needed:
-            return _FileRows(self.sources)
-        plans = []
-        groups = _by_variant(needed)
-        predicate = predicate if len(groups) == 1 else None
-        for column, group in groups:
+            return FileRows(self.sources)
+
+        def plan(column: str | None, group: Mapping[str, NeededColumn], predicate: Predicate | None) -> Batches:
             selection = tuple(self._selected(key, each) for key, each in group.items())
             bound = _bound(predicate, selection, options)
-            plan = Scan(
+            scan = Scan(
                 self.sources, selection, predicate=bound, column=column, errors=options.get("on_error", "null"),
                 zone=options.get("zone", "UTC"), threads=options.get("threads"), coarse=True,
             )  # fmt: skip
-            plans.append(
-                replace(plan, dictionaries=plan.texts_with_dictionary()) if options.get("dictionaries") else plan
-            )
-        return plans[0] if len(plans) == 1 else _SideBySide(plans, tuple(needed))
+            return replace(scan, dictionaries=scan.texts_with_dictionary()) if options.get("dictionaries") else scan
+
+        return side_by_side(needed, predicate, plan)
 
     def _selected(self, key: str, each: NeededColumn) -> Selected:
         if each.path is None:
@@ -273,16 +252,7 @@ class _DeltaTable(BoundTable):
     ) -> Batches:
         from parquet_variant.delta import scan
 
-        if options.get("on_error") == "raise":
-            raise VariantFileError("strict casts are for Parquet files, not for Delta tables", reason="bad-option")
-        groups = _by_variant(needed or _any_row(self.columns))
-        predicate = predicate if len(groups) == 1 else None
-        plans = [
-            scan(self.current, {key: each.select for key, each in group.items()}, predicate, column=column,
-                 zone=options.get("zone", "UTC"))
-            for column, group in groups
-        ]  # fmt: skip
-        return plans[0] if len(plans) == 1 else _SideBySide(plans, tuple(needed))
+        return _scan_paths("Delta tables", partial(scan, self.current), self.columns, needed, predicate, options)
 
 
 @dataclass(frozen=True)
@@ -303,16 +273,26 @@ class _VortexTable(BoundTable):
     ) -> Batches:
         from parquet_variant.vortex import scan_files
 
-        if options.get("on_error") == "raise":
-            raise VariantFileError("strict casts are for Parquet files, not for Vortex files", reason="bad-option")
-        groups = _by_variant(needed or _any_row(self.columns))
-        predicate = predicate if len(groups) == 1 else None
-        plans = [
-            scan_files(self.path, {key: each.select for key, each in group.items()}, predicate, column=column,
-                       zone=options.get("zone", "UTC"))
-            for column, group in groups
-        ]  # fmt: skip
-        return plans[0] if len(plans) == 1 else _SideBySide(plans, tuple(needed))
+        return _scan_paths("Vortex files", partial(scan_files, self.path), self.columns, needed, predicate, options)
+
+
+def _scan_paths(
+    formats: str,
+    scan: Callable[..., Batches],
+    columns: TableColumns,
+    needed: Mapping[str, NeededColumn],
+    predicate: Predicate | None,
+    options: Mapping[str, Any],
+) -> Batches:
+    """A scan of a format whose public ``scan`` takes paths and types."""
+    if options.get("on_error") == "raise":
+        raise VariantFileError(f"strict casts are for Parquet files, not for {formats}", reason="bad-option")
+
+    def plan(column: str | None, group: Mapping[str, NeededColumn], predicate: Predicate | None) -> Batches:
+        select = {key: each.select for key, each in group.items()}
+        return scan(select, predicate, column=column, zone=options.get("zone", "UTC"))
+
+    return side_by_side(needed or _any_row(columns), predicate, plan)
 
 
 def _any_row(columns: TableColumns) -> dict[str, NeededColumn]:
@@ -321,20 +301,6 @@ def _any_row(columns: TableColumns) -> dict[str, NeededColumn]:
     for key in (*fixed, *columns.ordinary):
         return {key: NeededColumn(key)}
     return {"": NeededColumn(columns.variants[0], VariantPath(("_",)), pa.bool_())}
-
-
-def _by_variant(needed: Mapping[str, NeededColumn]) -> list[tuple[str | None, dict[str, NeededColumn]]]:
-    """The needed columns by Variant column, since one scan reads paths of one; ordinary ones go with the first."""
-    groups: dict[str, dict[str, NeededColumn]] = {}
-    ordinary = {key: each for key, each in needed.items() if each.path is None}
-    for key, each in needed.items():
-        if each.path is not None:
-            groups.setdefault(each.column, {})[key] = each
-    if not groups:
-        return [(None, ordinary)]
-    found: list[tuple[str | None, dict[str, NeededColumn]]] = list(groups.items())
-    found[0] = (found[0][0], ordinary | found[0][1])
-    return found
 
 
 def _bound(predicate: Predicate | None, selection: Sequence[Selected], options: Mapping[str, Any]) -> Predicate | None:
@@ -417,7 +383,7 @@ class _ArrowTable(BoundTable):
     def scan(
         self, needed: Mapping[str, NeededColumn], predicate: Predicate | None, options: Mapping[str, Any]
     ) -> Batches:
-        return _ArrowScan(self.table, dict(needed), options.get("on_error") == "raise", options.get("zone", "UTC"))
+        return ArrowScan(self.table, dict(needed), options.get("on_error") == "raise", options.get("zone", "UTC"))
 
 
 def _is_variant(table: pa.Table, field: pa.Field) -> bool:
@@ -429,99 +395,3 @@ def _is_variant(table: pa.Table, field: pa.Field) -> bool:
     except VariantError:
         return False
     return True
-
-
-@dataclass(frozen=True)
-class _ArrowScan:
-    table: pa.Table
-    needed: dict[str, NeededColumn]
-    strict: bool
-    zone: str
-
-    @cached_property
-    def schema(self) -> pa.Schema:
-        fields = []
-        for key, each in self.needed.items():
-            if each.path is None:
-                fields.append(pa.field(key, self.table.schema.field(each.column).type))
-            elif (output := each.output) is None:
-                fields.append(variant_field(key))
-            else:
-                fields.append(pa.field(key, output))
-        return pa.schema(fields or [pa.field("", pa.null())])
-
-    def batches(self) -> Iterator[pa.Table]:
-        for batch in self.table.to_batches(max_chunksize=1 << 16):
-            columns = [self._column(batch.column(each.column), each) for each in self.needed.values()]
-            yield pa.table(columns or [pa.nulls(len(batch))], schema=self.schema)
-
-    def _column(self, column: pa.Array, each: NeededColumn) -> pa.Array:
-        if each.path is None:
-            return column
-        from parquet_variant.functions.extraction.extract_variant import extract_variant
-        from parquet_variant.functions.walks.extract_path import extract_path
-
-        storage = VariantArray(column).storage
-        if each.output is None:
-            return plain_variants(extract_variant(storage, each.path))
-        target = VARIANT_STORAGE if each.type is None else each.type
-        return extract_path(storage, each.path, target, safe=self.strict, zone=self.zone)
-
-
-def plain_variants(values: VariantArray) -> pa.StructArray:
-    """Variants as a struct of two plain binary columns."""
-    storage = values.to_unshredded().storage
-    plain = [storage.field(name).cast(pa.binary()) for name in ("metadata", "value")]
-    return pa.StructArray.from_arrays(plain, fields=list(VARIANT_STORAGE), mask=storage.is_null())
-
-
-# ---- rows without columns, and several scans as one
-
-
-@dataclass(frozen=True)
-class _FileRows:
-    """As many rows as files have, of which nothing is asked: the footers know."""
-
-    sources: tuple[Any, ...]
-    schema: pa.Schema = pa.schema([pa.field("", pa.null())])  # noqa: RUF009 - immutable
-
-    def batches(self) -> Iterator[pa.Table]:
-        from parquet_variant.parquet.format.files import open_file
-
-        for source in self.sources:
-            with open_file(source) as file:
-                left = file.metadata.num_rows
-            while left > 0:
-                yield pa.table([pa.nulls(min(left, 1 << 20))], schema=self.schema)
-                left -= 1 << 20
-
-
-@dataclass(frozen=True)
-class _SideBySide:
-    """Scans of the same rows, each with some of the columns: none may leave out a row."""
-
-    plans: Sequence[Batches]
-    names: tuple[str, ...]
-
-    @cached_property
-    def schema(self) -> pa.Schema:
-        fields = {field.name: field for plan in self.plans for field in plan.schema}
-        return pa.schema([fields[name] for name in self.names])
-
-    def batches(self) -> Iterator[pa.Table]:
-        streams = [plan.batches() for plan in self.plans]
-        waiting: list[pa.Table | None] = [None] * len(streams)
-        while True:
-            for index, stream in enumerate(streams):
-                table = waiting[index]
-                if table is None or not len(table):
-                    waiting[index] = next(stream, None)
-            parts = [table for table in waiting if table is not None]
-            if not parts:
-                return
-            if len(parts) < len(streams):
-                raise VariantFileError("the files changed while they were read", reason="files-changed")
-            rows = min(map(len, parts))
-            columns = {name: part.column(name).slice(0, rows) for part in parts for name in part.column_names}
-            yield pa.table([columns[name] for name in self.names], schema=self.schema)
-            waiting = [part.slice(rows) for part in parts]

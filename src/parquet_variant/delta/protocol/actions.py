@@ -136,18 +136,6 @@ class DeletionVector(Action):
     cardinality: int
     offset: int | None = None
 
-    @property
-    def unique_id(self) -> str:
-        """The part of a logical file's key that names its deletion vector.
-
-        Examples
-        --------
-        >>> DeletionVector("u", "ab", 40, 6, 4).unique_id
-        'uab@4'
-        """
-        base = self.storage_type + self.path_or_inline_dv
-        return base if self.offset is None else f"{base}@{self.offset}"
-
 
 @dataclass(frozen=True, slots=True)
 class Add(Action):

@@ -1,7 +1,7 @@
 """`shred_variant`: take values apart into typed columns.
 
-Owns the public operation. Leaves the work to `array.shredding` and `array.drafts`, and the choice of a schema to
-`infer_shredding_schema`.
+Owns the public operation. Leaves the work to `array.shredding` and `array.legacy_layouts`, and the choice of a schema
+to `infer_shredding_schema`.
 """
 
 from __future__ import annotations

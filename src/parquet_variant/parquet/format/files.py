@@ -19,7 +19,7 @@ from pyarrow import fs
 
 from parquet_variant.array.soundness import refuse_bad_indices
 from parquet_variant.errors import SchemaError, VariantFileError
-from parquet_variant.io.commit_journal import everything_below, files_that_count
+from parquet_variant.io.commit_journal import entries_that_count, files_that_count
 from parquet_variant.io.filesystems import filesystem_of
 from parquet_variant.io.hive import Partition, partition_texts, typed_partitions
 from parquet_variant.parquet.format.fetched_chunks import fetched_chunks
@@ -322,15 +322,14 @@ def _visible(path: str, base: str) -> bool:
 
 def _matching(system: fs.FileSystem, pattern: str) -> list[ParquetSource]:
     base = _fixed(pattern)
-    counted = {info.path: info for info in files_that_count(system, base)}
     found: dict[str, ParquetSource] = {}
-    for info in sorted(everything_below(system, base), key=lambda info: str(info.path)):
+    for info in sorted(entries_that_count(system, base), key=lambda info: str(info.path)):
         name = posixpath.normpath(info.path)
         if not _glob_match(name.split("/"), posixpath.normpath(pattern).split("/")):
             continue
         if info.type == fs.FileType.Directory:
             found |= {file.path: file for file in _in_directory(system, info.path)}
-        elif info.path in counted and not posixpath.basename(name).startswith((".", "_")):
+        elif info.type == fs.FileType.File and not posixpath.basename(name).startswith((".", "_")):
             found[info.path] = ParquetSource(info.path, system, info.size)
     if not found:
         raise VariantFileError(f"no file matches {pattern}: check the pattern", reason="no-files", file=pattern)

@@ -20,9 +20,9 @@ from parquet_variant.parquet.format.footer import MAGIC, SchemaNode, footer_byte
 from parquet_variant.parquet.format.statistics import NO_NAN_KEY, writer_of
 from parquet_variant.parquet.pages.file_patch import FilePatcher
 from parquet_variant.parquet.pages.file_schema import file_schema, is_written
+from parquet_variant.parquet.writing.arrow_leaves import has_nan, null_rows
 from parquet_variant.parquet.writing.encodings import choose_encodings
 from parquet_variant.parquet.writing.writer import FileInfo
-from parquet_variant.parquet.writing.written import has_nan, null_rows
 
 __all__ = ["FilePatch", "plan_patch"]
 

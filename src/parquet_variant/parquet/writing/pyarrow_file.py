@@ -13,8 +13,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from parquet_variant.parquet.format.footer import TAIL, patch_tail
+from parquet_variant.parquet.writing.arrow_leaves import leaf_paths
 from parquet_variant.parquet.writing.encodings import DICTIONARY_BYTES
-from parquet_variant.parquet.writing.written import leaf_paths
 
 __all__ = ["PyarrowFileWriter"]
 

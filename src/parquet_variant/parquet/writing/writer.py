@@ -30,11 +30,7 @@ from parquet_variant.parquet.format.footer import MAGIC, parse_schema
 from parquet_variant.parquet.format.statistics import NO_NAN_KEY, LeafStatistics, file_statistics
 from parquet_variant.parquet.pages.file_schema import is_written
 from parquet_variant.parquet.pages.file_writer import PageFileWriter
-from parquet_variant.parquet.writing.encodings import ColumnEncodings, choose_encodings
-from parquet_variant.parquet.writing.incoming import incoming_columns
-from parquet_variant.parquet.writing.options import DEFAULT_ROW_GROUP_BYTES, DEFAULT_WRITER, Writer, WriterOptions
-from parquet_variant.parquet.writing.pyarrow_file import PyarrowFileWriter
-from parquet_variant.parquet.writing.written import (
+from parquet_variant.parquet.writing.arrow_leaves import (
     has_nan,
     is_recovered,
     leaf_paths,
@@ -42,6 +38,10 @@ from parquet_variant.parquet.writing.written import (
     null_rows,
     schema_for_others,
 )
+from parquet_variant.parquet.writing.encodings import ColumnEncodings, choose_encodings
+from parquet_variant.parquet.writing.incoming import incoming_columns
+from parquet_variant.parquet.writing.options import DEFAULT_ROW_GROUP_BYTES, DEFAULT_WRITER, Writer, WriterOptions
+from parquet_variant.parquet.writing.pyarrow_file import PyarrowFileWriter
 from parquet_variant.renamed import REPLACED, renamed
 
 __all__ = ["Columns", "FileInfo", "VariantWriter"]

@@ -17,7 +17,7 @@ from parquet_variant import testing
 from parquet_variant.array.draft_object_columns import draft_object_of_final, final_of_draft_object
 from parquet_variant.array.draft_parts import Undecided
 from parquet_variant.array.draft_paths_columns import draft_paths_of_final, final_of_draft_paths
-from parquet_variant.array.drafts import shredded_draft, unshredded_draft
+from parquet_variant.array.legacy_layouts import shredded_draft, unshredded_draft
 from parquet_variant.array.shredding import shredded_final
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.encoding.variant import Variant
