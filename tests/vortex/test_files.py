@@ -240,7 +240,7 @@ def files(tmp_path_factory):
     """The same rows as Parquet, and as Vortex in both layouts; long enough for several zones."""
     folder = tmp_path_factory.mktemp("files")
     # Long enough rows: vortex-data 0.90 cannot read its Variant type where several blocks of rows fit into a megabyte.
-    rest = (f'{{"n": {n}, "s": "row {n}", "pad": "{n:0150}"}}' for n in range(1000, 30_000))
+    rest = (f'{{"n": {n}, "s": "row {n}", "pad": "{n:0150}"}}' for n in range(1000, 19_000))
     array = pv.parse_json([*ROWS, *rest])
     pv.parquet.write(folder / "a.parquet", array, schema=SCHEMA)
     info = pv.vortex.write(folder / "variant.vortex", array)
@@ -257,7 +257,7 @@ def files(tmp_path_factory):
 @pytest.mark.parametrize(("columns", "where"), QUERIES, ids=str)
 def test_scans_answer_as_over_parquet(files, layout, columns, where):
     wanted = pv.parquet.scan(files / "a.parquet", columns, where).to_table()
-    for pushdown in (True, False):
+    for pushdown in (True, False) if where is not None else (True,):
         found = pv.vortex.scan(files / f"{layout}.vortex", columns, where, pushdown=pushdown).to_table()
         assert found.schema.equals(wanted.schema, check_metadata=False)
         assert found.num_rows == wanted.num_rows
@@ -395,12 +395,13 @@ def test_a_columnar_array_is_written_so_or_refused(tmp_path):
 
 
 def test_wide_and_deep_values_lie_in_columns_and_bytes(tmp_path):
-    rows = [{f"key {n} {m}": m for m in range(20)} | {"id": n} for n in range(100)]
+    often = {f"key {m}": m for m in range(240)}
+    rows = [often | {f"rare {n} {m}": m for m in range(20)} | {"id": n} for n in range(20)]
     deep = ["[" * 200 + "1" + "]" * 200, '{"a":' * 200 + "1" + "}" * 200]
     array = pv.parse_json([*map(json.dumps, rows), *deep, '{"a": [[1], {"b\\u0000": 2}]}'])
     pv.vortex.write(tmp_path / "a.vortex", array, layout="columnar")
     assert list(pv.vortex.read(tmp_path / "a.vortex")) == list(array)
-    for path in ("$.id", "$['key 7 3']", "$['key 99 19']", "$.a[1]['b\\u0000']", "$.a.a.a"):
+    for path in ("$.id", "$['key 3']", "$['key 239']", "$['rare 7 3']", "$.a[1]['b\\u0000']", "$.a.a.a"):
         found = pv.vortex.scan(tmp_path / "a.vortex", {"x": (path, "string")}).to_table()["x"]
         assert found.to_pylist() == pv.try_variant_get(array, path, "string").to_pylist()
 

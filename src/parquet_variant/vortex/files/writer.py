@@ -166,29 +166,7 @@ def write(
                     f"column {name!r} has null rows, and its field is not nullable", reason="null-in-column"
                 )
         given[name] = each
-    with write_errors(target):
-        target.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=target.parent, prefix=f".{target.name}.") as folder:
-        staged = Path(folder) / "staged.vortex"
-        failed: VariantFileError | None = None
-        for tried in _tries(given, layout):
-            try:
-                rows = _write(staged, tried, compact)
-                break
-            except VariantFileError as error:
-                if _OF_THE_SYSTEM in error.message:  # in another layout it would be no different
-                    raise cannot_write(target, error.message) from None
-                failed = failed or error
-        else:
-            assert failed is not None
-            raise failed.at(file=str(target))
-        size = staged.stat().st_size
-        staged.replace(target)
-    layouts = {name: each.layout for name, each in tried.items() if each.layout is not None}
-    changed = [name for name in layouts if layouts[name] != given[name].layout]
-    reasons = dict.fromkeys(changed, failed.message) if failed is not None else {}
-    in_bytes = {name: dict(each.note.in_bytes) for name, each in tried.items() if each.note.in_bytes}
-    return VortexFileInfo(str(target), rows, size, layouts, reasons, in_bytes)
+    return _stored(target, _tries(given, layout), compact)
 
 
 def check_options(**options: Any) -> None:
@@ -298,6 +276,33 @@ def _untyped(each: _Given) -> _Given:
 
 
 # -- the file
+
+
+def _stored(target: Path, tries: list[dict[str, _Given]], compact: bool) -> VortexFileInfo:
+    """The file, made of the first try that the library holds."""
+    with write_errors(target):
+        target.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=target.parent, prefix=f".{target.name}.") as folder:
+        staged = Path(folder) / "staged.vortex"
+        failed: VariantFileError | None = None
+        for tried in tries:
+            try:
+                rows = _write(staged, tried, compact)
+                break
+            except VariantFileError as error:
+                if _OF_THE_SYSTEM in error.message:  # in another layout it would be no different
+                    raise cannot_write(target, error.message) from None
+                failed = failed or error
+        else:
+            assert failed is not None
+            raise failed.at(file=str(target))
+        size = staged.stat().st_size
+        staged.replace(target)
+    layouts = {name: each.layout for name, each in tried.items() if each.layout is not None}
+    changed = [name for name in layouts if layouts[name] != tries[0][name].layout]
+    reasons = {} if failed is None else dict.fromkeys(changed, failed.message)
+    in_bytes = {name: dict(each.note.in_bytes) for name, each in tried.items() if each.note.in_bytes}
+    return VortexFileInfo(str(target), rows, size, layouts, reasons, in_bytes)
 
 
 def _write(path: Path, columns: dict[str, _Given], compact: bool) -> int:
