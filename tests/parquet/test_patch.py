@@ -58,7 +58,8 @@ def patched(folder: Path, before: pa.Table, after: pa.Table, changed: Any, **opt
     with pv.parquet.VariantWriter(old, **{"variants": ["v", "u"]} | options) as writer:
         writer.write_batch(before)
     with pa.OSFile(str(old)) as source:
-        plan = plan_patch(source, before, after, changed)
+        places = [(name,) for name in ("v", "u") if name in before.column_names]
+        plan = plan_patch(source, before, after, changed, places)
         assert plan is not None
         return old, new, plan.write(new, "zstd")
 

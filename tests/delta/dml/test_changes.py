@@ -265,3 +265,13 @@ def test_columns_that_an_update_does_not_set_keep_their_bytes_and_statistics(tmp
     asked = {"id": "$.id:int", "k": "k"}
     assert pv.delta.extract(tmp_path / "t", asked, "id < 0").to_pylist() == [{"id": -5, "k": 7}]
     assert pv.delta.extract(tmp_path / "t", asked, "k < 0").to_pylist() == [{"id": 9, "k": -6}]
+
+
+def test_a_table_that_shreds_no_more_gets_no_shredded_column_by_an_update(tmp_path: Path) -> None:
+    shreds = "delta.enableVariantShredding"
+    pv.delta.write(tmp_path / "t", columns(range(10)), schema="id bigint", properties={shreds: True})
+    pv.delta.set_properties(tmp_path / "t", {shreds: False})
+    pv.delta.update(tmp_path / "t", {"k": "k + 100"}, "k = 3")
+    (path,) = pv.delta.snapshot(tmp_path / "t").files["path"].to_pylist()
+    assert not any("typed_value" in name for name in pq.read_schema(tmp_path / "t" / path).field("v").type.names)
+    assert state(tmp_path / "t")[103] == ("p1", {"id": 3, "odd": [3], "s": {"t": "t0"}})

@@ -104,7 +104,9 @@ def _patched(
         return None
     told = write.write_changes({"update_preimage": before, "update_postimage": after}) if plan.change_data else ()
     count = int(updated.sum())
-    return FileChange(file["path"], None, True, (add,), tuple(told), updated=count, copied=len(updated) - count)
+    return FileChange(
+        file["path"], file["deletionVector"], True, (add,), tuple(told), updated=count, copied=len(updated) - count
+    )
 
 
 def _patched_file(
@@ -122,10 +124,11 @@ def _patched_file(
     rules = replace(write.rules, defaults=())
     narrow = replace(write, schema_string=needed.to_json(), partition_columns=there, rules=rules)
     new, _ = incoming_columns(narrow.stored(after).select(physical), (), value_first=True)
-    old, _ = incoming_columns(to_stored(before.select([f.name for f in columns.fields]), columns), (), value_first=True)
+    whole = to_stored(before.select([f.name for f in columns.fields]), columns)
+    old, places = incoming_columns(whole, (), value_first=True)
     with plan.current.storage.open(path) as source:
-        patch = plan_patch(source, old, new, updated)
-        if patch is None:
+        patch = plan_patch(source, old, new, updated, places)
+        if patch is None or (patch.is_shredded and not write.shred):
             return None
         values = dict(file["partitionValues"] or ())
         place = write.new_path(values)

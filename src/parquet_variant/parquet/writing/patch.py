@@ -6,6 +6,7 @@ Owns which leaf columns these are, and whether the file can be patched at all. L
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path as FilePath
 from typing import Any
@@ -44,6 +45,8 @@ class FilePatch:
         What its footer says.
     rows
         The columns that may change, as they are to be.
+    places
+        The Variants among them.
     changed
         Which rows change, by position.
     part
@@ -55,8 +58,14 @@ class FilePatch:
     root: SchemaNode
     metadata: pq.FileMetaData
     rows: pa.Table
+    places: Collection[Place]
     changed: Mask
     part: pa.Table
+
+    @property
+    def is_shredded(self) -> bool:
+        """Whether the file has shredded Variants, in whatever column."""
+        return any("typed_value" in leaf.path for leaf in self.root.leaves())
 
     def write(self, target: FilePath, compression: str) -> FileInfo:
         """Write it; the codec is that of columns that change."""
@@ -66,14 +75,13 @@ class FilePatch:
             facts.pop(NO_NAN_KEY.decode(), None)
         with write_errors(target), target.open("wb") as sink:
             footer, size = self._write(sink, compression, facts)
-        names, places = self.rows.column_names, _variants(self.root)
-        nulls = {place: null_rows(self.rows, place) for place in places if place[0] in names}
+        nulls = {place: null_rows(self.rows, place) for place in self.places}
         return FileInfo(
             path=str(target),
             rows=self.metadata.num_rows,
             bytes=size,
             row_groups=self.metadata.num_row_groups,
-            variants=places,
+            variants=_variants(self.root),
             may_hold_nan=NO_NAN_KEY.decode() not in facts,
             footer=footer,
             null_rows={place: count for place, count in nulls.items() if count is not None},
@@ -85,7 +93,7 @@ class FilePatch:
             self.part.schema,
             source=self.source,
             footer=self.footer,
-            no_statistics=[".".join((*place, "metadata")) for place in _variants(self.root)],
+            no_statistics=[".".join((*place, "metadata")) for place in self.places],
             compression=compression,
             **choose_encodings(self.part, compression),
         )
@@ -98,7 +106,9 @@ class FilePatch:
         return patcher.close(facts)
 
 
-def plan_patch(source: pa.NativeFile, before: pa.Table, after: pa.Table, changed: Mask) -> FilePatch | None:
+def plan_patch(
+    source: pa.NativeFile, before: pa.Table, after: pa.Table, changed: Mask, places: Collection[Place] = ()
+) -> FilePatch | None:
     """How a file is written anew with other values in some rows; None if it can only be written as a whole.
 
     Parameters
@@ -109,6 +119,8 @@ def plan_patch(source: pa.NativeFile, before: pa.Table, after: pa.Table, changed
         The columns that may change, as `incoming_columns` gives them: of all rows, and of those that change.
     changed
         Which rows change, by position.
+    places
+        The Variants among the columns.
 
     Returns
     -------
@@ -120,14 +132,14 @@ def plan_patch(source: pa.NativeFile, before: pa.Table, after: pa.Table, changed
     if (
         not writer_of(metadata).startswith("parquet-variant version")
         or metadata.num_rows != len(before)
-        or before.nbytes > _MOST_BYTES
+        or before.nbytes + after.nbytes > _MOST_BYTES
         or before.schema != after.schema
         or not all(is_written(field.type) and _is_same(footer, root, field) for field in before.schema)
     ):
         return None
     rows = _scattered(before, after, changed)
     leaves = _differences(before.filter(pa.array(changed)), after)
-    return FilePatch(source, footer, root, metadata, rows, changed, _only(rows, leaves))
+    return FilePatch(source, footer, root, metadata, rows, places, changed, _only(rows, leaves))
 
 
 def _metadata(footer: bytes) -> pq.FileMetaData:
