@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import math
 from decimal import Decimal
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -12,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import parquet_variant as pv
 from parquet_variant.query.predicate import (
     And,
     Compare,
@@ -198,3 +200,20 @@ def test_pruning_skips_what_bounds_exclude():
         assert not may_match(bind(parse_predicate(text), types), lambda _: facts), text
     for text in ["x <= 'bb'", "x like 'bc%'", "x <> 'bc'", "x = 'bc' or x > 'z'", "x is not null"]:
         assert may_match(bind(parse_predicate(text), types), lambda _: facts), text
+
+
+@pytest.mark.parametrize(
+    "number", ["1" + "0" * 400, "9" * 5000, "0." + "1" * 5000, "1e400", "1e999999999", "-" + "8" * 400]
+)
+def test_numbers_beyond_all_types(number: str, tmp_path: Path) -> None:
+    pv.parquet.write(tmp_path / "v.parquet", {"id": [1, -1], "v": pv.parse_json(['{"d":1.5}', '{"d":-1.5}'])})
+    for column in ("id", "d"):
+        found = pv.parquet.extract(
+            tmp_path / "v.parquet", {"id": "id", "d": "$.d:double"}, f"{column} < {number}", column="v"
+        )
+        assert found["id"].to_pylist() == ([] if number[0] == "-" else [-1] if number[1] == "." else [1, -1])
+
+
+def test_a_number_that_has_no_decimal_is_an_error() -> None:
+    with pytest.raises(pv.VariantError, match="out of all ranges"):
+        parse_predicate("a < 1e99999999999999999999")

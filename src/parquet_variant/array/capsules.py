@@ -17,15 +17,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from parquet_variant.array.soundness import refuse_unsound
+from parquet_variant.encoding.cast.forms import in_form
 from parquet_variant.encoding.metadata import EMPTY_METADATA
 from parquet_variant.errors import SchemaError
 from parquet_variant.schema.layout import detect_layout
+from parquet_variant.schema.storage_shape import is_list
 
 __all__ = [
     "EXTENSION_METADATA",
     "EXTENSION_NAME",
     "array_capsules",
     "import_variant",
+    "in_offsets",
     "is_named",
     "is_storage",
     "named_variants",
@@ -228,8 +231,13 @@ def _storage_of(chunk: pa.Array) -> pa.StructArray:
     storage = chunk.storage if isinstance(chunk.type, pa.BaseExtensionType) else chunk
     if not pa.types.is_struct(storage.type):
         return storage  # the constructor says what is wrong
-    wanted = without_views(storage.type, large=storage.nbytes > _INT32_MAX)
-    return with_metadata(storage if wanted == storage.type else storage.cast(wanted))
+    return with_metadata(in_offsets(storage))
+
+
+def in_offsets(storage: pa.StructArray) -> pa.StructArray:
+    """The storage without views of texts, bytes, lists: kernels read offsets (pyarrow 26 casts list views wrongly)."""
+    wanted = without_views(storage.type, large=storage.nbytes > _INT32_MAX, lists=True)
+    return in_form(storage, wanted)
 
 
 def with_metadata(storage: pa.StructArray) -> pa.StructArray:
@@ -246,13 +254,14 @@ def with_metadata(storage: pa.StructArray) -> pa.StructArray:
     return pa.StructArray.from_arrays(columns, names=names, mask=storage.is_null())
 
 
-def without_views(kind: pa.DataType, *, large: bool) -> pa.DataType:
-    """The type with offsets in the place of views, which pyarrow 26 cannot take or filter."""
+def without_views(kind: pa.DataType, *, large: bool, lists: bool = False) -> pa.DataType:
+    """The type with offsets in the place of views, of ``lists`` too, which pyarrow 26 cannot take or filter."""
     if pa.types.is_struct(kind):
-        return pa.struct([field.with_type(without_views(field.type, large=large)) for field in kind])
-    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
-        element = kind.value_field.with_type(without_views(kind.value_type, large=large))
-        return pa.large_list(element) if pa.types.is_large_list(kind) else pa.list_(element)
+        return pa.struct([field.with_type(without_views(field.type, large=large, lists=lists)) for field in kind])
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind) or (lists and is_list(kind)):
+        element = kind.value_field.with_type(without_views(kind.value_type, large=large, lists=lists))
+        is_large = pa.types.is_large_list(kind) or pa.types.is_large_list_view(kind)
+        return pa.large_list(element) if is_large else pa.list_(element)
     if pa.types.is_binary_view(kind):
         return pa.large_binary() if large else pa.binary()
     if pa.types.is_string_view(kind):

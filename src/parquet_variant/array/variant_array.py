@@ -17,7 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from parquet_variant.array.capsules import array_capsules, import_variant, stream_capsule, variant_field
+from parquet_variant.array.capsules import array_capsules, import_variant, in_offsets, stream_capsule, variant_field
 from parquet_variant.array.parts import metadata_array, variants_of
 from parquet_variant.array.soundness import refuse_unsound
 from parquet_variant.encoding.variant import Variant
@@ -70,7 +70,7 @@ class VariantArray:
         layout = detect_layout(storage.type)
         refuse_unsound(storage)
         storage = _with_dictionary(storage)
-        self._storage = _with_values(storage) if layout == "unshredded" else storage
+        self._storage = _with_values(storage) if layout == "unshredded" else in_offsets(storage)
         self.__dict__.update(layout=layout, fits_files=False)
 
     layout: Layout

@@ -246,7 +246,7 @@ def _bind_exact(compare: Compare, kind: pa.DataType) -> Predicate:
         return Constant(column, {"=": False, "<>": True, "<": above, "<=": above}.get(op, not above))
     sign, digits, exponent = Decimal(literal).as_tuple()
     scale = kind.scale if pa.types.is_decimal(kind) else 0
-    whole = int("".join(map(str, digits))) * (-1 if sign else 1)
+    whole = int(Decimal((sign, digits, 0)))  # not through its text, which Python limits to 4,300 digits
     assert isinstance(exponent, int)
     shift = exponent + scale
     if shift >= 0:

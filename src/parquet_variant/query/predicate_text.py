@@ -8,7 +8,7 @@ from __future__ import annotations
 import datetime as dt
 import re
 from collections.abc import Callable
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 from typing import Any, NamedTuple, NoReturn
 
 from parquet_variant.errors import PredicateError
@@ -240,8 +240,7 @@ class _Parser:
         token = self._peek()
         if token.kind == "number":
             self._take()
-            # A fraction stays exact here; a float column makes a double of it when it is bound.
-            return int(token.text) if re.fullmatch(r"[-+]?\d+", token.text) else Decimal(token.text)
+            return self._number(token)
         if token.kind == "string":
             self._take()
             return token.text[1:-1].replace("''", "'")
@@ -254,6 +253,15 @@ class _Parser:
         if token.word in ("date", "timestamp") and self.tokens[self.position + 1].kind == "string":
             return self._moment()
         return self._fail("a literal")
+
+    def _number(self, token: _Token) -> int | Decimal:
+        """A fraction, and what is longer than any type, stays exact; a float column makes a double of it when bound."""
+        if re.fullmatch(r"[-+]?\d{1,38}", token.text):
+            return int(token.text)
+        try:
+            return Decimal(token.text)
+        except InvalidOperation:
+            raise PredicateError(f"{token.text[:40]} is a number out of all ranges", offset=token.offset) from None
 
     def _moment(self) -> dt.date:
         kind = dt.date if self._take().word == "date" else dt.datetime

@@ -23,6 +23,7 @@ from parquet_variant.delta.protocol.schema import (
     StructType,
     arrow_type,
 )
+from parquet_variant.encoding.cast.forms import in_form
 from parquet_variant.errors import DeltaError
 
 __all__ = ["Matcher", "by_field_id", "by_name", "conform_column", "conform_table", "variant_field"]
@@ -132,7 +133,7 @@ def _struct(
 
 def _list(array: pa.Array, kind: ArrayType, match: Matcher, on_variant: OnVariant, place: tuple[str, ...]) -> pa.Array:
     if not pa.types.is_list(array.type):
-        array = array.cast(pa.list_(array.type.value_field))
+        array = in_form(array, pa.list_(array.type.value_field))  # pyarrow 26 casts list views wrongly
     values = array.values
     done = conform_column(values, kind.element, match, on_variant, (*place, "element"))
     metadata = EXTENSION_METADATA if kind.element == VARIANT else None
