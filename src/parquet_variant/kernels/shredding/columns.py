@@ -90,7 +90,9 @@ class ColumnBuffers:
         self.table = table
         self.counts = counts
         self.levels = levels
+        # Each is let go once it is in an array.
         self._kept: dict[tuple[int, int], npt.NDArray[Any]] = {}
+        self._nulls: dict[tuple[int, pa.DataType], pa.Array] = {}
         self.addresses = np.zeros((len(table.nodes), 7), np.int64)
         if (
             counts[:, (C_VALUE_BYTES, C_TYPED_BYTES)].max(initial=0) > MAX_BUFFER_BYTES
@@ -133,9 +135,18 @@ class ColumnBuffers:
         if self._is_required(s):
             return binary_array(self._kept[s, C_VALUE_LENGTHS], self._kept[s, C_VALUE_DATA], None, pa.binary())
         if not self.counts[s, C_VALUE_COUNT]:
-            return pa.nulls(self._entries(s), pa.binary())
-        valid = None if self.counts[s, C_VALUE_COUNT] == self._entries(s) else self._kept[s, C_VALUE_VALID]
-        return binary_array(self._kept[s, C_VALUE_LENGTHS], self._kept[s, C_VALUE_DATA], valid, pa.binary())
+            return self._nothing(s, pa.binary())
+        valid = self._kept.pop((s, C_VALUE_VALID))
+        if self.counts[s, C_VALUE_COUNT] == self._entries(s):
+            valid = None
+        return binary_array(self._kept.pop((s, C_VALUE_LENGTHS)), self._kept.pop((s, C_VALUE_DATA)), valid, pa.binary())
+
+    def _nothing(self, s: int, kind: pa.DataType) -> pa.Array:
+        """A column without values; those of a level share one."""
+        key = self._entries(s), kind
+        if key not in self._nulls:
+            self._nulls[key] = pa.nulls(*key)
+        return self._nulls[key]
 
     def _children(self, s: int) -> list[int]:
         nodes = self.table.nodes
@@ -143,7 +154,7 @@ class ColumnBuffers:
 
     def _typed(self, s: int) -> pa.Array:
         node, entries = self.table.schemas[s], self._entries(s)
-        valid = self._kept.get((s, C_TYPED_VALID))
+        valid = self._kept.pop((s, C_TYPED_VALID), None)
         kind = int(self.table.nodes[s, S_KIND])
         if kind == OBJECT_NODE:
             groups = [(self.table.names[c], self._group(c)) for c in self._children(s)]
@@ -156,17 +167,17 @@ class ColumnBuffers:
         if kind == ARRAY_NODE:
             element = self._group(self._children(s)[0])
             list_type = pa.list_(pa.field("element", element.type, nullable=False))
-            lengths = self._kept.get((s, C_LENGTHS))
+            lengths = self._kept.pop((s, C_LENGTHS), None)
             if lengths is None:
                 lengths, valid = np.zeros(entries, np.int32), np.zeros(entries, np.uint8)
             buffers = [bitmap(valid), pa.py_buffer(offsets_of(lengths))]
             return pa.Array.from_buffers(list_type, entries, buffers, children=[element])
         assert node.type is not None
         if not self.counts[s, C_TYPED_COUNT]:
-            return pa.nulls(entries, node.type)
+            return self._nothing(s, node.type)
         if self.table.nodes[s, S_WIDTH] == 0:
-            return binary_array(self._kept[s, C_LENGTHS], self._kept[s, C_TYPED_DATA], valid, node.type)
-        slots = self._kept[s, C_CELLS]
+            return binary_array(self._kept.pop((s, C_LENGTHS)), self._kept.pop((s, C_TYPED_DATA)), valid, node.type)
+        slots = self._kept.pop((s, C_CELLS))
         if node.type == pa.bool_():
             return pa.Array.from_buffers(node.type, entries, [bitmap(valid), bitmap(slots)])
         storage = node.type.storage_type if isinstance(node.type, pa.BaseExtensionType) else node.type
