@@ -137,9 +137,9 @@ class ColumnBuffers:
         if not self.counts[s, C_VALUE_COUNT]:
             return self._nothing(s, pa.binary())
         valid = self._kept.pop((s, C_VALUE_VALID))
-        if self.counts[s, C_VALUE_COUNT] == self._entries(s):
-            valid = None
-        return binary_array(self._kept.pop((s, C_VALUE_LENGTHS)), self._kept.pop((s, C_VALUE_DATA)), valid, pa.binary())
+        is_full = self.counts[s, C_VALUE_COUNT] == self._entries(s)
+        lengths, data = self._kept.pop((s, C_VALUE_LENGTHS)), self._kept.pop((s, C_VALUE_DATA))
+        return binary_array(lengths, data, None if is_full else valid, pa.binary())
 
     def _nothing(self, s: int, kind: pa.DataType) -> pa.Array:
         """A column without values; those of a level share one."""
