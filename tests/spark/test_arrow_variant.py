@@ -20,6 +20,7 @@ from parquet_variant.spark.arrow_variant import (
     slices_by_bytes,
     to_spark,
 )
+from parquet_variant.spark.datasource.batch_reader import spark_batches
 
 _TEXT = ['{"a": 1, "b": [true, null]}', None, "null", '"x"', '{"b": 1.25}']
 
@@ -122,3 +123,10 @@ def test_slices_cover_all_rows_within_the_limit():
     assert [row for start, stop in slices for row in range(start, stop)] == list(range(8))
     assert all(sizes[start:stop].sum() <= 4 or stop - start == 1 for start, stop in slices)
     assert list(slices_by_bytes(np.zeros(0, np.int64), 4)) == []
+
+
+def test_a_variant_that_is_read_as_a_string_is_one_error():
+    table = pa.table({"v": pv.from_python([1]).storage})
+    with pytest.raises(pv.VariantError, match=r"column v cannot be given as string .* option columns") as raised:
+        list(spark_batches(table, pa.schema({"v": pa.string()})))
+    assert raised.value.reason == "type-mismatch"

@@ -148,7 +148,7 @@ def test_what_cannot_be_written_is_named(source, tmp_path):
     ):
         with pytest.raises(VariantError, match=message):
             choose_column(frame.schema, column)
-    with pytest.raises(PySparkException, match="unknown write option 'comumn': use column"):
+    with pytest.raises(PySparkException, match="unknown write option 'comumn': did you mean 'column'"):
         frame.write.format("variant").mode("append").option("comumn", "s").save(str(tmp_path / "t"))
     assert not (tmp_path / "t").exists()
 

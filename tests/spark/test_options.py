@@ -59,9 +59,16 @@ def test_several_sources_come_as_spark_lists_them():
         (ReadOptions, {"path": "/t", "paths": '{"a": 1}'}, "option columns"),
         (ReadOptions, {"path": "/t", "paths": "{"}, "give an object of column to path and type"),
         (ReadOptions, {"path": "/t", "partitionBytes": "0"}, "positive"),
+        (ReadOptions, {"path": "/t", "partitionBytes": "abc"}, r"'abc': give another value \(a whole number\)"),
+        (ReadOptions, {"path": "/t", "colums": "{}"}, "unknown read option 'colums': did you mean 'columns'"),
     ],
 )
 def test_what_cannot_be_read_is_named(read, options, message):
     with pytest.raises(VariantError, match=message) as raised:
         read.of(options)
     assert raised.value.reason == "bad-option"
+
+
+def test_names_may_have_the_underscores_of_parameters():
+    assert ReadOptions.of({"path": "/t", "merge_schema": "true"}).merge_schema
+    assert WriteOptions.of({"path": "/t", "row_group_bytes": "7"}).write == {"row_group_bytes": 7}

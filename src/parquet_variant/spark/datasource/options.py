@@ -182,7 +182,7 @@ class ReadOptions:
         if given.get("columns"):
             paths = _value("columns", given["columns"], _projection)
         size = _value("partitionBytes", given.get("partitionbytes", str(64 << 20)), _at_least_one)
-        version, first = (_value(name, given[name], int) if name in given else None for name in _VERSIONS)
+        version, first = (_value(name, given[name], _whole) if name in given else None for name in _VERSIONS)
         delta = len(sources) == 1 and is_delta(given, sources[0])
         if (most := given.get("maxfilespertrigger")) is not None and delta:
             raise _bad("maxFilesPerTrigger", most, "it is of directories; a Delta table's stream goes by versions")
@@ -223,8 +223,15 @@ def _flag(text: str) -> bool:
         raise ValueError("true or false") from None
 
 
+def _whole(text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise ValueError("a whole number") from None
+
+
 def _at_least_one(text: str) -> int:
-    number = int(text)
+    number = _whole(text)
     if number < 1:
         raise ValueError("a positive number")
     return number
@@ -260,8 +267,8 @@ def is_ordinary(wanted: tuple[str, str | None]) -> bool:
 # Option (in lower case), argument of `VariantWriter`, and how its text is read.
 _FOR_WRITER = (
     ("compression", "compression", str),
-    ("compressionlevel", "compression_level", int),
-    ("rowgroupbytes", "row_group_bytes", int),
+    ("compressionlevel", "compression_level", _whole),
+    ("rowgroupbytes", "row_group_bytes", _whole),
     ("sortby", "sort_by", _names),
     ("bloomfilters", "bloom_filters", _names),
     ("writer", "writer", str),
