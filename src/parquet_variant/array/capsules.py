@@ -14,8 +14,8 @@ from collections.abc import Iterable
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from parquet_variant import arrow_compute as pc
 from parquet_variant.array.soundness import refuse_unsound
 from parquet_variant.encoding.cast.forms import in_form
 from parquet_variant.encoding.metadata import EMPTY_METADATA

@@ -13,8 +13,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from parquet_variant import arrow_compute as pc
 from parquet_variant.encoding.metadata import EMPTY_METADATA
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import SchemaError
@@ -153,7 +153,10 @@ def metadata_parts(array: pa.Array) -> MetadataParts:
         array = plain.dictionary_encode()
     dictionary = _plain(array.dictionary)
     # Under a null row of the storage an index may be any number, which nobody has checked.
-    indices = array.indices.cast(pa.int32(), safe=False).fill_null(-1).to_numpy(zero_copy_only=False)
+    numbers = array.indices
+    if numbers.type != pa.int32():
+        numbers = numbers.cast(pa.int32(), safe=False)
+    indices = (numbers.fill_null(-1) if numbers.null_count else numbers).to_numpy(zero_copy_only=False)
     outside = (indices < 0) | (indices >= len(dictionary))
     if dictionary.null_count:  # a null may be an index or, behind one, a value
         outside |= np.isin(indices, np.flatnonzero(~np.asarray(dictionary.is_valid())))

@@ -13,8 +13,8 @@ from functools import partial
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from parquet_variant import arrow_compute as pc
 from parquet_variant.errors import SchemaError
 
 __all__ = ["refuse_bad_indices", "refuse_unsound"]
@@ -141,7 +141,13 @@ def _check_offsets(offsets: npt.NDArray[np.signedinteger], size: int, path: str)
 
 
 def _check_indices(indices: pa.Array, size: int, path: str) -> None:
-    bounds = pc.min_max(indices).as_py()
+    if not len(indices):
+        return
+    dtype = np.dtype(indices.type.to_pandas_dtype())
+    every = np.frombuffer(indices.buffers()[1], dtype, len(indices), indices.offset * dtype.itemsize)
+    if every.min() >= 0 and every.max() < size:
+        return
+    bounds = pc.min_max(indices).as_py()  # without those under nulls
     if bounds["min"] is not None and (bounds["min"] < 0 or bounds["max"] >= size):
         raise _damaged(f"an index is outside of the dictionary of {size}", path)
 

@@ -1,16 +1,13 @@
 """Storages between layouts, a batch at a time.
 
-Owns the choice of the way by layout. Leaves the final layout to `shredding` and `unshredding`, the drafts
-to `legacy_layouts`.
+Owns the choice of the way by layout, and imports no other. Leaves the final layout to `shredding` and `unshredding`,
+the drafts to `legacy_layouts`.
 """
 
 from __future__ import annotations
 
 import pyarrow as pa
 
-from parquet_variant.array.legacy_layouts import shredded_draft, unshredded_draft
-from parquet_variant.array.shredding import shredded_final
-from parquet_variant.array.unshredding import unshredded_final
 from parquet_variant.layouts.conflicts import OnConflict
 from parquet_variant.schema.layout import Layout
 from parquet_variant.schema.shredding_schema import ShreddingSchema
@@ -37,7 +34,13 @@ def shredded_storage(storage: pa.StructArray, schema: ShreddingSchema, layout: L
     """
     if layout == "unshredded":
         return storage
-    return shredded_final(storage, schema) if layout == "final" else shredded_draft(storage, schema, layout)
+    if layout == "final":
+        from parquet_variant.array.shredding import shredded_final
+
+        return shredded_final(storage, schema)
+    from parquet_variant.array.legacy_layouts import shredded_draft
+
+    return shredded_draft(storage, schema, layout)
 
 
 def unshredded_storage(storage: pa.StructArray, layout: Layout, on_conflict: OnConflict = "error") -> pa.StructArray:
@@ -59,6 +62,10 @@ def unshredded_storage(storage: pa.StructArray, layout: Layout, on_conflict: OnC
     """
     if layout == "unshredded":
         return storage
-    return (
-        unshredded_final(storage, on_conflict) if layout == "final" else unshredded_draft(storage, layout, on_conflict)
-    )
+    if layout == "final":
+        from parquet_variant.array.unshredding import unshredded_final
+
+        return unshredded_final(storage, on_conflict)
+    from parquet_variant.array.legacy_layouts import unshredded_draft
+
+    return unshredded_draft(storage, layout, on_conflict)

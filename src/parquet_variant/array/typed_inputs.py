@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from parquet_variant import arrow_compute as pc
 from parquet_variant.array.parts import binary_parts, valid_bytes
 from parquet_variant.kernels.shredding.schema_table import S_END, S_PARENT, S_WIDTH, SchemaTable
 from parquet_variant.kernels.shredding.unshred import (

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyarrow import csv
 
+from parquet_variant import arrow_compute as pc
 from parquet_variant.errors import SchemaError, VariantError, VariantFileError
 from parquet_variant.ingest.formats.layout import CsvOptions
 from parquet_variant.ingest.sources import Split, TablePart, codec_of, expand_sources, file_errors

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from parquet_variant import arrow_compute as pc
 from parquet_variant.errors import MalformedVariantError
 from parquet_variant.schema.storage_shape import is_list
 

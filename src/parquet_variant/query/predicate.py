@@ -16,8 +16,8 @@ from decimal import Decimal
 from typing import Any, Literal
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from parquet_variant import arrow_compute as pc
 from parquet_variant.encoding.cast.datetimes import zone_of
 from parquet_variant.errors import PredicateError
 

@@ -50,6 +50,8 @@ def is_json(path: Any) -> bool:
     >>> is_json("examples/usgs_earthquakes.ndjson"), is_json("README.md")
     (True, False)
     """
+    if str(path).endswith(".parquet") and os.path.isfile(path):  # noqa: PTH113 - a name, perhaps of a remote file
+        return False  # nothing of an ingest need be loaded
     from parquet_variant.errors import VariantError
     from parquet_variant.ingest.sources import codec_of, expand_sources
     from parquet_variant.io.filesystems import filesystem_of

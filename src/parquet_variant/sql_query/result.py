@@ -9,7 +9,8 @@ from collections.abc import Iterator
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
+
+from parquet_variant import arrow_compute as pc
 
 __all__ = ["SqlResult", "with_json"]
 

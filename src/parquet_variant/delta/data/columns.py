@@ -10,8 +10,8 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from parquet_variant import arrow_compute as pc
 from parquet_variant.array.capsules import EXTENSION_METADATA
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.delta.protocol.schema import (

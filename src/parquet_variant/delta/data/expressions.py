@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 from sqlglot import exp
 
+from parquet_variant import arrow_compute as pc
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.delta.protocol.schema import VARIANT, StructType, arrow_type, is_variant_field, variant_paths
 from parquet_variant.errors import DeltaError

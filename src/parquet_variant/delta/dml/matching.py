@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from parquet_variant import arrow_compute as pc
 from parquet_variant.array.empty_table import empty_table
 from parquet_variant.delta.data.expressions import ROW
 from parquet_variant.delta.data.paths import relative_path

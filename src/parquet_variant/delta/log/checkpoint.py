@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from parquet_variant import arrow_compute as pc
 from parquet_variant.delta.data.partitions import partition_array
 from parquet_variant.delta.log.cleanup import clean_log
 from parquet_variant.delta.log.clock import now_millis

@@ -23,8 +23,8 @@ from typing import Any, TypeAlias
 from urllib.parse import unquote
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from parquet_variant import arrow_compute as pc
 from parquet_variant.delta.log.clock import now_millis
 from parquet_variant.delta.log.file_actions import split_commits
 from parquet_variant.delta.log.segment import commit_path, later_versions

@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.json as pj
 import pyarrow.parquet as pq
 
+from parquet_variant import arrow_compute as pc
 from parquet_variant.errors import DeltaError
 
 __all__ = ["FILE_SCHEMA", "CommitLines", "read_checkpoint_part", "rows_to_files", "split_commits"]

@@ -14,8 +14,8 @@ from urllib.parse import unquote
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from parquet_variant import arrow_compute as pc
 from parquet_variant.delta.data.paths import relative_path
 from parquet_variant.delta.log.file_actions import FILE_SCHEMA, read_checkpoint_part, split_commits
 from parquet_variant.delta.log.segment import LOG, Segment

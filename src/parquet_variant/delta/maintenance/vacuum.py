@@ -9,8 +9,7 @@ import os
 from collections.abc import Mapping
 from datetime import timedelta
 
-import pyarrow.compute as pc
-
+from parquet_variant import arrow_compute as pc
 from parquet_variant.delta.data.paths import relative_path, vector_path
 from parquet_variant.delta.log.checkpoint import DEFAULT_RETENTION
 from parquet_variant.delta.log.clock import now_millis

@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from parquet_variant import arrow_compute as pc
 from parquet_variant.delta.log.file_actions import FILE_SCHEMA, split_commits
 from parquet_variant.delta.log.segment import commit_path
 from parquet_variant.delta.log.snapshot import Snapshot, snapshot

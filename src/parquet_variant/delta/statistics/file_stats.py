@@ -16,8 +16,8 @@ from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from parquet_variant import arrow_compute as pc
 from parquet_variant.delta.protocol.schema import VARIANT, ArrayType, DeltaType, MapType, PrimitiveType, StructType
 from parquet_variant.delta.statistics.variant_stats import encode_bounds
 from parquet_variant.parquet.format.statistics import LeafStatistics

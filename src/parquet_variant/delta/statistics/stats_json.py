@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from parquet_variant import arrow_compute as pc
 from parquet_variant.delta import z85
 from parquet_variant.delta.protocol.schema import VARIANT, DeltaType, PrimitiveType, StructType
 from parquet_variant.delta.statistics.file_stats import dump_stats, python_value, set_at, spelled_bound

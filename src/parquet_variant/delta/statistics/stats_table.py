@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.json as pj
 
+from parquet_variant import arrow_compute as pc
 from parquet_variant.delta.protocol.schema import (
     VARIANT,
     ArrayType,

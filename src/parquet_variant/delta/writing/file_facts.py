@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from parquet_variant import arrow_compute as pc
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.delta.protocol.schema import VARIANT, StructType
 from parquet_variant.delta.statistics.file_stats import FileStats

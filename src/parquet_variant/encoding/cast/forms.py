@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
+
+from parquet_variant import arrow_compute as pc
 
 __all__ = ["in_form", "plain_form"]
 

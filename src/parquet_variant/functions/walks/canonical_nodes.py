@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from parquet_variant import arrow_compute as pc
 from parquet_variant.array.parts import binary_parts, metadata_parts, valid_bytes
 from parquet_variant.kernels.memory import address_of, copy_spans
 from parquet_variant.kernels.values.name_tables import UNUSABLE, NameTable, name_table

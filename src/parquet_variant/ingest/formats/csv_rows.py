@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyarrow import csv
 
+from parquet_variant import arrow_compute as pc
 from parquet_variant.errors import JsonError
 from parquet_variant.ingest.formats.layout import CsvOptions
 

@@ -118,8 +118,17 @@ def plain_variants(table: pa.Table, file: OpenFile) -> pa.Table:
 def plain_storage(array: VariantArray) -> pa.StructArray:
     """The values as ``VARIANT_STORAGE``: the one form that Variants from any file have."""
     storage = array.to_unshredded().storage
-    plain = [storage.field(name).cast(pa.binary()) for name in ("metadata", "value")]
-    return pa.StructArray.from_arrays(plain, fields=list(VARIANT_STORAGE), mask=storage.is_null())
+    plain = [_plain(storage.field(name)) for name in ("metadata", "value")]
+    nulls = storage.is_null() if storage.null_count else None
+    return pa.StructArray.from_arrays(plain, fields=list(VARIANT_STORAGE), mask=nulls)
+
+
+def _plain(column: pa.Array) -> pa.BinaryArray:
+    if column.type == pa.binary():
+        return column
+    if pa.types.is_dictionary(column.type) and len(column.dictionary) == 1 and not column.null_count:
+        column = pa.repeat(column.dictionary[0], len(column))  # the usual metadata of a file
+    return column if column.type == pa.binary() else column.cast(pa.binary())
 
 
 def _tagged(field: pa.Field, path: tuple[str, ...], variants: set[tuple[str, ...]]) -> pa.Field:

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from parquet_variant import arrow_compute as pc
 from parquet_variant.errors import VariantFileError
 
 __all__ = ["nested_array"]

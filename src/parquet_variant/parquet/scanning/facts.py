@@ -11,8 +11,8 @@ from collections.abc import Callable
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from parquet_variant import arrow_compute as pc
 from parquet_variant.parquet.format.footer import SchemaNode
 from parquet_variant.parquet.format.statistics import LeafStatistics, leaf_type
 from parquet_variant.parquet.scanning.projection import PathColumns, only_nulls

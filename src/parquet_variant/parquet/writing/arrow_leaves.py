@@ -7,8 +7,8 @@ Leaves writing to `writer`.
 from __future__ import annotations
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from parquet_variant import arrow_compute as pc
 from parquet_variant.encoding.cast.forms import list_elements
 
 __all__ = ["has_nan", "is_recovered", "leaf_paths", "may_have_nan", "null_rows", "schema_for_others"]

@@ -6,7 +6,8 @@ Owns nullability and field names of the storage struct on its way into a file. L
 from __future__ import annotations
 
 import pyarrow as pa
-import pyarrow.compute as pc
+
+from parquet_variant import arrow_compute as pc
 
 __all__ = ["conform"]
 

@@ -19,8 +19,8 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from parquet_variant import arrow_compute as pc
 from parquet_variant.array.capsules import EXTENSION_METADATA, import_variant, is_named, is_storage, plain_metadata
 from parquet_variant.array.draft_parts import columns_of
 from parquet_variant.array.variant_array import VariantArray

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Any, overload
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from parquet_variant import arrow_compute as pc
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.errors import SchemaError, VariantError
 from parquet_variant.functions.inputs.arrow_input import as_arrow

@@ -13,8 +13,8 @@ from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from parquet_variant import arrow_compute as pc
 from parquet_variant.array.capsules import without_views
 from parquet_variant.array.empty_table import empty_table
 from parquet_variant.array.variant_array import VariantArray
