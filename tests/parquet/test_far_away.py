@@ -15,11 +15,15 @@ PATHS = {"n": "$.n:bigint", "t": "$.t:string"}
 
 
 class Store:
-    """The server; `ranges` are the parts of files that were asked for, `most` how many requests were made at once."""
+    """The server; `ranges` are the parts of files that were asked for, `most` how many requests were made at once.
+
+    `asked` are the requests for anything else: what there is, and where.
+    """
 
     def __init__(self, application: Any) -> None:
         self.application, self.lock = application, threading.Lock()
         self.ranges: list[tuple[str, str]] = []
+        self.asked: list[str] = []
         self.now = self.most = 0
 
     def __call__(self, environment: dict[str, Any], start: Any) -> Any:
@@ -28,6 +32,10 @@ class Store:
                 self.ranges.append((environment["PATH_INFO"], part))
                 self.now += 1
                 self.most = max(self.most, self.now)
+            else:
+                self.asked.append(
+                    " ".join(environment[name] for name in ("REQUEST_METHOD", "PATH_INFO", "QUERY_STRING"))
+                )
         time.sleep(0.03)
         try:
             return self.application(environment, start)
@@ -36,7 +44,7 @@ class Store:
                 self.now -= part is not None
 
     def forget(self) -> None:
-        self.ranges, self.most = [], 0
+        self.ranges, self.asked, self.most = [], [], 0
 
 
 @pytest.fixture(scope="module")
@@ -98,3 +106,10 @@ def test_a_query_asks_for_a_footer_no_more_than_twice(store: Store) -> None:
     answer = pv.sql("SELECT v:t::string AS t, count(*) AS n FROM 's3://lake/small/' GROUP BY t")
     assert sum(row["n"] for row in answer.to_pylist()) == 800
     assert len(store.ranges) <= 9
+
+
+def test_a_directory_is_found_in_few_requests(store: Store) -> None:
+    for source in ("s3://lake/small/", "s3://lake/small/*.parquet"):
+        store.forget()
+        assert len(pv.parquet.scan(source, PATHS).sources) == 8
+        assert len(store.asked) <= 9

@@ -222,10 +222,12 @@ class _Stamp:
 
 def _stamp(filesystem: pafs.FileSystem, root: str) -> _Stamp:
     temporary = f"{root}/{TEMPORARY}"
-    # Object stores have no times of directories: there only the file tells.
-    infos = filesystem.get_file_info([root or "/", temporary, f"{root}/{_SUCCESS}"])
+    names, is_local = [f"{root}/{_SUCCESS}"], isinstance(filesystem, pafs.LocalFileSystem)
+    if is_local:  # Elsewhere directories have no times, and to look for one takes two requests.
+        names += [root or "/", temporary]
+    infos = filesystem.get_file_info(names)
     journals: frozenset[str] = frozenset()
-    if infos[1].type == pafs.FileType.Directory:
+    if not is_local or infos[-1].type == pafs.FileType.Directory:
         below = pafs.FileSelector(temporary, recursive=True, allow_not_found=True)
         journals = frozenset(info.path for info in filesystem.get_file_info(below) if _is_journal(info.path))
     return _Stamp(tuple(info.mtime_ns for info in infos), journals)

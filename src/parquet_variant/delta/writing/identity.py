@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from parquet_variant import arrow_compute as pc
 from parquet_variant.delta.log.snapshot import Snapshot
 from parquet_variant.delta.protocol.actions import Metadata
 from parquet_variant.delta.protocol.features import supports

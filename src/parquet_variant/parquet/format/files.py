@@ -19,7 +19,7 @@ from pyarrow import fs
 
 from parquet_variant.array.soundness import refuse_bad_indices
 from parquet_variant.errors import SchemaError, VariantFileError
-from parquet_variant.io.commit_journal import entries_that_count, files_that_count
+from parquet_variant.io.commit_journal import entries_that_count
 from parquet_variant.io.filesystems import filesystem_of
 from parquet_variant.io.hive import Partition, partition_texts, typed_partitions
 from parquet_variant.parquet.format.fetched_chunks import fetched_chunks
@@ -301,11 +301,12 @@ def _fixed(pattern: str) -> str:
 
 def _in_directory(system: fs.FileSystem, path: str) -> list[ParquetSource]:
     base = path.rstrip("/")
-    if system.get_file_info(f"{base}/_delta_log").type == fs.FileType.Directory:
+    entries = entries_that_count(system, path)
+    if any(f"{info.path}/".startswith(f"{base}/_delta_log/") for info in entries):
         raise VariantFileError(
             f"{path} is a Delta table, whose log says which files count: read it with pv.delta", reason="delta-table"
         )
-    found = [info for info in files_that_count(system, path) if _visible(info.path, base)]
+    found = [info for info in entries if info.is_file and _visible(info.path, base)]
     if not found:
         raise VariantFileError(
             f"the directory {path} holds no Parquet files (*.parquet): check the path, or write some first",
