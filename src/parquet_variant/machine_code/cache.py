@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import contextlib
 import os
+import stat
 import tempfile
 from pathlib import Path
 
-__all__ = ["cache_home", "find_object", "keep_object"]
+__all__ = ["cache_home", "find_object", "keep_object", "own_temporary"]
 
 
 def cache_home() -> Path:
@@ -23,7 +24,24 @@ def cache_home() -> Path:
     try:
         return (Path(base) if base else Path.home() / ".cache") / "parquet-variant"
     except RuntimeError:  # a user without a home
-        return Path(tempfile.gettempdir()) / f"parquet-variant-{os.getuid()}"
+        return own_temporary()
+
+
+def own_temporary() -> Path:
+    """A place for what is run later, below the directory of temporary files, where anybody may write.
+
+    Raises
+    ------
+    PermissionError
+        If somebody else made it, or can write there.
+    """
+    place = Path(tempfile.gettempdir()) / f"parquet-variant-{os.getuid()}"
+    with contextlib.suppress(FileExistsError):
+        place.mkdir(mode=0o700)
+    found = place.lstat()
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o022:
+        raise PermissionError(f"{place} is not a directory of this user's alone: remove it")
+    return place
 
 
 def _path(key: str) -> Path:
@@ -40,8 +58,8 @@ def find_object(key: str) -> bytes | None:
 
 def keep_object(key: str, content: bytes) -> None:
     """Keep an object, unless the directory cannot be written: then it is made again another time."""
-    path = _path(key)
     with contextlib.suppress(OSError):
+        path = _path(key)
         path.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile(dir=path.parent, prefix=".", delete=False) as file:
             file.write(content)

@@ -5,6 +5,7 @@ Owns the search and the wrapper script. Leaves starting the JVM to `session`.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import importlib.util
 import os
@@ -19,6 +20,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from parquet_variant.errors import VariantError
+from parquet_variant.machine_code.cache import own_temporary
 
 __all__ = ["MINIMUM_JAVA", "JavaRuntime", "find_java"]
 
@@ -172,7 +174,8 @@ def _probe(java: Path) -> tuple[Path, int] | None:
 def _wrapper_parents() -> Iterator[Path]:
     cache = os.environ.get("XDG_CACHE_HOME")
     yield (Path(cache) if cache else Path("~/.cache").expanduser()) / "parquet-variant"
-    yield Path(tempfile.gettempdir()) / f"parquet-variant-{os.getuid()}"
+    with contextlib.suppress(OSError):
+        yield own_temporary()
 
 
 def _write_wrapper(home: Path, script: str) -> Path:
