@@ -6,13 +6,11 @@ tasks to the engines, and the files that are written to `destinations`.
 
 from __future__ import annotations
 
-import json
 import re
-from base64 import b64encode
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from functools import partial, reduce
 from operator import call
 from typing import Any, Generic, TypeVar
@@ -25,6 +23,7 @@ from parquet_variant.array.parts import binary_parts
 from parquet_variant.array.variant_array import VariantArray, trusted_array
 from parquet_variant.delta.protocol.actions import Add
 from parquet_variant.errors import JsonError, VariantError
+from parquet_variant.ingest.bad_record import BadRecord
 from parquet_variant.ingest.formats.wrapped import values_at
 from parquet_variant.ingest.json_column import TextRows, open_rows
 from parquet_variant.ingest.lines import Lines, split_lines
@@ -43,7 +42,6 @@ from parquet_variant.shredding.profile import Profile, array_tapes, profile_tape
 from parquet_variant.shredding.typed_texts import Counts
 
 __all__ = [
-    "BadRecord",
     "ProfiledSplits",
     "Rows",
     "SplitArrays",
@@ -57,56 +55,6 @@ __all__ = [
 Result = TypeVar("Result")
 # About what a row of a table counts as text, where a sample is taken.
 _ROW_BYTES = 256
-
-
-@dataclass(frozen=True, slots=True)
-class BadRecord:
-    """A line that is no JSON, as it is kept in the bad-records output.
-
-    Parameters
-    ----------
-    file
-        The source file.
-    line
-        Its 1-based line; the 1-based element where the file is a JSON array.
-    reason
-        The stable code of the error.
-    message
-        What is wrong, in words.
-    text
-        The line itself; bytes that are not UTF-8 become U+FFFD.
-    base64
-        The line's own bytes, only where `text` does not say them all.
-    columns
-        What stood beside it in a table's row.
-
-    Examples
-    --------
-    >>> record = BadRecord.of("a.json", 3, b"[1,", VariantError("the text ends early", reason="truncated"))
-    >>> print(record.to_json())
-    {"file": "a.json", "line": 3, "reason": "truncated", "message": "the text ends early", "text": "[1,"}
-    """
-
-    file: str
-    line: int
-    reason: str
-    message: str
-    text: str
-    base64: str | None = None
-    columns: dict[str, Any] | None = None
-
-    @classmethod
-    def of(cls, file: str, line: int, text: bytes, error: VariantError) -> BadRecord:
-        """Make the record of a line and the error that the parser gave for it."""
-        text = text.rstrip(b"\r\n")
-        shown = text.decode("utf-8", "replace")
-        exact = b64encode(text).decode("ascii") if shown.encode() != text else None
-        return cls(file, line, error.reason, error.message, shown, exact)
-
-    def to_json(self) -> str:
-        """One line of the bad-records output."""
-        fields = {name: value for name, value in asdict(self).items() if value is not None}
-        return json.dumps(fields, ensure_ascii=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,8 @@ from collections.abc import Iterable, Sequence
 from itertools import chain, islice, pairwise
 from typing import TYPE_CHECKING, Any
 
+from parquet_variant.parquet.wording import counted
+
 if TYPE_CHECKING:
     import pyarrow as pa
 
@@ -111,17 +113,6 @@ def print_grid(header: Sequence[str], rows: Iterable[Sequence[Any]], *, right: I
     print("  ".join("-" * width for width in widths))
     for row in chain(first, cells):
         print(line(row))
-
-
-def counted(count: int, noun: str) -> str:
-    """A number of things.
-
-    Examples
-    --------
-    >>> counted(1, "file"), counted(1707, "row")
-    ('1 file', '1,707 rows')
-    """
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def human_bytes(size: int) -> str:
