@@ -7,22 +7,24 @@ callers, and jobs with progress to `thread_engine`.
 from __future__ import annotations
 
 import os
+import threading
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from functools import cache
-from itertools import chain, islice
+from itertools import chain, count, islice
 from pathlib import Path
 from typing import Any, TypeVar
 
 from parquet_variant.errors import VariantError
 
-__all__ = ["available_cpus", "cpu_quota", "in_order", "thread_count"]
+__all__ = ["ThreadPool", "available_cpus", "cpu_quota", "in_order", "thread_count"]
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 _CGROUP = Path("/sys/fs/cgroup")
+_POOLS = count()
 _END: Any = object()
 
 
@@ -50,9 +52,9 @@ def available_cpus() -> int:
     True
     """
     affinity = getattr(os, "sched_getaffinity", None)
-    count = len(affinity(0)) if affinity is not None else os.cpu_count() or 1
+    cpus = len(affinity(0)) if affinity is not None else os.cpu_count() or 1
     quota = cpu_quota()
-    return count if quota is None else max(1, min(count, quota))
+    return cpus if quota is None else max(1, min(cpus, quota))
 
 
 @cache
@@ -89,6 +91,29 @@ def _own_groups() -> Iterator[Path]:
     yield from (_CGROUP, _CGROUP / "cpu")
 
 
+class ThreadPool(ThreadPoolExecutor):
+    """A pool none of whose threads outlives a `shutdown` that waits, whenever Ctrl-C came.
+
+    Parameters
+    ----------
+    threads
+        How many work at the same time.
+    """
+
+    def __init__(self, threads: int) -> None:
+        self._names = f"parquet-variant-{next(_POOLS)}"
+        super().__init__(threads, thread_name_prefix=self._names)
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        """As of any executor."""
+        super().shutdown(wait, cancel_futures=cancel_futures)
+        if wait:
+            # An interrupt while a thread starts keeps the executor from noting that there is one.
+            for thread in threading.enumerate():
+                if thread.name.startswith(f"{self._names}_") and thread.is_alive():
+                    thread.join()
+
+
 def in_order(
     work: Callable[[Item], Result], items: Iterable[Item], threads: int, ahead: int = 1, *, read_ahead: bool = False
 ) -> Generator[Result, None, None]:
@@ -122,7 +147,7 @@ def in_order(
     if threads == 1 or (len(first) < 2 and not read_ahead):
         yield from map(work, chain(first, waiting))
         return
-    pool = ThreadPoolExecutor(threads + read_ahead, thread_name_prefix="parquet-variant")
+    pool = ThreadPool(threads + read_ahead)
     under_way: deque[Future[Result]] = deque()
     try:
         for started in _started(pool, work, chain(first, waiting), read_ahead):

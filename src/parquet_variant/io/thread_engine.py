@@ -6,7 +6,7 @@ Owns running tasks, stopping at the first failure, and progress. Leaves what the
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
+from concurrent.futures import FIRST_EXCEPTION, Future, wait
 from functools import reduce
 from itertools import count
 from threading import Event
@@ -14,7 +14,7 @@ from typing import TypeVar
 
 from parquet_variant.io.engine import Progress
 from parquet_variant.io.interruption import interruptible
-from parquet_variant.io.parallel import thread_count
+from parquet_variant.io.parallel import ThreadPool, thread_count
 
 __all__ = ["ThreadEngine"]
 
@@ -62,11 +62,12 @@ class ThreadEngine:
             if self.progress and not future.cancelled() and future.exception() is None:
                 self.progress(step, next(done), len(items))
 
-        with ThreadPoolExecutor(min(self.parallelism, max(len(items), 1))) as pool:
-            futures = [pool.submit(interruptible(stop, work), task, 0, item) for task, item in enumerate(items)]
-            for future in futures:
-                future.add_done_callback(report)
+        futures: list[Future[Result]] = []
+        with ThreadPool(min(self.parallelism, max(len(items), 1))) as pool:
             try:
+                for task, item in enumerate(items):
+                    futures.append(pool.submit(interruptible(stop, work), task, 0, item))
+                    futures[-1].add_done_callback(report)
                 wait(futures, return_when=FIRST_EXCEPTION)
             except BaseException:
                 stop.set()  # Ctrl-C: nobody waits for what tasks have begun
