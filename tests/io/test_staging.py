@@ -86,7 +86,7 @@ def test_a_destination_with_data_follows_the_mode(dest):
     assert open_staging(str(dest), "ignore") is None
     assert open_staging(str(dest), "append").overwrite is False
     assert open_staging(str(dest), "overwrite").overwrite is True
-    with pytest.raises(VariantFileError, match="already exists: choose another destination, or mode append"):
+    with pytest.raises(VariantFileError, match="already exists: choose another destination, or mode='append'"):
         open_staging(str(dest), "error")
 
 
