@@ -32,7 +32,7 @@ def test_version(variant: Callable[..., object]) -> None:
     ("words", "wrong", "see"),
     [
         (["nope"], "No such command 'nope'", "variant --help"),
-        (["ingest"], "Missing argument 'SRC...'", "variant ingest --help"),
+        (["ingest"], "write SRC... DEST", "variant ingest --help"),
         (["ingest", "a", "b", "--engine", "dask"], "'dask' is not one of", "variant ingest --help"),
         (["inspect", "a", "--nope"], "No such option: --nope", "variant inspect --help"),
     ],

@@ -12,12 +12,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from parquet_variant.parquet.format.statistics import writer_of
+
 __all__ = ["fetched_chunks"]
 
 # Chunks that lie this near to each other are one request, as pyarrow has it.
 _HOLE = 8 << 10
-# What pyarrow reads behind chunks of an old writer that counts their headers wrongly.
-_PADDING = 100
+# What pyarrow reads behind chunks of a writer that, before its version 1.2.9, counts their headers wrongly.
+_MISCOUNTING, _PADDING = "parquet-mr version 1.", 100
 
 
 def fetched_chunks(
@@ -28,18 +30,19 @@ def fetched_chunks(
     whole = pa.allocate_buffer(size)
     places = np.frombuffer(whole, np.uint8)
     chunks = [metadata.row_group(group).column(leaf) for group in row_groups for leaf in leaves]
-    for start, stop in _joined(_range(chunk, size) for chunk in chunks):
+    padding = _PADDING if writer_of(metadata).startswith(_MISCOUNTING) else 0
+    for start, stop in _joined(_range(chunk, size, padding) for chunk in chunks):
         data = np.frombuffer(stream.read_at(stop - start, start), np.uint8)
         places[start : start + len(data)] = data
     return pa.BufferReader(whole)
 
 
-def _range(chunk: pq.ColumnChunkMetaData, size: int) -> tuple[int, int]:
+def _range(chunk: pq.ColumnChunkMetaData, size: int, padding: int) -> tuple[int, int]:
     start: int = chunk.data_page_offset
     if chunk.has_dictionary_page and chunk.dictionary_page_offset:
         start = min(start, chunk.dictionary_page_offset)
     start = min(max(start, 0), size)
-    return start, min(start + max(chunk.total_compressed_size, 0) + _PADDING, size)
+    return start, min(start + max(chunk.total_compressed_size, 0) + padding, size)
 
 
 def _joined(ranges: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
