@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from parquet_variant.parquet.format.footer import SchemaNode
+from parquet_variant.parquet.format.footer import MAGIC, SchemaNode
 from parquet_variant.query.prune import order_key
 from parquet_variant.types import TYPE_OF_ARROW
 
@@ -23,6 +23,7 @@ __all__ = [
     "NO_NAN_KEY",
     "LeafStatistics",
     "file_statistics",
+    "footer_metadata",
     "leaf_statistics",
     "leaf_type",
     "may_hide_nan",
@@ -154,6 +155,11 @@ def may_hide_nan(metadata: pq.FileMetaData) -> bool:
     if (metadata.metadata or {}).get(NO_NAN_KEY) == b"true":
         return False
     return not writer_of(metadata).startswith("parquet-mr")
+
+
+def footer_metadata(footer: bytes) -> pq.FileMetaData:
+    """What pyarrow makes of a footer's Thrift bytes; no file is read for it."""
+    return pq.read_metadata(pa.BufferReader(MAGIC + footer + len(footer).to_bytes(4, "little") + MAGIC))
 
 
 def writer_of(metadata: pq.FileMetaData) -> str:

@@ -17,8 +17,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from parquet_variant.io.write_errors import write_errors
-from parquet_variant.parquet.format.footer import MAGIC, SchemaNode, footer_bytes, parse_schema, schema_elements
-from parquet_variant.parquet.format.statistics import NO_NAN_KEY, writer_of
+from parquet_variant.parquet.format.footer import SchemaNode, footer_bytes, parse_schema, schema_elements
+from parquet_variant.parquet.format.statistics import NO_NAN_KEY, footer_metadata, writer_of
 from parquet_variant.parquet.pages.file_patch import FilePatcher
 from parquet_variant.parquet.pages.file_schema import file_schema, is_written
 from parquet_variant.parquet.writing.arrow_leaves import has_nan, null_rows
@@ -128,7 +128,7 @@ def plan_patch(
         None for a file that is not of our making, or whose columns would be stored in another way now.
     """
     footer = footer_bytes(source)
-    metadata, root = _metadata(footer), parse_schema(footer)
+    metadata, root = footer_metadata(footer), parse_schema(footer)
     if (
         not writer_of(metadata).startswith("parquet-variant version")
         or metadata.num_rows != len(before)
@@ -140,10 +140,6 @@ def plan_patch(
     rows = _scattered(before, after, changed)
     leaves = _differences(before.filter(pa.array(changed)), after)
     return FilePatch(source, footer, root, metadata, rows, places, changed, _only(rows, leaves))
-
-
-def _metadata(footer: bytes) -> pq.FileMetaData:
-    return pq.read_metadata(pa.BufferReader(MAGIC + footer + len(footer).to_bytes(4, "little") + MAGIC))
 
 
 def _variants(root: SchemaNode) -> tuple[Place, ...]:

@@ -17,7 +17,6 @@ from functools import cached_property
 from typing import Any, Literal, TypeAlias
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 from pyarrow import fs
 
 from parquet_variant.array.variant_array import VariantArray
@@ -26,8 +25,8 @@ from parquet_variant.io.filesystems import filesystem_of
 from parquet_variant.io.staging import FileMode, replaces
 from parquet_variant.io.write_errors import write_errors
 from parquet_variant.parquet.format.columns import find_variants
-from parquet_variant.parquet.format.footer import MAGIC, parse_schema
-from parquet_variant.parquet.format.statistics import NO_NAN_KEY, LeafStatistics, file_statistics
+from parquet_variant.parquet.format.footer import parse_schema
+from parquet_variant.parquet.format.statistics import NO_NAN_KEY, LeafStatistics, file_statistics, footer_metadata
 from parquet_variant.parquet.pages.file_schema import is_written
 from parquet_variant.parquet.pages.file_writer import PageFileWriter
 from parquet_variant.parquet.writing.arrow_leaves import (
@@ -81,9 +80,7 @@ class FileInfo:
     @cached_property
     def statistics(self) -> Mapping[tuple[str, ...], LeafStatistics]:
         """For each leaf column, by schema path, what is known of its values in the whole file."""
-        tail = self.footer + len(self.footer).to_bytes(4, "little") + MAGIC
-        metadata = pq.read_metadata(pa.BufferReader(MAGIC + tail))
-        found = file_statistics(metadata, parse_schema(self.footer, self.path))
+        found = file_statistics(footer_metadata(self.footer), parse_schema(self.footer, self.path))
         # The file has no statistics of its dictionaries; which rows are null is known all the same.
         for place, nulls in self.null_rows.items():
             found[*place, "metadata"] = LeafStatistics(self.rows, nulls)
