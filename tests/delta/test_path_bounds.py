@@ -14,7 +14,7 @@ import parquet_variant as pv
 from parquet_variant.delta.data.columns import variant_field
 from parquet_variant.path import VariantPath
 from parquet_variant.shredding.statistics import (
-    array_facts,
+    array_statistics,
     lower_text,
     residual_objects,
     shredded_bounds,
@@ -41,7 +41,7 @@ def test_a_cut_text_still_bounds(text: str, length: int) -> None:
 def bounds(rows: list[Any], schema: str) -> dict[str, tuple[Any, Any]]:
     array = pv.shred_variant(pv.VariantArray.from_pylist(rows), schema)
     assert array.schema is not None
-    found = shredded_bounds(array.schema, array_facts(array), unsafe=residual_objects(array))
+    found = shredded_bounds(array.schema, array_statistics(array), unsafe=residual_objects(array))
     return {str(p): tuple(None if v is None else v.to_python() for v in (b.lower, b.upper)) for p, b in found.items()}
 
 
@@ -96,7 +96,7 @@ def test_the_paths_of_unshredded_values_that_have_one_type(rows: list[Any], ddl:
 def test_bounds_keep_the_columns_type_as_other_writers_do() -> None:
     array = pv.shred_variant(pv.VariantArray.from_pylist([{"a": 1}, {"a": 2}]), "a bigint")
     assert array.schema is not None
-    found = shredded_bounds(array.schema, array_facts(array))[VariantPath(("a",))]
+    found = shredded_bounds(array.schema, array_statistics(array))[VariantPath(("a",))]
     assert found.lower is not None
     assert found.lower.type == pv.VariantType.INT64
 
@@ -112,7 +112,7 @@ def test_an_object_kept_whole_in_a_residual_hides_nothing() -> None:
     array = pv.VariantArray(pa.StructArray.from_arrays([metadata, value, typed], ["metadata", "value", "typed_value"]))
     assert residual_objects(array) == {VariantPath()}
     assert array.schema is not None
-    assert shredded_bounds(array.schema, array_facts(array), unsafe=residual_objects(array)) == {}
+    assert shredded_bounds(array.schema, array_statistics(array), unsafe=residual_objects(array)) == {}
     assert variant_field("v", array).name == "v"
 
 

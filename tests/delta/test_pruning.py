@@ -18,7 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import parquet_variant as pv
-from parquet_variant.delta.reading.pruning import FileFacts, may_match_files
+from parquet_variant.delta.reading.pruning import FileStatistics, may_match_files
 from parquet_variant.query.predicate import (
     And,
     Compare,
@@ -32,7 +32,7 @@ from parquet_variant.query.predicate import (
     columns_of,
     evaluate,
 )  # fmt: skip
-from parquet_variant.query.prune import ColumnFacts, may_match
+from parquet_variant.query.prune import ColumnStatistics, may_match
 
 OPERATORS = st.sampled_from(["=", "<>", "<", "<=", ">", ">="])
 
@@ -77,12 +77,14 @@ def test_the_columnar_reasoning_agrees_with_the_reasoning_over_one_file(
         upper.append(ordered[-1] if ordered and has_high else None)
         null.append(not has_null or None in rows)
         value.append(not has_value or any(v is not None for v in rows))
-    facts = FileFacts(len(files), pa.array(lower, kind), pa.array(upper, kind), np.array(null), np.array(value))
-    found = may_match_files(predicate, {"x": facts}, len(files))
+    statistics = FileStatistics(
+        len(files), pa.array(lower, kind), pa.array(upper, kind), np.array(null), np.array(value)
+    )
+    found = may_match_files(predicate, {"x": statistics}, len(files))
     for index, rows in enumerate(files):
         matches = any(evaluate(predicate, {"x": pa.array(rows, kind)}).to_pylist()) if rows else False
         assert found[index] or not matches, "a file with a match was pruned"
-        one = ColumnFacts(
+        one = ColumnStatistics(
             None if lower[index] is None else pa.scalar(lower[index], kind),
             None if upper[index] is None else pa.scalar(upper[index], kind),
             null[index], value[index], True,
@@ -95,7 +97,7 @@ def test_the_columnar_reasoning_agrees_with_the_reasoning_over_one_file(
 def test_what_is_unknown_never_prunes() -> None:
     predicate = Compare("x", ">", pa.scalar(3))
     assert may_match_files(predicate, {}, 3).tolist() == [True] * 3
-    assert may_match_files(predicate, {"x": FileFacts(2)}, 2).tolist() == [True] * 2
+    assert may_match_files(predicate, {"x": FileStatistics(2)}, 2).tolist() == [True] * 2
     assert may_match_files(Constant("x", None), {}, 1).tolist() == [False]
     assert columns_of(predicate) == {"x"}
 

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import parquet_variant as pv
-from parquet_variant.parquet.writing.incoming import incoming_columns
+from parquet_variant.parquet.writing.conform_table import conform_table
 from parquet_variant.parquet.writing.patch import plan_patch
 
 SCHEMA = pv.ShreddingSchema.from_ddl("struct<a int, t string, list array<int>, o struct<x double>>")
@@ -46,7 +46,7 @@ def rows(chance: random.Random, count: int) -> pa.Table:
         "v": pv.shred_variant(array, SCHEMA),
         "u": array,
     }
-    return incoming_columns(columns, ())[0]
+    return conform_table(columns, ())[0]
 
 
 def replaced(table: pa.Table, name: str, column: Any) -> pa.Table:

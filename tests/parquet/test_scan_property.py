@@ -147,7 +147,7 @@ def test_files_of_conflicting_schemas_answer_together(many):
 
 
 @pytest.mark.parametrize("target", sorted(TARGETS))
-def test_facts_agree_with_the_casts(target, tmp_path):
+def test_statistics_agree_with_the_casts(target, tmp_path):
     """For every pair of stored and target type: one value a row group, looked for by equality, is always found."""
     samples = {
         "tinyint": [1, -2], "smallint": [1, 300], "int": [1, 70_000], "bigint": [1, 2**33],

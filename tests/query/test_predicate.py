@@ -28,7 +28,7 @@ from parquet_variant.query.predicate import (
     is_in,
 )
 from parquet_variant.query.predicate_text import parse_predicate
-from parquet_variant.query.prune import ColumnFacts, may_match
+from parquet_variant.query.prune import ColumnStatistics, may_match
 
 
 def answers(text, array):
@@ -180,7 +180,7 @@ def test_pruning_is_never_wrong(case):
     plain = values.filter(pc.invert(pc.is_nan(values))) if pa.types.is_floating(array.type) else values
     ordered = sorted(plain, key=lambda scalar: scalar.as_py().encode() if array.type == pa.string() else scalar.as_py())
     bounded = with_bounds and ordered
-    facts = ColumnFacts(
+    statistics = ColumnStatistics(
         lower=ordered[0] if bounded else None,
         upper=ordered[-1] if bounded else None,
         may_be_null=array.null_count > 0 or not with_counts,
@@ -188,18 +188,18 @@ def test_pruning_is_never_wrong(case):
         may_be_nan=nan or not with_counts,
     )
     if pc.any(evaluate(predicate, {"x": array})).as_py():
-        assert may_match(predicate, lambda _: facts)
+        assert may_match(predicate, lambda _: statistics)
 
 
 def test_pruning_skips_what_bounds_exclude():
-    facts = ColumnFacts(pa.scalar("bb"), pa.scalar("bd"), may_be_null=False, may_be_nan=False)
+    statistics = ColumnStatistics(pa.scalar("bb"), pa.scalar("bd"), may_be_null=False, may_be_nan=False)
     types = {"x": pa.string()}
     skipped = ["x < 'bb'", "x > 'bd'", "x = 'a'", "x like 'c%'", "x not like 'b%'", "x is null", "x in ('a', 'c')",
                "not (x >= 'bb')", "x = 'bc' and x > 'z'", "x = null"]  # fmt: skip
     for text in skipped:
-        assert not may_match(bind(parse_predicate(text), types), lambda _: facts), text
+        assert not may_match(bind(parse_predicate(text), types), lambda _: statistics), text
     for text in ["x <= 'bb'", "x like 'bc%'", "x <> 'bc'", "x = 'bc' or x > 'z'", "x is not null"]:
-        assert may_match(bind(parse_predicate(text), types), lambda _: facts), text
+        assert may_match(bind(parse_predicate(text), types), lambda _: statistics), text
 
 
 @pytest.mark.parametrize(

@@ -18,10 +18,11 @@ from parquet_variant import arrow_compute as pc
 from parquet_variant.parquet.format.columns import VariantColumn, choose_column
 from parquet_variant.parquet.format.files import OpenFile, ParquetSource, open_file
 from parquet_variant.parquet.format.footer import SchemaNode
-from parquet_variant.parquet.format.statistics import LeafStatistics, leaf_statistics
+from parquet_variant.parquet.format.statistics import leaf_statistics
 from parquet_variant.parquet.scanning.groups import shredded_groups
 from parquet_variant.parquet.scanning.projection import only_nulls
 from parquet_variant.path import VariantPath
+from parquet_variant.shredding.leaf_statistics import LeafStatistics
 
 __all__ = ["Footers", "Leaf", "read_footers"]
 

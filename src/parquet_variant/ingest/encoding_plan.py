@@ -12,8 +12,8 @@ from parquet_variant.errors import VariantError
 from parquet_variant.ingest.request import IngestRequest
 from parquet_variant.ingest.sources import Split
 from parquet_variant.ingest.task import first_rows
+from parquet_variant.parquet.writing.conform_table import conform_table
 from parquet_variant.parquet.writing.encodings import ColumnEncodings, known_encodings
-from parquet_variant.parquet.writing.incoming import incoming_columns
 from parquet_variant.parquet.writing.options import WriterOptions
 from parquet_variant.schema.shredding_schema import ShreddingSchema
 
@@ -48,5 +48,5 @@ def planned_encodings(
     options = WriterOptions(
         **{name: request.write[name] for name in ("compression", "compression_level") if name in request.write}
     )
-    table, _ = incoming_columns({request.column: rows}, ())
+    table, _ = conform_table({request.column: rows}, ())
     return known_encodings(table, options.compression, options.compression_level)

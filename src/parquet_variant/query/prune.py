@@ -1,8 +1,8 @@
 """What statistics allow to conclude: may a predicate be true for any row of a part of the data?
 
-Owns the three-valued reasoning, over one part or over many at once. Its facts come from anyone who knows something of a
-column (row groups, ranges of rows, the files of a table's log), and "unknown" is always an allowed answer that skips
-nothing. Leaves where facts come from to `parquet.scanning.facts` and to the table formats.
+Owns the three-valued reasoning, over one part or over many at once. Its statistics come from anyone who knows something
+of a column (row groups, ranges of rows, the files of a table's log), and "unknown" is always an allowed answer that
+skips nothing. Leaves where statistics come from to `parquet.scanning.path_statistics` and to the table formats.
 """
 
 from __future__ import annotations
@@ -18,9 +18,10 @@ import numpy as np
 import pyarrow as pa
 
 from parquet_variant.query.predicate import And, Compare, Constant, IsNull, Like, Not, Or, Predicate
+from parquet_variant.shredding.leaf_statistics import order_key
 from parquet_variant.shredding.statistics import upper_text
 
-__all__ = ["UNKNOWN", "ColumnFacts", "Facts", "Side", "Truth", "may_match", "order_key"]
+__all__ = ["UNKNOWN", "ColumnStatistics", "PruningStatistics", "Side", "Truth", "may_match"]
 
 # A bool about one part of the data, or an array of bool with one entry a part.
 Truth: TypeAlias = Any
@@ -28,7 +29,7 @@ Side: TypeAlias = Literal["<", "<=", ">", ">="]
 _SIDES = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
 
 
-class Facts(Protocol):
+class PruningStatistics(Protocol):
     """What is known of a column, in one part of the data or in each of many; what is unknown may be."""
 
     @property
@@ -51,7 +52,7 @@ class Facts(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class ColumnFacts:
+class ColumnStatistics:
     """What is known of an extracted column in a part of the data.
 
     Parameters
@@ -74,60 +75,50 @@ class ColumnFacts:
     excludes: Callable[[pa.Scalar], bool] | None = None
 
     def may_be(self, side: Side, literal: pa.Scalar) -> bool:
-        """As `Facts` says."""
+        """As `PruningStatistics` says."""
         bound = self.lower if side in ("<", "<=") else self.upper
         return bound is None or bool(_SIDES[side](order_key(bound), order_key(literal)))
 
     def may_equal(self, literal: pa.Scalar) -> bool:
-        """As `Facts` says."""
+        """As `PruningStatistics` says."""
         return self.excludes is None or not self.excludes(literal)
 
 
-UNKNOWN = ColumnFacts()
+UNKNOWN = ColumnStatistics()
 
 
-def order_key(scalar: pa.Scalar) -> Any:
-    """A Python value that orders as the Parquet column does."""
-    if pa.types.is_temporal(scalar.type):
-        return scalar.value
-    value = scalar.as_py()
-    if isinstance(value, str):
-        return value.encode()
-    return value.bytes if hasattr(value, "bytes") else value
-
-
-def may_match(predicate: Predicate, facts: Callable[[str], Facts]) -> Truth:
+def may_match(predicate: Predicate, statistics: Callable[[str], PruningStatistics]) -> Truth:
     """Whether some row of a part may satisfy the predicate; False only if it is certain that none does.
 
     Parameters
     ----------
     predicate
         A bound predicate (see `predicate.bind`).
-    facts
+    statistics
         Gives what is known of a column by its name.
 
     Examples
     --------
-    >>> low = ColumnFacts(pa.scalar(1), pa.scalar(3), may_be_nan=False)
+    >>> low = ColumnStatistics(pa.scalar(1), pa.scalar(3), may_be_nan=False)
     >>> may_match(Compare("n", ">", pa.scalar(3)), lambda name: low)
     False
     >>> may_match(Compare("n", ">", pa.scalar(3)), lambda name: UNKNOWN)
     True
     """
-    return _possible(predicate, facts)[0]
+    return _possible(predicate, statistics)[0]
 
 
-def _possible(predicate: Predicate, facts: Callable[[str], Facts]) -> tuple[Truth, Truth]:
+def _possible(predicate: Predicate, statistics: Callable[[str], PruningStatistics]) -> tuple[Truth, Truth]:
     """Whether the predicate may be true for some row, and whether it may be false for some row."""
     if isinstance(predicate, Not):
-        maybe, maybe_not = _possible(predicate.part, facts)
+        maybe, maybe_not = _possible(predicate.part, statistics)
         return maybe_not, maybe
     if isinstance(predicate, (And, Or)):
-        maybe, maybe_not = zip(*(_possible(part, facts) for part in predicate.parts), strict=True)
+        maybe, maybe_not = zip(*(_possible(part, statistics) for part in predicate.parts), strict=True)
         if isinstance(predicate, And):
             return reduce(operator.and_, maybe), reduce(operator.or_, maybe_not)
         return reduce(operator.or_, maybe), reduce(operator.and_, maybe_not)
-    known = facts(predicate.column)
+    known = statistics(predicate.column)
     value = known.may_be_value
     if isinstance(predicate, IsNull):
         return known.may_be_null, value
@@ -139,7 +130,7 @@ def _possible(predicate: Predicate, facts: Callable[[str], Facts]) -> tuple[Trut
     return value & maybe, value & maybe_not
 
 
-def _like(like: Like, known: Facts) -> tuple[Truth, Truth]:
+def _like(like: Like, known: PruningStatistics) -> tuple[Truth, Truth]:
     prefix = pa.scalar(like.prefix)
     # Every text that starts with the prefix is below the next text that does not.
     following = upper_text(like.prefix + "\x00", len(like.prefix))
@@ -149,7 +140,7 @@ def _like(like: Like, known: Facts) -> tuple[Truth, Truth]:
     return maybe, others | (not like.only_prefix)
 
 
-def _compare(compare: Compare, known: Facts) -> tuple[Truth, Truth]:
+def _compare(compare: Compare, known: PruningStatistics) -> tuple[Truth, Truth]:
     literal = compare.literal
     floating = pa.types.is_floating(literal.type)
     if floating and math.isnan(literal.as_py()):

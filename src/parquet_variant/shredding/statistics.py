@@ -1,7 +1,7 @@
 """Bounds by path of a Variant column: what a table's log may say of a file's values.
 
 Owns which paths may have bounds, the Variants that bound them, and cutting long texts so that they still bound. Leaves
-where counts and extremes of a leaf column come from to its caller (a file's footer, or `array_facts` for arrays in
+where counts and extremes of a leaf column come from to its caller (a file's footer, or `array_statistics` for arrays in
 memory), and the form in a log to the table formats.
 
 A path has bounds only if it is a primitive of one type wherever it occurs (a missing path has no type; a Variant null
@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -24,6 +24,7 @@ from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import SchemaError
 from parquet_variant.path import VariantPath
 from parquet_variant.schema.shredding_schema import ShreddingSchema
+from parquet_variant.shredding.leaf_statistics import LeafStatistics
 from parquet_variant.types import (
     DECIMAL_TYPES,
     INTEGERS,
@@ -40,8 +41,7 @@ if TYPE_CHECKING:
 __all__ = [
     "TEXT_LENGTH",
     "Bounds",
-    "LeafFacts",
-    "array_facts",
+    "array_statistics",
     "lower_text",
     "residual_objects",
     "shredded_bounds",
@@ -70,43 +70,13 @@ class Bounds:
     upper: Variant | None
 
 
-class LeafFacts(Protocol):
-    """What is known of a leaf column: entries, how many of them are null, and Arrow scalars that bound the rest.
-
-    A column that holds NaN must have no bounds.
-    """
-
-    @property
-    def values(self) -> int:
-        """Number of entries, nulls included."""
-
-    @property
-    def nulls(self) -> int | None:
-        """Number of nulls, through whatever parent; None if unknown."""
-
-    @property
-    def lower(self) -> pa.Scalar | None:
-        """No value is below it; None if unknown."""
-
-    @property
-    def upper(self) -> pa.Scalar | None:
-        """No value is above it; None if unknown."""
-
-
-@dataclass(frozen=True, slots=True)
-class _ArrayFacts:
-    values: int
-    nulls: int | None
-    lower: pa.Scalar | None = None
-    upper: pa.Scalar | None = None
-
-
-Facts = Callable[[tuple[str, ...]], "LeafFacts | None"]
+# Tells of a leaf column by its place; floats that hold NaN must have no bounds.
+LeafLookup = Callable[[tuple[str, ...]], LeafStatistics | None]
 
 
 def shredded_bounds(
     schema: ShreddingSchema,
-    facts: Facts,
+    leaf_statistics: LeafLookup,
     *,
     unsafe: Collection[VariantPath] = (),
     text_length: int = TEXT_LENGTH,
@@ -118,7 +88,7 @@ def shredded_bounds(
     ----------
     schema
         What is shredded.
-    facts
+    leaf_statistics
         Given the place of a leaf below the column (``("typed_value", "a", "value")``), what is known of it; None if
         there is no such leaf.
     unsafe
@@ -141,7 +111,7 @@ def shredded_bounds(
     ... )
     >>> array = VariantArray.from_storage(storage)
     >>> {str(k): (b.lower.to_python(), b.upper.to_python()) for k, b in
-    ...  shredded_bounds(array.schema, array_facts(array)).items()}
+    ...  shredded_bounds(array.schema, array_statistics(array)).items()}
     {'$': (1, 3)}
     """
     found: dict[VariantPath, Bounds] = {}
@@ -151,7 +121,7 @@ def shredded_bounds(
         if limit is not None and len(found) >= limit:
             break
         place = _place(path)
-        typed, rest = facts((*place, "typed_value")), facts((*place, "value"))
+        typed, rest = leaf_statistics((*place, "typed_value")), leaf_statistics((*place, "value"))
         if rest is not None and rest.nulls != rest.values:
             continue
         if typed is None or typed.nulls == typed.values or typed.lower is None or typed.upper is None:
@@ -162,7 +132,7 @@ def shredded_bounds(
     return found
 
 
-def array_facts(column: VariantArray) -> Facts:
+def array_statistics(column: VariantArray) -> LeafLookup:
     """What an array in memory tells of its own leaf columns.
 
     Parameters
@@ -176,18 +146,18 @@ def array_facts(column: VariantArray) -> Facts:
         As `shredded_bounds` wants it.
     """
 
-    def facts(place: tuple[str, ...]) -> LeafFacts | None:
+    def leaf_statistics(place: tuple[str, ...]) -> LeafStatistics | None:
         leaf = _below(column.storage, place)
         if leaf is None:
             return None
         nulls = leaf.null_count
         if nulls == len(leaf) or place[-1] == "value":
-            return _ArrayFacts(len(leaf), nulls)
+            return LeafStatistics(len(leaf), nulls)
         if pa.types.is_floating(leaf.type) and pc.any(pc.is_nan(leaf)).as_py():
-            return _ArrayFacts(len(leaf), nulls)
-        return _ArrayFacts(len(leaf), nulls, *_extremes(leaf))
+            return LeafStatistics(len(leaf), nulls)
+        return LeafStatistics(len(leaf), nulls, *_extremes(leaf))
 
-    return facts
+    return leaf_statistics
 
 
 def residual_objects(column: VariantArray) -> frozenset[VariantPath]:
@@ -211,7 +181,7 @@ def residual_objects(column: VariantArray) -> frozenset[VariantPath]:
 
 
 def uniform_schema(array: VariantArray, limit: int) -> ShreddingSchema | None:
-    """The schema of the paths of an unshredded array that may have bounds: under it, `array_facts` tells them.
+    """The schema of the paths of an unshredded array that may have bounds: under it, `array_statistics` tells them.
 
     Parameters
     ----------

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from itertools import chain, islice, pairwise
 from typing import TYPE_CHECKING, Any
 
-from parquet_variant.parquet.wording import counted
+from parquet_variant.parquet.report_text import counted
 
 if TYPE_CHECKING:
     import pyarrow as pa

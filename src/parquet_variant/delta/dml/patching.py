@@ -26,7 +26,7 @@ from parquet_variant.delta.reading.read import read_file, unshredded_table
 from parquet_variant.delta.reading.row_ids import row_tracking_columns
 from parquet_variant.delta.statistics.file_stats import dump_stats
 from parquet_variant.delta.writing.data_files import WritePlan
-from parquet_variant.parquet.writing.incoming import incoming_columns
+from parquet_variant.parquet.writing.conform_table import conform_table
 from parquet_variant.parquet.writing.patch import plan_patch
 
 __all__ = ["ColumnsInUse", "columns_in_use", "update_file"]
@@ -123,20 +123,20 @@ def _patched_file(
     there = tuple(f.name for f in needed.fields if f.name in write.partition_columns)
     rules = replace(write.rules, defaults=())
     narrow = replace(write, schema_string=needed.to_json(), partition_columns=there, rules=rules)
-    new, _ = incoming_columns(narrow.stored(after).select(physical), (), value_first=True)
+    new, _ = conform_table(narrow.stored(after).select(physical), (), value_first=True)
     whole = to_stored(before.select([f.name for f in columns.fields]), columns)
-    old, places = incoming_columns(whole, (), value_first=True)
+    old, places = conform_table(whole, (), value_first=True)
     with plan.current.storage.open(path) as source:
         patch = plan_patch(source, old, new, updated, places)
         if patch is None or (patch.is_shredded and not write.shred):
             return None
         values = dict(file["partitionValues"] or ())
         place = write.new_path(values)
-        facts = write.file_facts(stored_schema(columns))
-        facts.see(patch.rows)
+        collector = write.stats_collector(stored_schema(columns))
+        collector.see(patch.rows)
         with plan.current.storage.create(place) as target:
             info = patch.write(target, write.codec)
-    return write.add(place, values, info, _merged_stats(file["stats"], facts.stats(info), physical))
+    return write.add(place, values, info, _merged_stats(file["stats"], collector.stats(info), physical))
 
 
 def _merged_stats(before: str | None, changed: str, columns: list[str]) -> str:

@@ -32,7 +32,7 @@ from parquet_variant.delta.writing.schema_option import SchemaOption, schema_opt
 from parquet_variant.delta.writing.write import plan
 from parquet_variant.io.engine import Engine, Progress
 from parquet_variant.io.thread_engine import ThreadEngine
-from parquet_variant.parquet.wording import rewritten
+from parquet_variant.parquet.report_text import rewritten
 from parquet_variant.schema.shredding_schema import ShreddingSchema
 from parquet_variant.shredding.drift import DriftReport, find_drift
 from parquet_variant.shredding.profile import Profile

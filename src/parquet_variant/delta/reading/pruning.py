@@ -1,7 +1,7 @@
 """Which files of a snapshot may hold a match: partition values and statistics of the log, before any file is opened.
 
-Owns facts about columns as arrays, one entry a file, since a table may have a million files. Leaves the reasoning over
-them to `query.prune`; what is not known never prunes.
+Owns statistics of columns as arrays, one entry a file, since a table may have a million files. Leaves the reasoning
+over them to `query.prune`; what is not known never prunes.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from parquet_variant.query.prune import Side, Truth, may_match
 from parquet_variant.query.selection import Selected
 from parquet_variant.types import TYPE_OF_ID, BasicType, VariantType
 
-__all__ = ["FILES_AT_ONCE", "FileFacts", "Pruned", "column_bounds", "may_match_files", "prune_files"]
+__all__ = ["FILES_AT_ONCE", "FileStatistics", "Pruned", "column_bounds", "may_match_files", "prune_files"]
 
 Mask = npt.NDArray[np.bool_]
 # Statistics of so many files are in memory as columns at a time.
@@ -44,7 +44,7 @@ _DECIMALS = {VariantType.DECIMAL4, VariantType.DECIMAL8, VariantType.DECIMAL16}
 
 
 @dataclass(frozen=True)
-class FileFacts:
+class FileStatistics:
     """What is known of one column in each file.
 
     Parameters
@@ -123,21 +123,21 @@ def prune_files(
         return Pruned(current.files, total)
     names = columns_of(predicate)
     partitions = {n for n in names if _partition_field(current, selection[n]) is not None}
-    facts = {name: _partition_facts(current, selection[name]) for name in partitions}
-    kept = may_match_files(predicate, facts, total)
+    statistics = {name: _partition_statistics(current, selection[name]) for name in partitions}
+    kept = may_match_files(predicate, statistics, total)
     by_partition = int(total - kept.sum())
     files = current.files.filter(pa.array(kept)) if by_partition else current.files
     others = names - partitions
     if not others or not len(files):
         return Pruned(files, total, by_partition)
     wanted = {name: selection[name] for name in others}
-    left = {name: _subset(known, kept) for name, known in facts.items()}
+    left = {name: _subset(known, kept) for name, known in statistics.items()}
     masks = []
     for start in range(0, len(files), FILES_AT_ONCE):
         part = files.slice(start, FILES_AT_ONCE)
         at = slice(start, start + len(part))
         known = {name: _subset(each, at) for name, each in left.items()}
-        known |= _Statistics(current, part, place, wanted).facts()
+        known |= _Statistics(current, part, place, wanted).by_column()
         masks.append(may_match_files(predicate, known, len(part)))
     mask = np.concatenate(masks)
     return Pruned(files.filter(pa.array(mask)), total, by_partition, int(len(files) - mask.sum()))
@@ -148,31 +148,31 @@ def column_bounds(
 ) -> tuple[pa.Array | None, pa.Array | None]:
     """Bounds of one column in each file, null or None where unknown; see `prune_files`."""
     if _partition_field(current, selected) is not None:
-        facts = _partition_facts(current, selected)
+        statistics = _partition_statistics(current, selected)
     else:
-        known = _Statistics(current, current.files, place, {selected.name: selected}).facts()
-        facts = known.get(selected.name, FileFacts(current.num_files))
-    return facts.lower, facts.upper
+        known = _Statistics(current, current.files, place, {selected.name: selected}).by_column()
+        statistics = known.get(selected.name, FileStatistics(current.num_files))
+    return statistics.lower, statistics.upper
 
 
-def may_match_files(predicate: Predicate, facts: Mapping[str, FileFacts], files: int) -> Mask:
+def may_match_files(predicate: Predicate, statistics: Mapping[str, FileStatistics], files: int) -> Mask:
     """For each file, whether some row may satisfy the predicate; False only if it is certain that none does.
 
     Parameters
     ----------
     predicate
         A bound predicate.
-    facts
+    statistics
         What is known of columns, by name; of others nothing is.
     files
         How many files there are.
     """
-    found = may_match(predicate, lambda name: facts.get(name, FileFacts(files)))
+    found = may_match(predicate, lambda name: statistics.get(name, FileStatistics(files)))
     return np.full(files, found) if isinstance(found, bool) else found
 
 
 class _Statistics:
-    """Facts about columns from the statistics of some files."""
+    """Statistics of columns from the statistics of some files."""
 
     def __init__(
         self, current: Snapshot, files: pa.Table, place: tuple[str, ...] | None, wanted: Mapping[str, Selected]
@@ -185,17 +185,17 @@ class _Statistics:
         self.stats = read_stats(files, current.schema, places)
         self._bounds: dict[str, list[VariantArray]] = {}
 
-    def facts(self) -> dict[str, FileFacts]:
+    def by_column(self) -> dict[str, FileStatistics]:
         found = {}
         for name, each in self.wanted.items():
             field = self.fields[name]
             if each.path is not None:
-                found[name] = self._path_facts(each)
+                found[name] = self._path_statistics(each)
             elif field is not None:
-                found[name] = self._column_facts(field, each)
+                found[name] = self._column_statistics(field, each)
         return found
 
-    def _column_facts(self, field: Field, each: Selected) -> FileFacts:
+    def _column_statistics(self, field: Field, each: Selected) -> FileStatistics:
         place = (field.physical_name,)
         null, value = self._nulls(place)
         lower = upper = None
@@ -207,17 +207,17 @@ class _Statistics:
             lower, upper = (None if bounds is None else _numbers(bounds) for bounds in (lower, upper))
             if was_float(field):
                 lower = upper = None
-        return FileFacts(self.count, lower, upper, null, value)
+        return FileStatistics(self.count, lower, upper, null, value)
 
-    def _path_facts(self, each: Selected) -> FileFacts:
+    def _path_statistics(self, each: Selected) -> FileStatistics:
         assert each.path is not None and self.place is not None
         _, value = self._nulls(self.place)
         if each.type is None or pa.types.is_nested(each.type) or not _names_only(each.path):
-            return FileFacts(self.count, may_be_value=value)
+            return FileStatistics(self.count, may_be_value=value)
         lower, _ = self._typed("minValues", each.path, each.type)
         upper, maybe_nan = self._typed("maxValues", each.path, each.type)
         if pa.types.is_floating(each.type):
-            return FileFacts(self.count, _numbers(lower), _numbers(upper), True, value, maybe_nan)
+            return FileStatistics(self.count, _numbers(lower), _numbers(upper), True, value, maybe_nan)
         if pa.types.is_timestamp(each.type):
             upper = _later(upper)
         if not (pa.types.is_string(each.type) or pa.types.is_large_string(each.type)):
@@ -225,7 +225,7 @@ class _Statistics:
             both = pc.and_(lower.is_valid(), upper.is_valid())
             lower = pc.if_else(both, lower, pa.scalar(None, lower.type))
             upper = pc.if_else(both, upper, pa.scalar(None, upper.type))
-        return FileFacts(self.count, lower, upper, True, value, False)
+        return FileStatistics(self.count, lower, upper, True, value, False)
 
     def _nulls(self, place: tuple[str, ...]) -> tuple[bool | Mask, bool | Mask]:
         nulls = _get(self.stats, "nullCount", place)
@@ -355,8 +355,8 @@ def _one_chunk(column: Any) -> pa.Array:
     return pa.concat_arrays(column.chunks) if column.num_chunks else pa.nulls(0, column.type)
 
 
-def _subset(known: FileFacts, kept: Mask | slice) -> FileFacts:
-    """The facts of some of the files."""
+def _subset(known: FileStatistics, kept: Mask | slice) -> FileStatistics:
+    """The statistics of some of the files."""
     numbers = np.arange(known.files)[kept]
     parts = {
         name: value.take(pa.array(numbers)) if isinstance(value, pa.Array) else value[numbers]
@@ -374,7 +374,7 @@ def _partition_field(current: Snapshot, each: Selected) -> Field | None:
     return field if field is not None and field.name.lower() in names else None
 
 
-def _partition_facts(current: Snapshot, each: Selected) -> FileFacts:
+def _partition_statistics(current: Snapshot, each: Selected) -> FileStatistics:
     field = _partition_field(current, each)
     assert field is not None
     texts = _one_chunk(pc.map_lookup(current.files["partitionValues"], field.physical_name, "first"))
@@ -384,7 +384,7 @@ def _partition_facts(current: Snapshot, each: Selected) -> FileFacts:
     values = (pa.concat_arrays(distinct) if distinct else pa.nulls(0, kind)).take(encoded.indices)
     null = np.asarray(values.is_null())
     bounds = values.cast(pa.float64()) if pa.types.is_floating(kind) else values
-    return FileFacts(len(texts), bounds, bounds, null, ~null)
+    return FileStatistics(len(texts), bounds, bounds, null, ~null)
 
 
 def _physical(current: Snapshot, place: tuple[str, ...]) -> tuple[str, ...]:

@@ -20,8 +20,8 @@ import pyarrow as pa
 from parquet_variant import arrow_compute as pc
 from parquet_variant.delta.protocol.schema import VARIANT, ArrayType, DeltaType, MapType, PrimitiveType, StructType
 from parquet_variant.delta.statistics.variant_stats import encode_bounds
-from parquet_variant.parquet.format.statistics import LeafStatistics
 from parquet_variant.path import VariantPath
+from parquet_variant.shredding.leaf_statistics import LeafStatistics
 from parquet_variant.shredding.statistics import TEXT_LENGTH, Bounds, lower_text, upper_text
 
 __all__ = ["FileStats", "dump_stats", "indexed_places", "leaf_columns", "python_value", "set_at", "spelled_bound"]

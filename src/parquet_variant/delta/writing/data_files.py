@@ -29,8 +29,8 @@ from parquet_variant.delta.protocol.features import ROW_COMMIT_COLUMN, ROW_ID_CO
 from parquet_variant.delta.protocol.schema import Field, PrimitiveType, StructType, parse_schema
 from parquet_variant.delta.statistics.file_stats import indexed_places, leaf_columns
 from parquet_variant.delta.storage import Storage, open_storage
-from parquet_variant.delta.writing.file_facts import FileFacts
 from parquet_variant.delta.writing.rules import Rules, check_nulls, rules_of
+from parquet_variant.delta.writing.stats_collector import StatsCollector
 from parquet_variant.errors import DeltaError, SchemaError
 from parquet_variant.functions.storage.infer_shredding_schema import infer_shredding_schema
 from parquet_variant.functions.storage.shred_variant import shred_variant
@@ -157,10 +157,10 @@ class WritePlan:
             rows=info.rows,
         )
 
-    def file_facts(self, columns: StructType) -> FileFacts:
+    def stats_collector(self, columns: StructType) -> StatsCollector:
         """Gathers what is told of a file's columns, which are all of `data_schema` or some of it."""
         places = indexed_places(self.unpartitioned, self.configuration, self.least_indexed)
-        return FileFacts(columns, places, variant_stats=self.variant_stats)
+        return StatsCollector(columns, places, variant_stats=self.variant_stats)
 
     @cached_property
     def codec(self) -> str:
@@ -411,10 +411,10 @@ class _File:
         # PROTOCOL.md has value before metadata; an annotation that unshredded files need not have stops some readers.
         options: dict[str, Any] = {"compression": plan.codec, "annotation": "shredded", "value_first": True}
         self._writer = VariantWriter(self._local, **(options | dict(plan.options)))
-        self._facts = plan.file_facts(plan.data_schema)
+        self._collector = plan.stats_collector(plan.data_schema)
 
     def write(self, table: pa.Table) -> None:
-        self._facts.see(table)
+        self._collector.see(table)
         self._writer.write_batch(table)
         self.size += table.nbytes
 
@@ -430,7 +430,7 @@ class _File:
 
     def add(self, data_change: bool) -> Add:
         assert self.info is not None
-        return self.plan.add(self.path, self.values, self.info, self._facts.stats(self.info), data_change)
+        return self.plan.add(self.path, self.values, self.info, self._collector.stats(self.info), data_change)
 
 
 def _inferred(array: VariantArray) -> ShreddingSchema | None:

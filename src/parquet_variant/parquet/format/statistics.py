@@ -1,14 +1,12 @@
 """What a Parquet file says about the values of a leaf column: counts and bounds, each of which may be unknown.
 
-Owns reading row-group statistics as Arrow scalars, merging them, and the rule that a doubtful bound is no bound. Leaves
-what may be concluded from them to `prune`.
+Owns reading row-group statistics as Arrow scalars, and the rule that a doubtful bound is no bound. Leaves what may be
+concluded from them to `prune`.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
-from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
@@ -16,18 +14,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from parquet_variant.parquet.format.footer import MAGIC, SchemaNode
-from parquet_variant.query.prune import order_key
+from parquet_variant.shredding.leaf_statistics import LeafStatistics, merged, order_key
 from parquet_variant.types import TYPE_OF_ARROW
 
 __all__ = [
     "NO_NAN_KEY",
-    "LeafStatistics",
     "file_statistics",
     "footer_metadata",
     "leaf_statistics",
     "leaf_type",
     "may_hide_nan",
-    "merged",
     "writer_of",
 ]
 
@@ -38,56 +34,6 @@ _TYPES: dict[str, pa.DataType] = {row.parquet: arrow for arrow, row in TYPE_OF_A
     "INT32 INT(32, true)": pa.int32(),
     "INT64 INT(64, true)": pa.int64(),
 }
-
-
-@dataclass(frozen=True, slots=True)
-class LeafStatistics:
-    """What is known of a leaf column in a row group or a file.
-
-    Parameters
-    ----------
-    values
-        Number of entries, nulls included (more than rows inside lists).
-    nulls
-        Number of them that are null, through whatever parent; None if unknown.
-    lower, upper
-        Scalars of the leaf's Arrow type that no value is below or above (NaN apart); None if unknown. A writer may
-        have cut long texts: then the bound is not itself a value.
-    """
-
-    values: int
-    nulls: int | None = None
-    lower: pa.Scalar | None = None
-    upper: pa.Scalar | None = None
-
-    @property
-    def all_null(self) -> bool:
-        """Whether it is certain that every entry is null."""
-        return self.nulls == self.values
-
-    @property
-    def no_nulls(self) -> bool:
-        """Whether it is certain that no entry is null."""
-        return self.nulls == 0
-
-    def merge(self, other: LeafStatistics) -> LeafStatistics:
-        """Unite the statistics of two row groups; what one of them does not know, the union does not."""
-        nulls = None if self.nulls is None or other.nulls is None else self.nulls + other.nulls
-        if self.all_null or other.all_null:  # Nulls have no bounds, and move none.
-            bounded = other if self.all_null else self
-            return LeafStatistics(self.values + other.values, nulls, bounded.lower, bounded.upper)
-        return LeafStatistics(
-            self.values + other.values,
-            nulls,
-            _pick(self.lower, other.lower, smaller=True),
-            _pick(self.upper, other.upper, smaller=False),
-        )
-
-
-def _pick(left: pa.Scalar | None, right: pa.Scalar | None, *, smaller: bool) -> pa.Scalar | None:
-    if left is None or right is None:
-        return None
-    return left if (order_key(left) <= order_key(right)) == smaller else right
 
 
 def leaf_type(node: SchemaNode) -> pa.DataType | None:
@@ -176,11 +122,3 @@ def file_statistics(metadata: pq.FileMetaData, root: SchemaNode) -> dict[tuple[s
     return {
         leaf.path: merged(leaf_statistics(group.column(leaf.leaf), leaf) for group in groups) for leaf in root.leaves()
     }
-
-
-def merged(statistics: Iterable[LeafStatistics]) -> LeafStatistics:
-    """The statistics of several row groups as one; of none, those of no values."""
-    result: LeafStatistics | None = None
-    for each in statistics:
-        result = each if result is None else result.merge(each)
-    return result or LeafStatistics(0, 0)

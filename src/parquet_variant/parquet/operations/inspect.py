@@ -16,9 +16,10 @@ from pyarrow import fs
 from parquet_variant.parquet.format.columns import VariantColumn, find_variants, no_variant_column
 from parquet_variant.parquet.format.files import OpenFile, Source, locate, open_file
 from parquet_variant.parquet.format.footer import SchemaNode
-from parquet_variant.parquet.format.statistics import LeafStatistics, leaf_statistics, merged
+from parquet_variant.parquet.format.statistics import leaf_statistics
+from parquet_variant.parquet.report_text import counted
 from parquet_variant.parquet.scanning.groups import ShreddedGroup, shredded_groups
-from parquet_variant.parquet.wording import counted
+from parquet_variant.shredding.leaf_statistics import LeafStatistics, merged
 
 __all__ = ["ColumnReport", "FilesReport", "PathReport", "inspect"]
 

@@ -28,7 +28,7 @@ from parquet_variant.parquet.format.columns import choose_column
 from parquet_variant.parquet.format.files import ParquetSource, locate, open_file
 from parquet_variant.parquet.reading.read import row_group_arrays
 from parquet_variant.parquet.reading.read_table import tagged_table
-from parquet_variant.parquet.wording import rewritten
+from parquet_variant.parquet.report_text import rewritten
 from parquet_variant.parquet.writing.nested import Place, map_variants
 from parquet_variant.parquet.writing.writer import VariantWriter
 from parquet_variant.schema.shredding_schema import ShreddingSchema

@@ -162,7 +162,7 @@ def _row_group(group: PlacedGroup) -> bytes:
 def encoded_footer(
     elements: Sequence[bytes],
     groups: Sequence[PlacedGroup],
-    facts: Mapping[str, str],
+    key_values: Mapping[str, str],
     created_by: str,
     leaves: int,
 ) -> bytes:
@@ -174,14 +174,14 @@ def encoded_footer(
         The encoded elements of the schema.
     groups
         What was written.
-    facts
+    key_values
         The key-value metadata.
     created_by
         Who wrote it.
     leaves
         Number of leaf columns.
     """
-    pairs = [encode_struct((1, BINARY, key.encode()), (2, BINARY, value.encode())) for key, value in facts.items()]
+    pairs = [encode_struct((1, BINARY, key.encode()), (2, BINARY, value.encode())) for key, value in key_values.items()]
     type_order = encode_struct((1, STRUCT, b"\x00"))
     return encode_struct(
         (1, I32, 2),

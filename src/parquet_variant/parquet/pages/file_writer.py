@@ -205,13 +205,13 @@ class PageFileWriter:
         size = self._position - start
         return PlacedChunk(chunk.leaf, chunk, self._codec, start, dictionary_at, offsets, size, plain_size)
 
-    def close(self, facts: Mapping[str, str]) -> tuple[bytes, int]:
+    def close(self, key_values: Mapping[str, str]) -> tuple[bytes, int]:
         """Write the rest, and the footer with some key-value metadata; returns the footer's bytes and the size."""
         self.end_row_group()
         self._stop()
         self._put_indexes()
         elements, leaves = self._written_schema()
-        footer = encoded_footer(elements, self._groups, facts, _CREATED_BY, leaves)
+        footer = encoded_footer(elements, self._groups, key_values, _CREATED_BY, leaves)
         self._write(footer + len(footer).to_bytes(4, "little") + MAGIC)
         return footer, self._position
 

@@ -15,9 +15,9 @@ import pyarrow as pa
 from parquet_variant.encoding.cast.targets import VARIANT_STORAGE
 from parquet_variant.parquet.format.columns import VariantColumn
 from parquet_variant.parquet.format.footer import SchemaNode
-from parquet_variant.parquet.format.statistics import LeafStatistics
 from parquet_variant.path import VariantPath
 from parquet_variant.schema.path_steps import Step, walk_path
+from parquet_variant.shredding.leaf_statistics import LeafStatistics
 
 __all__ = ["PathColumns", "columns_of_path", "only_nulls"]
 

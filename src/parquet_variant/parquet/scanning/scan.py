@@ -23,13 +23,13 @@ from parquet_variant.parquet.format.columns import find_variants
 from parquet_variant.parquet.format.files import OpenFile, ParquetSource, Source, locate, open_file
 from parquet_variant.parquet.reading.read_table import plain_storage, plain_variants
 from parquet_variant.parquet.reading.storage import nested_array
-from parquet_variant.parquet.scanning.facts import constant_facts
+from parquet_variant.parquet.report_text import counted
+from parquet_variant.parquet.scanning.path_statistics import constant_statistics
 from parquet_variant.parquet.scanning.scan_plan import FilePlan, GroupPlan, plan_file
 from parquet_variant.parquet.scanning.scan_report import ScanReport
-from parquet_variant.parquet.wording import counted
 from parquet_variant.parquet.writing.nested import is_tagged
 from parquet_variant.query.predicate import Predicate, columns_of, evaluate
-from parquet_variant.query.prune import UNKNOWN, Facts, may_match
+from parquet_variant.query.prune import UNKNOWN, PruningStatistics, may_match
 from parquet_variant.query.question import Question, in_short
 from parquet_variant.query.selection import Selected
 from parquet_variant.renamed import renamed
@@ -174,11 +174,11 @@ class Scan:
         values = dict(source.partition)
         columns = {each.name: values.get(each.column or each.name) for each in self._all() if each.path is None}
 
-        def facts(name: str) -> Facts:
+        def statistics(name: str) -> PruningStatistics:
             value = columns.get(name)
-            return UNKNOWN if value is None else constant_facts(value)
+            return UNKNOWN if value is None else constant_statistics(value)
 
-        return bool(may_match(self.predicate, facts))
+        return bool(may_match(self.predicate, statistics))
 
     def _all(self) -> tuple[Selected, ...]:
         return (*self.selection, *self.hidden)

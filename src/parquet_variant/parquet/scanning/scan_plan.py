@@ -1,7 +1,7 @@
 """How one file answers a query: which row groups may match, and which leaf columns each of them needs.
 
-Owns the plan of a file, from its footer alone. Leaves the meaning of statistics to `facts` and `prune`, and reading to
-`scan`.
+Owns the plan of a file, from its footer alone. Leaves the meaning of statistics to `path_statistics` and `prune`, and
+reading to `scan`.
 """
 
 from __future__ import annotations
@@ -17,12 +17,13 @@ from parquet_variant.parquet.format.bloom import BloomFilters
 from parquet_variant.parquet.format.columns import VariantColumn, choose_column
 from parquet_variant.parquet.format.files import OpenFile
 from parquet_variant.parquet.format.footer import SchemaNode
-from parquet_variant.parquet.format.statistics import LeafStatistics, leaf_statistics, leaf_type, may_hide_nan, merged
-from parquet_variant.parquet.scanning.facts import column_facts, constant_facts, path_facts
+from parquet_variant.parquet.format.statistics import leaf_statistics, leaf_type, may_hide_nan
+from parquet_variant.parquet.scanning.path_statistics import column_statistics, constant_statistics, path_statistics
 from parquet_variant.parquet.scanning.projection import PathColumns, columns_of_path
 from parquet_variant.query.predicate import Predicate, columns_of
-from parquet_variant.query.prune import UNKNOWN, ColumnFacts, may_match
+from parquet_variant.query.prune import UNKNOWN, ColumnStatistics, may_match
 from parquet_variant.query.selection import Selected
+from parquet_variant.shredding.leaf_statistics import LeafStatistics, merged
 
 __all__ = ["FilePlan", "GroupPlan", "plan_file"]
 
@@ -103,15 +104,15 @@ class _Output:
         assert self.node is not None
         return tuple(leaf.leaf for leaf in self.node.leaves() if leaf.leaf is not None)
 
-    def facts(self, statistics: Statistics, hidden_nan: bool) -> ColumnFacts:
+    def pruning_statistics(self, statistics: Statistics, hidden_nan: bool) -> ColumnStatistics:
         if self.path is not None:
-            return path_facts(self.path, self.selected.type, statistics, hidden_nan=hidden_nan)
+            return path_statistics(self.path, self.selected.type, statistics, hidden_nan=hidden_nan)
         if self.constant is not None:
-            return constant_facts(self.constant)
+            return constant_statistics(self.constant)
         assert self.node is not None
         if self.node.leaf is None or self.selected.type is None or self.node.repetition == "repeated":
             return UNKNOWN
-        return column_facts(self.node, statistics(self.node), self.selected.type, hidden_nan=hidden_nan)
+        return column_statistics(self.node, statistics(self.node), self.selected.type, hidden_nan=hidden_nan)
 
     def direct_leaf(self, file: OpenFile) -> SchemaNode | None:
         """The leaf that holds the path's values, if it can be read without the columns around it."""
@@ -237,11 +238,11 @@ def _may_hold(
     hidden_nan: bool,
     blooms: Callable[[SchemaNode], Callable[[pa.Scalar], bool] | None] | None = None,
 ) -> bool:
-    facts = {name: outputs[name].facts(statistics, hidden_nan) for name in columns_of(predicate)}
+    columns = {name: outputs[name].pruning_statistics(statistics, hidden_nan) for name in columns_of(predicate)}
     if blooms is not None:
-        for name, known in facts.items():
+        for name, known in columns.items():
             leaf = outputs[name].exact_leaf
-            # Unknown facts mean that a residual or a cast may give values that the filter has never seen.
+            # Unknown statistics mean that a residual or a cast may give values that the filter has never seen.
             if leaf is not None and leaf.leaf is not None and known is not UNKNOWN:
-                facts[name] = replace(known, excludes=blooms(leaf))
-    return may_match(predicate, facts.__getitem__)
+                columns[name] = replace(known, excludes=blooms(leaf))
+    return may_match(predicate, columns.__getitem__)

@@ -10,8 +10,8 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from parquet_variant.parquet.format.files import OpenFile
+from parquet_variant.parquet.report_text import counted
 from parquet_variant.parquet.scanning.scan_plan import FilePlan
-from parquet_variant.parquet.wording import counted
 
 __all__ = ["ScanReport"]
 

@@ -14,8 +14,8 @@ from parquet_variant.encoding.metadata import decode_metadata
 from parquet_variant.errors import VariantError
 from parquet_variant.parquet.format.columns import VariantColumn
 from parquet_variant.parquet.format.files import OpenFile
+from parquet_variant.parquet.report_text import counted
 from parquet_variant.parquet.scanning.groups import shredded_groups
-from parquet_variant.parquet.wording import counted
 
 __all__ = ["ENGINE_LIMITS", "EngineLimit", "EngineNote", "FileTraits", "engine_notes"]
 

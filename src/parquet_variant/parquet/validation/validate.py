@@ -18,12 +18,12 @@ from parquet_variant.io.parallel import in_order, thread_count
 from parquet_variant.parquet.format.columns import VariantColumn, find_variants, no_variant_column
 from parquet_variant.parquet.format.files import OpenFile, Source, locate, open_file
 from parquet_variant.parquet.reading.storage import nested_array
+from parquet_variant.parquet.report_text import counted
 from parquet_variant.parquet.validation.engines import EngineNote, FileTraits, engine_notes
 from parquet_variant.parquet.validation.validate_schema import check_schema
 from parquet_variant.parquet.validation.validate_statistics import check_statistics
 from parquet_variant.parquet.validation.validate_values import check_values
 from parquet_variant.parquet.validation.violations import Found, Violation
-from parquet_variant.parquet.wording import counted
 
 __all__ = ["ValidationReport", "validate"]
 

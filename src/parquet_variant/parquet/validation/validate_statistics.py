@@ -17,7 +17,7 @@ from parquet_variant.parquet.format.footer import SchemaNode
 from parquet_variant.parquet.format.statistics import leaf_statistics
 from parquet_variant.parquet.scanning.groups import shredded_groups
 from parquet_variant.parquet.validation.violations import Found
-from parquet_variant.query.prune import order_key
+from parquet_variant.shredding.leaf_statistics import order_key
 
 __all__ = ["check_statistics"]
 

@@ -69,12 +69,12 @@ class FilePatch:
 
     def write(self, target: FilePath, compression: str) -> FileInfo:
         """Write it; the codec is that of columns that change."""
-        facts = {key.decode(): value.decode() for key, value in (self.metadata.metadata or {}).items()}
+        key_values = {key.decode(): value.decode() for key, value in (self.metadata.metadata or {}).items()}
         # Of the other columns the footer knows.
         if any(has_nan(chunk) for column in self.part.columns for chunk in column.chunks):
-            facts.pop(NO_NAN_KEY.decode(), None)
+            key_values.pop(NO_NAN_KEY.decode(), None)
         with write_errors(target), target.open("wb") as sink:
-            footer, size = self._write(sink, compression, facts)
+            footer, size = self._write(sink, compression, key_values)
         nulls = {place: null_rows(self.rows, place) for place in self.places}
         return FileInfo(
             path=str(target),
@@ -82,12 +82,12 @@ class FilePatch:
             bytes=size,
             row_groups=self.metadata.num_row_groups,
             variants=_variants(self.root),
-            may_hold_nan=NO_NAN_KEY.decode() not in facts,
+            may_hold_nan=NO_NAN_KEY.decode() not in key_values,
             footer=footer,
             null_rows={place: count for place, count in nulls.items() if count is not None},
         )
 
-    def _write(self, sink: Any, compression: str, facts: dict[str, str]) -> tuple[bytes, int]:
+    def _write(self, sink: Any, compression: str, key_values: dict[str, str]) -> tuple[bytes, int]:
         patcher = FilePatcher(
             sink,
             self.part.schema,
@@ -103,7 +103,7 @@ class FilePatch:
             is_changed = self.part.num_columns and self.changed[start : start + rows].any()
             patcher.add_row_group(number, self.part.slice(start, rows) if is_changed else None)
             start += rows
-        return patcher.close(facts)
+        return patcher.close(key_values)
 
 
 def plan_patch(
@@ -116,7 +116,7 @@ def plan_patch(
     source
         The file as it is, open.
     before, after
-        The columns that may change, as `incoming_columns` gives them: of all rows, and of those that change.
+        The columns that may change, as `conform_table` gives them: of all rows, and of those that change.
     changed
         Which rows change, by position.
     places

@@ -120,10 +120,10 @@ class PyarrowFileWriter:
             self._pending = []
             self._writer.write_table(table, row_group_size=len(table))
 
-    def close(self, facts: Mapping[str, str]) -> tuple[bytes, int]:
+    def close(self, key_values: Mapping[str, str]) -> tuple[bytes, int]:
         """Write the rest, and the footer with some key-value metadata; returns the footer's bytes and the size."""
         self.end_row_group()
-        self._writer.add_key_value_metadata(dict(facts))
+        self._writer.add_key_value_metadata(dict(key_values))
         self._sink.held = []
         self._writer.close()
         tail = b"".join(self._sink.held)

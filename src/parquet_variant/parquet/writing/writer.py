@@ -26,7 +26,7 @@ from parquet_variant.io.staging import FileMode, replaces
 from parquet_variant.io.write_errors import write_errors
 from parquet_variant.parquet.format.columns import find_variants
 from parquet_variant.parquet.format.footer import parse_schema
-from parquet_variant.parquet.format.statistics import NO_NAN_KEY, LeafStatistics, file_statistics, footer_metadata
+from parquet_variant.parquet.format.statistics import NO_NAN_KEY, file_statistics, footer_metadata
 from parquet_variant.parquet.pages.file_schema import is_written
 from parquet_variant.parquet.pages.file_writer import PageFileWriter
 from parquet_variant.parquet.writing.arrow_leaves import (
@@ -37,11 +37,12 @@ from parquet_variant.parquet.writing.arrow_leaves import (
     null_rows,
     schema_for_others,
 )
+from parquet_variant.parquet.writing.conform_table import conform_table
 from parquet_variant.parquet.writing.encodings import ColumnEncodings, choose_encodings
-from parquet_variant.parquet.writing.incoming import incoming_columns
 from parquet_variant.parquet.writing.options import DEFAULT_ROW_GROUP_BYTES, DEFAULT_WRITER, Writer, WriterOptions
 from parquet_variant.parquet.writing.pyarrow_file import PyarrowFileWriter
 from parquet_variant.renamed import REPLACED, renamed
+from parquet_variant.shredding.leaf_statistics import LeafStatistics
 
 __all__ = ["Columns", "FileInfo", "VariantWriter"]
 
@@ -197,7 +198,7 @@ class VariantWriter:
         VariantFileError
             If the columns differ in length or there are none.
         """
-        table, annotated = incoming_columns(columns, self._variants, value_first=self._value_first)
+        table, annotated = conform_table(columns, self._variants, value_first=self._value_first)
         if self._schema is None:
             self._open(table, annotated)
         elif not table.schema.equals(self._schema):
@@ -297,7 +298,7 @@ class VariantWriter:
                 if self._unsorted:
                     self._add(self._sorted())
                 self._end_group()
-                footer, size = self._file.close(self._facts(self._schema))
+                footer, size = self._file.close(self._key_values(self._schema))
                 self._stream.close()
                 self.filesystem.move(self._temporary, self.path)
         except BaseException:
@@ -313,14 +314,14 @@ class VariantWriter:
         table, self._unsorted = pa.concat_tables(self._unsorted), []
         return sorted_rows(table.combine_chunks(), self._annotated, self._options.sort_by)
 
-    def _facts(self, schema: pa.Schema) -> dict[str, str]:
+    def _key_values(self, schema: pa.Schema) -> dict[str, str]:
         """The key-value metadata."""
-        facts = {}
+        key_values = {}
         if not all(is_recovered(each.type) for each in schema):
-            facts["ARROW:schema"] = base64.b64encode(schema_for_others(schema).serialize().to_pybytes()).decode()
+            key_values["ARROW:schema"] = base64.b64encode(schema_for_others(schema).serialize().to_pybytes()).decode()
         if not self._nan:
-            facts[NO_NAN_KEY.decode()] = "true"
-        return facts
+            key_values[NO_NAN_KEY.decode()] = "true"
+        return key_values
 
     def _to_annotate(self, annotated: tuple[tuple[str, ...], ...], schema: pa.Schema) -> tuple[tuple[str, ...], ...]:
         chosen = self._options.annotation

@@ -1,7 +1,7 @@
 """Statistics of shredded children by row range: collected, written, and what they say of a path as a type.
 
 Owns the three. There are none for what is not shredded: bytes are unknown, and unknown never skips. Leaves the
-three-valued reasoning to `query.prune`, bounds through casts to `parquet.scanning.facts`, and the file to `trailer`.
+three-valued reasoning to `query.prune`, bounds through casts to `scanning.path_statistics`, and the file to `trailer`.
 
 A typed expression makes more ranges useless than bounds do: where a path exists only with another type, every row of
 the range is null.
@@ -29,11 +29,11 @@ from parquet_variant.kernels.kinds import (
     ARRAY,
     OBJECT,
 )
-from parquet_variant.parquet.format.statistics import LeafStatistics
-from parquet_variant.parquet.scanning.facts import stored_facts
+from parquet_variant.parquet.scanning.path_statistics import scalar_statistics
 from parquet_variant.path import VariantPath
 from parquet_variant.query.predicate import Compare, Operator, Predicate, bind
-from parquet_variant.query.prune import UNKNOWN, ColumnFacts, may_match, order_key
+from parquet_variant.query.prune import UNKNOWN, ColumnStatistics, may_match
+from parquet_variant.shredding.leaf_statistics import LeafStatistics, order_key
 from parquet_variant.shredding.statistics import TEXT_LENGTH, lower_text, upper_text
 from parquet_variant.vortex.columnar.column import Column
 from parquet_variant.vortex.columnar.columnar_variant import ColumnarVariant
@@ -48,7 +48,7 @@ RANGE_ROWS = 8192
 _LENGTH = struct.Struct("<I")
 _NO_MARKS, _NO_ROWS = np.zeros(0, np.bool_), np.zeros(0, np.int64)
 _VARIANT_NULL = b"\x00"
-_ONLY_NULL = ColumnFacts(may_be_value=False, may_be_nan=False)
+_ONLY_NULL = ColumnStatistics(may_be_value=False, may_be_nan=False)
 # Families of types whose values compare with each other: exact numbers.
 _EXACT = ("integer", "decimal")
 
@@ -160,14 +160,14 @@ class RangeStatistics:
         """
         parsed, target = VariantPath.parse(path), as_target(dtype)
         predicate: Predicate | None = None if op is None else bind(Compare("x", op, literal), {"x": target})
-        every = [self.facts(parsed, target, number, cast=False) for number in range(self.count)]
+        every = [self.of_path(parsed, target, number, cast=False) for number in range(self.count)]
 
-        def may(facts: ColumnFacts) -> bool:
-            return facts.may_be_value if predicate is None else bool(may_match(predicate, lambda _: facts))
+        def may(known: ColumnStatistics) -> bool:
+            return known.may_be_value if predicate is None else bool(may_match(predicate, lambda _: known))
 
-        return [self.bounds(number) for number, facts in enumerate(every) if may(facts)]
+        return [self.bounds(number) for number, known in enumerate(every) if may(known)]
 
-    def facts(self, path: VariantPath, target: pa.DataType | None, number: int, *, cast: bool) -> ColumnFacts:
+    def of_path(self, path: VariantPath, target: pa.DataType | None, number: int, *, cast: bool) -> ColumnStatistics:
         """What is known of a path as a type (None for a Variant) in a range.
 
         Parameters
@@ -188,8 +188,8 @@ class RangeStatistics:
             return UNKNOWN
         known = [child for child in found.children if child.counts[number]]
         if cast:
-            return _united([_cast_facts(child, number, target) for child in known])
-        return _united([_own_facts(child, number, target) for child in known if _can_be(child.type, target)])
+            return _united([_cast_statistics(child, number, target) for child in known])
+        return _united([_own_statistics(child, number, target) for child in known if _can_be(child.type, target)])
 
     # -- written beside the column
 
@@ -247,34 +247,34 @@ class RangeStatistics:
 # -- what they say
 
 
-def _cast_facts(child: ChildStatistics, number: int, target: pa.DataType) -> ColumnFacts:
+def _cast_statistics(child: ChildStatistics, number: int, target: pa.DataType) -> ColumnStatistics:
     known = LeafStatistics(int(child.counts[number]), 0, _bound(child.lower[number]), _bound(child.upper[number]))
-    return stored_facts(known, child.type, target, hidden_nan=bool(child.has_nan[number]))
+    return scalar_statistics(known, child.type, target, hidden_nan=bool(child.has_nan[number]))
 
 
-def _own_facts(child: ChildStatistics, number: int, target: pa.DataType) -> ColumnFacts:
+def _own_statistics(child: ChildStatistics, number: int, target: pa.DataType) -> ColumnStatistics:
     """Nothing is cast: numbers compare as what they are, whatever their width and scale."""
     nan = bool(child.has_nan[number])
     if child.type != target and any(map(pa.types.is_temporal, (child.type, target))):
-        return ColumnFacts(may_be_nan=nan)
-    return ColumnFacts(_bound(child.lower[number]), _bound(child.upper[number]), may_be_nan=nan)
+        return ColumnStatistics(may_be_nan=nan)
+    return ColumnStatistics(_bound(child.lower[number]), _bound(child.upper[number]), may_be_nan=nan)
 
 
 def _bound(scalar: pa.Scalar) -> pa.Scalar | None:
     return scalar if scalar.is_valid else None
 
 
-def _united(facts: Sequence[ColumnFacts]) -> ColumnFacts:
+def _united(parts: Sequence[ColumnStatistics]) -> ColumnStatistics:
     """What is known of all children together; rows without a value are null."""
-    facts = [each for each in facts if each.may_be_value]
-    if not facts:
+    parts = [each for each in parts if each.may_be_value]
+    if not parts:
         return _ONLY_NULL
-    lower, upper = [each.lower for each in facts], [each.upper for each in facts]
-    nan = any(each.may_be_nan for each in facts)
+    lower, upper = [each.lower for each in parts], [each.upper for each in parts]
+    nan = any(each.may_be_nan for each in parts)
     # All bounds or none: a child whose values are all NaN has no bounds, and any that are not known count as that.
     if any(bound is None for bound in (*lower, *upper)):
-        return ColumnFacts(may_be_nan=nan)
-    return ColumnFacts(min(lower, key=order_key), max(upper, key=order_key), may_be_nan=nan)
+        return ColumnStatistics(may_be_nan=nan)
+    return ColumnStatistics(min(lower, key=order_key), max(upper, key=order_key), may_be_nan=nan)
 
 
 def _can_be(stored: pa.DataType, asked: pa.DataType) -> bool:

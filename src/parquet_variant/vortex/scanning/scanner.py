@@ -7,9 +7,9 @@ may apply to `pushdown`, and what is known of a range to `range_statistics`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import pyarrow as pa
@@ -22,7 +22,7 @@ from parquet_variant.encoding.cast.targets import VARIANT_STORAGE
 from parquet_variant.errors import VariantFileError
 from parquet_variant.parquet.reading.read_table import plain_storage
 from parquet_variant.query.predicate import Predicate, evaluate
-from parquet_variant.query.prune import UNKNOWN, ColumnFacts, may_match
+from parquet_variant.query.prune import UNKNOWN, ColumnStatistics, may_match
 from parquet_variant.query.question import Question
 from parquet_variant.query.selection import Selected
 from parquet_variant.vortex.columnar.columnar_variant import ColumnarVariant
@@ -137,23 +137,20 @@ class VortexScan:
     @cached_property
     def range_numbers(self) -> list[int]:
         """The ranges in which a row can match; the file is one range where nothing is known."""
-        statistics = self.statistics
-        if statistics is None:
+        ranges = self.statistics
+        if ranges is None:
             return [0]
-        numbers = list(range(statistics.count))
+        numbers = list(range(ranges.count))
         predicate = self._skipping
         if predicate is None:
             return numbers
         named = {each.name: each for each in (*self.selection, *self.hidden)}
 
-        def facts_in(number: int) -> Callable[[str], ColumnFacts]:
-            def facts(name: str) -> ColumnFacts:
-                each = named[name]
-                return UNKNOWN if each.path is None else statistics.facts(each.path, each.type, number, cast=self.cast)
+        def column_in(number: int, name: str) -> ColumnStatistics:
+            each = named[name]
+            return UNKNOWN if each.path is None else ranges.of_path(each.path, each.type, number, cast=self.cast)
 
-            return facts
-
-        return [number for number in numbers if may_match(predicate, facts_in(number))]
+        return [number for number in numbers if may_match(predicate, partial(column_in, number))]
 
     @property
     def row_ranges(self) -> list[tuple[int, int]] | None:

@@ -1,7 +1,7 @@
 """What the statistics of a file's columns say about a path extracted as a type.
 
 Owns the soundness rules between the two: bounds of ``typed_value`` count only where no residual can hold an answer, and
-only through casts that keep the order. Leaves conclusions from the facts to `prune`.
+only through casts that keep the order. Leaves conclusions from them to `prune`.
 """
 
 from __future__ import annotations
@@ -14,23 +14,24 @@ import pyarrow as pa
 
 from parquet_variant import arrow_compute as pc
 from parquet_variant.parquet.format.footer import SchemaNode
-from parquet_variant.parquet.format.statistics import LeafStatistics, leaf_type
+from parquet_variant.parquet.format.statistics import leaf_type
 from parquet_variant.parquet.scanning.projection import PathColumns, only_nulls
 from parquet_variant.query.cast_order import cast_keeps_order
-from parquet_variant.query.prune import UNKNOWN, ColumnFacts
+from parquet_variant.query.prune import UNKNOWN, ColumnStatistics
+from parquet_variant.shredding.leaf_statistics import LeafStatistics
 
-__all__ = ["column_facts", "constant_facts", "path_facts", "stored_facts"]
+__all__ = ["column_statistics", "constant_statistics", "path_statistics", "scalar_statistics"]
 
-_ONLY_NULL = ColumnFacts(may_be_null=True, may_be_value=False, may_be_nan=False)
+_ONLY_NULL = ColumnStatistics(may_be_null=True, may_be_value=False, may_be_nan=False)
 
 
-def path_facts(
+def path_statistics(
     columns: PathColumns,
     target: pa.DataType | None,
     statistics: Callable[[SchemaNode], LeafStatistics],
     *,
     hidden_nan: bool,
-) -> ColumnFacts:
+) -> ColumnStatistics:
     """What is known of a path, extracted as `target` (None for a Variant), in a part of a file.
 
     Parameters
@@ -60,10 +61,12 @@ def path_facts(
     stored = leaf_type(leaf)
     if stored is None or target is None:
         return UNKNOWN
-    return stored_facts(known, stored, target, hidden_nan=hidden_nan)
+    return scalar_statistics(known, stored, target, hidden_nan=hidden_nan)
 
 
-def stored_facts(known: LeafStatistics, stored: pa.DataType, target: pa.DataType, *, hidden_nan: bool) -> ColumnFacts:
+def scalar_statistics(
+    known: LeafStatistics, stored: pa.DataType, target: pa.DataType, *, hidden_nan: bool
+) -> ColumnStatistics:
     """What is known of stored values, of one scalar type, cast to another; failed casts are null."""
     if known.all_null or _never_casts(stored, target):
         return _ONLY_NULL
@@ -72,7 +75,7 @@ def stored_facts(known: LeafStatistics, stored: pa.DataType, target: pa.DataType
 
 def _wrong_type(
     columns: PathColumns, target: pa.DataType | None, statistics: Callable[[SchemaNode], LeafStatistics]
-) -> ColumnFacts:
+) -> ColumnStatistics:
     """A path that holds only objects or arrays: null for every type but text, which prints them."""
     typed = columns.group.child("typed_value")
     own = columns.group.child("value")
@@ -85,32 +88,36 @@ def _wrong_type(
     return _ONLY_NULL
 
 
-def column_facts(leaf: SchemaNode, known: LeafStatistics, arrow: pa.DataType, *, hidden_nan: bool) -> ColumnFacts:
+def column_statistics(
+    leaf: SchemaNode, known: LeafStatistics, arrow: pa.DataType, *, hidden_nan: bool
+) -> ColumnStatistics:
     """What is known of an ordinary leaf column."""
     if known.all_null:
         return _ONLY_NULL
     stored = leaf_type(leaf)
     if stored is None or stored != arrow:
-        return ColumnFacts(may_be_null=not known.no_nulls)
+        return ColumnStatistics(may_be_null=not known.no_nulls)
     return _through_cast(known, stored, arrow, hidden_nan)
 
 
-def constant_facts(value: pa.Scalar) -> ColumnFacts:
+def constant_statistics(value: pa.Scalar) -> ColumnStatistics:
     """What is known of a column that is the same in every row."""
     if not value.is_valid:
         return _ONLY_NULL
     is_nan = pa.types.is_floating(value.type) and math.isnan(value.as_py())
     bound = None if is_nan else value
-    return ColumnFacts(bound, bound, may_be_null=False, may_be_nan=is_nan)
+    return ColumnStatistics(bound, bound, may_be_null=False, may_be_nan=is_nan)
 
 
-def _through_cast(known: LeafStatistics, stored: pa.DataType, target: pa.DataType, hidden_nan: bool) -> ColumnFacts:
+def _through_cast(
+    known: LeafStatistics, stored: pa.DataType, target: pa.DataType, hidden_nan: bool
+) -> ColumnStatistics:
     if not cast_keeps_order(stored, target):
         return UNKNOWN
     lower, upper = _cast(known.lower, stored, target, -math.inf), _cast(known.upper, stored, target, math.inf)
     # A cast that fails makes a null; one that holds for both bounds holds for all between.
     total = stored == target or pa.types.is_floating(target) or (lower is not None and upper is not None)
-    return ColumnFacts(
+    return ColumnStatistics(
         lower=lower if total else None,
         upper=upper if total else None,
         may_be_null=not (known.no_nulls and total),

@@ -17,10 +17,10 @@ from parquet_variant.interop.table_of import table_of
 from parquet_variant.parquet.writing.conform import conform
 from parquet_variant.parquet.writing.nested import Place, map_variants
 
-__all__ = ["incoming_columns"]
+__all__ = ["conform_table"]
 
 
-def incoming_columns(
+def conform_table(
     columns: Any, variants: Collection[str], *, value_first: bool = False
 ) -> tuple[pa.Table, tuple[Place, ...]]:
     """A table to write, and the places of the Variants in it that may carry the annotation.

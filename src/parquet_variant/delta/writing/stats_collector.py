@@ -1,0 +1,126 @@
+"""What is told of a data file in the log: gathered from its rows while they are written, and from its footer.
+
+Owns putting the two together. Leaves the bounds of variants to `shredding.statistics`, and the JSON to
+`statistics.file_stats`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+
+from parquet_variant import arrow_compute as pc
+from parquet_variant.array.variant_array import VariantArray
+from parquet_variant.delta.protocol.schema import VARIANT, StructType
+from parquet_variant.delta.statistics.file_stats import FileStats
+from parquet_variant.functions.storage.shred_variant import shred_variant
+from parquet_variant.parquet.writing.writer import FileInfo
+from parquet_variant.path import VariantPath
+from parquet_variant.schema.shredding_schema import ShreddingSchema
+from parquet_variant.shredding.leaf_statistics import LeafStatistics
+from parquet_variant.shredding.statistics import (
+    Bounds,
+    array_statistics,
+    residual_objects,
+    shredded_bounds,
+    uniform_schema,
+)
+
+__all__ = ["StatsCollector"]
+
+Place = tuple[str, ...]
+# Bounds of every path would make the log larger than small files.
+_MAX_PATHS = 100
+
+
+class StatsCollector:
+    """Sees the rows of a file, and makes its statistics.
+
+    Parameters
+    ----------
+    schema
+        The columns, as files have them.
+    places
+        The leaf columns that get statistics.
+    variant_stats
+        Whether variants get bounds.
+    """
+
+    def __init__(self, schema: StructType, places: frozenset[Place], *, variant_stats: bool) -> None:
+        self._stats = FileStats(schema, places)
+        # Variants outside of lists and maps: those that have one value a row.
+        self._variants = _variant_leaves(schema, ()) if variant_stats else []
+        self._columns: dict[Place, _VariantColumn] = {}
+
+    def see(self, table: pa.Table) -> None:
+        """Take note of rows that are going to be written."""
+        self._stats.see(table)
+        for place in self._variants:
+            column = table[place[0]]
+            for name in place[1:]:
+                column = pc.struct_field(column, name)
+            for chunk in column.chunks:
+                self._columns.setdefault(place, _VariantColumn()).see(VariantArray.from_storage(chunk))
+
+    def stats(self, info: FileInfo) -> str:
+        """The statistics of the file that was written, as JSON."""
+
+        def leaf(place: Place) -> LeafStatistics | None:
+            found = info.statistics.get(place)
+            is_bounded = found is not None and found.lower is not None
+            if info.may_hold_nan and is_bounded and pa.types.is_floating(found.lower.type):  # type: ignore[union-attr]
+                return LeafStatistics(found.values, found.nulls)  # type: ignore[union-attr]
+            return found
+
+        bounds = {place: column.bounds(place, leaf) for place, column in self._columns.items()}
+        return self._stats.build(info.rows, info.statistics.get, bounds, hidden_nan=info.may_hold_nan)
+
+
+class _VariantColumn:
+    """What is known of one variant column of a file: from the footer if it is shredded, else from its values."""
+
+    def __init__(self) -> None:
+        self.schema: ShreddingSchema | None = None
+        self.unsafe: frozenset[VariantPath] = frozenset()
+        self.seen: dict[Place, LeafStatistics] | None = None
+        self._first = True
+
+    def see(self, array: VariantArray) -> None:
+        """Take note of rows that are going to be written."""
+        if array.is_shredded:
+            self.schema = array.schema
+            self.unsafe |= residual_objects(array)
+            return
+        if self._first:
+            self._first = False
+            self.schema = uniform_schema(array, _MAX_PATHS)
+            self.seen = {}
+        if self.schema is None or self.seen is None:
+            return
+        leaf_statistics = array_statistics(shred_variant(array, self.schema))
+        for path, node in self.schema.walk():
+            if node.type is None or path.has_wildcard:
+                continue
+            place = tuple(part for name in path.segments for part in ("typed_value", str(name)))
+            for leaf in ((*place, "typed_value"), (*place, "value")):
+                new = leaf_statistics(leaf)
+                if new is not None:
+                    old = self.seen.get(leaf)
+                    self.seen[leaf] = new if old is None else old.merge(new)
+
+    def bounds(self, place: Place, leaf: Any) -> dict[VariantPath, Bounds]:
+        """The bounds by path; `leaf` gives what the footer says of a leaf column."""
+        if self.schema is None:
+            return {}
+        if self.seen is not None:
+            return shredded_bounds(self.schema, self.seen.get, limit=_MAX_PATHS)
+        return shredded_bounds(self.schema, lambda p: leaf((*place, *p)), unsafe=self.unsafe, limit=_MAX_PATHS)
+
+
+def _variant_leaves(kind: Any, place: Place) -> list[Place]:
+    if kind == VARIANT:
+        return [place]
+    if isinstance(kind, StructType):
+        return [leaf for f in kind.fields for leaf in _variant_leaves(f.type, (*place, f.name))]
+    return []
