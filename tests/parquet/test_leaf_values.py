@@ -186,10 +186,48 @@ def test_text_that_is_not_utf8_is_an_error_with_its_row(tmp_path, dictionary):
         pv.sql("SELECT v:s::string, count(*) FROM t GROUP BY 1", t=path)
 
 
+@pytest.mark.parametrize("encoding", ["DELTA_LENGTH_BYTE_ARRAY", "DELTA_BYTE_ARRAY"])
+@pytest.mark.parametrize("version", ["1.0", "2.0"])
+def test_texts_in_deltas_and_booleans(tmp_path, monkeypatch, encoding, version):
+    rng = random.Random(3)
+    rows = []
+    for number in range(9000):
+        row = {
+            "s": rng.choice(["", "é" * rng.randrange(4), f"https://example.org/{number // 7}/{rng.random()}"]),
+            "k": f"{number:09}",
+            "b": rng.random() < (0.5 if number < 5000 else 0.999),
+        }
+        rows.append({key: value for key, value in row.items() if rng.random() < (0.9 if number < 6000 else 0.001)})
+    column = pv.shred_variant(pv.VariantArray.from_pylist(rows), "s STRING, k STRING, b BOOLEAN").storage
+    texts = {f"v.typed_value.{name}.typed_value": encoding for name in "sk"}
+    path = write(
+        tmp_path / "a.parquet", column, use_dictionary=False, column_encoding=texts, data_page_size=3000,
+        data_page_version=version,
+    )  # fmt: skip
+    columns = {"s": "$.s:string", "k": "$.k:string", "b": "$.b:boolean"}
+    mask = rng.choices([True, False], k=9000)
+    with open_file(locate(path)[0]) as file:
+        for field in pv.parquet.extract(path, columns).schema:
+            whole = leaf_values(file, 0, leaf(file, field.name), field.type, None)
+            whole.validate(full=True)
+            assert whole.to_pylist() == [row.get(field.name) for row in rows]
+            some = leaf_values(file, 0, leaf(file, field.name), field.type, np.array(mask))
+            assert some.equals(whole.filter(pa.array(mask)))
+    for where in (None, "b = true", "b = false and k > '000004000'", "s is null"):
+        found = pv.parquet.extract(path, columns, where)
+        with monkeypatch.context() as patched:
+            patched.setattr(leaf_values_module, "leaf_values", lambda *_: None)
+            assert found.equals(pv.parquet.extract(path, columns, where))
+
+
 @pytest.mark.parametrize("codec", ["none", "zstd"])
-@pytest.mark.parametrize("dictionary", [True, False])
-def test_damaged_pages_are_an_error_or_other_values(tmp_path, codec, dictionary):
-    path = write(tmp_path / "a.parquet", storage(), compression=codec, use_dictionary=dictionary)
+@pytest.mark.parametrize("encoding", ["RLE_DICTIONARY", "PLAIN", "DELTA_LENGTH_BYTE_ARRAY", "DELTA_BYTE_ARRAY"])
+def test_damaged_pages_are_an_error_or_other_values(tmp_path, codec, encoding):
+    dictionary = encoding == "RLE_DICTIONARY"
+    encodings = None if dictionary else {"v.typed_value.s.typed_value": encoding}
+    path = write(
+        tmp_path / "a.parquet", storage(), compression=codec, use_dictionary=dictionary, column_encoding=encodings
+    )
     metadata = pq.read_metadata(path).row_group(0)
     chunk = next(
         metadata.column(index)

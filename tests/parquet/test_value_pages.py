@@ -77,6 +77,15 @@ def test_dictionary_pages_of_every_width(tmp_path, monkeypatch, distinct, versio
     assert pv.parquet.extract(path, COLUMNS).equals(by_pyarrow(path, monkeypatch))
 
 
+@pytest.mark.parametrize("encoding", ["DELTA_LENGTH_BYTE_ARRAY", "DELTA_BYTE_ARRAY"])
+@pytest.mark.parametrize("version", ["1.0", "2.0"])
+def test_pages_in_deltas(tmp_path, monkeypatch, encoding, version):
+    options = {"use_dictionary": False, "column_encoding": {"v.value": encoding}, "data_page_version": version}
+    path = write(tmp_path / "a.parquet", variants(6000), data_page_size=2000, **options)
+    assert spans(path) is not None
+    assert pv.parquet.extract(path, COLUMNS).equals(by_pyarrow(path, monkeypatch))
+
+
 def test_row_groups_filters_and_ordinary_columns(tmp_path, monkeypatch):
     path = write(tmp_path / "a.parquet", variants(5000), row_group_size=700)
     columns = {**COLUMNS, "n": "n"}
@@ -110,10 +119,6 @@ def test_errors_name_the_row_of_the_file(tmp_path):
     [
         (pv.VariantArray.from_pylist([{"a": 1}, None, {"a": 2}]), {}),
         (pv.VariantArray.from_pylist([{"a": 1}, {"a": 2}]), {"write_statistics": False}),
-        (
-            pv.VariantArray.from_pylist([{"a": 1}, {"a": 2}]),
-            {"use_dictionary": False, "column_encoding": {"v.value": "DELTA_LENGTH_BYTE_ARRAY"}},
-        ),
         (pv.VariantArray.from_pylist([{"a": 1}, {"a": 2}]), {"compression": "lz4"}),
     ],
 )

@@ -1,7 +1,7 @@
-"""The values of pages: where those of byte arrays lie, so that none of them has to be copied, and integers in deltas.
+"""The values of pages: where those of byte arrays lie, so that none of them has to be copied.
 
-Owns reading the PLAIN encoding of byte arrays, the RLE and bit-packed runs of levels and dictionary indices, and
-DELTA_BINARY_PACKED. Every bound is checked before a byte is read. Leaves headers and compression of pages to
+Owns reading the PLAIN encoding of byte arrays, and the RLE and bit-packed runs of levels and dictionary indices. Every
+bound is checked before a byte is read. Leaves the encodings in deltas to `deltas`, headers and compression of pages to
 `parquet.reading.chunk_pages`. Of ``valid``, no entries mean that every row has a value.
 """
 
@@ -10,7 +10,7 @@ from __future__ import annotations
 from parquet_variant.kernels.compiling import Int32s, Int64s, UInt8s, helper, kernel
 from parquet_variant.kernels.memory import copy, load_u8, load_u32, load_u64
 
-__all__ = ["copy_texts", "delta_values", "dictionary_indices", "level_validity", "plain_spans"]
+__all__ = ["copy_texts", "dictionary_indices", "level_validity", "packed_value", "plain_spans"]
 
 
 @kernel
@@ -68,7 +68,7 @@ def _run(at, stop, width):
 
 
 @helper
-def _packed(at, stop, bit, width):
+def packed_value(at, stop, bit, width):
     """The value of `width` bits that starts at a bit of some bytes; no byte at or after `stop` is read."""
     first = at + (bit >> 3)
     if first + 8 <= stop:
@@ -90,11 +90,11 @@ def level_validity(at: int, stop: int, width: int, most: int, valid: UInt8s) -> 
         run = min(run, count - done)
         if packed:
             for k in range(run):
-                there = _packed(at, end, k * width, width) == most
+                there = packed_value(at, end, k * width, width) == most
                 valid[done + k] = there
                 present += there
         else:
-            there = _packed(at, end, 0, width) == most
+            there = packed_value(at, end, 0, width) == most
             for k in range(run):
                 valid[done + k] = there
             present += run * there
@@ -121,10 +121,10 @@ def dictionary_indices(at: int, stop: int, entries: int, valid: UInt8s, count: i
         if run < 0:
             return False
         run = min(run, count - done)
-        index = 0 if packed else _packed(at, end, 0, width)
+        index = 0 if packed else packed_value(at, end, 0, width)
         for k in range(run):
             if packed:
-                index = _packed(at, end, k * width, width)
+                index = packed_value(at, end, k * width, width)
             if index >= entries:
                 return False
             if len(valid):
@@ -137,76 +137,4 @@ def dictionary_indices(at: int, stop: int, entries: int, valid: UInt8s, count: i
         at = end
     for rest in range(row, len(indices)):
         indices[rest] = 0
-    return True
-
-
-@helper
-def _varint(at, stop):
-    """An unsigned number and where it ends; -1 if it does not."""
-    value = shift = 0
-    while at < stop and shift < 64:
-        byte = load_u8(at)
-        at += 1
-        value |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            return value, at
-        shift += 7
-    return 0, -1
-
-
-@helper
-def _signed(value):
-    """A zigzag number, of which all 64 bits may be set."""
-    return ((value >> 1) & 0x7FFFFFFFFFFFFFFF) ^ -(value & 1)
-
-
-@helper
-def _wide(at, stop, bit, width):
-    """The value of `width` bits, up to 64, that starts at a bit of some bytes."""
-    if width <= 32:
-        return _packed(at, stop, bit, width)
-    return _packed(at, stop, bit, 32) | (_packed(at, stop, bit + 32, width - 32) << 32)
-
-
-@kernel
-def delta_values(at: int, stop: int, values: Int64s) -> bool:
-    """Fill the values of a page that is DELTA_BINARY_PACKED; whether there are so many, no more and no less."""
-    block, at = _varint(at, stop)
-    if at < 0:
-        return False
-    parts, at = _varint(at, stop)
-    if at < 0:
-        return False
-    count, at = _varint(at, stop)
-    if at < 0 or count != len(values) or parts < 1 or parts > 512 or block < 1 or block > 1 << 20 or block % parts:
-        return False
-    size = block // parts
-    if size % 8:
-        return False
-    first, at = _varint(at, stop)
-    if at < 0:
-        return False
-    value = _signed(first)
-    if count:
-        values[0] = value
-    done = 1
-    while done < count:
-        least, at = _varint(at, stop)
-        if at < 0 or at + parts > stop:
-            return False
-        least = _signed(least)
-        widths = at
-        at += parts
-        for part in range(parts):
-            if done >= count:
-                break
-            width = load_u8(widths + part)
-            length = size * width >> 3
-            if width > 64 or at + length > stop:
-                return False
-            for k in range(min(size, count - done)):
-                value += least + (_wide(at, stop, k * width, width) if width else 0)
-                values[done] = value
-                done += 1
-            at += length
     return True

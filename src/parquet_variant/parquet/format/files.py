@@ -166,7 +166,7 @@ class OpenFile:
                 fetched = fetched_chunks(self.stream, self.metadata, row_groups, leaves)
                 reader = Reader(fetched, self.metadata, self.dictionaries)
             own: Any = reader.reader
-            return own.read_row_groups(row_groups, column_indices=leaves, use_threads=reader.may_use_threads)
+            return own.read_row_groups(row_groups, column_indices=leaves, use_threads=self._may_use_threads(reader))
         except pa.ArrowNotImplementedError:
             return self._read_plain(row_groups, leaves)
         except (pa.ArrowInvalid, OSError) as error:
@@ -174,6 +174,12 @@ class OpenFile:
             if not self.dictionaries.isdisjoint(leaves):
                 return self._read_plain(row_groups, leaves)
             raise self._damaged(error) from None
+
+    def _may_use_threads(self, reader: Reader) -> bool:
+        # The walk over all types of a wide file costs as much as one of its columns.
+        if self.cached is None:
+            return reader.may_use_threads
+        return self.cached.plan("may use threads", lambda: reader.may_use_threads)
 
     def _is_small(self, row_groups: list[int], leaves: list[int]) -> bool:
         """Whether threads would gain nothing, or less than a reader costs to make."""

@@ -18,7 +18,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from parquet_variant.kernels.buffer_pool import lend
+from parquet_variant.kernels.memory import address_of
 from parquet_variant.kernels.pages import byte_arrays as pages
+from parquet_variant.kernels.pages import deltas
 from parquet_variant.parquet.format.files import OpenFile
 from parquet_variant.parquet.format.thrift import STRUCT, ThriftError, read_value
 
@@ -26,12 +28,17 @@ __all__ = ["EVERY_ROW", "PAGE_ERRORS", "ChunkPages", "DataPage", "Int64s", "UInt
 
 PAGE_ERRORS = (ThriftError, pa.ArrowException, OSError, ValueError, KeyError, TypeError, AttributeError, IndexError)
 _CODECS = {"SNAPPY": "snappy", "GZIP": "gzip", "BROTLI": "brotli", "ZSTD": "zstd"}
-# The bytes of a value; 0 where it tells its size.
-_WIDTHS = {"BYTE_ARRAY": 0, "INT32": 4, "INT64": 8, "FLOAT": 4, "DOUBLE": 8}
+# The bytes of a value; 0 where it tells its size, or is a bit.
+_WIDTHS = {"BOOLEAN": 0, "BYTE_ARRAY": 0, "INT32": 4, "INT64": 8, "FLOAT": 4, "DOUBLE": 8}
 _ENCODINGS = frozenset({"PLAIN", "RLE", "RLE_DICTIONARY", "PLAIN_DICTIONARY"})
-_OF_INTEGERS = _ENCODINGS | {"DELTA_BINARY_PACKED"}
-_PLAIN, _RLE, _INDICES, _DELTA = 0, 3, (2, 8), 5
+_OWN_ENCODINGS = {
+    "BYTE_ARRAY": {"DELTA_LENGTH_BYTE_ARRAY", "DELTA_BYTE_ARRAY"},
+    "INT32": {"DELTA_BINARY_PACKED"},
+    "INT64": {"DELTA_BINARY_PACKED"},
+}
+_PLAIN, _RLE, _INDICES, _DELTA, _SIZED, _PREFIXED = 0, 3, (2, 8), 5, 6, 7
 _DATA, _DICTIONARY, _DATA_V2 = 0, 2, 3
+_MOST_BYTES = 2**31 - 1
 Int64s = npt.NDArray[np.int64]
 UInt8s = npt.NDArray[np.uint8]
 EVERY_ROW: UInt8s = np.empty(0, np.uint8)
@@ -39,7 +46,7 @@ EVERY_ROW: UInt8s = np.empty(0, np.uint8)
 
 def is_readable(chunk: pq.ColumnChunkMetaData, rows: int) -> bool:
     """Whether a chunk has one value or null a row, by codecs and encodings that are read here."""
-    known = _OF_INTEGERS if chunk.physical_type in ("INT32", "INT64") else _ENCODINGS
+    known = _ENCODINGS.union(_OWN_ENCODINGS.get(chunk.physical_type, ()))
     return (
         chunk.physical_type in _WIDTHS
         and chunk.num_values == rows
@@ -79,17 +86,47 @@ class DataPage:
         if not pages.dictionary_indices(*self.values, entries, valid, count, out):
             raise ValueError("indices of a page are damaged")
 
-    def plain(self, valid: UInt8s, starts: Int64s, sizes: Int64s) -> None:
-        """Fill where the byte arrays of a page without indices lie."""
-        if self.encoding != _PLAIN or not pages.plain_spans(*self.values, valid, starts, sizes):
+    def spans(self, valid: UInt8s, count: int, starts: Int64s, sizes: Int64s) -> npt.NDArray[np.uint8] | None:
+        """Fill where the `count` byte arrays of a page without indices lie; returns what they lie in, if not in it."""
+        at, stop = self.values
+        joined = None
+        if self.encoding == _PLAIN:
+            is_sound = pages.plain_spans(at, stop, valid, starts, sizes)
+        else:
+            prefixes = np.empty(count if self.encoding == _PREFIXED else 0, np.int64)
+            if self.encoding == _PREFIXED:
+                at = deltas.delta_values(at, stop, prefixes)
+            lengths = np.empty(count, np.int64)
+            at = -1 if at < 0 or self.encoding not in (_SIZED, _PREFIXED) else deltas.delta_values(at, stop, lengths)
+            is_sound = at >= 0 and deltas.sized_spans(at, stop, lengths, valid, starts, sizes)
+            if is_sound and len(prefixes):
+                room = int(prefixes.sum() + lengths.sum())
+                if not 0 <= room <= _MOST_BYTES:
+                    raise ValueError("values of a page are damaged")
+                joined = lend(np.uint8, room)
+                is_sound = deltas.joined_prefixes(starts, sizes, prefixes, valid, address_of(joined), room)
+        if not is_sound:
             raise ValueError("values of a page are damaged")
+        return joined
+
+    def booleans(self, count: int) -> UInt8s:
+        """The `count` values of a page of booleans, a byte each."""
+        at, stop = self.values
+        if self.encoding == _PLAIN and stop - at >= (count + 7) // 8:
+            packed = np.frombuffer(ctypes.string_at(at, (count + 7) // 8), np.uint8)
+            return np.unpackbits(packed, count=count, bitorder="little")
+        found = np.empty(count, np.uint8)
+        # Behind four bytes that say how many follow.
+        if self.encoding != _RLE or stop - at < 4 or pages.level_validity(at + 4, stop, 1, 1, found) < 0:
+            raise ValueError("values of a page are damaged")
+        return found
 
     def numbers(self, count: int, width: int) -> npt.NDArray[Any]:
         """The `count` values of a page without indices, of so many bytes each, as integers."""
         at, stop = self.values
         if self.encoding == _DELTA:
             found = np.empty(count, np.int64)
-            if not pages.delta_values(at, stop, found):
+            if deltas.delta_values(at, stop, found) < 0:
                 raise ValueError("values of a page are damaged")
             return found if width == 8 else found.astype(np.int32)
         if self.encoding != _PLAIN or stop - at != count * width:
@@ -133,10 +170,11 @@ class ChunkPages:
         self.has_levels = has_levels
         self.codec = pa.Codec(_CODECS[chunk.compression]) if chunk.compression in _CODECS else None
         self.left = chunk.total_uncompressed_size
+        self.is_boolean = chunk.physical_type == "BOOLEAN"
         self.width = _WIDTHS[chunk.physical_type]
         self.dictionary_numbers = np.empty(0, np.int64)
         self.dictionary_starts = self.dictionary_sizes = np.empty(0, np.int64)
-        self.owner: list[pa.Buffer] = []
+        self.owner: list[Any] = []
 
     def read(self, rows: int, kept: npt.NDArray[np.bool_] | None = None) -> Iterator[DataPage]:
         """The data pages of so many rows; those without a row that is kept are left out, and not decompressed."""

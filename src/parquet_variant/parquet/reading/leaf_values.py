@@ -133,6 +133,9 @@ class _Column:
         nulls = None
         if kept is not None or sum(self.present) < self.rows:
             nulls = bitmap(self.valid if kept is None else self.valid[kept])
+        if self.chunk.is_boolean:
+            bits = bitmap(self._booleans() if kept is None else self._booleans()[kept])
+            return pa.Array.from_buffers(kind, self.rows if kept is None else int(kept.sum()), [nulls, bits])
         if self.chunk.width:
             numbers = self._numbers() if kept is None else self._numbers()[kept]
             return pa.Array.from_buffers(kind, len(numbers), [nulls, pa.py_buffer(numbers)])
@@ -150,6 +153,12 @@ class _Column:
         for page, present in zip(self.found, self.present, strict=True):
             self._indices(page, present, indices[page.first : page.first + page.count])
         return indices
+
+    def _booleans(self) -> UInt8s:
+        found = np.zeros(self.rows, np.uint8)
+        for page, present in zip(self.found, self.present, strict=True):
+            found[page.first : page.first + page.count][self._valid(page) != 0] = page.booleans(present)
+        return found
 
     def _numbers(self) -> npt.NDArray[Any]:
         width = self.chunk.width
@@ -180,7 +189,8 @@ class _Column:
                 starts[part][there] = self.chunk.dictionary_starts[indices[there]]
                 sizes[part][there] = self.chunk.dictionary_sizes[indices[there]]
             else:
-                page.plain(EVERY_ROW if present == page.count else self._valid(page), starts[part], sizes[part])
+                valid = EVERY_ROW if present == page.count else self._valid(page)
+                self.chunk.owner.append(page.spans(valid, present, starts[part], sizes[part]))
         return starts, sizes
 
     def _indices(self, page: DataPage, present: int, out: npt.NDArray[np.int32]) -> None:

@@ -1,13 +1,13 @@
 """Where the bytes of an unshredded Variant column lie in its decompressed pages.
 
 Owns the spans of one column chunk of values, without making an Arrow array of it: pyarrow copies every value once or
-twice, which costs as much as decompressing it. Takes only the plain case (no nulls, PLAIN or dictionary pages) and
-leaves every other, and all errors, to pyarrow; pages to `chunk_pages`.
+twice, which costs as much as decompressing it. Takes only columns without nulls, in encodings that `chunk_pages` reads,
+and leaves every other, and all errors, to pyarrow.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -27,7 +27,7 @@ class Spans(NamedTuple):
 
     starts: Int64s
     stops: Int64s
-    owner: list[pa.Buffer]
+    owner: list[Any]
 
     def value_positions(self, metadata: pa.Array) -> ValuePositions:
         """The values with the metadata column of the same rows."""
@@ -75,5 +75,5 @@ def _spans(chunk: ChunkPages, rows: int) -> Spans:
             page.indices(len(chunk.dictionary_starts), EVERY_ROW, page.count, indices)
             starts[part], sizes[part] = chunk.dictionary_starts[indices], chunk.dictionary_sizes[indices]
         else:
-            page.plain(EVERY_ROW, starts[part], sizes[part])
+            chunk.owner.append(page.spans(EVERY_ROW, page.count, starts[part], sizes[part]))
     return Spans(starts, starts + sizes, chunk.owner)

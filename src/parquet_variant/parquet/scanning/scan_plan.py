@@ -29,7 +29,9 @@ __all__ = ["FilePlan", "GroupPlan", "plan_file"]
 
 # Types that are stored as they are in memory.
 _INSTANTS = [pa.timestamp(unit, zone) for unit in ("us", "ns") for zone in (None, "UTC")]
-_DIRECT = frozenset([pa.string(), pa.int32(), pa.int64(), pa.float32(), pa.float64(), pa.date32(), *_INSTANTS])
+_DIRECT = frozenset(
+    [pa.bool_(), pa.string(), pa.int32(), pa.int64(), pa.float32(), pa.float64(), pa.date32(), *_INSTANTS]
+)
 Statistics = Callable[[SchemaNode], LeafStatistics]
 
 

@@ -1,0 +1,130 @@
+"""Pages whose values are stored in deltas: integers, sizes of byte arrays, and byte arrays that share their beginnings.
+
+Owns reading DELTA_BINARY_PACKED, DELTA_LENGTH_BYTE_ARRAY and DELTA_BYTE_ARRAY. Every bound is checked before a byte is
+read or written. Leaves the other encodings to `byte_arrays`. Of ``valid``, no entries mean that every row has a value.
+"""
+
+from __future__ import annotations
+
+from parquet_variant.kernels.compiling import Int64s, UInt8s, helper, kernel
+from parquet_variant.kernels.memory import copy, load_u8
+from parquet_variant.kernels.pages.byte_arrays import packed_value
+
+__all__ = ["delta_values", "joined_prefixes", "sized_spans"]
+
+
+@helper
+def _varint(at, stop):
+    """An unsigned number and where it ends; -1 if it does not."""
+    value = shift = 0
+    while at < stop and shift < 64:
+        byte = load_u8(at)
+        at += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return value, at
+        shift += 7
+    return 0, -1
+
+
+@helper
+def _signed(value):
+    """A zigzag number, of which all 64 bits may be set."""
+    return ((value >> 1) & 0x7FFFFFFFFFFFFFFF) ^ -(value & 1)
+
+
+@helper
+def _wide(at, stop, bit, width):
+    """The value of `width` bits, up to 64, that starts at a bit of some bytes."""
+    if width <= 32:
+        return packed_value(at, stop, bit, width)
+    return packed_value(at, stop, bit, 32) | (packed_value(at, stop, bit + 32, width - 32) << 32)
+
+
+@kernel
+def delta_values(at: int, stop: int, values: Int64s) -> int:
+    """Fill DELTA_BINARY_PACKED values, and return where they end; -1 if there are not just so many, or malformed."""
+    block, at = _varint(at, stop)
+    if at < 0:
+        return -1
+    parts, at = _varint(at, stop)
+    if at < 0:
+        return -1
+    count, at = _varint(at, stop)
+    if at < 0 or count != len(values) or parts < 1 or parts > 512 or block < 1 or block > 1 << 20 or block % parts:
+        return -1
+    size = block // parts
+    if size % 8:
+        return -1
+    first, at = _varint(at, stop)
+    if at < 0:
+        return -1
+    value = _signed(first)
+    if count:
+        values[0] = value
+    done = 1
+    while done < count:
+        least, at = _varint(at, stop)
+        if at < 0 or at + parts > stop:
+            return -1
+        least = _signed(least)
+        widths = at
+        at += parts
+        for part in range(parts):
+            if done >= count:
+                break
+            width = load_u8(widths + part)
+            length = size * width >> 3
+            if width > 64 or at + length > stop:
+                return -1
+            for k in range(min(size, count - done)):
+                value += least + (_wide(at, stop, k * width, width) if width else 0)
+                values[done] = value
+                done += 1
+            at += length
+    return at
+
+
+@kernel
+def sized_spans(at: int, stop: int, lengths: Int64s, valid: UInt8s, starts: Int64s, sizes: Int64s) -> bool:
+    """Where each value of a DELTA_LENGTH_BYTE_ARRAY page starts, and its size, 0 for a row without.
+
+    The bytes start at ``at``, behind the lengths. Tells whether they fill the page, no more and no less.
+    """
+    done = 0
+    for row in range(len(starts)):
+        size = 0
+        if len(valid) == 0 or valid[row]:
+            if done >= len(lengths):
+                return False
+            size = lengths[done]
+            done += 1
+            if size < 0 or size > stop - at:
+                return False
+        starts[row] = at
+        sizes[row] = size
+        at += size
+    return done == len(lengths) and at == stop
+
+
+@kernel
+def joined_prefixes(starts: Int64s, sizes: Int64s, prefixes: Int64s, valid: UInt8s, target: int, room: int) -> bool:
+    """Write the values of a DELTA_BYTE_ARRAY page one after the other, and change the suffixes' spans to theirs.
+
+    Each is a prefix of the one before and its suffix. Tells whether every prefix is one, and all fit into the ``room``.
+    """
+    done = before = size_before = 0
+    for row in range(len(starts)):
+        if len(valid) and valid[row] == 0:
+            continue
+        prefix, suffix = prefixes[done], sizes[row]
+        done += 1
+        if prefix < 0 or prefix > size_before or prefix + suffix > room:
+            return False
+        copy(target, before, prefix)
+        copy(target + prefix, starts[row], suffix)
+        starts[row], sizes[row] = target, prefix + suffix
+        before, size_before = target, prefix + suffix
+        target += size_before
+        room -= size_before
+    return True
