@@ -23,8 +23,8 @@ from parquet_variant.kernels.memory import copy_spans
 from parquet_variant.kernels.operations.canonical_nodes import canonical_nodes
 from parquet_variant.kernels.operations.remap import least_names, metadata_sizes, write_names
 from parquet_variant.kernels.shredding.columns import bitmap
-from parquet_variant.kernels.shredding.unshred import measure_nodes, write_nodes
 from parquet_variant.kernels.values.name_tables import NameTable
+from parquet_variant.kernels.values.value_nodes import measure_nodes, write_nodes
 
 __all__ = ["Spans", "dictionary_names", "least", "remapped", "spans_of", "split_combined"]
 

@@ -22,8 +22,9 @@ from parquet_variant.kernels.buffer_pool import acquire, acquire_block, adopt, r
 from parquet_variant.kernels.operations.canonical_nodes import canonical_nodes
 from parquet_variant.kernels.shredding.columns import bitmap
 from parquet_variant.kernels.shredding.schema_table import SchemaTable, schema_table
-from parquet_variant.kernels.shredding.unshred import RAW, ShreddedRows, assemble, measure_nodes, write_nodes
+from parquet_variant.kernels.shredding.unshred import ShreddedRows, assemble
 from parquet_variant.kernels.values.name_tables import NameTable, name_table
+from parquet_variant.kernels.values.value_nodes import RAW, measure_nodes, write_nodes
 from parquet_variant.layouts import storages as scalar
 from parquet_variant.layouts.conflicts import OnConflict
 from parquet_variant.schema.shredding_schema import ShreddingSchema
@@ -95,7 +96,7 @@ def _extended(metadata: bytes, names: Sequence[str]) -> bytes:
 
 
 class AssembledNodes(NamedTuple):
-    """The rows of a shredded storage as nodes (see `kernels.shredding.unshred`).
+    """The rows of a shredded storage as nodes (see `kernels.values.value_nodes`).
 
     Parameters
     ----------

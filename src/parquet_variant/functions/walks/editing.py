@@ -209,7 +209,7 @@ def _written(
     from parquet_variant.kernels.buffer_pool import adopt
     from parquet_variant.kernels.operations.edit import CHANGED, LEFT
     from parquet_variant.kernels.operations.remap import least_names, write_names
-    from parquet_variant.kernels.shredding.unshred import measure_nodes, write_nodes
+    from parquet_variant.kernels.values.value_nodes import measure_nodes, write_nodes
 
     rows = len(row_sizes)
     one = np.zeros(rows, np.int64)

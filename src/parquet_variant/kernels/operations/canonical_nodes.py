@@ -12,12 +12,12 @@ from parquet_variant.kernels.kinds import ARRAY, NULL, OBJECT, STRING
 from parquet_variant.kernels.memory import load_u8, load_uint
 from parquet_variant.kernels.native_vectors import export_table, free, new_table, new_vector, reserve, reserve_rows
 from parquet_variant.kernels.operations.validate import scalar_is_valid
-from parquet_variant.kernels.shredding.unshred import RAW
 from parquet_variant.kernels.sorting import sort_with
 from parquet_variant.kernels.tapes.tape import (
     put_node,
 )
 from parquet_variant.kernels.values.reading import MALFORMED, scalar, value_kind, value_size
+from parquet_variant.kernels.values.value_nodes import RAW
 from parquet_variant.kernels.values.value_walk import COUNT, END, NEXT, OWN, child, child_id, open_container, take_bytes
 
 __all__ = ["canonical_nodes"]

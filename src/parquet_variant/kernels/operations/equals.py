@@ -10,8 +10,8 @@ from parquet_variant.kernels.compiling import Int64s, Int64Table, UInt8s, helper
 from parquet_variant.kernels.int128 import divide_by_power
 from parquet_variant.kernels.kinds import ARRAY, BINARY, DECIMAL4, DECIMAL16, DOUBLE, FLOAT, INT8, INT64, STRING, UUID
 from parquet_variant.kernels.memory import equal, load_f32, load_f64
-from parquet_variant.kernels.shredding.unshred import RAW
 from parquet_variant.kernels.values.reading import scalar
+from parquet_variant.kernels.values.value_nodes import RAW
 from parquet_variant.types import PrimitiveId
 
 __all__ = ["compare_rows"]

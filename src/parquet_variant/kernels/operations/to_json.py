@@ -54,12 +54,12 @@ from parquet_variant.kernels.memory import (
     trailing_zeros,
 )
 from parquet_variant.kernels.native_vectors import free, new_table, reallocate, reserve_bytes
-from parquet_variant.kernels.shredding.unshred import RAW
 from parquet_variant.kernels.values.name_tables import UNUSABLE
 from parquet_variant.kernels.values.reading import MALFORMED, container, scalar_of_size, value_size
 from parquet_variant.kernels.values.scalar_slots import (
     MICROS_PER_DAY,
 )
+from parquet_variant.kernels.values.value_nodes import RAW
 from parquet_variant.types import PrimitiveId
 
 __all__ = ["quote_names", "write_json_nodes", "write_json_rows"]

@@ -1,11 +1,11 @@
 """Shredded columns back to Variant bytes (final layout).
 
-Owns putting each row together: first as nodes in the order in which they will lie in the value, then as bytes. Leaves
+Owns putting each row together as nodes (`values.value_nodes`) in the order in which they will lie in the value. Leaves
 the rows that the specification calls INVALID, and metadata that lacks a shredded name, to the scalar fallback: the
 kernel lists them and goes on.
 
-A node is ``int64[4]``: kind (bits 0-7), scale (8-15) and field id (16-47); a; b; end, as in a tape. Fields of an object
-are put in the order of their names while they are gathered: schema fields are sorted already, and so are residuals.
+Fields of an object are put in the order of their names while they are gathered: schema fields are sorted already, and
+so are residuals.
 """
 
 from __future__ import annotations
@@ -31,7 +31,6 @@ from parquet_variant.kernels.kinds import (
     UUID,
 )
 from parquet_variant.kernels.memory import (
-    copy,
     load_s8,
     load_s16,
     load_s32,
@@ -40,7 +39,6 @@ from parquet_variant.kernels.memory import (
     load_u64,
     load_uint,
     store_u32,
-    store_uint,
 )
 from parquet_variant.kernels.native_vectors import (
     address_in,
@@ -62,17 +60,11 @@ from parquet_variant.kernels.shredding.schema_table import (
     S_WIDTH,
     NamedNodes,
 )
-from parquet_variant.kernels.tapes.tape import (
-    put_node,
-)
-from parquet_variant.kernels.values.containers import array_size, begin_array, begin_object, object_size
+from parquet_variant.kernels.tapes.tape import put_node
 from parquet_variant.kernels.values.name_tables import SORTED, UNSORTED, UNUSABLE, NameTable, resolve_names
 from parquet_variant.kernels.values.reading import MALFORMED, container, value_kind, value_size
-from parquet_variant.kernels.values.scalar_slots import (
-    MICROS_PER_DAY,
-    scalar_size,
-    write_scalar,
-)
+from parquet_variant.kernels.values.scalar_slots import MICROS_PER_DAY
+from parquet_variant.kernels.values.value_nodes import RAW
 
 __all__ = [
     "INPUT_COLUMNS",
@@ -84,11 +76,8 @@ __all__ = [
     "I_VALUE_DATA",
     "I_VALUE_OFFSETS",
     "I_VALUE_VALID",
-    "RAW",
     "ShreddedRows",
     "assemble",
-    "measure_nodes",
-    "write_nodes",
 ]
 
 # Columns of the input table, one row a schema node: addresses of buffers, 0 where there is none. Validity is a byte an
@@ -105,8 +94,6 @@ __all__ = [
 ) = range(8)
 INPUT_COLUMNS = 8
 
-# An encoded value that is copied as it is: a = address, b = bytes.
-RAW = 30
 # DuckDB writes the fields of objects in any order. More of them in one object are left to the scalar fallback.
 _MOST_UNSORTED = 4096
 # Columns of a frame of an open container in `assemble`. Of all: schema node, the entry (of an array the next one), the
@@ -466,74 +453,3 @@ def assemble(
     free(stack)
     # All of it, so that the pool knows how large it is: ``row_start[rows]`` rows are filled.
     return export_table(nodes, len(nodes))
-
-
-@kernel
-def measure_nodes(nodes: Int64Table, row_start: Int64s, sizes: Int64s, row_sizes: Int64s) -> int:
-    """Fill the encoded size of each node and each row; returns the number of bytes of all rows.
-
-    A container's ``b`` becomes what `write_nodes` needs: its greatest field id (from bit 32 on), and its values' bytes.
-    """
-    total = 0
-    for row in range(len(row_start) - 2, -1, -1):
-        row_sizes[row] = 0
-        for i in range(row_start[row + 1] - 1, row_start[row] - 1, -1):
-            kind = nodes[i, 0] & 0xFF
-            if kind == RAW:
-                sizes[i] = nodes[i, 2]
-                continue
-            if kind < ARRAY:
-                sizes[i] = scalar_size(kind, nodes[i, 2])
-                continue
-            data = largest = 0
-            kid = i + 1
-            while kid < nodes[i, 3]:
-                data += sizes[kid]
-                largest = max(largest, nodes[kid, 0] >> 16)
-                kid = nodes[kid, 3]
-            nodes[i, 2] = largest << 32 | data
-            if kind == OBJECT:
-                sizes[i] = object_size(nodes[i, 1], largest, data)
-            else:
-                sizes[i] = array_size(nodes[i, 1], data)
-        if row_start[row] < row_start[row + 1]:
-            row_sizes[row] = sizes[row_start[row]]
-            total += row_sizes[row]
-    return total
-
-
-@kernel
-def write_nodes(nodes: Int64Table, row_start: Int64s, sizes: Int64s, places: Int64s, target: int) -> None:
-    """Write the values of all rows, as `measure_nodes` left them, one after the other at ``target``."""
-    for row in range(len(row_start) - 1):
-        if row_start[row] == row_start[row + 1]:
-            continue
-        places[row_start[row]] = target
-        target += sizes[row_start[row]]
-        for i in range(row_start[row], row_start[row + 1]):
-            kind = nodes[i, 0] & 0xFF
-            at = places[i]
-            if kind == RAW:
-                copy(at, nodes[i, 1], nodes[i, 2])
-                continue
-            if kind < ARRAY:
-                write_scalar(at, kind, nodes[i, 1], nodes[i, 2], (nodes[i, 0] >> 8) & 0xFF)
-                continue
-            largest, data = nodes[i, 2] >> 32, nodes[i, 2] & 0xFFFFFFFF
-            ids = id_width = 0
-            if kind == OBJECT:
-                ids, id_width, offsets, offset_width, values = begin_object(at, nodes[i, 1], largest, data)
-            else:
-                offsets, offset_width, values = begin_array(at, nodes[i, 1], data)
-            kid = i + 1
-            begin = values
-            while kid < nodes[i, 3]:
-                if kind == OBJECT:
-                    store_uint(ids, nodes[kid, 0] >> 16, id_width)
-                    ids += id_width
-                store_uint(offsets, values - begin, offset_width)
-                offsets += offset_width
-                places[kid] = values
-                values += sizes[kid]
-                kid = nodes[kid, 3]
-            store_uint(offsets, values - begin, offset_width)

@@ -1,7 +1,7 @@
 """Typed columns out of Variant columns: only the leaves that are needed, only the row groups that may match.
 
 Owns running a query over files, in tasks that other processes can take. Leaves which leaves and row groups to
-`scan_plan`, the cast of a value to `functions.extraction.variant_get`, and filters to `predicate`.
+`scan_plan`, reading them to `part_reader`, and filters to `predicate`.
 """
 
 from __future__ import annotations
@@ -9,21 +9,18 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
-import numpy as np
 import pyarrow as pa
 from pyarrow import fs
 
 from parquet_variant.array.empty_table import empty_table
-from parquet_variant.encoding.cast.targets import VARIANT_STORAGE
-from parquet_variant.errors import SchemaError, VariantError, VariantFileError
+from parquet_variant.errors import VariantError, VariantFileError
 from parquet_variant.io.parallel import in_order, thread_count
-from parquet_variant.parquet.format.columns import find_variants
 from parquet_variant.parquet.format.files import OpenFile, ParquetSource, Source, locate, open_file
-from parquet_variant.parquet.reading.read_table import plain_storage, plain_variants
-from parquet_variant.parquet.reading.storage import nested_array
+from parquet_variant.parquet.reading.read_table import plain_variants
 from parquet_variant.parquet.report_text import counted
+from parquet_variant.parquet.scanning.part_reader import PartReader, in_type
 from parquet_variant.parquet.scanning.path_statistics import constant_statistics
 from parquet_variant.parquet.scanning.scan_plan import FilePlan, GroupPlan, plan_file
 from parquet_variant.parquet.scanning.scan_report import ScanReport
@@ -34,11 +31,6 @@ from parquet_variant.query.question import Question, in_short
 from parquet_variant.query.selection import Selected
 from parquet_variant.renamed import renamed
 
-if TYPE_CHECKING:
-    from parquet_variant.functions.columns.value_positions import ValuePositions
-    from parquet_variant.functions.walks.shredded_walk import Group
-    from parquet_variant.parquet.reading.value_pages import Spans
-
 __all__ = ["Scan", "ScanTask", "scan", "with_types"]
 
 Errors = Literal["null", "raise"]
@@ -46,7 +38,6 @@ Errors = Literal["null", "raise"]
 _BATCH_BYTES = 256 << 20
 # Footers that are fetched at the same time from elsewhere.
 _FOOTERS = 16
-_SMALL_DICTIONARY = 1 << 10
 _DICTIONARY = pa.dictionary(pa.int32(), pa.string())
 # Rows of a row group whose pages are worth a look of its own.
 _WORTH_PAGES = 1 << 13
@@ -341,155 +332,26 @@ class Scan:
 
     def _part(self, file: OpenFile, plan: FilePlan, part: list[GroupPlan]) -> pa.Table | None:
         first, rest = self._outputs()
-        found: dict[int, Any] = {}
+        reader = PartReader(file, plan, part, self._all(), self.errors == "raise", self.zone)
+        columns: dict[int, Any] = {}
         kept: pa.BooleanArray | None = None
-        if self.predicate is not None:
-            found = self._columns(file, plan, part, first)
-            named = {self._all()[number].name: column for number, column in found.items()}
-            kept = evaluate(self.predicate, named).fill_null(False)
-            wanted = kept.true_count
-            if not wanted:
-                return None
-            if wanted > (_WORTH_FILTERING * len(kept) if self.coarse else len(kept) - 1):
-                kept = None
-            else:
-                found = {number: column.filter(kept) for number, column in found.items() if number not in rest}
-        found |= self._columns(file, plan, part, rest, kept)
-        schema = self.schema
-        return pa.table([_in_type(found[number], field.type) for number, field in enumerate(schema)], schema=schema)
-
-    def _columns(
-        self,
-        file: OpenFile,
-        plan: FilePlan,
-        part: list[GroupPlan],
-        outputs: list[int],
-        kept: pa.BooleanArray | None = None,
-    ) -> dict[int, Any]:
-        """The selected columns of some row groups, by number, of the rows that are kept; texts may be dictionaries."""
-        direct = {} if len(part) > 1 else self._direct(file, plan, part[0], outputs, kept)
-        others = self._nested_columns(file, plan, part, [number for number in outputs if number not in direct])
-        if kept is not None:
-            others = {number: column.filter(kept) for number, column in others.items()}
-        return direct | others
-
-    def _direct(
-        self, file: OpenFile, plan: FilePlan, group: GroupPlan, outputs: list[int], kept: pa.BooleanArray | None
-    ) -> dict[int, Any]:
-        """The columns whose answers are the values of one leaf column, as far as we read its pages."""
-        if not plan.direct:
-            return {}
-        from parquet_variant.functions.columns.column_slots import refuse_faulty_slots
-        from parquet_variant.parquet.reading.leaf_values import leaf_values
-
-        found = {}
-        rows = None if kept is None else kept.to_numpy(zero_copy_only=False)
-        for number in outputs:
-            leaf = plan.direct.get(number)
-            if leaf is None or group.leaves[number] != (leaf.leaf,):
-                continue
-            kind = self._all()[number].type
-            assert kind is not None
-            column = leaf_values(file, group.number, leaf, kind, rows)
-            if column is not None:
-                refuse_faulty_slots(column, None if rows is None else np.flatnonzero(rows))
-                self._bytes_read[0] += plan.chunk_bytes(file, [group], [number])
-                found[number] = column
-        return found
-
-    def _nested_columns(
-        self, file: OpenFile, plan: FilePlan, part: list[GroupPlan], outputs: list[int]
-    ) -> dict[int, Any]:
-        """The selected columns of some row groups, by number, as pyarrow reads them."""
-        rows = sum(file.metadata.row_group(group.number).num_rows for group in part)
-        leaves = part[0].leaves_of(outputs)
-        from parquet_variant.functions.walks.extract_path import whole_group
-
-        storage: pa.StructArray | None = None
-        group: Group | ValuePositions | None = None  # One for all paths: each distinct metadata is looked at once.
-        table: pa.Table | None = None
-        spans, leaves = self._spans(file, plan, part, outputs, leaves)
-        if leaves:
-            table = file.read_leaves([group.number for group in part], leaves)
-            self._bytes_read[0] += plan.chunk_bytes(file, part, outputs)
-        found = {}
-        for number in outputs:
-            each = self._all()[number]
-            if number in plan.constants:
-                found[number] = pa.repeat(plan.constants[number], rows)
-            elif table is None or part[0].leaves[number] is None:
-                found[number] = pa.nulls(rows, each.field.type)
-            elif each.path is None:
-                found[number] = self._ordinary(nested_array(table, [each.column or each.name]), each, file)
-            else:
-                assert plan.column is not None
-                if storage is None:
-                    storage = nested_array(table, plan.column.path)
-                    if spans is None:
-                        group = whole_group(storage)
-                    else:
-                        group = spans.value_positions(storage.field("metadata"))
-                        paths = [self._all()[number].path for number in outputs]
-                        group.look_up(path.segments for path in paths if path is not None)
-                found[number] = self._answer(storage, group, each)
-        return found
-
-    def _spans(
-        self, file: OpenFile, plan: FilePlan, part: list[GroupPlan], outputs: list[int], leaves: list[int]
-    ) -> tuple[Spans | None, list[int]]:
-        """Where the values of an unshredded column lie, if they need not be copied, and the leaves left to read."""
-        columns = [self._all()[number] for number in outputs]
-        if plan.column is None or not plan.is_unshredded or len(part) > 1:
-            return None, leaves
-        if any(each.path is not None and each.output is None for each in columns):
-            return None, leaves
-        metadata, value = plan.column.node.child("metadata"), plan.column.node.child("value")
-        if metadata is None or value is None or not {metadata.leaf, value.leaf} <= set(leaves):
-            return None, leaves
-        from parquet_variant.parquet.reading.value_pages import value_spans
-
-        spans = value_spans(file, part[0].number, plan.column)
-        return spans, leaves if spans is None else [leaf for leaf in leaves if leaf != value.leaf]
-
-    def _ordinary(self, column: pa.Array, each: Selected, file: OpenFile) -> pa.Array:
-        name = each.column or each.name
-        if any(variant.path[0] == name for variant in find_variants(file.schema)):
-            column = nested_array(plain_variants(pa.table({name: column}), file), [name])
-        if each.type is None or column.type == each.type:
-            return column
         try:
-            return column.cast(each.type)
-        except pa.ArrowException:
-            raise SchemaError(
-                f"column {name} is {column.type} here, not {each.type} as in the first file",
-                reason="files-differ",
-            ) from None
-
-    def _answer(self, storage: pa.StructArray, group: Group | ValuePositions | None, each: Selected) -> pa.Array:
-        from parquet_variant.functions.extraction.extract_variant import extract_variant
-        from parquet_variant.functions.walks.extract_path import extract_from
-
-        assert each.path is not None and group is not None
-        if each.type is None and each.output is None:
-            return plain_storage(extract_variant(storage, each.path))
-        target = VARIANT_STORAGE if each.type is None else each.type
-        return extract_from(group, each.path, target, safe=self.errors == "raise", zone=self.zone)
-
-
-def _in_type(column: pa.Array, kind: pa.DataType) -> pa.Array:
-    """Texts as strings, or as a dictionary that is not much larger than they are."""
-    is_dictionary = pa.types.is_dictionary(column.type)
-    if pa.types.is_dictionary(kind):
-        if is_dictionary and len(column.dictionary) <= max(len(column), _SMALL_DICTIONARY):
-            return column
-        return (_without_dictionary(column) if is_dictionary else column).dictionary_encode()
-    return _without_dictionary(column) if is_dictionary else column
-
-
-def _without_dictionary(column: pa.DictionaryArray) -> pa.Array:
-    from parquet_variant.parquet.reading.leaf_values import without_dictionary
-
-    return without_dictionary(column)
+            if self.predicate is not None:
+                columns = reader.columns(first)
+                named = {self._all()[number].name: column for number, column in columns.items()}
+                kept = evaluate(self.predicate, named).fill_null(False)
+                matches = kept.true_count
+                if not matches:
+                    return None
+                if matches > (_WORTH_FILTERING * len(kept) if self.coarse else len(kept) - 1):
+                    kept = None
+                else:
+                    columns = {number: column.filter(kept) for number, column in columns.items() if number not in rest}
+            columns |= reader.columns(rest, kept)
+        finally:
+            self._bytes_read[0] += reader.bytes_read
+        schema = self.schema
+        return pa.table([in_type(columns[number], field.type) for number, field in enumerate(schema)], schema=schema)
 
 
 @renamed(on_error="errors")

@@ -1,7 +1,7 @@
 """The columnar encoding to Variants: nodes in document order, then bytes.
 
 Owns placing every value of every path among the nodes of its row. Leaves writing the bytes to
-`kernels.shredding.unshred`.
+`kernels.values.value_nodes`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from parquet_variant.functions.columns.column_slots import slots_of_column
 from parquet_variant.kernels.kinds import (
     OBJECT,
 )
-from parquet_variant.kernels.shredding.unshred import measure_nodes, write_nodes
+from parquet_variant.kernels.values.value_nodes import measure_nodes, write_nodes
 from parquet_variant.types import PrimitiveId
 from parquet_variant.vortex.columnar.column import BOOLEAN, Column
 

@@ -1,0 +1,90 @@
+"""Values as nodes in the order in which they will lie in the bytes: measured, then written.
+
+Owns both. Leaves making the nodes to `shredding.unshred`, `operations.canonical_nodes` and `operations.edit`.
+
+A node is ``int64[4]``: kind (bits 0-7), scale (8-15) and field id (16-47); a; b; end, as in a tape.
+"""
+
+from __future__ import annotations
+
+from parquet_variant.kernels.compiling import Int64s, Int64Table, kernel
+from parquet_variant.kernels.kinds import ARRAY, OBJECT
+from parquet_variant.kernels.memory import copy, store_uint
+from parquet_variant.kernels.values.containers import array_size, begin_array, begin_object, object_size
+from parquet_variant.kernels.values.scalar_slots import scalar_size, write_scalar
+
+__all__ = ["RAW", "measure_nodes", "write_nodes"]
+
+# An encoded value that is copied as it is: a = address, b = bytes.
+RAW = 30
+
+
+@kernel
+def measure_nodes(nodes: Int64Table, row_start: Int64s, sizes: Int64s, row_sizes: Int64s) -> int:
+    """Fill the encoded size of each node and each row; returns the number of bytes of all rows.
+
+    A container's ``b`` becomes what `write_nodes` needs: its greatest field id (from bit 32 on), and its values' bytes.
+    """
+    total = 0
+    for row in range(len(row_start) - 2, -1, -1):
+        row_sizes[row] = 0
+        for i in range(row_start[row + 1] - 1, row_start[row] - 1, -1):
+            kind = nodes[i, 0] & 0xFF
+            if kind == RAW:
+                sizes[i] = nodes[i, 2]
+                continue
+            if kind < ARRAY:
+                sizes[i] = scalar_size(kind, nodes[i, 2])
+                continue
+            data = largest = 0
+            kid = i + 1
+            while kid < nodes[i, 3]:
+                data += sizes[kid]
+                largest = max(largest, nodes[kid, 0] >> 16)
+                kid = nodes[kid, 3]
+            nodes[i, 2] = largest << 32 | data
+            if kind == OBJECT:
+                sizes[i] = object_size(nodes[i, 1], largest, data)
+            else:
+                sizes[i] = array_size(nodes[i, 1], data)
+        if row_start[row] < row_start[row + 1]:
+            row_sizes[row] = sizes[row_start[row]]
+            total += row_sizes[row]
+    return total
+
+
+@kernel
+def write_nodes(nodes: Int64Table, row_start: Int64s, sizes: Int64s, places: Int64s, target: int) -> None:
+    """Write the values of all rows, as `measure_nodes` left them, one after the other at ``target``."""
+    for row in range(len(row_start) - 1):
+        if row_start[row] == row_start[row + 1]:
+            continue
+        places[row_start[row]] = target
+        target += sizes[row_start[row]]
+        for i in range(row_start[row], row_start[row + 1]):
+            kind = nodes[i, 0] & 0xFF
+            at = places[i]
+            if kind == RAW:
+                copy(at, nodes[i, 1], nodes[i, 2])
+                continue
+            if kind < ARRAY:
+                write_scalar(at, kind, nodes[i, 1], nodes[i, 2], (nodes[i, 0] >> 8) & 0xFF)
+                continue
+            largest, data = nodes[i, 2] >> 32, nodes[i, 2] & 0xFFFFFFFF
+            ids = id_width = 0
+            if kind == OBJECT:
+                ids, id_width, offsets, offset_width, values = begin_object(at, nodes[i, 1], largest, data)
+            else:
+                offsets, offset_width, values = begin_array(at, nodes[i, 1], data)
+            kid = i + 1
+            begin = values
+            while kid < nodes[i, 3]:
+                if kind == OBJECT:
+                    store_uint(ids, nodes[kid, 0] >> 16, id_width)
+                    ids += id_width
+                store_uint(offsets, values - begin, offset_width)
+                offsets += offset_width
+                places[kid] = values
+                values += sizes[kid]
+                kid = nodes[kid, 3]
+            store_uint(offsets, values - begin, offset_width)
