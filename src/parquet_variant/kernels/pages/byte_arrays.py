@@ -7,10 +7,18 @@ bound is checked before a byte is read. Leaves the encodings in deltas to `delta
 
 from __future__ import annotations
 
-from parquet_variant.kernels.compiling import Int32s, Int64s, UInt8s, helper, kernel
+from parquet_variant.kernels.compiling import Int32s, Int64s, ReadOnlyInt32s, ReadOnlyUInt8s, UInt8s, helper, kernel
 from parquet_variant.kernels.memory import copy, load_u8, load_u32, load_u64
 
-__all__ = ["copy_texts", "dictionary_indices", "level_validity", "packed_value", "plain_spans"]
+__all__ = [
+    "copy_entries",
+    "copy_texts",
+    "dictionary_indices",
+    "entry_offsets",
+    "level_validity",
+    "packed_value",
+    "plain_spans",
+]
 
 
 @kernel
@@ -44,6 +52,36 @@ def copy_texts(starts: Int64s, sizes: Int64s, offsets: Int32s, target: int) -> N
         copy(target + done, starts[i], sizes[i])
         done += sizes[i]
     offsets[len(starts)] = done
+
+
+@kernel
+def entry_offsets(valid: ReadOnlyUInt8s, indices: ReadOnlyInt32s, stops: ReadOnlyInt32s, offsets: Int32s) -> int:
+    """Fill where each row's entry of a dictionary starts in a copy, and the last stops, which is returned.
+
+    ``valid`` has Arrow's bits, ``stops`` the dictionary's offsets. -1 if an index is none, or the copy too large.
+    """
+    done = 0
+    for row in range(len(indices)):
+        offsets[row] = done
+        if len(valid) and valid[row >> 3] >> (row & 7) & 1 == 0:
+            continue
+        index = indices[row]
+        if index < 0 or index + 1 >= len(stops):
+            return -1
+        done += stops[index + 1] - stops[index]
+        if done > 0x7FFFFFFF:
+            return -1
+    offsets[len(indices)] = done
+    return done
+
+
+@kernel
+def copy_entries(indices: ReadOnlyInt32s, stops: ReadOnlyInt32s, data: int, offsets: Int32s, target: int) -> None:
+    """Copy the entries whose ``offsets`` were filled."""
+    for row in range(len(indices)):
+        size = offsets[row + 1] - offsets[row]
+        if size:
+            copy(target + offsets[row], data + stops[indices[row]], size)
 
 
 @helper

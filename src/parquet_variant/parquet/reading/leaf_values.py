@@ -51,17 +51,18 @@ def without_dictionary(column: pa.DictionaryArray) -> pa.StringArray:
     if column.type != _DICTIONARY or indices.offset or texts.offset or not len(texts):
         return column.dictionary_decode()
     nulls, numbers = indices.buffers()
+    valid = np.frombuffer(b"" if nulls is None else nulls, np.uint8)
     rows = np.frombuffer(numbers, np.int32, len(indices))
     _, stops, data = texts.buffers()
-    offsets = np.frombuffer(stops, np.int32, len(texts) + 1).astype(np.int64)
-    starts, sizes = acquire(np.int64, len(rows)), acquire(np.int64, len(rows))
-    np.take(offsets + data.address, rows, out=starts, mode="clip")  # clip: what stands where null is is not looked at
-    np.take(np.diff(offsets), rows, out=sizes, mode="clip")
-    if nulls is not None:
-        sizes *= np.unpackbits(np.frombuffer(nulls, np.uint8), count=len(rows), bitorder="little")
-    if sizes.sum() > _MOST_BYTES:
-        return column.dictionary_decode()  # which says so
-    return _strings(starts, sizes, nulls)
+    starts = np.frombuffer(stops, np.int32, len(texts) + 1)
+    offsets = lend(np.int32, len(rows) + 1)
+    total = pages.entry_offsets(valid, rows, starts, offsets)
+    if total < 0:
+        return column.dictionary_decode()  # which says why not
+    copied = lend(np.uint8, total)
+    if total:
+        pages.copy_entries(rows, starts, data.address, offsets, address_of(copied))
+    return pa.Array.from_buffers(pa.string(), len(rows), [nulls, pa.py_buffer(offsets), pa.py_buffer(copied)])
 
 
 def leaf_values(
