@@ -170,3 +170,18 @@ def test_a_series_of_variants_can_be_shown_and_made_a_numpy_array(rows):
     series = pv.from_python(rows).to_pandas()
     assert series.to_numpy().shape == (len(rows),)
     assert len(repr(series).splitlines()) == len(rows) + 1
+
+
+def test_a_column_that_pyarrow_made_of_an_array_is_written_as_a_variant(
+    events: pv.VariantArray, tmp_path: Path
+) -> None:
+    """pyarrow keeps the storage of an array that it is given, and not the name of its type."""
+    rows = pa.table({"id": range(len(events)), "v": events})
+    pv.parquet.write(tmp_path / "a.parquet", rows)
+    assert "annotated in 1" in str(pv.parquet.inspect(tmp_path / "a.parquet"))
+    pv.delta.write(tmp_path / "delta", rows)
+    pv.delta.append(tmp_path / "delta", [rows, rows.to_batches()[0]])
+    pv.vortex.write(tmp_path / "a.vortex", rows)
+    for source, times in ((tmp_path / "a.parquet", 1), (tmp_path / "delta", 3), (tmp_path / "a.vortex", 1)):
+        found = pv.sql("SELECT v:a::string AS a FROM t", t=source)
+        assert found.arrow()["a"].to_pylist() == ["1", None, "q", None, None] * times

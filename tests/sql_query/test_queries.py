@@ -41,6 +41,8 @@ FIRST = '{"day":"x","items":[{"n":1},{"n":2}],"kind":"a","n":1,"o":{"p":1}}'
         ("SELECT unnest(v:items[*].n::array<int>) AS n FROM t", [1, 2]),
         ("SELECT v:n::int8 FROM t WHERE day = 3", [20]),
         ("SELECT v['o']['p']::int FROM t WHERE day = 1", [1]),
+        ("SELECT v['o'].p::int FROM t WHERE v['o'].p::int = 1", [1]),
+        ("SELECT t.v['items'][1].n::int FROM t WHERE day = 1", [2]),
         ("SELECT variant_get(v, '$.o.p', 'int') FROM t WHERE day = 1", [1]),
         ("SELECT v:kind FROM t WHERE day IN (1, 5)", ['"a"', "null"]),
         ("SELECT v::string FROM t WHERE day = 2", ['{"kind":"b","n":5}']),

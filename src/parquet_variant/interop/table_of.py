@@ -12,7 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from parquet_variant.array.capsules import is_named, without_views
+from parquet_variant.array.capsules import EXTENSION_METADATA, is_named, is_storage, without_views
 from parquet_variant.array.chunked_array import ChunkedVariantArray, variant_table
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.errors import SchemaError, VariantFileError
@@ -49,7 +49,7 @@ def table_of(data: Any) -> pa.Table:
     table = _table_of(data)
     if not table.num_columns:
         raise VariantFileError("there are no columns to write", reason="no-columns")
-    return table
+    return _with_names(table)
 
 
 def is_rows(data: Any) -> bool:
@@ -76,6 +76,19 @@ def _table_of(data: Any) -> pa.Table:
         "of pandas or polars",
         reason="bad-data",
     )
+
+
+def _with_names(table: pa.Table) -> pa.Table:
+    """The table with the extension's name at columns that pyarrow made of a `VariantArray`, which it does not keep.
+
+    Nothing else makes structs like them: with metadata in a dictionary.
+    """
+    for number, field in enumerate(table.schema):
+        is_lent = pa.types.is_struct(field.type) and is_storage(field.type) and not is_named(field)
+        if is_lent and pa.types.is_dictionary(field.type.field("metadata").type):
+            named = field.with_metadata({**(field.metadata or {}), **EXTENSION_METADATA})
+            table = table.set_column(number, named, table.column(number))
+    return table
 
 
 def _of_stream(table: pa.Table) -> pa.Table:

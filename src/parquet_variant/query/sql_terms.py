@@ -90,6 +90,9 @@ def read_term(
     if isinstance(node, exp.Bracket):
         inner = read_term(node.this, is_variant, engine)
         return None if inner is None or inner.cast else _extended(inner, (_subscript(node, engine),))
+    if isinstance(node, exp.Dot) and isinstance(node.expression, exp.Identifier):  # v['a'].b
+        inner = read_term(node.this, is_variant, engine)
+        return None if inner is None or inner.cast else _extended(inner, (node.expression.name,))
     if isinstance(node, exp.Cast):
         inner = read_term(node.this, is_variant, engine)
         if inner is None or inner.cast:

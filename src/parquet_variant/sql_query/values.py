@@ -148,7 +148,7 @@ class Values:
         return known[1:]
 
     def _expression(self, node: exp.Expr) -> tuple[exp.Expr, bool]:
-        asks = isinstance(node, (exp.Column, exp.JSONExtract, exp.Bracket, exp.Cast)) or _is_getter(node)
+        asks = isinstance(node, (exp.Column, exp.JSONExtract, exp.Bracket, exp.Dot, exp.Cast)) or _is_getter(node)
         term = read_term(node, self.is_variant, self.engine) if asks else None
         if term is not None:
             return self._term(term), term.type is None and term.output is None
