@@ -264,3 +264,9 @@ def test_a_file_that_changes_while_it_is_read_is_an_error(tmp_path):
     first = next(parts)
     path.unlink()  # what is open is still whole
     assert pa.concat_tables([first, *parts]).combine_chunks().equals(everything.combine_chunks())
+
+
+def test_a_single_column_needs_no_list(tmp_path):
+    path = tmp_path / "a.parquet"
+    pv.parquet.write(path, pv.parse_json(['{"a": 1}', None]))
+    assert pv.parquet.extract(path, "$.a:int").equals(pv.parquet.extract(path, ["$.a:int"]))

@@ -81,7 +81,7 @@ def read_selection(columns: Mapping[str, Any] | Sequence[str]) -> tuple[Selected
     ----------
     columns
         By name: ``("$.path", "type")``; ``"$.path:type"``; ``"$.path"`` for a Variant; or the name of an ordinary
-        column. A list of names selects ordinary columns under their own names.
+        column. A list of these, or a single one, selects columns under their own names.
 
     Raises
     ------
@@ -96,7 +96,7 @@ def read_selection(columns: Mapping[str, Any] | Sequence[str]) -> tuple[Selected
     DataType(double)
     """
     if not isinstance(columns, Mapping):
-        columns = {name: name for name in columns}
+        columns = {name: name for name in ([columns] if isinstance(columns, str) else columns)}
     return tuple(_selected(name, given) for name, given in columns.items())
 
 
