@@ -14,10 +14,9 @@ from parquet_variant.array.draft_paths_columns import draft_paths_of_final, fina
 from parquet_variant.array.parts import metadata_parts, variants_of
 from parquet_variant.array.shredding import shredded_final
 from parquet_variant.array.unshredding import assembled_storage
+from parquet_variant.choices import Layout, OnConflict
 from parquet_variant.kernels.shredding.schema_table import schema_table
 from parquet_variant.layouts import storages as scalar
-from parquet_variant.layouts.conflicts import OnConflict
-from parquet_variant.schema.layout import Layout
 from parquet_variant.schema.shredding_schema import ShreddingSchema
 
 __all__ = ["shredded_draft", "unshredded_draft"]

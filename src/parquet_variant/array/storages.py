@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from parquet_variant.layouts.conflicts import OnConflict
-from parquet_variant.schema.layout import Layout
+from parquet_variant.choices import Layout, OnConflict
 from parquet_variant.schema.shredding_schema import ShreddingSchema
 
 __all__ = ["shredded_storage", "unshredded_storage"]

@@ -16,6 +16,7 @@ import pyarrow as pa
 from parquet_variant.array.fallback_rows import with_fallback_rows
 from parquet_variant.array.parts import MetadataParts, metadata_parts, valid_bytes
 from parquet_variant.array.typed_inputs import TypedInputs
+from parquet_variant.choices import OnConflict
 from parquet_variant.encoding.metadata import extend_metadata
 from parquet_variant.errors import MalformedVariantError
 from parquet_variant.kernels.buffer_pool import acquire, acquire_block, adopt, release
@@ -26,7 +27,6 @@ from parquet_variant.kernels.shredding.unshred import ShreddedRows, assemble
 from parquet_variant.kernels.values.name_tables import NameTable, name_table
 from parquet_variant.kernels.values.value_nodes import RAW, measure_nodes, write_nodes
 from parquet_variant.layouts import storages as scalar
-from parquet_variant.layouts.conflicts import OnConflict
 from parquet_variant.schema.shredding_schema import ShreddingSchema
 
 __all__ = ["AssembledNodes", "assembled_nodes", "assembled_storage", "unshredded_final"]

@@ -20,10 +20,11 @@ from parquet_variant import arrow_compute as pc
 from parquet_variant.array.capsules import array_capsules, import_variant, in_offsets, stream_capsule, variant_field
 from parquet_variant.array.parts import metadata_array, variants_of
 from parquet_variant.array.soundness import refuse_unsound
+from parquet_variant.choices import Layout
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import MalformedVariantError, SchemaError
 from parquet_variant.path import VariantPath
-from parquet_variant.schema.layout import Layout, detect_layout
+from parquet_variant.schema.layout import detect_layout
 from parquet_variant.schema.shredding_schema import ShreddingSchema
 
 __all__ = ["VariantArray", "is_one_value", "refuse_one_value", "trusted_array"]

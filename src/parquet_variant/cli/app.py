@@ -108,6 +108,8 @@ def build(commands: tuple[str, ...] = COMMANDS) -> Any:
     """The Typer application of some commands, as the click command that runs it."""
     import typer
 
+    from parquet_variant.cli.options.groups import flat
+
     app = typer.Typer(
         name="variant",
         help="Variant data in Parquet: JSON in, shredded columns, queries by path, JSON out.",
@@ -130,12 +132,12 @@ def build(commands: tuple[str, ...] = COMMANDS) -> Any:
     for name in commands:
         room = "delta_commands" if name in DELTA_COMMANDS else "commands"
         module = import_module(f"parquet_variant.cli.{room}.{name.replace('-', '_')}")
-        app.command(name=name)(module.command)
+        app.command(name=name)(flat(module.command))
     for group, names in GROUPS.items() if commands is COMMANDS else ():
         inner = typer.Typer(name=group, help="Change a Delta table.", no_args_is_help=True)
         inner.callback()(lambda: None)  # or a group of one command is that command
         for name in names:
-            inner.command(name=name)(import_module(f"parquet_variant.cli.delta_commands.{group}_{name}").command)
+            inner.command(name=name)(flat(import_module(f"parquet_variant.cli.delta_commands.{group}_{name}").command))
         app.add_typer(inner)
     return typer.main.get_command(app)
 

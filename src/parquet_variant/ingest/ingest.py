@@ -9,8 +9,9 @@ from __future__ import annotations
 import os
 from typing import Unpack
 
+from parquet_variant.choices import OutputFormat
 from parquet_variant.ingest.job import IngestJob
-from parquet_variant.ingest.request import IngestOptions, IngestRequest, OutputFormat, Sources
+from parquet_variant.ingest.request import IngestOptions, IngestRequest, Sources
 from parquet_variant.ingest.result import IngestResult
 from parquet_variant.io.engine import Progress
 from parquet_variant.io.thread_engine import ThreadEngine

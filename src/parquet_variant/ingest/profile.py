@@ -10,9 +10,9 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from parquet_variant.ingest.formats.layout import Format
+from parquet_variant.choices import InputFormat, OnError
 from parquet_variant.ingest.job import profile_sources
-from parquet_variant.ingest.request import OnError, Sources, TextOptions
+from parquet_variant.ingest.request import Sources, TextOptions
 from parquet_variant.ingest.sources import expand_sources
 from parquet_variant.io.engine import Progress
 from parquet_variant.io.filesystems import filesystem_of
@@ -31,7 +31,7 @@ def profile(
     sample: float = 1.0,
     column: str | None = None,
     on_error: OnError = "fail",
-    input_format: Format = "auto",
+    input_format: InputFormat = "auto",
     root: str | None = None,
     json_column: str | None = None,
     types: Mapping[str, str] | None = None,

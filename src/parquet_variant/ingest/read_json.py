@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from typing import Any, Literal
 
 from parquet_variant.array.variant_array import VariantArray
+from parquet_variant.choices import InputFormat
 from parquet_variant.errors import VariantError, VariantFileError
-from parquet_variant.ingest.formats.layout import Format
 from parquet_variant.ingest.request import Sources, TextOptions
 from parquet_variant.ingest.sources import Split, expand_sources
 from parquet_variant.ingest.task import read_arrays
@@ -26,7 +26,7 @@ def read_json(
     *,
     schema: ShreddingSchema | str | None = None,
     on_error: Literal["fail", "null"] = "fail",
-    input_format: Format = "auto",
+    input_format: InputFormat = "auto",
     root: str | None = None,
     types: Mapping[str, str] | None = None,
     detect_timestamps: bool | None = None,

@@ -9,15 +9,16 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, Literal, TypeAlias, TypedDict, Unpack, get_args
+from typing import Any, TypeAlias, TypedDict, Unpack, get_args
 
 import pyarrow as pa
 
+from parquet_variant.choices import InputFormat, Mode, OnError, OutputFormat, VortexLayout
 from parquet_variant.errors import VariantError
-from parquet_variant.ingest.formats.layout import Format, Layout, our_name
+from parquet_variant.ingest.formats.layout import Layout, our_name
 from parquet_variant.ingest.partition_by import PartitionBy, PartitionColumns
 from parquet_variant.interop.table_of import is_rows, table_of
-from parquet_variant.io.staging import Mode, check_mode
+from parquet_variant.io.staging import check_mode
 from parquet_variant.kernels.shredding.json_batch import JsonOptions
 from parquet_variant.parquet.format.bloom import check_bloom_paths
 from parquet_variant.parquet.writing.options import Writer, WriterOptions
@@ -26,10 +27,8 @@ from parquet_variant.schema.shredding_schema import ShreddingSchema
 from parquet_variant.shredding.infer import Policy, policy_named
 from parquet_variant.shredding.typed_texts import TextTypes
 
-__all__ = ["IngestOptions", "IngestRequest", "OnError", "OutputFormat", "Sources", "TextOptions"]
+__all__ = ["IngestOptions", "IngestRequest", "Sources", "TextOptions"]
 
-OnError: TypeAlias = Literal["fail", "quarantine", "null"]
-OutputFormat: TypeAlias = Literal["parquet", "delta", "vortex"]
 # Also rows in memory, with `json_column`.
 Sources: TypeAlias = "str | os.PathLike[str] | Iterable[str | os.PathLike[str]] | Any"
 
@@ -44,7 +43,7 @@ class IngestOptions(TypedDict, total=False):
     column: str
     on_error: OnError
     mode: Mode
-    input_format: Format
+    input_format: InputFormat
     root: str | VariantPath | None
     json_column: str | None
     types: Mapping[str, str] | None
@@ -65,7 +64,7 @@ class IngestOptions(TypedDict, total=False):
     # Of the files of a Delta table.
     file_bytes: int
     # Of Vortex files.
-    layout: Literal["auto", "variant", "struct", "columnar"]
+    layout: VortexLayout
     exact: bool
     compact: bool
 
@@ -115,7 +114,7 @@ class TextOptions:
         cls,
         *,
         parse: Mapping[str, Any] | None = None,
-        input_format: Format = "auto",
+        input_format: InputFormat = "auto",
         root: str | VariantPath | None = None,
         types: Mapping[str, str] | None = None,
         detect_timestamps: bool | None = None,

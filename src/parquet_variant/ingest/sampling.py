@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from parquet_variant.ingest.formats.layout import Format, Layout
+from parquet_variant.choices import InputFormat
+from parquet_variant.ingest.formats.layout import Layout
 from parquet_variant.ingest.sources import Split, is_seekable, read_ranges, split_size
 
 __all__ = ["in_sample", "sampled_text"]
@@ -27,7 +28,7 @@ def in_sample(offsets: npt.NDArray[Any], share: float) -> npt.NDArray[np.bool_]:
     return (mixed >> np.uint64(11)).astype(np.float64) < share * 2.0**53
 
 
-def sampled_text(split: Split, share: float, format: Format | Layout) -> bytes | None:
+def sampled_text(split: Split, share: float, format: InputFormat | Layout) -> bytes | None:
     """The sampled lines of a split, one after the other; None where only all of the file can be read.
 
     Parameters

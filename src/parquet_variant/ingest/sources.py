@@ -23,11 +23,12 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.fs as pafs
 
+from parquet_variant.choices import InputFormat
 from parquet_variant.errors import JsonError, VariantFileError
 from parquet_variant.ingest.formats.csv_rows import CsvRows, RowText
 from parquet_variant.ingest.formats.detect import BOM, detect, start_of_text
 from parquet_variant.ingest.formats.json_splitters import ArraySplitter, DocumentSplitter
-from parquet_variant.ingest.formats.layout import Format, Layout
+from parquet_variant.ingest.formats.layout import Layout
 from parquet_variant.ingest.formats.wrapped import WrappedSplitter
 from parquet_variant.ingest.line_chunks import Fill, first_line_start, line_chunks, range_lines, range_text, stream_text
 from parquet_variant.io.commit_journal import everything_below
@@ -36,7 +37,7 @@ from parquet_variant.kernels.buffer_pool import release
 
 __all__ = [
     "Chunk",
-    "Format",
+    "InputFormat",
     "Split",
     "TablePart",
     "codec_of",
@@ -185,7 +186,9 @@ def codec_of(file: str) -> str | None:
     return next((codec for magic, codec in _MAGIC if head.startswith(magic)), None)
 
 
-def plan_splits(files: Iterable[str], split_bytes: int = 128 << 20, format: Format | Layout = "auto") -> list[Split]:
+def plan_splits(
+    files: Iterable[str], split_bytes: int = 128 << 20, format: InputFormat | Layout = "auto"
+) -> list[Split]:
     """Cut files into parts of about `split_bytes`, where the codec allows: plain files of lines, nothing else."""
     splits: list[Split] = []
     for file in files:
@@ -216,7 +219,7 @@ def open_chunks(
     source: str,
     byte_range: tuple[int, int] | None = None,
     chunk_bytes: int = 16 << 20,
-    format: Format | Layout = "auto",
+    format: InputFormat | Layout = "auto",
 ) -> Iterator[Chunk]:
     """Read a file as chunks of whole lines.
 
@@ -282,7 +285,7 @@ def open_chunks(
             yield from _split_chunks(source, blocks, chunk_bytes, splitter, "element" if array else "document")
 
 
-def is_seekable(source: str, format: Format | Layout) -> bool:
+def is_seekable(source: str, format: InputFormat | Layout) -> bool:
     """Whether parts of a file can be read by themselves: it is plain, and a value a line."""
     layout = Layout.of(format)
     return layout.prefix is None and codec_of(source) is None and _format_of(source, layout.format) == "ndjson"
@@ -379,7 +382,7 @@ def file_errors(file: str) -> Iterator[None]:
         raise VariantFileError(f"{file} cannot be read: {text}", reason="unreadable", file=file) from err
 
 
-def _format_of(file: str, format: Format) -> Format:
+def _format_of(file: str, format: InputFormat) -> InputFormat:
     filesystem, path = filesystem_of(file)
     with file_errors(file), filesystem.open_input_stream(path, compression=None) as stream:
         return detect(stream, file, format)[1]

@@ -14,10 +14,11 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Literal, TypeAlias, get_args
+from typing import get_args
 
 import pyarrow.fs as pafs
 
+from parquet_variant.choices import FileMode, Mode
 from parquet_variant.errors import VariantFileError
 from parquet_variant.io.commit_journal import (
     COMMITTED,
@@ -33,11 +34,7 @@ from parquet_variant.io.filesystems import filesystem_of
 from parquet_variant.io.job_owner import JobOwner
 from parquet_variant.io.write_errors import write_errors
 
-__all__ = ["BAD_RECORDS", "COMPACTED", "Mode", "StagedFile", "Staging", "check_mode", "open_staging", "sweep"]
-
-Mode: TypeAlias = Literal["error", "append", "overwrite", "ignore"]
-# Of one file, which takes no more rows.
-FileMode: TypeAlias = Literal["error", "overwrite"]
+__all__ = ["BAD_RECORDS", "COMPACTED", "StagedFile", "Staging", "check_mode", "open_staging", "sweep"]
 
 # Names that begin with an underscore are no data to Spark, pyarrow and our own scan.
 BAD_RECORDS = "_bad_records"

@@ -16,14 +16,11 @@ reason                       meaning
 
 from __future__ import annotations
 
-from typing import Literal
-
+from parquet_variant.choices import OnConflict
 from parquet_variant.errors import ConflictError, VariantError
 from parquet_variant.path import VariantPath
 
-__all__ = ["OnConflict", "Policy"]
-
-OnConflict = Literal["error", "typed"]
+__all__ = ["Policy"]
 
 _MESSAGES = {
     "both-set": "two columns are set that exclude each other",

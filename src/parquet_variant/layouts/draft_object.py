@@ -14,9 +14,10 @@ from typing import Any
 
 import pyarrow as pa
 
+from parquet_variant.choices import OnConflict
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import SchemaError
-from parquet_variant.layouts.conflicts import OnConflict, Policy
+from parquet_variant.layouts.conflicts import Policy
 from parquet_variant.layouts.trees import VARIANT_NULL, Tree, compact, elements_of_array, fields_of_object, is_null
 from parquet_variant.layouts.typed_values import slot_of, variant_of
 from parquet_variant.path import WILDCARD, VariantPath

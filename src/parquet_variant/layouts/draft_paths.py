@@ -15,9 +15,10 @@ from typing import Any
 
 import pyarrow as pa
 
+from parquet_variant.choices import OnConflict
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import MalformedVariantError, SchemaError
-from parquet_variant.layouts.conflicts import OnConflict, Policy
+from parquet_variant.layouts.conflicts import Policy
 from parquet_variant.layouts.nested_slots import nested_slot_of, tree_of_nested_slot
 from parquet_variant.layouts.trees import VARIANT_NULL, Tree, compact, elements_of_array, fields_of_object, is_null
 from parquet_variant.path import VariantPath

@@ -11,16 +11,16 @@ from types import ModuleType
 
 import pyarrow as pa
 
+from parquet_variant.choices import Layout, OnConflict
 from parquet_variant.encoding.metadata import EMPTY_METADATA
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import VariantError
 from parquet_variant.layouts import draft_object, draft_paths, final
-from parquet_variant.layouts.conflicts import OnConflict
 from parquet_variant.layouts.rows import array_of_rows, rows_of_array
 from parquet_variant.schema.draft_object_storage import object_storage_type
 from parquet_variant.schema.draft_paths_storage import paths_storage_type
 from parquet_variant.schema.final_storage import final_storage_type
-from parquet_variant.schema.layout import Layout, detect_layout
+from parquet_variant.schema.layout import detect_layout
 from parquet_variant.schema.shredding_schema import ShreddingSchema
 
 __all__ = ["shredded_storage", "storage_type_of", "unshredded_storage", "variants_of_storage"]

@@ -21,11 +21,11 @@ from sqlglot.generators.duckdb import DuckDBGenerator
 from sqlglot.parsers.databricks import DatabricksParser
 from sqlglot.parsers.duckdb import DuckDBParser
 
+from parquet_variant.choices import SqlEngine
 from parquet_variant.errors import VariantError
 
-__all__ = ["SqlEngine", "SqlError", "parse_sql", "to_sql", "written"]
+__all__ = ["SqlError", "parse_sql", "to_sql", "written"]
 
-SqlEngine = Literal["duckdb", "spark"]
 _MAX_LENGTH = 1 << 20
 _MAX_DEPTH = 400
 

@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from sqlglot import exp
 
+from parquet_variant.choices import SqlEngine
 from parquet_variant.query.predicate import Predicate
 from parquet_variant.query.selection import Selected
-from parquet_variant.query.sql_dialect import SqlEngine, SqlError, parse_sql, to_sql, written
+from parquet_variant.query.sql_dialect import SqlError, parse_sql, to_sql, written
 from parquet_variant.query.sql_pushdown import pushdown
 from parquet_variant.query.sql_terms import VariantTerm, read_term
 from parquet_variant.query.sql_types import sql_type_name

@@ -12,9 +12,10 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 from sqlglot import exp
 
+from parquet_variant.choices import SqlEngine
 from parquet_variant.path import WILDCARD, Segment, VariantPath
 from parquet_variant.query.selection import Selected
-from parquet_variant.query.sql_dialect import SqlEngine, SqlError, to_sql, written
+from parquet_variant.query.sql_dialect import SqlError, to_sql, written
 from parquet_variant.query.sql_types import sql_type, sql_type_named
 
 __all__ = ["VariantTerm", "read_term"]

@@ -11,8 +11,9 @@ from typing import Any
 import pyarrow as pa
 from sqlglot import exp
 
+from parquet_variant.choices import SqlEngine
 from parquet_variant.encoding.cast.targets import VARIANT_STORAGE
-from parquet_variant.query.sql_dialect import SqlEngine, SqlError, parse_sql, to_sql
+from parquet_variant.query.sql_dialect import SqlError, parse_sql, to_sql
 from parquet_variant.schema.ddl import quote_name
 from parquet_variant.schema.primitive_types import ddl_name
 

@@ -5,10 +5,9 @@ Owns that one question. Leaves whether the struct is sound in its layout to the 
 
 from __future__ import annotations
 
-from typing import Literal
-
 import pyarrow as pa
 
+from parquet_variant.choices import Layout
 from parquet_variant.errors import SchemaError
 from parquet_variant.path import VariantPath
 from parquet_variant.schema.draft_object_storage import tree_of_object
@@ -17,9 +16,7 @@ from parquet_variant.schema.final_storage import tree_of_final
 from parquet_variant.schema.storage_shape import fields_of
 from parquet_variant.schema.type_tree import TypeTree
 
-__all__ = ["Layout", "detect_layout", "tree_of_layout"]
-
-Layout = Literal["unshredded", "final", "draft-paths", "draft-object"]
+__all__ = ["detect_layout", "tree_of_layout"]
 
 
 def detect_layout(storage: pa.DataType) -> Layout:

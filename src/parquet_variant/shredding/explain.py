@@ -7,15 +7,13 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict
-from typing import Literal, TypeAlias
 
+from parquet_variant.choices import SortBy
 from parquet_variant.path import VariantPath, Wildcard
 from parquet_variant.shredding.costs import Also, PathCost
 from parquet_variant.shredding.policies.decision import Decision, InferenceResult
 
-__all__ = ["SortBy", "explain", "explain_also", "explain_diff", "explain_json", "explain_table", "summary"]
-
-SortBy: TypeAlias = Literal["path", "saved", "residual", "typed", "missing"]
+__all__ = ["explain", "explain_also", "explain_diff", "explain_json", "explain_table", "summary"]
 
 
 def explain(result: InferenceResult) -> str:

@@ -16,8 +16,9 @@ from typing import Any
 
 from sqlglot import exp
 
+from parquet_variant.choices import SqlEngine
 from parquet_variant.query.predicate import And, Predicate
-from parquet_variant.query.sql_dialect import SqlEngine, SqlError, parse_sql, to_sql
+from parquet_variant.query.sql_dialect import SqlError, parse_sql, to_sql
 from parquet_variant.query.sql_pushdown import pushdown
 from parquet_variant.query.sql_terms import VariantTerm
 from parquet_variant.sql_query.scopes import OutputColumn, Relation, Scope, TableUse

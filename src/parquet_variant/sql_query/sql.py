@@ -14,10 +14,11 @@ from typing import Any, Literal
 import pyarrow as pa
 
 from parquet_variant.array.empty_table import empty_table
+from parquet_variant.choices import SqlEngine
 from parquet_variant.errors import VariantError
 from parquet_variant.io.parallel import thread_count
 from parquet_variant.query.duckdb_engine import connect
-from parquet_variant.query.sql_dialect import SqlEngine, SqlError
+from parquet_variant.query.sql_dialect import SqlError
 from parquet_variant.renamed import renamed
 from parquet_variant.sql_query.batches import Batches
 from parquet_variant.sql_query.result import SqlResult, with_json

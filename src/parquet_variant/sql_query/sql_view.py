@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any
 
 import pyarrow as pa
 from sqlglot import exp
 
+from parquet_variant.choices import SqlEngine
 from parquet_variant.errors import VariantError
 from parquet_variant.path import VariantPath
 from parquet_variant.query.selection import Selected, read_selection
@@ -29,7 +30,7 @@ def sql_view(
     columns: Mapping[str, Any] | None = None,
     *,
     name: str = "events",
-    engine: Literal["duckdb", "spark"] = "duckdb",
+    engine: SqlEngine = "duckdb",
     column: str | None = None,
 ) -> str:
     r"""The ``CREATE VIEW`` statement of a typed projection of Parquet files or a Delta table.

@@ -6,63 +6,29 @@ Owns the options. Leaves reading to `parquet.profile`, the choice to `shredding.
 
 from __future__ import annotations
 
-from enum import StrEnum
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from parquet_variant.cli.options.common import (
-    AllowOutside,
-    Also,
-    Column,
-    DetectTimestamps,
-    FormatOption,
-    InputFormat,
-    JsonColumn,
-    OnError,
-    OnErrorOption,
-    Parse,
-    Policy,
-    Queries,
-    Root,
-    Sample,
-    Settings,
-    Threads,
-    Types,
-    read_also,
-    read_parse,
-    read_types,
-)
+from parquet_variant.choices import SortBy
+from parquet_variant.cli.options.common import AllowOutside, Also, Column, Sample, Threads, read_types
+from parquet_variant.cli.options.groups import JsonOptions, PolicyOptions
+
+if TYPE_CHECKING:
+    from parquet_variant.shredding.policies.decision import InferenceResult
 
 __all__ = ["command"]
-
-
-class SortBy(StrEnum):
-    """The order of a list of paths."""
-
-    PATH = "path"
-    SAVED = "saved"
-    RESIDUAL = "residual"
-    TYPED = "typed"
-    MISSING = "missing"
 
 
 def command(
     sources: Annotated[
         list[str], typer.Argument(metavar="SRC...", help="JSON or Parquet: files, directories, globs; - for stdin.")
     ],
-    policy: Policy = "auto",
-    settings: Settings = None,
-    queries: Queries = None,
+    *,
+    policy: PolicyOptions,
     sample: Sample = 1.0,
     column: Column = None,
-    on_error: OnErrorOption = OnError.FAIL,
-    input_format: FormatOption = InputFormat.AUTO,
-    root: Root = None,
-    json_column: JsonColumn = None,
-    parse: Parse = None,
-    types: Types = None,
-    detect_timestamps: DetectTimestamps = None,
+    json: JsonOptions,
     threads: Threads = None,
     explain: Annotated[bool, typer.Option("--explain", help="Say for every path why it is shredded, or not.")] = False,
     top: Annotated[
@@ -89,7 +55,6 @@ def command(
 
     What --ddl and --json print can be edited and given to ingest --schema.
     """
-    from parquet_variant.cli.options.policy import read_policy
     from parquet_variant.cli.options.schema import read_schema
     from parquet_variant.cli.options.stdin import with_stdin
     from parquet_variant.cli.options.tables import data_files
@@ -97,41 +62,24 @@ def command(
     from parquet_variant.parquet import profile
     from parquet_variant.shredding.costs import also as costs_also
     from parquet_variant.shredding.drift import find_drift
-    from parquet_variant.shredding.explain import explain as explained
-    from parquet_variant.shredding.explain import explain_also, explain_diff, explain_json, explain_table
+    from parquet_variant.shredding.explain import explain_also, explain_diff
     from parquet_variant.shredding.infer import infer
 
-    chosen = read_policy(policy, settings, queries)
-    existing = read_schema(against)
+    chosen, existing, reading = policy.read(), read_schema(against), json.read()
     with with_stdin(sources) as read, Progress() as progress:
-        found = profile(
-            read if json_column else [file for each in read for file in data_files(each, allow_outside=allow_outside)],
-            sample=sample,
-            column=column,
-            on_error=on_error.value,
-            input_format=input_format.value,
-            root=root,
-            json_column=json_column,
-            parse=read_parse(parse),
-            types=read_types(types),
-            detect_timestamps=detect_timestamps,
-            threads=threads,
-            progress=progress,
-        )
-    result = infer(found, chosen)
+        if not json.json_column:
+            read = [file for each in read for file in data_files(each, allow_outside=allow_outside)]
+        data = profile(read, sample=sample, column=column, threads=threads, progress=progress, **reading)
+    result = infer(data, chosen)
     if existing is not None:
-        print(find_drift(existing, found, chosen))
+        print(find_drift(existing, data, chosen))
     elif diff:
-        print(explain_diff(infer(found), result) or "no difference")
+        print(explain_diff(infer(data), result) or "no difference")
     elif also:
-        for path, kind in read_also(also):
-            print(explain_also(costs_also(found, path, kind)))
-    elif as_json and (explain or top or sort):
-        print(explain_json(result))
-    elif top or sort:
-        print(explain_table(result, sort.value if sort else "saved", top))
-    elif explain:
-        print(explained(result))
+        for path, kind in read_types(also, "--also"):
+            print(explain_also(costs_also(data, path, kind)))
+    elif explain or top or sort:
+        print(_explained(result, sort, top, as_json=as_json))
     elif as_json:
         print(result.schema.to_json())
     elif ddl:
@@ -139,3 +87,11 @@ def command(
     else:
         print(result.schema)
     return 0
+
+
+def _explained(result: InferenceResult, sort: SortBy | None, top: int | None, *, as_json: bool) -> str:
+    from parquet_variant.shredding.explain import explain, explain_json, explain_table
+
+    if as_json:
+        return explain_json(result)
+    return explain_table(result, sort or "saved", top) if top or sort else explain(result)

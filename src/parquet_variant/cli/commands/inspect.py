@@ -7,12 +7,11 @@ Owns how the report is shown. Leaves the figures to `parquet.inspect` and `vorte
 from __future__ import annotations
 
 from dataclasses import asdict
-from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 import typer
 
-from parquet_variant.cli.options.common import AllowOutside, Also, AsJson, Column, Path, read_also
+from parquet_variant.cli.options.common import AllowOutside, Also, AsJson, Column, Path, read_types
 
 if TYPE_CHECKING:
     from parquet_variant.parquet.operations.inspect import ColumnReport, PathReport
@@ -22,15 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["command"]
 
 
-class SortBy(StrEnum):
-    """The order of the paths."""
-
-    FILE = "file"
-    PATH = "path"
-    BYTES = "bytes"
-    RESIDUAL = "residual"
-    TYPED = "typed"
-    MISSING = "missing"
+SortBy: TypeAlias = Literal["file", "path", "bytes", "residual", "typed", "missing"]
 
 
 def command(
@@ -42,7 +33,7 @@ def command(
     ] = None,
     also: Also = None,
     top: Annotated[int | None, typer.Option(help="Only so many paths.", min=1, show_default=False)] = None,
-    sort: Annotated[SortBy, typer.Option(help="The order of the paths, most first.")] = SortBy.FILE,
+    sort: Annotated[SortBy, typer.Option(help="The order of the paths, most first.")] = "file",
     allow_outside: AllowOutside = False,
     as_json: AsJson = False,
 ) -> int:
@@ -62,7 +53,7 @@ def command(
 
     files = data_files(path, allow_outside=allow_outside)
     report = inspect(files, column=column)
-    wanted = _typed_too(files, column, read_also(also)) if also else []
+    wanted = _typed_too(files, column, read_types(also, "--also")) if also else []
     comparisons = _compared(files, report.columns[0], predict_from) if predict_from else []
     if as_json:
         shares = [{"path": str(each.path), "predicted": each.predicted, "actual": each.actual} for each in comparisons]
@@ -167,11 +158,11 @@ def _print_column(column: ColumnReport, sort: SortBy, top: int | None) -> None:
 
 def _sorted(paths: list[PathReport], sort: SortBy) -> list[PathReport]:
     keys: dict[SortBy, Any] = {
-        SortBy.PATH: lambda path: path.path,
-        SortBy.BYTES: lambda path: -path.bytes,
-        SortBy.RESIDUAL: lambda path: -path.residual_bytes,
-        SortBy.TYPED: lambda path: -(path.typed_share or 0),
-        SortBy.MISSING: lambda path: -(path.missing_share or 0),
+        "path": lambda path: path.path,
+        "bytes": lambda path: -path.bytes,
+        "residual": lambda path: -path.residual_bytes,
+        "typed": lambda path: -(path.typed_share or 0),
+        "missing": lambda path: -(path.missing_share or 0),
     }
     return sorted(paths, key=keys[sort]) if sort in keys else paths
 

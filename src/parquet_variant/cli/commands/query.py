@@ -16,7 +16,6 @@ from parquet_variant.cli.options.common import (
     AsJson,
     At,
     Column,
-    Engine,
     EngineOption,
     Path,
     Threads,
@@ -53,7 +52,7 @@ def command(
     ] = False,
     threads: Threads = None,
     allow_outside: AllowOutside = False,
-    engine: EngineOption = Engine.LOCAL,
+    engine: EngineOption = "local",
     as_json: AsJson = False,
 ) -> int:
     """Query by path, in SQL or with --select and --where.
@@ -71,7 +70,7 @@ def command(
         raise typer.BadParameter("nothing is asked for: give --select 'name=$.path:type', or SQL")
     if sql is not None and where is not None:
         raise typer.BadParameter("--where does not go with SQL: write it into the SQL")
-    if engine is Engine.SPARK and (strict or allow_outside):
+    if engine == "spark" and (strict or allow_outside):
         raise typer.BadParameter(f"--{'strict' if strict else 'allow-outside'} is for --engine local")
     selects = read_selects(select or [])
     options = {"version": version, "at": at, "column": column}
@@ -90,7 +89,7 @@ def _answer_paths(
     from parquet_variant.cli.options.tables import plan_query
     from parquet_variant.cli.output.report import print_json
 
-    on_spark = shown["engine"] is Engine.SPARK
+    on_spark = shown["engine"] == "spark"
     query = plan_query(path, selects, where, **options)
     in_spark = {"where": where, "column": options["column"], "version": options["version"], "timestamp": options["at"]}
     if shown["explain"]:
@@ -115,7 +114,7 @@ def _answer_sql(
     from parquet_variant.cli.commands.query_sql import explained, plan, spark_batches
     from parquet_variant.cli.output.report import print_json
 
-    on_spark = shown["engine"] is Engine.SPARK
+    on_spark = shown["engine"] == "spark"
     query = plan(path, sql, selects, **options, engine="spark" if on_spark else "duckdb")
     if shown["explain"]:
         text, details = explained(query, on_spark=on_spark)

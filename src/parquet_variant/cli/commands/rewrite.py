@@ -5,23 +5,13 @@ Owns the options and the report. Leaves the work to `parquet.rewrite`.
 
 from __future__ import annotations
 
-from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from parquet_variant.cli.options.common import (
-    AsJson,
-    BloomFilters,
-    Column,
-    Engine,
-    EngineOption,
-    PageWriter,
-    RowGroupBytes,
-    SortBy,
-    Threads,
-    written_as,
-)
+from parquet_variant.choices import FileMode, Layout, OnConflict
+from parquet_variant.cli.options.common import AsJson, Column, EngineOption, Threads
+from parquet_variant.cli.options.groups import WriterOptions
 
 if TYPE_CHECKING:
     from parquet_variant.cli.output.progress import Progress
@@ -30,48 +20,20 @@ if TYPE_CHECKING:
 __all__ = ["command"]
 
 
-class Layout(StrEnum):
-    """How Variants are laid out in columns."""
-
-    FINAL = "final"
-    UNSHREDDED = "unshredded"
-    DRAFT_PATHS = "draft-paths"
-    DRAFT_OBJECT = "draft-object"
-
-
-class OnConflict(StrEnum):
-    """What becomes of a value that contradicts itself."""
-
-    ERROR = "error"
-    TYPED = "typed"
-
-
-class FileMode(StrEnum):
-    """What to do with a file that is there."""
-
-    ERROR = "error"
-    OVERWRITE = "overwrite"
-
-
 def command(
     source: Annotated[str, typer.Argument(metavar="SRC", help="A Parquet file, directory, glob or URI.")],
     dest: Annotated[str, typer.Argument(metavar="DEST", help="A file for one file; else a directory.")],
+    *,
     layout: Annotated[Layout | None, typer.Option(help="Default: each column's own.", show_default=False)] = None,
     schema: Annotated[str | None, typer.Option(help="What to shred: DDL, or a file of DDL, JSON or Parquet.")] = None,
     reinfer: Annotated[bool, typer.Option("--reinfer", help="Choose what to shred from all the values.")] = False,
     annotation: Annotated[bool, typer.Option(help="Put the VARIANT annotation on; without, it is a struct.")] = True,
-    on_conflict: Annotated[
-        OnConflict, typer.Option(help="If value and typed_value contradict each other.")
-    ] = OnConflict.ERROR,
-    compression: Annotated[str, typer.Option(help="Codec of the Parquet files.")] = "zstd",
-    sort_by: SortBy = None,
-    bloom_filters: BloomFilters = None,
-    row_group_bytes: RowGroupBytes = None,
-    writer: PageWriter = None,
+    on_conflict: Annotated[OnConflict, typer.Option(help="If value and typed_value contradict each other.")] = "error",
+    writer: WriterOptions,
     column: Column = None,
-    engine: EngineOption = Engine.LOCAL,
+    engine: EngineOption = "local",
     threads: Threads = None,
-    mode: Annotated[FileMode, typer.Option(help="If a file is there.")] = FileMode.ERROR,
+    mode: Annotated[FileMode, typer.Option(help="If a file is there.")] = "error",
     overwrite: Annotated[bool, typer.Option("--overwrite", hidden=True, help="As --mode overwrite.")] = False,
     as_json: AsJson = False,
 ) -> int:
@@ -87,16 +49,16 @@ def command(
     if schema is not None and reinfer:
         raise typer.BadParameter("--schema and --reinfer exclude each other")
     options: dict[str, Any] = {
-        "layout": layout.value if layout else None,
+        "layout": layout,
         "schema": "infer" if reinfer else read_schema(schema),
         "column": column,
         "annotation": annotation,
-        "on_conflict": on_conflict.value,
-        "mode": "overwrite" if overwrite else mode.value,
-        **written_as(compression, sort_by, bloom_filters, row_group_bytes, writer),
+        "on_conflict": on_conflict,
+        "mode": "overwrite" if overwrite else mode,
+        **writer.read(),
     }
     with Progress() as progress:
-        if engine is Engine.SPARK:
+        if engine == "spark":
             written = _on_spark(source, dest, progress=progress, **options)
         else:
             written = rewrite(source, dest, progress=progress, threads=threads, **options)

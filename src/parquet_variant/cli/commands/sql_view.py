@@ -5,26 +5,19 @@ Owns the options. Leaves the statement to `sql_query.sql_view`.
 
 from __future__ import annotations
 
-from enum import StrEnum
 from typing import Annotated
 
 import typer
 
+from parquet_variant.choices import SqlEngine
 from parquet_variant.cli.options.common import Column, Path
 
 __all__ = ["command"]
 
 
-class ViewEngine(StrEnum):
-    """Whose view it is."""
-
-    DUCKDB = "duckdb"
-    SPARK = "spark"
-
-
 def command(
     path: Path,
-    engine: Annotated[ViewEngine, typer.Option(help="Whose SQL.")] = ViewEngine.DUCKDB,
+    engine: Annotated[SqlEngine, typer.Option(help="Whose SQL.")] = "duckdb",
     name: Annotated[str, typer.Option(help="The name of the view.")] = "events",
     select: Annotated[
         list[str] | None,
@@ -37,5 +30,5 @@ def command(
     from parquet_variant.sql_query.sql_view import sql_view
 
     columns = read_selects(select) if select else None
-    print(sql_view(path, columns, name=name, engine=engine.value, column=column) + ";")
+    print(sql_view(path, columns, name=name, engine=engine, column=column) + ";")
     return 0

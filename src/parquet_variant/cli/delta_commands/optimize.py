@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from parquet_variant.cli.options.common import AsJson, Column, Engine, EngineOption, Policy, Queries, Settings
+from parquet_variant.cli.options.common import AsJson, Column, EngineOption
+from parquet_variant.cli.options.groups import PolicyOptions
 
 if TYPE_CHECKING:
     from parquet_variant.cli.output.progress import Progress
@@ -21,13 +22,12 @@ def command(
     table: Annotated[
         str, typer.Argument(metavar="TABLE", help="A Delta table, or a directory of Parquet files: path or URI.")
     ],
+    *,
     reshred: Annotated[
         bool, typer.Option("--reshred", help="Rewrite every file under one new schema, whether it pays or not.")
     ] = False,
     schema: Annotated[str | None, typer.Option(help="What to shred: DDL, or a file of DDL, JSON or Parquet.")] = None,
-    policy: Policy = "auto",
-    settings: Settings = None,
-    queries: Queries = None,
+    policy: PolicyOptions,
     min_saving: Annotated[
         float, typer.Option(help="Share of the encoded bytes that shredding anew must save to pay.", min=0.0, max=1.0)
     ] = 0.02,
@@ -43,14 +43,13 @@ def command(
     ] = None,
     file_mb: Annotated[int | None, typer.Option(hidden=True, help="As --file-bytes, in MB.", min=1)] = None,
     column: Column = None,
-    engine: EngineOption = Engine.LOCAL,
+    engine: EngineOption = "local",
     as_json: AsJson = False,
 ) -> int:
     """Put small files together, and shred anew what pays.
 
     No row changes. A Delta table gets it in one commit.
     """
-    from parquet_variant.cli.options.policy import read_policy
     from parquet_variant.cli.options.schema import read_schema
     from parquet_variant.cli.options.tables import is_delta
     from parquet_variant.cli.output.progress import Progress
@@ -61,27 +60,27 @@ def command(
     options: dict[str, Any] = {
         "file_bytes": file_bytes or (file_mb * 1_000_000 if file_mb else DEFAULT_FILE_BYTES),
         "reshred": reshred,
-        "policy": read_policy(policy, settings, queries),
+        "policy": policy.read(),
         "min_saving": min_saving,
         "dry_run": dry_run,
     }
     with Progress() as progress:
         if is_delta(table):
-            if column is not None or (drop_shredding and engine is Engine.SPARK):
+            if column is not None or (drop_shredding and engine == "spark"):
                 raise typer.BadParameter("--column, and --drop-shredding on Spark, are not for Delta tables")
             from parquet_variant import delta
 
             if drop_shredding:
                 progress("optimize", 0, 1)
                 result: Any = delta.drop_shredding(table, file_bytes=options["file_bytes"])
-            elif engine is Engine.SPARK:
+            elif engine == "spark":
                 result = _on_spark(table, progress, schema=read_schema(schema), **options)
             else:
                 result = delta.optimize(table, schema=read_schema(schema), progress=progress, **options)
         elif drop_shredding:
             raise typer.BadParameter("--drop-shredding is for Delta tables: use rewrite --layout unshredded")
         else:
-            run = _on_spark if engine is Engine.SPARK else _in_process
+            run = _on_spark if engine == "spark" else _in_process
             result = run(table, progress, schema=read_schema(schema), column=column, **options)
     _report(result, dry_run, as_json)
     return 0

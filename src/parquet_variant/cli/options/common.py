@@ -6,10 +6,11 @@ Owns their names and help texts. Leaves what they do to the commands.
 from __future__ import annotations
 
 import json
-from enum import StrEnum
-from typing import Annotated, Any, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias
 
 import typer
+
+from parquet_variant.choices import InputFormat, OnError
 
 __all__ = [
     "AllowOutside",
@@ -21,9 +22,7 @@ __all__ = [
     "Engine",
     "EngineOption",
     "FormatOption",
-    "InputFormat",
     "JsonColumn",
-    "OnError",
     "OnErrorOption",
     "PageWriter",
     "Parse",
@@ -35,42 +34,15 @@ __all__ = [
     "Sample",
     "SampleOrDefault",
     "Settings",
-    "SortBy",
+    "SortKeys",
     "Threads",
     "Types",
-    "read_also",
     "read_parse",
     "read_types",
-    "written_as",
 ]
 
 
-class Engine(StrEnum):
-    """Where the work runs."""
-
-    LOCAL = "local"
-    SPARK = "spark"
-
-
-class OnError(StrEnum):
-    """What becomes of a line that is no JSON."""
-
-    FAIL = "fail"
-    QUARANTINE = "quarantine"
-    NULL = "null"
-
-
-class InputFormat(StrEnum):
-    """How JSON text is laid out."""
-
-    AUTO = "auto"
-    NDJSON = "ndjson"
-    ARRAY = "array"
-    DOCUMENTS = "documents"
-    CSV = "csv"
-    XML = "xml"
-
-
+Engine: TypeAlias = Literal["local", "spark"]
 AllowOutside: TypeAlias = Annotated[
     bool, typer.Option("--allow-outside", help="Of a Delta table: read files outside of it, too (shallow clones).")
 ]
@@ -108,7 +80,7 @@ OnErrorOption: TypeAlias = Annotated[
     OnError, typer.Option(help="A bad line is an error, or put aside and counted, or SQL NULL.")
 ]
 EngineOption: TypeAlias = Annotated[Engine, typer.Option(help="In this process, or in a local Spark session.")]
-SortBy: TypeAlias = Annotated[
+SortKeys: TypeAlias = Annotated[
     list[str] | None,
     typer.Option(metavar="PATH", help="Sort each file by this path, such as '$.ts' or '$.ts:timestamp'; repeat."),
 ]
@@ -169,38 +141,21 @@ Parse: TypeAlias = Annotated[
 ]
 
 
-def read_types(given: list[str] | None) -> dict[str, str]:
-    """The options of ``--type``.
+def read_types(given: list[str] | None, option: str = "--type") -> list[tuple[str, str]]:
+    """The paths and types of ``--type`` or ``--also``.
 
     Examples
     --------
     >>> read_types(["$..*_id:uuid"])
-    {'$..*_id': 'uuid'}
+    [('$..*_id', 'uuid')]
     """
-    found: dict[str, str] = {}
+    types: list[tuple[str, str]] = []
     for text in given or ():
         path, sign, kind = text.rpartition(":")
         if not sign:
-            raise typer.BadParameter(f"--type is {text!r}: write it as PATH:TYPE")
-        found[path] = kind.strip()
-    return found
-
-
-def read_also(given: list[str] | None) -> list[tuple[str, str]]:
-    """The options of ``--also``: a path and a type each.
-
-    Examples
-    --------
-    >>> read_also(["$.tags.brand:string"])
-    [('$.tags.brand', 'string')]
-    """
-    found = []
-    for text in given or ():
-        path, sign, kind = text.rpartition(":")
-        if not sign:
-            raise typer.BadParameter(f"--also is {text!r}: write it as PATH:TYPE, such as '$.tags.brand:string'")
-        found.append((path, kind))
-    return found
+            raise typer.BadParameter(f"{option} is {text!r}: write it as PATH:TYPE, such as '$.tags.brand:string'")
+        types.append((path, kind.strip()))
+    return types
 
 
 def read_parse(given: list[str] | None) -> dict[str, Any]:
@@ -221,15 +176,3 @@ def read_parse(given: list[str] | None) -> dict[str, Any]:
         except ValueError:
             found[name] = value.replace("\\t", "\t")
     return found
-
-
-def written_as(
-    compression: str,
-    sort_by: list[str] | None,
-    bloom_filters: list[str] | None,
-    row_group_bytes: int | None,
-    writer: str | None = None,
-) -> dict[str, Any]:
-    """What the writer of Parquet files is told: the options that were given."""
-    given = {"sort_by": sort_by, "bloom_filters": bloom_filters, "row_group_bytes": row_group_bytes, "writer": writer}
-    return {"compression": compression} | {name: value for name, value in given.items() if value}

@@ -9,13 +9,14 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from parquet_variant.choices import Mode
 from parquet_variant.delta.data.paths import relative_path
 from parquet_variant.delta.dml.replacing import replace_where as put_where
 from parquet_variant.delta.log.commit import CommitResult
 from parquet_variant.delta.log.snapshot import Snapshot
 from parquet_variant.delta.protocol.schema import from_arrow_schema
 from parquet_variant.delta.storage import open_storage
-from parquet_variant.delta.writing.create import Mode, commit_new, existing_table, planned_table
+from parquet_variant.delta.writing.create import commit_new, existing_table, planned_table
 from parquet_variant.delta.writing.write import append, overwrite, peek, plan
 from parquet_variant.errors import DeltaError
 

@@ -9,10 +9,11 @@ import os
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Literal, TypeAlias
+from typing import Any
 
 import pyarrow as pa
 
+from parquet_variant.choices import Mode
 from parquet_variant.delta.log.clock import now_millis
 from parquet_variant.delta.log.commit import CommitResult, Transaction, commit
 from parquet_variant.delta.log.file_actions import FILE_SCHEMA
@@ -33,9 +34,7 @@ from parquet_variant.delta.storage import Storage, open_storage
 from parquet_variant.delta.writing.write import commit_files
 from parquet_variant.errors import DeltaError
 
-__all__ = ["Mode", "commit_new", "create", "existing_table", "planned_table"]
-
-Mode: TypeAlias = Literal["error", "append", "overwrite", "ignore"]
+__all__ = ["commit_new", "create", "existing_table", "planned_table"]
 
 
 def create(

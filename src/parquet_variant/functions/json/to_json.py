@@ -7,7 +7,7 @@ Owns the public operation and its `try_` twin. Leaves batches to `kernels.operat
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, overload
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +17,7 @@ from parquet_variant.array.parts import binary_parts, metadata_parts, valid_byte
 from parquet_variant.array.storages import unshredded_storage
 from parquet_variant.array.unshredding import assembled_nodes
 from parquet_variant.array.variant_array import VariantArray
+from parquet_variant.choices import OnConflict
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.functions.inputs.fallback_texts import text_column, with_fallback_texts
 from parquet_variant.functions.inputs.in_slices import joined_slices
@@ -36,12 +37,8 @@ _MAX_DEPTH = 1000
 @overload
 def to_json(source: Variant) -> str: ...
 @overload
-def to_json(
-    source: Any, *, on_conflict: Literal["error", "typed"] = "error", threads: int | None = None
-) -> pa.Array: ...
-def to_json(
-    source: Any, *, on_conflict: Literal["error", "typed"] = "error", threads: int | None = None
-) -> str | pa.Array:
+def to_json(source: Any, *, on_conflict: OnConflict = "error", threads: int | None = None) -> pa.Array: ...
+def to_json(source: Any, *, on_conflict: OnConflict = "error", threads: int | None = None) -> str | pa.Array:
     r"""Write values as compact JSON text.
 
     Doubles are the shortest text that reads back as the same double, decimals are exact, binary is base64, timestamps
@@ -74,7 +71,7 @@ def to_json(
     return joined_slices(partial(_texts, on_conflict=on_conflict), as_variant_array(source), threads)
 
 
-def _texts(array: VariantArray, on_conflict: Literal["error", "typed"]) -> pa.Array:
+def _texts(array: VariantArray, on_conflict: OnConflict) -> pa.Array:
     if array.layout == "final" and (texts := _shredded_texts(array.storage)) is not None:
         return texts
     return json_texts(unshredded_storage(array.storage, array.layout, on_conflict), null_on_error=False)

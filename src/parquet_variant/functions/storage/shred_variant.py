@@ -12,10 +12,10 @@ import pyarrow as pa
 
 from parquet_variant.array.storages import shredded_storage
 from parquet_variant.array.variant_array import VariantArray, trusted_array
+from parquet_variant.choices import Layout
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.functions.inputs.in_slices import joined_slices
 from parquet_variant.functions.inputs.variant_input import as_variant_array
-from parquet_variant.schema.layout import Layout
 from parquet_variant.schema.shredding_schema import ShreddingSchema
 
 __all__ = ["shred_variant"]

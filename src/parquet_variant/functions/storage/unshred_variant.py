@@ -5,19 +5,18 @@ Owns the public operation. Leaves the work to `array.storages`.
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any
 
 from parquet_variant.array.storages import unshredded_storage
 from parquet_variant.array.variant_array import VariantArray, trusted_array
+from parquet_variant.choices import OnConflict
 from parquet_variant.functions.inputs.in_slices import joined_slices
 from parquet_variant.functions.inputs.variant_input import as_variant_array
 
 __all__ = ["unshred_variant"]
 
 
-def unshred_variant(
-    array: Any, *, on_conflict: Literal["error", "typed"] = "error", threads: int | None = None
-) -> VariantArray:
+def unshred_variant(array: Any, *, on_conflict: OnConflict = "error", threads: int | None = None) -> VariantArray:
     """Put shredded values together again, whatever the layout.
 
     Parameters

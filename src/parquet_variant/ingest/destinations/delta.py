@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.fs as pafs
 
 from parquet_variant.array.capsules import EXTENSION_METADATA
+from parquet_variant.choices import Mode
 from parquet_variant.delta.log.snapshot import Snapshot, load_snapshot
 from parquet_variant.delta.protocol.schema import from_arrow_schema
 from parquet_variant.delta.storage import LocalStorage, local_path, open_storage
@@ -32,7 +33,7 @@ from parquet_variant.ingest.task import SplitArrays, WrittenSplits
 from parquet_variant.ingest.task_plan import TaskPlan
 from parquet_variant.io.commit_journal import TEMPORARY
 from parquet_variant.io.filesystems import filesystem_of
-from parquet_variant.io.staging import BAD_RECORDS, Mode, Staging, check_mode, sweep
+from parquet_variant.io.staging import BAD_RECORDS, Staging, check_mode, sweep
 from parquet_variant.schema.shredding_schema import ShreddingSchema
 
 __all__ = ["DeltaDestination", "open_delta", "open_table"]

@@ -16,6 +16,7 @@ from typing import Any
 import pyarrow as pa
 
 from parquet_variant.array.variant_array import VariantArray
+from parquet_variant.choices import FileMode
 from parquet_variant.errors import VariantFileError
 from parquet_variant.functions.inputs.arrow_input import as_arrow
 from parquet_variant.ingest.destination import Work
@@ -24,7 +25,7 @@ from parquet_variant.ingest.sources import Split
 from parquet_variant.ingest.task import Rows, SplitArrays, WrittenSplits
 from parquet_variant.ingest.task_plan import TaskPlan
 from parquet_variant.io.filesystems import filesystem_of
-from parquet_variant.io.staging import BAD_RECORDS, FileMode, StagedFile, Staging, open_staging, sweep
+from parquet_variant.io.staging import BAD_RECORDS, StagedFile, Staging, open_staging, sweep
 from parquet_variant.parquet.writing.conform import conform
 from parquet_variant.schema.shredding_schema import ShreddingSchema
 from parquet_variant.vortex.files.library import vortex

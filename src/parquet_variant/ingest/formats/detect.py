@@ -8,9 +8,9 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from parquet_variant.choices import InputFormat
 from parquet_variant.errors import JsonError, VariantFileError
 from parquet_variant.ingest.formats.json_splitters import ArraySplitter, DocumentSplitter
-from parquet_variant.ingest.formats.layout import Format
 
 __all__ = ["BOM", "detect", "start_of_text"]
 
@@ -35,7 +35,7 @@ def start_of_text(head: bytes, file: str) -> int:
     return len(BOM) if head.startswith(BOM) else 0
 
 
-def detect(stream: Any, file: str, format: Format) -> tuple[bytes, Format]:
+def detect(stream: Any, file: str, format: InputFormat) -> tuple[bytes, InputFormat]:
     """Read the head of a text, without its byte order mark, and tell how its values are laid out."""
     head = stream.read(_DETECT_BYTES)
     head = head[start_of_text(head, file) :]
@@ -60,7 +60,7 @@ def detect(stream: Any, file: str, format: Format) -> tuple[bytes, Format]:
     return head, "array"
 
 
-def _lines_or_documents(head: bytes) -> Format:
+def _lines_or_documents(head: bytes) -> InputFormat:
     """Documents if the first line is no value, but the text from its beginning has one; a bad line makes none."""
     text = head.lstrip(b" \t\r\n")
     line = text.partition(b"\n")[0].strip()

@@ -8,16 +8,15 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any, get_args
 
+from parquet_variant.choices import InputFormat
 from parquet_variant.errors import VariantError
 from parquet_variant.path import Segment, VariantPath, Wildcard
 
-__all__ = ["CsvOptions", "Format", "Layout", "XmlOptions", "our_name"]
+__all__ = ["CsvOptions", "Layout", "XmlOptions", "our_name"]
 
 _OF_SPARK = {"sep": "delimiter", "quote": "quote_char", "nullValue": "null_values"}
-
-Format: TypeAlias = Literal["auto", "ndjson", "array", "documents", "csv", "xml"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,21 +91,21 @@ class Layout:
     (('pages',), "$['items'][*]")
     """
 
-    format: Format = "auto"
+    format: InputFormat = "auto"
     root: VariantPath | None = None
     csv: CsvOptions = field(default_factory=CsvOptions)
     xml: XmlOptions = field(default_factory=XmlOptions)
 
     def __post_init__(self) -> None:
-        if self.format not in get_args(Format):
-            raise _bad(f"input_format is {self.format!r}: use {' or '.join(get_args(Format))}")
+        if self.format not in get_args(InputFormat):
+            raise _bad(f"input_format is {self.format!r}: use {' or '.join(get_args(InputFormat))}")
         if self.format == "xml" and not self.xml.row_tag:
             raise _bad("XML needs the name of the element that is a row: give parse={'row_tag': 'book'}")
         if self.root is not None and self.format in ("csv", "xml"):
             raise _bad(f"root is for JSON, not for {self.format}")
 
     @classmethod
-    def of(cls, format: Format | Layout, *, root: str | VariantPath | None = None, parse: Any = None) -> Layout:
+    def of(cls, format: InputFormat | Layout, *, root: str | VariantPath | None = None, parse: Any = None) -> Layout:
         """The layout, with options by name; ``parse`` has those of the format.
 
         Raises

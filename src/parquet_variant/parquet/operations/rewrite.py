@@ -16,13 +16,13 @@ import pyarrow as pa
 from pyarrow import fs
 
 from parquet_variant.array.variant_array import VariantArray
+from parquet_variant.choices import FileMode, Layout, OnConflict
 from parquet_variant.errors import VariantError, VariantFileError
 from parquet_variant.io.engine import Engine, Progress
 from parquet_variant.io.filesystems import filesystem_of
 from parquet_variant.io.parallel import in_order
-from parquet_variant.io.staging import FileMode, replaces
+from parquet_variant.io.staging import replaces
 from parquet_variant.io.thread_engine import ThreadEngine
-from parquet_variant.layouts.conflicts import OnConflict
 from parquet_variant.parquet.format.columns import choose_column, find_variants, no_variant_column
 from parquet_variant.parquet.format.files import OpenFile, ParquetSource, Source, locate, open_file
 from parquet_variant.parquet.reading.read import row_group_arrays
@@ -32,7 +32,6 @@ from parquet_variant.parquet.writing.options import DEFAULT_ROW_GROUP_BYTES
 from parquet_variant.parquet.writing.write import SchemaLike
 from parquet_variant.parquet.writing.writer import FileInfo, VariantWriter
 from parquet_variant.renamed import REPLACED, renamed
-from parquet_variant.schema.layout import Layout
 from parquet_variant.schema.shredding_schema import ShreddingSchema
 from parquet_variant.shredding.profile import Profile
 

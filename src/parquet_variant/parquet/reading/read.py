@@ -11,9 +11,9 @@ from collections.abc import Iterator
 from pyarrow import fs
 
 from parquet_variant.array.variant_array import VariantArray
+from parquet_variant.choices import OnConflict
 from parquet_variant.errors import VariantError, VariantFileError
 from parquet_variant.io.parallel import in_order, thread_count
-from parquet_variant.layouts.conflicts import OnConflict
 from parquet_variant.parquet.format.columns import VariantColumn, choose_column
 from parquet_variant.parquet.format.files import OpenFile, Source, locate, open_file
 from parquet_variant.parquet.reading.storage import nested_array

@@ -12,13 +12,12 @@ import pyarrow as pa
 from pyarrow import fs
 
 from parquet_variant.array.variant_array import VariantArray
+from parquet_variant.choices import FileMode, Layout
 from parquet_variant.interop.table_of import table_of
-from parquet_variant.io.staging import FileMode
 from parquet_variant.parquet.writing.nested import Place, map_variants
 from parquet_variant.parquet.writing.options import DEFAULT_ROW_GROUP_BYTES, DEFAULT_WRITER, Writer
 from parquet_variant.parquet.writing.writer import FileInfo, VariantWriter
 from parquet_variant.renamed import REPLACED, renamed
-from parquet_variant.schema.layout import Layout
 from parquet_variant.schema.shredding_schema import ShreddingSchema
 
 __all__ = ["shredded_as", "write"]

@@ -20,9 +20,10 @@ import pyarrow as pa
 from pyarrow import fs
 
 from parquet_variant.array.variant_array import VariantArray
+from parquet_variant.choices import FileMode
 from parquet_variant.errors import VariantFileError
 from parquet_variant.io.filesystems import filesystem_of
-from parquet_variant.io.staging import FileMode, replaces
+from parquet_variant.io.staging import replaces
 from parquet_variant.io.write_errors import write_errors
 from parquet_variant.parquet.format.columns import find_variants
 from parquet_variant.parquet.format.footer import parse_schema

@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 import pyarrow.fs as pafs
 
+from parquet_variant.choices import OutputFormat
 from parquet_variant.errors import VariantError
 from parquet_variant.ingest.job import IngestJob
-from parquet_variant.ingest.request import IngestOptions, IngestRequest, OutputFormat, Sources
+from parquet_variant.ingest.request import IngestOptions, IngestRequest, Sources
 from parquet_variant.ingest.result import IngestResult
 from parquet_variant.io.engine import Progress
 from parquet_variant.io.filesystems import absolute, filesystem_of

@@ -10,9 +10,10 @@ import json
 import os
 from typing import TYPE_CHECKING, Any, Literal
 
+from parquet_variant.choices import Mode
 from parquet_variant.errors import VariantError
 from parquet_variant.io.filesystems import absolute
-from parquet_variant.io.staging import Mode, open_staging
+from parquet_variant.io.staging import open_staging
 from parquet_variant.schema.shredding_schema import ShreddingSchema
 from parquet_variant.spark.task_errors import from_spark_errors
 

@@ -11,17 +11,18 @@ import tempfile
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import pyarrow as pa
 
 from parquet_variant.array.capsules import is_named
 from parquet_variant.array.chunked_array import ChunkedVariantArray
 from parquet_variant.array.variant_array import VariantArray
+from parquet_variant.choices import FileMode, VortexLayout
 from parquet_variant.errors import VariantError, VariantFileError
 from parquet_variant.functions.inputs.arrow_input import as_arrow
 from parquet_variant.interop.table_of import table_of
-from parquet_variant.io.staging import FileMode, replaces
+from parquet_variant.io.staging import replaces
 from parquet_variant.io.write_errors import cannot_write, write_errors
 from parquet_variant.parquet.writing.write import shredded_as
 from parquet_variant.renamed import REPLACED, renamed
@@ -85,7 +86,7 @@ def write(
     *,
     column: str = "v",
     schema: ShreddingSchema | str | Mapping[str, ShreddingSchema | str] | None = None,
-    layout: Literal["auto", "variant", "struct", "columnar"] = "auto",
+    layout: VortexLayout = "auto",
     json: Collection[str] = (),
     policy: str | Policy = "auto",
     exact: bool = False,
