@@ -150,7 +150,7 @@ def metadata_parts(array: pa.Array) -> MetadataParts:
         plain = _plain(array)
         if not (pa.types.is_binary(plain.type) or pa.types.is_large_binary(plain.type)):
             raise SchemaError(f"expected binary metadata, found {plain.type}", reason="not-binary")
-        array = plain.dictionary_encode()
+        array = _one_everywhere(plain) or plain.dictionary_encode()
     dictionary = _plain(array.dictionary)
     # Under a null row of the storage an index may be any number, which nobody has checked.
     numbers = array.indices
@@ -166,6 +166,19 @@ def metadata_parts(array: pa.Array) -> MetadataParts:
     if pa.types.is_large_binary(dictionary.type):
         dictionary = dictionary.cast(pa.binary())
     return MetadataParts(indices, dictionary)
+
+
+def _one_everywhere(plain: pa.Array) -> pa.DictionaryArray | None:
+    """The dictionary of one entry, where all rows have the same bytes, as those of one batch often have."""
+    rows = len(plain)
+    if not rows or plain.null_count:
+        return None
+    parts = binary_parts(plain)
+    size = parts.offsets[1] - parts.offsets[0]
+    if (np.diff(parts.offsets) != size).any():
+        return None
+    data = np.frombuffer(plain.buffers()[2] or b"", np.uint8)[parts.offsets[0] : parts.offsets[-1]].reshape(rows, size)
+    return None if (data != data[0]).any() else pa.DictionaryArray.from_arrays(np.zeros(rows, np.int32), plain[:1])
 
 
 def variants_of(storage: pa.StructArray) -> Iterator[Variant | None]:

@@ -39,7 +39,12 @@ def run() -> int:
     gc.set_threshold(200_000, 20, 20)
     if not {"-h", "--help", "--version"} & set(sys.argv[1:]) and len(sys.argv) > 1:
         _leave_pandas_out()
-    return main()
+    try:
+        return main()
+    finally:
+        # Nor need a process look through it when it ends; but DuckDB says that it leaks where it is not looked for.
+        if "duckdb" not in sys.modules:
+            gc.freeze()
 
 
 if __name__ == "__main__":

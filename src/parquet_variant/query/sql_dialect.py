@@ -1,28 +1,22 @@
 """SQL with Variant paths, as sqlglot reads and writes it: ``v:a.b[0]::string`` in an engine's own SQL.
 
-Owns the two dialects: Databricks' paths and Spark's names of types, in everything else DuckDB's SQL or Spark's.
-Functions are handed to the engine as they stand. Leaves what a path means to `sql_terms`.
+Owns reading and writing it, and the words of its errors: Databricks' paths and Spark's names of types, in everything
+else DuckDB's SQL (`duckdb_dialect`) or Spark's (`spark_dialect`). Functions are handed to the engine as they stand.
+Leaves what a path means to `sql_terms`.
 """
 
 from __future__ import annotations
 
 import logging
-import re
-from collections.abc import Callable
-from typing import Any, ClassVar, Literal
+from typing import Literal
 
-from sqlglot import TokenType, exp, parser
-from sqlglot.dialects.databricks import Databricks
+from sqlglot import exp
 from sqlglot.dialects.dialect import Dialect
-from sqlglot.dialects.duckdb import DuckDB
 from sqlglot.errors import ErrorLevel, ParseError, SqlglotError, TokenError
-from sqlglot.generators.databricks import DatabricksGenerator
-from sqlglot.generators.duckdb import DuckDBGenerator
-from sqlglot.parsers.databricks import DatabricksParser
-from sqlglot.parsers.duckdb import DuckDBParser
 
 from parquet_variant.choices import SqlEngine
 from parquet_variant.errors import VariantError
+from parquet_variant.query.duckdb_dialect import ForDuckDB
 
 __all__ = ["SqlError", "parse_sql", "to_sql", "written"]
 
@@ -36,155 +30,12 @@ class SqlError(VariantError):
     default_reason = "bad-sql"
 
 
-class _PathParser:
-    """What both parsers share: paths after a colon, every step checked; the text of each expression is kept."""
+def _dialect(engine: SqlEngine) -> type[Dialect]:
+    if engine == "duckdb":
+        return ForDuckDB
+    from parquet_variant.query.spark_dialect import ForSpark
 
-    COLON_IS_VARIANT_EXTRACT = True
-    TYPE_CONVERTERS: dict[Any, Any] = {}
-
-    def _parse_colon_as_variant_extract(self: Any, this: Any) -> Any:
-        while isinstance(this, (exp.Column, exp.Dot, exp.Bracket, exp.Paren, exp.JSONExtract, exp.Anonymous, exp.Cast)):
-            if self._curr.token_type != TokenType.COLON or self._next.token_type in _NO_KEYS:
-                break
-            self._advance()
-            steps: list[exp.Expr] = [exp.JSONPathRoot()]
-            if self._curr.token_type != TokenType.L_BRACKET:
-                steps.append(self._path_key())
-            while self._curr.token_type in (TokenType.DOT, TokenType.L_BRACKET):
-                bracket = self._match(TokenType.L_BRACKET)
-                steps.append(self._path_bracket() if bracket else self._advance() or self._path_key())
-            path = exp.JSONPath(expressions=steps)
-            this = self._parse_column_ops(exp.JSONExtract(this=this, expression=path, variant_extract=True))
-        return this
-
-    def _path_key(self: Any) -> exp.Expr:
-        """A key after ``:`` or a dot: any word, keywords too; in double quotes, backticks or brackets what is none."""
-        token = self._curr
-        quoted = self.sql[token.start : token.start + 1] in ('"', "`") and bool(token.text)
-        if not quoted and not _WORD.fullmatch(token.text or ""):
-            self.raise_error("a key is expected: write a.b, a[0], a['b c']")
-        self._advance()
-        return exp.JSONPathKey(this=token.text)
-
-    def _path_bracket(self: Any) -> exp.Expr:
-        if self._match(TokenType.STAR):
-            step: exp.Expr = exp.JSONPathSubscript(this=exp.JSONPathWildcard())
-        elif self._match_set((TokenType.STRING, TokenType.IDENTIFIER)):
-            step = exp.JSONPathKey(this=self._prev.text)
-        elif self._match(TokenType.NUMBER) and self._prev.text.isdecimal():
-            step = exp.JSONPathSubscript(this=int(self._prev.text[:20]))
-        elif self._match(TokenType.DASH):
-            self.raise_error("indexes count from 0: a negative one cannot be asked for")
-        else:
-            self.raise_error("[0], ['key'] or [*] is expected in a path")
-        if not self._match(TokenType.R_BRACKET):
-            self.raise_error("] is expected")
-        return step
-
-    def _parse_struct_types(self: Any, type_required: bool = False) -> Any:
-        name = self._parse_id_var(any_token=True)
-        self._match(TokenType.COLON)
-        kind = self._parse_types()
-        if name is None or kind is None:
-            self.raise_error("a field is written name type")
-        if self._match_text_seq("NOT"):
-            self._match_text_seq("NULL")
-        return self.expression(exp.ColumnDef(this=name, kind=kind))
-
-    def _parse_expression(self: Any) -> Any:
-        start = self._curr.start
-        found = parser.Parser._parse_expression(self)
-        if isinstance(found, exp.Expr) and not isinstance(found, exp.Alias):
-            found.meta["text"] = self.sql[start : self._prev.end + 1]
-        return found
-
-
-_WORD = re.compile(r"[^\W\d]\w*")
-# After these a colon is that of a slice.
-_NO_KEYS = frozenset((TokenType.NUMBER, TokenType.R_BRACKET, TokenType.DASH))
-# Spark's names of types go before what another engine calls so.
-_SPARK_TYPES = {
-    "BYTE": TokenType.TINYINT,
-    "SHORT": TokenType.SMALLINT,
-    "LONG": TokenType.BIGINT,
-    "TIMESTAMP": TokenType.TIMESTAMPTZ,
-    "TIMESTAMP_LTZ": TokenType.TIMESTAMPTZ,
-    "TIMESTAMP_NTZ": TokenType.TIMESTAMPNTZ,
-    "TIMESTAMP_US": TokenType.TIMESTAMPNTZ,
-    "?::": TokenType.QDCOLON,
-}
-_OPERATORS = {TokenType.QDCOLON: lambda self, this, to: self.build_cast(False, this=this, to=to)}
-
-
-def _path_text(self: Any, node: exp.JSONExtract) -> str:
-    """A path as it is written after the colon."""
-    text = ""
-    for step in node.expression.expressions[1:]:
-        if isinstance(step, exp.JSONPathSubscript):
-            text += "[*]" if isinstance(step.this, exp.Expr) else f"[{step.this}]"
-        elif str(step.this).isidentifier():
-            text += f".{step.this}"
-        else:
-            text += "['" + str(step.this).replace("'", "''") + "']"
-    return f"{self.sql(node, 'this')}:{text.removeprefix('.')}"
-
-
-# Functions of Spark that DuckDB has under other names; those that it knows are its own.
-_SPARK_FUNCTIONS = """
-    ADD_MONTHS ARRAY_JOIN ARRAY_MAX ARRAY_MIN ARRAY_SIZE COLLECT_LIST COLLECT_SET DATEADD DATE_FORMAT ENDSWITH EXPLODE
-    FROM_UNIXTIME GET_JSON_OBJECT IFF LOCATE NVL NVL2 REGEXP_LIKE RLIKE SEQUENCE SIZE SORT_ARRAY STARTSWITH
-    TIMESTAMPDIFF TO_DATE TRANSFORM TRY_DIVIDE UNIX_DATE UNIX_MICROS UNIX_MILLIS UNIX_SECONDS
-"""
-
-
-def _instant(factor: int) -> Callable[[list[Any]], exp.Expr]:
-    """``timestamp_micros`` and the like: DuckDB makes an instant of microseconds."""
-
-    def build(arguments: list[Any]) -> exp.Expr:
-        ticks = [
-            exp.cast(exp.cast(each, "DECIMAL(38,6)") * factor, "BIGINT") if factor > 1 else each for each in arguments
-        ]
-        return exp.Anonymous(this="make_timestamptz", expressions=ticks)
-
-    return build
-
-
-class _ForDuckDB(DuckDB):
-    INDEX_OFFSET = 0  # brackets stand as they are written: those of a Variant count from 0, DuckDB's own from 1
-
-    class Tokenizer(DuckDB.Tokenizer):
-        IDENTIFIERS = ['"', "`"]
-        KEYWORDS = {**DuckDB.Tokenizer.KEYWORDS, **_SPARK_TYPES, "INT8": TokenType.BIGINT}
-
-    class Parser(_PathParser, DuckDBParser):
-        FUNCTIONS: ClassVar[dict[str, Any]] = {
-            **{name: DatabricksParser.FUNCTIONS[name] for name in _SPARK_FUNCTIONS.split()},
-            "TIMESTAMP_MICROS": _instant(1),
-            "TIMESTAMP_MILLIS": _instant(1000),
-            "TIMESTAMP_SECONDS": _instant(1_000_000),
-        }
-        COLUMN_OPERATORS = {**DuckDBParser.COLUMN_OPERATORS, **_OPERATORS}
-        CAST_COLUMN_OPERATORS = {*DuckDBParser.CAST_COLUMN_OPERATORS, TokenType.QDCOLON}
-
-    class Generator(DuckDBGenerator):
-        TRANSFORMS = {**DuckDBGenerator.TRANSFORMS, exp.JSONExtract: _path_text}
-
-
-class _ForSpark(Databricks):
-    INDEX_OFFSET = 0
-    SUPPORTS_USER_DEFINED_TYPES = True  # an unknown type is refused with the list of those that there are
-
-    class Tokenizer(Databricks.Tokenizer):
-        KEYWORDS = {**Databricks.Tokenizer.KEYWORDS, **_SPARK_TYPES, "INT8": TokenType.BIGINT}
-
-    class Parser(_PathParser, DatabricksParser):
-        FUNCTIONS: ClassVar[dict[str, Any]] = {}
-
-    class Generator(DatabricksGenerator):
-        TRANSFORMS = {**DatabricksGenerator.TRANSFORMS, exp.JSONExtract: _path_text}
-
-
-_DIALECTS: dict[str, type[Dialect]] = {"duckdb": _ForDuckDB, "spark": _ForSpark}
+    return ForSpark
 
 
 def parse_sql(text: str, engine: SqlEngine = "duckdb", *, what: Literal["query", "expression"] = "query") -> exp.Expr:
@@ -233,7 +84,7 @@ def _parse(text: str, engine: SqlEngine, into: type[exp.Expr] | None) -> list[ex
     logger = logging.getLogger("sqlglot")
     level = logger.level
     logger.setLevel(logging.ERROR)  # what it cannot read is refused below, not warned of
-    dialect = _DIALECTS[engine]()
+    dialect = _dialect(engine)()
     try:
         found = dialect.parse_into(into, text) if into is not None else dialect.parse(text)
         if any(depth > _MAX_DEPTH for depth in map(_depth, filter(None, found))):
@@ -274,7 +125,7 @@ def _unreadable(error: ParseError) -> SqlError:
 
 def to_sql(tree: exp.Expr, engine: SqlEngine = "duckdb") -> str:
     """The text of a tree in an engine's SQL."""
-    return tree.sql(dialect=_DIALECTS[engine], unsupported_level=ErrorLevel.IGNORE, comments=False)
+    return tree.sql(dialect=_dialect(engine), unsupported_level=ErrorLevel.IGNORE, comments=False)
 
 
 def written(tree: exp.Expr, engine: SqlEngine = "duckdb") -> str:

@@ -37,6 +37,8 @@ def is_vortex(path: Any) -> bool:
     >>> is_vortex("events.vortex"), is_vortex("examples")
     (True, False)
     """
+    if _is_parquet(path):
+        return False
     from parquet_variant.vortex.files.paths import vortex_files
 
     return bool(vortex_files(os.fspath(path)))
@@ -50,8 +52,8 @@ def is_json(path: Any) -> bool:
     >>> is_json("examples/usgs_earthquakes.ndjson"), is_json("README.md")
     (True, False)
     """
-    if str(path).endswith(".parquet") and os.path.isfile(path):  # noqa: PTH113 - a name, perhaps of a remote file
-        return False  # nothing of an ingest need be loaded
+    if _is_parquet(path):
+        return False
     from parquet_variant.errors import VariantError
     from parquet_variant.ingest.sources import codec_of, expand_sources
     from parquet_variant.io.filesystems import filesystem_of
@@ -66,3 +68,8 @@ def is_json(path: Any) -> bool:
             return bool(stream.read(_HEAD_BYTES).removeprefix(b"\xef\xbb\xbf").lstrip()[:1] in (b"{", b"["))
     except (VariantError, OSError):
         return False  # who reads it says what is wrong
+
+
+def _is_parquet(path: Any) -> bool:
+    """Whether a path is a file's that says so: nothing else need be loaded."""
+    return str(path).endswith(".parquet") and os.path.isfile(path)  # noqa: PTH113 - a name, perhaps of a remote file

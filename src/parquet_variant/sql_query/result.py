@@ -11,8 +11,9 @@ from typing import Any
 import pyarrow as pa
 
 from parquet_variant import arrow_compute as pc
+from parquet_variant.array.capsules import EXTENSION_METADATA
 
-__all__ = ["SqlResult", "with_json"]
+__all__ = ["SqlResult", "with_json", "with_variants"]
 
 _SHOWN_ROWS = 20
 _SHOWN_WIDTH = 40
@@ -134,6 +135,24 @@ def with_json(table: pa.Table) -> pa.Table:
         for field, column in zip(table.schema, columns, strict=True)
     ]
     return pa.table(columns, schema=pa.schema(fields))
+
+
+def with_variants(table: pa.Table) -> pa.Table:
+    """The table with a schema that says what is a Variant, also inside of lists, structs and maps."""
+    return pa.table(table.columns, schema=pa.schema([_tagged(field) for field in table.schema]))
+
+
+def _tagged(field: pa.Field) -> pa.Field:
+    kind = field.type
+    if _is_storage(kind):
+        return field.with_metadata(EXTENSION_METADATA)
+    if pa.types.is_list(kind):
+        kind = pa.list_(_tagged(kind.value_field))
+    elif pa.types.is_map(kind):
+        kind = pa.map_(kind.key_field, _tagged(kind.item_field))
+    elif pa.types.is_struct(kind):
+        kind = pa.struct([_tagged(child) for child in kind])
+    return field.with_type(kind)
 
 
 def _is_storage(kind: pa.DataType) -> bool:

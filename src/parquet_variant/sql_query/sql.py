@@ -21,7 +21,7 @@ from parquet_variant.query.duckdb_engine import connect
 from parquet_variant.query.sql_dialect import SqlError
 from parquet_variant.renamed import renamed
 from parquet_variant.sql_query.batches import Batches
-from parquet_variant.sql_query.result import SqlResult, with_json
+from parquet_variant.sql_query.result import SqlResult, with_json, with_variants
 from parquet_variant.sql_query.rewriting import Rewritten, rewrite
 from parquet_variant.sql_query.streams import Stream, register_getters
 from parquet_variant.sql_query.tables import BoundTable, bind_table
@@ -140,8 +140,8 @@ class SqlQuery:
         """The answer, by DuckDB; Variants as JSON."""
         return pa.concat_tables(self.batches())
 
-    def batches(self) -> Iterator[pa.Table]:
-        """The answer as it comes, in parts; the first may be empty."""
+    def batches(self, *, as_text: bool = True) -> Iterator[pa.Table]:
+        """The answer as it comes, in parts, with Variants as JSON text or as such; the first may be empty."""
         import duckdb
 
         failures: list[Exception] = []
@@ -151,16 +151,18 @@ class SqlQuery:
             register_getters(connection, self.rewritten.getters, self.options, failures)
             try:
                 reader = connection.sql(self.rewritten.text).to_arrow_reader(_BATCH_ROWS)
-                yield self._shown(empty_table(reader.schema))
+                yield self._shown(empty_table(reader.schema), as_text)
                 for batch in reader:
-                    yield self._shown(pa.table([*batch.columns], schema=batch.schema))
+                    yield self._shown(pa.table([*batch.columns], schema=batch.schema), as_text)
             except (duckdb.Error, pa.ArrowException, OSError) as error:
                 if failures:
                     raise failures[0] from None
                 raise self.wrong(error) from None
 
-    def _shown(self, part: pa.Table) -> pa.Table:
-        return self._described(part) if self.rewritten.describes else with_json(part)
+    def _shown(self, part: pa.Table, as_text: bool) -> pa.Table:
+        if self.rewritten.describes:
+            return self._described(part)
+        return with_json(part) if as_text else with_variants(part)
 
     def wrong(self, error: Exception) -> SqlError:
         """What an engine has against the query, in the user's words where we have them."""

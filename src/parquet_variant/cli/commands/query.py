@@ -120,7 +120,7 @@ def _answer_sql(
         text, details = explained(query, on_spark=on_spark)
         print_json(details) if shown["as_json"] else print(text)
         return 0
-    parts = spark_batches(query) if on_spark else query.batches()
+    parts = spark_batches(query) if on_spark else query.batches(as_text=not shown["as_json"])
     first = next(parts)
     _print(first.schema, _limited(chain([first], parts), shown["limit"]), shown["as_json"])
     return 0

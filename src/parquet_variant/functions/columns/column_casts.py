@@ -115,7 +115,7 @@ def _decimals(slots: ScalarSlots) -> Bools:
 
 
 def _numbers(values: npt.NDArray[np.generic], done: Bools, arrow: pa.DataType) -> Column:
-    return pa.array(values, mask=None if done.all() else ~done).cast(arrow), done
+    return pa.array(values, arrow, mask=None if done.all() else ~done), done
 
 
 def _boolean(slots: ScalarSlots, target: Target, zone: dt.tzinfo) -> Column:

@@ -1,0 +1,72 @@
+"""DuckDB's SQL with Variant paths, Spark's names of types, and those functions of Spark that DuckDB calls otherwise.
+
+Owns the dialect. Leaves paths to `path_dialect`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+from sqlglot import TokenType, exp
+from sqlglot.dialects.duckdb import DuckDB
+from sqlglot.generators.duckdb import DuckDBGenerator
+from sqlglot.parsers.duckdb import DuckDBParser
+
+from parquet_variant.query.path_dialect import OPERATORS, SPARK_TYPES, PathParser, path_text
+
+__all__ = ["ForDuckDB"]
+
+# Functions of Spark that DuckDB has under other names; those that it knows are its own.
+_SPARK_FUNCTIONS = """
+    ADD_MONTHS ARRAY_JOIN ARRAY_MAX ARRAY_MIN ARRAY_SIZE COLLECT_LIST COLLECT_SET DATEADD DATE_FORMAT ENDSWITH EXPLODE
+    FROM_UNIXTIME GET_JSON_OBJECT IFF LOCATE NVL NVL2 REGEXP_LIKE RLIKE SEQUENCE SIZE SORT_ARRAY STARTSWITH
+    TIMESTAMPDIFF TO_DATE TRANSFORM TRY_DIVIDE UNIX_DATE UNIX_MICROS UNIX_MILLIS UNIX_SECONDS
+"""
+
+
+def _as_spark(name: str) -> Callable[..., exp.Expr]:
+    """A function of Spark's; its dialect is imported when a query has one."""
+
+    def build(arguments: list[Any], **options: Any) -> exp.Expr:
+        from sqlglot.parsers.databricks import DatabricksParser
+
+        built: exp.Expr = DatabricksParser.FUNCTIONS[name](arguments, **options)
+        return built
+
+    return build
+
+
+def _instant(factor: int) -> Callable[[list[Any]], exp.Expr]:
+    """``timestamp_micros`` and the like: DuckDB makes an instant of microseconds."""
+
+    def build(arguments: list[Any]) -> exp.Expr:
+        ticks = [
+            exp.cast(exp.cast(each, "DECIMAL(38,6)") * factor, "BIGINT") if factor > 1 else each for each in arguments
+        ]
+        return exp.Anonymous(this="make_timestamptz", expressions=ticks)
+
+    return build
+
+
+class ForDuckDB(DuckDB):
+    """DuckDB's SQL with Variant paths."""
+
+    INDEX_OFFSET = 0  # brackets stand as they are written: those of a Variant count from 0, DuckDB's own from 1
+
+    class Tokenizer(DuckDB.Tokenizer):
+        IDENTIFIERS = ['"', "`"]
+        KEYWORDS = {**DuckDB.Tokenizer.KEYWORDS, **SPARK_TYPES, "INT8": TokenType.BIGINT}
+
+    class Parser(PathParser, DuckDBParser):
+        FUNCTIONS: ClassVar[dict[str, Any]] = {
+            **{name: _as_spark(name) for name in _SPARK_FUNCTIONS.split()},
+            "TIMESTAMP_MICROS": _instant(1),
+            "TIMESTAMP_MILLIS": _instant(1000),
+            "TIMESTAMP_SECONDS": _instant(1_000_000),
+        }
+        COLUMN_OPERATORS = {**DuckDBParser.COLUMN_OPERATORS, **OPERATORS}
+        CAST_COLUMN_OPERATORS = {*DuckDBParser.CAST_COLUMN_OPERATORS, TokenType.QDCOLON}
+
+    class Generator(DuckDBGenerator):
+        TRANSFORMS = {**DuckDBGenerator.TRANSFORMS, exp.JSONExtract: path_text}

@@ -1,0 +1,105 @@
+"""What the two dialects share: paths after a colon, every step checked, and Spark's names of types.
+
+Owns how a path is read and written. Leaves the rest of the SQL to `duckdb_dialect` and `spark_dialect`.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from sqlglot import TokenType, exp, parser
+
+__all__ = ["OPERATORS", "SPARK_TYPES", "PathParser", "path_text"]
+
+_WORD = re.compile(r"[^\W\d]\w*")
+# After these a colon is that of a slice.
+_NO_KEYS = frozenset((TokenType.NUMBER, TokenType.R_BRACKET, TokenType.DASH))
+# Spark's names of types go before what another engine calls so.
+SPARK_TYPES = {
+    "BYTE": TokenType.TINYINT,
+    "SHORT": TokenType.SMALLINT,
+    "LONG": TokenType.BIGINT,
+    "TIMESTAMP": TokenType.TIMESTAMPTZ,
+    "TIMESTAMP_LTZ": TokenType.TIMESTAMPTZ,
+    "TIMESTAMP_NTZ": TokenType.TIMESTAMPNTZ,
+    "TIMESTAMP_US": TokenType.TIMESTAMPNTZ,
+    "?::": TokenType.QDCOLON,
+}
+OPERATORS = {TokenType.QDCOLON: lambda self, this, to: self.build_cast(False, this=this, to=to)}
+
+
+class PathParser:
+    """What both parsers share: paths after a colon, every step checked; the text of each expression is kept."""
+
+    COLON_IS_VARIANT_EXTRACT = True
+    TYPE_CONVERTERS: dict[Any, Any] = {}
+
+    def _parse_colon_as_variant_extract(self: Any, this: Any) -> Any:
+        while isinstance(this, (exp.Column, exp.Dot, exp.Bracket, exp.Paren, exp.JSONExtract, exp.Anonymous, exp.Cast)):
+            if self._curr.token_type != TokenType.COLON or self._next.token_type in _NO_KEYS:
+                break
+            self._advance()
+            steps: list[exp.Expr] = [exp.JSONPathRoot()]
+            if self._curr.token_type != TokenType.L_BRACKET:
+                steps.append(self._path_key())
+            while self._curr.token_type in (TokenType.DOT, TokenType.L_BRACKET):
+                bracket = self._match(TokenType.L_BRACKET)
+                steps.append(self._path_bracket() if bracket else self._advance() or self._path_key())
+            path = exp.JSONPath(expressions=steps)
+            this = self._parse_column_ops(exp.JSONExtract(this=this, expression=path, variant_extract=True))
+        return this
+
+    def _path_key(self: Any) -> exp.Expr:
+        """A key after ``:`` or a dot: any word, keywords too; in double quotes, backticks or brackets what is none."""
+        token = self._curr
+        quoted = self.sql[token.start : token.start + 1] in ('"', "`") and bool(token.text)
+        if not quoted and not _WORD.fullmatch(token.text or ""):
+            self.raise_error("a key is expected: write a.b, a[0], a['b c']")
+        self._advance()
+        return exp.JSONPathKey(this=token.text)
+
+    def _path_bracket(self: Any) -> exp.Expr:
+        if self._match(TokenType.STAR):
+            step: exp.Expr = exp.JSONPathSubscript(this=exp.JSONPathWildcard())
+        elif self._match_set((TokenType.STRING, TokenType.IDENTIFIER)):
+            step = exp.JSONPathKey(this=self._prev.text)
+        elif self._match(TokenType.NUMBER) and self._prev.text.isdecimal():
+            step = exp.JSONPathSubscript(this=int(self._prev.text[:20]))
+        elif self._match(TokenType.DASH):
+            self.raise_error("indexes count from 0: a negative one cannot be asked for")
+        else:
+            self.raise_error("[0], ['key'] or [*] is expected in a path")
+        if not self._match(TokenType.R_BRACKET):
+            self.raise_error("] is expected")
+        return step
+
+    def _parse_struct_types(self: Any, type_required: bool = False) -> Any:
+        name = self._parse_id_var(any_token=True)
+        self._match(TokenType.COLON)
+        kind = self._parse_types()
+        if name is None or kind is None:
+            self.raise_error("a field is written name type")
+        if self._match_text_seq("NOT"):
+            self._match_text_seq("NULL")
+        return self.expression(exp.ColumnDef(this=name, kind=kind))
+
+    def _parse_expression(self: Any) -> Any:
+        start = self._curr.start
+        found = parser.Parser._parse_expression(self)
+        if isinstance(found, exp.Expr) and not isinstance(found, exp.Alias):
+            found.meta["text"] = self.sql[start : self._prev.end + 1]
+        return found
+
+
+def path_text(self: Any, node: exp.JSONExtract) -> str:
+    """A path as it is written after the colon."""
+    text = ""
+    for step in node.expression.expressions[1:]:
+        if isinstance(step, exp.JSONPathSubscript):
+            text += "[*]" if isinstance(step.this, exp.Expr) else f"[{step.this}]"
+        elif str(step.this).isidentifier():
+            text += f".{step.this}"
+        else:
+            text += "['" + str(step.this).replace("'", "''") + "']"
+    return f"{self.sql(node, 'this')}:{text.removeprefix('.')}"
