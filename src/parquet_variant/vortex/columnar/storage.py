@@ -4,17 +4,18 @@ Owns the struct's shape. Leaves the encoding in memory to `columnar_variant`, an
 `decode`. One group a path, with one entry a row (an element, below an array)::
 
     struct<
-      discriminator: uint16      kind of the value, a decimal's scale above it (`code_of`); null: nothing is here
+      discriminator: uint16      kind of the value, a decimal's scale above it (`code_of`)
       boolean, integer, decimal_2, double, string, ...    one a family of types: null where the value is of another
       object: struct<name: group, ...>                    what is below, by the objects' own names
       array: list<group>                                  empty where there is no array
       rest: struct<metadata, value>                       what has no columns of its own, as Variant bytes
     >
 
-All integers share a column, and all decimals of a scale: the discriminator keeps their widths. A field gets columns if
-it has as many values as the policy ``auto`` asks for (thin columns are larger together than their bytes), while there
-are fewer than `MAX_FIELDS`, the most frequent first, and no deeper than `MAX_DEPTH`; ``rest`` holds the others (of an
-object), or the whole of an array that is too deep.
+Nothing is there where the discriminator is null, or of a scalar that its column does not have: so a field whose values
+are of one kind has one code in all rows, which takes no room. All integers share a column, and all decimals of a scale:
+the discriminator keeps their widths. A field gets columns if it has as many values as the policy ``auto`` asks for
+(thin columns are larger together than their bytes), while there are fewer than `MAX_FIELDS`, the most frequent first,
+and no deeper than `MAX_DEPTH`; ``rest`` holds the others (of an object), or the whole of an array that is too deep.
 """
 
 from __future__ import annotations
@@ -47,6 +48,7 @@ _DISCRIMINATOR = pa.uint16()
 _SMALL_DECIMAL = 10**18
 _INTEGERS = (_P.INT8, _P.INT16, _P.INT32, _P.INT64)
 _DECIMALS = (_P.DECIMAL4, _P.DECIMAL8, _P.DECIMAL16)
+_WITHOUT_COLUMN = (int(_P.NULL), OBJECT, ARRAY)
 _NOT_SCALARS = ("discriminator", "object", "array", "rest")
 
 Int64s = npt.NDArray[np.int64]
@@ -133,7 +135,7 @@ def _group(column: Column, at: Int64s, size: int, chosen: set[int], depth: int) 
     """A column whose values are at some entries of `size`."""
     codes = np.array([child.code for child in column.children] or [0], np.uint16)
     found = codes[np.zeros(column.size, np.uint8) if column.types is None else column.types]
-    names, arrays = ["discriminator"], [scatter(pa.array(found), at, size)]
+    names, arrays = ["discriminator"], [_discriminator(codes, found, at, size)]
     scalars: dict[str, list[tuple[pa.Array, Int64s]]] = {}
     rests: list[tuple[VariantArray, Int64s]] = []
     for index, child in enumerate(column.children):
@@ -177,6 +179,16 @@ def _group(column: Column, at: Int64s, size: int, chosen: set[int], depth: int) 
         names.append("rest")
         arrays.append(scatter(plain.take(pa.array(order)), places[order], size))
     return pa.StructArray.from_arrays(arrays, names=names)
+
+
+def _discriminator(codes: npt.NDArray[np.uint16], found: npt.NDArray[np.uint16], at: Int64s, size: int) -> pa.Array:
+    """The codes at their places, and in all others that of a scalar, if there are any."""
+    scalars = codes[~np.isin(codes, _WITHOUT_COLUMN)]
+    if not len(scalars):
+        return scatter(pa.array(found), at, size)
+    filled = np.full(size, scalars[0], np.uint16)
+    filled[at] = found
+    return pa.array(filled)
 
 
 def _as_family(child: Child) -> pa.Array:
@@ -234,11 +246,25 @@ def from_storage(storage: pa.StructArray) -> ColumnarVariant:
         storage = storage.cast(kind)
     valid = storage.is_valid() if storage.null_count else None
     storage = pa.StructArray.from_arrays(storage.flatten() if valid is None else _fields(storage), fields=list(kind))
-    there = storage.field("discriminator").is_valid().to_numpy(zero_copy_only=False)
+    there = _is_there(storage)
     if valid is not None:
         there = there & valid.to_numpy(zero_copy_only=False)
     rows = np.flatnonzero(there)
     return ColumnarVariant(len(storage), _column(storage, rows), None if len(rows) == len(storage) else rows)
+
+
+def _is_there(group: pa.StructArray) -> npt.NDArray[np.bool_]:
+    """Which entries of a group have a value."""
+    discriminator = group.field("discriminator")
+    there = discriminator.is_valid().to_numpy(zero_copy_only=False)
+    scalars = [values for field, values in zip(group.type, _fields(group), strict=True) if field.name in FAMILIES]
+    if not scalars:
+        return there
+    codes = discriminator.fill_null(0).to_numpy()
+    has_value = np.isin(codes, _WITHOUT_COLUMN)
+    for values in scalars:
+        has_value |= values.is_valid().to_numpy(zero_copy_only=False)
+    return there & has_value
 
 
 def _fields(group: pa.StructArray) -> list[pa.Array]:
@@ -278,8 +304,7 @@ def _objects(columns: dict[str, pa.Array], own: Int64s, extra: Int64s) -> Child:
     below = columns.get("object")
     names = [] if below is None else [field.name for field in below.type]
     for name, group in zip(names, [] if below is None else _fields(below), strict=True):
-        there = group.field("discriminator").take(pa.array(own)).is_valid().to_numpy(zero_copy_only=False)
-        places = np.flatnonzero(there)
+        places = np.flatnonzero(_is_there(group)[own])
         if len(places):
             column = _column(group, own[places])
             fields[name] = Field(None if len(places) == len(own) else places, column)
