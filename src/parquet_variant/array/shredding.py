@@ -1,7 +1,7 @@
 """Unshredded storages to shredded ones (final layout), a batch at a time.
 
 Owns calling `kernels.shredding.shred` and putting in the rows that only the scalar fallback decides. Leaves the drafts
-to `legacy_layouts`.
+to `storages`.
 """
 
 from __future__ import annotations

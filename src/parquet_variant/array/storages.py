@@ -1,7 +1,8 @@
 """Storages between layouts, a batch at a time.
 
-Owns the choice of the way by layout, and imports no other. Leaves the final layout to `shredding` and `unshredding`,
-the drafts to `legacy_layouts`.
+Owns the choice of the way by layout: the drafts go through the final layout, whose kernels do the work, and to the
+scalar fallback where their columns do not decide. Leaves the final layout to `shredding` and `unshredding`, the columns
+of the drafts to `draft_object_columns` and `draft_paths_columns`. Each is imported where it is the way.
 """
 
 from __future__ import annotations
@@ -15,56 +16,76 @@ __all__ = ["shredded_storage", "unshredded_storage"]
 
 
 def shredded_storage(storage: pa.StructArray, schema: ShreddingSchema, layout: Layout) -> pa.StructArray:
-    """Take the values of an unshredded storage apart.
-
-    Parameters
-    ----------
-    storage
-        An unshredded storage struct.
-    schema
-        What to shred.
-    layout
-        Any layout; ``"unshredded"`` gives the storage itself.
+    """Take the values of an unshredded storage apart, as any layout; ``"unshredded"`` gives the storage itself.
 
     Raises
     ------
     MalformedVariantError
         With the row.
+
+    Examples
+    --------
+    >>> from parquet_variant.array.variant_array import VariantArray
+    >>> plain = VariantArray.from_pylist([{"a": 1}, {"a": "x"}, None]).storage
+    >>> draft = shredded_storage(plain, ShreddingSchema.from_ddl("a bigint"), "draft-object")
+    >>> draft.field("object").field("a").field("typed_value").to_pylist()
+    [1, None, None]
     """
     if layout == "unshredded":
         return storage
+    from parquet_variant.array.shredding import shredded_final
+
     if layout == "final":
-        from parquet_variant.array.shredding import shredded_final
-
         return shredded_final(storage, schema)
-    from parquet_variant.array.legacy_layouts import shredded_draft
+    from parquet_variant.array.draft_object_columns import draft_object_of_final
+    from parquet_variant.array.draft_parts import Undecided
+    from parquet_variant.array.draft_paths_columns import draft_paths_of_final
+    from parquet_variant.array.parts import variants_of
+    from parquet_variant.layouts import storages as scalar
 
-    return shredded_draft(storage, schema, layout)
+    try:
+        if layout == "draft-object":
+            return draft_object_of_final(shredded_final(storage, schema), schema)
+        if schema.kind != "variant":
+            return draft_paths_of_final(shredded_final(storage, schema), schema)
+    except Undecided:
+        pass
+    return scalar.shredded_storage(variants_of(storage), schema, layout)
 
 
 def unshredded_storage(storage: pa.StructArray, layout: Layout, on_conflict: OnConflict = "error") -> pa.StructArray:
-    """Put the values of a storage together.
-
-    Parameters
-    ----------
-    storage
-        A storage struct of any layout.
-    layout
-        Which one.
-    on_conflict
-        ``"error"`` or ``"typed"``; see `layouts.conflicts`.
+    """Put the values of a storage of some layout together; the rows of a draft share one dictionary.
 
     Raises
     ------
     ConflictError, MalformedVariantError
         With row and path.
+
+    Examples
+    --------
+    >>> from parquet_variant.array.variant_array import VariantArray
+    >>> plain = VariantArray.from_pylist([{"a": 1}, {"a": "x"}, None])
+    >>> draft = shredded_storage(plain.storage, ShreddingSchema.from_ddl("a bigint"), "draft-paths")
+    >>> VariantArray(unshredded_storage(draft, "draft-paths")).to_pylist()
+    [{'a': 1}, {'a': 'x'}, None]
     """
     if layout == "unshredded":
         return storage
+    from parquet_variant.array.unshredding import assembled_storage, unshredded_final
+
     if layout == "final":
-        from parquet_variant.array.unshredding import unshredded_final
-
         return unshredded_final(storage, on_conflict)
-    from parquet_variant.array.legacy_layouts import unshredded_draft
+    from parquet_variant.array.draft_object_columns import final_of_draft_object
+    from parquet_variant.array.draft_parts import Undecided
+    from parquet_variant.array.draft_paths_columns import final_of_draft_paths
+    from parquet_variant.array.parts import metadata_parts
+    from parquet_variant.kernels.shredding.schema_table import schema_table
+    from parquet_variant.layouts import storages as scalar
 
-    return unshredded_draft(storage, layout, on_conflict)
+    try:
+        final = (final_of_draft_object if layout == "draft-object" else final_of_draft_paths)(storage)
+    except Undecided:
+        return scalar.unshredded_storage(storage, on_conflict)
+    table = schema_table(ShreddingSchema.from_storage(final.type))
+    plain, refused = assembled_storage(final, table, metadata_parts(final.field("metadata")))
+    return scalar.unshredded_storage(storage, on_conflict) if refused.any() else plain

@@ -1,7 +1,7 @@
 """Shredded storages (final layout) to unshredded ones, a batch at a time.
 
 Owns calling `kernels.shredding.unshred` and putting in the rows that only the scalar fallback decides. Leaves the
-legacy layouts to `legacy_layouts`.
+drafts to `storages`.
 """
 
 from __future__ import annotations

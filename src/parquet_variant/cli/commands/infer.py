@@ -6,7 +6,7 @@ Owns the options. Leaves reading to `parquet.profile`, the choice to `shredding.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 
@@ -20,6 +20,14 @@ if TYPE_CHECKING:
 __all__ = ["command"]
 
 
+Top: TypeAlias = Annotated[
+    int | None, typer.Option(help="With --explain: only so many paths, as a list.", min=1, show_default=False)
+]
+Sort: TypeAlias = Annotated[
+    SortBy | None, typer.Option(help="With --explain: a list in this order, most first.", show_default=False)
+]
+
+
 def command(
     sources: Annotated[
         list[str], typer.Argument(metavar="SRC...", help="JSON or Parquet: files, directories, globs; - for stdin.")
@@ -31,12 +39,8 @@ def command(
     json: JsonOptions,
     threads: Threads = None,
     explain: Annotated[bool, typer.Option("--explain", help="Say for every path why it is shredded, or not.")] = False,
-    top: Annotated[
-        int | None, typer.Option(help="With --explain: only so many paths, as a list.", min=1, show_default=False)
-    ] = None,
-    sort: Annotated[
-        SortBy | None, typer.Option(help="With --explain: a list in this order, most first.", show_default=False)
-    ] = None,
+    top: Top = None,
+    sort: Sort = None,
     also: Also = None,
     diff: Annotated[bool, typer.Option("--diff", help="Show what differs from --policy auto as it is.")] = False,
     against: Annotated[

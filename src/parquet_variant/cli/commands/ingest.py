@@ -6,7 +6,7 @@ Owns the options and the report. Leaves the work to `ingest.job`, on threads or 
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
@@ -20,6 +20,19 @@ if TYPE_CHECKING:
     from parquet_variant.ingest.result import IngestResult
 
 __all__ = ["command"]
+
+
+ColumnName: TypeAlias = Annotated[
+    str | None, typer.Option(help="Name of the variant column: v, or that of --json-column.", show_default=False)
+]
+PartitionBy: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="NAME=PATH:TYPE",
+        help="A column out of the JSON by which rows are put into directories, such as day=$.ts:date; repeat.",
+        show_default=False,
+    ),
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,17 +69,8 @@ def command(
     preview: Annotated[
         bool, typer.Option("--preview", help="Of a new Delta table: name the feature variantShredding-preview.")
     ] = False,
-    column: Annotated[
-        str | None, typer.Option(help="Name of the variant column: v, or that of --json-column.", show_default=False)
-    ] = None,
-    partition_by: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME=PATH:TYPE",
-            help="A column out of the JSON by which rows are put into directories, such as day=$.ts:date; repeat.",
-            show_default=False,
-        ),
-    ] = None,
+    column: ColumnName = None,
+    partition_by: PartitionBy = None,
     files: VortexOptions,
     writer: WriterOptions,
     json: JsonOptions,

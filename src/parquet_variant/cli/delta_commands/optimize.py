@@ -5,7 +5,7 @@ Owns the options and the report. Leaves the work to `delta.optimize` and `parque
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
@@ -18,19 +18,23 @@ if TYPE_CHECKING:
 __all__ = ["command"]
 
 
+Reshred: TypeAlias = Annotated[
+    bool, typer.Option("--reshred", help="Rewrite every file under one new schema, whether it pays or not.")
+]
+MinSaving: TypeAlias = Annotated[
+    float, typer.Option(help="Share of the encoded bytes that shredding anew must save to pay.", min=0.0, max=1.0)
+]
+
+
 def command(
     table: Annotated[
         str, typer.Argument(metavar="TABLE", help="A Delta table, or a directory of Parquet files: path or URI.")
     ],
     *,
-    reshred: Annotated[
-        bool, typer.Option("--reshred", help="Rewrite every file under one new schema, whether it pays or not.")
-    ] = False,
+    reshred: Reshred = False,
     schema: Annotated[str | None, typer.Option(help="What to shred: DDL, or a file of DDL, JSON or Parquet.")] = None,
     policy: PolicyOptions,
-    min_saving: Annotated[
-        float, typer.Option(help="Share of the encoded bytes that shredding anew must save to pay.", min=0.0, max=1.0)
-    ] = 0.02,
+    min_saving: MinSaving = 0.02,
     drop_shredding: Annotated[
         bool,
         typer.Option("--drop-shredding", help="Rewrite every file unshredded, and take the feature off the table."),

@@ -1,6 +1,6 @@
 """`shred_variant`: take values apart into typed columns.
 
-Owns the public operation. Leaves the work to `array.shredding` and `array.legacy_layouts`, and the choice of a schema
+Owns the public operation. Leaves the work to `array.storages`, and the choice of a schema
 to `infer_shredding_schema`.
 """
 

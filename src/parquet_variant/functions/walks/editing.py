@@ -178,7 +178,7 @@ def _edited(
     keep: bool,
 ) -> tuple[Int64s, Int64s]:
     from parquet_variant.kernels.buffer_pool import adopt
-    from parquet_variant.kernels.operations.edit import CHANGED, LEFT, edit_rows, strip_rows
+    from parquet_variant.kernels.operations.edit import CHANGED, LEFT, Change, edit_rows, strip_rows
 
     if edit.kind == EditKind.NORMALIZE:
         state[state != LEFT] = CHANGED
@@ -189,10 +189,8 @@ def _edited(
         count = strip_rows(nodes, row_start, edit.kind == EditKind.STRIP_NULLS, out, out_start, state)
         return out[:count], out_start
     segments = np.array([table.rank[key] if isinstance(key, str) else -1 - key for key in edit.segments], np.int64)
-    exported = edit_rows(
-        nodes, row_start, int(edit.kind), segments, values, value_start, one_value, edit.max_size, keep, out_start,
-        state,
-    )  # fmt: skip
+    change = Change(int(edit.kind), segments, values, value_start, one_value, edit.max_size)
+    exported = edit_rows(nodes, row_start, change, keep, out_start, state)
     return adopt(*exported), out_start
 
 

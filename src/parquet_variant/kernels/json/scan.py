@@ -260,6 +260,38 @@ def _is_digit(pos, end):
     return pos < end and 0x30 <= load_u8(pos) <= 0x39
 
 
+@helper(inline=True)
+def _scan_digits(pos, end, mantissa, digits):
+    """``(stop, mantissa, digits)`` after a run of digits: the first 18 significant ones as a number, and how many."""
+    while pos < end:
+        digit = load_u8(pos) - 0x30
+        if digit < 0 or digit > 9:
+            break
+        if digits < 18:
+            mantissa = mantissa * 10 + digit
+        if digits > 0 or digit != 0:
+            digits += 1
+        pos += 1
+    return pos, mantissa, digits
+
+
+@helper
+def _wide_number(start, stop, negative, fraction, scale):
+    """``(kind, a, b, scale)`` of a number of more than 18 digits."""
+    high, low = 0, 0
+    for at in range(start, stop):
+        digit = load_u8(at) - 0x30
+        if 0 <= digit <= 9:
+            high, low = multiply_add(high, low, 10, digit)
+    if negative:
+        high, low = negate(high, low)
+    if fraction:
+        return decimal_kind(digits_of(high, low), scale), low, high, scale
+    if fits_int64(high, low):
+        return int_kind(low), low, 0, 0
+    return DECIMAL16, low, high, 0
+
+
 @helper
 def scan_number(pos, end, as_double):
     """Read a number: ``(status, stop, kind, a, b, scale)``.
@@ -283,29 +315,14 @@ def scan_number(pos, end, as_double):
         if _is_digit(pos, end):
             return E_NUMBER, pos, 0, 0, 0, 0
     else:
-        while pos < end:
-            digit = load_u8(pos) - 0x30
-            if digit < 0 or digit > 9:
-                break
-            if digits < 18:
-                mantissa = mantissa * 10 + digit
-            digits += 1
-            pos += 1
+        pos, mantissa, digits = _scan_digits(pos, end, mantissa, digits)
     scale = 0
     fraction = False
     if pos < end and load_u8(pos) == 0x2E:
         pos += 1
         fraction = True
         begin = pos
-        while pos < end:
-            digit = load_u8(pos) - 0x30
-            if digit < 0 or digit > 9:
-                break
-            if digits < 18:
-                mantissa = mantissa * 10 + digit
-            if digits > 0 or digit != 0:
-                digits += 1
-            pos += 1
+        pos, mantissa, digits = _scan_digits(pos, end, mantissa, digits)
         scale = pos - begin
         if scale == 0:
             return (E_TRUNCATED if pos >= end else E_NUMBER), pos, 0, 0, 0, 0
@@ -327,18 +344,8 @@ def scan_number(pos, end, as_double):
             return OK, pos, int_kind(mantissa), mantissa, 0, 0
         kind = decimal_kind(digits, scale)
         return OK, pos, kind, mantissa, (-1 if mantissa < 0 else 0), scale
-    high, low = 0, 0
-    for at in range(start, pos):
-        digit = load_u8(at) - 0x30
-        if 0 <= digit <= 9:
-            high, low = multiply_add(high, low, 10, digit)
-    if negative:
-        high, low = negate(high, low)
-    if not fraction:
-        if fits_int64(high, low):
-            return OK, pos, int_kind(low), low, 0, 0
-        return OK, pos, DECIMAL16, low, high, 0
-    return OK, pos, decimal_kind(digits_of(high, low), scale), low, high, scale
+    kind, a, b, scale = _wide_number(start, pos, negative, fraction, scale)
+    return OK, pos, kind, a, b, scale
 
 
 @kernel

@@ -7,15 +7,15 @@ twice and values nested too deeply to the scalar fallback: they are flagged, and
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
 from parquet_variant.kernels.compiling import Int64s, ReadOnlyInt32s, UInt8s, helper, kernel
 from parquet_variant.kernels.kinds import ARRAY, NULL, OBJECT, STRING
 from parquet_variant.kernels.memory import load_u8, load_uint
 from parquet_variant.kernels.native_vectors import export_table, free, new_table, new_vector, reserve, reserve_rows
 from parquet_variant.kernels.operations.validate import scalar_is_valid
 from parquet_variant.kernels.sorting import sort_with
-from parquet_variant.kernels.tapes.tape import (
-    put_node,
-)
+from parquet_variant.kernels.tapes.tape import put_node
 from parquet_variant.kernels.values.reading import MALFORMED, scalar, value_kind, value_size
 from parquet_variant.kernels.values.value_nodes import RAW
 from parquet_variant.kernels.values.value_walk import COUNT, END, NEXT, OWN, child, child_id, open_container, take_bytes
@@ -25,6 +25,14 @@ __all__ = ["canonical_nodes"]
 _MAX_DEPTH = 1000
 # A frame's own columns: the node that is filled, and where the order of its fields is (-1: as they are).
 _NODE, _ORDER = OWN, OWN + 1
+
+
+class _Names(NamedTuple):
+    """Where the ids of a row's dictionary are in ``id_map``: from ``first``, before ``last``."""
+
+    first: Any
+    last: Any
+    id_map: Any
 
 
 @helper
@@ -53,6 +61,72 @@ def _field_order(ids, id_width, count, first, last, id_map, order, used):
     return 1, order
 
 
+@helper(inline=True)
+def _put_scalar(nodes, n, field, at, end, size):
+    """Make a node of a scalar; whether it is one."""
+    kind, a, b, scale = scalar(at, end)
+    if kind == STRING or kind == NULL:
+        put_node(nodes, n, kind | (field << 16), a, b)
+    else:
+        put_node(nodes, n, RAW | (field << 16), at, size)
+    return scalar_is_valid(kind, a, b, scale, False)
+
+
+@helper(inline=True)
+def _open(stack, depth, nodes, n, field, at, end, names, order, ordered):
+    """``(ok, order, ordered)`` after opening a container, and making a node of it."""
+    kind = value_kind(load_u8(at))
+    _, count, ids, id_width, _, _, _ = open_container(stack, depth, at, end)
+    stack[depth, _ORDER] = -1
+    if kind == OBJECT:
+        status, order = _field_order(ids, id_width, count, names.first, names.last, names.id_map, order, ordered)
+        if status < 0:
+            return False, order, ordered
+        if status == 1:
+            stack[depth, _ORDER] = ordered
+            ordered += count
+    put_node(nodes, n, kind | (field << 16), count, 0)
+    stack[depth, _NODE] = n
+    return True, order, ordered
+
+
+@helper(inline=True)
+def _gather_row(at, end, stack, nodes, n, names, order):
+    """``(ok, nodes, n, order)`` after the value from one address to another."""
+    field = depth = ordered = 0
+    while True:
+        size = value_size(at, end)
+        if size == MALFORMED or not take_bytes(stack, depth, size):
+            return False, nodes, n, order
+        if n + 1 > len(nodes):
+            nodes = reserve_rows(nodes, n + 1)
+        if value_kind(load_u8(at)) < ARRAY:
+            ok = _put_scalar(nodes, n, field, at, end, size)
+        else:
+            ok = depth < _MAX_DEPTH
+            if ok:
+                ok, order, ordered = _open(stack, depth, nodes, n, field, at, end, names, order, ordered)
+                depth += 1
+        if not ok:
+            return False, nodes, n, order
+        n += 1
+        while depth > 0 and stack[depth - 1, NEXT] == stack[depth - 1, COUNT]:
+            depth -= 1
+            nodes[stack[depth, _NODE], 3] = n
+            if stack[depth, _ORDER] >= 0:
+                ordered = stack[depth, _ORDER]
+        if depth == 0:
+            return True, nodes, n, order
+        top = depth - 1
+        i = stack[top, NEXT]
+        stack[top, NEXT] = i + 1
+        if stack[top, _ORDER] >= 0:
+            i = order[stack[top, _ORDER] + i]
+        field_id = child_id(stack, top, i)
+        field = names.id_map[names.first + field_id] if field_id >= 0 else 0
+        at, end = child(stack, top, i), stack[top, END]
+
+
 @kernel
 def canonical_nodes(
     starts: Int64s,
@@ -79,59 +153,8 @@ def canonical_nodes(
         first = last = 0
         if dictionary_of[row] >= 0:
             first, last = map_starts[dictionary_of[row]], map_starts[dictionary_of[row] + 1]
-        at, end, field = starts[row], stops[row], 0
-        depth = ordered = 0
-        ok = True
-        while ok:
-            size = value_size(at, end)
-            if size == MALFORMED or not take_bytes(stack, depth, size):
-                ok = False
-                break
-            if n + 1 > len(nodes):
-                nodes = reserve_rows(nodes, n + 1)
-            kind = value_kind(load_u8(at))
-            if kind < ARRAY:
-                kind, a, b, scale = scalar(at, end)
-                if not scalar_is_valid(kind, a, b, scale, False):
-                    ok = False
-                    break
-                if kind == STRING or kind == NULL:
-                    put_node(nodes, n, kind | (field << 16), a, b)
-                else:
-                    put_node(nodes, n, RAW | (field << 16), at, size)
-            else:
-                if depth == _MAX_DEPTH:
-                    ok = False
-                    break
-                _, count, ids, id_width, _, _, _ = open_container(stack, depth, at, end)
-                stack[depth, _ORDER] = -1
-                if kind == OBJECT:
-                    status, order = _field_order(ids, id_width, count, first, last, id_map, order, ordered)
-                    if status < 0:
-                        ok = False
-                        break
-                    if status == 1:
-                        stack[depth, _ORDER] = ordered
-                        ordered += count
-                put_node(nodes, n, kind | (field << 16), count, 0)
-                stack[depth, _NODE] = n
-                depth += 1
-            n += 1
-            while depth > 0 and stack[depth - 1, NEXT] == stack[depth - 1, COUNT]:
-                depth -= 1
-                nodes[stack[depth, _NODE], 3] = n
-                if stack[depth, _ORDER] >= 0:
-                    ordered = stack[depth, _ORDER]
-            if depth == 0:
-                break
-            top = depth - 1
-            i = stack[top, NEXT]
-            stack[top, NEXT] = i + 1
-            if stack[top, _ORDER] >= 0:
-                i = order[stack[top, _ORDER] + i]
-            field_id = child_id(stack, top, i)
-            field = id_map[first + field_id] if field_id >= 0 else 0
-            at, end = child(stack, top, i), stack[top, END]
+        names = _Names(first, last, id_map)
+        ok, nodes, n, order = _gather_row(starts[row], stops[row], stack, nodes, n, names, order)
         if not ok:
             refused[row] = 1
             n = row_start[row]

@@ -7,12 +7,14 @@ malformed values, paths that do not fit and everything else that raises to the s
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from parquet_variant.encoding.edits import EditKind
 from parquet_variant.kernels.compiling import Int64s, Int64Table, UInt8s, helper, kernel
 from parquet_variant.kernels.kinds import ARRAY, NULL, OBJECT
 from parquet_variant.kernels.native_vectors import export_table, free, new_table, new_vector, reserve_rows
 
-__all__ = ["CHANGED", "LEFT", "UNCHANGED", "edit_rows", "strip_rows"]
+__all__ = ["CHANGED", "LEFT", "UNCHANGED", "Change", "edit_rows", "strip_rows"]
 
 UNCHANGED, CHANGED, LEFT = range(3)
 
@@ -20,6 +22,31 @@ _MAX_DEPTH = 1000
 _PADDING_BYTES = 5
 _INSERT, _SET = int(EditKind.INSERT), int(EditKind.SET)
 _REPLACE, _APPEND, _DELETE = int(EditKind.REPLACE), int(EditKind.APPEND), int(EditKind.DELETE)
+
+
+class Change(NamedTuple):
+    """One change of values.
+
+    Parameters
+    ----------
+    kind
+        An `EditKind`.
+    segments
+        The path: the rank of a key, or -1 - index.
+    values, value_start
+        The nodes to put in, by row; those of row 0 everywhere if ``one_value``.
+    one_value
+        Whether there is one value for all rows.
+    max_size
+        The most bytes of a changed value.
+    """
+
+    kind: int
+    segments: Int64s
+    values: Int64Table
+    value_start: Int64s
+    one_value: bool
+    max_size: int
 
 
 @helper
@@ -61,27 +88,73 @@ def _nulls(count, out, used):
     return used
 
 
+@helper
+def _walk_down(nodes, at, kind, segments, path):
+    """``(fits, there, depth, place, position)``: as far down a path as there is something; fills ``path``.
+
+    ``fits``: no step meets a value of another kind. ``there``: something is at the end, which is ``place``.
+    """
+    depth = position = 0
+    fits = there = True
+    place = at
+    last = len(segments) if kind == _APPEND else len(segments) - 1
+    while depth < len(segments):
+        path[depth] = at
+        fits = nodes[at, 0] & 0xFF == (OBJECT if segments[depth] >= 0 else ARRAY)
+        if not fits:
+            break
+        there, place, position = _find(nodes, at, segments[depth])
+        if not there or depth == last:
+            break
+        at = place
+        depth += 1
+    if kind == _APPEND and fits and there:
+        path[depth] = at
+        fits = nodes[at, 0] & 0xFF == ARRAY
+        place = nodes[at, 3]
+    return fits, there, depth, place, position
+
+
+@helper
+def _wrapping(segments, depth, max_size):
+    """How many nodes the containers take that are missing on the way, each with its own nulls."""
+    count = 0
+    for i in range(depth + 1, len(segments)):
+        count += 1
+        if segments[i] < 0 and count <= max_size:
+            count += -1 - segments[i]
+    return count
+
+
+@helper
+def _put_containers(segments, depth, field, stop, out, n):
+    """``(field, n)`` after the containers that are missing on the way; the field id is that of what comes next."""
+    for i in range(depth + 1, len(segments)):
+        is_key = segments[i] >= 0
+        out[n, 0] = field | (OBJECT if is_key else ARRAY)
+        out[n, 1] = 1 if is_key else -segments[i]
+        out[n, 2] = 0
+        out[n, 3] = stop
+        n += 1
+        field = 0
+        if is_key:
+            field = segments[i] << 16
+        else:
+            n = _nulls(-1 - segments[i], out, n)
+    return field, n
+
+
 @kernel
 def edit_rows(
-    nodes: Int64Table,
-    row_start: Int64s,
-    kind: int,
-    segments: Int64s,
-    values: Int64Table,
-    value_start: Int64s,
-    one_value: bool,
-    max_size: int,
-    keep: bool,
-    out_start: Int64s,
-    state: UInt8s,
+    nodes: Int64Table, row_start: Int64s, change: Change, keep: bool, out_start: Int64s, state: UInt8s
 ) -> tuple[int, int, int]:
     """Make one change to every value of a table; returns the new table for `adopt`.
 
-    ``segments``: the rank of a key, or -1 - index. ``values`` are the nodes to put in, those of row 0 everywhere if
-    ``one_value``. ``state`` comes with rows that are LEFT, whose nodes are empty, and gets CHANGED and more LEFT. Rows
-    that never changed have no nodes in the result, unless ``keep`` asks for them.
+    ``state`` comes with rows that are LEFT, whose nodes are empty, and gets CHANGED and more LEFT. Rows that never
+    changed have no nodes in the result, unless ``keep`` asks for them.
     """
     n = 0
+    kind, segments = change.kind, change.segments
     path = new_vector(len(segments) + 1)
     out = new_table(len(nodes) + 2 * len(row_start), 4)
     for row in range(len(row_start) - 1):
@@ -89,90 +162,52 @@ def edit_rows(
         begin, end = row_start[row], row_start[row + 1]
         if begin == end or state[row] == LEFT:
             continue
-        source = 0 if one_value else row
-        value_begin, value_end = value_start[source], value_start[source + 1]
-        # Walk down as far as there is something.
-        at = begin
-        depth = 0
-        fits = there = True
-        place, position = at, 0
-        last = len(segments) if kind == _APPEND else len(segments) - 1
-        while depth < len(segments):
-            path[depth] = at
-            fits = nodes[at, 0] & 0xFF == (OBJECT if segments[depth] >= 0 else ARRAY)
-            if not fits:
-                break
-            there, place, position = _find(nodes, at, segments[depth])
-            if not there or depth == last:
-                break
-            at = place
-            depth += 1
-        if kind == _APPEND and fits and there:
-            path[depth] = at
-            fits = nodes[at, 0] & 0xFF == ARRAY
-            place = nodes[at, 3]
+        source = 0 if change.one_value else row
+        value_begin, value_end = change.value_start[source], change.value_start[source + 1]
+        fits, there, depth, place, position = _walk_down(nodes, begin, kind, segments, path)
         is_key = depth < len(segments) and segments[depth] >= 0
+        if kind != _DELETE and (not fits or (kind == _INSERT and there and is_key)):
+            state[row] = LEFT
+            continue
+        removed = padding = wrapping = added = 0
         if kind == _DELETE:
             nothing = not fits or not there
         else:
-            if not fits or (kind == _INSERT and there and is_key):
-                state[row] = LEFT
-                continue
             nothing = not there and (kind == _REPLACE or kind == _APPEND)
-        nodes_before = end - begin
         if nothing:
             if keep or state[row] == CHANGED:
-                if n + nodes_before > len(out):
-                    out = reserve_rows(out, n + nodes_before)
+                out = reserve_rows(out, n + end - begin)
                 n = _copied(nodes, begin, end, out, n)
             continue
-        removed = 0
         if kind == _DELETE or (there and (kind == _SET or kind == _REPLACE)):
             removed = nodes[place, 3] - place
         # What goes in: nulls up to the index, the containers that are missing, each with its own nulls, the value.
-        padding = wrapping = 0
         if not there:
-            if not is_key:
-                padding = -1 - segments[depth] - position
-            for i in range(depth + 1, len(segments)):
-                wrapping += 1
-                if segments[i] < 0 and wrapping <= max_size:
-                    wrapping += -1 - segments[i]
-        added = 0 if kind == _DELETE else padding + wrapping + value_end - value_begin
-        if (padding + wrapping) * _PADDING_BYTES > max_size:
+            padding = 0 if is_key else -1 - segments[depth] - position
+            wrapping = _wrapping(segments, depth, change.max_size)
+        if (padding + wrapping) * _PADDING_BYTES > change.max_size:
             state[row] = LEFT
             continue
-        if n + nodes_before - removed + added > len(out):
-            out = reserve_rows(out, n + nodes_before - removed + added)
-        start = n
+        if kind != _DELETE:
+            added = padding + wrapping + value_end - value_begin
+        out = reserve_rows(out, n + end - begin - removed + added)
+        moved = n - begin
         n = _copied(nodes, begin, place, out, n)
         if kind != _DELETE:
             n = _nulls(padding, out, n)
             field = segments[depth] << 16 if is_key else 0
-            stop = n + wrapping + value_end - value_begin
             if not there:
-                for i in range(depth + 1, len(segments)):
-                    out[n, 1] = 1 if segments[i] >= 0 else -segments[i]
-                    out[n, 2] = 0
-                    out[n, 3] = stop
-                    out[n, 0] = field | (OBJECT if segments[i] >= 0 else ARRAY)
-                    n += 1
-                    field = 0
-                    if segments[i] >= 0:
-                        field = segments[i] << 16
-                    else:
-                        n = _nulls(-1 - segments[i], out, n)
-            root = n
-            n = _copied(values, value_begin, value_end, out, n)
-            out[root, 0] = (out[root, 0] & 0xFFFF) | field
+                field, n = _put_containers(segments, depth, field, n + wrapping + value_end - value_begin, out, n)
+            out_at = n
+            n = _copied(change.values, value_begin, value_end, out, n)
+            out[out_at, 0] = (out[out_at, 0] & 0xFFFF) | field
         n = _copied(nodes, place + removed, end, out, n)
         for i in range(depth + 1):
-            out[start + path[i] - begin, 3] += added - removed
-        parent = start + path[depth] - begin
+            out[path[i] + moved, 3] += added - removed
         if kind == _DELETE:
-            out[parent, 1] -= 1
+            out[path[depth] + moved, 1] -= 1
         elif removed == 0:
-            out[parent, 1] += padding + 1
+            out[path[depth] + moved, 1] += padding + 1
         state[row] = CHANGED
     out_start[len(row_start) - 1] = n
     free(path)

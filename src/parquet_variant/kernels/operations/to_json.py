@@ -211,6 +211,14 @@ def _leaf_text(out, room, used, kind, a, b, scale):
     return True, out, room, _scalar_text(out + used, kind, a, b, scale) - out
 
 
+@helper(inline=True)
+def _byte_text(out, room, used, byte):
+    """``(out, room, used)`` after a bracket or a comma."""
+    out, room = reserve_bytes(out, room, used + SCALAR_ROOM)
+    store_u8(out + used, byte)
+    return out, room, used + 1
+
+
 @helper
 def _name_text(out, room, used, first, name_starts, name_address, name):
     """``(ok, out, room, used)`` after the comma, unless it is the first field, and the name; not ok without a name."""
@@ -243,9 +251,7 @@ def _value_text(out, room, used, begin, end, base, names, name_starts, name_addr
             _, count, ids, id_width, places, width, values, data = container(begin, end)
             if depth == len(stack):
                 return False, out, room, used
-            out, room = reserve_bytes(out, room, used + SCALAR_ROOM)
-            store_u8(out + used, 0x7B if id_width > 0 else 0x5B)
-            used += 1
+            out, room, used = _byte_text(out, room, used, 0x7B if id_width > 0 else 0x5B)
             stack[depth, _LEFT] = count
             stack[depth, _IDS] = ids
             stack[depth, _ID_WIDTH] = id_width
@@ -265,9 +271,7 @@ def _value_text(out, room, used, begin, end, base, names, name_starts, name_addr
         # Close what ends here, then go to the next field or element.
         while depth > lowest and stack[depth - 1, _LEFT] == 0:
             depth -= 1
-            out, room = reserve_bytes(out, room, used + SCALAR_ROOM)
-            store_u8(out + used, 0x5D if stack[depth, _ID_WIDTH] == 0 else 0x7D)
-            used += 1
+            out, room, used = _byte_text(out, room, used, 0x5D if stack[depth, _ID_WIDTH] == 0 else 0x7D)
             first = False
         if depth == lowest:
             return True, out, room, used
@@ -282,9 +286,7 @@ def _value_text(out, room, used, begin, end, base, names, name_starts, name_addr
             if not ok:
                 return False, out, room, used
         elif not first:
-            out, room = reserve_bytes(out, room, used + SCALAR_ROOM)
-            store_u8(out + used, 0x2C)
-            used += 1
+            out, room, used = _byte_text(out, room, used, 0x2C)
         begin = stack[top, _VALUES] + load_uint(stack[top, _OFFSETS], stack[top, _OFFSET_WIDTH])
         stack[top, _OFFSETS] += stack[top, _OFFSET_WIDTH]
         end = stack[top, _END]
@@ -332,6 +334,46 @@ def write_json_rows(
     return out, used
 
 
+@helper(inline=True)
+def _row_text(out, room, used, first_node, last_node, nodes, base, names, name_starts, name_address, stack):
+    """``(ok, out, room, used)`` after a row that is there as nodes."""
+    depth = 0
+    first = ok = True
+    for i in range(first_node, last_node):
+        while depth > 0 and stack[depth - 1, _END] == i:
+            depth -= 1
+            out, room, used = _byte_text(out, room, used, 0x5D if stack[depth, _ID_WIDTH] == 0 else 0x7D)
+            first = False
+        tag = nodes[i, 0]
+        if depth > 0 and stack[depth - 1, _ID_WIDTH] > 0:
+            ok, out, room, used = _name_text(out, room, used, first, name_starts, name_address, base + (tag >> 16))
+        elif not first:
+            out, room, used = _byte_text(out, room, used, 0x2C)
+        first = False
+        kind = tag & 0xFF
+        if kind == OBJECT or kind == ARRAY:
+            ok = ok and depth < len(stack)
+            if ok:
+                out, room, used = _byte_text(out, room, used, 0x7B if kind == OBJECT else 0x5B)
+                stack[depth, _ID_WIDTH] = 1 if kind == OBJECT else 0
+                stack[depth, _END] = nodes[i, 3]
+                depth += 1
+                first = True
+        elif ok and kind == RAW:
+            ok, out, room, used = _value_text(
+                out, room, used, nodes[i, 1], nodes[i, 1] + nodes[i, 2], base, names, name_starts, name_address,
+                stack, depth,
+            )  # fmt: skip
+        elif ok:
+            ok, out, room, used = _leaf_text(out, room, used, kind, nodes[i, 1], nodes[i, 2], (tag >> 8) & 0xFF)
+        if not ok:
+            return False, out, room, used
+    while depth > 0:
+        depth -= 1
+        out, room, used = _byte_text(out, room, used, 0x5D if stack[depth, _ID_WIDTH] == 0 else 0x7D)
+    return True, out, room, used
+
+
 @kernel
 def write_json_nodes(
     nodes: Int64Table,
@@ -355,56 +397,13 @@ def write_json_nodes(
         if row_start[row] == row_start[row + 1]:
             continue
         base = starts[dictionary_of[row]]
-        names = starts[dictionary_of[row] + 1] - base
-        depth = 0
-        first = ok = True
-        for i in range(row_start[row], row_start[row + 1]):
-            while depth > 0 and stack[depth - 1, _END] == i:
-                depth -= 1
-                out, room = reserve_bytes(out, room, used + SCALAR_ROOM)
-                store_u8(out + used, 0x5D if stack[depth, _ID_WIDTH] == 0 else 0x7D)
-                used += 1
-                first = False
-            tag = nodes[i, 0]
-            if depth > 0 and stack[depth - 1, _ID_WIDTH] > 0:
-                ok, out, room, used = _name_text(out, room, used, first, name_starts, name_address, base + (tag >> 16))
-                if not ok:
-                    break
-            elif not first:
-                out, room = reserve_bytes(out, room, used + SCALAR_ROOM)
-                store_u8(out + used, 0x2C)
-                used += 1
-            first = False
-            kind = tag & 0xFF
-            if kind == OBJECT or kind == ARRAY:
-                if depth == max_depth:
-                    ok = False
-                    break
-                out, room = reserve_bytes(out, room, used + SCALAR_ROOM)
-                store_u8(out + used, 0x7B if kind == OBJECT else 0x5B)
-                used += 1
-                stack[depth, _ID_WIDTH] = 1 if kind == OBJECT else 0
-                stack[depth, _END] = nodes[i, 3]
-                depth += 1
-                first = True
-            elif kind == RAW:
-                ok, out, room, used = _value_text(
-                    out, room, used, nodes[i, 1], nodes[i, 1] + nodes[i, 2], base, names, name_starts, name_address,
-                    stack, depth,
-                )  # fmt: skip
-            else:
-                ok, out, room, used = _leaf_text(out, room, used, kind, nodes[i, 1], nodes[i, 2], (tag >> 8) & 0xFF)
-            if not ok:
-                break
+        ok, out, room, used = _row_text(
+            out, room, used, row_start[row], row_start[row + 1], nodes, base,
+            starts[dictionary_of[row] + 1] - base, name_starts, name_address, stack,
+        )  # fmt: skip
         if not ok:
             refused[row] = 1
             used = offsets[row]
-            continue
-        out, room = reserve_bytes(out, room, used + depth)
-        while depth > 0:
-            depth -= 1
-            store_u8(out + used, 0x5D if stack[depth, _ID_WIDTH] == 0 else 0x7D)
-            used += 1
     offsets[rows] = used
     free(stack)
     return out, used

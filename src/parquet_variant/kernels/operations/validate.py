@@ -99,6 +99,18 @@ def _children_are_apart(at, end, count, offsets, width, values, scratch):
     return place == end, scratch
 
 
+@helper(inline=True)
+def _names_ascend(ids, id_width, count, rank):
+    """Whether the fields of an object have names, in their order, each once."""
+    last = -1
+    for i in range(count):
+        field_id = load_uint(ids + i * id_width, id_width)
+        if field_id >= len(rank) or rank[field_id] <= last:
+            return False
+        last = rank[field_id]
+    return True
+
+
 @kernel
 def mark_valid_rows(
     rows: int,
@@ -138,16 +150,9 @@ def mark_valid_rows(
                 if depth == max_depth or not apart:
                     ok = False
                     break
-                if kind == OBJECT:
-                    last = -1
-                    for i in range(count):
-                        field_id = load_uint(ids + i * id_width, id_width)
-                        if field_id >= names or rank[first + field_id] <= last:
-                            ok = False
-                            break
-                        last = rank[first + field_id]
-                    if not ok:
-                        break
+                if kind == OBJECT and not _names_ascend(ids, id_width, count, rank[first : first + names]):
+                    ok = False
+                    break
                 depth += 1
             elif kind == STRING or kind == BINARY or kind == UUID or DECIMAL4 <= kind <= DECIMAL16 or kind == TIME:
                 kind, a, b, scale = scalar(at, end)

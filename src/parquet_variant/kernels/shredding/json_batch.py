@@ -20,7 +20,7 @@ from parquet_variant.kernels.buffer_pool import acquire, adopt, release
 from parquet_variant.kernels.json import scan as codes
 from parquet_variant.kernels.shredding.columns import ColumnBuffers
 from parquet_variant.kernels.shredding.schema_table import SchemaTable, schema_table
-from parquet_variant.kernels.shredding.shred_tape import fill, map_paths, measure
+from parquet_variant.kernels.shredding.shred_tape import RowKeys, ShreddedTape, fill, map_paths, measure
 from parquet_variant.kernels.tapes.compact import compact
 from parquet_variant.kernels.tapes.dictionaries import Dictionaries, assign_dictionaries
 from parquet_variant.kernels.tapes.interning import HASH_SEED
@@ -215,18 +215,13 @@ def storage_from_tape(
     map_paths(tape.paths, table.nodes, _name_keys(table, tape), schema_of)
     sizes, places = acquire(np.int32, len(tape.nodes)), acquire(np.int64, len(tape.nodes))
     counts, levels = np.zeros((len(table.nodes), 4), np.int64), np.zeros(table.levels, np.int64)
-    status, row = measure(
-        tape.nodes, tape.row_start, tape.paths, schema_of, table.nodes, dictionaries.of_row, dictionaries.starts,
-        dictionaries.keys, len(tape.keys), MAX_VALUE_BYTES, sizes, counts, levels,
-    )  # fmt: skip
+    shredded = ShreddedTape(tape.nodes, tape.row_start, tape.paths, schema_of, table.nodes)
+    keys = RowKeys(dictionaries.of_row, dictionaries.starts, dictionaries.keys, len(tape.keys))
+    status, row = measure(shredded, keys, MAX_VALUE_BYTES, sizes, counts, levels)
     if status != codes.OK:
         raise VariantError("the encoded value takes more than 2 GiB", reason="too-large", row=first_row + row)
     buffers = ColumnBuffers(table, counts, levels)
-    fill(
-        tape.nodes, tape.row_start, tape.paths, tape.shapes, tape.key_rank, schema_of, table.nodes,
-        dictionaries.of_row, dictionaries.starts, dictionaries.keys, len(tape.keys), sizes,
-        places, buffers.addresses, table.levels,
-    )  # fmt: skip
+    fill(shredded, tape.shapes, tape.key_rank, keys, sizes, places, buffers.addresses, table.levels)
     release(sizes, places)
     null = tape.row_start[1:] == tape.row_start[:-1]
     valid = (~null).astype(np.uint8) if null.any() else None

@@ -11,6 +11,8 @@ its value goes, so that nothing is moved twice.
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
 from parquet_variant.kernels.compiling import Int32s, Int64s, Int64Table, helper, kernel
 from parquet_variant.kernels.json.scan import E_SIZE, OK
 from parquet_variant.kernels.kinds import ARRAY, BINARY, OBJECT, STRING, UUID
@@ -58,6 +60,8 @@ __all__ = [
     "C_VALUE_DATA",
     "C_VALUE_LENGTHS",
     "C_VALUE_VALID",
+    "RowKeys",
+    "ShreddedTape",
     "fill",
     "map_paths",
     "measure",
@@ -70,6 +74,34 @@ C_VALUE_LENGTHS, C_VALUE_VALID, C_VALUE_DATA, C_TYPED_VALID, C_LENGTHS, C_CELLS,
 
 # Sizes that are not sizes: the node is wholly in typed columns.
 _TYPED = -1
+
+
+class ShreddedTape(NamedTuple):
+    """A tape, the schema node of each of its paths (-1: none), and the schema's nodes."""
+
+    nodes: Int64Table
+    row_start: Int64s
+    paths: Int64Table
+    schema_of: Int64s
+    table: Int64Table
+
+
+class RowKeys(NamedTuple):
+    """The dictionary of each row, and the key ids of each dictionary; ``key_count`` is of all keys."""
+
+    of_row: Int32s
+    starts: Int64s
+    keys: Int64s
+    key_count: int
+
+
+class _Objects(NamedTuple):
+    """What the fields of objects are told by: the nodes, and the field id of each key in the row's dictionary."""
+
+    nodes: Any
+    schema_of: Any
+    paths: Any
+    local: Any
 
 
 @kernel
@@ -95,113 +127,108 @@ def map_paths(paths: Int64Table, nodes_of_schema: Int64Table, name_keys: Int64s,
 
 
 @helper(inline=True)
-def _object_size(node, nodes, sizes, schema_of, paths, local, partial):
-    """``(fields, size)`` of an object, or of what is left of it when its shredded fields are gone."""
-    count = 0
-    data = 0
-    largest = 0
+def _fields_left(node, objects, sizes, partial):
+    """``(count, largest id, bytes)`` of an object's fields, or of those that are left when the shredded are gone."""
+    count = data = largest = 0
     kid = node + 1
-    end = nodes[node, 3]
+    end = objects.nodes[node, 3]
     while kid < end:
-        path = path_of(nodes[kid, 0])
-        if not partial or schema_of[path] < 0:
+        path = path_of(objects.nodes[kid, 0])
+        if not partial or objects.schema_of[path] < 0:
             count += 1
             data += sizes[kid]
-            field_id = local[paths[path, PATH_KEY]]
+            field_id = objects.local[objects.paths[path, PATH_KEY]]
             if field_id > largest:
                 largest = field_id
-        kid = nodes[kid, 3]
-    return count, object_size(count, largest, data)
+        kid = objects.nodes[kid, 3]
+    return count, largest, data
 
 
 @helper(inline=True)
-def _array_size(node, nodes, sizes):
+def _elements_size(node, nodes, sizes):
     data = 0
     kid = node + 1
     end = nodes[node, 3]
     while kid < end:
         data += sizes[kid]
         kid = nodes[kid, 3]
-    return array_size(nodes[node, 1], data)
+    return data
 
 
 @helper
-def _field_ids(dictionary, starts, keys, local):
-    for i in range(starts[dictionary], starts[dictionary + 1]):
-        local[keys[i]] = i - starts[dictionary]
+def _field_ids(dictionary, keys, local):
+    for i in range(keys.starts[dictionary], keys.starts[dictionary + 1]):
+        local[keys.keys[i]] = i - keys.starts[dictionary]
+
+
+@helper(inline=True)
+def _measure_typed(i, s, tape, counts, levels):
+    """``(typed, partial)``: whether a node of a schema node is wholly in typed columns, or an object partly."""
+    tag = tape.nodes[i, 0]
+    kind, shape = kind_of(tag), tape.table[s, S_KIND]
+    if tape.paths[path_of(tag), PATH_KEY] < 0 and s > 0:
+        levels[tape.table[s, S_LEVEL]] += 1
+    typed = partial = False
+    if shape == PRIMITIVE_NODE:
+        if kind < ARRAY:
+            typed, _, _ = _exact_slot_of(i, s, tape)
+            if typed and (tape.table[s, S_CODE] == STRING or tape.table[s, S_CODE] == BINARY):
+                counts[s, C_TYPED_BYTES] += tape.nodes[i, 2]
+    elif shape == ARRAY_NODE:
+        typed = kind == ARRAY
+    else:
+        partial = shape == OBJECT_NODE and kind == OBJECT
+    if typed or partial:
+        counts[s, C_TYPED_COUNT] += 1
+    return typed, partial
+
+
+@helper(inline=True)
+def _exact_slot_of(i, s, tape):
+    """``(ok, low, high)`` of a scalar node as the type of a schema node."""
+    tag = tape.nodes[i, 0]
+    return exact_slot(
+        kind_of(tag), tape.nodes[i, 1], tape.nodes[i, 2], scale_of(tag),
+        tape.table[s, S_CODE], tape.table[s, S_PRECISION], tape.table[s, S_SCALE],
+    )  # fmt: skip
 
 
 @kernel
 def measure(
-    nodes: Int64Table,
-    row_start: Int64s,
-    paths: Int64Table,
-    schema_of: Int64s,
-    table: Int64Table,
-    of_row: Int32s,
-    starts: Int64s,
-    keys: Int64s,
-    key_count: int,
-    max_size: int,
-    sizes: Int32s,
-    counts: Int64Table,
-    levels: Int64s,
+    tape: ShreddedTape, keys: RowKeys, max_size: int, sizes: Int32s, counts: Int64Table, levels: Int64s
 ) -> tuple[int, int]:
     """Fill ``sizes`` (a node), ``counts`` (a schema node) and ``levels`` (entries); returns ``(status, row)``."""
-    local = filled_vector(key_count + 1, 0)
+    nodes, row_start, schema_of = tape.nodes, tape.row_start, tape.schema_of
+    local = filled_vector(keys.key_count + 1, 0)
+    objects = _Objects(nodes, schema_of, tape.paths, local)
     current = -1
     levels[0] = len(row_start) - 1
     for row in range(len(row_start) - 2, -1, -1):
         if row_start[row] == row_start[row + 1]:
             continue
-        if of_row[row] != current:
-            current = of_row[row]
-            _field_ids(current, starts, keys, local)
+        if keys.of_row[row] != current:
+            current = keys.of_row[row]
+            _field_ids(current, keys, local)
         for i in range(row_start[row + 1] - 1, row_start[row] - 1, -1):
-            tag = nodes[i, 0]
-            kind = kind_of(tag)
-            path = path_of(tag)
-            s = schema_of[path]
-            partial = False
+            kind = kind_of(nodes[i, 0])
+            s = schema_of[path_of(nodes[i, 0])]
+            typed = partial = False
             if s >= 0:
-                shape = table[s, S_KIND]
-                if paths[path, PATH_KEY] < 0 and s > 0:
-                    levels[table[s, S_LEVEL]] += 1
-                if shape == PRIMITIVE_NODE:
-                    if kind < ARRAY:
-                        code = table[s, S_CODE]
-                        ok, _, _ = exact_slot(
-                            kind,
-                            nodes[i, 1],
-                            nodes[i, 2],
-                            scale_of(tag),
-                            code,
-                            table[s, S_PRECISION],
-                            table[s, S_SCALE],
-                        )
-                        if ok:
-                            counts[s, C_TYPED_COUNT] += 1
-                            if code == STRING or code == BINARY:
-                                counts[s, C_TYPED_BYTES] += nodes[i, 2]
-                            sizes[i] = _TYPED
-                            continue
-                elif shape == ARRAY_NODE:
-                    if kind == ARRAY:
-                        counts[s, C_TYPED_COUNT] += 1
-                        sizes[i] = _TYPED
-                        continue
-                elif shape == OBJECT_NODE and kind == OBJECT:
-                    counts[s, C_TYPED_COUNT] += 1
-                    partial = True
-            if kind == OBJECT:
-                fields, size = _object_size(i, nodes, sizes, schema_of, paths, local, partial)
-                if partial and fields == 0:
-                    sizes[i] = _TYPED
-                    continue
+                typed, partial = _measure_typed(i, s, tape, counts, levels)
+            size = 0
+            if typed:
+                pass
+            elif kind == OBJECT:
+                fields, largest, data = _fields_left(i, objects, sizes, partial)
+                typed = partial and fields == 0
+                size = object_size(fields, largest, data)
             elif kind == ARRAY:
-                size = _array_size(i, nodes, sizes)
+                size = array_size(nodes[i, 1], _elements_size(i, nodes, sizes))
             else:
                 size = scalar_size(kind, nodes[i, 2])
+            if typed:
+                sizes[i] = _TYPED
+                continue
             if size > max_size:
                 free(local)
                 return E_SIZE, row
@@ -228,21 +255,15 @@ def _shape_order(shape, count, shapes, rank, orders, order_start, used):
 
 
 @helper(inline=True)
-def _write_object(node, address, nodes, sizes, places, schema_of, paths, local, partial, kids, order):
+def _write_object(node, address, objects, sizes, places, partial, kids, order):
     """Write an object's header and offsets at ``address`` and give its fields their places."""
+    nodes, schema_of, paths, local = objects.nodes, objects.schema_of, objects.paths, objects.local
     count = nodes[node, 1]
     kid = node + 1
-    kept = data = largest = 0
     for j in range(count):
         kids[j] = kid
-        path = path_of(nodes[kid, 0])
-        if not partial or schema_of[path] < 0:
-            kept += 1
-            data += sizes[kid]
-            field_id = local[paths[path, PATH_KEY]]
-            if field_id > largest:
-                largest = field_id
         kid = nodes[kid, 3]
+    kept, largest, data = _fields_left(node, objects, sizes, partial)
     ids, id_width, offsets, offset_width, values = begin_object(address, kept, largest, data)
     at = 0
     for j in range(count):
@@ -261,14 +282,8 @@ def _write_object(node, address, nodes, sizes, places, schema_of, paths, local, 
 @helper(inline=True)
 def _write_array(node, address, nodes, sizes, places):
     """Write an array's header and offsets at ``address`` and give its elements their places."""
-    count = nodes[node, 1]
     end = nodes[node, 3]
-    data = 0
-    kid = node + 1
-    while kid < end:
-        data += sizes[kid]
-        kid = nodes[kid, 3]
-    offsets, width, values = begin_array(address, count, data)
+    offsets, width, values = begin_array(address, nodes[node, 1], _elements_size(node, nodes, sizes))
     at = 0
     kid = node + 1
     while kid < end:
@@ -280,26 +295,42 @@ def _write_array(node, address, nodes, sizes, places):
     store_uint(offsets, at, width)
 
 
+@helper(inline=True)
+def _store_typed(i, s, at, tape, addresses):
+    """Write a node into the typed column of a schema node, as its entry ``at``."""
+    nodes, shape = tape.nodes, tape.table[s, S_KIND]
+    if addresses[s, C_TYPED_VALID] != 0:
+        store_u8(addresses[s, C_TYPED_VALID] + at, 1)
+    if shape == ARRAY_NODE:
+        store_u32(addresses[s, C_LENGTHS] + at * 4, nodes[i, 1])
+    elif shape == PRIMITIVE_NODE:
+        width = tape.table[s, S_WIDTH]
+        if width == 0:
+            store_u32(addresses[s, C_LENGTHS] + at * 4, nodes[i, 2])
+            copy(addresses[s, C_TYPED_DATA], nodes[i, 1], nodes[i, 2])
+            addresses[s, C_TYPED_DATA] += nodes[i, 2]
+        elif kind_of(nodes[i, 0]) == UUID:
+            copy(addresses[s, C_CELLS] + at * 16, nodes[i, 1], 16)
+        else:
+            _, low, high = _exact_slot_of(i, s, tape)
+            store_slot(addresses[s, C_CELLS] + at * width, width, low, high)
+
+
 @kernel
 def fill(
-    nodes: Int64Table,
-    row_start: Int64s,
-    paths: Int64Table,
+    tape: ShreddedTape,
     shapes: Int64Table,
     rank: Int64s,
-    schema_of: Int64s,
-    table: Int64Table,
-    of_row: Int32s,
-    starts: Int64s,
-    keys: Int64s,
-    key_count: int,
+    keys: RowKeys,
     sizes: Int32s,
     places: Int64s,
     addresses: Int64Table,
     level_count: int,
 ) -> None:
     """Write every node into the buffers at ``addresses`` (changed: data addresses move on as blobs are written)."""
-    local = filled_vector(key_count + 1, 0)
+    nodes, row_start = tape.nodes, tape.row_start
+    local = filled_vector(keys.key_count + 1, 0)
+    objects = _Objects(nodes, tape.schema_of, tape.paths, local)
     order_start = filled_vector(len(shapes), -1)
     orders, kids = new_vector(256), new_vector(256)
     used = 0
@@ -308,44 +339,23 @@ def fill(
     for row in range(len(row_start) - 1):
         if row_start[row] == row_start[row + 1]:
             continue
-        if of_row[row] != current:
-            current = of_row[row]
-            _field_ids(current, starts, keys, local)
+        if keys.of_row[row] != current:
+            current = keys.of_row[row]
+            _field_ids(current, keys, local)
         entry[0] = row + 1
         for i in range(row_start[row], row_start[row + 1]):
-            tag = nodes[i, 0]
-            kind = kind_of(tag)
-            path = path_of(tag)
-            s = schema_of[path]
-            size = sizes[i]
+            tag, size = nodes[i, 0], sizes[i]
+            kind, path = kind_of(tag), path_of(tag)
+            s = tape.schema_of[path]
             partial = False
             if s >= 0:
-                level = table[s, S_LEVEL]
-                if s > 0 and paths[path, PATH_KEY] < 0:
+                level = tape.table[s, S_LEVEL]
+                if s > 0 and tape.paths[path, PATH_KEY] < 0:
                     entry[level] += 1
                 at = entry[level] - 1
-                shape = table[s, S_KIND]
-                partial = shape == OBJECT_NODE and kind == OBJECT
+                partial = tape.table[s, S_KIND] == OBJECT_NODE and kind == OBJECT
                 if size == _TYPED or partial:
-                    if addresses[s, C_TYPED_VALID] != 0:
-                        store_u8(addresses[s, C_TYPED_VALID] + at, 1)
-                    if shape == ARRAY_NODE:
-                        store_u32(addresses[s, C_LENGTHS] + at * 4, nodes[i, 1])
-                    elif shape == PRIMITIVE_NODE:
-                        width = table[s, S_WIDTH]
-                        if width == 0:
-                            store_u32(addresses[s, C_LENGTHS] + at * 4, nodes[i, 2])
-                            copy(addresses[s, C_TYPED_DATA], nodes[i, 1], nodes[i, 2])
-                            addresses[s, C_TYPED_DATA] += nodes[i, 2]
-                        else:
-                            _, low, high = exact_slot(
-                                kind, nodes[i, 1], nodes[i, 2], scale_of(tag),
-                                table[s, S_CODE], table[s, S_PRECISION], table[s, S_SCALE],
-                            )  # fmt: skip
-                            if kind == UUID:
-                                copy(addresses[s, C_CELLS] + at * 16, nodes[i, 1], 16)
-                            else:
-                                store_slot(addresses[s, C_CELLS] + at * width, width, low, high)
+                    _store_typed(i, s, at, tape, addresses)
                     if size == _TYPED:
                         continue
                 store_u32(addresses[s, C_VALUE_LENGTHS] + at * 4, size)
@@ -353,13 +363,11 @@ def fill(
                 places[i] = addresses[s, C_VALUE_DATA]
                 addresses[s, C_VALUE_DATA] += size
             if kind == OBJECT:
-                count = nodes[i, 1]
-                kids = reserve(kids, count)
-                key_shape = nodes[i, 2]
-                if order_start[key_shape] < 0:
-                    orders, used = _shape_order(key_shape, count, shapes, rank, orders, order_start, used)
-                order = orders[order_start[key_shape] :]
-                _write_object(i, places[i], nodes, sizes, places, schema_of, paths, local, partial, kids, order)
+                kids = reserve(kids, nodes[i, 1])
+                shape = nodes[i, 2]
+                if order_start[shape] < 0:
+                    orders, used = _shape_order(shape, nodes[i, 1], shapes, rank, orders, order_start, used)
+                _write_object(i, places[i], objects, sizes, places, partial, kids, orders[order_start[shape] :])
             elif kind == ARRAY:
                 _write_array(i, places[i], nodes, sizes, places)
             else:

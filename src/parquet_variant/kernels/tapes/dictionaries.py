@@ -6,7 +6,7 @@ Owns finding the key sets and writing their bytes. Leaves the use of field ids t
 from __future__ import annotations
 
 from itertools import starmap
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -16,7 +16,7 @@ from parquet_variant.kernels.buffer_pool import adopt
 from parquet_variant.kernels.compiling import Int32s, Int64s, Int64Table, helper, kernel
 from parquet_variant.kernels.kinds import OBJECT
 from parquet_variant.kernels.memory import copy, store_u8, store_uint
-from parquet_variant.kernels.native_vectors import address_in, export_vector, filled_vector, free, new_vector, reserve
+from parquet_variant.kernels.native_vectors import export_vector, filled_vector, free, new_vector, reserve
 from parquet_variant.kernels.sorting import sort_run
 from parquet_variant.kernels.tapes.tape import (
     KEY_ADDRESS,
@@ -52,17 +52,32 @@ class Dictionaries(NamedTuple):
     data: npt.NDArray[np.uint8]
 
 
+class _Runs(NamedTuple):
+    """Distinct runs of numbers: a hash table of their indices, their hashes, where each starts, and the numbers."""
+
+    slots: Any
+    hashes: Any
+    starts: Any
+    values: Any
+
+
 @helper
-def _find_run(slots, hashes, starts, values, hashed, run, size):
-    """Index of the entry with the same run of numbers, or -1 - slot where it would go."""
-    mask = len(slots) - 1
+def _no_runs():
+    return _Runs(filled_vector(256, -1), new_vector(64), filled_vector(64, 0), new_vector(256))
+
+
+@helper
+def _find_run(runs, hashed, run, size):
+    """Index of the same run of numbers, or -1 - slot where it would go."""
+    mask = len(runs.slots) - 1
     at = hashed & mask
-    while slots[at] >= 0:
-        entry = slots[at]
-        if hashes[entry] == hashed and starts[entry + 1] - starts[entry] == size:
+    while runs.slots[at] >= 0:
+        entry = runs.slots[at]
+        start = runs.starts[entry]
+        if runs.hashes[entry] == hashed and runs.starts[entry + 1] - start == size:
             same = True
             for i in range(size):
-                if values[starts[entry] + i] != run[i]:
+                if runs.values[start + i] != run[i]:
                     same = False
                     break
             if same:
@@ -72,16 +87,17 @@ def _find_run(slots, hashes, starts, values, hashed, run, size):
 
 
 @helper
-def _add_run(slots, hashes, starts, values, count, found, hashed, run, size):
-    """Append a run; returns the five grown tables."""
-    hashes = reserve(hashes, count + 2)
-    starts = reserve(starts, count + 2)
-    values = reserve(values, starts[count] + size)
+def _add_run(runs, count, slot, hashed, run, size):
+    """The grown table after appending a run, for which `_find_run` gave ``slot``."""
+    hashes = reserve(runs.hashes, count + 2)
+    starts = reserve(runs.starts, count + 2)
+    values = reserve(runs.values, starts[count] + size)
+    slots = runs.slots
     hashes[count] = hashed
     for i in range(size):
         values[starts[count] + i] = run[i]
     starts[count + 1] = starts[count] + size
-    slots[-1 - found] = count
+    slots[-1 - slot] = count
     if (count + 1) * 2 > len(slots):
         room = 4 * len(slots)
         free(slots)
@@ -92,7 +108,7 @@ def _add_run(slots, hashes, starts, values, count, found, hashed, run, size):
             while slots[at] >= 0:
                 at = (at + 1) & mask
             slots[at] = entry
-    return slots, hashes, starts, values
+    return _Runs(slots, hashes, starts, values)
 
 
 _RUN_HASH, _SET_HASH = np.int64(7), np.int64(11)
@@ -123,6 +139,33 @@ def _keys_of_shapes(run, size, shapes, stamps, stamp, rank, order, out):
     return count
 
 
+@helper(inline=True)
+def _shapes_of_row(row, stamp, nodes, row_start, shape_stamp, run, size):
+    """``(size, hash)`` after appending the distinct shapes of a row's objects to a run."""
+    hashed = _RUN_HASH
+    for i in range(row_start[row], row_start[row + 1]):
+        if (nodes[i, 0] & 0xFF) == OBJECT:
+            shape = nodes[i, 2]
+            if shape_stamp[shape] != stamp:
+                shape_stamp[shape] = stamp
+                run[size] = shape
+                size += 1
+                hashed = _mix(hashed, shape)
+    return size, hashed
+
+
+@helper
+def _add_set(sets, count, keys, key_count):
+    """``(index, sets)`` of a set of keys, which is appended if it is new."""
+    hashed = _SET_HASH
+    for i in range(key_count):
+        hashed = _mix(hashed, keys[i])
+    index = _find_run(sets, hashed, keys, key_count)
+    if index >= 0:
+        return index, sets
+    return count, _add_run(sets, count, index, hashed, keys, key_count)
+
+
 @kernel
 def _assign(
     nodes: Int64Table,
@@ -134,75 +177,39 @@ def _assign(
     of_row: Int32s,
 ) -> tuple[tuple[int, int], tuple[int, int]]:
     """Fill ``of_row``; returns ``(starts, keys)`` of the dictionaries, for `adopt`."""
-    rows = len(row_start) - 1
     shape_stamp, key_stamp = filled_vector(len(shapes), -1), filled_vector(len(rank), -1)
     run, keys = new_vector(len(shapes)), new_vector(len(rank))
     # Runs of shapes that were seen, each with its dictionary; and the dictionaries.
-    slots, set_slots = filled_vector(256, -1), filled_vector(256, -1)
-    hashes, starts, values = new_vector(64), filled_vector(64, 0), new_vector(256)
-    set_hashes, set_starts, set_keys = new_vector(64), filled_vector(64, 0), new_vector(256)
-    dictionary_of = new_vector(64)
+    runs, sets, dictionary_of = _no_runs(), _no_runs(), new_vector(64)
     count = set_count = size = 0
-    for row in range(rows):
-        stamp = 0 if per_batch else row
-        if not per_batch:
-            size = 0
-        hashed = _RUN_HASH
-        for i in range(row_start[row], row_start[row + 1]):
-            if (nodes[i, 0] & 0xFF) == OBJECT:
-                shape = nodes[i, 2]
-                if shape_stamp[shape] != stamp:
-                    shape_stamp[shape] = stamp
-                    run[size] = shape
-                    size += 1
-                    hashed = _mix(hashed, shape)
-        if per_batch:
-            of_row[row] = 0
-            continue
+    for row in range(len(row_start) - 1):
+        of_row[row] = 0
         if row_start[row] == row_start[row + 1]:
-            of_row[row] = 0
             continue
-        found = _find_run(slots, hashes, starts, values, hashed, run, size)
-        if found < 0:
+        if per_batch:
+            size, _ = _shapes_of_row(row, 0, nodes, row_start, shape_stamp, run, size)
+            continue
+        size, hashed = _shapes_of_row(row, row, nodes, row_start, shape_stamp, run, 0)
+        entry = _find_run(runs, hashed, run, size)
+        if entry < 0:
             key_count = _keys_of_shapes(run, size, shapes, key_stamp, count, rank, order, keys)
-            set_hash = _SET_HASH
-            for i in range(key_count):
-                set_hash = _mix(set_hash, keys[i])
-            known = _find_run(set_slots, set_hashes, set_starts, set_keys, set_hash, keys, key_count)
-            if known < 0:
-                set_slots, set_hashes, set_starts, set_keys = _add_run(
-                    set_slots, set_hashes, set_starts, set_keys, set_count, known, set_hash, keys, key_count
-                )
-                known = set_count
-                set_count += 1
-            if count == len(dictionary_of):
-                dictionary_of = reserve(dictionary_of, len(dictionary_of) + 1)
-            dictionary_of[count] = known
-            slots, hashes, starts, values = _add_run(slots, hashes, starts, values, count, found, hashed, run, size)
-            found = count
+            index, sets = _add_set(sets, set_count, keys, key_count)
+            set_count = max(set_count, index + 1)
+            dictionary_of = reserve(dictionary_of, count + 1)
+            dictionary_of[count] = index
+            runs = _add_run(runs, count, entry, hashed, run, size)
+            entry = count
             count += 1
-        of_row[row] = dictionary_of[found]
+        of_row[row] = dictionary_of[entry]
     if set_count == 0:  # one for the batch, or no row at all
         key_count = _keys_of_shapes(run, size, shapes, key_stamp, 0, rank, order, keys)
-        set_keys = reserve(set_keys, key_count)
-        copy(address_in(set_keys), address_in(keys), 8 * key_count)
-        set_starts[1] = key_count
+        _, sets = _add_set(sets, 0, keys, key_count)
         set_count = 1
-    for vector in (
-        shape_stamp,
-        key_stamp,
-        run,
-        keys,
-        slots,
-        set_slots,
-        hashes,
-        starts,
-        values,
-        set_hashes,
-        dictionary_of,
-    ):
+    for vector in (shape_stamp, key_stamp, run, keys, dictionary_of, runs.slots, runs.hashes, runs.starts, runs.values):
         free(vector)
-    return export_vector(set_starts, set_count + 1), export_vector(set_keys, set_starts[set_count])
+    free(sets.slots)
+    free(sets.hashes)
+    return export_vector(sets.starts, set_count + 1), export_vector(sets.values, sets.starts[set_count])
 
 
 @kernel

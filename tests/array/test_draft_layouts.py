@@ -17,8 +17,8 @@ from parquet_variant import testing
 from parquet_variant.array.draft_object_columns import draft_object_of_final, final_of_draft_object
 from parquet_variant.array.draft_parts import Undecided
 from parquet_variant.array.draft_paths_columns import draft_paths_of_final, final_of_draft_paths
-from parquet_variant.array.legacy_layouts import shredded_draft, unshredded_draft
 from parquet_variant.array.shredding import shredded_final
+from parquet_variant.array.storages import shredded_storage, unshredded_storage
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import ConflictError, MalformedVariantError
@@ -49,12 +49,12 @@ def plain(values: list[Variant | None]) -> pa.StructArray:
 def test_any_array_survives(layout: Any, column: tuple[list[Variant | None], ShreddingSchema]) -> None:
     values, schema = column
 
-    draft = shredded_draft(plain(values), schema, layout)
+    draft = shredded_storage(plain(values), schema, layout)
 
     assert draft.type == reference.storage_type_of(schema, layout)
     assert reference.variants_of_storage(draft) == values
     if layout == "draft-object" or schema.kind != "variant":
-        assert list(VariantArray(unshredded_draft(draft, layout))) == values
+        assert list(VariantArray(unshredded_storage(draft, layout))) == values
 
 
 @pytest.mark.parametrize("layout", DRAFTS)
@@ -64,7 +64,7 @@ def test_canonical_values_give_the_reference_s_very_bytes(
 ) -> None:
     values, schema = column
 
-    assert shredded_draft(plain(values), schema, layout).equals(reference.shredded_storage(values, schema, layout))
+    assert shredded_storage(plain(values), schema, layout).equals(reference.shredded_storage(values, schema, layout))
 
 
 @pytest.mark.parametrize("layout", DRAFTS)
@@ -87,14 +87,14 @@ def test_slices_are_read(layout: Any, column: tuple[list[Variant | None], Shredd
     draft = reference.shredded_storage(values, schema, layout).slice(cut)
 
     if len(draft) and (layout == "draft-object" or schema.kind != "variant"):
-        assert list(VariantArray(unshredded_draft(draft, layout))) == values[cut:]
+        assert list(VariantArray(unshredded_storage(draft, layout))) == values[cut:]
 
 
 @pytest.mark.parametrize("layout", DRAFTS)
 def test_an_empty_array_survives(layout: Any) -> None:
-    draft = shredded_draft(plain([]), DDL("a array<int>"), layout)
+    draft = shredded_storage(plain([]), DDL("a array<int>"), layout)
     assert draft.type == reference.storage_type_of(DDL("a array<int>"), layout)
-    assert len(unshredded_draft(draft, layout)) == 0
+    assert len(unshredded_storage(draft, layout)) == 0
 
 
 PATHS = DDL("a struct<x: bigint>, l array<struct<y: bigint>>, v variant")
@@ -116,7 +116,7 @@ PATHS = DDL("a struct<x: bigint>, l array<struct<y: bigint>>, v variant")
 )
 def test_what_is_left_of_paths_is_gathered_and_handed_out_again(value: Any) -> None:
     values = [V(value), V({"a": {"x": 1}}), None]
-    draft = shredded_draft(plain(values), PATHS, "draft-paths")
+    draft = shredded_storage(plain(values), PATHS, "draft-paths")
 
     assert draft.equals(reference.shredded_storage(values, PATHS, "draft-paths"))
     assert reference.variants_of_storage(final_of_draft_paths(draft)) == values
@@ -144,13 +144,13 @@ def test_conflicts_are_the_reference_s_to_judge(layout: Any, ddl: str, row: dict
     storage = pa.concat_arrays([good, array_of_rows([row], good.type)])
 
     with pytest.raises(ConflictError) as caught:
-        unshredded_draft(storage, layout)
+        unshredded_storage(storage, layout)
     with pytest.raises(ConflictError) as expected:
         reference.variants_of_storage(storage)
     assert (caught.value.reason, caught.value.path, caught.value.row) == (
         expected.value.reason, expected.value.path, 1,
     )  # fmt: skip
-    typed = VariantArray(unshredded_draft(storage, layout, "typed"))
+    typed = VariantArray(unshredded_storage(storage, layout, "typed"))
     assert list(typed) == reference.variants_of_storage(storage, "typed")
 
 
@@ -162,7 +162,7 @@ def test_malformed_binaries_give_an_error_with_the_row(layout: Any, broken: str)
     good = reference.shredded_storage([V({"a": 1})], DDL("a bigint"), layout)
 
     with pytest.raises(MalformedVariantError) as caught:
-        list(VariantArray(unshredded_draft(pa.concat_arrays([good, array_of_rows([row], good.type)]), layout)))
+        list(VariantArray(unshredded_storage(pa.concat_arrays([good, array_of_rows([row], good.type)]), layout)))
     assert caught.value.row == 1
 
 
@@ -172,7 +172,7 @@ def test_nested_typed_values_and_several_shapes_go_to_the_reference() -> None:
     draft = reference.shredded_storage(values, nested, "draft-paths")
     with pytest.raises(Undecided):
         final_of_draft_paths(draft)
-    assert list(VariantArray(unshredded_draft(draft, "draft-paths"))) == values
+    assert list(VariantArray(unshredded_storage(draft, "draft-paths"))) == values
 
     leaf = pa.struct({"typed_value": pa.int8(), "untyped_value": pa.binary()})
     shapes = pa.struct({"untyped_value": pa.binary(), "array": pa.list_(leaf), "typed_value": pa.string()})
@@ -180,7 +180,7 @@ def test_nested_typed_values_and_several_shapes_go_to_the_reference() -> None:
     draft = reference.shredded_storage(values, shapes, "draft-object")
     with pytest.raises(Undecided):
         final_of_draft_object(draft)
-    assert list(VariantArray(unshredded_draft(draft, "draft-object"))) == values
+    assert list(VariantArray(unshredded_storage(draft, "draft-object"))) == values
 
 
 _ROOT = Path(__file__).resolve().parents[2]
@@ -198,5 +198,5 @@ def test_the_shredded_corpus_goes_through_the_drafts(layout: Any) -> None:
         array = VariantArray(storage)
         values = reference.variants_of_storage(storage)
         if array.schema is not None:
-            draft = shredded_draft(array.to_unshredded().storage, array.schema, layout)
-            assert list(VariantArray(unshredded_draft(draft, layout))) == values, case["case_number"]
+            draft = shredded_storage(array.to_unshredded().storage, array.schema, layout)
+            assert list(VariantArray(unshredded_storage(draft, layout))) == values, case["case_number"]
