@@ -29,6 +29,8 @@ __all__ = ["Getter", "Rewritten", "rewrite"]
 
 Outputs = Sequence[OutputColumn] | None
 _NUMBERS = count(1)
+# What a query is made of that needs no more of its columns than their least and greatest values.
+_BOUNDS = {exp.Min, exp.Max, exp.Column, exp.Identifier, exp.Alias, exp.Add, exp.Sub, exp.Paren, exp.Literal}
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +59,8 @@ class Rewritten:
         What to say about a name that is no column, if the engine does not know it either.
     outputs
         The columns of the answer, where they are known.
+    only_bounds
+        Whether of all rows only the least and the greatest value of each column count.
     """
 
     text: str = ""
@@ -65,6 +69,7 @@ class Rewritten:
     describes: bool = False
     unknown: list[str] = field(default_factory=list)
     outputs: Outputs = None
+    only_bounds: bool = False
 
     def predicate(self, use: TableUse) -> Predicate | None:
         """All that is pushed down to one use of a table."""
@@ -120,6 +125,7 @@ class _Rewriter:
             self.found.text = prefix + to_sql(inner, self.engine)
             return self.found
         self.found.outputs = self.query(tree, Scope({}))
+        self.found.only_bounds = self.engine == "duckdb" and _asks_for_bounds(tree)
         if self.zone == "UTC" and self.engine == "duckdb":
             _parts_of_instants(tree)
         self.found.text = to_sql(tree, self.engine)
@@ -349,6 +355,27 @@ def _stem(path: str) -> str:
     """What qualifies the columns of a path: its last part without the ending, as DuckDB has it."""
     last = PurePath(path.rstrip("/")).name.split("?")[0]
     return last.split(".")[0] or last or path
+
+
+def _asks_for_bounds(tree: exp.Expr) -> bool:
+    """Whether a query is ``SELECT min(a), max(b) FROM t`` and no more; also with numbers added, subtracted."""
+    if not isinstance(tree, exp.Select) or _parts(tree) != {"expressions", "from_"}:
+        return False
+    table = tree.args["from_"].this
+    if not isinstance(table, exp.Table) or _parts(table) - {"this", "alias"}:
+        return False
+    nodes = [node for item in tree.expressions for node in item.walk()]
+    columns = [node for node in nodes if isinstance(node, exp.Column)]
+    return (
+        bool(columns)
+        and all(type(node) in _BOUNDS for node in nodes)
+        and all(isinstance(column.parent, (exp.Min, exp.Max)) for column in columns)
+        and all(_parts(node) == {"this"} for node in nodes if isinstance(node, (exp.Min, exp.Max)))
+    )
+
+
+def _parts(node: exp.Expr) -> set[str]:
+    return {key for key, value in node.args.items() if value}
 
 
 def _named(outputs: Outputs, alias: exp.Expr | None) -> Outputs:

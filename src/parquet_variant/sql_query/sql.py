@@ -111,6 +111,7 @@ def plan_sql(
     catalog = _Catalog(tables, version, timestamp)
     found = rewrite(query, catalog.bind, engine=engine, zone=zone)
     options = {"on_error": errors, "zone": zone, "threads": threads, "dictionaries": engine == "duckdb"}
+    options["only_bounds"] = found.only_bounds
     plans = {use.relation: use.table.scan(use.needed, found.predicate(use), options) for use in found.uses}
     return SqlQuery(query, found, plans, options)
 

@@ -221,7 +221,12 @@ class _ParquetTable(BoundTable):
             )  # fmt: skip
             return replace(scan, dictionaries=scan.texts_with_dictionary()) if options.get("dictionaries") else scan
 
-        return side_by_side(needed, predicate, plan)
+        planned = side_by_side(needed, predicate, plan)
+        if not options.get("only_bounds") or not isinstance(planned, Scan) or planned.errors == "raise":
+            return planned
+        from parquet_variant.parquet.scanning.bounds import BoundsScan
+
+        return BoundsScan(planned)
 
     def _selected(self, key: str, each: NeededColumn) -> Selected:
         if each.path is None:

@@ -25,7 +25,7 @@ from parquet_variant.query.prune import UNKNOWN, ColumnStatistics, may_match
 from parquet_variant.query.selection import Selected
 from parquet_variant.shredding.leaf_statistics import LeafStatistics, merged
 
-__all__ = ["FilePlan", "GroupPlan", "plan_file"]
+__all__ = ["FilePlan", "GroupPlan", "plan_file", "proven_bounds"]
 
 # Types that are stored as they are in memory.
 _INSTANTS = [pa.timestamp(unit, zone) for unit in ("us", "ns") for zone in (None, "UTC")]
@@ -124,6 +124,17 @@ class _Output:
         return leaf if kind in _DIRECT and kind == self.selected.type else None
 
     @property
+    def keeps_values(self) -> bool:
+        """Whether statistics of the column are never cut, nor changed by a cast: numbers, dates, instants as stored."""
+        kind, leaf = self.selected.type, self.exact_leaf
+        stored = leaf_type(leaf) if self.constant is None and leaf is not None else kind
+        if kind is None or stored is None:
+            return False
+        if pa.types.is_signed_integer(kind):
+            return bool(pa.types.is_signed_integer(stored))
+        return stored == kind and bool(pa.types.is_date32(kind) or pa.types.is_timestamp(kind))
+
+    @property
     def exact_leaf(self) -> SchemaNode | None:
         """The leaf whose own values the output's are, if a bloom filter over it can speak for them."""
         return self.path.primitive if self.path is not None and not self.path.repeated else self.node
@@ -157,16 +168,7 @@ def plan_file(
     VariantFileError
         If the file lacks a column.
     """
-    variant = (
-        choose_column(file.schema, column, file.name) if any(each.path is not None for each in selection) else None
-    )
-    if variant is not None and variant.repeated:
-        raise VariantFileError(
-            f"{variant.name} lies in a list or map, so it has not one value a row: use pv.parquet.read_table",
-            reason="repeated-column",
-            file=file.name,
-        )
-    outputs = [_output(file, each, variant) for each in selection]
+    variant, outputs = _outputs(file, selection, column)
     hidden_nan = may_hide_nan(file.metadata)
     blooms = BloomFilters(file)
     names = {each.name: output for each, output in zip(selection, outputs, strict=True)}
@@ -192,6 +194,48 @@ def plan_file(
     constants = {number: each.constant for number, each in enumerate(outputs) if each.constant is not None}
     direct = {number: leaf for number, each in enumerate(outputs) if (leaf := each.direct_leaf(file)) is not None}
     return FilePlan(variant, groups, frozenset(residuals), constants, direct)
+
+
+def proven_bounds(
+    file: OpenFile, selection: Sequence[Selected], column: str | None
+) -> list[list[tuple[pa.Scalar, pa.Scalar]] | None]:
+    """Of each row group, the least and the greatest value of each column, which may be null; None if one is unknown.
+
+    They are those of the statistics, so they are values of the file only where its writer says no others.
+    """
+    _, outputs = _outputs(file, selection, column)
+    groups = range(file.metadata.num_row_groups)
+    return [_bounds(outputs, _statistics(file, number), file.metadata.row_group(number).num_rows) for number in groups]
+
+
+def _bounds(outputs: list[_Output], statistics: Statistics, rows: int) -> list[tuple[pa.Scalar, pa.Scalar]] | None:
+    found = []
+    for output in outputs:
+        kind = output.selected.type
+        if kind is None or not rows:
+            return None
+        known = output.pruning_statistics(statistics, True)
+        if known.may_be_value and not (known.lower is not None and known.upper is not None and output.keeps_values):
+            return None
+        none = pa.scalar(None, kind)
+        found.append((known.lower, known.upper) if known.may_be_value else (none, none))
+    return found
+
+
+def _outputs(
+    file: OpenFile, selection: Sequence[Selected], column: str | None
+) -> tuple[VariantColumn | None, list[_Output]]:
+    """The Variant column of a selection, if it has paths, and the columns of the file for each."""
+    variant = (
+        choose_column(file.schema, column, file.name) if any(each.path is not None for each in selection) else None
+    )
+    if variant is not None and variant.repeated:
+        raise VariantFileError(
+            f"{variant.name} lies in a list or map, so it has not one value a row: use pv.parquet.read_table",
+            reason="repeated-column",
+            file=file.name,
+        )
+    return variant, [_output(file, each, variant) for each in selection]
 
 
 def _output(file: OpenFile, selected: Selected, variant: VariantColumn | None) -> _Output:
