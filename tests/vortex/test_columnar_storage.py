@@ -11,6 +11,7 @@ import pytest
 import parquet_variant as pv
 from parquet_variant.vortex.columnar.columnar_variant import ColumnarVariant
 from parquet_variant.vortex.columnar.storage import from_storage, to_storage
+from parquet_variant.vortex.columnar.whole_rows import whole_rows
 
 MIXED = [1, 300, 2**40, True, None, "x", 1.5, [1, "x"], {"b": 1}, []]
 
@@ -71,3 +72,42 @@ def test_nulls_in_discriminators_are_read_as_files_of_before_have_them():
     old = with_nulls(storage_of(values))
     assert old.field("object").field("one").field("discriminator").null_count
     assert from_storage(old).to_variant().to_pylist() == pv.VariantArray.from_pylist(values).to_pylist()
+
+
+def nested(depth, value):
+    return [nested(depth - 1, value)] if depth else value
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_whole_rows_are_those_of_the_columns(seed):
+    rng = random.Random(seed)
+    values = [
+        None if rng.random() < 0.1 else {
+            **row,
+            f"rare{rng.randrange(40)}": rng.choice([*MIXED, {"rare1": {"é": [1]}, "a": 2}]),
+            "deep": nested(rng.randrange(14), {"x": rng.randrange(5)}),
+            "o": {f"n{rng.randrange(30)}": {"a": rng.random()}, "a": 1},
+        }
+        for row in rows(200)
+    ]  # fmt: skip
+    storage = storage_of(values)
+    found = whole_rows(storage)
+    assert not len(pv.validate(found))
+    assert found.equals(pv.VariantArray.from_pylist(values))
+    assert found.equals(from_storage(storage).to_variant())
+    for part in (storage.slice(7, 50), storage.filter(pa.array([rng.random() < 0.3 for _ in values]))):
+        assert whole_rows(part).equals(from_storage(part).to_variant())
+
+
+def test_bytes_that_cannot_be_given_other_names_become_columns():
+    rest = pv.VariantArray.from_pylist([{"a": 1}] * 3).storage
+    metadata = bytes.fromhex("0102000101") + b"a"  # twice the same name
+    broken = pa.StructArray.from_arrays([pa.array([metadata] * 3), rest.field("value")], names=["metadata", "value"])
+    storage = pa.StructArray.from_arrays([pa.array([22] * 3, pa.uint16()), broken], names=["discriminator", "rest"])
+    try:
+        expected = from_storage(storage).to_variant().to_pylist()
+    except pv.VariantError as error:
+        with pytest.raises(type(error)):
+            whole_rows(storage)
+    else:
+        assert whole_rows(storage).to_pylist() == expected

@@ -6,6 +6,8 @@ Owns placing every value of every path among the nodes of its row. Leaves writin
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -27,10 +29,15 @@ Int64s = npt.NDArray[np.int64]
 _INT32_MAX = int(np.iinfo(np.int32).max)
 
 
-def decode_columnar(size: int, root: Column, present: Int64s) -> VariantArray:
-    """The values of the rows that are present, of so many, as an unshredded array; its rows share one dictionary."""
+def decode_columnar(size: int, root: Column, present: Int64s, names: Sequence[str] | None = None) -> VariantArray:
+    """The values of the rows that are present, of so many, as an unshredded array; its rows share one dictionary.
+
+    That has the ``names``, sorted, which encoded values among the children (`RAW`) refer to; by default all that fields
+    have.
+    """
     columns = _columns(root)
-    names = sorted({name for column in columns for child in column.children for name in child.fields})
+    if names is None:
+        names = sorted({name for column in columns for child in column.children for name in child.fields})
     ids = {name: number for number, name in enumerate(names)}
     sizes = _sizes(columns)
     lengths = np.zeros(size, np.int64)

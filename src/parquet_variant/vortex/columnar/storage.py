@@ -21,6 +21,7 @@ and no deeper than `MAX_DEPTH`; ``rest`` holds the others (of an object), or the
 from __future__ import annotations
 
 import heapq
+from collections.abc import Callable
 
 import numpy as np
 import numpy.typing as npt
@@ -39,7 +40,7 @@ from parquet_variant.vortex.columnar.column import Child, Column, Field, nested_
 from parquet_variant.vortex.columnar.columnar_variant import ColumnarVariant
 from parquet_variant.vortex.columnar.encode import scalar_type
 
-__all__ = ["FAMILIES", "family_of", "from_storage", "is_columnar_storage", "to_storage"]
+__all__ = ["FAMILIES", "OfBytes", "family_of", "from_storage", "is_columnar_storage", "to_storage"]
 
 # Vortex's readers refuse types that are nested deeper than about 14 of these groups.
 MAX_FIELDS, MAX_DEPTH = 200, 10
@@ -52,6 +53,8 @@ _WITHOUT_COLUMN = (int(_P.NULL), OBJECT, ARRAY)
 _NOT_SCALARS = ("discriminator", "object", "array", "rest")
 
 Int64s = npt.NDArray[np.int64]
+# The column of some values in bytes.
+OfBytes = Callable[[pa.StructArray], Column]
 
 
 def family_of(code: int) -> str:
@@ -231,8 +234,15 @@ def _plain(array: VariantArray) -> pa.StructArray:
 # -- from columns
 
 
-def from_storage(storage: pa.StructArray) -> ColumnarVariant:
+def from_storage(storage: pa.StructArray, of_bytes: OfBytes | None = None) -> ColumnarVariant:
     """The array of columns, of which some may be missing: those that a path does not need.
+
+    Parameters
+    ----------
+    storage
+        The struct.
+    of_bytes
+        What becomes of the values in ``rest``; by default columns.
 
     Examples
     --------
@@ -250,7 +260,8 @@ def from_storage(storage: pa.StructArray) -> ColumnarVariant:
     if valid is not None:
         there = there & valid.to_numpy(zero_copy_only=False)
     rows = np.flatnonzero(there)
-    return ColumnarVariant(len(storage), _column(storage, rows), None if len(rows) == len(storage) else rows)
+    column = _column(storage, rows, of_bytes or _encoded)
+    return ColumnarVariant(len(storage), column, None if len(rows) == len(storage) else rows)
 
 
 def _is_there(group: pa.StructArray) -> npt.NDArray[np.bool_]:
@@ -271,7 +282,7 @@ def _fields(group: pa.StructArray) -> list[pa.Array]:
     return [group.field(index) for index in range(group.type.num_fields)]
 
 
-def _column(group: pa.StructArray, at: Int64s) -> Column:
+def _column(group: pa.StructArray, at: Int64s, of_bytes: OfBytes) -> Column:
     """The values at some entries of a group, all of which are there."""
     columns = dict(zip((field.name for field in group.type), _fields(group), strict=True))
     found = columns["discriminator"].take(pa.array(at)).to_numpy(zero_copy_only=False).astype(np.int64)
@@ -283,56 +294,58 @@ def _column(group: pa.StructArray, at: Int64s) -> Column:
         rest = columns.get("rest")
         extra = _NONE if rest is None else np.flatnonzero(rest.take(pa.array(own)).is_valid().to_numpy(False))
         if code == OBJECT:
-            children.append(_objects(columns, own, extra))
+            children.append(_objects(columns, own, extra, of_bytes))
         elif code == ARRAY:
             if len(extra):
                 split = own[extra]
-            children.append(_arrays(columns, own))
+            children.append(_arrays(columns, own, of_bytes))
         elif code == _P.NULL or (values := columns.get(family_of(code))) is None:
             children.append(Child(code, len(own)))
         else:
             children.append(Child(code, len(own), _from_family(values.take(pa.array(own)), code)))
     column = Column(len(at), tuple(children), types.astype(np.uint8) if len(codes) > 1 else None)
-    return column if split is None else _with_deep_arrays(column, at, split, columns["rest"])
+    if split is None:
+        return column
+    return _with_arrays_of_bytes(column, at, split, of_bytes(columns["rest"].take(pa.array(split))))
 
 
 _NONE = np.zeros(0, np.int64)
 
 
-def _objects(columns: dict[str, pa.Array], own: Int64s, extra: Int64s) -> Child:
+def _objects(columns: dict[str, pa.Array], own: Int64s, extra: Int64s, of_bytes: OfBytes) -> Child:
     fields: dict[str, Field] = {}
     below = columns.get("object")
     names = [] if below is None else [field.name for field in below.type]
     for name, group in zip(names, [] if below is None else _fields(below), strict=True):
         places = np.flatnonzero(_is_there(group)[own])
         if len(places):
-            column = _column(group, own[places])
+            column = _column(group, own[places], of_bytes)
             fields[name] = Field(None if len(places) == len(own) else places, column)
     if len(extra):
-        child = _encoded(columns["rest"], own[extra]).children[0]
+        child = of_bytes(columns["rest"].take(pa.array(own[extra]))).children[0]
         for name, field in child.fields.items():
             places = extra[field.places(child.size)]
             fields[name] = Field(None if len(places) == len(own) else places, field.column)
     return Child(OBJECT, len(own), fields={name: fields[name] for name in sorted(fields)})
 
 
-def _arrays(columns: dict[str, pa.Array], own: Int64s) -> Child:
+def _arrays(columns: dict[str, pa.Array], own: Int64s, of_bytes: OfBytes) -> Child:
     lists = columns.get("array")
     if lists is None:
         return Child(ARRAY, len(own), offsets=np.zeros(len(own) + 1, np.int64), elements=Column(0))
     offsets, elements = nested_ranges(lists.offsets.to_numpy().astype(np.int64), own)
-    return Child(ARRAY, len(own), offsets=offsets, elements=_column(lists.values, elements))
+    return Child(ARRAY, len(own), offsets=offsets, elements=_column(lists.values, elements, of_bytes))
 
 
-def _encoded(rest: pa.StructArray, at: Int64s) -> Column:
-    return ColumnarVariant.from_variant(VariantArray(rest.take(pa.array(at)))).column
+def _encoded(rest: pa.StructArray) -> Column:
+    return ColumnarVariant.from_variant(VariantArray(rest)).column
 
 
-def _with_deep_arrays(column: Column, at: Int64s, deep: Int64s, rest: pa.StructArray) -> Column:
+def _with_arrays_of_bytes(column: Column, at: Int64s, deep: Int64s, arrays: Column) -> Column:
     """The column with the arrays that lie as bytes in the places of the empty ones."""
     order = np.arange(len(at))
     order[np.searchsorted(at, deep)] = len(at) + np.arange(len(deep))
-    return Column.concat([column, _encoded(rest, deep)]).take(order)
+    return Column.concat([column, arrays]).take(order)
 
 
 def _from_family(values: pa.Array, code: int) -> pa.Array:

@@ -14,10 +14,9 @@ from parquet_variant.array.capsules import without_views
 from parquet_variant.array.chunked_array import variant_table
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.errors import VariantFileError
-from parquet_variant.vortex.columnar.columnar_variant import ColumnarVariant
 from parquet_variant.vortex.files.library import OpenFile, open_file
 from parquet_variant.vortex.files.notes import text_column
-from parquet_variant.vortex.files.storing import unstored
+from parquet_variant.vortex.files.storing import unstored, unstored_rows
 from parquet_variant.vortex.logical.encodings import AnyVariant, EncodingName, encode
 from parquet_variant.vortex.logical.json_columns import JsonColumn, decompress_json
 
@@ -56,10 +55,11 @@ def read(path: Any, column: str | None = None, *, encoding: EncodingName | None 
     """
     file = open_file(path)
     name = choose_variant(file, column)
-    found = unstored(file.table([name]).column(0))
-    if encoding is not None:
-        return encode(found, encoding)
-    return found.to_variant() if isinstance(found, ColumnarVariant) else found
+    found = file.table([name]).column(0)
+    if encoding in (None, "unshredded"):
+        rows = unstored_rows(found)
+        return rows if encoding is None else rows.to_unshredded()
+    return encode(unstored(found), encoding)
 
 
 def read_json(path: Any, column: str | None = None, *, exact: bool = False) -> pa.Array:
@@ -137,8 +137,7 @@ def _tagged(table: pa.Table, file: OpenFile) -> pa.Table:
     columns: dict[str, Any] = {}
     for name, column in zip(table.column_names, table.columns, strict=True):
         if name in file.layouts:
-            values = unstored(column)
-            columns[name] = values.to_variant() if isinstance(values, ColumnarVariant) else values
+            columns[name] = unstored_rows(column)
         else:
             columns[name] = column.cast(without_views(column.type, large=column.nbytes > 2**31 - 1))
     tagged = variant_table(columns)

@@ -31,6 +31,7 @@ from parquet_variant.schema.shredding_schema import ShreddingSchema
 from parquet_variant.schema.storage_shape import is_list
 from parquet_variant.vortex.columnar.columnar_variant import ColumnarVariant
 from parquet_variant.vortex.columnar.storage import from_storage, is_columnar_storage, to_storage
+from parquet_variant.vortex.columnar.whole_rows import whole_rows
 from parquet_variant.vortex.logical.encodings import AnyVariant
 
 __all__ = [
@@ -40,6 +41,7 @@ __all__ = [
     "layout_of",
     "stored_column",
     "unstored",
+    "unstored_rows",
     "within_dtype",
 ]
 
@@ -132,11 +134,21 @@ def stored_column(array: AnyVariant, layout: StoredLayout, *, nullable: bool = T
 
 def unstored(column: Any) -> AnyVariant:
     """The column of what was read of a file: an array, chunks, or a field's type and chunks."""
-    chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
     if is_columnar_storage(column.type):
-        parts = [from_storage(chunk) for chunk in chunks]
+        parts = [from_storage(chunk) for chunk in _chunks(column)]
         return parts[0] if len(parts) == 1 else ColumnarVariant.concat(parts)
+    return unstored_rows(column)
+
+
+def unstored_rows(column: Any) -> VariantArray:
+    """The same, but unshredded where that is columnar."""
+    if is_columnar_storage(column.type):
+        return VariantArray.concat(whole_rows(chunk) for chunk in _chunks(column))
     return VariantArray.concat(VariantArray(storage) for storage in import_variant(column))
+
+
+def _chunks(column: Any) -> list[pa.Array]:
+    return column.chunks if isinstance(column, pa.ChunkedArray) else [column]
 
 
 def _in_blocks(storage: pa.StructArray) -> pa.StructArray:
@@ -208,7 +220,7 @@ def first_difference(given: Any, found: pa.Array) -> int | None:
         return _first(_same_cells(given, found))
     left, right = (
         each.to_variant() if isinstance(each, ColumnarVariant) else each.to_unshredded()
-        for each in (given, unstored(found) if len(found) else given)
+        for each in (given, unstored_rows(found) if len(found) else given)
     )
     nulls = [each.storage.is_null() for each in (left, right)]
     same = equals(left, right).fill_null(False)

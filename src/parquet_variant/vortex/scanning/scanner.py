@@ -17,7 +17,6 @@ import pyarrow as pa
 from parquet_variant import arrow_compute as pc
 from parquet_variant.array.capsules import without_views
 from parquet_variant.array.empty_table import empty_table
-from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.encoding.cast.targets import VARIANT_STORAGE
 from parquet_variant.errors import VariantFileError
 from parquet_variant.parquet.reading.read_table import plain_storage
@@ -29,7 +28,7 @@ from parquet_variant.vortex.columnar.columnar_variant import ColumnarVariant
 from parquet_variant.vortex.files.library import OpenFile, open_file, vortex
 from parquet_variant.vortex.files.notes import ColumnNote
 from parquet_variant.vortex.files.reader import choose_variant
-from parquet_variant.vortex.files.storing import StoredLayout, unstored
+from parquet_variant.vortex.files.storing import StoredLayout, unstored_rows
 from parquet_variant.vortex.logical.encodings import element_of
 from parquet_variant.vortex.logical.range_statistics import RangeStatistics
 from parquet_variant.vortex.scanning.parts import Part, TypedPart, part_of
@@ -227,8 +226,7 @@ def _whole(array: pa.Array, each: Selected) -> pa.Array:
     """A column that is given as it is."""
     if each.type is not None:
         return array.cast(without_views(array.type, large=False))
-    values = unstored(array)
-    return plain_storage(values if isinstance(values, VariantArray) else values.to_variant())
+    return plain_storage(unstored_rows(array))
 
 
 def scan(
