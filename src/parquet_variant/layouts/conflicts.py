@@ -17,8 +17,11 @@ reason                       meaning
 from __future__ import annotations
 
 from parquet_variant.choices import OnConflict
+from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import ConflictError, VariantError
+from parquet_variant.layouts.trees import Tree, fields_of_object
 from parquet_variant.path import VariantPath
+from parquet_variant.types import VariantType
 
 __all__ = ["Policy"]
 
@@ -60,3 +63,10 @@ class Policy:
                 reason=reason,
                 path=str(path),
             )
+
+    def fields_left(self, residual: Variant | None, path: VariantPath) -> dict[str, Tree]:
+        """The fields beside the shredded ones, of a residual that must be an object if there is one."""
+        if residual is not None and residual.type != VariantType.OBJECT:
+            self.meet("non-object-value", path)
+            return {}
+        return {} if residual is None else {**fields_of_object(residual)}

@@ -33,7 +33,7 @@ def _plan(schema: ShreddingSchema | pa.StructType) -> ObjectNode:
 
 
 def shred_value(variant: Variant | None, schema: ShreddingSchema | pa.StructType) -> dict[str, Any] | None:
-    """Take a value apart.
+    """Take a value apart; the row is as that of `final.shred_value`.
 
     Parameters
     ----------
@@ -42,11 +42,6 @@ def shred_value(variant: Variant | None, schema: ShreddingSchema | pa.StructType
     schema
         The schema, or a storage type of this layout, whose groups may have several of ``object``, ``array`` and
         ``typed_value``.
-
-    Returns
-    -------
-    dict or None
-        The row of the storage struct, slots as in `typed_values`; None for a SQL NULL.
 
     Raises
     ------
@@ -100,21 +95,7 @@ def _shred(variant: Variant, node: ObjectNode, path: VariantPath) -> dict[str, A
 def reconstruct(
     row: Mapping[str, Any] | None, schema: ShreddingSchema | pa.StructType, on_conflict: OnConflict = "error"
 ) -> Variant | None:
-    """Put a row's value together again, with metadata of just its names.
-
-    Parameters
-    ----------
-    row
-        The row of the storage struct; columns that the file does not have may be missing. None is a SQL NULL.
-    schema
-        The schema, or the storage type.
-    on_conflict
-        ``"error"`` or ``"typed"``; see `conflicts`.
-
-    Returns
-    -------
-    Variant or None
-        None for a SQL NULL; Variant null where a required value is missing.
+    """Put a row's value together again, as `final.reconstruct` does, with metadata of just its names.
 
     Raises
     ------
@@ -168,12 +149,7 @@ def _object(
     path: VariantPath,
     policy: Policy,
 ) -> dict[str, Tree]:
-    fields: dict[str, Tree] = {}
-    if residual is not None:
-        if residual.type == VariantType.OBJECT:
-            fields.update(fields_of_object(residual))
-        else:
-            policy.meet("non-object-value", path)
+    fields = policy.fields_left(residual, path)
     for name, child in nodes.items():
         field = _build(groups.get(name), child, path / name, policy)
         if field is None:

@@ -34,7 +34,7 @@ def _plan(schema: ShreddingSchema | pa.StructType) -> PathsNode | None:
 
 
 def shred_value(variant: Variant | None, schema: ShreddingSchema | pa.StructType) -> dict[str, Any] | None:
-    """Take a value apart.
+    """Take a value apart; the row is as that of `final.shred_value`.
 
     Parameters
     ----------
@@ -43,11 +43,6 @@ def shred_value(variant: Variant | None, schema: ShreddingSchema | pa.StructType
     schema
         The schema, or a storage type of this layout with ``value`` and ``metadata``; its leaves may have one column
         only, and nested typed values.
-
-    Returns
-    -------
-    dict or None
-        The row of the storage struct, slots as in `typed_values`; None for a SQL NULL.
 
     Raises
     ------
@@ -109,21 +104,7 @@ def _leaf(variant: Variant, node: PathsNode) -> tuple[Tree | None, dict[str, Any
 def reconstruct(
     row: Mapping[str, Any] | None, schema: ShreddingSchema | pa.StructType, on_conflict: OnConflict = "error"
 ) -> Variant | None:
-    """Put a row's value together again, with metadata of just its names.
-
-    Parameters
-    ----------
-    row
-        The row of the storage struct; columns that the file does not have may be missing. None is a SQL NULL.
-    schema
-        The schema, or the storage type.
-    on_conflict
-        ``"error"`` or ``"typed"``; see `conflicts`.
-
-    Returns
-    -------
-    Variant or None
-        None for a SQL NULL; Variant null where a required value is missing.
+    """Put a row's value together again, as `final.reconstruct` does, with metadata of just its names.
 
     Raises
     ------
@@ -161,12 +142,7 @@ def _build(residual: Variant | None, paths: Any, node: PathsNode, path: VariantP
         rest = _elements(residual, len(paths), path, policy)
         built = [_build(rest[i], one, node.element, path / i, policy) for i, one in enumerate(paths)]
         return [VARIANT_NULL if element is None else element for element in built]
-    fields: dict[str, Tree] = {}
-    if residual is not None:
-        if residual.type == VariantType.OBJECT:
-            fields.update(fields_of_object(residual))
-        else:
-            policy.meet("non-object-value", path)
+    fields = policy.fields_left(residual, path)
     for name, child in node.fields.items():
         rest_of_field = fields.pop(name, None)
         assert rest_of_field is None or isinstance(rest_of_field, Variant)

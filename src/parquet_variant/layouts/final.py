@@ -157,12 +157,7 @@ def _object(
     path: VariantPath,
     policy: Policy,
 ) -> dict[str, Tree]:
-    fields: dict[str, Tree] = {}
-    if variant is not None:
-        if variant.type == VariantType.OBJECT:
-            fields.update(fields_of_object(variant))
-        else:
-            policy.meet("non-object-value", path)
+    fields = policy.fields_left(variant, path)
     for name, child in schema.fields:
         if fields.pop(name, None) is not None:
             policy.meet("shredded-field-in-value", path / name)

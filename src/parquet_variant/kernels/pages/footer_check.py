@@ -17,9 +17,12 @@ __all__ = ["chunks_agree"]
 _TRUE, _FALSE, _I8, _I16, _I64, _DOUBLE, _BINARY, _LIST, _SET, _STRUCT = 1, 2, 3, 4, 6, 7, 8, 9, 10, 12
 _BYTE_ARRAY = 6
 _LAST_CODEC = 7  # LZ4_RAW
-# Field ids: FileMetaData.row_groups, RowGroup.columns, ColumnChunk.meta_data, ColumnMetaData.type, .codec and
-# .size_statistics, SizeStatistics.
-_ROW_GROUPS, _COLUMNS, _META_DATA, _TYPE, _CODEC, _SIZES = 4, 1, 3, 1, 4, 16
+# The structs that are walked into, and the field of each that leads to the next: FileMetaData.row_groups,
+# RowGroup.columns, ColumnChunk.meta_data, ColumnMetaData.size_statistics.
+_CHUNK, _META, _SIZE, _LEVELS = 2, 3, 4, 5
+_INTO = (4, 1, 3, 16)
+# Fields of ColumnMetaData, and of SizeStatistics.
+_TYPE, _CODEC = 1, 4
 _UNENCODED, _REPETITION, _DEFINITION = 1, 2, 3
 _DEEPEST = 32
 
@@ -121,87 +124,60 @@ def _skipped(data, at, kind, stack):
 
 
 @helper
-def _sizes_fit(data, at, physical, repetition, definition, stack):
-    """Whether size statistics fit a column of some type and levels; where they end, -1 if they do not fit."""
-    last = 0
-    while True:
-        kind, last, at = _field(data, at, last)
-        if at < 0 or kind == 0:
-            return at
-        if last == _UNENCODED and physical != _BYTE_ARRAY:
-            return -1
-        if last == _REPETITION or last == _DEFINITION:
-            count, _, _ = _items(data, at)
-            levels = repetition if last == _REPETITION else definition
-            if kind != _LIST or (count != 0 and count != levels + 1):
-                return -1
-        at = _skipped(data, at, kind, stack)
-
-
-@helper
-def _chunk_fits(data, at, physical, repetition, definition, stack):
-    """Whether the metadata of a column chunk fit its column; where they end, -1 if they do not."""
-    last = 0
-    while True:
-        kind, last, at = _field(data, at, last)
-        if at < 0 or kind == 0:
-            return at
-        if last == _TYPE or last == _CODEC:
-            number, _ = _number(data, at)
-            number = (number >> 1) ^ -(number & 1)
-            if (last == _TYPE and number != physical) or (last == _CODEC and not 0 <= number <= _LAST_CODEC):
-                return -1
-        if last == _SIZES and kind == _STRUCT:
-            at = _sizes_fit(data, at, physical, repetition, definition, stack)
-        else:
-            at = _skipped(data, at, kind, stack)
-
-
-@helper
-def _group_fits(data, at, physical, repetition, definition, stack):
-    last = 0
-    while True:
-        kind, last, at = _field(data, at, last)
-        if at < 0 or kind == 0:
-            return at
-        if last != _COLUMNS or kind != _LIST:
-            at = _skipped(data, at, kind, stack)
-            continue
-        count, _, at = _items(data, at)
-        if at < 0 or count != len(physical):
-            return -1
-        for leaf in range(count):
-            inside = 0
-            while True:
-                kind, inside, at = _field(data, at, inside)
-                if at < 0:
-                    return -1
-                if kind == 0:
-                    break
-                if inside == _META_DATA and kind == _STRUCT:
-                    at = _chunk_fits(data, at, physical[leaf], repetition[leaf], definition[leaf], stack)
-                else:
-                    at = _skipped(data, at, kind, stack)
+def _fits(data, at, level, field, kind, column):
+    """Whether a field of a chunk's metadata or size statistics fits its column, told by type and largest levels."""
+    physical, repetition, definition = column
+    if level == _META and (field == _TYPE or field == _CODEC):
+        number, _ = _number(data, at)
+        number = (number >> 1) ^ -(number & 1)
+        return number == physical if field == _TYPE else 0 <= number <= _LAST_CODEC
+    if level == _SIZE and field == _UNENCODED:
+        return physical == _BYTE_ARRAY
+    if level == _SIZE and (field == _REPETITION or field == _DEFINITION):
+        count, _, _ = _items(data, at)
+        return kind == _LIST and (count == 0 or count == (repetition if field == _REPETITION else definition) + 1)
+    return True
 
 
 @kernel
 def _agree(data: ReadOnlyUInt8s, physical: Int64s, repetition: Int64s, definition: Int64s, stack: Int64s) -> int:
     """1 if every column chunk fits its column, else 0."""
-    at, last = 0, 0
+    open_fields, left = stack[:_LEVELS], stack[_LEVELS : 2 * _LEVELS]
+    open_fields[0] = left[0] = 0
+    at = level = leaf = 0
     while True:
-        kind, last, at = _field(data, at, last)
+        kind, field, at = _field(data, at, open_fields[level])
         if at < 0:
             return 0
-        if kind == 0:
-            return 1
-        if last != _ROW_GROUPS or kind != _LIST:
-            at = _skipped(data, at, kind, stack)
+        open_fields[level] = field
+        if kind == 0:  # the end of a struct: on to the next one of its list, or up
+            open_fields[level] = 0
+            if left[level] > 0:
+                left[level] -= 1
+                leaf = leaf + 1 if level == _CHUNK else 0
+            elif level == 0:
+                return 1
+            else:
+                level -= 1
             continue
-        count, _, at = _items(data, at)
-        for _ in range(count):
-            at = _group_fits(data, at, physical, repetition, definition, stack)
+        if level >= _META and not _fits(
+            data, at, level, field, kind, (physical[leaf], repetition[leaf], definition[leaf])
+        ):
+            return 0
+        if level == _SIZE or field != _INTO[level] or kind != (_LIST if level < _CHUNK else _STRUCT):
+            at = _skipped(data, at, kind, stack[2 * _LEVELS :])
             if at < 0:
                 return 0
+            continue
+        count = 1
+        if kind == _LIST:
+            count, _, at = _items(data, at)
+            if at < 0 or (level + 1 == _CHUNK and count != len(physical)):
+                return 0
+            leaf = 0
+        if count > 0:
+            level += 1
+            open_fields[level], left[level] = 0, count - 1
 
 
 def chunks_agree(
@@ -216,5 +192,5 @@ def chunks_agree(
     physical, repetition, definition
         For each leaf column: the number of its physical type, and its largest levels.
     """
-    stack = np.zeros(2 * _DEEPEST + 2, np.int64)
+    stack = np.zeros(2 * _LEVELS + 2 * _DEEPEST + 2, np.int64)
     return bool(_agree(np.frombuffer(footer, np.uint8), physical, repetition, definition, stack))

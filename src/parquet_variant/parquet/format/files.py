@@ -25,7 +25,6 @@ from parquet_variant.io.hive import Partition, partition_texts, typed_partitions
 from parquet_variant.parquet.format.fetched_chunks import fetched_chunks
 from parquet_variant.parquet.format.footer import (
     FOOTER_GUESS,
-    MAGIC,
     SchemaNode,
     check_chunks,
     footer_bytes,
@@ -40,7 +39,7 @@ from parquet_variant.parquet.format.footer_cache import (
     fingerprint_if_settled,
     state_of,
 )
-from parquet_variant.parquet.format.statistics import writer_of
+from parquet_variant.parquet.format.statistics import footer_metadata, writer_of
 
 __all__ = ["OpenFile", "ParquetSource", "Source", "locate", "open_file"]
 
@@ -402,7 +401,7 @@ def _open_anew(
     metadata = None
     if not is_local:
         # pyarrow would ask for the footer once more: give it a file that has nothing else.
-        metadata = Reader(pa.BufferReader(MAGIC + footer + len(footer).to_bytes(4, "little") + MAGIC)).metadata
+        metadata = footer_metadata(footer)
     dictionaries = frozenset(
         leaf.leaf
         for leaf in schema.leaves()
