@@ -91,3 +91,13 @@ def test_files_are_those_of_one_thread(tmp_path, threads):
                 tmp_path / "a.parquet", tmp_path / f"{name}.parquet", threads=count, mode="overwrite", **options
             )
         assert (tmp_path / "one.parquet").read_bytes() == (tmp_path / "more.parquet").read_bytes()
+
+
+def test_errors_become_null_in_every_slice():
+    values = pv.parse_json(texts(), threads=1).to_pylist()
+    rows = [None if value is None else pv.Variant.from_python(value) for value in values]
+    rows[100] = rows[2500] = pv.Variant(b"\x11\0\0", b"\x0c")
+    column = pv.VariantArray.from_variants(rows)
+    alone = pv.try_to_json(column, threads=1)
+    assert (alone[100].as_py(), alone[101].as_py() is None, alone[2500].as_py()) == (None, False, None)
+    assert all(pv.try_to_json(column, threads=threads).equals(alone) for threads in (2, 3, None))

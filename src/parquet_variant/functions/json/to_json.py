@@ -77,8 +77,13 @@ def _texts(array: VariantArray, on_conflict: OnConflict) -> pa.Array:
     return json_texts(unshredded_storage(array.storage, array.layout, on_conflict), null_on_error=False)
 
 
-def try_to_json(source: Any) -> str | pa.Array | None:
+def try_to_json(source: Any, *, threads: int | None = None) -> str | pa.Array | None:
     r"""Write values as JSON text, as `to_json` does; null where that would raise.
+
+    Parameters
+    ----------
+    source, threads
+        As for `to_json`.
 
     Examples
     --------
@@ -89,7 +94,11 @@ def try_to_json(source: Any) -> str | pa.Array | None:
     """
     if isinstance(source, Variant):
         return or_none(source.to_json)
-    return json_texts(readable_storage(source), null_on_error=True)
+    return joined_slices(_readable_texts, as_variant_array(source), threads)
+
+
+def _readable_texts(array: VariantArray) -> pa.Array:
+    return json_texts(readable_storage(array), null_on_error=True)
 
 
 def _shredded_texts(storage: pa.StructArray) -> pa.Array | None:
