@@ -23,20 +23,7 @@ __all__ = ["shredded_final"]
 
 
 def shredded_final(storage: pa.StructArray, schema: ShreddingSchema) -> pa.StructArray:
-    """Take the values of an unshredded storage apart.
-
-    Parameters
-    ----------
-    storage
-        An unshredded storage struct.
-    schema
-        What to shred.
-
-    Raises
-    ------
-    MalformedVariantError
-        With the row.
-    """
+    """Take the values of an unshredded storage apart; see `storages.shredded_storage`."""
     table = schema_table(schema)
     metadata = metadata_parts(storage.field("metadata"))
     value = binary_parts(storage.field("value"))

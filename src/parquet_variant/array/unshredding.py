@@ -33,20 +33,7 @@ __all__ = ["AssembledNodes", "assembled_nodes", "assembled_storage", "unshredded
 
 
 def unshredded_final(storage: pa.StructArray, on_conflict: OnConflict = "error") -> pa.StructArray:
-    """Put the values of a shredded storage of the final layout together.
-
-    Parameters
-    ----------
-    storage
-        A storage struct.
-    on_conflict
-        ``"error"`` or ``"typed"``; see `layouts.conflicts`.
-
-    Raises
-    ------
-    ConflictError, MalformedVariantError
-        With row and path.
-    """
+    """Put the values of a shredded storage of the final layout together; see `storages.unshredded_storage`."""
     table = schema_table(ShreddingSchema.from_storage(storage.type))
     metadata = metadata_parts(storage.field("metadata"))
     plain, refused = assembled_storage(storage, table, metadata)

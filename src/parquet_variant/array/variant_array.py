@@ -225,9 +225,9 @@ class VariantArray:
 
     def to_numpy(self) -> npt.NDArray[Any]:
         """An object array of `Variant`; None for SQL NULL."""
-        found = np.empty(len(self), object)
-        found[:] = list(self)
-        return found
+        values = np.empty(len(self), object)
+        values[:] = list(self)
+        return values
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> npt.NDArray[Any]:
         return self.to_numpy() if dtype is None else self.to_numpy().astype(dtype)
@@ -239,8 +239,8 @@ class VariantArray:
     @classmethod
     def from_pandas(cls, series: Any) -> VariantArray:
         """The Variants of a pandas series: of dtype ``variant`` as they are, of any other its Python values."""
-        found: VariantArray = import_module("parquet_variant.interop.pandas").from_pandas(series)
-        return found
+        array: VariantArray = import_module("parquet_variant.interop.pandas").from_pandas(series)
+        return array
 
     def to_polars(self, name: str = "") -> Any:
         """A polars series with a ``.variant`` namespace; `from_arrow` is the way back."""

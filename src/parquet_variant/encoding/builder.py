@@ -135,9 +135,9 @@ def _containers(root: Node) -> list[list[Node] | dict[str, Node]]:
     """All containers of the tree, parents first."""
     if isinstance(root, bytes):
         return []
-    found: list[list[Node] | dict[str, Node]] = [root]
-    for node in found:  # the list grows while it is read
-        found.extend(
+    containers: list[list[Node] | dict[str, Node]] = [root]
+    for node in containers:  # the list grows while it is read
+        containers.extend(
             child for child in (node.values() if isinstance(node, dict) else node) if not isinstance(child, bytes)
         )
-    return found
+    return containers

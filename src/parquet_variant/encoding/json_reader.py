@@ -181,9 +181,9 @@ class _Reader:
 
     def blanks(self) -> int:
         """Skip white space and give the byte after it, -1 at the end of the text."""
-        found = _BLANKS.match(self.data, self.at)
-        assert found is not None
-        self.at = found.end()
+        blanks = _BLANKS.match(self.data, self.at)
+        assert blanks is not None
+        self.at = blanks.end()
         return self.byte()
 
     def byte(self) -> int:
@@ -320,12 +320,12 @@ class _Reader:
 
     def digits(self) -> bytes:
         """One digit or more."""
-        found = _DIGITS.match(self.data, self.at)
-        assert found is not None
-        self.at = found.end()
-        if not found[0]:
+        digits = _DIGITS.match(self.data, self.at)
+        assert digits is not None
+        self.at = digits.end()
+        if not digits[0]:
             self.unexpected("a digit", "bad-number")
-        return found[0]
+        return digits[0]
 
     def number(self) -> Scalar:
         start = self.at

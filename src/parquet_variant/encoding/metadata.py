@@ -104,8 +104,8 @@ class Dictionary:
 
     def name(self, field_id: int) -> str:
         """The name of a field id; MalformedVariantError if it has none, or one that is not UTF-8."""
-        found = self._names.get(field_id)
-        if found is None:
+        name = self._names.get(field_id)
+        if name is None:
             raw = self.name_bytes(field_id)
             try:
                 decoded = raw.decode()
@@ -115,15 +115,15 @@ class Dictionary:
                     reason="bad-utf8",
                     offset=self.bytes_at + self.offset(field_id) + err.start,
                 ) from None
-            found = self._names.setdefault(field_id, decoded)
-            if found is decoded:  # of several threads one counts it
+            name = self._names.setdefault(field_id, decoded)
+            if name is decoded:  # of several threads one counts it
                 self._decoded += len(raw)
             # Names that share bytes could make a small dictionary fill the memory.
             if self._decoded > len(self.metadata):
                 raise MalformedVariantError(
                     "names of the dictionary overlap: the offsets go backwards", reason="offset-out-of-range"
                 )
-        return found
+        return name
 
 
 # Rows share their metadata: its names are decoded once, not once a row.

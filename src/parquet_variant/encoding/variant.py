@@ -146,23 +146,23 @@ class Variant:
         >>> Variant.from_python({"a": [{"b": 1}]}).get("$.a[0].b").to_python()
         1
         """
-        found = self
+        value = self
         for segment in VariantPath.parse(path).segments:
             if not isinstance(segment, (str, int)):
                 raise PathError(f"path {path} has a wildcard: get gives one value", reason="wildcard")
             wanted = BasicType.OBJECT if isinstance(segment, str) else BasicType.ARRAY
-            if not found.may_be(wanted):
+            if not value.may_be(wanted):
                 return default
-            container = read_container(found._data, found._start, found._stop)
+            container = read_container(value._data, value._start, value._stop)
             assert container is not None
             if isinstance(segment, str):
-                index = found._find(container, segment)
+                index = value._find(container, segment)
             else:
                 index = segment if segment < container.size else None
             if index is None:
                 return default
-            found = found._child(container, index)
-        return found
+            value = value._child(container, index)
+        return value
 
     def __getitem__(self, key: str | int) -> Variant:
         container = self._container(VariantType.OBJECT if isinstance(key, str) else VariantType.ARRAY)

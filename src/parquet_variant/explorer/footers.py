@@ -132,31 +132,31 @@ def read_footers(sources: Iterable[ParquetSource], column: str | None, root: str
     root
         What all names begin with, to be left out of them.
     """
-    found = Footers()
+    footers = Footers()
     numbers: dict[str, int] = {}
     shapes: dict[Any, int] = {}
     others: dict[str, None] = {}
     for source in sources:
-        if len(found.groups) * len(found.leaves) >= _CELLS:
-            found.skipped_files += 1
-            found.skipped_bytes += source.size
+        if len(footers.groups) * len(footers.leaves) >= _CELLS:
+            footers.skipped_files += 1
+            footers.skipped_bytes += source.size
             continue
         with open_file(source) as file:
             variant = choose_column(file.schema, column, file.name)
             others |= dict.fromkeys(node.name for node in file.schema.children if node.name != variant.path[0])
             writer = file.writer or "unknown"
-            found.created_by[writer] = found.created_by.get(writer, 0) + 1
-            shape = _shape(variant, numbers, found.leaves)
+            footers.created_by[writer] = footers.created_by.get(writer, 0) + 1
+            shape = _shape(variant, numbers, footers.leaves)
             key = (shape.layout, tuple(shape.typed.items()), tuple(shape.residual.items()))
             if key not in shapes:
-                shapes[key] = len(found.shapes)
-                found.shapes.append(shape)
-            found.files.append((source.path.removeprefix(root).lstrip("/"), source.size, shapes[key]))
-            _add_groups(file, variant, numbers, found)
-    for leaf in found.leaves:
-        leaf.pad(len(found.groups))
-    found.other_columns = list(others)
-    return found
+                shapes[key] = len(footers.shapes)
+                footers.shapes.append(shape)
+            footers.files.append((source.path.removeprefix(root).lstrip("/"), source.size, shapes[key]))
+            _add_groups(file, variant, numbers, footers)
+    for leaf in footers.leaves:
+        leaf.pad(len(footers.groups))
+    footers.other_columns = list(others)
+    return footers
 
 
 def _shape(variant: VariantColumn, numbers: dict[str, int], leaves: list[Leaf]) -> Shape:
@@ -180,14 +180,14 @@ def _shape(variant: VariantColumn, numbers: dict[str, int], leaves: list[Leaf]) 
     return shape
 
 
-def _add_groups(file: OpenFile, variant: VariantColumn, numbers: dict[str, int], found: Footers) -> None:
-    nodes = [(found.leaves[numbers[node.dotted]], node) for node in variant.node.leaves()]
+def _add_groups(file: OpenFile, variant: VariantColumn, numbers: dict[str, int], footers: Footers) -> None:
+    nodes = [(footers.leaves[numbers[node.dotted]], node) for node in variant.node.leaves()]
     mine = {node.leaf for _, node in nodes}
     for number in range(file.metadata.num_row_groups):
         group = file.metadata.row_group(number)
-        at = len(found.groups)
-        found.groups.append((len(found.files) - 1, group.num_rows))
-        found.other_bytes += sum(
+        at = len(footers.groups)
+        footers.groups.append((len(footers.files) - 1, group.num_rows))
+        footers.other_bytes += sum(
             group.column(leaf).total_compressed_size for leaf in range(group.num_columns) if leaf not in mine
         )
         for leaf, node in nodes:

@@ -80,17 +80,17 @@ class ExploreReport:
 
     def _paths(self) -> list[VariantPath]:
         """Every path that is typed or was seen; of too many, those with most bytes, and what is above them."""
-        found: dict[VariantPath, int] = {VariantPath(): 0}
+        sizes: dict[VariantPath, int] = {VariantPath(): 0}
         for path, known in self.sample.paths.items():
-            found[path] = known.bytes
+            sizes[path] = known.bytes
         shapes = self.footers.shapes if self.footers is not None else []
         for path in [path for shape in shapes for path in shape.kinds] + list(self.types):
-            found.setdefault(path, 0)
-        if len(found) <= _PATHS:
-            return list(found)
+            sizes.setdefault(path, 0)
+        if len(sizes) <= _PATHS:
+            return list(sizes)
         typed = {path for shape in shapes for path in shape.kinds}
         kept: dict[VariantPath, None] = {}
-        for path in sorted(found, key=lambda path: (path not in typed, -found[path])):
+        for path in sorted(sizes, key=lambda path: (path not in typed, -sizes[path])):
             if len(kept) >= _PATHS:
                 break
             kept |= dict.fromkeys(VariantPath(path.segments[:size]) for size in range(len(path) + 1))
@@ -167,10 +167,10 @@ def _footer_table(footers: Footers, paths: list[VariantPath]) -> dict[str, Any]:
 
 
 def _leaf(leaf: Leaf) -> dict[str, Any]:
-    found: dict[str, Any] = {
+    document: dict[str, Any] = {
         "name": leaf.name, "bytes": leaf.by_group, "plain": leaf.plain, "states": "".join(map(str, leaf.states)),
         "values": leaf.values, "nulls": leaf.nulls,
     }  # fmt: skip
     if leaf.name.rpartition(".")[2] not in ("value", "metadata") and any(each is not None for each in leaf.lower):
-        found |= {"lower": leaf.lower, "upper": leaf.upper}
-    return found
+        document |= {"lower": leaf.lower, "upper": leaf.upper}
+    return document

@@ -202,18 +202,18 @@ def look_at(rows: VariantArray) -> Sample:
     )
 
 
-def _of_profile(found: PathProfile, reason: str) -> PathSample:
-    best = best_column(found)
-    low, high = found.int_range or (None, None)
+def _of_profile(profile: PathProfile, reason: str) -> PathSample:
+    best = best_column(profile)
+    low, high = profile.int_range or (None, None)
     return PathSample(
-        found.count,
-        found.row_share,
-        {str(kind): count for kind, count in found.types.items()},
+        profile.count,
+        profile.row_share,
+        {str(kind): count for kind, count in profile.types.items()},
         None if best is None else best.name,
-        found.distinct if best is not None and best.arrow is not None else 0,
+        profile.distinct if best is not None and best.arrow is not None else 0,
         low,
         high,
-        found.encoded_bytes,
+        profile.encoded_bytes,
         reason=reason,
     )
 

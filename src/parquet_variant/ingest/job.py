@@ -138,11 +138,11 @@ class IngestJob:
         return infer(_profile_tasks(profiler, tasks, replace(self._request.text, sample=sample)), self._request.policy)
 
 
-def profile_sources(engine: Engine, sources: Sources, text: TextOptions, split_bytes: int | None = None) -> Profile:
+def profile_sources(engine: Engine, sources: Sources, text: TextOptions) -> Profile:
     """Profile JSON files, as an ingest would (see `pv.parquet.profile`)."""
     named = [sources] if isinstance(sources, str | os.PathLike) else sources
     files = expand_sources(named) if text.json_column is None else table_sources(named)
-    profile = _profile_tasks(engine, _plan(engine, files, split_bytes, text), text)
+    profile = _profile_tasks(engine, _plan(engine, files, None, text), text)
     if not profile.rows:
         raise _no_value(files)
     return profile

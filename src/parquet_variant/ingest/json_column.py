@@ -38,10 +38,10 @@ class TextRows:
 
 def table_sources(sources: Iterable[str | os.PathLike[str]]) -> list[str]:
     """The Delta tables and files that the sources name, each once."""
-    found: dict[str, None] = {}
+    files: dict[str, None] = {}
     for source in (os.fspath(each) for each in sources):
-        found.update(dict.fromkeys([source] if _is_delta(source) else expand_sources(source)))
-    return list(found)
+        files.update(dict.fromkeys([source] if _is_delta(source) else expand_sources(source)))
+    return list(files)
 
 
 def plan_parts(files: Iterable[str], split_bytes: int) -> list[Split]:

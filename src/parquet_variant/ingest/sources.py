@@ -341,9 +341,9 @@ def _hidden(relative: str) -> bool:
 
 def _files_below(filesystem: pafs.FileSystem, path: str, source: str) -> list[str]:
     """All files below a directory, spelled as the source was."""
-    found = everything_below(filesystem, path)
+    entries = everything_below(filesystem, path)
     base = source.rstrip("/")
-    return sorted(base + info.path[len(path.rstrip("/")) :] for info in found if info.type == pafs.FileType.File)
+    return sorted(base + info.path[len(path.rstrip("/")) :] for info in entries if info.type == pafs.FileType.File)
 
 
 def _glob(filesystem: pafs.FileSystem, pattern: str, source: str) -> list[str]:

@@ -157,10 +157,10 @@ def entries_that_count(filesystem: pafs.FileSystem, root: str) -> list[pafs.File
         infos = everything_below(filesystem, root)
         jobs = {posixpath.dirname(info.path) for info in infos if _is_journal(info.path)} | before.jobs
         hidden = {path for job in jobs for path in _hidden(filesystem, job)}
-        found = [info for info in infos if info.path not in hidden]
+        visible = [info for info in infos if info.path not in hidden]
         if _stamp(filesystem, above) == before:
             break
-    return found
+    return visible
 
 
 def everything_below(filesystem: pafs.FileSystem, root: str) -> list[pafs.FileInfo]:
@@ -171,7 +171,7 @@ def everything_below(filesystem: pafs.FileSystem, root: str) -> list[pafs.FileIn
     if not isinstance(filesystem, pafs.LocalFileSystem):
         return list(filesystem.get_file_info(pafs.FileSelector(root, recursive=True, allow_not_found=True)))
     seen: set[str] = set()
-    found: list[str] = []
+    paths: list[str] = []
     folders = deque([root or "/"])
     while folders:
         folder = folders.popleft()
@@ -181,10 +181,10 @@ def everything_below(filesystem: pafs.FileSystem, root: str) -> list[pafs.FileIn
         seen.add(place)
         with suppress(FileNotFoundError), os.scandir(folder) as entries:
             for entry in entries:
-                found.append(posixpath.join(folder, entry.name))
+                paths.append(posixpath.join(folder, entry.name))
                 if entry.is_dir():
-                    folders.append(found[-1])
-    return list(filesystem.get_file_info(found))
+                    folders.append(paths[-1])
+    return list(filesystem.get_file_info(paths))
 
 
 def _hidden(filesystem: pafs.FileSystem, job: str) -> list[str]:

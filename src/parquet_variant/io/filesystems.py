@@ -31,10 +31,10 @@ def filesystem_of(path: str | os.PathLike[str], filesystem: fs.FileSystem | None
         return filesystem, text
     if "://" in text:
         try:
-            found = fs.FileSystem.from_uri(_quoted(with_known_scheme(text)))
+            named = fs.FileSystem.from_uri(_quoted(with_known_scheme(text)))
         except (pa.ArrowException, OSError, ValueError) as error:
             raise VariantFileError(f"cannot use {text}: {error}", reason="bad-uri") from None
-        return found[0], found[1]
+        return named[0], named[1]
     return fs.LocalFileSystem(), str(Path(text).expanduser()) if text.startswith("~") else text
 
 

@@ -34,12 +34,12 @@ def partition_texts(folders: Sequence[str]) -> dict[str, str | None]:
     >>> partition_texts(["day=2026-01-31", "kind=a%2Fb", "n=__HIVE_DEFAULT_PARTITION__", "plain"])
     {'day': '2026-01-31', 'kind': 'a/b', 'n': None}
     """
-    found: dict[str, str | None] = {}
+    values: dict[str, str | None] = {}
     for folder in folders:
         name, equals, value = folder.partition("=")
         if equals and name:
-            found[unquote(name)] = None if value == _NULL else unquote(value)
-    return found
+            values[unquote(name)] = None if value == _NULL else unquote(value)
+    return values
 
 
 def typed_partitions(files: Sequence[dict[str, str | None]]) -> list[Partition]:

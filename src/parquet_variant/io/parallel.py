@@ -63,17 +63,17 @@ def cpu_quota() -> int | None:
 
     Read once a process: the twenty files that say it take longer than a small scan.
     """
-    found = []
+    limits = []
     for folder in _own_groups():
         with suppress(OSError, ValueError):
             allowed, period = (folder / "cpu.max").read_text().split()[:2]
             if allowed != "max":
-                found.append(-(-int(allowed) // int(period)))
+                limits.append(-(-int(allowed) // int(period)))
         with suppress(OSError, ValueError):
             allowed, period = ((folder / f"cpu.cfs_{name}_us").read_text() for name in ("quota", "period"))
             if int(allowed) > 0:
-                found.append(-(-int(allowed) // int(period)))
-    return min(found, default=None)
+                limits.append(-(-int(allowed) // int(period)))
+    return min(limits, default=None)
 
 
 def _own_groups() -> Iterator[Path]:

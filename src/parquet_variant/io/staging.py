@@ -303,8 +303,8 @@ def sweep(dest: str) -> list[str]:
     for info in filesystem.get_file_info(pafs.FileSelector(temporary, allow_not_found=True)):
         if info.type != pafs.FileType.Directory:
             continue
-        found = journal_of(filesystem, info.path)
-        if (found is not None and found[1]) or _is_dead(filesystem, info.path):
+        journal = journal_of(filesystem, info.path)
+        if (journal is not None and journal[1]) or _is_dead(filesystem, info.path):
             Staging(dest, job=info.base_name).abort()
             swept.append(info.base_name)
     _remove_empty(filesystem, temporary)
@@ -398,12 +398,12 @@ def open_staging(dest: str, mode: Mode = "error") -> Staging | None:
 
 def _replaceable(filesystem: pafs.FileSystem, root: str) -> tuple[str, ...]:
     """The data files of a directory, and what belongs to them; anything else a user put there stays."""
-    found = []
+    files = []
     for info in files_that_count(filesystem, root):
         below = info.path[len(root) :].strip("/")
         if not below.startswith(f"{TEMPORARY}/") and (below.endswith(_DATA) or below.startswith(f"{BAD_RECORDS}/")):
-            found.append(below)
-    return tuple(each for each in found if not _is_outside(filesystem, root, each))
+            files.append(below)
+    return tuple(each for each in files if not _is_outside(filesystem, root, each))
 
 
 def _is_outside(filesystem: pafs.FileSystem, root: str, name: str) -> bool:

@@ -107,18 +107,18 @@ def _node(group: pa.DataType, path: VariantPath) -> ObjectNode:
     if "typed_value" in columns:
         typed = stored_primitive(columns["typed_value"].type)
         if typed is None:
-            found = columns["typed_value"].type
-            raise refuse(f"typed_value is {found}, which is not a shredded value type", path, "unsupported-type")
+            inner = columns["typed_value"].type
+            raise refuse(f"typed_value is {inner}, which is not a shredded value type", path, "unsupported-type")
     if "object" in columns:
         below = fields_of(columns["object"].type, path)
         if not below:
             raise refuse("'object' is a group without fields", path, "empty-object")
         fields = {name: _node(child.type, path / name) for name, child in below.items()}
     if "array" in columns:
-        found = columns["array"].type
-        if not is_list(found):
-            raise refuse(f"'array' is {found}, not a list", path, "not-a-list")
-        element = _node(found.value_type, path / WILDCARD)
+        inner = columns["array"].type
+        if not is_list(inner):
+            raise refuse(f"'array' is {inner}, not a list", path, "not-a-list")
+        element = _node(inner.value_type, path / WILDCARD)
     return ObjectNode(typed, "untyped_value" in columns, fields, element)
 
 

@@ -48,17 +48,17 @@ def tree_of_parquet(file: Any, column: str | None = None, filesystem: Any = None
         if column not in groups:
             raise SchemaError(f"there is no group column {column!r}", reason="no-such-column")
         return tree_of_layout(groups[column])
-    found: dict[str, TypeTree] = {}
+    trees: dict[str, TypeTree] = {}
     for name, group in groups.items():
-        if not any(name.startswith(f"{outer}.") for outer in found):
+        if not any(name.startswith(f"{outer}.") for outer in trees):
             try:
-                found[name] = tree_of_layout(group)
+                trees[name] = tree_of_layout(group)
             except SchemaError:
                 continue
-    if len(found) != 1:
-        names = ", ".join(found) or "none"
-        raise SchemaError(f"the file has {len(found)} Variant columns ({names}); name one", reason="no-such-column")
-    return next(iter(found.values()))
+    if len(trees) != 1:
+        names = ", ".join(trees) or "none"
+        raise SchemaError(f"the file has {len(trees)} Variant columns ({names}); name one", reason="no-such-column")
+    return next(iter(trees.values()))
 
 
 def _groups(prefix: str, fields: Any) -> Iterator[tuple[str, pa.StructType]]:

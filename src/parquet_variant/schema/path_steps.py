@@ -73,8 +73,8 @@ class ArrowGroup:
 
     def child(self, name: str) -> ArrowGroup | None:
         """A part of a struct by its name; a column that never has a value is as good as none."""
-        found = self.type.get_all_field_indices(name) if pa.types.is_struct(self.type) else []
-        kind = self.type.field(found[0]).type if found else pa.null()
+        indices = self.type.get_all_field_indices(name) if pa.types.is_struct(self.type) else []
+        kind = self.type.field(indices[0]).type if indices else pa.null()
         return None if pa.types.is_null(kind) else ArrowGroup(kind, (*self.path, name))
 
     def leaves(self) -> list[tuple[str, ...]]:

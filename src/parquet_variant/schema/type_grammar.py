@@ -104,11 +104,11 @@ class TypeParser(Generic[T]):
 
     # -- the grammar
 
-    def whole(self, found: T) -> T:
+    def whole(self, kind: T) -> T:
         """What was found, if that was all of the text."""
         if self.token.kind != "end":
             self.fail(f"expected the end, found {self._found()}")
-        return found
+        return kind
 
     def columns(self) -> list[Column]:
         """Columns separated by commas, at least one."""
@@ -140,11 +140,11 @@ class TypeParser(Generic[T]):
                 self.fail(error.message, start if self.faults_at_start else None)
         if name == "time":
             self._numbers()  # Spark writes time(6); the precision says nothing about the storage
-        found: pa.DataType = DDL_NAMES.get(name) or self.other(name)
-        if found is None:
+        kind: pa.DataType = DDL_NAMES.get(name) or self.other(name)
+        if kind is None:
             known = (*DDL_NAMES, _DECIMALS[0], *self.nested, "variant")
             self.fail(f"unknown type {self.text[start : start + len(name)]!r}: {choice_of(name, known)}", start)
-        return found
+        return kind
 
     def fail(self, message: str, offset: int | None = None) -> NoReturn:
         """Raise the error, with the byte offset of a character, or else of the next token."""

@@ -113,8 +113,8 @@ def _typed_too(files: list[str], column: str | None, wanted: list[tuple[str, str
     from parquet_variant.shredding.costs import also
 
     with Progress() as progress:
-        found = profile(files, column=column, progress=progress)
-    return [also(found, path, kind) for path, kind in wanted]
+        data = profile(files, column=column, progress=progress)
+    return [also(data, path, kind) for path, kind in wanted]
 
 
 def _compared(files: list[str], column: ColumnReport, sources: list[str]) -> tuple[Comparison, ...]:
@@ -126,9 +126,9 @@ def _compared(files: list[str], column: ColumnReport, sources: list[str]) -> tup
     from parquet_variant.shredding.estimate import compare, predict
 
     with Progress() as progress:
-        found = profile(sources, on_error="quarantine", progress=progress)
+        data = profile(sources, on_error="quarantine", progress=progress)
     schema = ShreddingSchema.from_parquet(locate(files)[0].path, column.name)
-    return compare(predict(found, schema), column.paths)
+    return compare(predict(data, schema), column.paths)
 
 
 def _print_column(column: ColumnReport, sort: SortBy, top: int | None) -> None:

@@ -19,13 +19,13 @@ __all__ = ["read_assignments", "report_change"]
 
 def read_assignments(given: Iterable[str], option: str) -> dict[str, str]:
     """The assignments of ``COLUMN=SQL`` texts."""
-    found = {}
+    assignments = {}
     for text in given:
         name, mark, value = text.partition("=")
         if not mark or not name.strip() or not value.strip():
             raise typer.BadParameter(f"{option} {text!r} is no assignment: write COLUMN=SQL")
-        found[name.strip()] = value.strip()
-    return found
+        assignments[name.strip()] = value.strip()
+    return assignments
 
 
 def report_change(result: ChangeResult, *, as_json: bool) -> int:

@@ -166,13 +166,13 @@ def read_parse(given: list[str] | None) -> dict[str, Any]:
     >>> read_parse(["delimiter=;", "header=false"])
     {'delimiter': ';', 'header': False}
     """
-    found: dict[str, Any] = {}
+    options: dict[str, Any] = {}
     for text in given or ():
         name, sign, value = text.partition("=")
         if not sign:
             raise typer.BadParameter(f"--parse is {text!r}: write it as NAME=VALUE")
         try:
-            found[name] = json.loads(value)
+            options[name] = json.loads(value)
         except ValueError:
-            found[name] = value.replace("\\t", "\t")
-    return found
+            options[name] = value.replace("\\t", "\t")
+    return options

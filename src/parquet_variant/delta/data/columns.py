@@ -26,7 +26,7 @@ from parquet_variant.delta.protocol.schema import (
 from parquet_variant.encoding.cast.forms import in_form
 from parquet_variant.errors import DeltaError
 
-__all__ = ["Matcher", "by_field_id", "by_name", "conform_column", "conform_table", "variant_field"]
+__all__ = ["Matcher", "by_field_id", "by_name", "conform_column", "conform_table"]
 
 # Given the fields of an Arrow struct and a Delta field, the index of the one that holds it; -1 if none does.
 Matcher: TypeAlias = "Callable[[pa.DataType | pa.Schema, Field], int]"
@@ -47,11 +47,6 @@ def by_field_id(fields: pa.DataType | pa.Schema, wanted: Field) -> int:
         if (fields.field(index).metadata or {}).get(b"PARQUET:field_id") == key:
             return index
     return -1
-
-
-def variant_field(name: str, array: VariantArray, nullable: bool = True) -> pa.Field:
-    """The Arrow field of a variant column."""
-    return pa.field(name, array.storage.type, nullable, EXTENSION_METADATA)
 
 
 def conform_table(table: pa.Table, schema: StructType, match: Matcher, on_variant: OnVariant) -> pa.Table:

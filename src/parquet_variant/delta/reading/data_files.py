@@ -6,7 +6,6 @@ Owns their places. Leaves rows, deletion vectors and partition values to `read` 
 from __future__ import annotations
 
 import os
-from datetime import datetime
 
 from parquet_variant.delta.data.paths import relative_path
 from parquet_variant.delta.log.snapshot import Snapshot, snapshot
@@ -14,19 +13,8 @@ from parquet_variant.delta.log.snapshot import Snapshot, snapshot
 __all__ = ["data_files"]
 
 
-def data_files(
-    table: str | os.PathLike[str],
-    *,
-    version: int | None = None,
-    timestamp: int | str | datetime | None = None,
-    allow_outside: bool = False,
-) -> list[str]:
-    """Paths or URLs of the Parquet files that a version of a table holds.
-
-    Parameters
-    ----------
-    table, version, timestamp, allow_outside
-        As for `snapshot`.
+def data_files(table: str | os.PathLike[str], *, allow_outside: bool = False) -> list[str]:
+    """Paths or URLs of the Parquet files that the newest version of a table holds; arguments as for `snapshot`.
 
     Raises
     ------
@@ -41,8 +29,8 @@ def data_files(
     ...     [file.removeprefix(folder)[:5] for file in data_files(folder)]
     ['/part']
     """
-    found = snapshot(table, version=version, timestamp=timestamp, allow_outside=allow_outside)
-    return [_place(found, os.fspath(table), path) for path in found.files["path"].to_pylist()]
+    newest = snapshot(table, allow_outside=allow_outside)
+    return [_place(newest, os.fspath(table), path) for path in newest.files["path"].to_pylist()]
 
 
 def _place(table: Snapshot, root: str, path: str) -> str:

@@ -170,12 +170,12 @@ def _string(kind: VariantType, raw: Any, target: Target, zone: dt.tzinfo) -> str
 
 def _binary(kind: VariantType, raw: Any, target: Target, zone: dt.tzinfo) -> bytes | None:
     if kind == _V.BINARY or (kind == _V.UUID and target.size >= 0):
-        found = bytes(raw)
+        data = bytes(raw)
     elif kind == _V.STRING:
-        found = raw.encode()
+        data = raw.encode()
     else:
         return None
-    return found if target.size in (-1, len(found)) else None
+    return data if target.size in (-1, len(data)) else None
 
 
 def _uuid(kind: VariantType, raw: Any, target: Target, zone: dt.tzinfo) -> bytes | None:

@@ -73,14 +73,14 @@ def target_of(arrow: pa.DataType) -> Target:
     >>> target_of(pa.uint8())[2:4], target_of(pa.list_(pa.date32())).children[0].family
     ((0, 255), 'date')
     """
-    found = None if isinstance(arrow, pa.ExtensionType) else _known(arrow)
-    if found is None:
+    family = None if isinstance(arrow, pa.ExtensionType) else _known(arrow)
+    if family is None:
         raise CastError(
             f"no Variant can be given as {arrow}: use a boolean, number, string, binary, date, time, timestamp, uuid, "
             "or a list, struct or map<string, …> of them",
             reason="unsupported-target",
         )
-    return found
+    return family
 
 
 @lru_cache(maxsize=1024)

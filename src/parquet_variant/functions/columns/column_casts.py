@@ -100,10 +100,10 @@ def _scatter(slots: ScalarSlots, done: Bools, taken: pa.Array, arrow: pa.DataTyp
 
 
 def _are(slots: ScalarSlots, *kinds: int) -> Bools:
-    found: Bools = slots.kinds == kinds[0]
+    matches: Bools = slots.kinds == kinds[0]
     for kind in kinds[1:]:
-        found |= slots.kinds == kind
-    return found
+        matches |= slots.kinds == kind
+    return matches
 
 
 def _integers(slots: ScalarSlots) -> Bools:
@@ -193,8 +193,8 @@ def _numbers_in_text(
         return None
     texts = take_bytes(slots, positions, as_text=True)
     plain = pc.match_substring_regex(texts, pattern)
-    found = texts.filter(plain).cast(arrow).to_numpy()
-    return positions[plain.to_numpy(zero_copy_only=False)], found
+    cast = texts.filter(plain).cast(arrow).to_numpy()
+    return positions[plain.to_numpy(zero_copy_only=False)], cast
 
 
 def _with_texts(slots: ScalarSlots, values: npt.NDArray[np.generic], done: Bools, arrow: pa.DataType) -> Column:

@@ -79,9 +79,9 @@ def _exact(slots: ScalarSlots, target: Target) -> npt.NDArray[np.bool_]:
 
 
 def _on_a_tick(slots: ScalarSlots, target: Target) -> npt.NDArray[np.bool_]:
-    found = np.zeros(len(slots), np.bool_)
+    holds = np.zeros(len(slots), np.bool_)
     for kind in _KINDS[target.family]:
         nanos = NANOS_OF[TYPE_OF_ID[_P(kind)].type]
         exact = np.ones(len(slots), np.bool_) if nanos >= target.tick else slots.a % (target.tick // nanos) == 0
-        found |= (slots.kinds == kind) & exact
-    return found
+        holds |= (slots.kinds == kind) & exact
+    return holds

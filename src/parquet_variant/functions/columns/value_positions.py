@@ -48,12 +48,12 @@ class Dictionaries:
 
     def ids(self, key: bytes) -> Int64s:
         """The id of a key in each metadata (negative: see `kernels.operations.get.resolve_key`)."""
-        found = self._ids.get(key)
-        if found is None:
-            found = self._ids[key] = np.empty(len(self.array), np.int64)
+        ids = self._ids.get(key)
+        if ids is None:
+            ids = self._ids[key] = np.empty(len(self.array), np.int64)
             name = np.frombuffer(key or b"\0", np.uint8)
-            get.resolve_key(self.parts.offsets, self.parts.address, address_of(name), len(key), found)
-        return found
+            get.resolve_key(self.parts.offsets, self.parts.address, address_of(name), len(key), ids)
+        return ids
 
     @cached_property
     def names(self) -> list[list[str | None]]:
@@ -233,9 +233,9 @@ class ValuePositions:
         if name not in self._keys:
             self._find([name])
         starts, stops, below = self._keys[name]
-        found = replace(self, starts=starts, stops=stops, root=self.root or self)
-        object.__setattr__(found, "_keys", below)
-        return found
+        positions = replace(self, starts=starts, stops=stops, root=self.root or self)
+        object.__setattr__(positions, "_keys", below)
+        return positions
 
     def look_up(self, paths: Iterable[tuple[Segment, ...]]) -> None:
         """Find the keys that several paths begin with, all keys of an object at once: memory is slower than looking."""
@@ -380,8 +380,8 @@ class ValuePositions:
         """Raise what is wrong with an entry: the first fault of the whole value that it lies in, else the message."""
         row = self.row(position)
         root = self.root or self
-        found = np.flatnonzero((root.rows if root.rows is not None else np.arange(len(root))) == row)
-        for index in found:
+        entries = np.flatnonzero((root.rows if root.rows is not None else np.arange(len(root))) == row)
+        for index in entries:
             start, stop = int(root.starts[index]), int(root.stops[index])
             if start > 0:
                 metadata = root.dictionaries.metadata(int(root.metas[index]))

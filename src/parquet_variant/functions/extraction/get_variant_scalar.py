@@ -100,12 +100,12 @@ def get_variant_scalar(
     row = as_variant_array(array)[index]
     if row is None:
         return VariantScalar("null", none)
-    found = row.get(path)
-    if found is None:
+    value = row.get(path)
+    if value is None:
         return VariantScalar("missing", none)
-    if found.type == VariantType.NULL:
-        return VariantScalar("variantnull", found if as_variant else none)
+    if value.type == VariantType.NULL:
+        return VariantScalar("variantnull", value if as_variant else none)
     if as_variant:
-        return VariantScalar("value", found)
-    one = get_variant_element(VariantArray.from_variants([found]), "$", as_target(dtype))[0]
+        return VariantScalar("value", value)
+    one = get_variant_element(VariantArray.from_variants([value]), "$", as_target(dtype))[0]
     return VariantScalar("value" if one.is_valid else "other-type", one)

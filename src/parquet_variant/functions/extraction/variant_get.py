@@ -123,11 +123,11 @@ def _of_one(
     variant: Variant, segments: tuple[Segment, ...], target: pa.DataType | None, safe: bool, zone: str
 ) -> Variant | list[Any] | Any:
     wildcard = next((at for at, segment in enumerate(segments) if isinstance(segment, Wildcard)), len(segments))
-    found = variant.get(VariantPath(segments[:wildcard]))
-    if found is None:
+    value = variant.get(VariantPath(segments[:wildcard]))
+    if value is None:
         return None
     if wildcard < len(segments):
-        if not found.may_be(BasicType.ARRAY):
+        if not value.may_be(BasicType.ARRAY):
             return None
-        return [_of_one(element, segments[wildcard + 1 :], target, safe, zone) for element in found]
-    return found if target is None else cast_variant(found, target, zone=zone, safe=safe)
+        return [_of_one(element, segments[wildcard + 1 :], target, safe, zone) for element in value]
+    return value if target is None else cast_variant(value, target, zone=zone, safe=safe)

@@ -116,8 +116,8 @@ def _same_bytes(left: pa.StructArray, right: pa.StructArray) -> npt.NDArray[np.b
     other = np.asarray(pc.index_in(theirs.dictionary, ours.dictionary).fill_null(-1))
     values = [storage.field("value").cast(pa.large_binary()) for storage in (left, right)]
     same = np.asarray(pc.equal(*values).fill_null(False))
-    found: npt.NDArray[np.bool_] = (first[ours.indices] == other[theirs.indices]) & same
-    return found
+    equal: npt.NDArray[np.bool_] = (first[ours.indices] == other[theirs.indices]) & same
+    return equal
 
 
 def _same_meaning(left: pa.StructArray, right: pa.StructArray) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:

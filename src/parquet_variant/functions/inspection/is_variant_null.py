@@ -58,8 +58,8 @@ def is_variant_null(array: Any, path: str | VariantPath = "$") -> bool | pa.Bool
     """
     parsed = VariantPath.parse(path)
     if isinstance(array, Variant):
-        found = array.get(parsed)
-        return found is not None and type_of(found) == VariantType.NULL
+        value = array.get(parsed)
+        return value is not None and type_of(value) == VariantType.NULL
     storage = final_storage(as_variant_array(array).storage)
     return follow(Group.of_storage(storage), parsed.segments, _IsNull()).fill_null(False)
 
@@ -88,12 +88,12 @@ class _IsNull:
 
     def of_group(self, group: Group) -> pa.Array:
         positions, value_positions = group.in_bytes()
-        found = np.zeros(group.size, np.bool_)
+        nulls = np.zeros(group.size, np.bool_)
         if group.is_required:
             # Neither typed nor in bytes: a required value that is missing is Variant null.
             typed = None if group.typed is None else group.typed_valid()
-            found[:] = group.typed is None if typed is None else ~typed
+            nulls[:] = group.typed is None if typed is None else ~typed
             if group.present is not None:
-                found &= group.present
-        found[positions] = value_positions.slots().kinds == PrimitiveId.NULL
-        return pa.array(found)
+                nulls &= group.present
+        nulls[positions] = value_positions.slots().kinds == PrimitiveId.NULL
+        return pa.array(nulls)

@@ -95,14 +95,14 @@ def _of_positions(value_positions: ValuePositions, depth: int) -> SparkType:
     if depth > MAX_DEPTH:
         raise VariantError(f"values are nested deeper than {MAX_DEPTH}", reason="depth")
     slots = value_positions.slots()
-    found = merge_all(_scalars(slots))
+    kind = merge_all(_scalars(slots))
     if (slots.kinds == ARRAY).any():
         _, _, elements = value_positions.elements()
         inner = _of_positions(elements, depth + 1) if len(elements) else VOID
-        found = merged(found, SparkType("ARRAY", element=inner))
+        kind = merged(kind, SparkType("ARRAY", element=inner))
     if (slots.kinds == OBJECT).any():
-        found = merged(found, _objects(value_positions, depth))
-    return found
+        kind = merged(kind, _objects(value_positions, depth))
+    return kind
 
 
 def _scalars(slots: ScalarSlots) -> Iterable[SparkType]:

@@ -166,7 +166,7 @@ def parse_json_array(
         base = int(offsets[start])
         data = _view(address + base, int(offsets[stop]) - base, owner)
         some = offsets[start : stop + 1] - base
-        found = parse_text(
+        parsed = parse_text(
             data,
             some[:-1],
             some[1:],
@@ -175,10 +175,10 @@ def parse_json_array(
             null_on_error=null_on_error,
             first_row=start,
         )
-        tape, _ = text_types.apply(found.tape)
+        tape, _ = text_types.apply(parsed.tape)
         storage = storage_from_tape(tape, schema, per_batch=per_batch, first_row=start)
-        found.tape.release()
-        return storage, found.faults
+        parsed.tape.release()
+        return storage, parsed.faults
 
     parts = list(_in_threads(parsed, offsets, 1 if per_batch else threads))
     storages = [storage for storage, _ in parts]

@@ -67,19 +67,19 @@ def validate(array: Any, max_depth: int = _MAX_DEPTH) -> pa.Table:
     if isinstance(array, Variant):
         array = VariantArray.from_variants([array])
     column = as_variant_array(array)
-    found: list[dict[str, Any]] = []
+    faults: list[dict[str, Any]] = []
     if column.layout == "unshredded":
         storage = column.storage
         metadata = metadata_parts(storage.field("metadata"))
-        _check_column(storage.field("value"), valid_bytes(storage), metadata, None, VariantPath(), max_depth, found)
+        _check_column(storage.field("value"), valid_bytes(storage), metadata, None, VariantPath(), max_depth, faults)
     elif column.layout == "final":
-        _check_groups(column.storage, max_depth, found)
-        _check_rows(column, found)
+        _check_groups(column.storage, max_depth, faults)
+        _check_rows(column, faults)
     else:
-        plain = _check_rows(column, found)
-        found.extend(validate(plain, max_depth).to_pylist())
-    found.sort(key=lambda fault: (fault["row"], fault["part"] is not None and fault["part"] != "metadata"))
-    return pa.Table.from_pylist(found, REPORT)
+        plain = _check_rows(column, faults)
+        faults.extend(validate(plain, max_depth).to_pylist())
+    faults.sort(key=lambda fault: (fault["row"], fault["part"] is not None and fault["part"] != "metadata"))
+    return pa.Table.from_pylist(faults, REPORT)
 
 
 def sound_rows(storage: pa.StructArray, max_depth: int = _MAX_DEPTH) -> npt.NDArray[np.bool_]:
@@ -139,7 +139,7 @@ def _check_column(
             )
 
 
-def _check_groups(storage: pa.StructArray, max_depth: int, found: list[dict[str, Any]]) -> None:
+def _check_groups(storage: pa.StructArray, max_depth: int, faults: list[dict[str, Any]]) -> None:
     """Record the faults of every binary column of a shredded storage, and of the metadata."""
     metadata = metadata_parts(storage.field("metadata"))
     nulls = pa.array([b"\0"] * len(metadata.dictionary), pa.binary())
@@ -150,7 +150,7 @@ def _check_groups(storage: pa.StructArray, max_depth: int, found: list[dict[str,
     valid = valid_bytes(storage)
     for fault in faulty:
         rows = np.flatnonzero((metadata.indices == fault["row"]) & ((valid != 0) if len(valid) else True))
-        found.extend({**fault, "row": int(row)} for row in rows)
+        faults.extend({**fault, "row": int(row)} for row in rows)
     pending: list[tuple[pa.Array, npt.NDArray[np.int64], VariantPath]] = [
         (storage, np.arange(len(storage)), VariantPath())
     ]
@@ -159,9 +159,9 @@ def _check_groups(storage: pa.StructArray, max_depth: int, found: list[dict[str,
         children = dict(zip((field.name for field in group.type), group.flatten(), strict=True))
         if "value" in children:
             values = children["value"]
-            before = len(found)
-            _check_column(values, valid_bytes(values), metadata, rows, path, max_depth, found)
-            found[before:] = [fault for fault in found[before:] if fault["part"] == "value"]
+            before = len(faults)
+            _check_column(values, valid_bytes(values), metadata, rows, path, max_depth, faults)
+            faults[before:] = [fault for fault in faults[before:] if fault["part"] == "value"]
         typed = children.get("typed_value")
         if typed is None:
             continue
@@ -172,7 +172,7 @@ def _check_groups(storage: pa.StructArray, max_depth: int, found: list[dict[str,
             lengths = np.asarray(typed.value_lengths().fill_null(0)).astype(np.int64)
             pending.append((list_elements(typed), np.repeat(rows, lengths), path / WILDCARD))
         else:
-            found.extend(
+            faults.extend(
                 {
                     "row": int(rows[at]),
                     "path": str(path),
@@ -185,13 +185,13 @@ def _check_groups(storage: pa.StructArray, max_depth: int, found: list[dict[str,
             )
 
 
-def _check_rows(column: VariantArray, found: list[dict[str, Any]]) -> VariantArray:
+def _check_rows(column: VariantArray, faults: list[dict[str, Any]]) -> VariantArray:
     """Record what keeps rows from being put together, beyond what is recorded; gives the rows without typed columns."""
     try:
         return column.to_unshredded()
     except VariantError:
         pass
-    known = {fault["row"] for fault in found}
+    known = {fault["row"] for fault in faults}
     pieces = []
     for row in range(len(column)):
         one = column[row : row + 1]
@@ -200,7 +200,7 @@ def _check_rows(column: VariantArray, found: list[dict[str, Any]]) -> VariantArr
         except VariantError as error:
             pieces.append(VariantArray.from_variants([None]))
             if row not in known:
-                found.append(
+                faults.append(
                     {
                         "row": row,
                         "path": error.path or "$",

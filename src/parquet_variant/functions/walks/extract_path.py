@@ -107,13 +107,13 @@ def extract_from(
     target_of(target)  # refuses the type itself, not its plain form
     finish = _Typed(target_of(plain_form(target)), CastOptions(zone_of(zone), safe, str(parsed), lossless))
     if isinstance(values, ValuePositions):
-        found = follow_positions(values, parsed.segments, finish)
+        leaves = follow_positions(values, parsed.segments, finish)
     else:
-        found = follow(values, parsed.segments, finish)
+        leaves = follow(values, parsed.segments, finish)
     for segment in parsed.segments:
         if isinstance(segment, Wildcard):
             target = pa.list_(pa.field("element", target))
-    return in_form(found, target)
+    return in_form(leaves, target)
 
 
 def final_storage(storage: pa.StructArray) -> pa.StructArray:

@@ -200,10 +200,10 @@ def field_of(struct: pa.StructArray, name: str) -> pa.Array | None:
     """
     if not pa.types.is_struct(struct.type):
         raise SchemaError(f"expected a group, found {struct.type}", reason="not-a-group")
-    found = struct.type.get_all_field_indices(name)
-    if not found:
+    indices = struct.type.get_all_field_indices(name)
+    if not indices:
         return None
-    child = struct.field(found[0])
+    child = struct.field(indices[0])
     return None if pa.types.is_null(child.type) else child  # a column that never has a value is as good as none
 
 

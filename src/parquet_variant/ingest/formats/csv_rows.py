@@ -147,10 +147,10 @@ class CsvRows:
         )
         try:
             if names is None:
-                found = csv.read_csv(
+                table = csv.read_csv(
                     io.BytesIO(text), csv.ReadOptions(autogenerate_column_names=True, **read), parse_options=parse
                 )
-                names, bad[:] = found.column_names, []
+                names, bad[:] = table.column_names, []
             return csv.read_csv(
                 io.BytesIO(text),
                 csv.ReadOptions(column_names=names, **read),

@@ -45,7 +45,7 @@ def xml_rows(blocks: Iterator[bytes], options: XmlOptions) -> Iterator[RowText]:
     [b'{"_id":1,"n":[2.50,"x"]}\n']
     """
     parser: Any = ElementTree.XMLPullParser(["start", "end"])
-    open_rows, depth, found = 0, 0, False
+    open_rows, depth, any_row = 0, 0, False
     lines: list[str] = []
     above: list[ElementTree.Element] = []
     try:
@@ -67,7 +67,7 @@ def xml_rows(blocks: Iterator[bytes], options: XmlOptions) -> Iterator[RowText]:
                 depth -= 1
                 open_rows -= is_row
                 if is_row and not open_rows:
-                    found = True
+                    any_row = True
                     lines.append(_json(element, options))
                 if not open_rows and above:
                     above[-1].remove(element)  # what was read is let go
@@ -80,7 +80,7 @@ def xml_rows(blocks: Iterator[bytes], options: XmlOptions) -> Iterator[RowText]:
         raise JsonError(f"this is no XML: {error}", reason="malformed") from None
     if lines:
         yield RowText("".join(f"{line}\n" for line in lines).encode())
-    if not found:
+    if not any_row:
         raise JsonError(f"there is no element {options.row_tag!r}: change row_tag", reason="no-rows")
 
 

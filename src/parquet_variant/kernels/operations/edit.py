@@ -170,11 +170,7 @@ def edit_rows(
             state[row] = LEFT
             continue
         removed = padding = wrapping = added = 0
-        if kind == _DELETE:
-            nothing = not fits or not there
-        else:
-            nothing = not there and (kind == _REPLACE or kind == _APPEND)
-        if nothing:
+        if not fits or (not there and (kind == _DELETE or kind == _REPLACE or kind == _APPEND)):  # nothing to change
             if keep or state[row] == CHANGED:
                 out = reserve_rows(out, n + end - begin)
                 n = _copied(nodes, begin, end, out, n)

@@ -188,7 +188,6 @@ def storage_from_tape(
     schema: ShreddingSchema | None = None,
     *,
     per_batch: bool = False,
-    dictionaries: Dictionaries | None = None,
     first_row: int = 0,
 ) -> pa.StructArray:
     """Encode a tape as an unshredded storage, or shred it under a schema.
@@ -210,7 +209,7 @@ def storage_from_tape(
         With reason ``too-large`` and the row, for a value that would take 2 GiB.
     """
     table = schema_table(schema or ShreddingSchema.variant())
-    dictionaries = dictionaries or assign_dictionaries(tape, per_batch=per_batch)
+    dictionaries = assign_dictionaries(tape, per_batch=per_batch)
     schema_of = np.empty(len(tape.paths), np.int64)
     map_paths(tape.paths, table.nodes, _name_keys(table, tape), schema_of)
     sizes, places = acquire(np.int32, len(tape.nodes)), acquire(np.int64, len(tape.nodes))

@@ -51,10 +51,10 @@ def find_variants(root: SchemaNode) -> list[VariantColumn]:
     the shape of one: a binary ``metadata`` beside ``value`` or ``typed_value``, or one of the two older drafts.
     """
     by_annotation = any(node.annotated for node in root.walk())
-    found: list[VariantColumn] = []
+    variants: list[VariantColumn] = []
     for node in root.children:
-        _search(node, (), False, by_annotation, found)
-    return found
+        _search(node, (), False, by_annotation, variants)
+    return variants
 
 
 def _search(
@@ -122,22 +122,23 @@ def choose_column(root: SchemaNode, name: str | None, file: str) -> VariantColum
     SchemaError
         If it has a leaf of a type that no Variant can hold.
     """
-    found = find_variants(root)
-    if not found:
+    variants = find_variants(root)
+    if not variants:
         raise no_variant_column([node.name for node in root.children], file)
     if name is None:
-        if len(found) > 1:
+        if len(variants) > 1:
+            names = _listed([column.name for column in variants])
             raise VariantFileError(
-                f"several Variant columns: choose one with column=, from {_listed([column.name for column in found])}",
+                f"several Variant columns: choose one with column=, from {names}",
                 reason="several-variant-columns",
                 file=file,
             )
-        chosen = found[0]
+        chosen = variants[0]
     else:
-        matching = [column for column in found if name in (column.name, column.node.dotted)]
+        matching = [column for column in variants if name in (column.name, column.node.dotted)]
         if not matching:
             raise VariantFileError(
-                f"{name} is not a Variant column: choose from {_listed([column.name for column in found])}",
+                f"{name} is not a Variant column: choose from {_listed([column.name for column in variants])}",
                 reason="no-such-column",
                 file=file,
             )

@@ -261,13 +261,13 @@ def locate(source: Source, filesystem: fs.FileSystem | None = None) -> list[Parq
     VariantFileError
         If a path does not exist, a directory holds no Parquet file, or a glob matches none.
     """
-    found = _located(source, filesystem)
-    texts = [partition_texts(below.split("/")[:-1]) for _, below in found.values()]
+    located = _located(source, filesystem)
+    texts = [partition_texts(below.split("/")[:-1]) for _, below in located.values()]
     if not any(texts):
-        return [file for file, _ in found.values()]
+        return [file for file, _ in located.values()]
     return [
         replace(file, partition=partition)
-        for (file, _), partition in zip(found.values(), typed_partitions(texts), strict=True)
+        for (file, _), partition in zip(located.values(), typed_partitions(texts), strict=True)
     ]
 
 
@@ -311,14 +311,14 @@ def _in_directory(system: fs.FileSystem, path: str) -> list[ParquetSource]:
         raise VariantFileError(
             f"{path} is a Delta table, whose log says which files count: read it with pv.delta", reason="delta-table"
         )
-    found = [info for info in entries if info.is_file and _visible(info.path, base)]
-    if not found:
+    files = [info for info in entries if info.is_file and _visible(info.path, base)]
+    if not files:
         raise VariantFileError(
             f"the directory {path} holds no Parquet files (*.parquet): check the path, or write some first",
             reason="no-files",
             file=path,
         )
-    return [ParquetSource(info.path, system, info.size) for info in sorted(found, key=lambda info: str(info.path))]
+    return [ParquetSource(info.path, system, info.size) for info in sorted(files, key=lambda info: str(info.path))]
 
 
 def _visible(path: str, base: str) -> bool:
@@ -328,18 +328,18 @@ def _visible(path: str, base: str) -> bool:
 
 def _matching(system: fs.FileSystem, pattern: str) -> list[ParquetSource]:
     base = _fixed(pattern)
-    found: dict[str, ParquetSource] = {}
+    files: dict[str, ParquetSource] = {}
     for info in sorted(entries_that_count(system, base), key=lambda info: str(info.path)):
         name = posixpath.normpath(info.path)
         if not _glob_match(name.split("/"), posixpath.normpath(pattern).split("/")):
             continue
         if info.type == fs.FileType.Directory:
-            found |= {file.path: file for file in _in_directory(system, info.path)}
+            files |= {file.path: file for file in _in_directory(system, info.path)}
         elif info.type == fs.FileType.File and not posixpath.basename(name).startswith((".", "_")):
-            found[info.path] = ParquetSource(info.path, system, info.size)
-    if not found:
+            files[info.path] = ParquetSource(info.path, system, info.size)
+    if not files:
         raise VariantFileError(f"no file matches {pattern}: check the pattern", reason="no-files", file=pattern)
-    return list(found.values())
+    return list(files.values())
 
 
 def _glob_match(names: list[str], patterns: list[str]) -> bool:

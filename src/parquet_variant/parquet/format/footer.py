@@ -364,7 +364,7 @@ def _with_annotation(footer: bytes, start: int, wanted: bool) -> bytes:
     return bytes(out)
 
 
-def patch_tail(tail: bytes, columns: Collection[tuple[str, ...]], file: str | None = None) -> bytes:
+def patch_tail(tail: bytes, columns: Collection[tuple[str, ...]]) -> bytes:
     """The end of a file (whatever lies before the footer, the footer, its length, the magic) with the annotation set.
 
     Raises
@@ -374,7 +374,7 @@ def patch_tail(tail: bytes, columns: Collection[tuple[str, ...]], file: str | No
     """
     length = int.from_bytes(tail[-TAIL:-4], "little")
     if tail[-4:] != MAGIC or length + TAIL > len(tail):
-        raise _refuse(ValueError("the last bytes are not a footer"), file)
+        raise _refuse(ValueError("the last bytes are not a footer"), None)
     body = len(tail) - TAIL - length
-    footer = annotate_footer(tail[body:-TAIL], columns, file)
+    footer = annotate_footer(tail[body:-TAIL], columns)
     return tail[:body] + footer + len(footer).to_bytes(4, "little") + MAGIC

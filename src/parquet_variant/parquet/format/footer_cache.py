@@ -197,11 +197,11 @@ class FooterCache(Generic[Found]):
     def get(self, fingerprint: Fingerprint) -> Found | None:
         """What is kept of a file, which was used last now; None for nothing."""
         with self.lock:
-            found = self.files.get(fingerprint)
-            if found is None:
+            footer = self.files.get(fingerprint)
+            if footer is None:
                 return None
             self.files.move_to_end(fingerprint)
-            return found[0]
+            return footer[0]
 
     def add(self, fingerprint: Fingerprint, found: Found, size: int) -> None:
         """Keep what is known, of so many bytes, and forget what was not used for longest."""

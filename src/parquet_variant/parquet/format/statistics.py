@@ -53,17 +53,17 @@ def leaf_type(node: SchemaNode) -> pa.DataType | None:
 def leaf_statistics(chunk: pq.ColumnChunkMetaData, node: SchemaNode) -> LeafStatistics:
     """The statistics of one column chunk; bounds only where their order is the values' order."""
     # pyarrow ends the process where a damaged footer says two types of one column.
-    found = chunk.statistics if chunk.physical_type == node.physical and chunk.is_stats_set else None
+    statistics = chunk.statistics if chunk.physical_type == node.physical and chunk.is_stats_set else None
     values = chunk.num_values
-    if found is None:
+    if statistics is None:
         return LeafStatistics(values)
-    nulls = found.null_count if found.has_null_count else None
+    nulls = statistics.null_count if statistics.has_null_count else None
     if nulls is not None and not 0 <= nulls <= values:
         nulls = None
     arrow = leaf_type(node)
-    if not found.has_min_max or arrow is None:
+    if not statistics.has_min_max or arrow is None:
         return LeafStatistics(values, nulls)
-    lower, upper = _scalar(found.min_raw, arrow), _scalar(found.max_raw, arrow)
+    lower, upper = _scalar(statistics.min_raw, arrow), _scalar(statistics.max_raw, arrow)
     if lower is None or upper is None or order_key(lower) > order_key(upper):
         return LeafStatistics(values, nulls)
     return LeafStatistics(values, nulls, lower, upper)

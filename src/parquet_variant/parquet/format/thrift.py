@@ -235,25 +235,25 @@ def read_value(buffer: bytes, position: int, kind: int, depth: int = 0) -> tuple
 
 
 def _read_struct(buffer: bytes, position: int, depth: int) -> tuple[dict[int, Any], int]:
-    found: dict[int, Any] = {}
+    values: dict[int, Any] = {}
     last, size = 0, len(buffer)
     while True:
         byte = _byte(buffer, position)
         position += 1
         if byte == 0:
-            return found, position
+            return values, position
         kind = byte & 0x0F
         if byte >> 4:
             last += byte >> 4
         else:
             last, position = _read_zigzag(buffer, position)
         if kind in (_TRUE, _FALSE):
-            found[last] = kind == _TRUE
+            values[last] = kind == _TRUE
         elif _I16 <= kind <= I64 and position < size and (byte := buffer[position]) < 0x80:
-            found[last] = (byte >> 1) ^ -(byte & 1)  # Nearly all numbers of a schema have one byte.
+            values[last] = (byte >> 1) ^ -(byte & 1)  # Nearly all numbers of a schema have one byte.
             position += 1
         else:
-            found[last], position = read_value(buffer, position, kind, depth + 1)
+            values[last], position = read_value(buffer, position, kind, depth + 1)
 
 
 def find_field(buffer: bytes, position: int, wanted: int) -> int | None:

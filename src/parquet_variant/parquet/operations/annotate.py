@@ -62,8 +62,8 @@ def annotate(
         footer = footer_bytes(source, name)
         root = parse_schema(footer, name)
         if columns is None:
-            found = find_variants(root)
-            wanted = {column.path for column in found if column.layout in ("unshredded", "final")}
+            variants = find_variants(root)
+            wanted = {column.path for column in variants if column.layout in ("unshredded", "final")}
         else:
             dotted = {node.dotted: node.path for node in root.walk() if node.physical is None and node.path}
             missing = sorted(set(columns) - dotted.keys())

@@ -163,10 +163,10 @@ def inspect(source: Source, *, column: str | None = None, filesystem: fs.FileSys
             report.row_groups += file.metadata.num_row_groups
             report.bytes += each.size
             writers[file.writer or "unknown"] += 1
-            found = [variant for variant in find_variants(file.schema) if column in (None, variant.name)]
-            tops = {variant.path[0] for variant in found}
+            variants = [variant for variant in find_variants(file.schema) if column in (None, variant.name)]
+            tops = {variant.path[0] for variant in variants}
             others |= dict.fromkeys(node.name for node in file.schema.children if node.name not in tops)
-            for variant in found:
+            for variant in variants:
                 known = columns.setdefault(variant.name, ColumnReport(variant.name))
                 _count(file, variant, known, paths.setdefault(variant.name, {}))
     if not columns:

@@ -252,8 +252,8 @@ def rewrite_file(
     """
     with open_file(source) as file:
         main = choose_column(file.schema, column, file.name) if schema is not None or column is not None else None
-        found = find_variants(file.schema)
-        if not found:
+        variants = find_variants(file.schema)
+        if not variants:
             raise no_variant_column([node.name for node in file.schema.children], file.name)
 
         def converted(groups: list[int]) -> pa.Table:

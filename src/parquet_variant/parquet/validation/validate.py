@@ -133,17 +133,17 @@ def validate(
             report.files += 1
             report.rows += file.metadata.num_rows
             for variant in variants:
-                found = Found(file.name, variant.name, limit)
+                violations = Found(file.name, variant.name, limit)
                 traits.add_column(file, variant)
-                _check(file, variant, found, traits, workers)
-                report.violations += found.violations
-                report.omitted += found.count - len(found.violations)
+                _check(file, variant, violations, traits, workers)
+                report.violations += violations.violations
+                report.omitted += violations.count - len(violations.violations)
     report.engines = engine_notes(traits)
     return report
 
 
-def _check(file: OpenFile, variant: VariantColumn, found: Found, traits: FileTraits, threads: int) -> None:
-    if not check_schema(variant, found):
+def _check(file: OpenFile, variant: VariantColumn, violations: Found, traits: FileTraits, threads: int) -> None:
+    if not check_schema(variant, violations):
         return
     # A map is one only if its keys are read too.
     top = file.schema.child(variant.path[0]) if variant.repeated else variant.node
@@ -152,7 +152,7 @@ def _check(file: OpenFile, variant: VariantColumn, found: Found, traits: FileTra
 
     def check(number: int) -> tuple[Found, pa.StructArray | None]:
         first_row = sum(file.metadata.row_group(before).num_rows for before in range(number))
-        part = Found(found.file, found.column, found.limit, number, first_row)
+        part = Found(violations.file, violations.column, violations.limit, number, first_row)
         own = file.for_one_thread()
         try:
             storage = _storage(own.read_leaves([number], leaves), variant)
@@ -164,7 +164,7 @@ def _check(file: OpenFile, variant: VariantColumn, found: Found, traits: FileTra
         return part, storage
 
     for part, storage in in_order(check, range(file.metadata.num_row_groups), threads):
-        found.merge(part)
+        violations.merge(part)
         if storage is not None:
             traits.add_names(storage)
 

@@ -22,109 +22,111 @@ _ALLOWED = frozenset({
 _MOST_DIGITS = {"INT32": 9, "INT64": 18, "BYTE_ARRAY": 38}
 
 
-def check_schema(column: VariantColumn, found: Found) -> bool:
+def check_schema(column: VariantColumn, violations: Found) -> bool:
     """Record every rule that the column's schema breaks; whether its values can be checked at all."""
     node = column.node
     if column.layout not in ("unshredded", "final"):
-        found.add(
+        violations.add(
             "draft-layout",
             f"the column has the layout of an older draft ({column.layout}); bring it over with `variant rewrite`",
         )
         return False
     if not node.annotated:
-        found.add("no-annotation", "the group has no VARIANT annotation; `variant rewrite` adds it")
+        violations.add("no-annotation", "the group has no VARIANT annotation; `variant rewrite` adds it")
     metadata = node.child("metadata")
     if metadata is None:
-        found.add("no-metadata", "the group has no metadata column")
+        violations.add("no-metadata", "the group has no metadata column")
     elif not _is_binary(metadata):
-        found.add("not-binary", f"metadata is {metadata.spelled()}, not plain binary")
+        violations.add("not-binary", f"metadata is {metadata.spelled()}, not plain binary")
     elif metadata.repetition != "required":
-        found.add("metadata-not-required", f"metadata is {metadata.repetition}: it must be required")
+        violations.add("metadata-not-required", f"metadata is {metadata.repetition}: it must be required")
     value, typed = node.child("value"), node.child("typed_value")
     if value is None and typed is None:
-        found.add("no-value", "the group has neither value nor typed_value")
+        violations.add("no-value", "the group has neither value nor typed_value")
     if value is not None and typed is None and value.repetition != "required":
-        found.add("value-not-required", f"value is {value.repetition}: without typed_value it must be required")
-    _check_fields(node, {"metadata", "value", "typed_value"}, VariantPath(), found)
-    _check_pair(node, VariantPath(), found, top=True)
+        violations.add("value-not-required", f"value is {value.repetition}: without typed_value it must be required")
+    _check_fields(node, {"metadata", "value", "typed_value"}, VariantPath(), violations)
+    _check_pair(node, VariantPath(), violations, top=True)
     fatal = {"no-metadata", "not-binary", "no-value", "unsupported-type", "not-a-group", "repeated"}
-    return not any(violation.reason in fatal for violation in found)
+    return not any(violation.reason in fatal for violation in violations)
 
 
 def _is_binary(node: SchemaNode) -> bool:
     return node.physical == "BYTE_ARRAY" and not node.logical
 
 
-def _check_fields(group: SchemaNode, allowed: set[str], path: VariantPath, found: Found) -> None:
+def _check_fields(group: SchemaNode, allowed: set[str], path: VariantPath, violations: Found) -> None:
     names = [child.name for child in group.children]
     for name in sorted(set(names)):
         if names.count(name) > 1:
-            found.add("duplicate-field", f"{group.dotted} has the field {name} twice", path)
+            violations.add("duplicate-field", f"{group.dotted} has the field {name} twice", path)
         if name not in allowed and not name.startswith("_"):
-            found.add("unknown-field", f"{group.dotted} has the unknown field {name}", path)
+            violations.add("unknown-field", f"{group.dotted} has the unknown field {name}", path)
 
 
-def _check_pair(group: SchemaNode, path: VariantPath, found: Found, *, top: bool = False) -> None:
+def _check_pair(group: SchemaNode, path: VariantPath, violations: Found, *, top: bool = False) -> None:
     """A group with value and typed_value."""
     value, typed = group.child("value"), group.child("typed_value")
     if value is not None:
         if not _is_binary(value):
-            found.add("not-binary", f"{value.dotted} is {value.spelled()}, not plain binary", path)
+            violations.add("not-binary", f"{value.dotted} is {value.spelled()}, not plain binary", path)
         if value.repetition != "optional" and not (top and typed is None):
-            found.add("value-not-optional", f"{value.dotted} is {value.repetition}: it must be optional", path)
+            violations.add("value-not-optional", f"{value.dotted} is {value.repetition}: it must be optional", path)
     if typed is None:
         return
     if typed.repetition != "optional":
-        found.add("typed-value-not-optional", f"{typed.dotted} is {typed.repetition}: it must be optional", path)
+        violations.add("typed-value-not-optional", f"{typed.dotted} is {typed.repetition}: it must be optional", path)
     if typed.leaf is not None:
-        _check_type(typed, path, found)
+        _check_type(typed, path, violations)
     elif typed.is_list:
-        _check_list(typed, path, found)
+        _check_list(typed, path, violations)
     else:
-        _check_object(typed, path, found)
+        _check_object(typed, path, violations)
 
 
-def _check_type(leaf: SchemaNode, path: VariantPath, found: Found) -> None:
+def _check_type(leaf: SchemaNode, path: VariantPath, violations: Found) -> None:
     spelled = leaf.spelled()
     if leaf.logical.startswith("DECIMAL("):
         precision, scale = (int(number) for number in leaf.logical[8:-1].split(", "))
         most = _MOST_DIGITS.get(leaf.physical or "", 38)
         if not 1 <= precision <= most or not 0 <= scale <= precision:
-            found.add("unsupported-type", f"{leaf.dotted} is {spelled}: it holds precision 1 to {most}", path)
+            violations.add("unsupported-type", f"{leaf.dotted} is {spelled}: it holds precision 1 to {most}", path)
     elif spelled not in _ALLOWED:
-        found.add("unsupported-type", f"{leaf.dotted} is {spelled}, which is no shredded value type", path)
+        violations.add("unsupported-type", f"{leaf.dotted} is {spelled}, which is no shredded value type", path)
 
 
-def _check_list(typed: SchemaNode, path: VariantPath, found: Found) -> None:
+def _check_list(typed: SchemaNode, path: VariantPath, violations: Found) -> None:
     if typed.logical != "LIST":
-        found.add("not-a-list", f"{typed.dotted} has the shape of a list but no LIST annotation", path)
+        violations.add("not-a-list", f"{typed.dotted} has the shape of a list but no LIST annotation", path)
     repeated = typed.children[0] if len(typed.children) == 1 else None
     element = repeated.children[0] if repeated is not None and len(repeated.children) == 1 else None
     if repeated is None or element is None or repeated.repetition != "repeated" or element.leaf is not None:
-        found.add("not-a-list", f"{typed.dotted} is not a three-level list of groups", path)
+        violations.add("not-a-list", f"{typed.dotted} is not a three-level list of groups", path)
         return
     if element.repetition != "required":
-        found.add("element-not-required", f"{element.dotted} is {element.repetition}: it must be required", path)
-    _check_below(element, path / WILDCARD, found)
+        violations.add("element-not-required", f"{element.dotted} is {element.repetition}: it must be required", path)
+    _check_below(element, path / WILDCARD, violations)
 
 
-def _check_object(typed: SchemaNode, path: VariantPath, found: Found) -> None:
+def _check_object(typed: SchemaNode, path: VariantPath, violations: Found) -> None:
     names = [child.name for child in typed.children]
     for child in typed.children:
         below = path / child.name
         if child.leaf is not None:
             if not child.name.startswith("_"):
-                found.add("not-a-group", f"{child.dotted} is a column, not a group of value and typed_value", below)
+                violations.add(
+                    "not-a-group", f"{child.dotted} is a column, not a group of value and typed_value", below
+                )
             continue
         if names.count(child.name) > 1:
-            found.add("duplicate-field", f"{typed.dotted} has the field {child.name} twice", below)
+            violations.add("duplicate-field", f"{typed.dotted} has the field {child.name} twice", below)
         if child.repetition != "required":
-            found.add("field-not-required", f"{child.dotted} is {child.repetition}: it must be required", below)
-        _check_below(child, below, found)
+            violations.add("field-not-required", f"{child.dotted} is {child.repetition}: it must be required", below)
+        _check_below(child, below, violations)
 
 
-def _check_below(group: SchemaNode, path: VariantPath, found: Found) -> None:
+def _check_below(group: SchemaNode, path: VariantPath, violations: Found) -> None:
     if group.child("value") is None and group.child("typed_value") is None:
-        found.add("no-value", f"{group.dotted} has neither value nor typed_value", path)
-    _check_fields(group, {"value", "typed_value"}, path, found)
-    _check_pair(group, path, found)
+        violations.add("no-value", f"{group.dotted} has neither value nor typed_value", path)
+    _check_fields(group, {"value", "typed_value"}, path, violations)
+    _check_pair(group, path, violations)

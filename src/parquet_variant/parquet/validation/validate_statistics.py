@@ -22,22 +22,22 @@ from parquet_variant.shredding.leaf_statistics import order_key
 __all__ = ["check_statistics"]
 
 
-def check_statistics(file: OpenFile, column: VariantColumn, row_group: int, found: Found) -> None:
+def check_statistics(file: OpenFile, column: VariantColumn, row_group: int, violations: Found) -> None:
     """Record every leaf column of a Variant whose null count or bounds its values contradict."""
     for group in shredded_groups(column):
         for leaf in (group.typed, group.residual):
             if leaf is not None and leaf.leaf is not None:
-                _check_leaf(file, leaf, row_group, str(group.path), found)
+                _check_leaf(file, leaf, row_group, str(group.path), violations)
 
 
-def _check_leaf(file: OpenFile, leaf: SchemaNode, row_group: int, path: str, found: Found) -> None:
+def _check_leaf(file: OpenFile, leaf: SchemaNode, row_group: int, path: str, violations: Found) -> None:
     known = leaf_statistics(file.metadata.row_group(row_group).column(leaf.leaf), leaf)
     table = file.read_leaves([row_group], [leaf.leaf] if leaf.leaf is not None else [])
     values = _only_leaf(table.column(0).combine_chunks())
     there = len(values) - values.null_count
     if known.nulls is not None and known.values - known.nulls != there:
         message = f"{leaf.dotted}: statistics count {known.values - known.nulls} values, there are {there}"
-        found.add("wrong-statistics", message, path)
+        violations.add("wrong-statistics", message, path)
     if known.lower is None or known.upper is None or not there:
         return
     lower, upper = _bounds(values)
@@ -47,7 +47,7 @@ def _check_leaf(file: OpenFile, leaf: SchemaNode, row_group: int, path: str, fou
         message = (
             f"{leaf.dotted}: statistics bound it by {known.lower} and {known.upper}, it reaches {lower} to {upper}"
         )
-        found.add("wrong-statistics", message, path)
+        violations.add("wrong-statistics", message, path)
 
 
 def _only_leaf(array: Any) -> pa.Array:
@@ -75,7 +75,7 @@ def _bounds(values: pa.Array) -> tuple[pa.Scalar | None, pa.Scalar | None]:
     if not len(values):
         return None, None
     try:
-        found = pc.min_max(values)
+        extremes = pc.min_max(values)
     except pa.ArrowNotImplementedError:  # what the file's Arrow schema makes of a column may have no order
         return None, None
-    return (found["min"], found["max"]) if found["min"].is_valid else (None, None)
+    return (extremes["min"], extremes["max"]) if extremes["min"].is_valid else (None, None)

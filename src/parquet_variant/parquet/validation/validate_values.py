@@ -33,14 +33,14 @@ _EMPTY_OBJECT_METADATA = b"\x01\x00\x00"
 _SMALL, _MOST_SMALL = 32, 100_000
 
 
-def check_values(storage: pa.StructArray, found: Found) -> None:
+def check_values(storage: pa.StructArray, violations: Found) -> None:
     """Record every rule that the values of a row group break.
 
     Parameters
     ----------
     storage
         The storage of an unshredded column, or of a shredded one in the final layout.
-    found
+    violations
         Takes the violations.
     """
     keep = np.flatnonzero(_valid(storage))
@@ -49,13 +49,13 @@ def check_values(storage: pa.StructArray, found: Found) -> None:
     taken = {name: _take(array, keep, len(storage)) for name, array in fields.items()}
     if _valid(taken["metadata"]).sum() < len(rows):
         for row in rows[~_valid(taken["metadata"])]:
-            found.add("no-metadata", "metadata is null", None, int(row))
+            violations.add("no-metadata", "metadata is null", None, int(row))
     metadata = taken["metadata"]
     if not pa.types.is_dictionary(metadata.type):
         metadata = metadata.dictionary_encode()
     codes = np.full(len(storage), -1, np.int64)
     codes[rows] = metadata.indices.fill_null(-1).to_numpy(zero_copy_only=False)
-    check = _Check(found, codes, [bytes(each) for each in metadata.dictionary.to_pylist()])
+    check = _Check(violations, codes, [bytes(each) for each in metadata.dictionary.to_pylist()])
     check.group(taken, rows, VariantPath(), required=True, top=True)
 
 
@@ -72,8 +72,8 @@ def _take(array: pa.Array, keep: npt.NDArray[Any], rows: int) -> pa.Array:
 
 
 class _Check:
-    def __init__(self, found: Found, codes: Rows, metadata: list[bytes]) -> None:
-        self.found, self.codes, self.metadata = found, codes, metadata
+    def __init__(self, violations: Found, codes: Rows, metadata: list[bytes]) -> None:
+        self.found, self.codes, self.metadata = violations, codes, metadata
         self.small: dict[tuple[int, bytes], list[Fault]] = {}
         self.names: list[frozenset[str] | None] = [self._names(each) for each in metadata]
         self.faulty = {
@@ -82,7 +82,7 @@ class _Check:
         for code in sorted(self.faulty):
             row = int(np.flatnonzero(codes == code)[0]) if (codes == code).any() else None
             for fault in find_faults(metadata[code], b"\x00"):
-                found.add(fault.reason, f"metadata, byte {fault.offset}: {fault.message}", None, row)
+                violations.add(fault.reason, f"metadata, byte {fault.offset}: {fault.message}", None, row)
 
     @staticmethod
     def _names(metadata: bytes) -> frozenset[str] | None:
