@@ -22,7 +22,6 @@ __all__ = [
     "Protocol",
     "Remove",
     "Txn",
-    "parse_action",
     "to_lines",
 ]
 
@@ -231,27 +230,6 @@ class CommitInfo(Action):
     def from_dict(cls, data: Mapping[str, Any]) -> Any:
         """Keep everything."""
         return cls(dict(data))
-
-
-_BY_KEY: dict[str, type[Action]] = {
-    action.key: action for action in (Protocol, Metadata, Add, Remove, Cdc, Txn, DomainMetadata, CommitInfo)
-}
-
-
-def parse_action(line: Mapping[str, Any]) -> Action | None:
-    """The action of one parsed log line; None if its kind is unknown.
-
-    Examples
-    --------
-    >>> parse_action({"txn": {"appId": "a", "version": 3}})
-    Txn(app_id='a', version=3, last_updated=None)
-    """
-    for key, value in line.items():
-        kind = _BY_KEY.get(key)
-        if kind is not None and value is not None:
-            parsed: Action = kind.from_dict(value)
-            return parsed
-    return None
 
 
 def to_lines(actions: Iterable[Action]) -> bytes:

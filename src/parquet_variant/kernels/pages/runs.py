@@ -74,11 +74,6 @@ def _pack_indices(source, count, width, at):
 
 
 @helper
-def _pack_deltas(source, count, width, at):
-    return _pack(load_u64, source, 8, count, width, at)
-
-
-@helper
 def _count_run(counts, number, size):
     counts[number] += size
 
