@@ -11,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import parquet_variant as pv
-from parquet_variant.delta.data.columns import variant_field
 from parquet_variant.path import VariantPath
 from parquet_variant.shredding.statistics import (
     array_statistics,
@@ -113,7 +112,6 @@ def test_an_object_kept_whole_in_a_residual_hides_nothing() -> None:
     assert residual_objects(array) == {VariantPath()}
     assert array.schema is not None
     assert shredded_bounds(array.schema, array_statistics(array), unsafe=residual_objects(array)) == {}
-    assert variant_field("v", array).name == "v"
 
 
 SCALARS = st.integers(-(2**63), 2**63 - 1) | st.booleans() | TEXT | st.floats(width=64) | st.none()
