@@ -5,6 +5,7 @@ process is killed before each of these. Afterwards nothing more happens (no `exc
 """
 
 import os
+import subprocess
 import sys
 
 import pytest
@@ -73,3 +74,22 @@ def test_a_kill_at_any_step_leaves_the_old_file_or_the_new(tmp_path, mortal, is_
     assert len(outcomes) > 4
     assert outcomes[0] == ([{"a": 1}] if is_there else None)
     assert outcomes[-1] == [{"a": 2}, None]
+
+
+_DIES = """
+import os, sys
+import parquet_variant as pv
+from parquet_variant.vortex.files import writer
+
+writer.append_trailer = lambda *_: os._exit(9)
+pv.vortex.write(sys.argv[1], pv.parse_json(["1"]))
+"""
+
+
+def test_the_next_write_removes_what_a_killed_one_left(tmp_path):
+    path = tmp_path / "a.vortex"
+    killed = subprocess.run([sys.executable, "-c", _DIES, str(path)], check=False)
+    assert killed.returncode == 9
+    assert [each.name for each in tmp_path.iterdir()] == [".a.vortex.parts"]
+    pv.vortex.write(path, pv.parse_json(["2"]))
+    assert [each.name for each in tmp_path.iterdir()] == ["a.vortex"]

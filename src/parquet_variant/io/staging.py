@@ -34,7 +34,7 @@ from parquet_variant.io.filesystems import filesystem_of
 from parquet_variant.io.job_owner import JobOwner
 from parquet_variant.io.write_errors import write_errors
 
-__all__ = ["BAD_RECORDS", "COMPACTED", "StagedFile", "Staging", "check_mode", "open_staging", "sweep"]
+__all__ = ["BAD_RECORDS", "COMPACTED", "StagedFile", "Staging", "check_mode", "open_staging", "staging_beside", "sweep"]
 
 # Names that begin with an underscore are no data to Spark, pyarrow and our own scan.
 BAD_RECORDS = "_bad_records"
@@ -194,6 +194,14 @@ class Staging:
         with suppress(OSError):
             if not self._settle():
                 self._clear()
+
+    def discard(self) -> None:
+        """Remove everything that was staged, and the destination, unless it holds another's files."""
+        self.abort()
+        filesystem, root = self._place()
+        with suppress(OSError):
+            if not any(info.is_file for info in filesystem.get_file_info(pafs.FileSelector(root, recursive=True))):
+                filesystem.delete_dir(root)
 
     def _switch(
         self, moves: Mapping[str, StagedFile], markers: tuple[str, ...], replaced: tuple[str, ...] | None
@@ -394,6 +402,17 @@ def open_staging(dest: str, mode: Mode = "error") -> Staging | None:
             if mode == "ignore":
                 return None
     return Staging(dest, overwrite=mode == "overwrite")
+
+
+def staging_beside(file: str) -> Staging:
+    """One job's way to one file: a directory beside it, so that the last step is a rename; `Staging.discard` ends it.
+
+    What jobs that died left there is removed first.
+    """
+    folder, _, name = file.rpartition("/")
+    aside = f"{folder}/.{name}.parts" if folder or file.startswith("/") else f".{name}.parts"
+    sweep(aside)
+    return Staging(aside)
 
 
 def _replaceable(filesystem: pafs.FileSystem, root: str) -> tuple[str, ...]:

@@ -6,7 +6,6 @@ Owns the file as the destination of an ingest. Leaves writing it to `destination
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import suppress
 from functools import partial
 
 import pyarrow.fs as pafs
@@ -18,7 +17,7 @@ from parquet_variant.ingest.request import IngestRequest
 from parquet_variant.ingest.task import WrittenSplits
 from parquet_variant.ingest.task_plan import TaskPlan
 from parquet_variant.io.filesystems import filesystem_of
-from parquet_variant.io.staging import BAD_RECORDS, Staging, sweep
+from parquet_variant.io.staging import BAD_RECORDS, Staging, staging_beside
 
 __all__ = ["ParquetFileDestination", "open_parquet_file"]
 
@@ -58,17 +57,12 @@ class ParquetFileDestination:
         for file, target in (*((each, self.bad_records_path) for each in bad), (data[0], self.dest)):
             filesystem, path = filesystem_of(file.path, None)
             filesystem.move(path, filesystem_of(target, None)[1])
-        self.abort()
+        self._staging.discard()
         return [self.dest.rpartition("/")[2]]
 
     def abort(self) -> None:
         """Leave nothing beside the file."""
-        self._staging.abort()
-        filesystem, path = filesystem_of(self._staging.dest, None)
-        with suppress(OSError):
-            # Another job's files stay.
-            if not any(info.is_file for info in filesystem.get_file_info(pafs.FileSelector(path, recursive=True))):
-                filesystem.delete_dir(path)
+        self._staging.discard()
 
 
 def open_parquet_file(request: IngestRequest) -> ParquetFileDestination | None:
@@ -93,7 +87,4 @@ def open_parquet_file(request: IngestRequest) -> ParquetFileDestination | None:
             raise VariantFileError(
                 f"{request.dest} exists: {cure}, or choose another place", reason="exists", file=request.dest
             )
-    folder, _, name = request.dest.rpartition("/")
-    aside = f"{folder}/.{name}.parts" if folder or request.dest.startswith("/") else f".{name}.parts"
-    sweep(aside)
-    return ParquetFileDestination(request, Staging(aside))
+    return ParquetFileDestination(request, staging_beside(request.dest))

@@ -5,7 +5,6 @@ Owns Vortex files as the destination of an ingest. Leaves the steps to `job` and
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -25,7 +24,7 @@ from parquet_variant.ingest.sources import Split
 from parquet_variant.ingest.task import Rows, SplitArrays, WrittenSplits
 from parquet_variant.ingest.task_plan import TaskPlan
 from parquet_variant.io.filesystems import filesystem_of
-from parquet_variant.io.staging import BAD_RECORDS, StagedFile, Staging, open_staging, sweep
+from parquet_variant.io.staging import BAD_RECORDS, StagedFile, Staging, open_staging, staging_beside
 from parquet_variant.parquet.writing.conform import conform
 from parquet_variant.schema.shredding_schema import ShreddingSchema
 from parquet_variant.vortex.files.library import vortex
@@ -74,7 +73,7 @@ class VortexDestination:
         """Make the parts visible, or one file of them."""
         if self._one_file:
             self._join([file.path for part in written for file in part.files])
-            shutil.rmtree(self._staging.dest)
+            self._staging.discard()
             return [Path(self.dest).name]
         root = self.dest.rstrip("/") + "/"
         names = self._staging.commit(file for part in written for file in part.files)
@@ -82,10 +81,13 @@ class VortexDestination:
 
     def abort(self) -> None:
         """Leave everything as it was."""
+        if self._one_file:
+            self._staging.discard()
+            return
         self._staging.abort()
         if self._made_here:
             with suppress(OSError):
-                Path(self._staging.dest).rmdir()
+                Path(self.dest).rmdir()
 
     def _join(self, parts: list[str]) -> None:
         if len(parts) == 1:
@@ -131,10 +133,7 @@ def open_vortex(request: IngestRequest) -> VortexDestination | None:
             reason="bad-option",
             file=dest,
         )
-    # Beside the file, so that the last step is a rename.
-    aside = str(target.parent / f".{target.name}.parts")
-    sweep(aside)
-    return VortexDestination(request, Staging(aside))
+    return VortexDestination(request, staging_beside(dest))
 
 
 def _write(

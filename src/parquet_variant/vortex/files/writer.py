@@ -7,7 +7,6 @@ Leaves the layouts to `storing`, JSON text to `json_columns`, and what stands be
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,7 +21,7 @@ from parquet_variant.choices import FileMode, VortexLayout
 from parquet_variant.errors import VariantError, VariantFileError
 from parquet_variant.functions.inputs.arrow_input import as_arrow
 from parquet_variant.interop.table_of import table_of
-from parquet_variant.io.staging import replaces
+from parquet_variant.io.staging import replaces, staging_beside
 from parquet_variant.io.write_errors import cannot_write, write_errors
 from parquet_variant.parquet.writing.write import shredded_as
 from parquet_variant.renamed import REPLACED, renamed
@@ -283,8 +282,9 @@ def _stored(target: Path, tries: list[dict[str, _Given]], compact: bool) -> Vort
     """The file, made of the first try that the library holds."""
     with write_errors(target):
         target.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=target.parent, prefix=f".{target.name}.") as folder:
-        staged = Path(folder) / "staged.vortex"
+    staging = staging_beside(str(target)).begin()
+    try:
+        staged = Path(staging.attempt(0)) / "staged.vortex"
         failed: VariantFileError | None = None
         for tried in tries:
             try:
@@ -299,6 +299,8 @@ def _stored(target: Path, tries: list[dict[str, _Given]], compact: bool) -> Vort
             raise failed.at(file=str(target))
         size = staged.stat().st_size
         staged.replace(target)
+    finally:
+        staging.discard()
     layouts = {name: each.layout for name, each in tried.items() if each.layout is not None}
     changed = [name for name in layouts if layouts[name] != tries[0][name].layout]
     reasons = {} if failed is None else dict.fromkeys(changed, failed.message)
