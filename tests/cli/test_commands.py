@@ -338,3 +338,15 @@ def test_cat_prints_rows_in_order_whatever_the_threads(variant, tmp_path, column
     printed = [variant("cat", path, "--threads", threads).rows for threads in (1, 2)]
     assert printed[0] == printed[1]
     assert [row.get("v", row)["a"] for row in printed[0]] == list(range(2000))
+
+
+def test_infer_counts_the_texts_that_were_to_be_typed(variant: Run, tmp_path: Path) -> None:
+    rows = [{"at": "2026-01-31" if number else "soon", "u_id": f"{number:032x}"} for number in range(20)]
+    (tmp_path / "a.ndjson").write_text("\n".join(map(json.dumps, rows)))
+    words = ("infer", tmp_path / "a.ndjson", "--type", "$.at:date", "--type", "$..*_id:uuid", "--explain")
+    wanted = [
+        "0 texts at $..*_id are uuid; 20 stayed text: to_json would write them otherwise",
+        "19 texts at $.at are date; 1 stayed text: to_json would write them otherwise",
+    ]
+    assert variant(*words).out.splitlines()[1:3] == wanted
+    assert variant(*words, "--json").json["summary"][1:] == wanted

@@ -142,7 +142,7 @@ def profile_splits(splits: Sequence[Split], text: TextOptions, threads: int = 1)
     steps = _steps(splits, text, use, 1.0 if text.sample is None else text.sample)
     for batch in in_order(call, steps, threads, read_ahead=True):
         check_interrupted()
-        total = total.merge(ProfiledSplits(batch.result, batch.text_bytes))
+        total = total.merge(ProfiledSplits(replace(batch.result, typed_texts=batch.typed), batch.text_bytes))
     return total
 
 

@@ -55,14 +55,15 @@ def explain(result: InferenceResult) -> str:
 
 
 def summary(result: InferenceResult) -> list[str]:
-    """What the choice does, in a line: how many paths it types, and how many bytes leave the residual."""
+    """What the choice does: how many paths it types, how many bytes leave the residual; and what became of texts."""
     if result.costs is None or not result.rows:
         return []
     leaves = [each for each in result.decisions if each.type not in ("object", "array")]
     typed = sum(each.type is not None for each in leaves)
     total, stays = result.costs.total_bytes, result.costs.residual_bytes
     moved = f"{_human(total - stays)} of {_human(total)} encoded leave the residual, {_human(stays)} stay"
-    return [f"{result.rows:,} rows, {len(leaves):,} paths with values, {typed:,} typed ({result.policy.name}): {moved}"]
+    head = f"{result.rows:,} rows, {len(leaves):,} paths with values, {typed:,} typed ({result.policy.name}): {moved}"
+    return [head, *map(str, result.typed_texts)]
 
 
 def explain_table(result: InferenceResult, sort: SortBy = "saved", top: int | None = None) -> str:

@@ -14,6 +14,7 @@ from parquet_variant.errors import VariantError
 from parquet_variant.shredding.costs import costs_of
 from parquet_variant.shredding.policies.decision import Decision, InferenceResult, Policy, RowsPolicy
 from parquet_variant.shredding.profile import Profile
+from parquet_variant.shredding.typed_texts import TypedText
 
 __all__ = ["POLICIES", "Decision", "InferenceResult", "Policy", "RowsPolicy", "infer", "policy_named"]
 
@@ -88,4 +89,5 @@ def infer(
         return chosen.choose_rows(data)
     profile = data if isinstance(data, Profile) else Profile.of_array(data, threads=threads)
     result = chosen.choose(profile)
-    return replace(result, costs=costs_of(result, profile))
+    typed_texts = TypedText.of_counts(profile.typed_texts)
+    return replace(result, costs=costs_of(result, profile), typed_texts=typed_texts)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import base64
 import json
 import zlib
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property, reduce
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from parquet_variant.array.variant_array import VariantArray
     from parquet_variant.kernels.tapes.tape import Tape
     from parquet_variant.path import Wildcard
+    from parquet_variant.shredding.typed_texts import Counts
 
 __all__ = ["MAX_PATHS", "Profile", "array_tapes", "profile_array", "profile_tape"]
 
@@ -77,6 +79,8 @@ class Profile:
         The smallest hashes of the distinct paths, to estimate their number.
     max_paths
         Distinct paths that are all kept.
+    typed_texts
+        What became of texts that were to be typed while the rows were read.
 
     Examples
     --------
@@ -97,6 +101,7 @@ class Profile:
     sample: RowSample = field(default_factory=RowSample, repr=False)
     path_sketch: Int64s = field(default_factory=lambda: np.zeros(0, np.int64), repr=False)
     max_paths: int = MAX_PATHS
+    typed_texts: Counts = field(default_factory=Counter)
 
     # -- made from data
 
@@ -146,6 +151,7 @@ class Profile:
             self.sample.merge(other.sample, limit),
             sketch,
             limit,
+            self.typed_texts + other.typed_texts,
         )
 
     # -- what was found
@@ -267,6 +273,7 @@ class Profile:
                 "path_sketch": _packed(self.path_sketch),
                 "table": _packed_table(self.capped),
                 "sample": [self.sample.level, *map(_packed_table, self.sample.tables)],
+                "typed_texts": [[*rule, count] for rule, count in self.typed_texts.items()],
             }
         )
 
@@ -287,7 +294,7 @@ class Profile:
             return cls(
                 found["rows"], found["null_rows"], found["values"], _unpacked_table(found["table"]),
                 RowSample(level, tuple(map(_unpacked_table, tables))), _unpacked(found["path_sketch"]),
-                found["max_paths"],
+                found["max_paths"], Counter({tuple(rule): count for *rule, count in found.get("typed_texts", ())}),
             )  # fmt: skip
         except (ValueError, KeyError, TypeError, zlib.error) as error:
             raise VariantError(f"this is no profile of Profile.to_json: {error}", reason="bad-profile") from None
@@ -300,6 +307,7 @@ class Profile:
             and np.array_equal(self.path_sketch, other.path_sketch)
             and self.capped.equals(other.capped)
             and self.sample.equals(other.sample)
+            and self.typed_texts == other.typed_texts
         )
 
     __hash__ = None  # type: ignore[assignment]

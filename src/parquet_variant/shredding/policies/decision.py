@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from parquet_variant.array.variant_array import VariantArray
     from parquet_variant.shredding.costs import Costs
     from parquet_variant.shredding.estimate import Prediction
+    from parquet_variant.shredding.typed_texts import TypedText
 
 __all__ = ["Decision", "InferenceResult", "Policy", "RowsPolicy"]
 
@@ -76,6 +77,8 @@ class InferenceResult:
     costs
         For each path what is typed, null, in the residual and missing, with bytes; None if rows were looked at, no
         profile.
+    typed_texts
+        What became of texts that were to be typed, in the rows that were looked at.
     """
 
     schema: ShreddingSchema
@@ -84,6 +87,7 @@ class InferenceResult:
     rows: int
     predictions: tuple[Prediction, ...] = ()
     costs: Costs | None = None
+    typed_texts: tuple[TypedText, ...] = ()
 
     def __repr__(self) -> str:
         typed = sum(each.shredded and each.type not in ("object", "array") for each in self.decisions)
