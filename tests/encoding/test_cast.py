@@ -23,9 +23,9 @@ from parquet_variant.encoding.cast.datetimes import (
     parse_date,
     parse_timestamp,
     to_local,
-    zone_of,
 )
 from parquet_variant.encoding.cast.numbers import nearest_float32, round_to_decimal, text_to_float32
+from parquet_variant.encoding.cast.zones import zone_of
 from parquet_variant.encoding.iso8601 import date_text, timestamp_text
 from parquet_variant.encoding.metadata import EMPTY_METADATA
 from parquet_variant.encoding.scalars import encode_scalar

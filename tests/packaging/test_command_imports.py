@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 
@@ -11,13 +12,16 @@ import parquet_variant as pv
 
 _SQL = "SELECT v:a::int FROM t"
 _CODE = """
-import sys
+import atexit, sys
 sys.argv = ["variant", *{words!r}]
 from parquet_variant.cli.__main__ import run
-code = run()
-unwanted = ("pyarrow.compute", "parquet_variant.ingest.sources", "parquet_variant.vortex", "sqlglot.dialects.spark")
-loaded = [name for name in unwanted if name in sys.modules]
-sys.exit(code or " and ".join(loaded) or 0)
+unwanted = (
+    "pyarrow.compute", "parquet_variant.ingest.sources", "parquet_variant.encoding.cast.nested", "zoneinfo",
+    "parquet_variant.kernels.shredding.shred_tape", "sqlglot.dialects.spark", "parquet_variant.vortex.scanning",
+)
+loaded = lambda: [name for name in unwanted if name in sys.modules]
+atexit.register(lambda: print("loaded:", *loaded(), file=sys.stderr))
+run()
 """
 
 
@@ -25,9 +29,30 @@ sys.exit(code or " and ".join(loaded) or 0)
     "words", [["cat"], ["query", "--select", "$.a:bigint"], ["query", "--select", "$.a"], ["query", _SQL]]
 )
 def test_a_command_on_a_small_file_imports_no_more_than_it_needs(tmp_path, words):
-    path = str(tmp_path / "a.parquet")
-    pv.parquet.write(path, pv.parse_json(['{"a": 1, "b": "x"}', '{"a": 2, "b": "y"}']), schema="a bigint, b string")
-    code = _CODE.format(words=[words[0], path, *words[1:]])
+    pv.parquet.write(
+        str(tmp_path / "a.parquet"),
+        pv.parse_json(['{"a": 1, "b": "x"}', '{"a": 2, "b": "y"}']),
+        schema="a bigint, b string",
+    )
+    code = _CODE.format(words=[words[0], str(tmp_path), *words[1:]])
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert (run.returncode, run.stderr) == (0, "")
+    assert (run.returncode, run.stderr) == (0, "loaded:\n")
     assert "2" in run.stdout
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no full device")  # noqa: PTH110
+def test_a_command_that_cannot_write_its_answer_fails(tmp_path):
+    path = str(tmp_path / "a.parquet")
+    pv.parquet.write(path, pv.parse_json(['{"a": 1}']))
+    words = [sys.executable, "-m", "parquet_variant.cli", "cat", path]
+    with open("/dev/full", "w") as full:  # noqa: PTH123
+        run = subprocess.run(words, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert run.returncode == 1
+    assert "Traceback" not in run.stderr
+
+
+def test_a_command_ends_with_its_exit_code(tmp_path):
+    words = [sys.executable, "-m", "parquet_variant.cli", "cat", str(tmp_path / "none.parquet")]
+    run = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert (run.returncode, run.stdout) == (1, "")
+    assert "does not exist" in run.stderr

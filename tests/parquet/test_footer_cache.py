@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 import parquet_variant as pv
-from parquet_variant.parquet.format import footer_cache
+from parquet_variant.errors import KernelsError
+from parquet_variant.parquet.format import files, footer_cache
 from parquet_variant.parquet.format.files import locate, open_file
 
 
@@ -161,3 +162,17 @@ def test_a_reader_that_failed_is_not_lent_again(tmp_path):
         with pytest.raises(pv.VariantFileError, match="cannot be read"):
             values(path)
     assert next(reversed(footer_cache.FOOTERS.files.values()))[0]._idle == []
+
+
+@pytest.mark.usefixtures("forgetful")
+def test_kernels_that_cannot_be_loaded_are_no_damage_of_the_file(tmp_path, monkeypatch):
+    path = write(tmp_path / "a.parquet", '{"a": 1}')
+    refused = KernelsError("the library of kernels is truncated", reason="other-kernels")
+
+    def check_chunks(*_: object) -> None:
+        raise refused
+
+    monkeypatch.setattr(files, "check_chunks", check_chunks)
+    with pytest.raises(KernelsError) as caught:
+        values(path)
+    assert caught.value is refused

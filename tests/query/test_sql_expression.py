@@ -177,3 +177,10 @@ def test_names_of_types(name: str) -> None:
     assert isinstance(sql_type_named(name), pa.DataType)
     assert sql_type_named("variant") is None
     assert sql_type_named("int8") == pa.int64()
+
+
+def test_a_compiled_sqlglot_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sqlglot.parser.__file__", "/site-packages/sqlglot/parser.cpython-311-x86_64-linux-gnu.so")
+    with pytest.raises(VariantError, match="pip uninstall sqlglotc") as caught:
+        parse_sql("SELECT v:a FROM t")
+    assert caught.value.reason == "no-engine"

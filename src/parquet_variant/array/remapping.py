@@ -18,11 +18,11 @@ import pyarrow as pa
 from parquet_variant.array.parts import binary_parts
 from parquet_variant.encoding.metadata import decode_metadata
 from parquet_variant.errors import MalformedVariantError
+from parquet_variant.kernels.arrow_buffers import bitmap
 from parquet_variant.kernels.buffer_pool import adopt
 from parquet_variant.kernels.memory import copy_spans
 from parquet_variant.kernels.operations.canonical_nodes import canonical_nodes
 from parquet_variant.kernels.operations.remap import least_names, metadata_sizes, write_names
-from parquet_variant.kernels.shredding.columns import bitmap
 from parquet_variant.kernels.values.name_tables import NameTable
 from parquet_variant.kernels.values.value_nodes import measure_nodes, write_nodes
 

@@ -19,9 +19,9 @@ from parquet_variant.array.typed_inputs import TypedInputs
 from parquet_variant.choices import OnConflict
 from parquet_variant.encoding.metadata import extend_metadata
 from parquet_variant.errors import MalformedVariantError
+from parquet_variant.kernels.arrow_buffers import bitmap
 from parquet_variant.kernels.buffer_pool import acquire, acquire_block, adopt, release
 from parquet_variant.kernels.operations.canonical_nodes import canonical_nodes
-from parquet_variant.kernels.shredding.columns import bitmap
 from parquet_variant.kernels.shredding.schema_table import SchemaTable, schema_table
 from parquet_variant.kernels.shredding.unshred import ShreddedRows, assemble
 from parquet_variant.kernels.values.name_tables import NameTable, name_table

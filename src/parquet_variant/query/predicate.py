@@ -18,7 +18,7 @@ from typing import Any, Literal
 import pyarrow as pa
 
 from parquet_variant import arrow_compute as pc
-from parquet_variant.encoding.cast.datetimes import zone_of
+from parquet_variant.encoding.cast.zones import zone_of
 from parquet_variant.errors import PredicateError
 
 __all__ = [

@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 from typing import Literal
 
-from sqlglot import exp
+from sqlglot import exp, parser
 from sqlglot.dialects.dialect import Dialect
 from sqlglot.errors import ErrorLevel, ParseError, SqlglotError, TokenError
 
@@ -31,6 +31,11 @@ class SqlError(VariantError):
 
 
 def _dialect(engine: SqlEngine) -> type[Dialect]:
+    if not str(parser.__file__).endswith(".py"):
+        raise VariantError(
+            "sqlglot is compiled here, and then takes no dialect of ours: run: pip uninstall sqlglotc",
+            reason="no-engine",
+        )
     if engine == "duckdb":
         return ForDuckDB
     from parquet_variant.query.spark_dialect import ForSpark

@@ -52,7 +52,7 @@ def is_json(path: Any) -> bool:
     >>> is_json("examples/usgs_earthquakes.ndjson"), is_json("README.md")
     (True, False)
     """
-    if _is_parquet(path):
+    if _is_parquet(path) or _holds_parquet(path):
         return False
     from parquet_variant.errors import VariantError
     from parquet_variant.ingest.sources import codec_of, expand_sources
@@ -73,3 +73,11 @@ def is_json(path: Any) -> bool:
 def _is_parquet(path: Any) -> bool:
     """Whether a path is a file's that says so: nothing else need be loaded."""
     return str(path).endswith(".parquet") and os.path.isfile(path)  # noqa: PTH113 - a name, perhaps of a remote file
+
+
+def _holds_parquet(path: Any) -> bool:
+    """Whether a path is a local directory in which the first look finds a Parquet file."""
+    return os.path.isdir(path) and any(  # noqa: PTH112
+        name.endswith(".parquet") and not name.startswith((".", "_"))
+        for name in os.listdir(path)  # noqa: PTH208
+    )

@@ -11,11 +11,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from parquet_variant.encoding.cast.arrow import array_of_raw
-from parquet_variant.encoding.cast.datetimes import zone_of
 from parquet_variant.encoding.cast.forms import plain_form
-from parquet_variant.encoding.cast.nested import cast_raw
 from parquet_variant.encoding.cast.targets import target_of
+from parquet_variant.encoding.cast.zones import zone_of
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import CastError
 
@@ -60,6 +58,9 @@ def cast_variant(variant: Variant, target: pa.DataType, *, zone: str = "UTC", sa
     ...
     parquet_variant.errors.CastError: int16 300 cannot be given as int8: use try_variant_get for null instead
     """
+    from parquet_variant.encoding.cast.arrow import array_of_raw  # columns need them where kernels do not know better
+    from parquet_variant.encoding.cast.nested import cast_raw
+
     target_of(target)  # refuses the type itself, not its plain form
     compiled = target_of(plain_form(target))
     raw = cast_raw(variant, compiled, zone_of(zone), safe)

@@ -1,19 +1,18 @@
-"""Text to dates, times of day and timestamps, and time zones, as Spark casts them.
+"""Text to dates, times of day and timestamps, as Spark casts them.
 
 Owns the texts that Spark reads as such, for years beyond Python's 1 to 9999 too, and the move between an instant and
-the local time of a zone. Everything is an integer: days or nanoseconds since 1970-01-01. Leaves types to `scalars` and
-how dates are written to `iso8601`.
+the local time of a zone. Everything is an integer: days or nanoseconds since 1970-01-01. Leaves types to `scalars`,
+names of zones to `zones`, and how dates are written to `iso8601`.
 """
 
 from __future__ import annotations
 
 import datetime as dt
 import re
-from functools import cache, lru_cache
 from typing import NamedTuple
-from zoneinfo import ZoneInfo, available_timezones
 
 from parquet_variant.encoding.cast.numbers import BLANKS
+from parquet_variant.encoding.cast.zones import zone_of
 from parquet_variant.errors import CastError
 
 __all__ = [
@@ -26,7 +25,6 @@ __all__ = [
     "parse_time_of_day",
     "parse_timestamp",
     "to_local",
-    "zone_of",
 ]
 
 NANOS_PER_SECOND = 1_000_000_000
@@ -49,25 +47,6 @@ _TIMESTAMP = re.compile(
     re.DOTALL,
 )
 _TIME_OF_DAY = re.compile(rf"(?:T|(?=[0-9]{{1,2}}:)){_CLOCK}", re.DOTALL)
-_OFFSETS = (
-    re.compile(r"[+-]([0-9]{1,2})()()"),
-    re.compile(r"[+-]([0-9]{2}):([0-9]{2})(?::([0-9]{2}))?"),
-    re.compile(r"[+-]([0-9]{2})([0-9]{2})([0-9]{2})?"),
-)
-_SINGLE_HOUR = re.compile(r"([+-])([0-9]):")
-_SINGLE_MINUTE = re.compile(r"([+-])([0-9][0-9]):([0-9])$")
-_MAX_OFFSET = 18 * 3600
-# Java's ZoneId.SHORT_IDS: Spark reads them all.
-_SHORT_ZONES = {
-    "ACT": "Australia/Darwin", "AET": "Australia/Sydney", "AGT": "America/Argentina/Buenos_Aires",
-    "ART": "Africa/Cairo", "AST": "America/Anchorage", "BET": "America/Sao_Paulo", "BST": "Asia/Dhaka",
-    "CAT": "Africa/Harare", "CNT": "America/St_Johns", "CST": "America/Chicago", "CTT": "Asia/Shanghai",
-    "EAT": "Africa/Addis_Ababa", "ECT": "Europe/Paris", "EST": "-05:00", "HST": "-10:00",
-    "IET": "America/Indiana/Indianapolis", "IST": "Asia/Kolkata", "JST": "Asia/Tokyo", "MIT": "Pacific/Apia",
-    "MST": "-07:00", "NET": "Asia/Yerevan", "NST": "Pacific/Auckland", "PLT": "Asia/Karachi",
-    "PNT": "America/Phoenix", "PRT": "America/Puerto_Rico", "PST": "America/Los_Angeles",
-    "SST": "Pacific/Guadalcanal", "VST": "Asia/Ho_Chi_Minh",
-}  # fmt: skip
 
 
 class ParsedTime(NamedTuple):
@@ -75,52 +54,6 @@ class ParsedTime(NamedTuple):
 
     local: int
     zone: dt.tzinfo | None
-
-
-@lru_cache(maxsize=256)
-def zone_of(name: str) -> dt.tzinfo:
-    """The time zone of a name, as Spark's session time zone reads it: a region, an offset or an abbreviation.
-
-    Raises
-    ------
-    CastError
-        With reason ``bad-zone``.
-
-    Examples
-    --------
-    >>> zone_of("+01:00"), zone_of("PST")
-    (datetime.timezone(datetime.timedelta(seconds=3600)), zoneinfo.ZoneInfo(key='America/Los_Angeles'))
-    """
-    text = _SINGLE_HOUR.sub(r"\g<1>0\2:", name.strip(BLANKS), count=1)
-    text = _SINGLE_MINUTE.sub(r"\1\2:0\3", text, count=1)
-    text = _SHORT_ZONES.get(text, text)
-    if text in ("Z", "UTC", "GMT", "UT"):
-        return dt.UTC
-    offset = text[3:] if text[:3] in ("UTC", "GMT") and text[3:4] in ("+", "-") else text
-    offset = offset[2:] if offset[:2] == "UT" and offset[2:3] in ("+", "-") else offset
-    if offset[:1] in ("+", "-"):
-        return _fixed(offset, name)
-    if text in _regions():
-        return ZoneInfo(text)
-    raise CastError(
-        f"{name!r} is no time zone: use a region such as 'Europe/Berlin' or an offset such as '+01:00'",
-        reason="bad-zone",
-    )
-
-
-@cache
-def _regions() -> frozenset[str]:
-    return frozenset(available_timezones())
-
-
-def _fixed(offset: str, name: str) -> dt.tzinfo:
-    for pattern in _OFFSETS:
-        if match := pattern.fullmatch(offset):
-            hours, minutes, seconds = (int(part or 0) for part in match.groups())
-            total = (hours * 60 + minutes) * 60 + seconds
-            if total <= _MAX_OFFSET and minutes <= 59 and seconds <= 59:
-                return dt.timezone(dt.timedelta(seconds=-total if offset[0] == "-" else total)) if total else dt.UTC
-    raise CastError(f"{name!r} is no offset from UTC of at most 18 hours, such as '+01:00'", reason="bad-zone")
 
 
 def _offset(zone: dt.tzinfo, seconds: int, *, local: bool) -> int:

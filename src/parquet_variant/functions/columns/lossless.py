@@ -10,7 +10,6 @@ import dataclasses
 import numpy as np
 import numpy.typing as npt
 
-from parquet_variant.encoding.cast.scalars import NANOS_OF
 from parquet_variant.encoding.cast.targets import Target
 from parquet_variant.functions.columns.value_positions import ScalarSlots
 from parquet_variant.kernels.kinds import ARRAY, OBJECT
@@ -79,6 +78,8 @@ def _exact(slots: ScalarSlots, target: Target) -> npt.NDArray[np.bool_]:
 
 
 def _on_a_tick(slots: ScalarSlots, target: Target) -> npt.NDArray[np.bool_]:
+    from parquet_variant.encoding.cast.scalars import NANOS_OF
+
     holds = np.zeros(len(slots), np.bool_)
     for kind in _KINDS[target.family]:
         nanos = NANOS_OF[TYPE_OF_ID[_P(kind)].type]

@@ -18,9 +18,6 @@ import pyarrow as pa
 
 from parquet_variant import arrow_compute as pc
 from parquet_variant.array.variant_array import VariantArray
-from parquet_variant.encoding.cast.arrow import array_of_raw
-from parquet_variant.encoding.cast.nested import cast_raw, no_cast
-from parquet_variant.encoding.cast.scalars import cast_scalar
 from parquet_variant.encoding.cast.targets import Target
 from parquet_variant.encoding.metadata import EMPTY_METADATA
 from parquet_variant.encoding.scalars import encode_scalar
@@ -190,6 +187,10 @@ def _scalars_by_fallback(
     base: pa.Array,
 ) -> pa.Array:
     """``keys`` stand for the slots: their bytes if they have a kind, else what `_packed` gives."""
+    from parquet_variant.encoding.cast.arrow import array_of_raw
+    from parquet_variant.encoding.cast.nested import no_cast
+    from parquet_variant.encoding.cast.scalars import cast_scalar
+
     encoded = keys.dictionary_encode()
     results: list[Any] = [None] * len(encoded.dictionary)
     if not target.children and target.family != "struct":
@@ -207,6 +208,9 @@ def _nested_by_fallback(
     slots: ScalarSlots, positions: Int64s, target: Target, options: CastOptions, base: pa.Array
 ) -> pa.Array:
     """Arrays and objects, and whatever stays a Variant."""
+    from parquet_variant.encoding.cast.arrow import array_of_raw
+    from parquet_variant.encoding.cast.nested import cast_raw
+
     if target.family == "string" and slots.value_positions is not None and len(positions):
         base, positions = _json_texts(slots, slots.value_positions, positions, target, options, base)
     raws = []

@@ -16,7 +16,7 @@ from parquet_variant import arrow_compute as pc
 from parquet_variant.array.row_by_row import row_by_row
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.encoding.variant import Variant
-from parquet_variant.kernels.shredding.columns import bitmap
+from parquet_variant.kernels.arrow_buffers import bitmap
 
 __all__ = ["text_column", "with_fallback_texts"]
 

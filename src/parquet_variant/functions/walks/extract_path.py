@@ -13,9 +13,9 @@ import pyarrow as pa
 
 from parquet_variant import arrow_compute as pc
 from parquet_variant.array.variant_array import VariantArray
-from parquet_variant.encoding.cast.datetimes import zone_of
 from parquet_variant.encoding.cast.forms import in_form, plain_form
 from parquet_variant.encoding.cast.targets import Target, target_of
+from parquet_variant.encoding.cast.zones import zone_of
 from parquet_variant.functions.columns.column_slots import refuse_faulty_slots, slots_of_column
 from parquet_variant.functions.columns.slot_casts import CastOptions, array_of_slots, list_array, patched
 from parquet_variant.functions.columns.value_positions import ValuePositions

@@ -13,6 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from parquet_variant.errors import VariantError
+from parquet_variant.kernels.arrow_buffers import binary_array, bitmap, offsets_of
 from parquet_variant.kernels.memory import address_of
 from parquet_variant.kernels.shredding.schema_table import (
     ARRAY_NODE,
@@ -39,33 +40,10 @@ from parquet_variant.kernels.shredding.shred_tape import (
     C_VALUE_VALID,
 )
 
-__all__ = ["MAX_BUFFER_BYTES", "ColumnBuffers", "binary_array", "bitmap", "offsets_of"]
+__all__ = ["MAX_BUFFER_BYTES", "ColumnBuffers"]
 
 Int64s = npt.NDArray[np.int64]
 MAX_BUFFER_BYTES = int(np.iinfo(np.int32).max)
-
-
-def bitmap(valid: npt.NDArray[np.uint8] | None) -> pa.Buffer | None:
-    """An Arrow validity buffer from a byte an entry; None (all valid) stays None."""
-    return None if valid is None else pa.py_buffer(np.packbits(valid, bitorder="little"))
-
-
-def offsets_of(lengths: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
-    """Arrow offsets from lengths."""
-    offsets = np.zeros(len(lengths) + 1, np.int32)
-    np.cumsum(lengths, out=offsets[1:])
-    return offsets
-
-
-def binary_array(
-    lengths: npt.NDArray[np.int32],
-    data: npt.NDArray[np.uint8],
-    valid: npt.NDArray[np.uint8] | None,
-    arrow_type: pa.DataType,
-) -> pa.Array:
-    """A binary or string array from the lengths and the bytes of its values; null where ``valid`` is 0."""
-    buffers = [bitmap(valid), pa.py_buffer(offsets_of(lengths)), pa.py_buffer(data)]
-    return pa.Array.from_buffers(arrow_type, len(lengths), buffers)
 
 
 class ColumnBuffers:

@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 from pyarrow import fs
 
 from parquet_variant.array.soundness import refuse_bad_indices
-from parquet_variant.errors import SchemaError, VariantFileError
+from parquet_variant.errors import KernelsError, SchemaError, VariantFileError
 from parquet_variant.io.commit_journal import entries_that_count
 from parquet_variant.io.filesystems import filesystem_of
 from parquet_variant.io.hive import Partition, partition_texts, typed_partitions
@@ -374,7 +374,7 @@ def open_file(source: ParquetSource) -> OpenFile:
         if cached is not None:
             return OpenFile(source, stream, cached.metadata, cached.schema, cached.dictionaries, cached, _state=state)
         return replace(_open_anew(source, stream, fingerprint, is_local), _state=state)
-    except VariantFileError:
+    except (VariantFileError, KernelsError):
         stream.close()
         raise
     except (pa.ArrowException, OSError, ValueError) as error:

@@ -12,10 +12,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from parquet_variant.kernels.arrow_buffers import bitmap
 from parquet_variant.kernels.buffer_pool import acquire, lend, release
 from parquet_variant.kernels.memory import address_of
 from parquet_variant.kernels.pages import byte_arrays as pages
-from parquet_variant.kernels.shredding.columns import bitmap
 from parquet_variant.parquet.format.files import OpenFile
 from parquet_variant.parquet.format.footer import SchemaNode
 from parquet_variant.parquet.reading.chunk_pages import (

@@ -13,9 +13,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from parquet_variant.encoding.cast.datetimes import zone_of
 from parquet_variant.encoding.cast.forms import in_form, plain_form
 from parquet_variant.encoding.cast.targets import Target, target_of
+from parquet_variant.encoding.cast.zones import zone_of
 from parquet_variant.functions.columns.column_slots import slots_of_column
 from parquet_variant.functions.columns.slot_casts import CastOptions, array_of_slots, list_array
 from parquet_variant.functions.walks.extract_path import extract_path
