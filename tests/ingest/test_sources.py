@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import itertools
 import json
+import lzma
 from pathlib import Path
 
 import pyarrow as pa
@@ -199,6 +200,23 @@ def test_broken_containers_are_errors_not_short_reads(tmp_path: Path) -> None:
     bom = tmp_path / "bom"
     bom.write_text("[1]\n[2]\n", encoding="utf-8-sig")
     assert numbered(bom) == [(1, [1]), (2, [2])]
+
+
+@pytest.mark.parametrize(
+    ("head", "words"),
+    [
+        ("{}".encode("utf-16-le"), "convert it to UTF-8"),
+        ("[]".encode("utf-16-be"), "convert it to UTF-8"),
+        (lzma.compress(b"{}"), "packed by xz"),
+        (b"PK\x03\x04\x14", "packed by zip"),
+        (b"Obj\x01\x04", "an Avro file"),
+        (b"ARROW1\0\0", "an Arrow file"),
+    ],
+)
+def test_what_is_no_json_is_named(head: bytes, words: str, tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_bytes(head)
+    with pytest.raises(VariantFileError, match=words):
+        list(open_chunks(str(tmp_path / "a.json")))
 
 
 _SCALARS = st.one_of(st.none(), st.text(max_size=5), st.integers())

@@ -15,16 +15,33 @@ from parquet_variant.ingest.formats.json_splitters import ArraySplitter, Documen
 __all__ = ["BOM", "detect", "start_of_text"]
 
 BOM = b"\xef\xbb\xbf"
-_OTHER_ENCODINGS = ((b"\xff\xfe", "UTF-16"), (b"\xfe\xff", "UTF-16"))
+# What files that are no text of ours begin with; UTF-16 without a mark by the zero byte beside ASCII.
+_OTHER_ENCODINGS = (b"\xff\xfe", b"\xfe\xff", b"{\0", b"[\0", b'"\0', b"\0{", b"\0[", b'\0"')
+_PACKED = ((b"\xfd7zXZ", "xz"), (b"PK\x03\x04", "zip"), (b"7z\xbc\xaf", "7z"), (b"\x1f\x9d", "compress"))
 _PARQUET = b"PAR1"
+_OTHER_FORMATS = (
+    (b"Obj\x01", "an Avro file"),
+    (b"ARROW1\0\0", "an Arrow file"),
+    (b"VTXF", "a Vortex file"),
+    (b"SQLite format 3\0", "an SQLite database"),
+)
 _DETECT_BYTES = 1 << 20
 
 
 def start_of_text(head: bytes, file: str) -> int:
-    """Length of a UTF-8 byte order mark; refuses the marks of UTF-16 and of Parquet."""
-    for mark, name in _OTHER_ENCODINGS:
-        if head.startswith(mark):
-            raise VariantFileError(f"{file} is {name} text: convert it to UTF-8", reason="encoding", file=file)
+    """Length of a UTF-8 byte order mark; refuses what is told by its first bytes to be no JSON in UTF-8."""
+    if head.startswith(_OTHER_ENCODINGS):
+        raise VariantFileError(f"{file} is UTF-16 text: convert it to UTF-8", reason="encoding", file=file)
+    for magic, name in _PACKED:
+        if head.startswith(magic):
+            raise VariantFileError(
+                f"{file} is packed by {name}, which is not read: unpack it, or use gzip or zstd",
+                reason="not-json",
+                file=file,
+            )
+    for magic, name in _OTHER_FORMATS:
+        if head.startswith(magic):
+            raise VariantFileError(f"{file} is {name}, not JSON: name JSON files", reason="not-json", file=file)
     if head.startswith(_PARQUET):
         raise VariantFileError(
             f"{file} is a Parquet file, not JSON: name JSON files, or change Parquet files with `variant rewrite`; "
