@@ -68,6 +68,15 @@ def test_unsound_storage_is_refused(name: str) -> None:
         pv.VariantArray.from_arrow(table)
 
 
+def test_an_offset_without_rows_is_not_followed() -> None:
+    """The only offset of an empty list in an empty list leads far away; pyarrow's `nbytes` would follow it."""
+    inner = _list([2**31 - 1], pa.StructArray.from_arrays([pa.nulls(0, pa.binary())], ["value"]))
+    element = pa.StructArray.from_arrays([pa.nulls(0, pa.binary()), inner], ["value", "typed_value"])
+    with pytest.raises(pv.SchemaError) as caught:
+        pv.VariantArray(_storage(value=pa.nulls(0, pa.binary()), typed_value=_list([0], element)))
+    assert caught.value.reason == "bad-arrow"
+
+
 def test_a_sound_part_of_an_unsound_buffer_is_read() -> None:
     values = _binary([0, 2, 4, 2])
     assert pv.VariantArray(_storage(value=values.slice(0, 2))).to_pylist() == [1, 1]

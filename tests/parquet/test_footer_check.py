@@ -10,6 +10,7 @@ import pytest
 
 import parquet_variant as pv
 from parquet_variant.parquet.format.footer import check_chunks, footer_bytes, parse_schema
+from parquet_variant.parquet.format.thrift import LIST, struct_fields, zigzag
 
 
 def footer_of(path: Path, table: pa.Table) -> bytes:
@@ -72,3 +73,41 @@ def test_a_codec_that_nobody_knows_is_refused(tmp_path: Path, codec: int) -> Non
         with pytest.raises(pv.VariantFileError) as caught:
             read(path)
         assert caught.value.reason == "bad-footer"
+
+
+NAME_OF_X = b"\x18\x01x"
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong"),
+    [
+        (b"\x25\x02", b"\x24\x02"),  # the repetition as i16: pyarrow passes over it, and takes the column for required
+        (b"\x25\x02", b"\x25\x01"),  # -1
+        (b"\x15\x04\x25", b"\x15\x03\x25"),  # the physical type -2
+    ],
+)
+def test_a_schema_that_pyarrow_would_read_in_another_way_is_refused(tmp_path: Path, right: bytes, wrong: bytes) -> None:
+    path = tmp_path / "v.parquet"
+    pq.write_table(pa.table({"x": [1, 2, 3]}), path)
+    data = path.read_bytes()
+    start = data.rindex(b"\x18\x06schema")
+    head, schema = data[:start], data[start:]
+    assert right in schema[: schema.index(NAME_OF_X)]
+    path.write_bytes(head + schema.replace(right, wrong, 1))
+    for read in (pv.parquet.read_table, pv.parquet.inspect):
+        with pytest.raises(pv.VariantFileError) as caught:
+            read(path)
+        assert caught.value.reason == "bad-footer"
+
+
+def test_a_second_schema_is_refused(tmp_path: Path) -> None:
+    """Thrift takes the last one of a field's values."""
+    footer = footer_of(tmp_path / "a.parquet", pa.table({"x": [1, 2, 3]}))
+    start = next(field for field in struct_fields(footer, 0) if field.id == 2)
+    stop = next(field for field in struct_fields(footer, 0) if not field.id)
+    again = bytes([LIST]) + zigzag(2) + footer[start.start : start.end]
+    twice = footer[: stop.header] + again + footer[stop.header :]
+    schema = parse_schema(footer)
+    check_chunks(footer, schema)
+    with pytest.raises(pv.VariantFileError):
+        check_chunks(twice, schema)

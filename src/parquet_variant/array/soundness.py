@@ -129,10 +129,11 @@ def _size(data: pa.Buffer | None) -> int:
 
 
 def _offsets(array: pa.Array, width: type[np.signedinteger]) -> npt.NDArray[np.signedinteger]:
-    buffer = array.buffers()[1]
-    if buffer is None or not len(array):
+    buffer, item = array.buffers()[1], np.dtype(width).itemsize
+    # An array without rows needs no offsets; pyarrow looks at the first one (`nbytes`) where there is one.
+    if buffer is None or (not len(array) and buffer.size < (array.offset + 1) * item):
         return np.empty(0, width)
-    return np.frombuffer(buffer, width, len(array) + 1, array.offset * np.dtype(width).itemsize)
+    return np.frombuffer(buffer, width, len(array) + 1, array.offset * item)
 
 
 def _check_offsets(offsets: npt.NDArray[np.signedinteger], size: int, path: str) -> None:

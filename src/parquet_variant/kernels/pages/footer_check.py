@@ -1,8 +1,9 @@
 """Whether the column chunks of a Parquet footer agree with its schema, before pyarrow looks at them.
 
 pyarrow 26 ends the process, instead of raising, where a chunk has another type than its column, size statistics that
-do not fit it, or a codec that Parquet does not have. Owns the walk over the footer's Thrift (compact protocol) that
-finds those. Leaves reading footers to `parquet.format`, whose `thrift` is the readable form. Spec: ``parquet.thrift``.
+do not fit it, or a codec that Parquet does not have. A second schema is the one that pyarrow takes, and we do not.
+Owns the walk over the footer's Thrift (compact protocol) that finds those. Leaves reading footers to `parquet.format`,
+whose `thrift` is the readable form. Spec: ``parquet.thrift``.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ _LAST_CODEC = 7  # LZ4_RAW
 # RowGroup.columns, ColumnChunk.meta_data, ColumnMetaData.size_statistics.
 _CHUNK, _META, _SIZE, _LEVELS = 2, 3, 4, 5
 _INTO = (4, 1, 3, 16)
+_SCHEMA = 2  # of FileMetaData
 # Fields of ColumnMetaData, and of SizeStatistics.
 _TYPE, _CODEC = 1, 4
 _UNENCODED, _REPETITION, _DEFINITION = 1, 2, 3
@@ -144,7 +146,7 @@ def _agree(data: ReadOnlyUInt8s, physical: Int64s, repetition: Int64s, definitio
     """1 if every column chunk fits its column, else 0."""
     open_fields, left = stack[:_LEVELS], stack[_LEVELS : 2 * _LEVELS]
     open_fields[0] = left[0] = 0
-    at = level = leaf = 0
+    at = level = leaf = schemas = 0
     while True:
         kind, field, at = _field(data, at, open_fields[level])
         if at < 0:
@@ -160,6 +162,9 @@ def _agree(data: ReadOnlyUInt8s, physical: Int64s, repetition: Int64s, definitio
             else:
                 level -= 1
             continue
+        schemas += level == 0 and field == _SCHEMA
+        if schemas > 1:
+            return 0
         if level >= _META and not _fits(
             data, at, level, field, kind, (physical[leaf], repetition[leaf], definition[leaf])
         ):

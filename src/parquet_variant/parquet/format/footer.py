@@ -16,11 +16,13 @@ import numpy as np
 
 from parquet_variant.errors import VariantFileError
 from parquet_variant.parquet.format.thrift import (
+    BINARY,
+    I32,
     STRUCT,
     ThriftError,
     find_field,
     list_items,
-    read_value,
+    read_struct,
     struct_fields,
     zigzag,
 )
@@ -49,6 +51,8 @@ _SPECIFICATION_VERSION = 1
 # LogicalType{16: VariantType{1: i8 1}}: a long-form header since the id is above 15, then the inner struct.
 _VARIANT_VALUE = bytes([STRUCT]) + zigzag(_VARIANT) + b"\x13" + bytes([_SPECIFICATION_VERSION]) + b"\x00\x00"
 
+# The fields of SchemaElement that have a meaning here.
+_ELEMENT = dict.fromkeys((1, 2, 3, 5, 6, 7, 8), I32) | {4: BINARY, _LOGICAL_TYPE: STRUCT}
 _PHYSICAL = ("BOOLEAN", "INT32", "INT64", "INT96", "FLOAT", "DOUBLE", "BYTE_ARRAY", "FIXED_LEN_BYTE_ARRAY")
 _REPETITION = ("required", "optional", "repeated")
 _LOGICAL = {
@@ -205,7 +209,7 @@ def schema_elements(footer: bytes) -> Iterator[tuple[int, int, dict[int, Any]]]:
         raise ThriftError("it has no schema")
     count, _, position = list_items(footer, schema)
     for _ in range(count):
-        element, end = read_value(footer, position, STRUCT)
+        element, end = read_struct(footer, position, kinds=_ELEMENT)
         yield position, end, element
         position = end
 
@@ -254,6 +258,12 @@ def parse_schema(footer: bytes, file: str | None = None) -> SchemaNode:
     return root
 
 
+def _named(names: Sequence[str], number: int) -> str:
+    if not 0 <= number < len(names):
+        raise ThriftError(f"{number} stands for none of {', '.join(names)}")
+    return names[number]
+
+
 def _build(
     elements: Sequence[dict[int, Any]], index: int, parent: tuple[str, ...], leaf: int
 ) -> tuple[SchemaNode, int, int]:
@@ -264,13 +274,15 @@ def _build(
     node = SchemaNode(
         name=name,
         path=path,
-        repetition=_REPETITION[element.get(3, 0)],
-        physical=None if physical is None else _PHYSICAL[physical],
+        repetition=_named(_REPETITION, element.get(3, 0)),
+        physical=None if physical is None else _named(_PHYSICAL, physical),
         logical=_logical(element),
         length=element.get(2),
     )
     index += 1
     if physical is not None:
+        if element.get(5):
+            raise ThriftError(f"{node.dotted} has both a type and children")
         node.leaf = leaf
         return node, index, leaf + 1
     for _ in range(element.get(5, 0)):

@@ -7,7 +7,7 @@ Owns bytes to plain Python values and back, and the spans of fields. Leaves the 
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 __all__ = [
@@ -23,6 +23,7 @@ __all__ = [
     "encode_struct",
     "find_field",
     "list_items",
+    "read_struct",
     "read_value",
     "struct_fields",
     "varint",
@@ -230,11 +231,17 @@ def read_value(buffer: bytes, position: int, kind: int, depth: int = 0) -> tuple
     if kind == _MAP:
         return _read_map(buffer, position, depth)
     if kind == STRUCT:
-        return _read_struct(buffer, position, depth)
+        return read_struct(buffer, position, depth)
     raise ThriftError(f"unknown type code {kind} at byte {position}")
 
 
-def _read_struct(buffer: bytes, position: int, depth: int) -> tuple[dict[int, Any], int]:
+def read_struct(
+    buffer: bytes, position: int, depth: int = 0, kinds: Mapping[int, int] | None = None
+) -> tuple[dict[int, Any], int]:
+    """The values of a struct's fields by id, and where it ends; an error if one has not the type code in `kinds`.
+
+    Thrift's own readers pass over a field of another type than its declaration.
+    """
     values: dict[int, Any] = {}
     last, size = 0, len(buffer)
     while True:
@@ -247,6 +254,8 @@ def _read_struct(buffer: bytes, position: int, depth: int) -> tuple[dict[int, An
             last += byte >> 4
         else:
             last, position = _read_zigzag(buffer, position)
+        if kinds is not None and kinds.get(last, kind) != kind:
+            raise ThriftError(f"field {last} before byte {position} has the type code {kind}, not {kinds[last]}")
         if kind in (_TRUE, _FALSE):
             values[last] = kind == _TRUE
         elif _I16 <= kind <= I64 and position < size and (byte := buffer[position]) < 0x80:
