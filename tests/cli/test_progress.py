@@ -21,7 +21,7 @@ def test_a_quick_command_shows_nothing(capsys: pytest.CaptureFixture[str]) -> No
 def test_a_slow_step_shows_that_it_is_alive(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "_LINE_SECONDS", 0.02)
+    monkeypatch.setattr(module, "LINE_SECONDS", 0.02)
     with Progress() as progress:
         progress("write", 1, 2)
         time.sleep(0.5)

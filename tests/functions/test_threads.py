@@ -10,7 +10,6 @@ import pytest
 
 import parquet_variant as pv
 from parquet_variant.functions.inputs import in_slices
-from parquet_variant.functions.json import parse_json as parse_json_module
 
 ROWS = 3000
 SCHEMA = "a bigint, b struct<c: string>, l array<bigint>"
@@ -18,8 +17,7 @@ SCHEMA = "a bigint, b struct<c: string>, l array<bigint>"
 
 @pytest.fixture(autouse=True)
 def every_column_is_large(monkeypatch):
-    monkeypatch.setattr(in_slices, "_LEAST_BYTES", 1 << 10)
-    monkeypatch.setattr(parse_json_module, "_LEAST_BYTES", 1 << 10)
+    monkeypatch.setattr(in_slices, "LEAST_SLICE_BYTES", 1 << 10)
 
 
 def text(number):

@@ -110,7 +110,7 @@ def test_a_filter_opens_only_the_partitions_that_it_allows(source, tmp_path, whe
 
 
 def test_more_partitions_than_files_that_may_be_open(tmp_path, monkeypatch):
-    monkeypatch.setattr(partitioned_files, "_MAX_OPEN", 3)
+    monkeypatch.setattr(partitioned_files, "MOST_OPEN_FILES", 3)
     source = tmp_path / "rows.ndjson"
     source.write_text("".join(json.dumps({"k": number % 10, "n": number}) + "\n" for number in range(100)))
     result = pv.parquet.ingest(source, tmp_path / "out", partition_by="k=$.k:int", threads=1)

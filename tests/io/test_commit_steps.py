@@ -165,7 +165,7 @@ def test_a_kill_at_any_step_leaves_the_old_or_the_new(kind, first, tmp_path, mon
     new = _seen(whole)
     monkeypatch.setattr(JobOwner, "is_gone", lambda owner: True)
     # One that dies before it says who it is, and a stream between its batches, are dead by their age.
-    monkeypatch.setattr(staging_module, "_STALE_AFTER", timedelta(0))
+    monkeypatch.setattr(staging_module, "STALE_AFTER", timedelta(0))
     outcomes = []
     for dest, old in _kills(work, tmp_path, monkeypatch, first):
         assert _seen(dest) in (old, new), dest

@@ -69,7 +69,7 @@ def test_threads_are_a_number_from_one_on(threads: object, tmp_path: Path) -> No
 
 
 def test_a_quota_of_the_control_group_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parallel, "_CGROUP", tmp_path)
+    monkeypatch.setattr(parallel, "CGROUP", tmp_path)
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(8)), raising=False)
     try:
         for text, cpus in (None, 8), ("max 100000\n", 8), ("250000 100000\n", 3):

@@ -66,7 +66,7 @@ def test_what_is_lent_comes_back_when_nothing_uses_it_any_more() -> None:
 
 def test_no_more_than_so_much_comes_back(monkeypatch) -> None:
     kept = list[tuple[int, int]]()
-    monkeypatch.setattr(buffer_pool, "_came_back", kept)
+    monkeypatch.setattr(buffer_pool, "returned_blocks", kept)
     arrays = [lend(np.uint8, 60 << 20) for _ in range(4)]
     del arrays
     assert len(kept) == 2

@@ -51,7 +51,7 @@ def test_a_file_is_known_the_second_time(tmp_path):
     assert [values(path) for _ in range(3)] == [expected] * 3
     assert pv.parquet.extract(path, {"a": "$.a:string"}, "a = '2'").to_pylist() == [{"a": "2"}]
     assert pv.parquet.extract(path, {"a": "$.a:string"}).to_pylist() == [{"a": "1"}, {"a": "2"}]
-    assert [reader.handle.stream for reader in first._idle] == [None]  # no file stays open
+    assert [reader.handle.stream for reader in first.idle_readers] == [None]  # no file stays open
 
 
 @pytest.mark.usefixtures("forgetful")
@@ -111,7 +111,7 @@ def test_threads_share_what_is_known_but_no_reader(tmp_path):
     expected = values(path)
     with ThreadPoolExecutor(8) as pool:
         assert all(found == expected for found in pool.map(lambda _: values(path), range(40)))
-    assert len(known(path)._idle) <= 2
+    assert len(known(path).idle_readers) <= 2
 
 
 @pytest.mark.usefixtures("forgetful")
@@ -130,7 +130,7 @@ def test_what_is_kept_is_bounded(tmp_path, monkeypatch):
     assert footer_cache.FOOTERS.bytes == sum(each.metadata.serialized_size for each, _ in kept)
     for number in range(40):
         pv.parquet.extract(paths[0], {"a": "$.a:bigint", f"x{number}": "$.b:string"})
-    assert len(known(paths[0])._plans) <= 16
+    assert len(known(paths[0]).plans) <= 16
 
 
 @pytest.mark.parametrize("threads", [1, 2])
@@ -161,7 +161,7 @@ def test_a_reader_that_failed_is_not_lent_again(tmp_path):
     for _ in range(2):
         with pytest.raises(pv.VariantFileError, match="cannot be read"):
             values(path)
-    assert next(reversed(footer_cache.FOOTERS.files.values()))[0]._idle == []
+    assert next(reversed(footer_cache.FOOTERS.files.values()))[0].idle_readers == []
 
 
 @pytest.mark.usefixtures("forgetful")

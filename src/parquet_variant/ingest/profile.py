@@ -17,9 +17,8 @@ from parquet_variant.ingest.sources import expand_sources
 from parquet_variant.io.engine import Progress
 from parquet_variant.io.filesystems import filesystem_of
 from parquet_variant.io.thread_engine import ThreadEngine
-from parquet_variant.parquet.format.columns import choose_column
-from parquet_variant.parquet.format.files import locate, open_file
-from parquet_variant.parquet.reading.read import row_group_arrays
+from parquet_variant.parquet.format.files import locate
+from parquet_variant.parquet.reading.read import profile_column
 from parquet_variant.shredding.profile import Profile
 
 __all__ = ["profile"]
@@ -85,9 +84,7 @@ def profile(
         return profile_sources(ThreadEngine(threads, progress), files, text)
     total = Profile()
     for source in locate(files):
-        with open_file(source) as file:
-            for _, array in row_group_arrays(file, choose_column(file.schema, column, file.name)):
-                total = total.merge(Profile.of_array(array))
+        total = total.merge(profile_column(source, column))
     return total
 
 

@@ -23,7 +23,7 @@ __all__ = ["ThreadPool", "available_cpus", "cpu_quota", "in_order", "thread_coun
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
-_CGROUP = Path("/sys/fs/cgroup")
+CGROUP = Path("/sys/fs/cgroup")
 _POOLS = count()
 _END: Any = object()
 
@@ -85,10 +85,10 @@ def _own_groups() -> Iterator[Path]:
         number, controllers, name = line.split(":", 2)
         if number != "0" and "cpu" not in controllers.split(","):
             continue
-        root = _CGROUP if number == "0" else _CGROUP / controllers
+        root = CGROUP if number == "0" else CGROUP / controllers
         folder = root / name.lstrip("/")
         yield from (folder, *(each for each in folder.parents if each.is_relative_to(root)))
-    yield from (_CGROUP, _CGROUP / "cpu")
+    yield from (CGROUP, CGROUP / "cpu")
 
 
 class ThreadPool(ThreadPoolExecutor):

@@ -45,7 +45,7 @@ _SUCCESS = "_SUCCESS"
 _OWNER = "owner.json"
 _DATA = (".parquet", ".parquet.crc", ".vortex")
 # A job of another machine, of which nothing has changed for so long, is dead.
-_STALE_AFTER = timedelta(hours=24)
+STALE_AFTER = timedelta(hours=24)
 
 
 @dataclass(frozen=True, slots=True)
@@ -332,7 +332,7 @@ def _is_dead(filesystem: pafs.FileSystem, directory: str) -> bool:
             return gone
     infos = filesystem.get_file_info(pafs.FileSelector(directory, recursive=True, allow_not_found=True))
     changed = [info.mtime for info in (*infos, filesystem.get_file_info(directory)) if info.mtime is not None]
-    return bool(changed) and datetime.now(UTC) - max(changed).astimezone(UTC) > _STALE_AFTER
+    return bool(changed) and datetime.now(UTC) - max(changed).astimezone(UTC) > STALE_AFTER
 
 
 def replaces(mode: FileMode) -> bool:

@@ -39,7 +39,7 @@ _madvise = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_size_t, ctyp
 
 # Address and size of each block that nobody holds: those that were released, and those of results.
 _pool: list[tuple[int, int]] = []
-_came_back: list[tuple[int, int]] = []
+returned_blocks: list[tuple[int, int]] = []
 _lock = Lock()
 
 
@@ -90,7 +90,7 @@ def acquire(dtype: npt.DTypeLike, *shape: int) -> npt.NDArray[Any]:
 def lend(dtype: npt.DTypeLike, *shape: int) -> npt.NDArray[Any]:
     """What `acquire` gives, for a result: its memory comes back when nothing uses it any more."""
     address, size = _memory(dtype, shape)
-    return np.asarray(_Block(address, size, dtype, shape, _came_back if size >= _LEAST_BYTES else None))
+    return np.asarray(_Block(address, size, dtype, shape, returned_blocks if size >= _LEAST_BYTES else None))
 
 
 def _memory(dtype: npt.DTypeLike, shape: tuple[int, ...]) -> tuple[int, int]:
@@ -98,7 +98,7 @@ def _memory(dtype: npt.DTypeLike, shape: tuple[int, ...]) -> tuple[int, int]:
     size = math.prod(shape) * np.dtype(dtype).itemsize
     if size >= _LEAST_BYTES:
         with _lock:
-            found = [(capacity, n, pool) for pool in (_pool, _came_back) for n, (_, capacity) in enumerate(pool)]
+            found = [(capacity, n, pool) for pool in (_pool, returned_blocks) for n, (_, capacity) in enumerate(pool)]
             fitting = [each for each in found if size <= each[0]]
             if fitting:
                 _, number, pool = min(fitting, key=lambda each: each[0])

@@ -26,7 +26,7 @@ __all__ = ["MINIMUM_JAVA", "JavaRuntime", "find_java"]
 
 MINIMUM_JAVA = 17
 
-_COMMON_HOMES = (
+COMMON_HOMES = (
     "/usr/lib/jvm/*",
     "/usr/java/*",
     "/opt/java/*",
@@ -145,7 +145,7 @@ def _candidates() -> Iterator[tuple[Path, str]]:
         yield Path(home) / "bin" / "java", "JAVA_HOME"
     if java := shutil.which("java"):
         yield Path(java), "PATH"
-    for pattern in _COMMON_HOMES:
+    for pattern in COMMON_HOMES:
         expanded = Path(pattern).expanduser()
         anchor = Path(expanded.anchor)
         for home_dir in sorted(anchor.glob(str(expanded.relative_to(anchor))), reverse=True):

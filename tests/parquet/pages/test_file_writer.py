@@ -303,8 +303,8 @@ def test_nulls_in_a_required_column_are_refused():
 
 
 def test_rows_that_are_much_larger_than_others_are_encoded_by_themselves(monkeypatch):
-    monkeypatch.setattr(file_writer, "_SLICE_BYTES", 1_000)
-    monkeypatch.setattr(file_writer, "_MOST_SLICE_BYTES", 2_000)
+    monkeypatch.setattr(file_writer, "SLICE_BYTES", 1_000)
+    monkeypatch.setattr(file_writer, "MOST_SLICE_BYTES", 2_000)
     texts = ["x"] * 50 + ["y" * 1_500] * 3 + ["z" * 9_000] + [""] * 50
     sink = io.BytesIO()
     writer = PageFileWriter(sink, pa.schema({"x": pa.string()}), use_dictionary=False, page_bytes=1)

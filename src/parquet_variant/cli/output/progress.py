@@ -14,7 +14,7 @@ from typing import Any
 
 __all__ = ["Progress"]
 
-_LINE_SECONDS = 10.0
+LINE_SECONDS = 10.0
 
 
 class Progress:
@@ -59,7 +59,7 @@ class Progress:
         self._state = (step, done, total)
 
     def _print_lines(self) -> None:
-        while not self._done.wait(_LINE_SECONDS):
+        while not self._done.wait(LINE_SECONDS):
             step, done, total = self._state
             counts = f": {done} of {total}" if total > 1 else ""
             print(f"{step}{counts}, {time.monotonic() - self._begun:.0f} s", file=sys.stderr, flush=True)

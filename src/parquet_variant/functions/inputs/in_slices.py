@@ -19,7 +19,7 @@ __all__ = ["in_slices", "joined_slices"]
 
 Result = TypeVar("Result")
 # What a thread must have to do, to be worth one: some milliseconds.
-_LEAST_BYTES = 4 << 20
+LEAST_SLICE_BYTES = 4 << 20
 
 
 def in_slices(work: Callable[[VariantArray], Result], column: VariantArray, threads: int | None) -> list[Result]:
@@ -30,7 +30,7 @@ def in_slices(work: Callable[[VariantArray], Result], column: VariantArray, thre
     VariantError
         What the function raises, with the row in the column; or for fewer threads than 1.
     """
-    count = min(column.storage.nbytes // _LEAST_BYTES, len(column))
+    count = min(column.storage.nbytes // LEAST_SLICE_BYTES, len(column))
     if threads is None and count < 2:
         return [work(column)]
     from parquet_variant.io.parallel import in_order, thread_count

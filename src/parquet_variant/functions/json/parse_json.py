@@ -16,6 +16,7 @@ from parquet_variant.array.parts import binary_parts
 from parquet_variant.array.variant_array import VariantArray, trusted_array
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import JsonError, SchemaError
+from parquet_variant.functions.inputs import in_slices
 from parquet_variant.functions.inputs.arrow_input import as_arrow
 from parquet_variant.functions.inputs.null_on_error import or_none
 from parquet_variant.schema.shredding_schema import ShreddingSchema
@@ -26,8 +27,6 @@ __all__ = ["ONE_TEXT", "parse_json", "parse_json_array", "try_parse_json"]
 ONE_TEXT = (str, bytes, bytearray, memoryview)
 # Text of one kernel call: bounds the node table, and keeps every column below Arrow's 2 GiB of 32-bit offsets.
 _CHUNK_BYTES = 256 << 20
-# Text that is worth a thread.
-_LEAST_BYTES = 4 << 20
 Result = TypeVar("Result")
 
 
@@ -214,12 +213,12 @@ def _in_threads(
 ) -> Iterator[Result]:
     """What is parsed of each run of rows, by several threads if there is enough text for them."""
     total = int(offsets[-1] - offsets[0])
-    if threads is None and total < 2 * _LEAST_BYTES:
+    if threads is None and total < 2 * in_slices.LEAST_SLICE_BYTES:
         return map(parsed, _chunks(offsets, _CHUNK_BYTES))
     from parquet_variant.io.parallel import in_order, thread_count
 
     workers = thread_count(threads)
-    most = min(max(-(-total // workers), _LEAST_BYTES), _CHUNK_BYTES // workers)
+    most = min(max(-(-total // workers), in_slices.LEAST_SLICE_BYTES), _CHUNK_BYTES // workers)
     return in_order(parsed, _chunks(offsets, most), workers)
 
 

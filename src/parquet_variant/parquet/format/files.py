@@ -9,7 +9,8 @@ from __future__ import annotations
 import fnmatch
 import os
 import posixpath
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
@@ -18,7 +19,7 @@ import pyarrow.parquet as pq
 from pyarrow import fs
 
 from parquet_variant.array.soundness import refuse_bad_indices
-from parquet_variant.errors import KernelsError, SchemaError, VariantFileError
+from parquet_variant.errors import KernelsError, SchemaError, VariantError, VariantFileError
 from parquet_variant.io.commit_journal import entries_that_count
 from parquet_variant.io.filesystems import filesystem_of
 from parquet_variant.io.hive import Partition, partition_texts, typed_partitions
@@ -167,11 +168,11 @@ class OpenFile:
             own: Any = reader.reader
             return own.read_row_groups(row_groups, column_indices=leaves, use_threads=self._may_use_threads(reader))
         except pa.ArrowNotImplementedError:
-            return self._read_plain(row_groups, leaves)
+            return self.read_plain(row_groups, leaves)
         except (pa.ArrowInvalid, OSError) as error:
             # Dictionaries are wanted of columns that pyarrow reads as such only from some encodings.
             if not self.dictionaries.isdisjoint(leaves):
-                return self._read_plain(row_groups, leaves)
+                return self.read_plain(row_groups, leaves)
             raise self._damaged(error) from None
 
     def _may_use_threads(self, reader: Reader) -> bool:
@@ -193,7 +194,7 @@ class OpenFile:
                     return False
         return True
 
-    def _read_plain(self, row_groups: list[int], leaves: list[int]) -> pa.Table:
+    def read_plain(self, row_groups: list[int], leaves: list[int]) -> pa.Table:
         """Without dictionaries and in small batches: for encodings that need it, and dictionaries given up half-way."""
         try:
             with self.source.filesystem.open_input_file(self.name) as stream:
@@ -215,6 +216,16 @@ class OpenFile:
             reason="bad-data",
             file=self.name,
         )
+
+    @contextmanager
+    def place_errors(self, groups: Iterable[int]) -> Iterator[None]:
+        """Errors name the file, and their rows, of neighbouring row groups, are counted from its start."""
+        try:
+            yield
+        except VariantError as error:
+            if error.row is not None and error.file is None:
+                error.row += sum(self.metadata.row_group(number).num_rows for number in range(min(groups, default=0)))
+            raise error.at(file=self.name) from None
 
     def refuse_changed(self) -> None:
         """Raise if a local file was written to since it was opened; one that was replaced or removed is still whole.

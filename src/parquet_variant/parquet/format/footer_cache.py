@@ -144,13 +144,13 @@ class CachedFooter:
     metadata: pq.FileMetaData
     schema: SchemaNode
     dictionaries: frozenset[int]
-    _idle: list[Reader] = field(default_factory=list, repr=False)
-    _plans: dict[Hashable, Any] = field(default_factory=dict, repr=False)
+    idle_readers: list[Reader] = field(default_factory=list, repr=False)
+    plans: dict[Hashable, Any] = field(default_factory=dict, repr=False)
 
     def reader(self, stream: pa.NativeFile) -> Reader:
         """A reader over a stream of the file, for one thread and reading with one: an idle one if there is one."""
         try:
-            reader = self._idle.pop()
+            reader = self.idle_readers.pop()
         except IndexError:
             return Reader(Handle(stream), self.metadata, self.dictionaries)
         reader.handle.stream = stream
@@ -159,16 +159,16 @@ class CachedFooter:
     def release(self, reader: Reader) -> None:
         """Keep a reader for the next one who asks; it is read from no more."""
         reader.handle.stream = None
-        if len(self._idle) < _IDLE_READERS:
-            self._idle.append(reader)
+        if len(self.idle_readers) < _IDLE_READERS:
+            self.idle_readers.append(reader)
 
     def plan(self, key: Hashable, make: Callable[[], Found]) -> Found:
         """What was planned before under the key, else what `make` gives; not to be changed."""
-        plan: Found | None = self._plans.get(key)
+        plan: Found | None = self.plans.get(key)
         if plan is None:
-            if len(self._plans) >= _PLANS:
-                self._plans.clear()
-            plan = self._plans[key] = make()
+            if len(self.plans) >= _PLANS:
+                self.plans.clear()
+            plan = self.plans[key] = make()
         return plan
 
 

@@ -26,6 +26,7 @@ from parquet_variant.io.staging import COMPACTED, StagedFile, Staging, open_stag
 from parquet_variant.io.thread_engine import ThreadEngine
 from parquet_variant.parquet.format.columns import choose_column
 from parquet_variant.parquet.format.files import ParquetSource, locate, open_file
+from parquet_variant.parquet.operations.rewrite import profile_task
 from parquet_variant.parquet.reading.read import row_group_arrays
 from parquet_variant.parquet.reading.read_table import tagged_table
 from parquet_variant.parquet.report_text import rewritten
@@ -171,7 +172,7 @@ def run_optimize(
     found = [_look(source, column) for source in sources]
     drift = None
     if schema is None:
-        profile = engine.reduce("profile", partial(_profile, column=column), sources, Profile.merge)
+        profile = engine.reduce("profile", partial(profile_task, column=column), sources, Profile.merge)
         drift = find_drift(_most(found), profile, policy, min_saving=min_saving)
         schema = drift.schema if reshred else drift.merged if drift.pays else _most(found)
         anew = reshred or drift.pays
@@ -238,14 +239,6 @@ def _most(found: Sequence[_Found]) -> ShreddingSchema:
         rows[each.schema.to_json()] = rows.get(each.schema.to_json(), 0) + each.rows
     most = max(rows, key=lambda text: (rows[text], text))
     return next(each.schema for each in found if each.schema.to_json() == most)
-
-
-def _profile(task: int, attempt: int, source: ParquetSource, *, column: str | None) -> Profile:
-    total = Profile()
-    with open_file(source) as file:
-        for _, array in row_group_arrays(file, choose_column(file.schema, column, file.name)):
-            total = total.merge(Profile.of_array(array))
-    return total
 
 
 def _packs(found: Sequence[_Found], file_bytes: int, schema: ShreddingSchema | None) -> list[list[_Found]]:

@@ -7,8 +7,8 @@ Leaves shredding to the functions, and what runs the tasks to `io.thread_engine`
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Collection, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -17,7 +17,7 @@ from pyarrow import fs
 
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.choices import FileMode, Layout, OnConflict
-from parquet_variant.errors import VariantError, VariantFileError
+from parquet_variant.errors import VariantFileError
 from parquet_variant.io.engine import Engine, Progress
 from parquet_variant.io.filesystems import filesystem_of
 from parquet_variant.io.parallel import in_order
@@ -25,7 +25,7 @@ from parquet_variant.io.staging import replaces
 from parquet_variant.io.thread_engine import ThreadEngine
 from parquet_variant.parquet.format.columns import choose_column, find_variants, no_variant_column
 from parquet_variant.parquet.format.files import OpenFile, ParquetSource, Source, locate, open_file
-from parquet_variant.parquet.reading.read import row_group_arrays
+from parquet_variant.parquet.reading.read import profile_column
 from parquet_variant.parquet.reading.read_table import tagged_table
 from parquet_variant.parquet.writing.nested import Place, map_variants
 from parquet_variant.parquet.writing.options import DEFAULT_ROW_GROUP_BYTES
@@ -35,7 +35,7 @@ from parquet_variant.renamed import REPLACED, renamed
 from parquet_variant.schema.shredding_schema import ShreddingSchema
 from parquet_variant.shredding.profile import Profile
 
-__all__ = ["plan_rewrite", "rewrite", "rewrite_file", "run_rewrite"]
+__all__ = ["plan_rewrite", "profile_task", "rewrite", "run_rewrite"]
 
 
 @renamed(overwrite=REPLACED)
@@ -156,22 +156,15 @@ def run_rewrite(
             else ShreddingSchema.from_ddl(schema)
         )
     work = partial(
-        _rewrite_task,
+        _rewrite_file,
         threads=max(1, engine.parallelism // len(targets)) if engine.local is engine else 1,
-        layout=layout,
-        schema=schema,
-        column=column,
-        on_conflict=on_conflict,
+        form=_NewForm(layout, schema, column, on_conflict),
         filesystem=filesystem,
         # A task may run again after it has put its file in place.
         mode="overwrite",
         **write,
     )
     return engine.run("rewrite", work, targets)
-
-
-def _rewrite_task(task: int, attempt: int, item: tuple[ParquetSource, str], **options: Any) -> FileInfo:
-    return rewrite_file(*item, **options)
 
 
 def plan_rewrite(
@@ -219,95 +212,67 @@ def _is_path(source: Any) -> bool:
 def _inferred(engine: Engine, sources: list[ParquetSource], column: str | None) -> ShreddingSchema:
     from parquet_variant.functions.storage.infer_shredding_schema import infer_shredding_schema
 
-    work = partial(_profile_task, column=column)
+    work = partial(profile_task, column=column)
     return infer_shredding_schema(engine.reduce("infer the schema", work, sources, Profile.merge))
 
 
-def _profile_task(task: int, attempt: int, source: ParquetSource, *, column: str | None) -> Profile:
-    profile: Profile | None = None
-    with open_file(source) as file:
-        for _, array in row_group_arrays(file, choose_column(file.schema, column, file.name)):
-            found = Profile.of_array(array)
-            profile = found if profile is None else profile.merge(found)
-    return Profile.of_array(VariantArray.from_variants([])) if profile is None else profile
+def profile_task(task: int, attempt: int, source: ParquetSource, *, column: str | None) -> Profile:
+    """One task: the profile of a file."""
+    return profile_column(source, column)
 
 
-def rewrite_file(
-    source: ParquetSource,
-    dest: str,
-    *,
-    layout: Layout | None,
-    schema: ShreddingSchema | None,
-    column: str | None,
-    on_conflict: OnConflict,
-    threads: int,
-    **options: Any,
-) -> FileInfo:
-    """Rewrite one file; `rewrite` says what the options mean.
+@dataclass(frozen=True, slots=True)
+class _NewForm:
+    """What becomes of the Variants in a file; `rewrite` says what the options mean."""
 
-    Raises
-    ------
-    VariantFileError
-        If the file has no Variant column (of that name).
-    """
-    with open_file(source) as file:
-        main = choose_column(file.schema, column, file.name) if schema is not None or column is not None else None
+    layout: Layout | None
+    schema: ShreddingSchema | None
+    column: str | None
+    on_conflict: OnConflict
+
+    def main(self, file: OpenFile) -> Place | None:
+        """The column that the schema is for."""
         variants = find_variants(file.schema)
+        chosen = self.schema is not None or self.column is not None
+        main = choose_column(file.schema, self.column, file.name) if chosen else None
         if not variants:
             raise no_variant_column([node.name for node in file.schema.children], file.name)
+        return None if main is None else main.path
+
+    def of(self, array: VariantArray, *, is_main: bool) -> pa.StructArray:
+        """The storage of a Variant's values."""
+        from parquet_variant.functions.storage.shred_variant import shred_variant
+        from parquet_variant.functions.storage.unshred_variant import unshred_variant
+
+        schema = self.schema if is_main else None
+        layout = self.layout
+        if layout is None:
+            layout = array.layout if schema is None or array.layout != "unshredded" else "final"
+        if schema is None:
+            schema = array.schema
+        plain = unshred_variant(array, on_conflict=self.on_conflict, threads=1) if array.is_shredded else array
+        if layout == "unshredded" or schema is None:
+            return plain.storage
+        return shred_variant(plain, schema, layout=layout, threads=1).storage
+
+
+def _rewrite_file(
+    task: int, attempt: int, target: tuple[ParquetSource, str], *, form: _NewForm, threads: int, **options: Any
+) -> FileInfo:
+    """One task: a file, and where it goes."""
+    source, dest = target
+    with open_file(source) as file:
+        main = form.main(file)
 
         def converted(groups: list[int]) -> pa.Table:
-            with _placed(file, groups):
-                path = None if main is None else main.path
-                return _converted(file.for_one_thread(), groups, layout, schema, path, on_conflict)
+            with file.place_errors(groups):
+                table = tagged_table(file.for_one_thread(), groups)
+                return map_variants(table, lambda array, path: form.of(VariantArray(array), is_main=path == main))
 
         every = [[number] for number in range(file.metadata.num_row_groups)] or [[]]
         with VariantWriter(dest, threads=threads, **options) as writer:
             for groups, table in zip(every, in_order(converted, every, threads, ahead=0), strict=True):
-                with _placed(file, groups):
+                with file.place_errors(groups):
                     writer.write_batch(table)
     assert writer.info is not None
     return writer.info
-
-
-@contextmanager
-def _placed(file: OpenFile, groups: list[int]) -> Iterator[None]:
-    """What is wrong with a row of a row group, with its place in the file."""
-    try:
-        yield
-    except VariantError as error:
-        if error.row is not None and error.file is None:
-            error.row += sum(file.metadata.row_group(number).num_rows for number in range(groups[0]))
-        raise error.at(file=file.name) from None
-
-
-def _converted(
-    file: OpenFile,
-    groups: list[int],
-    layout: Layout | None,
-    schema: ShreddingSchema | None,
-    main: tuple[str, ...] | None,
-    on_conflict: OnConflict,
-) -> pa.Table:
-    """A row group with every Variant in its new form."""
-    table = tagged_table(file, groups)
-
-    def convert(array: pa.StructArray, path: Place) -> pa.StructArray:
-        return _conversion(VariantArray(array), layout, schema if path == main else None, on_conflict)
-
-    return map_variants(table, convert)
-
-
-def _conversion(
-    array: VariantArray, layout: Layout | None, schema: ShreddingSchema | None, on_conflict: OnConflict
-) -> pa.StructArray:
-    from parquet_variant.functions.storage.shred_variant import shred_variant
-    from parquet_variant.functions.storage.unshred_variant import unshred_variant
-
-    if layout is None:
-        layout = array.layout if schema is None or array.layout != "unshredded" else "final"
-    wanted = array.schema if schema is None else schema
-    plain = unshred_variant(array, on_conflict=on_conflict, threads=1) if array.is_shredded else array
-    if layout == "unshredded" or wanted is None:
-        return plain.storage
-    return shred_variant(plain, wanted, layout=layout, threads=1).storage

@@ -66,14 +66,14 @@ def compressor(name: str, level: int | None) -> Callable[[Any], Any] | None:
     number, own = codec_number(name), _CODECS[name.lower()][1]
     if number == 0:
         return None
-    if own == "zstd" and level is not None and level in _LEVELS and _has_zstandard():
+    if own == "zstd" and level is not None and level in _LEVELS and has_zstandard():
         return partial(_wide_zstd, level)
     # A codec of pyarrow has a state: one for each page, since threads share what is returned here.
     return lambda data: pa.Codec(own, level).compress(data)
 
 
 @cache
-def _has_zstandard() -> bool:
+def has_zstandard() -> bool:
     return find_spec("zstandard") is not None
 
 

@@ -35,7 +35,7 @@ __all__ = ["PageFileWriter"]
 
 _CREATED_BY = f"parquet-variant version {__version__}"
 # Arrow bytes that are encoded at a time: what a page holds is no less than a column's share of it.
-_SLICE_BYTES, _MOST_SLICE_BYTES = 16 << 20, 128 << 20
+SLICE_BYTES, MOST_SLICE_BYTES = 16 << 20, 128 << 20
 
 
 class PageFileWriter:
@@ -136,13 +136,13 @@ class PageFileWriter:
         """Add rows to the row group."""
         if not len(table):
             return
-        rows = max(1, min(len(table), int(len(table) * _SLICE_BYTES / max(table.nbytes, 1))))
+        rows = max(1, min(len(table), int(len(table) * SLICE_BYTES / max(table.nbytes, 1))))
         for start in range(0, len(table), rows):
             self._write_slice(table.slice(start, rows))
 
     def _write_slice(self, table: pa.Table) -> None:
         half = len(table) // 2
-        if half and table.nbytes > _MOST_SLICE_BYTES:  # a few rows are much larger than the others
+        if half and table.nbytes > MOST_SLICE_BYTES:  # a few rows are much larger than the others
             self._write_slice(table.slice(0, half))
             self._write_slice(table.slice(half))
             return

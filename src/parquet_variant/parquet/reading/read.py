@@ -7,6 +7,7 @@ schemas together to the array itself.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from pyarrow import fs
 
@@ -15,10 +16,13 @@ from parquet_variant.choices import OnConflict
 from parquet_variant.errors import VariantError, VariantFileError
 from parquet_variant.io.parallel import in_order, thread_count
 from parquet_variant.parquet.format.columns import VariantColumn, choose_column
-from parquet_variant.parquet.format.files import OpenFile, Source, locate, open_file
+from parquet_variant.parquet.format.files import OpenFile, ParquetSource, Source, locate, open_file
 from parquet_variant.parquet.reading.storage import nested_array
 
-__all__ = ["read", "read_column", "row_group_arrays"]
+if TYPE_CHECKING:
+    from parquet_variant.shredding.profile import Profile
+
+__all__ = ["profile_column", "read", "read_column", "row_group_arrays"]
 
 
 def read(
@@ -83,6 +87,17 @@ def read_column(
     from parquet_variant.functions.storage.unshred_variant import unshred_variant
 
     return _joined([unshred_variant(array, on_conflict=on_conflict) for array in arrays])
+
+
+def profile_column(source: ParquetSource, column: str | None) -> Profile:
+    """The profile of a Variant column of a file, which may be left out if there is only one."""
+    from parquet_variant.shredding.profile import Profile
+
+    total = Profile()
+    with open_file(source) as file:
+        for _, array in row_group_arrays(file, choose_column(file.schema, column, file.name)):
+            total = total.merge(Profile.of_array(array))
+    return total
 
 
 def row_group_arrays(file: OpenFile, column: VariantColumn, threads: int = 1) -> Iterator[tuple[int, VariantArray]]:

@@ -15,7 +15,7 @@ import pyarrow as pa
 from pyarrow import fs
 
 from parquet_variant.array.empty_table import empty_table
-from parquet_variant.errors import VariantError, VariantFileError
+from parquet_variant.errors import VariantFileError
 from parquet_variant.io.parallel import in_order, thread_count
 from parquet_variant.parquet.format.files import OpenFile, ParquetSource, Source, locate, open_file
 from parquet_variant.parquet.reading.read_table import plain_variants
@@ -304,13 +304,8 @@ class Scan:
         return file, [_Part(file, plan, part, part is together[-1]) for part in together]
 
     def _read_part(self, part: _Part) -> pa.Table | None:
-        file = part.file
-        try:
-            return self._part(file.for_one_thread(), part.plan, part.groups)
-        except VariantError as error:
-            if error.row is not None and error.file is None:
-                error.row += sum(file.metadata.row_group(n).num_rows for n in range(part.groups[0].number))
-            raise error.at(file=file.name) from None
+        with part.file.place_errors(group.number for group in part.groups):
+            return self._part(part.file.for_one_thread(), part.plan, part.groups)
 
     def _together(self, file: OpenFile, plan: FilePlan, groups: Sequence[GroupPlan]) -> Iterator[list[GroupPlan]]:
         """Row groups to read at once: neighbours that need the same leaves; with a filter, each on its own."""
