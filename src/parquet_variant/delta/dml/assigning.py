@@ -27,7 +27,7 @@ __all__ = ["assigned", "read_assignments"]
 
 
 def read_assignments(
-    given: Mapping[str, Any],
+    values: Mapping[str, Any],
     schema: StructType,
     tables: Mapping[str, TableColumns],
     alias: str,
@@ -39,7 +39,7 @@ def read_assignments(
 
     Parameters
     ----------
-    given
+    values
         By column (``k``) or path inside of a Variant (``v:a.b``).
     schema
         The target's columns.
@@ -58,9 +58,9 @@ def read_assignments(
         Reason ``"bad-assignment"``.
     """
     target = tables.get(alias) or columns_of(schema)
-    found: list[Assignment] = []
+    assignments: list[Assignment] = []
     seen: set[tuple[str, Any]] = set()
-    for text, value in given.items():
+    for text, value in values.items():
         column, path = read_target(text.removeprefix(f"{alias}."), target, alias, zone)
         if (column, None) in seen or (path is None and column in {each[0] for each in seen}) or (column, path) in seen:
             raise DeltaError(f"{text!r} is set twice", reason="bad-assignment")
@@ -73,8 +73,8 @@ def read_assignments(
                 reason="bad-assignment",
             )
         expression = None if literals else read_expression(value, tables, zone=zone)
-        found.append(Assignment(text, column, path, expression, value if literals else None))
-    return found
+        assignments.append(Assignment(text, column, path, expression, value if literals else None))
+    return assignments
 
 
 def assigned(
@@ -150,10 +150,10 @@ def _values(assignments: Sequence[Assignment], tables: Mapping[str, pa.Table], r
 
 def _run(texts: Mapping[str, str], tables: Mapping[str, pa.Table], rows: int, zone: str) -> Mapping[str, Any]:
     first = next(iter(tables))
-    found = evaluate({ROW: f'{first}."{ROW}"', **texts}, " POSITIONAL JOIN ".join(tables), tables, zone)
+    answer = evaluate({ROW: f'{first}."{ROW}"', **texts}, " POSITIONAL JOIN ".join(tables), tables, zone)
     order = np.empty(rows, dtype=np.int64)
-    order[found[ROW].to_numpy()] = np.arange(rows)
-    return {name: found[name].take(pa.array(order)) for name in texts}
+    order[answer[ROW].to_numpy()] = np.arange(rows)
+    return {name: answer[name].take(pa.array(order)) for name in texts}
 
 
 def _variant(assignment: Assignment, value: Any, before: pa.ChunkedArray) -> pa.Array:

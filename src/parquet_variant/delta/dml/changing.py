@@ -26,7 +26,7 @@ from parquet_variant.delta.statistics.file_stats import dump_stats
 from parquet_variant.delta.writing.data_files import WritePlan, plan_write
 from parquet_variant.delta.writing.file_rows import to_adds
 
-__all__ = ["ChangePlan", "FileChange", "as_shredded", "change_file", "plan_change"]
+__all__ = ["ChangePlan", "ChangedRows", "FileChange", "as_shredded", "change_file", "plan_change"]
 
 Mask = npt.NDArray[np.bool_]
 
@@ -51,6 +51,26 @@ class ChangePlan:
     write: WritePlan
     vectors: bool
     change_data: bool
+
+
+@dataclass(frozen=True)
+class ChangedRows:
+    """The rows of one file that go or change.
+
+    Parameters
+    ----------
+    live
+        Which rows count before, by position.
+    deleted, updated
+        Which of them go, and which change.
+    new_rows
+        Gives the changed rows for those that are to change, in their order.
+    """
+
+    live: Mask
+    deleted: Mask
+    updated: Mask
+    new_rows: Callable[[pa.Table], pa.Table]
 
 
 @dataclass(frozen=True)
@@ -94,40 +114,19 @@ def plan_change(current: Snapshot, options: Mapping[str, Any]) -> ChangePlan:
     )
 
 
-def change_file(
-    plan: ChangePlan,
-    file: Mapping[str, Any],
-    live: Mask,
-    deleted: Mask,
-    updated: Mask | None = None,
-    new_rows: Callable[[pa.Table], pa.Table] | None = None,
-) -> FileChange:
-    """Let rows of a file go, and others change.
-
-    Parameters
-    ----------
-    plan
-        The plan.
-    file
-        A row of `Snapshot.files`, its statistics as JSON.
-    live
-        Which rows count before, by position.
-    deleted, updated
-        Which of them go, and which change.
-    new_rows
-        Gives the changed rows for those that are to change, in their order.
-    """
-    updated = np.zeros_like(deleted) if updated is None else updated
+def change_file(plan: ChangePlan, file: Mapping[str, Any], changed: ChangedRows) -> FileChange:
+    """Let rows of a file go, and others change; the file is a row of `Snapshot.files`, its statistics as JSON."""
+    deleted, updated = changed.deleted, changed.updated
     if not (deleted.any() or updated.any()):
         return FileChange(file["path"], file["deletionVector"])
-    kept = live & ~deleted & ~updated
+    kept = changed.live & ~deleted & ~updated
     # Variants of rows that are copied stay shredded; of a file that is only marked, few rows are needed.
     read = updated | (deleted if plan.change_data else False) | (kept if not plan.vectors else False)
     rows = tracked_rows(plan.current, file, read, shredded=True) if read.any() else None
     new = before = None
-    if updated.any() and new_rows is not None and rows is not None:
+    if updated.any() and rows is not None:
         before = rows.filter(pa.array(updated[read]))
-        new = _as_changed(plan.current, new_rows(unshredded_rows(plan.current, before)))
+        new = _as_changed(plan.current, changed.new_rows(unshredded_rows(plan.current, before)))
     write = as_shredded(plan, rows) if rows is not None else plan.write
     adds: list[Add] = []
     parts = [] if new is None else [new]

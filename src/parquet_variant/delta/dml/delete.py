@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from parquet_variant.delta.data.expressions import columns_of_table, is_true
-from parquet_variant.delta.dml.changing import ChangePlan, FileChange, change_file, plan_change
+from parquet_variant.delta.dml.changing import ChangedRows, ChangePlan, FileChange, change_file, plan_change
 from parquet_variant.delta.dml.committing import Change, ChangeResult, file_rows, run_change
 from parquet_variant.delta.dml.matching import candidate_files, file_columns
 from parquet_variant.delta.log.snapshot import Snapshot, snapshot
@@ -134,4 +134,4 @@ def delete_from_file(
 ) -> FileChange:
     """What a task does: let the rows of a file go for which a condition is true."""
     live, deleted = matched_rows(plan, condition, zone, file)
-    return change_file(plan, file, live, np.asarray(deleted))
+    return change_file(plan, file, ChangedRows(live, deleted, np.zeros_like(deleted), lambda rows: rows))

@@ -25,7 +25,7 @@ from parquet_variant.delta.data.expressions import (
     needed_table,
 )
 from parquet_variant.delta.dml.assigning import assigned, read_assignments
-from parquet_variant.delta.dml.changing import ChangePlan, FileChange, plan_change
+from parquet_variant.delta.dml.changing import ChangedRows, ChangePlan, FileChange, plan_change
 from parquet_variant.delta.dml.committing import Change, ChangeResult, file_rows, run_change
 from parquet_variant.delta.dml.matching import candidate_files, file_columns, may_hold_keys
 from parquet_variant.delta.dml.merge_request import MergeClause, MergeRequest
@@ -43,10 +43,11 @@ _NONE = -1
 
 
 @dataclass(frozen=True)
-class _Clause:
+class _ReadClause:
     """A clause with its expressions read."""
 
-    given: MergeClause
+    kind: str
+    action: str
     predicate: SqlExpression | None
     assignments: tuple[Assignment, ...]
 
@@ -61,11 +62,11 @@ class _Plan:
     rows: pa.Table
     keys: pa.Table
     condition: SqlExpression
-    clauses: tuple[_Clause, ...]
+    clauses: tuple[_ReadClause, ...]
     columns: Mapping[str, Mapping[str, NeededColumn]]
 
-    def of(self, kind: str) -> list[tuple[int, _Clause]]:
-        return [(at, clause) for at, clause in enumerate(self.clauses) if clause.given.kind == kind]
+    def of(self, kind: str) -> list[tuple[int, _ReadClause]]:
+        return [(at, clause) for at, clause in enumerate(self.clauses) if clause.kind == kind]
 
     def case(self, kind: str) -> str:
         """SQL for the number of the clause that applies to a row."""
@@ -76,14 +77,14 @@ class _Plan:
         return f"CASE {' '.join(whens)} ELSE {_NONE} END" if whens else str(_NONE)
 
 
-def run_merge(given: MergeRequest) -> ChangeResult:
+def run_merge(request: MergeRequest) -> ChangeResult:
     """Do it; `merge` says what the options mean."""
 
     def plan(newest: Snapshot) -> Change:
-        read = _read(given, newest)
+        read = _read(request, newest)
         opened = _candidates(newest, read, newest.files)
-        changes = plan_change(newest, given.options)
-        done = given.engine.run("merge", partial(_merge_file, changes, read), file_rows(newest, opened))
+        changes = plan_change(newest, request.options)
+        done = request.engine.run("merge", partial(_merge_file, changes, read), file_rows(newest, opened))
         identity = IdentityValues(newest)
         inserts = _inserts(newest, read, done, identity)
         adds = changes.write.write_files(inserts) if len(inserts) else []
@@ -95,58 +96,58 @@ def run_merge(given: MergeRequest) -> ChangeResult:
             adds,
             told,
             len(inserts),
-            {"predicate": given.condition, "clauses": [_told(each) for each in given.clauses]},
+            {"predicate": request.condition, "clauses": [_told(each) for each in request.clauses]},
             identity.metadata,
         )
 
-    return run_change(given.target, "MERGE", plan)
+    return run_change(request.target, "MERGE", plan)
 
 
 def _told(clause: MergeClause) -> dict[str, Any]:
     return {"when": clause.kind, "action": clause.action, "predicate": clause.predicate}
 
 
-def _read(given: MergeRequest, newest: Snapshot) -> _Plan:
-    target, source = given.target_alias, given.source_alias
-    tables = {target: columns_of_table(newest.schema), source: columns_of_data(given.source)}
-    condition = read_expression(given.condition, tables, zone=given.zone)
-    clauses = tuple(_read_clause(each, given, newest.schema, tables) for each in given.clauses)
-    set_by = [a.column for clause in clauses if clause.given.action == "update" for a in clause.assignments]
+def _read(request: MergeRequest, newest: Snapshot) -> _Plan:
+    target, source = request.target_alias, request.source_alias
+    tables = {target: columns_of_table(newest.schema), source: columns_of_data(request.source)}
+    condition = read_expression(request.condition, tables, zone=request.zone)
+    clauses = tuple(_read_clause(each, request, newest.schema, tables) for each in request.clauses)
+    set_by = [a.column for clause in clauses if clause.action == "update" for a in clause.assignments]
     refuse_identity_set(newest, set_by)
     columns: dict[str, dict[str, NeededColumn]] = {target: {}, source: {}}
     for expression in [condition, *(each.predicate for each in clauses)]:
         for name, needed in (expression.columns if expression is not None else {}).items():
             columns[name].update(needed)
-    keys = needed_table(given.source, columns[source])
-    return _Plan(target, source, given.zone, given.source, keys, condition, clauses, columns)
+    keys = needed_table(request.source, columns[source])
+    return _Plan(target, source, request.zone, request.source, keys, condition, clauses, columns)
 
 
 def _read_clause(
-    clause: MergeClause, given: MergeRequest, schema: StructType, tables: Mapping[str, TableColumns]
-) -> _Clause:
-    target, source = given.target_alias, given.source_alias
+    clause: MergeClause, request: MergeRequest, schema: StructType, tables: Mapping[str, TableColumns]
+) -> _ReadClause:
+    target, source = request.target_alias, request.source_alias
     seen = {
         "matched": tables,
         "not_matched": {source: tables[source]},
         "not_matched_by_source": {target: tables[target]},
     }[clause.kind]
-    predicate = None if clause.predicate is None else read_expression(clause.predicate, seen, zone=given.zone)
+    predicate = None if clause.predicate is None else read_expression(clause.predicate, seen, zone=request.zone)
     if clause.action == "delete":
-        return _Clause(clause, predicate, ())
+        return _ReadClause(clause.kind, clause.action, predicate, ())
     values = clause.values
     if values is None:
-        values = _all_columns(clause, given, schema)
-    assignments = read_assignments(values, schema, seen, target, given.zone)
+        values = _all_columns(clause, request, schema)
+    assignments = read_assignments(values, schema, seen, target, request.zone)
     if clause.action == "insert" and any(each.path is not None for each in assignments):
         raise DeltaError(
             "an insert gives whole columns: a path cannot be set in a row that is new", reason="bad-assignment"
         )
-    return _Clause(clause, predicate, tuple(assignments))
+    return _ReadClause(clause.kind, clause.action, predicate, tuple(assignments))
 
 
-def _all_columns(clause: MergeClause, given: MergeRequest, schema: StructType) -> dict[str, str]:
+def _all_columns(clause: MergeClause, request: MergeRequest, schema: StructType) -> dict[str, str]:
     values = {}
-    for name in given.source.column_names:
+    for name in request.source.column_names:
         if name in clause.without:
             continue
         field = schema.get(name)
@@ -155,7 +156,7 @@ def _all_columns(clause: MergeClause, given: MergeRequest, schema: StructType) -
                 f"the source's column {name!r} is not in the table: leave it out (except_cols), or name the columns",
                 reason="unknown-column",
             )
-        values[field.name] = f'{given.source_alias}."{name}"'
+        values[field.name] = f'{request.source_alias}."{name}"'
     return values
 
 
@@ -182,7 +183,7 @@ def _merge_file(plan: ChangePlan, read: _Plan, task: int, attempt: int, file: Ma
         alone = live.copy()
         alone[left] = False
         applied[alone] = _numbered(read, "not_matched_by_source", read.target, rows.filter(pa.array(alone)))
-    actions = np.array([each.given.action == "delete" for each in read.clauses] + [False])
+    actions = np.array([each.action == "delete" for each in read.clauses] + [False])
     deleted = (applied != _NONE) & actions[applied]
     updated = (applied != _NONE) & ~actions[applied]
 
@@ -191,10 +192,10 @@ def _merge_file(plan: ChangePlan, read: _Plan, task: int, attempt: int, file: Ma
         return _updated(plan.current.schema, read, before, applied[at], source[at])
 
     # What is inserted changes no row of a file.
-    set_by = [a for clause in read.clauses if clause.given.action == "update" for a in clause.assignments]
+    set_by = [a for clause in read.clauses if clause.action == "update" for a in clause.assignments]
     used = columns_in_use(set_by, read.target)
-    done = update_file(plan, file, live, deleted, updated, new_rows, used)
-    return replace(done, matched=np.unique(right))
+    file_change = update_file(plan, file, ChangedRows(live, deleted, updated, new_rows), used)
+    return replace(file_change, matched=np.unique(right))
 
 
 def _joined(read: _Plan, rows: pa.Table) -> tuple[Any, Any, Any]:
@@ -203,8 +204,8 @@ def _joined(read: _Plan, rows: pa.Table) -> tuple[Any, Any, Any]:
         f'SELECT {read.target}."{ROW}" AS l, {read.source}."{ROW}" AS r, {read.case("matched")} AS c '
         f"FROM {read.target} JOIN {read.source} ON ({read.condition.text})"
     )
-    found = run_sql(text, {read.target: rows, read.source: read.keys}, zone=read.zone)
-    return tuple(found[name].to_numpy().astype(np.int64) for name in ("l", "r", "c"))
+    pairs = run_sql(text, {read.target: rows, read.source: read.keys}, zone=read.zone)
+    return tuple(pairs[name].to_numpy().astype(np.int64) for name in ("l", "r", "c"))
 
 
 def _applied(
@@ -215,7 +216,7 @@ def _applied(
     acting = clause != _NONE
     left, right, clause = left[acting], right[acting], clause[acting]
     first = read.of("matched")
-    only_deletes = len(first) == 1 and first[0][1].given.action == "delete" and first[0][1].predicate is None
+    only_deletes = len(first) == 1 and first[0][1].action == "delete" and first[0][1].predicate is None
     unique, counts = np.unique(left, return_counts=True)
     if (counts > 1).any() and not only_deletes:
         row = int(unique[counts > 1][0])
@@ -233,9 +234,9 @@ def _numbered(read: _Plan, kind: str, alias: str, rows: pa.Table) -> Any:
     if not len(rows):
         return np.empty(0, dtype=np.int64)
     numbered = rows.set_column(rows.column_names.index(ROW), ROW, pa.array(np.arange(len(rows))))
-    found = run_sql(f'SELECT "{ROW}" AS r, {read.case(kind)} AS c FROM {alias}', {alias: numbered}, zone=read.zone)
+    answer = run_sql(f'SELECT "{ROW}" AS r, {read.case(kind)} AS c FROM {alias}', {alias: numbered}, zone=read.zone)
     clauses = np.empty(len(rows), dtype=np.int64)
-    clauses[found["r"].to_numpy()] = found["c"].to_numpy()
+    clauses[answer["r"].to_numpy()] = answer["c"].to_numpy()
     return clauses
 
 
@@ -248,7 +249,7 @@ def _updated(schema: StructType, read: _Plan, before: pa.Table, applied: Any, so
         places.append(np.flatnonzero(chosen))
         rows = before.filter(pa.array(chosen))
         tables = {read.target: rows}
-        if clause.given.kind == "matched":
+        if clause.kind == "matched":
             tables[read.source] = read.rows.take(pa.array(source[chosen]))
         parts.append(assigned(rows, schema, clause.assignments, tables, read.zone))
     if len(parts) == 1:
@@ -272,9 +273,9 @@ def _inserts(newest: Snapshot, read: _Plan, done: Sequence[FileChange], identity
         if len(chosen):
             rows = _nothing(newest.schema, len(chosen))
             tables = {read.source: read.rows.take(pa.array(chosen))}
-            given = {each.column for each in clause.assignments}
+            set_columns = {each.column for each in clause.assignments}
             new = assigned(rows, newest.schema, clause.assignments, tables, read.zone)
-            parts += identity.of([new.select([f.name for f in newest.schema.fields if f.name in given])])
+            parts += identity.of([new.select([f.name for f in newest.schema.fields if f.name in set_columns])])
     return pa.concat_tables(parts, promote_options="permissive") if parts else empty
 
 

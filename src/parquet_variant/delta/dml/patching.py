@@ -7,7 +7,7 @@ to `changing`.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any
@@ -19,12 +19,13 @@ import pyarrow as pa
 from parquet_variant.delta.data.expressions import Assignment
 from parquet_variant.delta.data.paths import relative_path
 from parquet_variant.delta.data.stored import stored_schema, to_stored
-from parquet_variant.delta.dml.changing import ChangePlan, FileChange, as_shredded, change_file
+from parquet_variant.delta.dml.changing import ChangedRows, ChangePlan, FileChange, as_shredded, change_file
 from parquet_variant.delta.protocol.actions import Add
 from parquet_variant.delta.protocol.schema import StructType
 from parquet_variant.delta.reading.read import read_file, unshredded_table
 from parquet_variant.delta.reading.row_ids import row_tracking_columns
 from parquet_variant.delta.statistics.file_stats import dump_stats
+from parquet_variant.delta.storage import Storage
 from parquet_variant.delta.writing.data_files import WritePlan
 from parquet_variant.parquet.writing.conform_table import conform_table
 from parquet_variant.parquet.writing.patch import plan_patch
@@ -52,27 +53,19 @@ def columns_in_use(assignments: Iterable[Assignment], alias: str) -> ColumnsInUs
     return ColumnsInUse(frozenset(each.column for each in assignments), frozenset(read))
 
 
-def update_file(
-    plan: ChangePlan,
-    file: Mapping[str, Any],
-    live: Mask,
-    deleted: Mask,
-    updated: Mask,
-    new_rows: Callable[[pa.Table], pa.Table],
-    used: ColumnsInUse,
-) -> FileChange:
+def update_file(plan: ChangePlan, file: Mapping[str, Any], changed: ChangedRows, used: ColumnsInUse) -> FileChange:
     """As `change_file`, but columns that do not change are copied as they are, where that can be done.
 
     Parameters
     ----------
-    plan, file, live, deleted, updated, new_rows
+    plan, file, changed
         As for `change_file`; `new_rows` is given rows with the columns in use, or with all.
     used
         The columns that `new_rows` sets and reads.
     """
-    stays = live.all() and not deleted.any() and updated.any()
-    done = _patched(plan, file, updated, new_rows, used) if stays and _may_patch(plan, used) else None
-    return change_file(plan, file, live, deleted, updated, new_rows) if done is None else done
+    stays = changed.live.all() and not changed.deleted.any() and changed.updated.any()
+    patched = _patched(plan, file, changed, used) if stays and _may_patch(plan, used) else None
+    return change_file(plan, file, changed) if patched is None else patched
 
 
 def _may_patch(plan: ChangePlan, used: ColumnsInUse) -> bool:
@@ -82,24 +75,18 @@ def _may_patch(plan: ChangePlan, used: ColumnsInUse) -> bool:
     return not (plan.vectors or moves or plan.write.options or row_tracking_columns(plan.current))
 
 
-def _patched(
-    plan: ChangePlan,
-    file: Mapping[str, Any],
-    updated: Mask,
-    new_rows: Callable[[pa.Table], pa.Table],
-    used: ColumnsInUse,
-) -> FileChange | None:
-    current, rules = plan.current, plan.write.rules
+def _patched(plan: ChangePlan, file: Mapping[str, Any], changed: ChangedRows, used: ColumnsInUse) -> FileChange | None:
+    current, rules, updated = plan.current, plan.write.rules, changed.updated
     all_columns = plan.change_data or rules.checks or rules.generated
     names = used.set | used.read
     needed = StructType(tuple(f for f in current.schema.fields if all_columns or f.name in names))
     path, values = relative_path(current.storage, file["path"]), dict(file["partitionValues"] or ())
     rows = read_file(current, needed, path, values, None, shredded=True)
     before = rows.filter(pa.array(updated))
-    after = new_rows(unshredded_table(before, needed))
+    after = changed.new_rows(unshredded_table(before, needed))
     write = as_shredded(plan, rows)
     columns = StructType(tuple(f for f in needed.fields if f.name in used.set))
-    add = _patched_file(plan, write, needed, columns, file, path, (rows, after, updated))
+    add = _patched_file(_Patch(file, path, needed, columns, rows, after, updated), write, current.storage)
     if add is None:
         return None
     told = write.write_changes({"update_preimage": before, "update_postimage": after}) if plan.change_data else ()
@@ -109,34 +96,39 @@ def _patched(
     )
 
 
-def _patched_file(
-    plan: ChangePlan,
-    write: WritePlan,
-    needed: StructType,
-    columns: StructType,
-    file: Mapping[str, Any],
-    path: str,
-    rows: tuple[pa.Table, pa.Table, Mask],
-) -> Add | None:
-    before, after, updated = rows
+@dataclass(frozen=True, slots=True)
+class _Patch:
+    """A file with its rows before and the changed ones after, in the columns needed; some of these columns are new."""
+
+    file: Mapping[str, Any]
+    path: str
+    needed: StructType
+    columns: StructType
+    before: pa.Table
+    after: pa.Table
+    updated: Mask
+
+
+def _patched_file(patch: _Patch, write: WritePlan, storage: Storage) -> Add | None:
+    columns = patch.columns
     physical = [f.physical_name for f in columns.fields]
-    there = tuple(f.name for f in needed.fields if f.name in write.partition_columns)
+    there = tuple(f.name for f in patch.needed.fields if f.name in write.partition_columns)
     rules = replace(write.rules, defaults=())
-    narrow = replace(write, schema_string=needed.to_json(), partition_columns=there, rules=rules)
-    new, _ = conform_table(narrow.stored(after).select(physical), (), value_first=True)
-    whole = to_stored(before.select([f.name for f in columns.fields]), columns)
+    narrow = replace(write, schema_string=patch.needed.to_json(), partition_columns=there, rules=rules)
+    new, _ = conform_table(narrow.stored(patch.after).select(physical), (), value_first=True)
+    whole = to_stored(patch.before.select([f.name for f in columns.fields]), columns)
     old, places = conform_table(whole, (), value_first=True)
-    with plan.current.storage.open(path) as source:
-        patch = plan_patch(source, old, new, updated, places)
-        if patch is None or (patch.is_shredded and not write.shred):
+    with storage.open(patch.path) as source:
+        file_patch = plan_patch(source, old, new, patch.updated, places)
+        if file_patch is None or (file_patch.is_shredded and not write.shred):
             return None
-        values = dict(file["partitionValues"] or ())
-        place = write.new_path(values)
+        values = dict(patch.file["partitionValues"] or ())
+        path = write.new_path(values)
         collector = write.stats_collector(stored_schema(columns))
-        collector.see(patch.rows)
-        with plan.current.storage.create(place) as target:
-            info = patch.write(target, write.codec)
-    return write.add(place, values, info, _merged_stats(file["stats"], collector.stats(info), physical))
+        collector.see(file_patch.rows)
+        with storage.create(path) as target:
+            info = file_patch.write(target, write.codec)
+    return write.add(path, values, info, _merged_stats(patch.file["stats"], collector.stats(info), physical))
 
 
 def _merged_stats(before: str | None, changed: str, columns: list[str]) -> str:

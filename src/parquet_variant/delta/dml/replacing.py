@@ -6,14 +6,15 @@ Owns the public operations. Leaves deleting to `delete`, and the commit to `comm
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import pyarrow as pa
 
 from parquet_variant.delta.data.expressions import columns_of_table, is_true, needed_table
-from parquet_variant.delta.dml.changing import FileChange, plan_change
+from parquet_variant.delta.dml.changing import ChangePlan, plan_change
 from parquet_variant.delta.dml.committing import Change, ChangeResult, file_rows, run_change
 from parquet_variant.delta.dml.delete import (
     TARGET,
@@ -88,10 +89,15 @@ def replace_where(
                     row=int((~good).argmax()),
                 )  # fmt: skip
         opened = matching_files(newest, condition, zone)
-        work = partial(delete_from_file, plan_change(newest, options), condition, zone)
+        changes = plan_change(newest, options)
+        work = partial(delete_from_file, changes, condition, zone)
         done = ThreadEngine(threads, None).run("replace", work, file_rows(newest, opened))
-        return _with_rows(
-            newest, tables, opened, done, reads_of(newest, condition, zone), options, {"predicate": where}
+        return replace(
+            _insertion(newest, tables, changes),
+            opened=opened,
+            files=done,
+            reads=reads_of(newest, condition, zone),
+            parameters={"predicate": where},
         )
 
     return run_change(current, "WRITE", plan)
@@ -131,10 +137,9 @@ def replace_partitions(
         raise DeltaError("the table has no partition columns: use overwrite", reason="not-partitioned")
 
     def plan(newest: Snapshot) -> Change:
-        changes, identity = plan_change(newest, options), IdentityValues(newest)
-        rows = list(identity.of(tables))
-        adds = changes.write.write_files(iter(rows))
-        taken = {tuple(sorted(add.partition_values.items())) for add in adds}
+        changes = plan_change(newest, options)
+        insertion = _insertion(newest, tables, changes)
+        taken = {tuple(sorted(add.partition_values.items())) for add in insertion.adds}
 
         def touched(files: pa.Table) -> pa.Table:
             keys = [tuple(sorted(row or ())) for row in files["partitionValues"].to_pylist()]
@@ -143,12 +148,13 @@ def replace_partitions(
         opened = touched(newest.files)
         work = partial(delete_from_file, changes, None, "UTC")
         done = ThreadEngine(threads, None).run("replace", work, file_rows(newest, opened))
-        told = changes.write.write_changes({"insert": pa.concat_tables(rows)}) if changes.change_data else ()
-        inserted = sum(len(each) for each in rows)
-        return Change(
-            opened, done, lambda added: len(touched(added)) > 0, adds, told, inserted, {"mode": "Overwrite"},
-            identity.metadata,
-        )  # fmt: skip
+        return replace(
+            insertion,
+            opened=opened,
+            files=done,
+            reads=lambda added: len(touched(added)) > 0,
+            parameters={"mode": "Overwrite"},
+        )
 
     return run_change(current, "WRITE", plan)
 
@@ -158,17 +164,11 @@ def _tables(data: Any) -> list[pa.Table]:
     return [table_of(data)] if is_rows(data) else [table_of(each) for each in data]
 
 
-def _with_rows(
-    newest: Snapshot,
-    tables: list[pa.Table],
-    opened: pa.Table,
-    done: list[FileChange],
-    reads: Callable[[pa.Table], bool],
-    options: Mapping[str, Any],
-    parameters: Mapping[str, Any],
-) -> Change:
-    changes, identity = plan_change(newest, options), IdentityValues(newest)
+def _insertion(newest: Snapshot, tables: list[pa.Table], changes: ChangePlan) -> Change:
+    """The change that only adds rows."""
+    identity = IdentityValues(newest)
     rows = list(identity.of(tables))
     adds = changes.write.write_files(iter(rows))
     told = changes.write.write_changes({"insert": pa.concat_tables(rows)}) if changes.change_data else ()
-    return Change(opened, done, reads, adds, told, sum(len(each) for each in rows), parameters, identity.metadata)
+    inserted = sum(len(each) for each in rows)
+    return Change(newest.files.slice(0, 0), (), None, adds, told, inserted, metadata=identity.metadata)

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from parquet_variant.delta.data.expressions import Assignment, columns_of_table
 from parquet_variant.delta.dml.assigning import assigned, read_assignments
-from parquet_variant.delta.dml.changing import ChangePlan, FileChange, plan_change
+from parquet_variant.delta.dml.changing import ChangedRows, ChangePlan, FileChange, plan_change
 from parquet_variant.delta.dml.committing import Change, ChangeResult, file_rows, run_change
 from parquet_variant.delta.dml.delete import TARGET, matched_rows, matching_files, read_condition, reads_of
 from parquet_variant.delta.dml.patching import columns_in_use, update_file
@@ -127,5 +127,5 @@ def _update(
     def new_rows(rows: pa.Table) -> pa.Table:
         return assigned(rows, plan.current.schema, assignments, {TARGET: rows}, zone)
 
-    nothing = np.zeros_like(updated)
-    return update_file(plan, file, live, nothing, updated, new_rows, columns_in_use(assignments, TARGET))
+    changed = ChangedRows(live, np.zeros_like(updated), updated, new_rows)
+    return update_file(plan, file, changed, columns_in_use(assignments, TARGET))
