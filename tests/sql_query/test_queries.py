@@ -50,6 +50,15 @@ FIRST = '{"day":"x","items":[{"n":1},{"n":2}],"kind":"a","n":1,"o":{"p":1}}'
         ("SELECT to_json(v:o) FROM t WHERE day = 1", ['{"p":1}']),
         ("SELECT array_agg(v:o) FROM t WHERE day < 3", [['{"p":1}', None]]),
         ("SELECT v:items::array<variant> FROM t WHERE day = 1", [['{"n":1}', '{"n":2}']]),
+        # NULLs of windows, ordered sets, names of outputs
+        ("SELECT last_value(v:n::int IGNORE NULLS) OVER (ORDER BY day) FROM t", [1, 5, 20, 20, 20]),
+        ("SELECT last_value(v:n::int) IGNORE NULLS OVER w FROM t WINDOW w AS (ORDER BY day)", [1, 5, 20, 20, 20]),
+        ("SELECT lag(v:n::int, 1 RESPECT NULLS) OVER (ORDER BY day) FROM t", [None, 1, 5, 20, None]),
+        ("SELECT nth_value(abs(v:n::int), 3 IGNORE NULLS) OVER (ORDER BY day DESC) FROM t", [None, None, None, None, 1]),
+        ("SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY v:n::int DESC) FROM t", [5.0]),
+        ("SELECT v:kind::string AS k, sum(day)::int AS day FROM t GROUP BY k HAVING day > 4 ORDER BY day", [(None, 9)]),
+        ("SELECT DISTINCT ON (name) v:kind::string AS name, day FROM t ORDER BY name, day", [("a", 1), ("b", 2), (None, 4)]),
+        ("SELECT row(day, v:n::int) FROM t WHERE day = 2", [{"element1": 2, "element2": 5}]),
         # joins
         ("SELECT t.day, u.v:w::int FROM t JOIN u ON t.v:kind::string = u.v:k::string ORDER BY 1", [(1, 10), (2, 20), (3, 10)]),
         ("SELECT a.day, b.day FROM t a JOIN t b ON a.v:n::int < b.v:n::int ORDER BY ALL", [(1, 2), (1, 3), (2, 3)]),

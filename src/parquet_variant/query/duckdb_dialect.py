@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 
 from sqlglot import TokenType, exp
 from sqlglot.dialects.duckdb import DuckDB
+from sqlglot.generator import Generator
 from sqlglot.generators.duckdb import DuckDBGenerator
 from sqlglot.parsers.duckdb import DuckDBParser
 
@@ -49,6 +50,16 @@ def _instant(factor: int) -> Callable[[list[Any]], exp.Expr]:
     return build
 
 
+def _nulls(words: str) -> Callable[[Any, exp.Expr], str]:
+    """``IGNORE NULLS`` as DuckDB has it: at the end of the arguments, also of functions that sqlglot does not know."""
+
+    def text(generator: Any, node: exp.Expr) -> str:
+        this = str(generator.sql(node, "this"))
+        return f"{this} {words}" if isinstance(node.parent, exp.Func) else f"{this.removesuffix(')')} {words})"
+
+    return text
+
+
 class ForDuckDB(DuckDB):
     """DuckDB's SQL with Variant paths."""
 
@@ -69,4 +80,10 @@ class ForDuckDB(DuckDB):
         CAST_COLUMN_OPERATORS = {*DuckDBParser.CAST_COLUMN_OPERATORS, TokenType.QDCOLON}
 
     class Generator(DuckDBGenerator):
-        TRANSFORMS = {**DuckDBGenerator.TRANSFORMS, exp.JSONExtract: path_text}
+        TRANSFORMS = {
+            **DuckDBGenerator.TRANSFORMS,
+            exp.JSONExtract: path_text,
+            exp.IgnoreNulls: _nulls("IGNORE NULLS"),
+            exp.RespectNulls: _nulls("RESPECT NULLS"),
+            exp.WithinGroup: Generator.withingroup_sql,
+        }

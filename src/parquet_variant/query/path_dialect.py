@@ -75,10 +75,13 @@ class PathParser:
         return step
 
     def _parse_struct_types(self: Any, type_required: bool = False) -> Any:
+        start = self._index
         name = self._parse_id_var(any_token=True)
         self._match(TokenType.COLON)
         kind = self._parse_types()
         if name is None or kind is None:
+            if [each.text.upper() for each in self._tokens[start - 2 : start]] == ["ROW", "("]:
+                return self._retreat(start)  # a function's arguments, no type's fields
             self.raise_error("a field is written name type")
         if self._match_text_seq("NOT"):
             self._match_text_seq("NULL")

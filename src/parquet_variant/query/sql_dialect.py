@@ -12,7 +12,7 @@ from typing import Literal
 
 from sqlglot import exp, parser
 from sqlglot.dialects.dialect import Dialect
-from sqlglot.errors import ErrorLevel, ParseError, SqlglotError, TokenError
+from sqlglot.errors import ErrorLevel, ParseError, SqlglotError, TokenError, UnsupportedError
 
 from parquet_variant.choices import SqlEngine
 from parquet_variant.errors import VariantError
@@ -129,10 +129,20 @@ def _unreadable(error: ParseError) -> SqlError:
 
 
 def to_sql(tree: exp.Expr, engine: SqlEngine = "duckdb") -> str:
-    """The text of a tree in an engine's SQL."""
-    return tree.sql(dialect=_dialect(engine), unsupported_level=ErrorLevel.IGNORE, comments=False)
+    """The text of a tree in an engine's SQL, to be run.
+
+    Raises
+    ------
+    SqlError
+        For what sqlglot would leave out of it.
+    """
+    try:
+        return tree.sql(dialect=_dialect(engine), unsupported_level=ErrorLevel.RAISE, comments=False)
+    except UnsupportedError as error:
+        raise SqlError(f"the SQL cannot be run: {str(error).splitlines()[0]}") from None
 
 
 def written(tree: exp.Expr, engine: SqlEngine = "duckdb") -> str:
     """An expression as the user wrote it, where that is known; for messages and for names of columns."""
-    return str(tree.meta.get("text") or to_sql(tree, engine))
+    text = tree.meta.get("text")
+    return str(text or tree.sql(dialect=_dialect(engine), unsupported_level=ErrorLevel.IGNORE, comments=False))

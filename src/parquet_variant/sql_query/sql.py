@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any, Literal
 
 import pyarrow as pa
@@ -142,7 +143,7 @@ class SqlQuery:
         return pa.concat_tables(self.batches())
 
     def batches(self, *, as_text: bool = True) -> Iterator[pa.Table]:
-        """The answer as it comes, in parts, with Variants as JSON text or as such; the first may be empty."""
+        """The answer as it comes, in parts, with Variants as JSON text or as such; without rows one empty part."""
         import duckdb
 
         failures: list[Exception] = []
@@ -152,9 +153,9 @@ class SqlQuery:
             register_getters(connection, self.rewritten.getters, self.options, failures)
             try:
                 reader = connection.sql(self.rewritten.text).to_arrow_reader(_BATCH_ROWS)
-                yield self._shown(empty_table(reader.schema), as_text)
-                for batch in reader:
-                    yield self._shown(pa.table([*batch.columns], schema=batch.schema), as_text)
+                parts = (pa.table([*batch.columns], schema=batch.schema) for batch in reader)
+                for part in chain([next(parts, empty_table(reader.schema))], parts):
+                    yield self._shown(part, as_text)
             except (duckdb.Error, pa.ArrowException, OSError) as error:
                 if failures:
                     raise failures[0] from None

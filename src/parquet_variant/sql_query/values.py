@@ -40,6 +40,7 @@ class Values:
         self.rewriter, self.scope, self.engine = rewriter, scope, rewriter.engine
         self.done: dict[int, tuple[exp.Expr, exp.Expr, bool]] = {}  # the node is kept: its id must stay its own
         self.stars: list[tuple[exp.Expr, str | None, set[str]]] = []
+        self.in_having = False
 
     # ---- clauses
 
@@ -82,7 +83,10 @@ class Values:
 
     def clause(self, node: exp.Expr, outputs: Sequence[OutputColumn] | None) -> None:
         """WHERE, GROUP BY, ORDER BY and the like; numbers and aliases mean outputs."""
-        prefers_alias = isinstance(node, (exp.Order, exp.Having, exp.Qualify, exp.Sort))
+        prefers_alias = isinstance(node, (exp.Order, exp.Having, exp.Qualify, exp.Sort, exp.Distinct))
+        self.in_having = isinstance(node, exp.Having)
+        if isinstance(node.args.get("on"), exp.Tuple):
+            node = node.args["on"]
         for each in self._outputs_meant(node, outputs or ()):
             if each.is_variant:
                 raise self._untyped(each.name or "an output")
@@ -169,6 +173,8 @@ class Values:
             return node, False
         if isinstance(node, exp.Columns) or (isinstance(node, exp.Anonymous) and str(node.this).lower() == "columns"):
             raise SqlError("COLUMNS(…) is not for tables with Variants: list the columns")
+        if isinstance(node, exp.Binary) and node.this.is_star:
+            raise SqlError("* LIKE … is not for tables with Variants: list the columns")
         return self._handing_on(node)
 
     def _handing_on(self, node: exp.Expr) -> tuple[exp.Expr, bool]:
@@ -309,6 +315,8 @@ class Values:
         if hit.ambiguous:
             return node
         use.needed[name] = use.table.needs(name)
+        if self.in_having and self._alias(node) is not None:
+            return node  # an output's name, unless the column is grouped by: the engine knows
         found: exp.Expr = exp.column(
             exp.to_identifier(name, quoted=True), table=exp.to_identifier(hit.relation.alias, quoted=True)
         )
