@@ -21,7 +21,7 @@ def start_child(script: Path, *arguments: str, preload: Path | None = None) -> s
     """Run a script of this folder to its end; fails the test if it hangs."""
     roots = [str(Path(__file__).parent.parent), *filter(None, [os.environ.get("PYTHONPATH")])]
     environment = os.environ | {
-        "PYTHONPATH": os.pathsep.join(roots), "FUZZ_SEED": str(SEED), "FUZZ_SECONDS": str(SECONDS),
+        "PYTHONPATH": os.pathsep.join(roots), "FUZZ_SEED": str(SEED),
         "ARROW_DEFAULT_MEMORY_POOL": "system", "PYTHONFAULTHANDLER": "1",
     }  # fmt: skip
     if preload is not None:

@@ -19,7 +19,7 @@ import pyarrow as pa
 
 import parquet_variant as pv
 from fuzz.samples import damaged_bytes, damaged_text, documents, random_ddl
-from fuzz.seeds import SECONDS, told, tries
+from fuzz.seeds import told, tries
 
 
 def _ended(work: Callable[[], Any]) -> Any:
@@ -60,7 +60,7 @@ def _write(source: random.Random, path: Path) -> None:
 def parquet_files(part: str, folder: Path) -> None:
     """Parquet files with a damaged ``footer``, or damaged ``pages``."""
     path = folder / "v.parquet"
-    for number in tries(part):
+    for number in tries(part, {"footer": 60, "pages": 25}[part]):
         print(number, flush=True)
         with told(part, number) as source:
             _write(source, path)
@@ -81,7 +81,7 @@ def parquet_files(part: str, folder: Path) -> None:
 def noise(folder: Path) -> None:
     """Files that have nothing but Parquet's marks."""
     path = folder / "v.parquet"
-    for number in tries("noise", seconds=SECONDS / 4):
+    for number in tries("noise", 200, share=0.25):
         print(number, flush=True)
         with told("noise", number) as source:
             size = source.randrange(64)
@@ -121,7 +121,7 @@ def _damaged_line(source: random.Random, line: str) -> str:
 
 def delta_logs(folder: Path) -> None:
     """Tables with damaged lines and statistics."""
-    for number in tries("delta"):
+    for number in tries("delta", 15):
         print(number, flush=True)
         with told("delta", number) as source:
             table = folder / f"t{number}"

@@ -1,7 +1,8 @@
-"""New cases each run, within a budget of time; a seed brings them back.
+"""New cases each run; a seed brings them back.
 
-Owns the seed (``FUZZ_SEED``; `conftest` sets it to a new one, and prints it) and the seconds of each suite
-(``FUZZ_SECONDS``). Leaves the cases to the suites.
+Owns the seed (``FUZZ_SEED``; `conftest` sets it to a new one, and prints it) and how many cases a suite tries: its own
+number, so that a seed means the same cases on every machine, or as many as fit into ``FUZZ_SECONDS``. Leaves the cases
+to the suites.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from hypothesis import given, seed, settings
 __all__ = ["SECONDS", "SEED", "given_new", "told", "tries"]
 
 SEED = int(os.environ["FUZZ_SEED"])
-SECONDS = float(os.environ.get("FUZZ_SECONDS") or 4)
+SECONDS = float(os.environ.get("FUZZ_SECONDS") or 0)
 
 
 def given_new(*strategies: Any) -> Callable[[Callable[..., None]], Callable[..., None]]:
@@ -36,11 +37,11 @@ def told(suite: str, number: int) -> Iterator[random.Random]:
         raise
 
 
-def tries(suite: str, at_least: int = 5, seconds: float = SECONDS) -> Iterator[int]:
-    """Numbers of cases until the time is over; prints how many there were, and the seed."""
-    stop = time.monotonic() + seconds
+def tries(suite: str, cases: int, share: float = 1) -> Iterator[int]:
+    """Numbers of cases: so many, or until a share of the time is over; prints how many there were, and the seed."""
+    stop = time.monotonic() + share * SECONDS
     number = 0
-    while number < at_least or time.monotonic() < stop:
+    while time.monotonic() < stop if SECONDS and number > 1 else number < cases:
         yield number
         number += 1
     print(f"{suite}: {number} cases, FUZZ_SEED={SEED}")

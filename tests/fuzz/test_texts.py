@@ -40,7 +40,7 @@ _WORDS = ["$", "[", "]", "*", "'", '"', "`", "::", ":", "(", ")", "<", ">", ",",
 @pytest.mark.parametrize("kind", TEXTS)
 def test_texts(kind: str) -> None:
     parse, samples = TEXTS[kind]
-    for number in tries(kind, seconds=1):
+    for number in tries(kind, 300, share=0.25):
         with told(kind, number) as source:
             for _ in range(10):
                 text = damaged_text(source, source.choice(samples), _WORDS)
@@ -76,7 +76,7 @@ def test_arguments(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "a.json").write_text('{"a":1}\n')
     (tmp_path / "bad.parquet").write_bytes(damaged_bytes(random.Random(1), b"PAR1" * 5))
     places = [str(tmp_path / name) for name in ("a.parquet", "a.json", "bad.parquet", "none", "out")]
-    for number in tries("arguments"):
+    for number in tries("arguments", 300):
         with told("arguments", number) as source:
             known = ("cat", "query", "inspect", "infer", "validate")
             words = [source.choice(known), source.choice(places)]
