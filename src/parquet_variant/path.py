@@ -187,22 +187,22 @@ class _Parser:
             hint = f": write '$.{self.text[:40]}'" if re.fullmatch(r"\w[\w.\[\]*]{,39}", self.text) else ""
             raise self.error(f"a path starts with '$'{hint}")
         self.at = 1
-        found: list[Segment] = []
+        segments: list[Segment] = []
         while self.at < len(self.text):
             start = self.at
             self.at += 1
             if self.text[start] == ".":
-                found.append(self.unquoted())
+                segments.append(self.unquoted())
             elif self.text[start] == "[":
                 self.skip(_BLANKS)
-                found.append(self.bracketed())
+                segments.append(self.bracketed())
                 self.skip(_BLANKS)
                 if self.peek() != "]":
                     raise self.error("']' is expected")
                 self.at += 1
             else:
                 raise self.error("'.' or '[' is expected", start)
-        return found
+        return segments
 
     def unquoted(self) -> str:
         name = _UNQUOTED.match(self.text, self.at)

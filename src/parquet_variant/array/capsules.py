@@ -100,8 +100,8 @@ def stream_capsule(storages: list[pa.StructArray], storage_type: pa.DataType, re
         another encoding.
     """
     if requested_schema is not None:
-        wanted = _requested(requested_schema)
-        storages = [_as_requested(storage, wanted) for storage in storages or [pa.nulls(0, storage_type)]]
+        requested = _requested(requested_schema)
+        storages = [_as_requested(storage, requested) for storage in storages or [pa.nulls(0, storage_type)]]
         storage_type = storages[0].type
     storages = [_without_offsets(storage) for storage in storages]
     capsule = pa.chunked_array(storages, storage_type).__arrow_c_stream__()
@@ -134,12 +134,12 @@ def _requested(capsule: Any) -> pa.DataType:
     return _plain_type(pa.Field._import_from_c_capsule(capsule).type)
 
 
-def _as_requested(storage: pa.StructArray, wanted: pa.DataType) -> pa.StructArray:
+def _as_requested(storage: pa.StructArray, kind: pa.DataType) -> pa.StructArray:
     """The storage with the encodings of a requested type; as it is where that asks for something else."""
-    if not pa.types.is_struct(wanted) or {f.name for f in wanted} != {f.name for f in storage.type}:
+    if not pa.types.is_struct(kind) or {f.name for f in kind} != {f.name for f in storage.type}:
         return storage
     columns, fields = [], []
-    for field in wanted:
+    for field in kind:
         column = storage.field(field.name)
         if column.type != field.type:
             try:
@@ -151,14 +151,14 @@ def _as_requested(storage: pa.StructArray, wanted: pa.DataType) -> pa.StructArra
     return pa.StructArray.from_arrays(columns, fields=fields, mask=storage.is_null())
 
 
-def _recoded(column: pa.Array, wanted: pa.DataType) -> pa.Array:
+def _recoded(column: pa.Array, kind: pa.DataType) -> pa.Array:
     if pa.types.is_run_end_encoded(column.type):
         column = pc.run_end_decode(column)
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
-    if pa.types.is_dictionary(wanted):
-        return column.cast(wanted.value_type).dictionary_encode().cast(wanted)
-    return column.cast(wanted)
+    if pa.types.is_dictionary(kind):
+        return column.cast(kind.value_type).dictionary_encode().cast(kind)
+    return column.cast(kind)
 
 
 def plain_metadata(storage: pa.StructArray) -> pa.StructArray:
@@ -236,8 +236,8 @@ def _storage_of(chunk: pa.Array) -> pa.StructArray:
 
 def in_offsets(storage: pa.StructArray) -> pa.StructArray:
     """The storage without views of texts, bytes, lists: kernels read offsets (pyarrow 26 casts list views wrongly)."""
-    wanted = without_views(storage.type, large=storage.nbytes > _INT32_MAX, lists=True)
-    return in_form(storage, wanted)
+    kind = without_views(storage.type, large=storage.nbytes > _INT32_MAX, lists=True)
+    return in_form(storage, kind)
 
 
 def with_metadata(storage: pa.StructArray) -> pa.StructArray:
@@ -284,8 +284,8 @@ def is_storage(kind: pa.DataType) -> bool:
 def named_variants(fields: Iterable[pa.Field]) -> list[str]:
     """The names of the fields that say that they are Variants, or, if none does, of those that look like one."""
     every = list(fields)
-    found = [field.name for field in every if is_named(field)]
-    return found or [field.name for field in every if is_storage(field.type)]
+    names = [field.name for field in every if is_named(field)]
+    return names or [field.name for field in every if is_storage(field.type)]
 
 
 def is_named(field: pa.Field) -> bool:
@@ -297,17 +297,17 @@ def is_named(field: pa.Field) -> bool:
 def _column_index(kind: pa.DataType, column: str | None) -> int:
     fields = list(kind) if pa.types.is_struct(kind) else []
     if column is not None:
-        found = [number for number, field in enumerate(fields) if field.name == column]
+        numbers = [number for number, field in enumerate(fields) if field.name == column]
     else:
         names = named_variants(fields)
-        found = [number for number, field in enumerate(fields) if field.name in names]
-    if len(found) != 1:
+        numbers = [number for number, field in enumerate(fields) if field.name in names]
+    if len(numbers) != 1:
         what = f"no single column {column!r}" if column is not None else "not one Variant column"
         raise SchemaError(
             f"there is {what} in {str(kind)[:200]}: name one with column=, or make Variants with cast_to_variant",
             reason="not-a-variant",
         )
-    return found[0]
+    return numbers[0]
 
 
 def _child(chunk: pa.StructArray, index: int) -> pa.Array:

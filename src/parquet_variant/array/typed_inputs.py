@@ -96,7 +96,7 @@ class TypedInputs:
         elif self.addresses[s, I_TYPED_VALID] != _NONE_VALID:
             self._primitive(s, typed, schema.type)
 
-    def _primitive(self, s: int, typed: pa.Array, wanted: pa.DataType | None) -> None:
+    def _primitive(self, s: int, typed: pa.Array, target: pa.DataType | None) -> None:
         if self._table.nodes[s, S_WIDTH] == 0:
             parts = binary_parts(typed)
             self._kept.append(parts.owner)
@@ -107,8 +107,8 @@ class TypedInputs:
             typed = typed.cast(typed.type.value_type)
         if isinstance(typed.type, pa.BaseExtensionType):
             typed = typed.storage
-        elif typed.type != wanted and not pa.types.is_fixed_size_binary(typed.type):
-            typed = pc.cast(typed, wanted)
+        elif typed.type != target and not pa.types.is_fixed_size_binary(typed.type):
+            typed = pc.cast(typed, target)
         self._kept.append(typed)
         data = typed.buffers()[1]
         if pa.types.is_boolean(typed.type):

@@ -173,10 +173,10 @@ class VariantArray:
         ([1, 'two', None], [[], {'id': 1}], [{'id': 1}])
         """
         if isinstance(index, str):
-            found: VariantArray = import_module("parquet_variant.functions.extraction.variant_get").variant_get(
+            values: VariantArray = import_module("parquet_variant.functions.extraction.variant_get").variant_get(
                 self, VariantPath((index,)), "variant"
             )
-            return found
+            return values
         if not isinstance(index, (int, np.integer, slice)):
             return self._rows(index)
         if isinstance(index, slice):

@@ -88,8 +88,8 @@ def _missing(error: Any) -> str | None:
     """What to say where SRC... and DEST are wanted and one word is there: Click misses the first, people the last."""
     if getattr(getattr(error, "param", None), "nargs", 1) != -1 or not error.ctx:
         return None
-    wanted = [each for each in error.ctx.command.params if each.param_type_name == "argument"]
-    return f"write {' '.join(each.human_readable_name for each in wanted)}" if len(wanted) > 1 else None
+    arguments = [each for each in error.ctx.command.params if each.param_type_name == "argument"]
+    return f"write {' '.join(each.human_readable_name for each in arguments)}" if len(arguments) > 1 else None
 
 
 def _reader_left() -> int:

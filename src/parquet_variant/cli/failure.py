@@ -83,6 +83,6 @@ def one_line(error: BaseException | str) -> str:
     return " ".join(text.split())
 
 
-def _option(found: re.Match[str]) -> str:
-    option = f"--{_RENAMED.get(found[1], found[1].replace('_', '-'))}"
-    return f"{option} {found[3]}" if found[3] not in (None, "True") else option
+def _option(match: re.Match[str]) -> str:
+    option = f"--{_RENAMED.get(match[1], match[1].replace('_', '-'))}"
+    return f"{option} {match[3]}" if match[3] not in (None, "True") else option

@@ -397,23 +397,23 @@ def _store(uri: str, options: Mapping[str, Any]) -> Any:
     """The store of a URL, by Hadoop's names too, with the endpoint that pyarrow takes in a URL's query."""
     parts = urlparse(with_known_scheme(uri))
     query = dict(parse_qsl(parts.query))
-    given = dict(options)
+    configuration = dict(options)
     if "endpoint_override" in query:
         host = query["endpoint_override"]
-        given.setdefault("endpoint", host if "://" in host else f"{query.get('scheme', 'https')}://{host}")
+        configuration.setdefault("endpoint", host if "://" in host else f"{query.get('scheme', 'https')}://{host}")
     if "region" in query:
-        given.setdefault("region", query["region"])
+        configuration.setdefault("region", query["region"])
     names = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT")
     from_environment = next((os.environ[name] for name in names if os.environ.get(name)), "")
     if parts.scheme == "s3":
-        endpoint = next((given[name] for name in _ENDPOINTS if name in given), from_environment)
+        endpoint = next((configuration[name] for name in _ENDPOINTS if name in configuration), from_environment)
         if endpoint:
-            given.setdefault("endpoint", endpoint)
+            configuration.setdefault("endpoint", endpoint)
         if endpoint.startswith("http://"):
             # Who names such an endpoint wants it: no further variable is needed.
-            given["client_options"] = {"allow_http": True} | dict(given.get("client_options") or {})
+            configuration["client_options"] = {"allow_http": True} | dict(configuration.get("client_options") or {})
     try:
-        return _obstore().store.from_url(parts._replace(query="").geturl(), **given)
+        return _obstore().store.from_url(parts._replace(query="").geturl(), **configuration)
     except DeltaError:
         raise
     except Exception as error:

@@ -72,9 +72,9 @@ class Edit:
     def mismatch(self, depth: int) -> PathError:
         """The error for a value, ``depth`` segments down the path, that the next segment does not fit."""
         at = VariantPath(self.path.segments[:depth])
-        wanted = self.segments[depth] if depth < len(self.path) else 0
+        segment = self.segments[depth] if depth < len(self.path) else 0
         return PathError(
-            f"path {self.path} needs {'an object' if isinstance(wanted, str) else 'an array'} at {at}; "
+            f"path {self.path} needs {'an object' if isinstance(segment, str) else 'an array'} at {at}; "
             "the try_ function of the same name gives null instead",
             reason="path-mismatch",
             path=str(at),

@@ -176,8 +176,8 @@ class _Reader:
             self.fail(f"the text ends, expected {expected}", "unexpected-end")
         word = _WORD.match(self.data, self.at)
         byte = self.data[self.at]
-        found = repr(word[0].decode() if word else chr(byte)) if 0x20 <= byte < 0x7F else f"byte 0x{byte:02X}"
-        self.fail(f"found {found}, expected {expected}", reason)
+        token = repr(word[0].decode() if word else chr(byte)) if 0x20 <= byte < 0x7F else f"byte 0x{byte:02X}"
+        self.fail(f"found {token}, expected {expected}", reason)
 
     def blanks(self) -> int:
         """Skip white space and give the byte after it, -1 at the end of the text."""

@@ -274,13 +274,13 @@ def scalar_to_python(kind: VariantType | str, raw: Any) -> Any:
 
 
 def _datetime64(count: int, unit: Literal["us", "ns"]) -> np.datetime64:
-    found = np.datetime64(count, unit)
-    if np.isnat(found):
+    instant = np.datetime64(count, unit)
+    if np.isnat(instant):
         raise CastError(
             f"timestamp {count} {unit} is what numpy uses for NaT: it has no Python object, take its JSON",
             reason="no-python-value",
         )
-    return found
+    return instant
 
 
 def events_to_python(events: Iterator[Event]) -> Any:

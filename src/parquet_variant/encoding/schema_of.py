@@ -154,13 +154,13 @@ def schema_of(variant: Variant) -> SparkType:
             container, fields = opened.pop()
             keys.pop()
             is_object = container == VariantType.OBJECT
-            found = object_type(fields) if is_object else SparkType("ARRAY", element=fields.get("", VOID))
+            spark_type = object_type(fields) if is_object else SparkType("ARRAY", element=fields.get("", VOID))
         else:
-            found = decimal_type(*raw) if kind in DECIMAL_TYPES else scalar_type(VariantType(kind))
+            spark_type = decimal_type(*raw) if kind in DECIMAL_TYPES else scalar_type(VariantType(kind))
         if not opened:
-            return found
+            return spark_type
         key, children = keys[-1], opened[-1][1]
-        children[key] = merged(children[key], found) if key in children else found
+        children[key] = merged(children[key], spark_type) if key in children else spark_type
     raise AssertionError("a walk ends with the end of its value")
 
 

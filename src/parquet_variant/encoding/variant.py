@@ -330,29 +330,29 @@ class Variant:
             return None
         dictionary = self._dictionary()
         try:
-            wanted = key.encode()
+            name = key.encode()
         except UnicodeEncodeError:  # a lone surrogate is in no UTF-8 dictionary
             return None
         if container.size > _SCAN_FIELDS:
             with suppress(MalformedVariantError):  # names that are looked for matter, and no others
-                found = self._search(container, dictionary, wanted)
-                if found is not None:
-                    return found
+                at = self._search(container, dictionary, name)
+                if at is not None:
+                    return at
         # Older writers sorted by UTF-16 or not at all: only a scan can say that a key is not there.
         for index in range(container.size):
-            if dictionary.is_name(container.field_id(self._data, index), wanted):
+            if dictionary.is_name(container.field_id(self._data, index), name):
                 return index
         return None
 
-    def _search(self, container: Container, dictionary: Dictionary, wanted: bytes) -> int | None:
+    def _search(self, container: Container, dictionary: Dictionary, encoded: bytes) -> int | None:
         """The same by halving, right if the fields are sorted."""
         low, high = 0, container.size
         while low < high:
             middle = (low + high) // 2
             name = dictionary.name_bytes(container.field_id(self._data, middle))
-            if name == wanted:
+            if name == encoded:
                 return middle
-            if name < wanted:
+            if name < encoded:
                 low = middle + 1
             else:
                 high = middle

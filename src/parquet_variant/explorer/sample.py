@@ -182,10 +182,10 @@ def look_at(rows: VariantArray) -> Sample:
     result = infer(profile)
     of_path = {decision.path: decision for decision in result.decisions}
     paths = {}
-    for found in profile:
-        path = found.path
+    for path_profile in profile:
+        path = path_profile.path
         decision = of_path.get(path) or result.decision(path)
-        paths[path] = _of_profile(found, decision.reason if decision else "")
+        paths[path] = _of_profile(path_profile, decision.reason if decision else "")
         paths[path].chosen = path in of_path and of_path[path].shredded
     texts = to_json(rows)
     _add_examples(rows, paths)

@@ -266,21 +266,21 @@ def open_chunks(
         return
     with file_errors(source), filesystem.open_input_stream(path, compression=codec) as stream:
         layout = Layout.of(format)
-        head, found = detect(stream, source, layout.format)
+        head, detected = detect(stream, source, layout.format)
         blocks = _blocks(head, stream, _ARRAY_BLOCK_BYTES)
         if layout.prefix is not None:
             wrapped = WrappedSplitter([str(name) for name in layout.prefix])
             yield from _split_chunks(source, blocks, chunk_bytes, wrapped, "element")
-        elif found == "csv":
+        elif detected == "csv":
             yield from _row_chunks(source, CsvRows(layout.csv).read(blocks), "row", 1 + layout.csv.header)
-        elif found == "xml":
+        elif detected == "xml":
             from parquet_variant.ingest.formats.xml_rows import xml_rows
 
             yield from _row_chunks(source, xml_rows(blocks, layout.xml), "element", 1)
-        elif found == "ndjson":
+        elif detected == "ndjson":
             yield from _line_chunks(source, stream_text(head, stream), chunk_bytes)
         else:
-            array = found == "array"
+            array = detected == "array"
             splitter = ArraySplitter() if array else DocumentSplitter()
             yield from _split_chunks(source, blocks, chunk_bytes, splitter, "element" if array else "document")
 

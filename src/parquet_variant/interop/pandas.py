@@ -177,8 +177,8 @@ class VariantAccessor:
     @property
     def array(self) -> VariantArray:
         """The values as a `VariantArray`."""
-        found: VariantArray = self._series.array.variants
-        return found
+        variants: VariantArray = self._series.array.variants
+        return variants
 
     def get(self, path: str, type: Any = "variant", *, errors: str = "raise") -> Any:
         """The values at a path as a typed series (Arrow dtypes), or as Variants; see `pv.variant_get`.
@@ -205,11 +205,11 @@ class VariantAccessor:
         """The type of all values together, as `pv.schema_of_variant_agg` says it."""
         return str(schema_of_variant_agg(self.array))
 
-    def _series_of(self, found: Any) -> Any:
-        if isinstance(found, VariantArray):
-            return pd.Series(VariantExtensionArray(found), index=self._series.index, name=self._series.name)
+    def _series_of(self, values: Any) -> Any:
+        if isinstance(values, VariantArray):
+            return pd.Series(VariantExtensionArray(values), index=self._series.index, name=self._series.name)
         return pd.Series(
-            pd.arrays.ArrowExtensionArray(pa.chunked_array([found])), index=self._series.index, name=self._series.name
+            pd.arrays.ArrowExtensionArray(pa.chunked_array([values])), index=self._series.index, name=self._series.name
         )
 
 

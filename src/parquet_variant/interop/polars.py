@@ -51,9 +51,9 @@ class VariantSeries:
         """The type of each value, as `pv.variant_type` names it."""
         return self._named(variant_type(self.array))
 
-    def _named(self, found: Any) -> pl.Series:
+    def _named(self, values: Any) -> pl.Series:
         # One type for all Variants: an expression says its type before there are values.
-        plain = found.to_unshredded() if isinstance(found, VariantArray) else found
+        plain = values.to_unshredded() if isinstance(values, VariantArray) else values
         return pl.Series(plain).alias(self._series.name)
 
 

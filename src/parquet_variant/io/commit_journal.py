@@ -188,10 +188,10 @@ def everything_below(filesystem: pafs.FileSystem, root: str) -> list[pafs.FileIn
 
 
 def _hidden(filesystem: pafs.FileSystem, job: str) -> list[str]:
-    found = journal_of(filesystem, job)
-    if found is None:
+    own_journal = journal_of(filesystem, job)
+    if own_journal is None:
         return []
-    journal, committed = found
+    journal, committed = own_journal
     base = posixpath.dirname(posixpath.dirname(job))
     return [f"{base}/{name}" for name in (journal.remove if committed else journal.add)]
 
@@ -236,5 +236,5 @@ def _stamp(filesystem: pafs.FileSystem, root: str) -> _Stamp:
 def others(filesystem: pafs.FileSystem, root: str, own: str) -> Iterable[tuple[str, Journal]]:
     """The directories and journals of the other jobs that commit into a directory now."""
     for job in sorted(_stamp(filesystem, root).jobs - {own}):
-        if (found := journal_of(filesystem, job)) is not None:
-            yield job, found[0]
+        if (journal := journal_of(filesystem, job)) is not None:
+            yield job, journal[0]

@@ -265,10 +265,10 @@ class Staging:
         """Carry through what this job committed, or take back what it did not; whether anything was committed."""
         filesystem, root = self._place()
         directory = f"{root}/{TEMPORARY}/{self.job}"
-        found = journal_of(filesystem, directory)
-        if found is None:
+        own_journal = journal_of(filesystem, directory)
+        if own_journal is None:
             return False
-        journal, committed = found
+        journal, committed = own_journal
         if committed:
             journal.carry_through(filesystem, root)
             self._clear()

@@ -144,19 +144,19 @@ def all_of(conditions: Iterable[Any]) -> Predicate:
     return parts[0] if len(parts) == 1 else And(parts)
 
 
-def _condition(given: Any) -> Predicate:
-    if isinstance(given, (Compare, Like, IsNull, Constant, Not, And, Or)):
-        return given
-    if not isinstance(given, tuple) or len(given) not in (2, 3):
-        raise PredicateError(f"{given!r} is no condition: give (column, operator, value)")
-    column, op, value = (*given, None)[:3]
+def _condition(condition: Any) -> Predicate:
+    if isinstance(condition, (Compare, Like, IsNull, Constant, Not, And, Or)):
+        return condition
+    if not isinstance(condition, tuple) or len(condition) not in (2, 3):
+        raise PredicateError(f"{condition!r} is no condition: give (column, operator, value)")
+    column, op, value = (*condition, None)[:3]
     op = " ".join(str(op).lower().split())
     op = {"==": "=", "!=": "<>"}.get(op, op)
     if op in OPERATORS:
         return Compare(column, op, value)
     if op in ("in", "not in"):
-        found = is_in(column, value)
-        return found if op == "in" else Not(found)
+        predicate = is_in(column, value)
+        return predicate if op == "in" else Not(predicate)
     if op in ("like", "not like"):
         return Like(column, value) if op == "like" else Not(Like(column, value))
     if op in ("is null", "is not null"):

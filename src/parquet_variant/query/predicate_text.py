@@ -131,10 +131,10 @@ class _Parser:
         self.position, self.depth = 0, 0
 
     def parse(self) -> Predicate:
-        found = self._or()
+        predicate = self._or()
         if self._peek().kind != "end":
             self._fail("AND, OR or the end")
-        return found
+        return predicate
 
     # ---- tokens
 
@@ -158,10 +158,10 @@ class _Parser:
         if not self._accept(word):
             self._fail(word.upper())
 
-    def _fail(self, wanted: str) -> NoReturn:
+    def _fail(self, expected: str) -> NoReturn:
         token = self._peek()
-        found = "the end" if token.kind == "end" else repr(token.text)
-        raise PredicateError(f"expected {wanted}, found {found}", offset=token.offset)
+        what = "the end" if token.kind == "end" else repr(token.text)
+        raise PredicateError(f"expected {expected}, found {what}", offset=token.offset)
 
     # ---- grammar
 
@@ -182,14 +182,14 @@ class _Parser:
         if self.depth > _MAX_DEPTH:
             raise PredicateError(f"the filter nests deeper than {_MAX_DEPTH}", offset=self._peek().offset)
         if self._accept("not"):
-            found: Predicate = Not(self._not())
+            predicate: Predicate = Not(self._not())
         elif self._accept("("):
-            found = self._or()
+            predicate = self._or()
             self._expect(")")
         else:
-            found = self._comparison()
+            predicate = self._comparison()
         self.depth -= 1
-        return found
+        return predicate
 
     def _comparison(self) -> Predicate:
         column = self._column()
@@ -198,8 +198,8 @@ class _Parser:
             self._expect("null")
             return Not(IsNull(column)) if negated else IsNull(column)
         negated = self._accept("not")
-        found = self._predicate(column, negated)
-        return Not(found) if negated else found
+        predicate = self._predicate(column, negated)
+        return Not(predicate) if negated else predicate
 
     def _predicate(self, column: str, negated: bool) -> Predicate:
         if self._accept("in"):

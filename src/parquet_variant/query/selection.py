@@ -61,7 +61,7 @@ class Selected:
         return kind
 
 
-def arrow_type(given: Any) -> pa.DataType | None:
+def arrow_type(kind: Any) -> pa.DataType | None:
     """The Arrow type that a type's name stands for; None for ``variant``.
 
     Examples
@@ -69,9 +69,9 @@ def arrow_type(given: Any) -> pa.DataType | None:
     >>> arrow_type("double"), arrow_type("array<string>"), arrow_type("variant")
     (DataType(double), ListType(list<element: string>), None)
     """
-    if given is None or (isinstance(given, str) and given.strip().lower() == "variant"):
+    if kind is None or (isinstance(kind, str) and kind.strip().lower() == "variant"):
         return None
-    return as_target(given)
+    return as_target(kind)
 
 
 def read_selection(columns: Mapping[str, Any] | Sequence[str]) -> tuple[Selected, ...]:
@@ -100,18 +100,18 @@ def read_selection(columns: Mapping[str, Any] | Sequence[str]) -> tuple[Selected
     return tuple(_selected(name, given) for name, given in columns.items())
 
 
-def _selected(name: str, given: Any) -> Selected:
-    if isinstance(given, VariantPath):
-        return Selected(name, given)
-    if isinstance(given, tuple) and len(given) == 2:
-        return Selected(name, VariantPath.parse(given[0]), arrow_type(given[1]))
-    if isinstance(given, str) and given.startswith("$"):
-        path, kind = split_type(given)
+def _selected(name: str, what: Any) -> Selected:
+    if isinstance(what, VariantPath):
+        return Selected(name, what)
+    if isinstance(what, tuple) and len(what) == 2:
+        return Selected(name, VariantPath.parse(what[0]), arrow_type(what[1]))
+    if isinstance(what, str) and what.startswith("$"):
+        path, kind = split_type(what)
         return Selected(name, VariantPath.parse(path), arrow_type(kind))
-    if isinstance(given, str):
-        return Selected(name, None, column=given)
+    if isinstance(what, str):
+        return Selected(name, None, column=what)
     raise VariantError(
-        f"column {name}: {given!r} is no selection: give ('$.path', 'type'), '$.path:type' or a column's name",
+        f"column {name}: {what!r} is no selection: give ('$.path', 'type'), '$.path:type' or a column's name",
         reason="bad-selection",
     )
 

@@ -133,12 +133,12 @@ def read_expression(
         raise SqlError(f"{written(node, engine)!r} cannot stand in a condition on rows: it asks for other rows")
     reading = _Reading(tables, engine)
     condition = reading.rewritten(tree)
-    found = {}
+    predicates = {}
     for table in tables:
         predicate = pushdown(condition, reading.columns_of(table), zone)
         if predicate is not None:
-            found[table] = predicate
-    return SqlExpression(to_sql(condition, engine), reading.columns, found)
+            predicates[table] = predicate
+    return SqlExpression(to_sql(condition, engine), reading.columns, predicates)
 
 
 def column_name(term: VariantTerm, column: str) -> str:
@@ -160,17 +160,17 @@ class _Reading:
     def resolve(self, column: exp.Column) -> tuple[str, str, bool] | None:
         """Table, column and whether it is a Variant."""
         parts = [part.name for part in column.parts]
-        wanted = next((table for table in self.tables if len(parts) > 1 and table.lower() == parts[0].lower()), None)
-        places = [wanted] if wanted is not None else list(self.tables)
-        name = ".".join(parts[1:] if wanted is not None else parts)
-        found = [(table, *hit) for table in places if (hit := self.tables[table].find(name)) is not None]
-        if len(found) > 1:
-            raise SqlError(f"{name} may be of {' or of '.join(each[0] for each in found)}: write the table before it")
-        return found[0] if found else None
+        named = next((table for table in self.tables if len(parts) > 1 and table.lower() == parts[0].lower()), None)
+        places = [named] if named is not None else list(self.tables)
+        name = ".".join(parts[1:] if named is not None else parts)
+        hits = [(table, *hit) for table in places if (hit := self.tables[table].find(name)) is not None]
+        if len(hits) > 1:
+            raise SqlError(f"{name} may be of {' or of '.join(each[0] for each in hits)}: write the table before it")
+        return hits[0] if hits else None
 
     def is_variant(self, node: exp.Expr) -> bool:
-        found = self.resolve(node) if isinstance(node, exp.Column) else None
-        return found is not None and found[2]
+        column = self.resolve(node) if isinstance(node, exp.Column) else None
+        return column is not None and column[2]
 
     def rewritten(self, node: exp.Expr) -> exp.Expr:
         term = read_term(node, self.is_variant, self.engine)

@@ -77,10 +77,10 @@ def _exact(node: exp.Expr, known: Known, zone: str) -> Predicate | None:
         inner = _exact(node.this, known, zone)
         return None if inner is None else Not(inner)
     if isinstance(node, exp.Is):
-        found = known(_unwrapped(node.this))
-        if found is None or not isinstance(node.expression, exp.Null):
+        column = known(_unwrapped(node.this))
+        if column is None or not isinstance(node.expression, exp.Null):
             return None
-        return Not(IsNull(found[0])) if node.args.get("negate") else IsNull(found[0])
+        return Not(IsNull(column[0])) if node.args.get("negate") else IsNull(column[0])
     if type(node) in _OPERATORS:
         return _comparison(node, known, zone)
     if isinstance(node, exp.Between):
@@ -95,9 +95,9 @@ def _exact(node: exp.Expr, known: Known, zone: str) -> Predicate | None:
         return None if None in parts else _joined(Or, [each for each in parts if each is not None])
     if isinstance(node, exp.Like):
         return _like(node, known)
-    found = known(node)
-    if found is not None and found[1] == pa.bool_():
-        return Compare(found[0], "=", True)
+    column = known(node)
+    if column is not None and column[1] == pa.bool_():
+        return Compare(column[0], "=", True)
     return None
 
 
@@ -108,12 +108,12 @@ def _unwrapped(node: exp.Expr) -> exp.Expr:
 
 
 def _like(node: exp.Like, known: Known) -> Predicate | None:
-    found, pattern = known(_unwrapped(node.this)), node.expression
-    if found is None or found[1] != pa.string() or not (isinstance(pattern, exp.Literal) and pattern.is_string):
+    column, pattern = known(_unwrapped(node.this)), node.expression
+    if column is None or column[1] != pa.string() or not (isinstance(pattern, exp.Literal) and pattern.is_string):
         return None
     if "\\" in pattern.name:  # an escape here, a backslash there
         return None
-    like = Like(found[0], pattern.name)
+    like = Like(column[0], pattern.name)
     return Not(like) if node.args.get("negate") else like
 
 

@@ -58,7 +58,7 @@ _KNOWN = (
 )
 
 
-def sql_type(given: exp.DataType, engine: SqlEngine = "duckdb") -> pa.DataType | None:
+def sql_type(kind: exp.DataType, engine: SqlEngine = "duckdb") -> pa.DataType | None:
     """The Arrow type of a type in a parsed text; None for ``variant``.
 
     Raises
@@ -66,8 +66,8 @@ def sql_type(given: exp.DataType, engine: SqlEngine = "duckdb") -> pa.DataType |
     SqlError
         With reason ``bad-type`` and the list of types, for one that no Variant can be cast to.
     """
-    found = _arrow(given, engine)
-    return None if found == VARIANT_STORAGE else found
+    arrow = _arrow(kind, engine)
+    return None if arrow == VARIANT_STORAGE else arrow
 
 
 def sql_type_named(name: str, engine: SqlEngine = "duckdb") -> pa.DataType | None:
@@ -132,13 +132,13 @@ def _arrow(given: exp.DataType, engine: SqlEngine) -> pa.DataType:
     return named
 
 
-def _decimal(given: exp.DataType, engine: SqlEngine) -> pa.DataType:
-    numbers = [each.name for each in given.expressions] or ["10"]
+def _decimal(kind: exp.DataType, engine: SqlEngine) -> pa.DataType:
+    numbers = [each.name for each in kind.expressions] or ["10"]
     if not all(each.isdecimal() and len(each) < 3 for each in numbers) or len(numbers) > 2:
-        raise _unknown(to_sql(given, engine))
+        raise _unknown(to_sql(kind, engine))
     precision, scale = int(numbers[0]), int(numbers[1]) if len(numbers) == 2 else 0
     if not (1 <= precision <= 38 and 0 <= scale <= precision):
-        raise SqlError(f"{to_sql(given, engine)}: precision is 1 to 38, scale 0 to precision", reason="bad-type")
+        raise SqlError(f"{to_sql(kind, engine)}: precision is 1 to 38, scale 0 to precision", reason="bad-type")
     return pa.decimal128(precision, scale)
 
 

@@ -20,7 +20,7 @@ __all__ = ["bytes_saved", "typed_count", "typed_share"]
 _INTEGER_DIGITS = {pa.int8(): 2, pa.int16(): 4, pa.int32(): 9, pa.int64(): 18}
 
 
-def typed_count(found: PathProfile, node: ShreddingSchema) -> int:
+def typed_count(path_profile: PathProfile, node: ShreddingSchema) -> int:
     """How many of a path's values the typed column or group of a schema node holds, at the least.
 
     Exact but for decimals that fit in part, of which only the digits before and after the point are known, each on its
@@ -34,17 +34,17 @@ def typed_count(found: PathProfile, node: ShreddingSchema) -> int:
     >>> [typed_count(root, ShreddingSchema.from_ddl(ddl)) for ddl in ("bigint", "decimal(3,1)", "string", "variant")]
     [1, 2, 1, 0]
     """
-    types = found.types
+    types = path_profile.types
     if node.kind in ("array", "object"):
         return types.get(VariantType(node.kind), 0)
     if node.type is None:
         return 0
     if not (pa.types.is_integer(node.type) or pa.types.is_decimal(node.type)):
         return types.get(TYPE_OF_ARROW[node.type].type, 0)
-    return _held_integers(found, node.type) + _held_decimals(found, node.type)
+    return _held_integers(path_profile, node.type) + _held_decimals(path_profile, node.type)
 
 
-def typed_share(found: PathProfile, node: ShreddingSchema) -> float:
+def typed_share(path_profile: PathProfile, node: ShreddingSchema) -> float:
     """`typed_count` as a share of the path's values without its Variant nulls.
 
     Examples
@@ -55,35 +55,35 @@ def typed_share(found: PathProfile, node: ShreddingSchema) -> float:
     >>> typed_share(root, ShreddingSchema.from_ddl("bigint"))
     0.75
     """
-    total = found.count - found.null_count
-    return typed_count(found, node) / total if total else 0.0
+    total = path_profile.count - path_profile.null_count
+    return typed_count(path_profile, node) / total if total else 0.0
 
 
-def bytes_saved(found: PathProfile, node: ShreddingSchema) -> int:
+def bytes_saved(path_profile: PathProfile, node: ShreddingSchema) -> int:
     """Estimate of the bytes, before compression, that a typed column takes fewer than the same values in the residual.
 
     In the residual a value has its header, a field id and an offset. In the column it has its width, or, where values
     repeat, a dictionary index. Groups save nothing by themselves.
     """
-    held = typed_count(found, node)
-    if node.type is None or not held:
+    typed = typed_count(path_profile, node)
+    if node.type is None or not typed:
         return 0
-    share = held / found.count
-    distinct = max(min(found.distinct, held), 1)
+    share = typed / path_profile.count
+    distinct = max(min(path_profile.distinct, typed), 1)
     if node.type in (pa.string(), pa.binary()):
-        width = 4 + found.string_bytes * share / held
+        width = 4 + path_profile.string_bytes * share / typed
     else:
         width = node.type.bit_width / 8
-    plain = held * width
-    indexed = distinct * width + held * log2(distinct + 1) / 8
-    return max(round(found.scalar_bytes * share + held * found.bytes_beside - min(plain, indexed)), 0)
+    plain = typed * width
+    indexed = distinct * width + typed * log2(distinct + 1) / 8
+    return max(round(path_profile.scalar_bytes * share + typed * path_profile.bytes_beside - min(plain, indexed)), 0)
 
 
-def _held_integers(found: PathProfile, arrow: pa.DataType) -> int:
-    count = sum(found.types.get(name, 0) for name in INTEGERS)
-    if not count or found.int_range is None:
+def _held_integers(path_profile: PathProfile, arrow: pa.DataType) -> int:
+    count = sum(path_profile.types.get(name, 0) for name in INTEGERS)
+    if not count or path_profile.int_range is None:
         return 0
-    low, high = found.int_range
+    low, high = path_profile.int_range
     if pa.types.is_decimal(arrow):
         limit = 10 ** (arrow.precision - arrow.scale) - 1
         lowest, highest = -limit, limit
@@ -92,7 +92,7 @@ def _held_integers(found: PathProfile, arrow: pa.DataType) -> int:
     if lowest <= low and high <= highest:
         return count
     # The narrower encodings of integers hold what their ids say.
-    return sum(found.types.get(name, 0) for name in INTEGERS if _fits(name, lowest, highest))
+    return sum(path_profile.types.get(name, 0) for name in INTEGERS if _fits(name, lowest, highest))
 
 
 def _fits(name: VariantType, lowest: int, highest: int) -> bool:
@@ -102,14 +102,17 @@ def _fits(name: VariantType, lowest: int, highest: int) -> bool:
     return lowest <= -(2**bits) and 2**bits - 1 <= highest
 
 
-def _held_decimals(found: PathProfile, arrow: pa.DataType) -> int:
-    count = sum(found.types.get(name, 0) for name in DECIMAL_TYPES)
+def _held_decimals(path_profile: PathProfile, arrow: pa.DataType) -> int:
+    count = sum(path_profile.types.get(name, 0) for name in DECIMAL_TYPES)
     if not count:
         return 0
     if pa.types.is_decimal(arrow):
         whole, scale = arrow.precision - arrow.scale, arrow.scale
     else:
         whole, scale = _INTEGER_DIGITS[arrow], 0
-    wholes, scales = list(accumulate(found.decimals_by_whole_digits)), list(accumulate(found.decimals_by_scale))
+    wholes, scales = (
+        list(accumulate(path_profile.decimals_by_whole_digits)),
+        list(accumulate(path_profile.decimals_by_scale)),
+    )
     # The two counts say how many break either limit; at worst none breaks both.
     return max(wholes[min(whole, len(wholes) - 1)] + scales[min(scale, len(scales) - 1)] - count, 0)

@@ -66,19 +66,25 @@ class Costs:
 def costs_of(result: InferenceResult, profile: Profile) -> Costs:
     """What a choice costs, by the profile that it was made from."""
     root = profile.root
-    found = {decision.path: cost for decision in result.decisions if (cost := _cost(decision, profile)) is not None}
-    return Costs(root.encoded_bytes if root is not None else 0, found)
+    cost_of_path = {
+        decision.path: cost for decision in result.decisions if (cost := _cost(decision, profile)) is not None
+    }
+    return Costs(root.encoded_bytes if root is not None else 0, cost_of_path)
 
 
 def _cost(decision: Decision, profile: Profile) -> PathCost | None:
-    found = profile.get(decision.path)
-    if found is None:
+    path_profile = profile.get(decision.path)
+    if path_profile is None:
         return None
-    values = found.count - found.null_count
+    values = path_profile.count - path_profile.null_count
     typed = round(decision.typed_share * values) if decision.type not in (None, "variant") else 0
     left = values - typed
-    stay = found.encoded_bytes if decision.type is None else round(found.scalar_bytes * left / max(found.count, 1))
-    return PathCost(typed, found.null_count, left, max(found.places - found.count, 0), stay)
+    stay = (
+        path_profile.encoded_bytes
+        if decision.type is None
+        else round(path_profile.scalar_bytes * left / max(path_profile.count, 1))
+    )
+    return PathCost(typed, path_profile.null_count, left, max(path_profile.places - path_profile.count, 0), stay)
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,9 +134,9 @@ def also(profile: Profile, path: str | VariantPath, kind: str) -> Also:
     node = ShreddingSchema.from_ddl(f"x {kind}").fields[0][1]
     if node.type is None:
         raise SchemaError(f"{kind} is no type of a column: give one such as string or bigint", reason="bad-type")
-    found = profile.get(parsed)
-    if found is None:
+    path_profile = profile.get(parsed)
+    if path_profile is None:
         return Also(parsed, kind, 0, 0, 0, 0)
-    held = typed_count(found, node)
-    taken = round(found.scalar_bytes * held / max(found.count, 1)) + held * found.bytes_beside
-    return Also(parsed, kind, found.count, held, taken, max(taken - bytes_saved(found, node), 0))
+    typed = typed_count(path_profile, node)
+    taken = round(path_profile.scalar_bytes * typed / max(path_profile.count, 1)) + typed * path_profile.bytes_beside
+    return Also(parsed, kind, path_profile.count, typed, taken, max(taken - bytes_saved(path_profile, node), 0))

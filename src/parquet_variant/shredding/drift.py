@@ -166,7 +166,7 @@ def find_drift(
 
 
 def _merge(
-    found: PathProfile | None,
+    path_profile: PathProfile | None,
     old: ShreddingSchema,
     new: ShreddingSchema | None,
     path: VariantPath,
@@ -175,7 +175,7 @@ def _merge(
     drop_dead: bool,
 ) -> ShreddingSchema | None:
     """The old node with what pays of the new one; notes the differences."""
-    if found is None or found.count == 0:
+    if path_profile is None or path_profile.count == 0:
         drifts.append(Drift(path, "dead", node_name(old), None, 0.0, 0.0, 0.0, 0))
         return None if drop_dead else old
     if new is None:
@@ -183,7 +183,7 @@ def _merge(
     if old.kind == new.kind == "object":
         fields: dict[str, ShreddingSchema] = {}
         before, after = dict(old.fields), dict(new.fields)
-        known = {str(child.segment): child for child in found.fields}
+        known = {str(child.segment): child for child in path_profile.fields}
         for name in sorted({*before, *after}):
             here = path / name
             if name in before:
@@ -195,35 +195,35 @@ def _merge(
                 fields[name] = after[name]
         return ShreddingSchema.object(fields) if fields else None
     if old.element is not None and new.element is not None:
-        element = _merge(found.element, old.element, new.element, path / WILDCARD, drifts, drop_dead=drop_dead)
+        element = _merge(path_profile.element, old.element, new.element, path / WILDCARD, drifts, drop_dead=drop_dead)
         return ShreddingSchema.array(element) if element is not None else None
-    if typed_share(found, new) - typed_share(found, old) < _SHIFTED:
+    if typed_share(path_profile, new) - typed_share(path_profile, old) < _SHIFTED:
         return old  # another type, but not a better one
-    drifts.append(_drift(found, path, "shifted", old, new))
+    drifts.append(_drift(path_profile, path, "shifted", old, new))
     return new
 
 
 def _drift(
-    found: PathProfile, path: VariantPath, change: Change, old: ShreddingSchema | None, new: ShreddingSchema
+    path_profile: PathProfile, path: VariantPath, change: Change, old: ShreddingSchema | None, new: ShreddingSchema
 ) -> Drift:
     return Drift(
         path,
         change,
         node_name(old) if old is not None else None,
         node_name(new),
-        found.row_share,
-        typed_share(found, old) if old is not None else 0.0,
-        typed_share(found, new),
-        _saved_below(found, new) - (_saved_below(found, old) if old is not None else 0),
+        path_profile.row_share,
+        typed_share(path_profile, old) if old is not None else 0.0,
+        typed_share(path_profile, new),
+        _saved_below(path_profile, new) - (_saved_below(path_profile, old) if old is not None else 0),
     )
 
 
-def _saved_below(found: PathProfile, node: ShreddingSchema) -> int:
+def _saved_below(path_profile: PathProfile, node: ShreddingSchema) -> int:
     """Bytes that a node and those below it take off the residual."""
     if node.type is not None:
-        share = typed_share(found, node)
-        return max(bytes_saved(found, node), round(share * found.scalar_bytes))
-    children = [(found.field(name), child) for name, child in node.fields]
+        share = typed_share(path_profile, node)
+        return max(bytes_saved(path_profile, node), round(share * path_profile.scalar_bytes))
+    children = [(path_profile.field(name), child) for name, child in node.fields]
     if node.element is not None:
-        children.append((found.element, node.element))
+        children.append((path_profile.element, node.element))
     return sum(_saved_below(inner, child) for inner, child in children if inner is not None)

@@ -97,20 +97,22 @@ def predict(profile: Profile, schema: ShreddingSchema) -> tuple[Prediction, ...]
     """
     predictions: list[Prediction] = []
 
-    def walk(found: PathProfile | None, node: ShreddingSchema, path: VariantPath) -> None:
+    def walk(path_profile: PathProfile | None, node: ShreddingSchema, path: VariantPath) -> None:
         if not node.children():
-            values = found.count if found is not None else 0
-            predictions.append(Prediction(path, values, typed_count(found, node) if found is not None else 0))
+            values = path_profile.count if path_profile is not None else 0
+            predictions.append(
+                Prediction(path, values, typed_count(path_profile, node) if path_profile is not None else 0)
+            )
         for name, child in node.fields:
-            walk(found.field(name) if found is not None else None, child, path / name)
+            walk(path_profile.field(name) if path_profile is not None else None, child, path / name)
         if node.element is not None:
-            walk(found.element if found is not None else None, node.element, path / WILDCARD)
+            walk(path_profile.element if path_profile is not None else None, node.element, path / WILDCARD)
 
     walk(profile.root, schema, VariantPath())
     return tuple(predictions)
 
 
-def compare(predictions: Iterable[Prediction], found: Iterable[Actual]) -> tuple[Comparison, ...]:
+def compare(predictions: Iterable[Prediction], actuals: Iterable[Actual]) -> tuple[Comparison, ...]:
     """Set predictions beside what files hold, path by path; paths that no file has are compared with None.
 
     Examples
@@ -124,7 +126,7 @@ def compare(predictions: Iterable[Prediction], found: Iterable[Actual]) -> tuple
     >>> compare(predict(Profile.of_array(rows), schema), report.columns[0].paths)
     (Comparison(path=VariantPath("$['a']"), predicted=0.5, actual=0.5),)
     """
-    by_path = {each.path: each for each in found}
+    by_path = {each.path: each for each in actuals}
     comparisons = []
     for prediction in predictions:
         actual = by_path.get(str(prediction.path))

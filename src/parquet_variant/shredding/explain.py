@@ -103,9 +103,9 @@ def explain_also(what: Also) -> str:
     head = f"{what.path.shorthand} as {what.type}"
     if not what.values:
         return f"{head}: nothing is at this path"
-    held = f"would hold {what.typed:,} of {what.values:,} values"
+    would_hold = f"would hold {what.typed:,} of {what.values:,} values"
     gain = f"saves {_human(what.saved)}" if what.saved >= 0 else f"loses {_human(-what.saved)}"
-    return f"{head}: {held}; takes {_human(what.taken)} out of the residual, costs {_human(what.column)}, {gain}"
+    return f"{head}: {would_hold}; takes {_human(what.taken)} out of the residual, costs {_human(what.column)}, {gain}"
 
 
 def explain_json(result: InferenceResult) -> str:

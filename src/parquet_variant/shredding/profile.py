@@ -196,21 +196,21 @@ class Profile:
         """Every path, parents before children, the fields of an object in the order of their bytes."""
         stack = [self.root] if self.root is not None else []
         while stack:
-            found = stack.pop()
-            yield found
-            stack.extend(reversed(found.children))
+            path_profile = stack.pop()
+            yield path_profile
+            stack.extend(reversed(path_profile.children))
 
     def __len__(self) -> int:
         return len(self.table.hashes)
 
     def get(self, path: str | VariantPath) -> PathProfile | None:
         """Figures of a path, or None if no value is there; ``[*]`` and any index stand for every element."""
-        found = self.root
+        path_profile = self.root
         for segment in VariantPath.parse(path).segments:
-            if found is None:
+            if path_profile is None:
                 return None
-            found = found.field(segment) if isinstance(segment, str) else found.element
-        return found
+            path_profile = path_profile.field(segment) if isinstance(segment, str) else path_profile.element
+        return path_profile
 
     @cached_property
     def value_counts(self) -> Int64s:
@@ -245,11 +245,11 @@ class Profile:
     @cached_property
     def numbers(self) -> dict[tuple[int, str | Wildcard], int]:
         """Number of the path that is one segment further in than another."""
-        found: dict[tuple[int, str | Wildcard], int] = {}
+        numbers: dict[tuple[int, str | Wildcard], int] = {}
         for above, children in enumerate(self.children):
             for number in children:
-                found.setdefault((above, self.segments[number]), number)
-        return found
+                numbers.setdefault((above, self.segments[number]), number)
+        return numbers
 
     @cached_property
     def parent_index(self) -> Int64s:
@@ -287,14 +287,14 @@ class Profile:
             For text that `to_json` did not write (``bad-profile``).
         """
         try:
-            found = json.loads(text)
-            if found["version"] != _VERSION:
-                raise ValueError(f"version {found['version']}")
-            level, *tables = found["sample"]
+            document = json.loads(text)
+            if document["version"] != _VERSION:
+                raise ValueError(f"version {document['version']}")
+            level, *tables = document["sample"]
             return cls(
-                found["rows"], found["null_rows"], found["values"], _unpacked_table(found["table"]),
-                RowSample(level, tuple(map(_unpacked_table, tables))), _unpacked(found["path_sketch"]),
-                found["max_paths"], Counter({tuple(rule): count for *rule, count in found.get("typed_texts", ())}),
+                document["rows"], document["null_rows"], document["values"], _unpacked_table(document["table"]),
+                RowSample(level, tuple(map(_unpacked_table, tables))), _unpacked(document["path_sketch"]),
+                document["max_paths"], Counter({tuple(rule): n for *rule, n in document.get("typed_texts", ())}),
             )  # fmt: skip
         except (ValueError, KeyError, TypeError, zlib.error) as error:
             raise VariantError(f"this is no profile of Profile.to_json: {error}", reason="bad-profile") from None
@@ -356,9 +356,9 @@ def _packed_table(table: PathTable) -> dict[str, Any]:
     return {"keys": keys, **{name: _packed(values) for name, values in table.arrays().items()}}
 
 
-def _unpacked_table(given: dict[str, Any]) -> PathTable:
-    keys = [None if key is None else base64.b64decode(key) for key in given["keys"]]
-    arrays = {name: _unpacked(values) for name, values in given.items() if name != "keys"}
+def _unpacked_table(packed: dict[str, Any]) -> PathTable:
+    keys = [None if key is None else base64.b64decode(key) for key in packed["keys"]]
+    arrays = {name: _unpacked(values) for name, values in packed.items() if name != "keys"}
     return PathTable(keys=pa.array(keys, pa.binary()), **arrays)
 
 
@@ -367,8 +367,8 @@ def _packed(values: npt.NDArray[Any]) -> dict[str, Any]:
     return {"dtype": str(values.dtype), "shape": list(values.shape), "data": data}
 
 
-def _unpacked(given: dict[str, Any]) -> npt.NDArray[Any]:
-    if given["dtype"] not in ("int64", "uint8"):
-        raise ValueError(f"dtype {given['dtype']}")
-    data = zlib.decompress(base64.b64decode(given["data"]))
-    return np.frombuffer(data, given["dtype"]).reshape(given["shape"])
+def _unpacked(packed: dict[str, Any]) -> npt.NDArray[Any]:
+    if packed["dtype"] not in ("int64", "uint8"):
+        raise ValueError(f"dtype {packed['dtype']}")
+    data = zlib.decompress(base64.b64decode(packed["data"]))
+    return np.frombuffer(data, packed["dtype"]).reshape(packed["shape"])

@@ -96,7 +96,7 @@ class PathTable:
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
         """All columns but the keys, by name."""
-        return {found.name: getattr(self, found.name) for found in fields(self) if found.name != "keys"}
+        return {column.name: getattr(self, column.name) for column in fields(self) if column.name != "keys"}
 
     def equals(self, other: PathTable) -> bool:
         """Whether every figure is the same."""
@@ -159,18 +159,18 @@ def table_of_rows(tape: Tape, paths: TapePaths, rows: npt.NDArray[np.intp]) -> P
     decimals = np.flatnonzero(digits_of_path >= 0)
     digit_order = decimals[np.argsort(hashes[decimals])]
     # Other rows, and a bad one, leave paths without values behind.
-    found = np.flatnonzero(counts[:, ROWS])
-    found = found[np.lexsort((hashes[found], paths.depths[found]))]
-    key_ids = tape.paths[:, 1][found]
-    above = tape.paths[:, 0][found]
+    present = np.flatnonzero(counts[:, ROWS])
+    present = present[np.lexsort((hashes[present], paths.depths[present]))]
+    key_ids = tape.paths[:, 1][present]
+    above = tape.paths[:, 0][present]
     return PathTable(
-        hashes=hashes[found],
+        hashes=hashes[present],
         parents=np.where(above < 0, -1, hashes[above]),
-        depths=paths.depths[found],
+        depths=paths.depths[present],
         keys=paths.names.take(pa.array(key_ids, mask=key_ids < 0)),
-        kinds=kinds[found],
-        counts=counts[found][:, :COUNTS],
-        sketches=sketches[found],
+        kinds=kinds[present],
+        counts=counts[present][:, :COUNTS],
+        sketches=sketches[present],
         digit_hashes=hashes[digit_order],
         digits=digits[digits_of_path[digit_order]],
     )
@@ -212,10 +212,10 @@ def merged_table(left: PathTable, right: PathTable) -> PathTable:
 
     def together(name: str, add: np.ufunc, columns: slice = slice(None), none: int = 0) -> npt.NDArray[Any]:
         one, other = getattr(left, name)[:, columns], getattr(right, name)[:, columns]
-        found = np.full((len(first), one.shape[1]), none, one.dtype)
-        found[of_left] = one
-        found[of_right] = add(found[of_right], other)
-        return found
+        merged = np.full((len(first), one.shape[1]), none, one.dtype)
+        merged[of_left] = one
+        merged[of_right] = add(merged[of_right], other)
+        return merged
 
     return PathTable(
         hashes=hashes[first],

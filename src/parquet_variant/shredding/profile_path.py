@@ -45,11 +45,11 @@ def scalar_bytes_of(table: columns.PathTable) -> Int64s:
 def inner_bytes_of(table: columns.PathTable, scalar_bytes: Int64s, parents: Int64s) -> Int64s:
     """For each path `PathProfile.encoded_bytes`, without what each value costs beside itself."""
     counts = table.counts
-    found = scalar_bytes + counts[:, columns.FIELDS] * _FIELD_BYTES + counts[:, columns.ELEMENTS] * _ELEMENT_BYTES
-    bounds = np.searchsorted(table.depths, np.arange(1, int(table.depths[-1]) + 2)) if len(found) else ()
+    inner_bytes = scalar_bytes + counts[:, columns.FIELDS] * _FIELD_BYTES + counts[:, columns.ELEMENTS] * _ELEMENT_BYTES
+    bounds = np.searchsorted(table.depths, np.arange(1, int(table.depths[-1]) + 2)) if len(inner_bytes) else ()
     for start, stop in reversed(list(pairwise(bounds))):
-        np.add.at(found, parents[start:stop], found[start:stop])
-    return np.asarray(found)
+        np.add.at(inner_bytes, parents[start:stop], inner_bytes[start:stop])
+    return np.asarray(inner_bytes)
 
 
 class PathProfile:
@@ -93,10 +93,10 @@ class PathProfile:
     def path(self) -> VariantPath:
         """The path; ``[*]`` stands for the elements of an array."""
         segments: list[str | Wildcard] = []
-        found: PathProfile | None = self
-        while found is not None and found.segment is not None:
-            segments.append(found.segment)
-            found = found.parent
+        above: PathProfile | None = self
+        while above is not None and above.segment is not None:
+            segments.append(above.segment)
+            above = above.parent
         return VariantPath(tuple(reversed(segments)))
 
     @property
@@ -168,11 +168,11 @@ class PathProfile:
     def types(self) -> dict[VariantType, int]:
         """Values by type, without the types that do not occur."""
         if self._types is None:
-            found: dict[VariantType, int] = {}
+            counts: dict[VariantType, int] = {}
             kinds = self._profile.table.kinds[self._index]
             for kind in kinds.nonzero()[0].tolist():
-                found[_TYPE_OF_KIND[kind]] = found.get(_TYPE_OF_KIND[kind], 0) + int(kinds[kind])
-            self._types = found
+                counts[_TYPE_OF_KIND[kind]] = counts.get(_TYPE_OF_KIND[kind], 0) + int(kinds[kind])
+            self._types = counts
         return self._types
 
     @property

@@ -102,24 +102,24 @@ def with_frequent_paths(capped: PathTable, sample: RowSample) -> tuple[PathTable
     What is counted is scaled from the sample up, by the number of objects or arrays above the path; extremes and the
     sketch of distinct values are those of the sample.
     """
-    found = sample.table()
-    found = found.take(np.flatnonzero(found.counts[:, ROWS] >= _ROWS_THAT_TELL))
-    known, at = _find(capped.hashes, found.hashes)
+    paths = sample.table()
+    paths = paths.take(np.flatnonzero(paths.counts[:, ROWS] >= _ROWS_THAT_TELL))
+    known, at = _find(capped.hashes, paths.hashes)
     if known.all():
         return capped, np.zeros(len(capped.hashes), bool)
-    _, above = _find(found.hashes, found.parents)
+    _, above = _find(paths.hashes, paths.parents)
     # Where values can be: objects above a field, elements of the arrays above.
-    is_field = found.keys.is_valid().to_numpy(zero_copy_only=False)
-    in_sample = np.where(is_field, found.kinds[above, _OBJECT], found.counts[above, ELEMENTS])
+    is_field = paths.keys.is_valid().to_numpy(zero_copy_only=False)
+    in_sample = np.where(is_field, paths.kinds[above, _OBJECT], paths.counts[above, ELEMENTS])
     in_all = np.where(is_field, capped.kinds[at[above], _OBJECT], capped.counts[at[above], ELEMENTS])
     factor = in_all / np.maximum(in_sample, 1)
     most_rows = capped.counts[at[above], ROWS]
-    for depth in range(2, int(found.depths[-1]) + 1):
+    for depth in range(2, int(paths.depths[-1]) + 1):
         # Below a path that is from the sample itself, what holds for that path.
-        here = np.flatnonzero((found.depths == depth) & ~known[above])
+        here = np.flatnonzero((paths.depths == depth) & ~known[above])
         factor[here], most_rows[here] = factor[above[here]], most_rows[above[here]]
     lost = np.flatnonzero(~known)
-    added = found.take(lost)
+    added = paths.take(lost)
     factor, most_rows = factor[lost][:, None], most_rows[lost]
     totals = np.floor(added.kinds.sum(axis=1) * factor[:, 0] + _EPSILON).astype(np.int64)
     most = added.kinds.argmax(axis=1)
@@ -135,9 +135,9 @@ def with_frequent_paths(capped: PathTable, sample: RowSample) -> tuple[PathTable
 
 
 def _find(
-    hashes: npt.NDArray[np.int64], wanted: npt.NDArray[np.int64]
+    hashes: npt.NDArray[np.int64], hashed: npt.NDArray[np.int64]
 ) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.int64]]:
     """Which are there, and where; those that are not have some other place."""
     order = np.argsort(hashes)
-    at = order[np.minimum(np.searchsorted(hashes, wanted, sorter=order), len(hashes) - 1)]
-    return hashes[at] == wanted, at
+    at = order[np.minimum(np.searchsorted(hashes, hashed, sorter=order), len(hashes) - 1)]
+    return hashes[at] == hashed, at

@@ -114,11 +114,11 @@ def shredded_bounds(
     ...  shredded_bounds(array.schema, array_statistics(array)).items()}
     {'$': (1, 3)}
     """
-    found: dict[VariantPath, Bounds] = {}
+    by_path: dict[VariantPath, Bounds] = {}
     for path, node in schema.walk():
         if node.type is None or path.has_wildcard or any(_inside(path, place) for place in unsafe):
             continue
-        if limit is not None and len(found) >= limit:
+        if limit is not None and len(by_path) >= limit:
             break
         place = _place(path)
         typed, rest = leaf_statistics((*place, "typed_value")), leaf_statistics((*place, "value"))
@@ -128,8 +128,8 @@ def shredded_bounds(
             continue
         bounds = _bounds(typed.lower, typed.upper, node.type, text_length)
         if bounds is not None:
-            found[path] = bounds
-    return found
+            by_path[path] = bounds
+    return by_path
 
 
 def array_statistics(column: VariantArray) -> LeafLookup:
@@ -206,31 +206,31 @@ def uniform_schema(array: VariantArray, limit: int) -> ShreddingSchema | None:
     return None if root is None else _uniform(root, [limit], _MAX_LEVELS)
 
 
-def _uniform(found: PathProfile, left: list[int], levels: int) -> ShreddingSchema | None:
+def _uniform(path_profile: PathProfile, left: list[int], levels: int) -> ShreddingSchema | None:
     fields = {}
-    for field in found.fields if levels and left[0] > 0 else ():
+    for field in path_profile.fields if levels and left[0] > 0 else ():
         child = _uniform(field, left, levels - 1)
         if child is not None:
             fields[str(field.segment)] = child
     if fields:
         return ShreddingSchema.object(fields)
-    kind = _one_type(found)
+    kind = _one_type(path_profile)
     if kind is None or left[0] <= 0:
         return None
     left[0] -= 1
     return ShreddingSchema.primitive(kind)
 
 
-def _one_type(found: PathProfile) -> pa.DataType | None:
+def _one_type(path_profile: PathProfile) -> pa.DataType | None:
     """The type of a path whose values are all of one; integers of any width are one, and decimals are."""
-    types = set(found.types)
+    types = set(path_profile.types)
     if not types or types & {VariantType.NULL, VariantType.BINARY, VariantType.OBJECT, VariantType.ARRAY}:
         return None
     if types <= set(INTEGERS):
         return pa.int64()
     if types <= set(DECIMAL_TYPES):
-        digits = found.whole_digits + found.scale
-        return pa.decimal128(max(digits, 1), found.scale) if digits <= _MAX_DIGITS else None
+        digits = path_profile.whole_digits + path_profile.scale
+        return pa.decimal128(max(digits, 1), path_profile.scale) if digits <= _MAX_DIGITS else None
     return TYPES[types.pop()].arrow if len(types) == 1 else None
 
 
@@ -303,10 +303,10 @@ def _wide() -> Any:
 def _extremes(leaf: pa.Array) -> tuple[pa.Scalar, pa.Scalar]:
     kind = leaf.type
     if kind == pa.uuid():
-        found = pc.min_max(leaf.storage.cast(pa.binary()))
-        return tuple(found[name].cast(pa.binary(16)).cast(kind) for name in ("min", "max"))
-    found = pc.min_max(leaf)
-    return found["min"], found["max"]
+        extremes = pc.min_max(leaf.storage.cast(pa.binary()))
+        return tuple(extremes[name].cast(pa.binary(16)).cast(kind) for name in ("min", "max"))
+    extremes = pc.min_max(leaf)
+    return extremes["min"], extremes["max"]
 
 
 def _below(storage: pa.Array, place: tuple[str, ...]) -> pa.Array | None:

@@ -142,12 +142,12 @@ class TextTypes:
         patterns = [_pattern(path) for path in self.types]
         keys = tape.key_list
         spelled: list[str] = []
-        found: list[int | None] = []
+        rules: list[int | None] = []
         for number, (parent, key) in enumerate(tape.paths[:, [PATH_PARENT, PATH_KEY]].tolist()):
             step = _ELEMENT if key < 0 else f"\0.{keys[key].decode('utf-8', 'replace')}"
             spelled.append(spelled[parent] + step if number else "")
-            found.append(next((at for at, each in enumerate(patterns) if each.fullmatch(spelled[number])), None))
-        return found
+            rules.append(next((at for at, each in enumerate(patterns) if each.fullmatch(spelled[number])), None))
+        return rules
 
 
 @lru_cache(maxsize=256)
@@ -204,10 +204,10 @@ def _matches(data: Bytes, shape: str) -> npt.NDArray[np.bool_]:
 
 
 def _number(data: Bytes, start: int, stop: int) -> Int64s:
-    found = np.zeros(len(data), np.int64)
+    number = np.zeros(len(data), np.int64)
     for column in data.T[start:stop]:
-        found = found * 10 + (column - ord("0"))
-    return found
+        number = number * 10 + (column - ord("0"))
+    return number
 
 
 def _days(data: Bytes, good: npt.NDArray[np.bool_]) -> Int64s:
@@ -217,9 +217,9 @@ def _days(data: Bytes, good: npt.NDArray[np.bool_]) -> Int64s:
     months = (np.where(good, year, 1970) - 1970) * 12 + np.where(good, month, 1) - 1
     first = months.astype("M8[M]").astype("M8[D]").astype(np.int64)
     following = (months + 1).astype("M8[M]").astype("M8[D]").astype(np.int64)
-    found = first + day - 1
-    good &= found < following
-    return found
+    days = first + day - 1
+    good &= days < following
+    return days
 
 
 def _read_dates(nodes: Int64s, texts: npt.NDArray[np.intp], data: Bytes, kept: list[Any]) -> int:
@@ -242,8 +242,8 @@ def _read_timestamps(nodes: Int64s, texts: npt.NDArray[np.intp], data: Bytes, zo
     if digits > 0:
         micros = _number(data, 20, 20 + digits) * 10 ** (6 - digits)
         good &= data[:, 19 + digits] != ord("0")  # which to_json leaves out
-    found = ((days * 24 + hour) * 60 + minute) * 60 + second
-    return _put(nodes, texts[good], kind, (found * _MICROSECONDS + micros)[good])
+    seconds = ((days * 24 + hour) * 60 + minute) * 60 + second
+    return _put(nodes, texts[good], kind, (seconds * _MICROSECONDS + micros)[good])
 
 
 def _read_utc(nodes: Int64s, texts: npt.NDArray[np.intp], data: Bytes, kept: list[Any]) -> int:

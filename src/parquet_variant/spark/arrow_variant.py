@@ -57,11 +57,11 @@ def nested_variants(schema: pa.Schema) -> list[str]:
     >>> nested_variants(pa.schema({"v": SPARK_VARIANT, "s": pa.struct({"a": SPARK_VARIANT})}))
     ['s.a']
     """
-    found: list[str] = []
+    names: list[str] = []
 
     def look(kind: pa.DataType, path: str) -> None:
         if is_spark_variant(kind):
-            found.append(path)
+            names.append(path)
         elif pa.types.is_struct(kind):
             for field in kind:
                 look(field.type, f"{path}.{field.name}")
@@ -73,7 +73,7 @@ def nested_variants(schema: pa.Schema) -> list[str]:
     for field in schema:
         if not is_spark_variant(field.type):
             look(field.type, field.name)
-    return found
+    return names
 
 
 def from_spark(array: pa.StructArray) -> VariantArray:

@@ -45,13 +45,13 @@ def choose_column(schema: StructType, name: str | None) -> tuple[str, bool]:
                 f"column {name!r} is not a VARIANT or string column: choose from {listed}", reason="bad-column"
             )
         return name, name in texts
-    found = variants or texts
-    if len(found) != 1:
-        listed = ", ".join(found) or "none"
+    candidates = variants or texts
+    if len(candidates) != 1:
+        listed = ", ".join(candidates) or "none"
         raise VariantError(
             f"the option column must name the VARIANT or JSON string column; candidates: {listed}", reason="bad-column"
         )
-    return found[0], not variants
+    return candidates[0], not variants
 
 
 class Frame:

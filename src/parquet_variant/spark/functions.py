@@ -116,5 +116,5 @@ def _getter(arrow_type: pa.DataType | None, zone: str, *, strict: bool) -> Calla
 
 
 def _get(variants: VariantArray, path: str, arrow_type: pa.DataType | None, zone: str, strict: bool) -> pa.Array:
-    found = (pv.variant_get if strict else pv.try_variant_get)(variants, path, arrow_type or "variant", zone=zone)
-    return to_spark(found) if arrow_type is None else found
+    values = (pv.variant_get if strict else pv.try_variant_get)(variants, path, arrow_type or "variant", zone=zone)
+    return to_spark(values) if arrow_type is None else values

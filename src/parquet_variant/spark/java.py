@@ -125,13 +125,13 @@ def find_java() -> JavaRuntime:
     """
     refused = []
     for java, source in _candidates():
-        found = _probe(java)
-        if found is None:
+        runtime = _probe(java)
+        if runtime is None:
             refused.append(f"{java} does not run")
-        elif found[1] < MINIMUM_JAVA:
-            refused.append(f"{java} is Java {found[1]}")
+        elif runtime[1] < MINIMUM_JAVA:
+            refused.append(f"{java} is Java {runtime[1]}")
         else:
-            return JavaRuntime(found[0], found[1], source)
+            return JavaRuntime(runtime[0], runtime[1], source)
     tried = f" ({'; '.join(refused)})" if refused else ""
     raise VariantError(
         f"Spark needs Java {MINIMUM_JAVA} or newer and none was found{tried}: set JAVA_HOME, "

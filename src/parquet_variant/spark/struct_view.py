@@ -93,7 +93,7 @@ def plan_read(source: Any, columns: Mapping[str, Any], *, column: str | None = N
         else:
             with open_file(each) as file:
                 try:
-                    shape = tuple(_place(file, wanted, column) for wanted in selection)
+                    shape = tuple(_place(file, one, column) for one in selection)
                 except _NotPlain as reason:
                     plan.python[each.path] = str(reason)
                     continue
@@ -108,25 +108,25 @@ class _NotPlain(Exception):  # noqa: N818 - a reason, not an error
     """Why a file needs the data source."""
 
 
-def _place(file: OpenFile, wanted: Selected, column: str | None) -> _Place:
-    if wanted.path is None:
-        raise _NotPlain(f"{wanted.name} is an ordinary column")
-    if wanted.type is None or pa.types.is_nested(wanted.type):
-        raise _NotPlain(f"{wanted.name} is no scalar")
+def _place(file: OpenFile, selected: Selected, column: str | None) -> _Place:
+    if selected.path is None:
+        raise _NotPlain(f"{selected.name} is an ordinary column")
+    if selected.type is None or pa.types.is_nested(selected.type):
+        raise _NotPlain(f"{selected.name} is no scalar")
     variant = choose_column(file.schema, column, file.name)
     if variant.repeated or variant.layout != "final":
         raise _NotPlain(f"the layout is {variant.layout}")
-    found = columns_of_path(variant, wanted.path, wanted.type)
-    typed = found.primitive
+    columns = columns_of_path(variant, selected.path, selected.type)
+    typed = columns.primitive
     for number in range(file.metadata.num_row_groups):
-        needed = found.needed(partial(_statistics, file.metadata.row_group(number)), scalar=True)
+        needed = columns.needed(partial(_statistics, file.metadata.row_group(number)), scalar=True)
         if any(leaf is not typed for leaf in needed or ()):
-            raise _NotPlain(f"{wanted.name} may have values in a residual")
+            raise _NotPlain(f"{selected.name} may have values in a residual")
     if typed is None:
         return None
     stored = leaf_type(typed)
-    if stored is None or not _same_everywhere(stored, wanted.type):
-        raise _NotPlain(f"{wanted.name} is stored as {stored or typed.spelled()}")
+    if stored is None or not _same_everywhere(stored, selected.type):
+        raise _NotPlain(f"{selected.name} is stored as {stored or typed.spelled()}")
     return typed.path, stored
 
 
@@ -134,14 +134,14 @@ def _statistics(group: Any, node: SchemaNode) -> LeafStatistics:
     return leaf_statistics(group.column(node.leaf), node)
 
 
-def _same_everywhere(stored: pa.DataType, wanted: pa.DataType) -> bool:
+def _same_everywhere(stored: pa.DataType, kind: pa.DataType) -> bool:
     """Whether SQL's CAST gives what `try_variant_get` gives for every value."""
-    if stored == wanted:
+    if stored == kind:
         # Types that Spark's Parquet reader has.
         return not (pa.types.is_time(stored) or stored == pa.uuid() or getattr(stored, "unit", "us") == "ns")
     if pa.types.is_integer(stored):
-        return wanted == pa.float64() or (pa.types.is_integer(wanted) and wanted.bit_width >= stored.bit_width)
-    return bool(pa.types.is_decimal(stored) and wanted == pa.float64())
+        return kind == pa.float64() or (pa.types.is_integer(kind) and kind.bit_width >= stored.bit_width)
+    return bool(pa.types.is_decimal(stored) and kind == pa.float64())
 
 
 def struct_view(spark: SparkSession, plan: ReadPlan) -> list[DataFrame]:
@@ -165,8 +165,8 @@ def struct_view(spark: SparkSession, plan: ReadPlan) -> list[DataFrame]:
         for shape, files in plan.jvm.items():
             tree: dict[str, Any] = {}
             outputs = []
-            for (name, wanted), place in zip(plan.columns.items(), shape, strict=True):
-                target = from_arrow_type(wanted)
+            for (name, kind), place in zip(plan.columns.items(), shape, strict=True):
+                target = from_arrow_type(kind)
                 if place is None:
                     outputs.append(lit(None).cast(target).alias(name))
                     continue

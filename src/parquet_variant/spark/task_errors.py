@@ -76,8 +76,8 @@ def from_spark_errors() -> Iterator[None]:
 
 
 def _inside(text: str) -> VariantError | None:
-    if (found := _ENVELOPE.search(text)) is not None:
-        return pickle.loads(base64.b64decode(found[1]))
+    if (match := _ENVELOPE.search(text)) is not None:
+        return pickle.loads(base64.b64decode(match[1]))
     if not (lines := _TRACEBACK.findall(text)):
         return None
     name, message = lines[-1]

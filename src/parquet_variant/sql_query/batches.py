@@ -139,9 +139,9 @@ def _by_variant(needed: Mapping[str, NeededColumn]) -> list[tuple[str | None, di
             groups.setdefault(each.column, {})[key] = each
     if not groups:
         return [(None, ordinary)]
-    found: list[tuple[str | None, dict[str, NeededColumn]]] = list(groups.items())
-    found[0] = (found[0][0], ordinary | found[0][1])
-    return found
+    queries: list[tuple[str | None, dict[str, NeededColumn]]] = list(groups.items())
+    queries[0] = (queries[0][0], ordinary | queries[0][1])
+    return queries
 
 
 @dataclass(frozen=True)

@@ -96,14 +96,14 @@ class SqlResult:
 
 def _unique(names: list[str]) -> list[str]:
     """Names of which none is there twice: polars takes no others."""
-    found: list[str] = []
+    unique: list[str] = []
     for name in names:
         number, chosen = 0, name
-        while chosen in found:
+        while chosen in unique:
             number += 1
             chosen = f"{name}_{number}"
-        found.append(chosen)
-    return found
+        unique.append(chosen)
+    return unique
 
 
 def _cell(value: Any) -> str:

@@ -383,8 +383,8 @@ def _named(outputs: Outputs, alias: exp.Expr | None) -> Outputs:
     names = [each.name for each in alias.args.get("columns") or ()] if isinstance(alias, exp.Expr) else []
     if outputs is None or not names:
         return outputs
-    given = [*names, *(each.name for each in outputs[len(names) :])]
-    return [OutputColumn(name, each.is_variant) for name, each in zip(given, outputs, strict=False)]
+    names_of_outputs = [*names, *(each.name for each in outputs[len(names) :])]
+    return [OutputColumn(name, each.is_variant) for name, each in zip(names_of_outputs, outputs, strict=False)]
 
 
 def _is_sampled(node: exp.Expr) -> bool:

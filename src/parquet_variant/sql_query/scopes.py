@@ -179,12 +179,12 @@ class Scope:
 
 def _of(relation: Relation, parts: tuple[str, ...]) -> Hit | None:
     for length in range(len(parts), 0, -1):
-        found = relation.find(".".join(parts[:length]))
-        if found is None:
+        column = relation.find(".".join(parts[:length]))
+        if column is None:
             continue
         rest = parts[length:]
-        if found.is_variant and rest:
+        if column.is_variant and rest:
             name = ".".join(parts[:length])
             raise SqlError(f"{name} is a Variant: its fields are asked for with a colon, {name}:{'.'.join(rest)}")
-        return Hit(relation, found, rest)
+        return Hit(relation, column, rest)
     return None

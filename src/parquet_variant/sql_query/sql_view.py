@@ -102,24 +102,24 @@ def _all(table: BoundTable, path: str, variant: str) -> tuple[Selected, ...]:
         from parquet_variant.parquet.format.files import locate
 
         source = locate(path)[0].path
-    found: list[tuple[VariantPath, pa.DataType]] = []
+    paths: list[tuple[VariantPath, pa.DataType]] = []
 
     def walk(schema: ShreddingSchema, at: VariantPath) -> None:
         if schema.kind == "object":
             for key, child in schema.fields:
                 walk(child, at / key)
         elif schema.kind in ("array", "primitive"):
-            found.append((at, schema.to_arrow()))
+            paths.append((at, schema.to_arrow()))
 
     walk(ShreddingSchema.from_parquet(source, variant), VariantPath())
-    keys = [[str(segment) for segment in at.segments] or ["value"] for at, _ in found]
+    keys = [[str(segment) for segment in at.segments] or ["value"] for at, _ in paths]
     last = [each[-1].lower() for each in keys]
     ordinary = [Selected(each, None, kind, each) for each, kind in table.columns.ordinary.items()]
     taken = [each.name.lower() for each in ordinary]
     names = [
         key[-1] if last.count(key[-1].lower()) == 1 and key[-1].lower() not in taken else "_".join(key) for key in keys
     ]
-    return (*ordinary, *(Selected(name, at, kind) for name, (at, kind) in zip(names, found, strict=True)))
+    return (*ordinary, *(Selected(name, at, kind) for name, (at, kind) in zip(names, paths, strict=True)))
 
 
 def _value(each: Selected, variant: str, engine: str) -> str:
@@ -154,12 +154,12 @@ def _name(name: str, engine: str) -> str:
 
 
 def _source(path: str | os.PathLike[str], engine: str) -> str:
-    given = os.fspath(path)
-    delta = is_delta(given)
+    source = os.fspath(path)
+    delta = is_delta(source)
     if engine == "spark":
-        return f"{'delta' if delta else 'parquet'}.`{given.replace('`', '``')}`"
+        return f"{'delta' if delta else 'parquet'}.`{source.replace('`', '``')}`"
     if delta:
-        return f"delta_scan({_text(given, engine)})"
-    if not any(sign in given for sign in "*?[") and os.path.isdir(given):  # noqa: PTH112 - perhaps a URI
-        given = given.rstrip("/") + "/**/*.parquet"
-    return f"read_parquet({_text(given, engine)})"
+        return f"delta_scan({_text(source, engine)})"
+    if not any(sign in source for sign in "*?[") and os.path.isdir(source):  # noqa: PTH112 - perhaps a URI
+        source = source.rstrip("/") + "/**/*.parquet"
+    return f"read_parquet({_text(source, engine)})"

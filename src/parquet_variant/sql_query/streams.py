@@ -72,10 +72,10 @@ def register_getters(
         )
 
 
-def _to_json(given: Any) -> pa.Array:
+def _to_json(column: Any) -> pa.Array:
     from parquet_variant.functions.json.to_json import to_json
 
-    return to_json(VariantArray(_one(given))).cast(pa.string())
+    return to_json(VariantArray(_one(column))).cast(pa.string())
 
 
 def _duckdb_type(connection: Any, kind: pa.DataType) -> Any:

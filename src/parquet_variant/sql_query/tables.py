@@ -56,12 +56,12 @@ class BoundTable:
 
     def needs(self, name: str, path: VariantPath | None = None, kind: pa.DataType | None = None) -> NeededColumn:
         """What is read for a column, or for a path into it."""
-        found = self.derived.get(name)
-        if found is None:
+        derived = self.derived.get(name)
+        if derived is None:
             return NeededColumn(name, path, kind)
-        if path is None or found.path is None:
-            return found
-        return NeededColumn(found.column, VariantPath((*found.path.segments, *path.segments)), kind)
+        if path is None or derived.path is None:
+            return derived
+        return NeededColumn(derived.column, VariantPath((*derived.path.segments, *path.segments)), kind)
 
     def with_columns(self, columns: Mapping[str, Any], variant: str | None = None) -> BoundTable:
         """The table with further columns, given as `parquet.scan` takes them.
@@ -110,12 +110,12 @@ class BoundTable:
         return True
 
 
-def bind_table(given: Any, name: str, *, version: int | None = None, timestamp: Any = None) -> BoundTable:
+def bind_table(source: Any, name: str, *, version: int | None = None, timestamp: Any = None) -> BoundTable:
     """The table that a value stands for.
 
     Parameters
     ----------
-    given
+    source
         A path, glob, URI or list of them; a Delta table's path or `Snapshot`; Vortex files; a planned scan; a
         `VariantArray` (the column ``v`` of a table); a pyarrow table, or anything that gives an Arrow stream.
     name
@@ -128,31 +128,31 @@ def bind_table(given: Any, name: str, *, version: int | None = None, timestamp: 
     VariantError
         If it is none of these, is not there, or has no versions.
     """
-    if isinstance(given, BoundTable):
-        return given
-    if isinstance(given, VariantArray):
+    if isinstance(source, BoundTable):
+        return source
+    if isinstance(source, VariantArray):
         return _ArrowTable.over(
-            pa.table([given.storage], schema=pa.schema([variant_field("v", given.storage.type)])), name
+            pa.table([source.storage], schema=pa.schema([variant_field("v", source.storage.type)])), name
         )
-    if isinstance(given, (str, os.PathLike)) or (
-        isinstance(given, (list, tuple)) and given and all(isinstance(each, (str, os.PathLike)) for each in given)
+    if isinstance(source, (str, os.PathLike)) or (
+        isinstance(source, (list, tuple)) and source and all(isinstance(each, (str, os.PathLike)) for each in source)
     ):
-        found = _of_path(given, name, version, timestamp)
-        return replace(found, path=given, version=version, timestamp=timestamp)
-    if type(given).__name__ == "Snapshot":
-        return _delta_table(given, name)
-    if hasattr(given, "selection") and hasattr(given, "batches"):
-        return _ScannedTable.over(given, name)
-    if hasattr(given, "scans") and hasattr(given, "batches"):
-        return _ScannedTable.over(given, name)
-    if isinstance(given, pa.Table):
-        return _ArrowTable.over(given, name)
-    if isinstance(given, Mapping):
-        return _ArrowTable.over(_from_mapping(given), name)
-    if isinstance(given, pa.RecordBatch) or hasattr(given, "__arrow_c_stream__"):
-        return _ArrowTable.over(pa.table(given), name)
+        table = _of_path(source, name, version, timestamp)
+        return replace(table, path=source, version=version, timestamp=timestamp)
+    if type(source).__name__ == "Snapshot":
+        return _delta_table(source, name)
+    if hasattr(source, "selection") and hasattr(source, "batches"):
+        return _ScannedTable.over(source, name)
+    if hasattr(source, "scans") and hasattr(source, "batches"):
+        return _ScannedTable.over(source, name)
+    if isinstance(source, pa.Table):
+        return _ArrowTable.over(source, name)
+    if isinstance(source, Mapping):
+        return _ArrowTable.over(_from_mapping(source), name)
+    if isinstance(source, pa.RecordBatch) or hasattr(source, "__arrow_c_stream__"):
+        return _ArrowTable.over(pa.table(source), name)
     raise VariantError(
-        f"{name} is a {type(given).__name__}: give a path, a scan, a VariantArray or Arrow data", reason="not-a-table"
+        f"{name} is a {type(source).__name__}: give a path, a scan, a VariantArray or Arrow data", reason="not-a-table"
     )
 
 
@@ -167,23 +167,23 @@ def _from_mapping(given: Mapping[str, Any]) -> pa.Table:
     return pa.table(columns, schema=pa.schema(fields))
 
 
-def _of_path(given: Any, name: str, version: int | None, timestamp: Any) -> BoundTable:
-    single = given if isinstance(given, (str, os.PathLike)) else None
+def _of_path(source: Any, name: str, version: int | None, timestamp: Any) -> BoundTable:
+    single = source if isinstance(source, (str, os.PathLike)) else None
     if single is not None and is_delta(single):
         from parquet_variant.delta import snapshot
 
         return _delta_table(snapshot(single, version=version, timestamp=timestamp), name)
     if version is not None or timestamp is not None:
         raise VariantFileError(
-            f"{given} is no Delta table, so it has no versions", reason="not-a-table", file=str(given)
+            f"{source} is no Delta table, so it has no versions", reason="not-a-table", file=str(source)
         )
     if single is not None and is_vortex(single):
         return _VortexTable.at(os.fspath(single), name)
-    if is_json(given):
+    if is_json(source):
         from parquet_variant.ingest.read_json import read_json
 
-        return bind_table(read_json(given), name)
-    return _ParquetTable.at(given, name)
+        return bind_table(read_json(source), name)
+    return _ParquetTable.at(source, name)
 
 
 @dataclass(frozen=True)
@@ -191,14 +191,14 @@ class _ParquetTable(BoundTable):
     sources: tuple[Any, ...] = ()
 
     @classmethod
-    def at(cls, given: Any, name: str) -> _ParquetTable:
+    def at(cls, source: Any, name: str) -> _ParquetTable:
         from parquet_variant.parquet.format.columns import find_variants
         from parquet_variant.parquet.format.files import locate, open_file
         from parquet_variant.parquet.scanning.scan import with_types
 
-        sources = tuple(locate(given))
+        sources = tuple(locate(source))
         with open_file(sources[0]) as file:
-            variants = [found.name for found in find_variants(file.schema) if not found.repeated]
+            variants = [variant.name for variant in find_variants(file.schema) if not variant.repeated]
             order = list(dict.fromkeys([*(node.name for node in file.schema.children), *dict(sources[0].partition)]))
         others = read_selection([each for each in order if each not in variants])
         ordinary = {each.name: each.type for each in with_types(sources[0], others) if each.type is not None}
@@ -340,8 +340,8 @@ class _ScannedTable(BoundTable):
 
     def _narrowed(self, plan: Any, needed: Mapping[str, NeededColumn], predicate: Predicate | None) -> Any:
         """The scan with other output columns: paths go on where its own end; its filter stays."""
-        given = {each.name: each for each in plan.selection}
-        outputs = tuple(self._selected(key, given[each.column], each) for key, each in needed.items())
+        by_name = {each.name: each for each in plan.selection}
+        outputs = tuple(self._selected(key, by_name[each.column], each) for key, each in needed.items())
         # The scan's own columns stay for its filter, under names that no output has.
         before = {each.name: f"\x00{number}" for number, each in enumerate((*plan.selection, *plan.hidden))}
         kept = tuple(replace(each, name=before[each.name]) for each in (*plan.selection, *plan.hidden))
@@ -351,10 +351,10 @@ class _ScannedTable(BoundTable):
         whole = None if not both else both[0] if len(both) == 1 else And(tuple(both))
         return replace(plan, selection=outputs, hidden=kept if own is not None else (), predicate=whole)
 
-    def _selected(self, key: str, given: Selected, needed: NeededColumn) -> Selected:
-        if needed.path is None or given.path is None:
-            return replace(given, name=key)
-        return Selected(key, VariantPath((*given.path.segments, *needed.path.segments)), needed.type)
+    def _selected(self, key: str, selected: Selected, needed: NeededColumn) -> Selected:
+        if needed.path is None or selected.path is None:
+            return replace(selected, name=key)
+        return Selected(key, VariantPath((*selected.path.segments, *needed.path.segments)), needed.type)
 
 
 def _renamed(predicate: Predicate, names: Mapping[str, str]) -> Predicate:

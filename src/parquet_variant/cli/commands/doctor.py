@@ -29,17 +29,17 @@ def command(as_json: AsJson = False) -> int:
     from parquet_variant.cli.failure import DATA_PROBLEM
     from parquet_variant.cli.output.report import print_grid, print_json
 
-    found = _found()
-    works = not str(found["kernels"]).startswith("error")
+    state = _found()
+    works = not str(state["kernels"]).startswith("error")
     missing = {
         need: {"missing": gone, "run": f"pip install 'parquet-variant[{extra}]'"}
         for need, (names, extra) in _NEEDS.items()
-        if (gone := [name for name in names if found[name] is None])
+        if (gone := [name for name in names if state[name] is None])
     }
     if as_json:
-        print_json({"found": found, "missing": missing})
+        print_json({"found": state, "missing": missing})
     else:
-        print_grid(["what", "found"], list(found.items()))
+        print_grid(["what", "found"], list(state.items()))
         for need, cure in missing.items():
             run = cure["run"] if cure["missing"] != ["Java"] else "install Java 17 or newer, and set JAVA_HOME"
             print(f"{need}: {' and '.join(cure['missing'])} missing: {run}")

@@ -36,17 +36,17 @@ def command(
     from parquet_variant.explorer.explore import explore
 
     with with_stdin([path]) as (source,):
-        found = explore(source, column=column, compare=compare, version=version)
+        report = explore(source, column=column, compare=compare, version=version)
     if as_json:
-        print_json(found.to_dict())
+        print_json(report.to_dict())
         return 0
     if not serve:
-        size = found.save(html).stat().st_size
+        size = report.save(html).stat().st_size
         print(f"{html}: {human_bytes(size)}; open it in a browser")
         return 0
     from parquet_variant.explorer.serve import ExploreServer
 
-    server = ExploreServer(found, port)
+    server = ExploreServer(report, port)
     print(f"{server.url}\nread-only, for this machine alone; Ctrl-C ends it", flush=True)
     try:
         server.serve_forever()

@@ -53,11 +53,11 @@ def command(
 
     files = data_files(path, allow_outside=allow_outside)
     report = inspect(files, column=column)
-    wanted = _typed_too(files, column, read_types(also, "--also")) if also else []
+    typed_too = _typed_too(files, column, read_types(also, "--also")) if also else []
     comparisons = _compared(files, report.columns[0], predict_from) if predict_from else []
     if as_json:
         shares = [{"path": str(each.path), "predicted": each.predicted, "actual": each.actual} for each in comparisons]
-        too = [{**asdict(each), "path": str(each.path), "saved": each.saved} for each in wanted]
+        too = [{**asdict(each), "path": str(each.path), "saved": each.saved} for each in typed_too]
         told = {"predictions": shares} if predict_from else {}
         print_json(report.to_dict() | told | ({"also": too} if also else {}))
         return 0
@@ -68,10 +68,10 @@ def command(
     for found in report.columns:
         print()
         _print_column(found, sort, top)
-    if wanted:
+    if typed_too:
         from parquet_variant.shredding.explain import explain_also
 
-        print("", *map(explain_also, wanted), sep="\n")
+        print("", *map(explain_also, typed_too), sep="\n")
     if predict_from:
         from parquet_variant.cli.output.report import print_grid
 
@@ -93,20 +93,18 @@ def _inspect_vortex(path: str, column: str | None, *, as_json: bool) -> int:
     print(f"checksums in {counted(report.checked, 'file')}")
     if report.other_columns:
         print(f"other columns: {', '.join(report.other_columns)}")
-    for found in report.columns:
-        layouts = ", ".join(f"{layout} in {counted(files, 'file')}" for layout, files in found.layouts.items())
-        texts = (
-            f"; was JSON, {'its texts are' if found.has_texts else 'not'} kept byte by byte" if found.is_json else ""
-        )
-        print(f"\n{found.name}: {found.dtype}, {layouts}; statistics of {counted(found.ranges, 'range')}{texts}")
-        if found.types:
-            print_grid(["path", "typed as"], [(name, ", ".join(types)) for name, types in found.types.items()])
-        if found.in_bytes:
-            print_grid(["not typed, in bytes", "because"], list(found.in_bytes.items()))
+    for each in report.columns:
+        layouts = ", ".join(f"{layout} in {counted(files, 'file')}" for layout, files in each.layouts.items())
+        texts = f"; was JSON, {'its texts are' if each.has_texts else 'not'} kept byte by byte" if each.is_json else ""
+        print(f"\n{each.name}: {each.dtype}, {layouts}; statistics of {counted(each.ranges, 'range')}{texts}")
+        if each.types:
+            print_grid(["path", "typed as"], [(name, ", ".join(types)) for name, types in each.types.items()])
+        if each.in_bytes:
+            print_grid(["not typed, in bytes", "because"], list(each.in_bytes.items()))
     return 0
 
 
-def _typed_too(files: list[str], column: str | None, wanted: list[tuple[str, str]]) -> list[TypedToo]:
+def _typed_too(files: list[str], column: str | None, types: list[tuple[str, str]]) -> list[TypedToo]:
     """What typing more paths would change, from all rows."""
     from parquet_variant.cli.output.progress import Progress
     from parquet_variant.parquet import profile
@@ -114,7 +112,7 @@ def _typed_too(files: list[str], column: str | None, wanted: list[tuple[str, str
 
     with Progress() as progress:
         data = profile(files, column=column, progress=progress)
-    return [also(data, path, kind) for path, kind in wanted]
+    return [also(data, path, kind) for path, kind in types]
 
 
 def _compared(files: list[str], column: ColumnReport, sources: list[str]) -> tuple[Comparison, ...]:

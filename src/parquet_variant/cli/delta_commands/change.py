@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 __all__ = ["read_assignments", "report_change"]
 
 
-def read_assignments(given: Iterable[str], option: str) -> dict[str, str]:
+def read_assignments(texts: Iterable[str], option: str) -> dict[str, str]:
     """The assignments of ``COLUMN=SQL`` texts."""
     assignments = {}
-    for text in given:
+    for text in texts:
         name, mark, value = text.partition("=")
         if not mark or not name.strip() or not value.strip():
             raise typer.BadParameter(f"{option} {text!r} is no assignment: write COLUMN=SQL")

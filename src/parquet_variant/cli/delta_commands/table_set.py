@@ -29,13 +29,13 @@ def command(
     from parquet_variant.cli.output.report import print_json
     from parquet_variant.delta import set_properties
 
-    wanted: dict[str, str | bool | int | None] = {}
+    to_set: dict[str, str | bool | int | None] = {}
     for text in properties:
-        name, found, value = text.partition("=")
-        if not found:
+        name, equals, value = text.partition("=")
+        if not equals:
             raise typer.BadParameter(f"{text!r} has no value: write NAME=VALUE, or NAME= to remove it")
-        wanted[name] = value or None
-    result = set_properties(table, wanted, preview=preview)
+        to_set[name] = value or None
+    result = set_properties(table, to_set, preview=preview)
     if as_json:
         print_json({"version": result.version})
     else:

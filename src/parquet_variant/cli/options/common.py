@@ -141,7 +141,7 @@ Parse: TypeAlias = Annotated[
 ]
 
 
-def read_types(given: list[str] | None, option: str = "--type") -> list[tuple[str, str]]:
+def read_types(texts: list[str] | None, option: str = "--type") -> list[tuple[str, str]]:
     """The paths and types of ``--type`` or ``--also``.
 
     Examples
@@ -150,7 +150,7 @@ def read_types(given: list[str] | None, option: str = "--type") -> list[tuple[st
     [('$..*_id', 'uuid')]
     """
     types: list[tuple[str, str]] = []
-    for text in given or ():
+    for text in texts or ():
         path, sign, kind = text.rpartition(":")
         if not sign:
             raise typer.BadParameter(f"{option} is {text!r}: write it as PATH:TYPE, such as '$.tags.brand:string'")
@@ -158,7 +158,7 @@ def read_types(given: list[str] | None, option: str = "--type") -> list[tuple[st
     return types
 
 
-def read_parse(given: list[str] | None) -> dict[str, Any]:
+def read_parse(texts: list[str] | None) -> dict[str, Any]:
     """The options of ``--parse``: a value is JSON, or text as it stands.
 
     Examples
@@ -167,7 +167,7 @@ def read_parse(given: list[str] | None) -> dict[str, Any]:
     {'delimiter': ';', 'header': False}
     """
     options: dict[str, Any] = {}
-    for text in given or ():
+    for text in texts or ():
         name, sign, value = text.partition("=")
         if not sign:
             raise typer.BadParameter(f"--parse is {text!r}: write it as NAME=VALUE")

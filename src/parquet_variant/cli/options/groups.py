@@ -67,8 +67,8 @@ class JsonOptions:
 
     def read(self) -> dict[str, Any]:
         """The keywords of `ingest` and `profile`."""
-        given = {each.name: getattr(self, each.name) for each in fields(self)}
-        return given | {"parse": read_parse(self.parse), "types": dict(read_types(self.types))}
+        options = {each.name: getattr(self, each.name) for each in fields(self)}
+        return options | {"parse": read_parse(self.parse), "types": dict(read_types(self.types))}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -45,16 +45,16 @@ def read_policy(name: str, settings: list[str] | None = None, queries: str | Non
     from parquet_variant.errors import VariantError
     from parquet_variant.shredding.infer import POLICIES, policy_named
 
-    given = dict(_setting(text) for text in settings or [])
-    if name not in POLICIES or not (given or queries):
+    options = dict(_setting(text) for text in settings or [])
+    if name not in POLICIES or not (options or queries):
         return policy_named(name)
     kind: Any = getattr(import_module(f"parquet_variant.shredding.policies.{name}"), POLICIES[name])
     known = [each.name for each in fields(kind) if each.init and not each.name.startswith("_")]
-    if unknown := sorted({key.partition(".")[0] for key in given} - set(known)):
+    if unknown := sorted({key.partition(".")[0] for key in options} - set(known)):
         raise VariantError(
             f"the policy {name} has no constant {unknown[0]!r}: use {', '.join(known)}", reason="bad-policy"
         )
-    plain = {key: value for key, value in given.items() if "." not in key}
+    plain = {key: value for key, value in options.items() if "." not in key}
     try:
         if queries is not None:
             if not hasattr(kind, "of_queries"):
@@ -62,22 +62,22 @@ def read_policy(name: str, settings: list[str] | None = None, queries: str | Non
             policy = kind.of_queries(_queries(queries), **plain)
         else:
             policy = kind(**plain)
-        for key, value in given.items():
+        for key, value in options.items():
             outer, dot, inner = key.partition(".")
             if dot:
                 policy = replace(policy, **{outer: _with(getattr(policy, outer), inner, value)})
     except (TypeError, ValueError) as error:
         if isinstance(error, VariantError):
             raise
-        raise VariantError(f"the policy {name} does not take {given}: {error}", reason="bad-policy") from None
+        raise VariantError(f"the policy {name} does not take {options}: {error}", reason="bad-policy") from None
     return policy
 
 
 def _setting(text: str) -> tuple[str, Any]:
     from parquet_variant.errors import VariantError
 
-    key, found, value = text.partition("=")
-    if not found:
+    key, equals, value = text.partition("=")
+    if not equals:
         raise VariantError(f"--set is {text!r}: write it as 'constant=value'", reason="bad-policy")
     try:
         return key.strip(), json.loads(value)

@@ -33,17 +33,15 @@ def read_selects(texts: list[str]) -> dict[str, str]:
     selects: dict[str, str] = {}
     for text in texts:
         if named := _NAMED.fullmatch(text):
-            name, given = named[1].strip(), named[2]
+            name, path = named[1].strip(), named[2]
         else:
-            given = text.strip()
-            (selected,) = read_selection([given]) if not given.startswith("$") else read_selection({"value": given})
+            path = text.strip()
+            (selected,) = read_selection([path]) if not path.startswith("$") else read_selection({"value": path})
             keys = (
-                [segment for segment in selected.path.segments if isinstance(segment, str)]
-                if selected.path
-                else [given]
+                [segment for segment in selected.path.segments if isinstance(segment, str)] if selected.path else [path]
             )
             name = keys[-1] if keys else "value"
         if name in selects:
-            raise PathError(f"two --select options are called {name!r}: name one of them, as in 'other={given}'")
-        selects[name] = given
+            raise PathError(f"two --select options are called {name!r}: name one of them, as in 'other={path}'")
+        selects[name] = path
     return selects

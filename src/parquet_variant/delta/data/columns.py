@@ -33,16 +33,16 @@ Matcher: TypeAlias = "Callable[[pa.DataType | pa.Schema, Field], int]"
 OnVariant: TypeAlias = "Callable[[tuple[str, ...], VariantArray], VariantArray]"
 
 
-def by_name(fields: pa.DataType | pa.Schema, wanted: Field) -> int:
+def by_name(fields: pa.DataType | pa.Schema, f: Field) -> int:
     """Match by physical name."""
-    return int(fields.get_field_index(wanted.physical_name))
+    return int(fields.get_field_index(f.physical_name))
 
 
-def by_field_id(fields: pa.DataType | pa.Schema, wanted: Field) -> int:
+def by_field_id(fields: pa.DataType | pa.Schema, f: Field) -> int:
     """Match by Parquet field id (column mapping mode ``id``); what has no id, as the kind of a change, by name."""
-    if wanted.field_id is None:
-        return by_name(fields, wanted)
-    key = str(wanted.field_id).encode()
+    if f.field_id is None:
+        return by_name(fields, f)
+    key = str(f.field_id).encode()
     for index in range(len(fields) if isinstance(fields, pa.Schema) else fields.num_fields):
         if (fields.field(index).metadata or {}).get(b"PARQUET:field_id") == key:
             return index
@@ -69,15 +69,15 @@ def conform_table(table: pa.Table, schema: StructType, match: Matcher, on_varian
         Reason ``"type-mismatch"`` if a column cannot be given as its type.
     """
     fields, columns = [], []
-    for wanted in schema.fields:
-        index = match(table.schema, wanted)
+    for f in schema.fields:
+        index = match(table.schema, f)
         chunks = [pa.nulls(len(table))] if index < 0 else table.column(index).chunks
-        done = [conform_column(c, wanted.type, match, on_variant, (wanted.name,)) for c in chunks]
+        done = [conform_column(c, f.type, match, on_variant, (f.name,)) for c in chunks]
         if not done:
-            done = [conform_column(pa.nulls(0), wanted.type, match, on_variant, (wanted.name,))]
+            done = [conform_column(pa.nulls(0), f.type, match, on_variant, (f.name,))]
         done = _same_type(done)
-        metadata = EXTENSION_METADATA if wanted.type == VARIANT else None
-        fields.append(pa.field(wanted.name, done[0].type, wanted.nullable, metadata))
+        metadata = EXTENSION_METADATA if f.type == VARIANT else None
+        fields.append(pa.field(f.name, done[0].type, f.nullable, metadata))
         columns.append(pa.chunked_array(done))
     return pa.table(columns, schema=pa.schema(fields))
 
@@ -132,8 +132,8 @@ def _list(array: pa.Array, kind: ArrayType, match: Matcher, on_variant: OnVarian
     values = array.values
     done = conform_column(values, kind.element, match, on_variant, (*place, "element"))
     metadata = EXTENSION_METADATA if kind.element == VARIANT else None
-    wanted = pa.list_(pa.field("element", done.type, kind.contains_null, metadata))
-    return pa.Array.from_buffers(wanted, len(array), array.buffers()[:2], array.null_count, array.offset, [done])
+    list_type = pa.list_(pa.field("element", done.type, kind.contains_null, metadata))
+    return pa.Array.from_buffers(list_type, len(array), array.buffers()[:2], array.null_count, array.offset, [done])
 
 
 def _map(array: pa.MapArray, kind: MapType, match: Matcher, on_variant: OnVariant, place: tuple[str, ...]) -> pa.Array:
@@ -143,8 +143,8 @@ def _map(array: pa.MapArray, kind: MapType, match: Matcher, on_variant: OnVarian
     key_field = pa.field("key", keys.type, False)
     item_field = pa.field("value", items.type, kind.value_contains_null, metadata)
     entries = pa.StructArray.from_arrays([keys, items], fields=[key_field, item_field])
-    wanted = pa.map_(key_field, item_field)
-    return pa.Array.from_buffers(wanted, len(array), array.buffers()[:2], array.null_count, array.offset, [entries])
+    map_type = pa.map_(key_field, item_field)
+    return pa.Array.from_buffers(map_type, len(array), array.buffers()[:2], array.null_count, array.offset, [entries])
 
 
 def _primitive(array: pa.Array, kind: DeltaType, place: tuple[str, ...]) -> pa.Array:

@@ -67,10 +67,10 @@ def read_bitmap(data: bytes) -> npt.NDArray[np.uint64]:
     [3, 4, 7, 11, 18, 29]
     """
     try:
-        found = [low.astype(np.uint64) | np.uint64(key << 32) for key, low in _buckets(data)]
+        buckets = [low.astype(np.uint64) | np.uint64(key << 32) for key, low in _buckets(data)]
     except (struct.error, ValueError, IndexError):
         raise DeltaError("a deletion vector is cut off or damaged", reason="bad-deletion-vector") from None
-    return np.concatenate(found) if found else np.empty(0, dtype=np.uint64)
+    return np.concatenate(buckets) if buckets else np.empty(0, dtype=np.uint64)
 
 
 def _buckets(data: bytes) -> Iterator[tuple[int, npt.NDArray[np.uint32]]]:
@@ -131,7 +131,7 @@ def _bitmap32(data: bytes, at: int) -> tuple[npt.NDArray[np.uint32], int]:
         raise ValueError("cookie")
     keys = np.frombuffer(data, dtype="<u2", count=2 * count, offset=at).reshape(-1, 2).astype(np.uint32)
     at += 4 * count + (4 * count if has_offsets else 0)
-    found = []
+    parts = []
     for index, (key, cardinality) in enumerate(keys.tolist()):
         if runs and runs[index // 8] >> (index % 8) & 1:
             low, at = _run_container(data, at)
@@ -142,8 +142,8 @@ def _bitmap32(data: bytes, at: int) -> tuple[npt.NDArray[np.uint32], int]:
             bits = np.unpackbits(np.frombuffer(data, np.uint8, _BITMAP_BYTES, at), bitorder="little")
             low = np.flatnonzero(bits).astype(np.uint32)
             at += _BITMAP_BYTES
-        found.append(low | np.uint32(key << 16))
-    return np.concatenate(found) if found else np.empty(0, dtype=np.uint32), at
+        parts.append(low | np.uint32(key << 16))
+    return np.concatenate(parts) if parts else np.empty(0, dtype=np.uint32), at
 
 
 def _run_container(data: bytes, at: int) -> tuple[npt.NDArray[np.uint32], int]:

@@ -61,13 +61,13 @@ def columns_of_data(table: pa.Table) -> TableColumns:
 
 
 def _reachable(kind: StructType) -> list[tuple[str, ...]]:
-    found: list[tuple[str, ...]] = []
+    places: list[tuple[str, ...]] = []
     for f in kind.fields:
         if f.type == VARIANT:
-            found.append((f.name,))
+            places.append((f.name,))
         elif isinstance(f.type, StructType):
-            found += [(f.name, *place) for place in _reachable(f.type)]
-    return found
+            places += [(f.name, *place) for place in _reachable(f.type)]
+    return places
 
 
 def needed_table(rows: pa.Table, columns: Mapping[str, NeededColumn]) -> pa.Table:
@@ -168,9 +168,9 @@ def read_target(text: str, columns: TableColumns, alias: str, zone: str) -> tupl
         Reason ``"bad-assignment"`` for anything else.
     """
     if columns.find(text) is not None:
-        found = columns.find(text)
-        assert found is not None
-        return found[0], None
+        column = columns.find(text)
+        assert column is not None
+        return column[0], None
     expression = read_expression(text, {alias: columns}, zone=zone)
     needed = list(expression.columns[alias].values())
     if len(needed) != 1 or not plain_column(expression) or needed[0].type is not None:

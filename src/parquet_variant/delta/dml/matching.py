@@ -92,12 +92,12 @@ def may_hold_keys(current: Snapshot, files: pa.Table, needed: NeededColumn, name
     values = pc.drop_null(values)
     ordered = values.take(pc.sort_indices(values))
     known = np.asarray(pc.and_(lower.is_valid(), upper.is_valid()))
-    found = unknown.copy()
+    may_hold = unknown.copy()
     # Both as positions in the ordered keys: a key lies between the bounds if the positions differ.
     first = _positions(ordered, lower, "left")
     last = _positions(ordered, upper, "right")
-    found[known] = (first < last)[known]
-    return found
+    may_hold[known] = (first < last)[known]
+    return may_hold
 
 
 def _positions(ordered: pa.Array, bounds: pa.Array, side: str) -> npt.NDArray[np.int64]:

@@ -208,13 +208,13 @@ def _protocol(protocol: Protocol) -> dict[str, Any]:
 
 
 def _metadata(metadata: Metadata) -> dict[str, Any]:
-    found = metadata.to_dict()
-    found["configuration"] = list(metadata.configuration.items())
-    found["format"] = {
+    action = metadata.to_dict()
+    action["configuration"] = list(metadata.configuration.items())
+    action["format"] = {
         "provider": metadata.format.get("provider", "parquet"),
         "options": list(dict(metadata.format.get("options") or {}).items()),
     }
-    return found
+    return action
 
 
 def _actions(name: str, rows: list[dict[str, Any]]) -> pa.Table:
@@ -261,8 +261,8 @@ def _removes(current: Snapshot) -> tuple[pa.Table, dict[str, Any]]:
 def parsed_stats(files: pa.Table, schema: StructType) -> pa.StructArray:
     """The statistics of files in their original types; variants as Variant columns (RFC, "In Parquet")."""
     stats = read_stats(files, schema)
-    wanted = stats_type(schema, variants=_VARIANT_STORAGE)
-    return _typed(stats, wanted, (), schema)
+    kind = stats_type(schema, variants=_VARIANT_STORAGE)
+    return _typed(stats, kind, (), schema)
 
 
 def _typed(stats: StatsTable, kind: pa.StructType, place: tuple[str, ...], schema: StructType) -> pa.Array:

@@ -226,8 +226,8 @@ def _conflict(transaction: Transaction, seen: _Seen) -> str | None:
     return None
 
 
-def _already(wanted: Txn, found: Txn | None) -> bool:
-    return found is not None and found.version >= wanted.version
+def _already(txn: Txn, known: Txn | None) -> bool:
+    return known is not None and known.version >= txn.version
 
 
 def _actions(transaction: Transaction, identity: str, version: int, told: Told) -> list[Action]:

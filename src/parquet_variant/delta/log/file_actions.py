@@ -148,10 +148,10 @@ def split_commits(data: bytes) -> CommitLines:
 
 
 def _begins(characters: npt.NDArray[np.uint8], starts: npt.NDArray[np.int64], head: bytes) -> npt.NDArray[np.bool_]:
-    found = np.ones(len(starts), dtype=bool)
+    begins = np.ones(len(starts), dtype=bool)
     for k, character in enumerate(head):
-        found &= characters[np.minimum(starts + k, len(characters) - 1)] == character
-    return found
+        begins &= characters[np.minimum(starts + k, len(characters) - 1)] == character
+    return begins
 
 
 def rows_to_files(rows: Sequence[Mapping[str, Any]]) -> pa.Table:
@@ -197,10 +197,10 @@ def read_checkpoint_part(source: Any, *, files: bool) -> tuple[list[dict[str, An
     with pq.ParquetFile(source, coerce_int96_timestamp_unit="us") as parquet:
         present = parquet.schema_arrow
         others: list[dict[str, Any]] = []
-        wanted = [name for name in _OTHERS if name in present.names]
-        if wanted:
-            table = parquet.read(columns=wanted)
-            for name in wanted:
+        names = [name for name in _OTHERS if name in present.names]
+        if names:
+            table = parquet.read(columns=names)
+            for name in names:
                 column = table[name].drop_null()
                 others.extend({name: _plain(value, column.type)} for value in column.to_pylist())
         if not files:

@@ -153,8 +153,8 @@ def _all_differ(keys: pa.Array | pa.ChunkedArray) -> bool:
             characters = np.frombuffer(part.buffers()[2], dtype=np.uint8)[at[0] : at[-1]]
             place = np.arange(len(characters)) - np.repeat(at[:-1] - at[0], lengths)
             hashes.append(np.add.reduceat(_WEIGHTS.take(place, mode="wrap") * characters, at[:-1] - at[0]))
-    found = np.sort(np.concatenate(hashes))
-    return bool((found[1:] != found[:-1]).all())
+    ordered = np.sort(np.concatenate(hashes))
+    return bool((ordered[1:] != ordered[:-1]).all())
 
 
 def _reconcile(state: State, tables: Sequence[pa.Table]) -> None:
@@ -197,10 +197,10 @@ def _checkpoint(storage: Storage, path: str, state: State, files: bool) -> list[
 
 def _sidecar_path(storage: Storage, sidecar: str) -> str:
     """Where a sidecar lies: in the table's own directory of sidecars, wherever the checkpoint says."""
-    found = relative_path(storage, sidecar if "/" in sidecar else f"{_SIDECARS}/{sidecar}")
-    if not found.startswith(f"{_SIDECARS}/"):
+    path = relative_path(storage, sidecar if "/" in sidecar else f"{_SIDECARS}/{sidecar}")
+    if not path.startswith(f"{_SIDECARS}/"):
         raise outside(storage, sidecar)
-    return found
+    return path
 
 
 def _read_part(storage: Storage, path: str, *, files: bool) -> tuple[list[dict[str, Any]], pa.Table | None]:

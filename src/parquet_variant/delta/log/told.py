@@ -67,30 +67,30 @@ class Told:
 
     def after(self, actions: Iterable[Mapping[str, Any]]) -> Told:
         """What is told after a commit of somebody else."""
-        found = self
+        after = self
         for action in actions:
             domain, info = action.get("domainMetadata"), action.get("commitInfo")
-            if found.mark is not None and domain is not None and domain.get("domain") == ROW_TRACKING:
-                found = replace(found, mark=max(found.mark, _mark(DomainMetadata.from_dict(domain))))
-            if found.last is not None and isinstance(info, dict):
-                found = replace(found, last=max(found.last, int(info.get(_TIME) or info.get("timestamp") or 0)))
-        return found
+            if after.mark is not None and domain is not None and domain.get("domain") == ROW_TRACKING:
+                after = replace(after, mark=max(after.mark, _mark(DomainMetadata.from_dict(domain))))
+            if after.last is not None and isinstance(info, dict):
+                after = replace(after, last=max(after.last, int(info.get(_TIME) or info.get("timestamp") or 0)))
+        return after
 
     def with_row_ids(self, adds: Sequence[Add], version: int) -> tuple[list[Add], DomainMetadata | None]:
         """The files with ids for their rows where they have none yet, and the new high water mark."""
         if self.mark is None:
             return list(adds), None
-        mark, found = self.mark, []
+        mark, numbered = self.mark, []
         for add in adds:
             if add.base_row_id is None:
                 add = replace(add, base_row_id=mark + 1)
                 mark += _rows(add)
             if add.default_row_commit_version is None:
                 add = replace(add, default_row_commit_version=version)
-            found.append(add)
+            numbered.append(add)
         if mark == self.mark:
-            return found, None
-        return found, DomainMetadata(ROW_TRACKING, json.dumps({"rowIdHighWaterMark": mark}, separators=(",", ":")))
+            return numbered, None
+        return numbered, DomainMetadata(ROW_TRACKING, json.dumps({"rowIdHighWaterMark": mark}, separators=(",", ":")))
 
     def with_time(self, metadata: Metadata | None, version: int, now: int) -> tuple[Metadata | None, int | None]:
         """The commit's own time, and the metadata that says since when commits tell it."""

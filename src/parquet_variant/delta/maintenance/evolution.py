@@ -227,12 +227,12 @@ def _changed(schema: StructType, path: str, change: _OnField) -> StructType:
 
 
 def _changed_struct(schema: StructType, steps: tuple[str, ...], path: str, change: _OnField) -> StructType:
-    found = schema.get(steps[0])
-    if found is None:
+    field = schema.get(steps[0])
+    if field is None:
         known = ", ".join(f.name for f in schema.fields)
         raise DeltaError(f"there is no column {path!r}: choose from {known}", reason="unknown-column")
-    new = _changed_field(found, found.type, steps[1:], path, change)
-    fields = tuple(each for f in schema.fields for each in (new if f is found else (f,)))
+    new = _changed_field(field, field.type, steps[1:], path, change)
+    fields = tuple(each for f in schema.fields for each in (new if f is field else (f,)))
     if not fields:
         raise DeltaError(f"{path!r} is the last column", reason="bad-schema")
     return StructType(fields)

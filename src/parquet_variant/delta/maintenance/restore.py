@@ -68,17 +68,17 @@ def restore(
     if version is None and timestamp is None:
         raise DeltaError("restore needs a version or a timestamp", reason="bad-argument")
     current = load_snapshot(open_storage(table, storage_options))
-    wanted = snapshot(table, version=version, timestamp=timestamp, storage_options=storage_options)
+    past = snapshot(table, version=version, timestamp=timestamp, storage_options=storage_options)
     check_writable(current.protocol, current.metadata, current.storage.uri)
-    now, then = _keys(current.files), _keys(wanted.files)
-    back = wanted.files.filter(pc.invert(pc.is_in(then, now)))
+    now, then = _keys(current.files), _keys(past.files)
+    back = past.files.filter(pc.invert(pc.is_in(then, now)))
     gone = current.files.filter(pc.invert(pc.is_in(now, then)))
     _check_present(current.storage, back)
-    metadata = with_last_id(wanted.metadata, current.metadata)
+    metadata = with_last_id(past.metadata, current.metadata)
     transaction = Transaction(
         "RESTORE",
-        {"version": wanted.version},
-        adds=to_adds(wanted, back),
+        {"version": past.version},
+        adds=to_adds(past, back),
         removes=to_removes(current, gone),
         metadata=metadata if metadata != current.metadata else None,
         read_version=current.version,

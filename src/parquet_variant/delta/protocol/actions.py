@@ -85,8 +85,8 @@ _TYPES: dict[str, tuple[type, ...]] = {
 
 def _check_type(value: Any, annotation: str, name: str) -> None:
     """Refuse what a log says where it is of another type than the protocol's; the caller says where it stands."""
-    wanted = _TYPES.get(annotation.partition("[")[0].split()[0])
-    if wanted is not None and (not isinstance(value, wanted) or (isinstance(value, bool) and bool not in wanted)):
+    kind = _TYPES.get(annotation.partition("[")[0].split()[0])
+    if kind is not None and (not isinstance(value, kind) or (isinstance(value, bool) and bool not in kind)):
         raise TypeError(f"{name} is {type(value).__name__}")
     inside = value.values() if isinstance(value, Mapping) else value if isinstance(value, list) else ()
     if "str]" in annotation.replace(", ...", "") and not all(isinstance(each, str) for each in inside):

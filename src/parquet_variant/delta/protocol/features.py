@@ -192,10 +192,10 @@ def table_protocol(schema: StructType, features: Iterable[str] = (), *, preview:
     preview
         Name the feature ``variantShredding-preview``, for readers that know no other.
     """
-    wanted = (*schema_features(schema), *features)
-    if not wanted:
+    needed = (*schema_features(schema), *features)
+    if not needed:
         return Protocol(1, 2)
-    return with_features(Protocol(1, _FEATURE_WRITER, None, ()), wanted, preview=preview)
+    return with_features(Protocol(1, _FEATURE_WRITER, None, ()), needed, preview=preview)
 
 
 def schema_features(schema: StructType) -> tuple[str, ...]:
@@ -206,13 +206,13 @@ def schema_features(schema: StructType) -> tuple[str, ...]:
     )
 
 
-def with_features(protocol: Protocol, wanted: Iterable[str], *, preview: bool = False) -> Protocol:
+def with_features(protocol: Protocol, features: Iterable[str], *, preview: bool = False) -> Protocol:
     """The protocol that also has some features.
 
     One whose versions stand for all of them stays; else it is raised to writer 7, and to reader 3 for features that
     readers need, with the features that its versions stood for.
     """
-    missing = [name for name in dict.fromkeys(wanted) if not supports(protocol, name.removesuffix(_PREVIEW))]
+    missing = [name for name in dict.fromkeys(features) if not supports(protocol, name.removesuffix(_PREVIEW))]
     if not missing:
         return protocol
     named = [f"{name}{_PREVIEW}" if preview and name == SHREDDING else name for name in missing]

@@ -175,10 +175,10 @@ def arrow_type(kind: DeltaType, *, physical: bool = False) -> pa.DataType:
         return _VARIANT_STORAGE
     if match := _DECIMAL.fullmatch(kind.name):
         return pa.decimal128(int(match[1]), int(match[2]))
-    found = _ARROW.get(kind.name)
-    if found is None:
+    arrow = _ARROW.get(kind.name)
+    if arrow is None:
         raise DeltaError(f"column type {kind.name!r} is not supported", reason="unsupported-type")
-    return found
+    return arrow
 
 
 def arrow_schema(schema: StructType, *, physical: bool = False) -> pa.Schema:
@@ -218,8 +218,8 @@ def partition_names(metadata: Metadata) -> list[str]:
     if not metadata.partition_columns:
         return []
     schema = parse_schema(metadata.schema_string)
-    found = [schema.get(name) for name in metadata.partition_columns]
-    return [name if f is None else f.physical_name for f, name in zip(found, metadata.partition_columns, strict=True)]
+    fields = [schema.get(name) for name in metadata.partition_columns]
+    return [name if f is None else f.physical_name for f, name in zip(fields, metadata.partition_columns, strict=True)]
 
 
 def check_schema(schema: StructType, partition_by: Sequence[str] = ()) -> None:
@@ -244,10 +244,10 @@ def check_schema(schema: StructType, partition_by: Sequence[str] = ()) -> None:
         elif isinstance(kind, MapType):
             stack += [kind.key, kind.value]
     for name in partition_by:
-        found = next((f for f in schema.fields if f.name == name), None)
-        if found is None:
+        column = next((f for f in schema.fields if f.name == name), None)
+        if column is None:
             raise DeltaError(f"partition column {name!r} is not in the schema", reason="bad-schema")
-        if not isinstance(found.type, PrimitiveType) or found.type == VARIANT:
+        if not isinstance(column.type, PrimitiveType) or column.type == VARIANT:
             raise DeltaError(f"column {name!r} cannot be a partition column", reason="bad-schema")
     if len(partition_by) >= len(schema.fields):
         raise DeltaError("a table needs a column that is no partition column", reason="bad-schema")

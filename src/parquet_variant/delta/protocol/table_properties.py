@@ -101,23 +101,23 @@ def duration_millis(text: str) -> int:
     True
     """
     body = text.lower().removeprefix("interval").strip()
-    found = _PART.findall(body)
-    if not found or _PART.sub("", body).strip():
+    parts = _PART.findall(body)
+    if not parts or _PART.sub("", body).strip():
         raise DeltaError(f"{text!r} is not an interval: write it as 'interval 7 days'", reason="bad-property")
-    return sum(int(number) * _UNITS[unit.lower()] for number, unit in found)
+    return sum(int(number) * _UNITS[unit.lower()] for number, unit in parts)
 
 
 def _feature(name: str, value: object) -> str:
     known = {each.lower(): each for each in FEATURES}
-    found = known.get(name.lower().removesuffix("-preview"))
-    if found is None:
+    feature = known.get(name.lower().removesuffix("-preview"))
+    if feature is None:
         raise DeltaError(
             f"delta.feature.{name} names a feature that is not supported: choose from {', '.join(sorted(FEATURES))}",
             reason="unsupported-feature",
         )
     if str(value).lower() not in ("supported", "enabled"):
         raise DeltaError(f"delta.feature.{name} is {value!r}: set it to 'supported'", reason="bad-property")
-    return f"{found}-preview" if name.lower().endswith("-preview") else found
+    return f"{feature}-preview" if name.lower().endswith("-preview") else feature
 
 
 def _unknown(name: str) -> DeltaError:
@@ -125,8 +125,8 @@ def _unknown(name: str) -> DeltaError:
     return DeltaError(f"property {name} is not supported, so it is not set; {hint}", reason="unsupported-property")
 
 
-def _bad(name: str, value: object, wanted: str) -> DeltaError:
-    return DeltaError(f"property {name} is {value!r}: {wanted}", reason="bad-property")
+def _bad(name: str, value: object, expected: str) -> DeltaError:
+    return DeltaError(f"property {name} is {value!r}: {expected}", reason="bad-property")
 
 
 def _boolean(name: str, value: object) -> str:
@@ -160,10 +160,10 @@ def _whole(least: int) -> Callable[[str, object], str]:
 
 def _one_of(*choices: str) -> Callable[[str, object], str]:
     def check(name: str, value: object) -> str:
-        found = {each.lower(): each for each in choices}.get(str(value).lower())
-        if found is None:
+        choice = {each.lower(): each for each in choices}.get(str(value).lower())
+        if choice is None:
             raise _bad(name, value, f"give one of {', '.join(choices)}")
-        return found
+        return choice
 
     return check
 

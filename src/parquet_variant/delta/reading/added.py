@@ -80,8 +80,8 @@ def added(
                 reason="no-such-version",
                 file=newest.storage.uri,
             ) from None
-        found = split_commits(data).table(names)
-        changes = found.filter(pc.fill_null(found["dataChange"], True))
+        files = split_commits(data).table(names)
+        changes = files.filter(pc.fill_null(files["dataChange"], True))
         removed = changes.filter(pc.invert(changes["isAdd"]))
         if len(removed) and not ignore_changes:
             raise DeltaError(

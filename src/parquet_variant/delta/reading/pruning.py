@@ -167,8 +167,8 @@ def may_match_files(predicate: Predicate, statistics: Mapping[str, FileStatistic
     files
         How many files there are.
     """
-    found = may_match(predicate, lambda name: statistics.get(name, FileStatistics(files)))
-    return np.full(files, found) if isinstance(found, bool) else found
+    answer = may_match(predicate, lambda name: statistics.get(name, FileStatistics(files)))
+    return np.full(files, answer) if isinstance(answer, bool) else answer
 
 
 class _Statistics:
@@ -186,14 +186,14 @@ class _Statistics:
         self._bounds: dict[str, list[VariantArray]] = {}
 
     def by_column(self) -> dict[str, FileStatistics]:
-        found = {}
+        by_column = {}
         for name, each in self.wanted.items():
             field = self.fields[name]
             if each.path is not None:
-                found[name] = self._path_statistics(each)
+                by_column[name] = self._path_statistics(each)
             elif field is not None:
-                found[name] = self._column_statistics(field, each)
-        return found
+                by_column[name] = self._column_statistics(field, each)
+        return by_column
 
     def _column_statistics(self, field: Field, each: Selected) -> FileStatistics:
         place = (field.physical_name,)
@@ -241,13 +241,13 @@ class _Statistics:
         if kind not in self._bounds:
             assert self.place is not None
             texts = _get(self.stats, kind, self.place)
-            found = []
+            variants = []
             if texts is not None:
-                found.append(VariantArray.from_storage(decode_bounds_array(texts)))
+                variants.append(VariantArray.from_storage(decode_bounds_array(texts)))
             parsed = self.stats.parsed_variant(kind, self.place)
             if parsed is not None:
-                found.append(VariantArray.from_storage(parsed_bounds(parsed)))
-            self._bounds[kind] = found
+                variants.append(VariantArray.from_storage(parsed_bounds(parsed)))
+            self._bounds[kind] = variants
         return self._bounds[kind]
 
     def _typed(self, kind: str, path: VariantPath, target: pa.DataType) -> tuple[pa.Array, Mask]:
@@ -297,11 +297,11 @@ def _order_kept(storage: pa.StructArray, target: pa.DataType) -> tuple[Mask, Mas
 
 def _headers(kinds: Collection[VariantType]) -> Mask:
     """For each possible first byte of a value, whether it begins one of some scalar types."""
-    found = np.zeros(256, dtype=bool)
+    headers = np.zeros(256, dtype=bool)
     for number, info in TYPE_OF_ID.items():
-        found[number << 2 | BasicType.PRIMITIVE] = info.type in kinds
-    found[BasicType.SHORT_STRING :: 4] = VariantType.STRING in kinds
-    return found
+        headers[number << 2 | BasicType.PRIMITIVE] = info.type in kinds
+    headers[BasicType.SHORT_STRING :: 4] = VariantType.STRING in kinds
+    return headers
 
 
 def _sources(target: pa.DataType) -> set[VariantType]:
@@ -318,14 +318,14 @@ def _sources(target: pa.DataType) -> set[VariantType]:
 def _leading_bytes(values: pa.Array) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint8]]:
     offsets = np.frombuffer(values.buffers()[1], dtype=np.int64)[values.offset : values.offset + len(values) + 1]
     data = np.frombuffer(values.buffers()[2] or b"", dtype=np.uint8)
-    found = []
+    leading = []
     for k in range(2):
         at = offsets[:-1] + k
         inside = at < offsets[1:]
         byte = np.zeros(len(values), dtype=np.uint8)
         byte[inside] = data[at[inside]]
-        found.append(byte)
-    return found[0], found[1]
+        leading.append(byte)
+    return leading[0], leading[1]
 
 
 def _later(upper: pa.Array) -> pa.Array:
@@ -388,10 +388,10 @@ def _partition_statistics(current: Snapshot, each: Selected) -> FileStatistics:
 
 
 def _physical(current: Snapshot, place: tuple[str, ...]) -> tuple[str, ...]:
-    found: list[str] = []
+    names: list[str] = []
     struct: Any = current.schema
     for name in place:
         field = struct.get(name)
-        found.append(field.physical_name)
+        names.append(field.physical_name)
         struct = field.type
-    return tuple(found)
+    return tuple(names)

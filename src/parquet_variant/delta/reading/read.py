@@ -126,9 +126,9 @@ def read(
     if column is None and len(names) == 1:
         column = names[0]
     if column not in names:
-        wanted = "not one variant column" if column is None else f"no variant column {column!r}"
+        lacking = "not one variant column" if column is None else f"no variant column {column!r}"
         known = ", ".join(names) or "none"
-        raise DeltaError(f"{wanted}: choose one with column=, from {known}", reason="unknown-column")
+        raise DeltaError(f"{lacking}: choose one with column=, from {known}", reason="unknown-column")
     chunks = read_table(current, [column])[column]
     return VariantArray.from_storage(chunks.combine_chunks() if chunks.num_chunks != 1 else chunks.chunk(0))
 
@@ -143,14 +143,14 @@ def selected_schema(current: Snapshot, columns: Sequence[str] | None) -> StructT
     """
     if columns is None:
         return current.schema
-    found = []
+    fields = []
     for name in columns:
         match = current.schema.get(name)
         if match is None:
             known = ", ".join(f.name for f in current.schema.fields)
             raise DeltaError(f"the table has no column {name!r}: its columns are {known}", reason="unknown-column")
-        found.append(match)
-    return StructType(tuple(found))
+        fields.append(match)
+    return StructType(tuple(fields))
 
 
 def iter_files(current: Snapshot, schema: StructType, files: pa.Table | None = None) -> Iterator[tuple[str, pa.Table]]:
@@ -266,8 +266,8 @@ def _has_field_ids(present: pa.Schema) -> bool:
     return any(b"PARQUET:field_id" in (f.metadata or {}) for f in present)
 
 
-def _by_logical_name(fields: pa.DataType | pa.Schema, wanted: Field) -> int:
-    return int(fields.get_field_index(wanted.name))
+def _by_logical_name(fields: pa.DataType | pa.Schema, f: Field) -> int:
+    return int(fields.get_field_index(f.name))
 
 
 def _as_stored(_: tuple[str, ...], array: VariantArray) -> VariantArray:

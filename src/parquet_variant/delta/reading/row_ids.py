@@ -59,11 +59,11 @@ def row_ids(
         pa.nulls(len(live), pa.int64()) if base is None else pa.array(np.arange(len(live), dtype=np.int64) + base),
         pa.repeat(pa.scalar(version, pa.int64()), len(live)),
     )
-    mask, found = pa.array(live), {}
+    mask, columns = pa.array(live), {}
     for name, default in zip(names, fresh, strict=True):
         column = default if kept is None or name not in kept.column_names else pc.coalesce(kept[name], default)
-        found[name] = pa.chunked_array([column] if isinstance(column, pa.Array) else column.chunks).filter(mask)
-    return found
+        columns[name] = pa.chunked_array([column] if isinstance(column, pa.Array) else column.chunks).filter(mask)
+    return columns
 
 
 def tracked_rows(

@@ -110,8 +110,8 @@ class DeltaScan:
             with self._open(row) as file:
                 inner, _, _ = self._inner(row, file)
             inside = add_reports(inside, inner.explain())
-        found = self.pruned
-        return DeltaScanReport(self.current.version, found.total, found.by_partition, found.by_statistics, inside)
+        pruned = self.pruned
+        return DeltaScanReport(self.current.version, pruned.total, pruned.by_partition, pruned.by_statistics, inside)
 
     def tasks(self, target_bytes: int = 128 << 20) -> list[DeltaScanTask]:
         """The work in pieces of about `target_bytes` each, whole files; pruned files are in none of them."""
@@ -158,8 +158,8 @@ class DeltaScan:
         return (*self.selection, *self.hidden)
 
     def _rows(self) -> Iterator[dict[str, Any]]:
-        wanted = self.pruned.files.select(["path", "partitionValues", "deletionVector", "size"])
-        for batch in wanted.to_batches(max_chunksize=1024):
+        files = self.pruned.files.select(["path", "partitionValues", "deletionVector", "size"])
+        for batch in files.to_batches(max_chunksize=1024):
             for row in batch.to_pylist():
                 row["partitionValues"] = dict(row["partitionValues"] or ())
                 yield row
@@ -172,7 +172,7 @@ class DeltaScan:
     def _inner(self, row: Mapping[str, Any], file: OpenFile) -> tuple[Scan, Predicate | None, dict[str, Any]]:
         """The scan of one file, the part of the filter that it leaves, and the columns that are not in the file."""
         arrow = file.reader.schema_arrow
-        variants = {name for found in find_variants(file.schema) for name in (found.name, found.node.dotted)}
+        variants = {name for variant in find_variants(file.schema) for name in (variant.name, variant.node.dotted)}
         place = self._place_in(arrow)
         inside, outside = self._split(arrow, place if place in variants else None, row)
         names = {each.name for each in inside}
@@ -204,24 +204,24 @@ class DeltaScan:
                 else:
                     inside.append(each)
                 continue
-            found = self.current.schema.get(each.column or each.name)
-            assert found is not None
-            index = self._match(arrow, found)
-            if found.name.lower() in partitions:
-                text = row["partitionValues"].get(found.physical_name)
-                outside[each.name] = (each.field.type, found.type, text)
+            f = self.current.schema.get(each.column or each.name)
+            assert f is not None
+            index = self._match(arrow, f)
+            if f.name.lower() in partitions:
+                text = row["partitionValues"].get(f.physical_name)
+                outside[each.name] = (each.field.type, f.type, text)
             elif index < 0:
                 outside[each.name] = nothing
-            elif isinstance(found.type, PrimitiveType):
+            elif isinstance(f.type, PrimitiveType):
                 inside.append(replace(each, column=arrow.field(index).name))
             else:
                 # As the file has it: its names inside may be physical ones, which a cast would not find.
                 inside.append(replace(each, column=arrow.field(index).name, type=arrow.field(index).type))
         return inside, outside
 
-    def _match(self, fields: pa.Schema | pa.DataType, wanted: Field) -> int:
+    def _match(self, fields: pa.Schema | pa.DataType, f: Field) -> int:
         match = by_field_id if self.current.column_mapping == "id" else by_name
-        return match(fields, wanted)
+        return match(fields, f)
 
     def _place_in(self, arrow: pa.Schema) -> str | None:
         """The variant column's dotted name in a file; None if the file lacks it."""
@@ -231,12 +231,12 @@ class DeltaScan:
         kind: Any = self.current.schema
         fields: Any = arrow
         for name in self.place:
-            wanted = kind.get(name)
-            index = self._match(fields, wanted)
+            f = kind.get(name)
+            index = self._match(fields, f)
             if index < 0:
                 return None
             names.append(fields.field(index).name)
-            kind, fields = wanted.type, fields.field(index).type
+            kind, fields = f.type, fields.field(index).type
         return ".".join(names)
 
     def _read(self, row: Mapping[str, Any]) -> Iterator[pa.Table]:
@@ -282,11 +282,11 @@ class DeltaScan:
 
     def _renamed(self, column: pa.ChunkedArray, each: Selected) -> pa.ChunkedArray:
         """A nested column of a file under the table's names."""
-        found = self.current.schema.get(each.column or each.name)
-        assert found is not None
+        f = self.current.schema.get(each.column or each.name)
+        assert f is not None
         kind = each.field.type
         chunks = [
-            conform_column(chunk, found.type, self._match, lambda _, array: array, (found.name,)).cast(kind)
+            conform_column(chunk, f.type, self._match, lambda _, array: array, (f.name,)).cast(kind)
             for chunk in column.chunks
         ]
         return pa.chunked_array(chunks, kind)
@@ -421,7 +421,7 @@ def _rebuild(bare: _Bare, *parts: Any) -> DeltaScan:
 
 def _typed(schema: StructType, selection: tuple[Selected, ...], column: str | None) -> tuple[Selected, ...]:
     """The selection with the types that the table's schema gives ordinary columns; a variant column is a path."""
-    found = []
+    typed = []
     for each in selection:
         if each.path is None:
             stored = schema.get(each.column or each.name)
@@ -443,20 +443,20 @@ def _typed(schema: StructType, selection: tuple[Selected, ...], column: str | No
                 )
             else:
                 each = replace(each, type=arrow_type(stored.type), column=stored.name)
-        found.append(each)
-    return tuple(found)
+        typed.append(each)
+    return tuple(typed)
 
 
 def _variant_place(current: Snapshot, column: str | None) -> tuple[str, ...]:
     places = [p for p in variant_paths(current.schema) if _reachable(current.schema, p)]
     if column is None and len(places) == 1:
         return places[0]
-    found = [p for p in places if ".".join(p) == column]
-    if not found:
+    matching = [p for p in places if ".".join(p) == column]
+    if not matching:
         names = ", ".join(".".join(p) for p in places) or "none"
-        wanted = "several variant columns" if column is None else f"no variant column {column!r}"
-        raise DeltaError(f"{wanted}: choose one with column=, from {names}", reason="unknown-column")
-    return found[0]
+        lacking = "several variant columns" if column is None else f"no variant column {column!r}"
+        raise DeltaError(f"{lacking}: choose one with column=, from {names}", reason="unknown-column")
+    return matching[0]
 
 
 def _reachable(schema: StructType, place: tuple[str, ...]) -> bool:
@@ -473,7 +473,7 @@ def _reachable(schema: StructType, place: tuple[str, ...]) -> bool:
 def _only_variant(schema: StructType, selection: tuple[Selected, ...]) -> str | None:
     """The variant column that is selected by name, if no path says which one is meant."""
     stored = [schema.get(each.column or each.name) for each in selection if each.path is None]
-    names = {found.name for found in stored if found is not None and found.type == VARIANT}
+    names = {f.name for f in stored if f is not None and f.type == VARIANT}
     several = len(list(variant_paths(schema))) > 1
     return names.pop() if several and len(names) == 1 else None
 

@@ -61,11 +61,11 @@ class DeltaScanReport:
 
 def add_reports(left: ScanReport, right: ScanReport) -> ScanReport:
     """The report of two files, or groups of files, together."""
-    found = ScanReport()
+    total = ScanReport()
     for name in ScanReport.__dataclass_fields__:
         a, b = getattr(left, name), getattr(right, name)
         if isinstance(a, dict):
-            setattr(found, name, {key: a.get(key, 0) + b.get(key, 0) for key in [*a, *(k for k in b if k not in a)]})
+            setattr(total, name, {key: a.get(key, 0) + b.get(key, 0) for key in [*a, *(k for k in b if k not in a)]})
         else:
-            setattr(found, name, max(a, b) if name == "columns_total" else a + b)
-    return found
+            setattr(total, name, max(a, b) if name == "columns_total" else a + b)
+    return total

@@ -22,8 +22,8 @@ def shredded_schemas(current: Snapshot, path: str) -> dict[str, str]:
     """What a file shreds, as JSON, by dotted column name; its footer tells."""
     match = by_field_id if current.column_mapping == "id" else by_name
     with pq.ParquetFile(current.storage.open(path)) as file:
-        found = _seen(file.schema_arrow, current.schema, match)
-    return {name: schema.to_json() for name, schema in found.items()}
+        schemas = _seen(file.schema_arrow, current.schema, match)
+    return {name: schema.to_json() for name, schema in schemas.items()}
 
 
 def shredded_in(rows: pa.Table, schema: StructType) -> dict[str, ShreddingSchema]:
@@ -33,11 +33,11 @@ def shredded_in(rows: pa.Table, schema: StructType) -> dict[str, ShreddingSchema
 
 
 def _seen(present: pa.Schema, schema: StructType, match: Matcher) -> dict[str, ShreddingSchema]:
-    found: dict[str, ShreddingSchema] = {}
+    schemas: dict[str, ShreddingSchema] = {}
 
     def see(place: tuple[str, ...], array: VariantArray) -> VariantArray:
-        found[".".join(place)] = array.schema or ShreddingSchema.variant()
+        schemas[".".join(place)] = array.schema or ShreddingSchema.variant()
         return array
 
     conform_table(empty_table(present), schema, match, see)
-    return found
+    return schemas

@@ -55,8 +55,8 @@ def indexed_places(schema: StructType, configuration: Mapping[str, str], least: 
     leaves = list(_named_leaves(schema, (), ()))
     named = configuration.get(_STATS_COLUMNS)
     if named is not None:
-        wanted = _column_names(named)
-        chosen = {physical for logical, physical in leaves if any(logical[: len(each)] == each for each in wanted)}
+        names = _column_names(named)
+        chosen = {physical for logical, physical in leaves if any(logical[: len(each)] == each for each in names)}
         return frozenset(chosen | {physical for _, physical in leaves[:least]})
     try:
         first = int(configuration.get(_INDEXED_COLUMNS, _DEFAULT_INDEXED))

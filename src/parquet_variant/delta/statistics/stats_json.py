@@ -57,8 +57,8 @@ def _texts(parsed: pa.StructArray, schema: StructType) -> list[str]:
             if kind == VARIANT:
                 _put(rows, (name, *place), _bounds(column))
             elif isinstance(kind, PrimitiveType):
-                found = [spelled_bound(value, kind, up=name == "maxValues") for value in _values(column)]
-                _put(rows, (name, *place), found)
+                texts = [spelled_bound(value, kind, up=name == "maxValues") for value in _values(column)]
+                _put(rows, (name, *place), texts)
     return [dump_stats(row) for row in rows]
 
 

@@ -103,12 +103,12 @@ def read_stats(files: pa.Table, schema: StructType, places: Sequence[Place] | No
     -------
     StatsTable
     """
-    wanted = stats_type(schema, None if places is None else set(places))
+    kind = stats_type(schema, None if places is None else set(places))
     stats = files["stats"].combine_chunks() if files["stats"].num_chunks != 1 else files["stats"].chunk(0)
     if isinstance(stats, pa.ChunkedArray):
         stats = pa.array([], pa.large_string())
-    parts = [_parse(stats.slice(start, _CHUNK_ROWS), wanted) for start in range(0, len(stats), _CHUNK_ROWS)]
-    table = pa.concat_tables(parts) if parts else pa.schema(list(wanted)).empty_table()
+    parts = [_parse(stats.slice(start, _CHUNK_ROWS), kind) for start in range(0, len(stats), _CHUNK_ROWS)]
+    table = pa.concat_tables(parts) if parts else pa.schema(list(kind)).empty_table()
     parsed = files["stats_parsed"] if "stats_parsed" in files.column_names else None
     return StatsTable(table, parsed)
 
@@ -135,33 +135,33 @@ def stats_type(schema: StructType, places: set[Place] | None = None, *, variants
 
 
 def _tree(schema: StructType, place: Place, places: set[Place] | None, variants: pa.DataType) -> list[pa.Field]:
-    found = []
+    arrays = []
     for f in schema.fields:
         here = (*place, f.physical_name)
         if isinstance(f.type, StructType):
             below = _tree(f.type, here, places, variants)
             if below:
-                found.append(pa.field(f.physical_name, pa.struct(below)))
+                arrays.append(pa.field(f.physical_name, pa.struct(below)))
         elif _has_bounds(f.type) and (places is None or here in places):
             if f.type == VARIANT:
                 mark = {b"ARROW:extension:name": b"arrow.parquet.variant"} if pa.types.is_struct(variants) else None
-                found.append(pa.field(f.physical_name, variants, metadata=mark))
+                arrays.append(pa.field(f.physical_name, variants, metadata=mark))
             else:
-                found.append(pa.field(f.physical_name, _bound_type(f.type)))
-    return found
+                arrays.append(pa.field(f.physical_name, _bound_type(f.type)))
+    return arrays
 
 
 def _null_tree(schema: StructType, place: Place, places: set[Place] | None) -> list[pa.Field]:
-    found = []
+    arrays = []
     for f in schema.fields:
         here = (*place, f.physical_name)
         if isinstance(f.type, StructType):
             below = _null_tree(f.type, here, places)
             if below:
-                found.append(pa.field(f.physical_name, pa.struct(below)))
+                arrays.append(pa.field(f.physical_name, pa.struct(below)))
         elif places is None or here in places:
-            found.append(pa.field(f.physical_name, pa.int64()))
-    return found
+            arrays.append(pa.field(f.physical_name, pa.int64()))
+    return arrays
 
 
 def _has_bounds(kind: DeltaType) -> bool:
@@ -174,14 +174,14 @@ def _bound_type(kind: DeltaType) -> pa.DataType:
     return arrow_type(kind)
 
 
-def _parse(stats: pa.Array, wanted: pa.StructType) -> pa.Table:
+def _parse(stats: pa.Array, kind: pa.StructType) -> pa.Table:
     filled = pc.fill_null(stats, pa.scalar("{}", pa.large_string()))
     empty, newline = pa.scalar("", pa.large_string()), pa.scalar("\n", pa.large_string())
     lines = pc.binary_join_element_wise(filled, empty, newline)
     offsets = np.frombuffer(lines.buffers()[1], dtype=np.int64)[lines.offset : lines.offset + len(lines) + 1]
     text = lines.buffers()[2].slice(int(offsets[0]), int(offsets[-1] - offsets[0]))
     # Dates come as text: pyarrow's JSON reader knows timestamps and decimals, but no dates.
-    as_read = pa.schema([_without_dates(f) for f in wanted])
+    as_read = pa.schema([_without_dates(f) for f in kind])
     try:
         if not pc.all(pc.starts_with(filled, "{")).as_py():
             # Else two objects in one row and none in the next would look like one in each.
@@ -193,23 +193,23 @@ def _parse(stats: pa.Array, wanted: pa.StructType) -> pa.Table:
         )
         if len(table) != len(stats):
             raise pa.ArrowInvalid("a line break inside of statistics")
-        return _dated(table, wanted)
+        return _dated(table, kind)
     except pa.ArrowException:
         if len(stats) == 1:
-            return _one(filled[0], wanted)
+            return _one(filled[0], kind)
         # Halve until the rows that Arrow does not take are alone.
         middle = len(stats) // 2
-        return pa.concat_tables([_parse(stats.slice(0, middle), wanted), _parse(stats.slice(middle), wanted)])
+        return pa.concat_tables([_parse(stats.slice(0, middle), kind), _parse(stats.slice(middle), kind)])
 
 
-def _one(stats: pa.Scalar, wanted: pa.StructType) -> pa.Table:
+def _one(stats: pa.Scalar, kind: pa.StructType) -> pa.Table:
     try:
         # A decimal through a float would be rounded, and a bound tighter than its values.
         data = json.loads(stats.as_py(), parse_float=Decimal)
     except (ValueError, RecursionError):
         data = {}
-    row = _tolerant(data, wanted) or {}
-    return pa.Table.from_pylist([row], schema=pa.schema(list(wanted)))
+    row = _tolerant(data, kind) or {}
+    return pa.Table.from_pylist([row], schema=pa.schema(list(kind)))
 
 
 def _tolerant(data: Any, kind: pa.DataType) -> Any:
@@ -238,9 +238,9 @@ def _without_dates(f: pa.Field) -> pa.Field:
     return pa.field(f.name, pa.string()) if pa.types.is_date(f.type) else f
 
 
-def _dated(table: pa.Table, wanted: pa.StructType) -> pa.Table:
-    columns = [_date_column(table[f.name], f.type) for f in wanted]
-    return pa.table(columns, schema=pa.schema(list(wanted)))
+def _dated(table: pa.Table, kind: pa.StructType) -> pa.Table:
+    columns = [_date_column(table[f.name], f.type) for f in kind]
+    return pa.table(columns, schema=pa.schema(list(kind)))
 
 
 def _date_column(column: Any, kind: pa.DataType) -> Any:

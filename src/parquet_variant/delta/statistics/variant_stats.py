@@ -72,10 +72,10 @@ def decode_bounds(text: str) -> dict[VariantPath, Variant]:
     """
     data = z85.decode(text)
     try:
-        found = Variant(*split_bounds(data))
-        if found.type != VariantType.OBJECT:
-            raise DeltaError(f"variant statistics are a {found.type}, not an object", reason="bad-stats")
-        return {VariantPath.parse(name): bound for name, bound in found.items()}
+        bounds = Variant(*split_bounds(data))
+        if bounds.type != VariantType.OBJECT:
+            raise DeltaError(f"variant statistics are a {bounds.type}, not an object", reason="bad-stats")
+        return {VariantPath.parse(name): bound for name, bound in bounds.items()}
     except DeltaError:
         raise
     except VariantError as error:
@@ -181,11 +181,11 @@ def _uint(
     stops: npt.NDArray[np.int64],
 ) -> npt.NDArray[np.int64]:
     """Little-endian numbers of one to four bytes; zero where they would leave the row."""
-    found = np.zeros(len(at), dtype=np.int64)
+    number = np.zeros(len(at), dtype=np.int64)
     for k in range(int(width.max(initial=0))):
         byte, inside = _byte(data, at + k, stops)
-        found += np.where(inside & (k < width), byte.astype(np.int64) << (8 * k), 0)
-    return found
+        number += np.where(inside & (k < width), byte.astype(np.int64) << (8 * k), 0)
+    return number
 
 
 def _slices(data: npt.NDArray[np.uint8], starts: npt.NDArray[np.int64], stops: npt.NDArray[np.int64]) -> pa.Array:

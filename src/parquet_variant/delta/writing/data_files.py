@@ -252,8 +252,8 @@ def _rows(batch: Any) -> pa.Table:
 def _hidden(snapshot: Snapshot) -> tuple[str, ...]:
     if not enabled(snapshot.protocol, snapshot.metadata, "rowTracking", "delta.enableRowTracking"):
         return ()
-    found = (snapshot.metadata.configuration.get(key) for key in (ROW_ID_COLUMN, ROW_COMMIT_COLUMN))
-    return tuple(name for name in found if name is not None)
+    names = (snapshot.metadata.configuration.get(key) for key in (ROW_ID_COLUMN, ROW_COMMIT_COLUMN))
+    return tuple(name for name in names if name is not None)
 
 
 def _clustered(snapshot: Snapshot) -> int:
@@ -272,8 +272,8 @@ def _clustered(snapshot: Snapshot) -> int:
     return max((places.index(each) + 1 for each in columns if each in places), default=0)
 
 
-def _by_logical_name(fields: pa.DataType | pa.Schema, wanted: Field) -> int:
-    return int(fields.get_field_index(wanted.name))
+def _by_logical_name(fields: pa.DataType | pa.Schema, f: Field) -> int:
+    return int(fields.get_field_index(f.name))
 
 
 def is_data_file_name(path: str) -> bool:

@@ -54,10 +54,10 @@ class _Counter:
 
     def pass_over(self, column: pa.ChunkedArray) -> None:
         """Move the mark behind values that users gave."""
-        found = pc.min_max(column.cast(pa.int64()))["max" if self.step > 0 else "min"].as_py()
-        if found is not None:
+        last = pc.min_max(column.cast(pa.int64()))["max" if self.step > 0 else "min"].as_py()
+        if last is not None:
             # On the way of steps, so that whoever goes on by adding one stays on it.
-            reached = self.start + (found - self.start) // self.step * self.step
+            reached = self.start + (last - self.start) // self.step * self.step
             past = [at for at in (self.mark, reached) if at is not None and (at - self.start) * self.step >= 0]
             self.mark = self.mark if not past else max(past) if self.step > 0 else min(past)
 
@@ -89,8 +89,8 @@ class IdentityValues:
             yield table
 
     def _with(self, table: pa.Table, counter: _Counter) -> pa.Table:
-        given = [name for name in table.column_names if name.lower() == counter.name.lower()]
-        if not given:
+        names = [name for name in table.column_names if name.lower() == counter.name.lower()]
+        if not names:
             return table.append_column(counter.name, counter.take(len(table)))
         if not counter.explicit:
             raise DeltaError(
@@ -98,8 +98,8 @@ class IdentityValues:
                 "(delta.identity.allowExplicitInsert is false): leave it out",
                 reason="identity-given",
             )
-        if pa.types.is_integer(table[given[0]].type):
-            counter.pass_over(table[given[0]])
+        if pa.types.is_integer(table[names[0]].type):
+            counter.pass_over(table[names[0]])
         return table
 
     @property

@@ -168,9 +168,9 @@ def _evaluated(name: str, text: str, table: pa.Table) -> pa.Array:
     from parquet_variant.query.sql_expression import read_expression
 
     try:
-        found = read_expression(text, {"t": columns_of_data(table)})
-        rows = needed_table(table, found.columns["t"])
-        answer = evaluate({"row": 't."__row"', "answer": found.text}, "t", {"t": rows}, "UTC")
+        expression = read_expression(text, {"t": columns_of_data(table)})
+        rows = needed_table(table, expression.columns["t"])
+        answer = evaluate({"row": 't."__row"', "answer": expression.text}, "t", {"t": rows}, "UTC")
     except DeltaError:
         raise
     except VariantError as error:

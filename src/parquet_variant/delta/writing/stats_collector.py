@@ -67,11 +67,11 @@ class StatsCollector:
         """The statistics of the file that was written, as JSON."""
 
         def leaf(place: Place) -> LeafStatistics | None:
-            found = info.statistics.get(place)
-            is_bounded = found is not None and found.lower is not None
-            if info.may_hold_nan and is_bounded and pa.types.is_floating(found.lower.type):  # type: ignore[union-attr]
-                return LeafStatistics(found.values, found.nulls)  # type: ignore[union-attr]
-            return found
+            statistics = info.statistics.get(place)
+            is_bounded = statistics is not None and statistics.lower is not None
+            if info.may_hold_nan and is_bounded and pa.types.is_floating(statistics.lower.type):  # type: ignore[union-attr]
+                return LeafStatistics(statistics.values, statistics.nulls)  # type: ignore[union-attr]
+            return statistics
 
         bounds = {place: column.bounds(place, leaf) for place, column in self._columns.items()}
         return self._stats.build(info.rows, info.statistics.get, bounds, hidden_nan=info.may_hold_nan)

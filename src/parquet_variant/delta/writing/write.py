@@ -137,8 +137,8 @@ def overwrite(
     if txn is not None and _seen(current, txn):
         return CommitResult(current.version, committed=False)
     if has_identity(current):
-        given = {"schema": schema, "file_bytes": file_bytes, **options}
-        return _put_with_identity(current, data, "overwrite", txn, given)
+        write = {"schema": schema, "file_bytes": file_bytes, **options}
+        return _put_with_identity(current, data, "overwrite", txn, write)
     made = plan(current, schema=schema, file_bytes=file_bytes, **options)
     adds = made.write_files(data)
     return commit_files(current, adds, mode="overwrite", txn=txn)
@@ -302,8 +302,8 @@ def _current(table: str | os.PathLike[str] | Snapshot, options: Mapping[str, str
 
 
 def _seen(snapshot: Snapshot, txn: tuple[str, int]) -> bool:
-    found = snapshot.txns.get(txn[0])
-    return found is not None and found.version >= txn[1]
+    known = snapshot.txns.get(txn[0])
+    return known is not None and known.version >= txn[1]
 
 
 def peek(data: Any) -> tuple[pa.Table, Any]:

@@ -44,7 +44,7 @@ def cast_raw(variant: Variant, target: Target, zone: dt.tzinfo, safe: bool) -> A
     kind = variant.type
     if kind == VariantType.NULL:
         return None
-    found: Any = None
+    raw: Any = None
     if kind == VariantType.ARRAY:
         if target.family == "list" and target.size in (-1, len(variant)):
             return [cast_raw(element, target.children[0], zone, safe) for element in variant]
@@ -58,12 +58,12 @@ def cast_raw(variant: Variant, target: Target, zone: dt.tzinfo, safe: bool) -> A
         if target.family == "map":
             return [(key, cast_raw(value, target.children[0], zone, safe)) for key, value in variant.items()]
     elif not target.children and target.family != "struct":
-        found = cast_scalar(kind, read_scalar(variant._data, variant._start, variant._stop).raw, target, zone)
-    if found is None and kind in (VariantType.ARRAY, VariantType.OBJECT) and target.family == "string":
-        found = json_text(variant, zone)
-    if found is None and safe:
+        raw = cast_scalar(kind, read_scalar(variant._data, variant._start, variant._stop).raw, target, zone)
+    if raw is None and kind in (VariantType.ARRAY, VariantType.OBJECT) and target.family == "string":
+        raw = json_text(variant, zone)
+    if raw is None and safe:
         raise no_cast(variant, target)
-    return found
+    return raw
 
 
 def no_cast(variant: Variant, target: Target) -> CastError:

@@ -115,7 +115,7 @@ def _check_column(
     rows: npt.NDArray[np.int64] | None,
     path: VariantPath,
     max_depth: int,
-    found: list[dict[str, Any]],
+    faults_of_rows: list[dict[str, Any]],
 ) -> None:
     """Record the faults of one binary column; ``rows`` tells which row each entry belongs to, if not its own."""
     dictionary_of = metadata.indices if rows is None else metadata.indices[rows]
@@ -127,7 +127,7 @@ def _check_column(
         for fault in faults:
             if path.segments and fault.part == "metadata":
                 continue  # told with the row's own value
-            found.append(
+            faults_of_rows.append(
                 {
                     "row": row,
                     "path": str(path),

@@ -279,8 +279,8 @@ def follow_positions(value_positions: ValuePositions, segments: tuple[Segment, .
             value_positions = value_positions.index(segment)
         else:
             offsets, is_array, elements = value_positions.elements()
-            found = follow_positions(elements, segments[index + 1 :], finish)
-            return list_array(offsets, found, is_array, pa.list_(pa.field("element", found.type)))
+            answers = follow_positions(elements, segments[index + 1 :], finish)
+            return list_array(offsets, answers, is_array, pa.list_(pa.field("element", answers.type)))
     return finish.of_positions(value_positions)
 
 
@@ -288,15 +288,17 @@ def _element(group: Group, index: int, rest: tuple[Segment, ...], finish: Finish
     positions, offsets, elements = lists_of(group)
     there = np.flatnonzero(np.diff(offsets) > index)
     struct = elements.take(pa.array(offsets[there] + index))
-    found = follow(group.elements(struct, positions[there]), rest, finish)
-    return scatter(found, positions[there], group.size) if len(there) else found.take(pa.nulls(group.size, pa.int64()))
+    answers = follow(group.elements(struct, positions[there]), rest, finish)
+    return (
+        scatter(answers, positions[there], group.size) if len(there) else answers.take(pa.nulls(group.size, pa.int64()))
+    )
 
 
 def _all_elements(group: Group, rest: tuple[Segment, ...], finish: Finish) -> pa.Array:
     positions, offsets, elements = lists_of(group)
     parents = np.repeat(positions, np.diff(offsets))
-    found = follow(group.elements(elements, parents), rest, finish)
-    lists = list_array(offsets, found, np.ones(len(positions), np.bool_), pa.list_(pa.field("element", found.type)))
+    answers = follow(group.elements(elements, parents), rest, finish)
+    lists = list_array(offsets, answers, np.ones(len(positions), np.bool_), pa.list_(pa.field("element", answers.type)))
     return scatter(lists, positions, group.size) if len(positions) else pa.nulls(group.size, lists.type)
 
 

@@ -72,18 +72,18 @@ class CsvRows:
             For a header that cannot be, and a quote that is not closed.
         """
         quote = ord(self._options.quote_char)
-        held = b""
+        begun = b""
         for block in blocks:
-            text = held + block
+            text = begun + block
             data = np.frombuffer(text, np.uint8)
             ends = np.flatnonzero(data == 0x0A)
             ends = ends[np.searchsorted(np.flatnonzero(data == quote), ends) % 2 == 0]
             cut = int(ends[-1]) + 1 if len(ends) else 0
-            held = text[cut:]
+            begun = text[cut:]
             yield from self._rows(text[:cut])
-        if held.count(self._options.quote_char.encode()) % 2:
+        if begun.count(self._options.quote_char.encode()) % 2:
             raise JsonError("the last row has a quote that is not closed", reason="truncated")
-        yield from self._rows(held)
+        yield from self._rows(begun)
 
     def _rows(self, text: bytes) -> Iterator[RowText]:
         if self._names is None:

@@ -44,8 +44,8 @@ class CsvOptions:
                 raise _bad(f"{name} is {each!r}: give one ASCII character")
         if not isinstance(self.header, bool):
             raise _bad(f"header is {self.header!r}: use True or False")
-        given = (self.null_values,) if isinstance(self.null_values, str) else tuple(self.null_values)
-        object.__setattr__(self, "null_values", given)
+        null_values = (self.null_values,) if isinstance(self.null_values, str) else tuple(self.null_values)
+        object.__setattr__(self, "null_values", null_values)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,13 +116,13 @@ class Layout:
         if isinstance(format, Layout):
             return format
         path = None if root is None else VariantPath.parse(root)
-        given = {our_name(name): value for name, value in (parse or {}).items()}
-        if format == "auto" and given:  # of tables, which may be CSV
-            return cls(format, path, csv=CsvOptions(**_known(CsvOptions, given, "CSV")))
+        options = {our_name(name): value for name, value in (parse or {}).items()}
+        if format == "auto" and options:  # of tables, which may be CSV
+            return cls(format, path, csv=CsvOptions(**_known(CsvOptions, options, "CSV")))
         if format == "csv":
-            return cls(format, path, csv=CsvOptions(**_known(CsvOptions, given, "CSV")))
+            return cls(format, path, csv=CsvOptions(**_known(CsvOptions, options, "CSV")))
         if format == "xml":
-            return cls(format, path, xml=XmlOptions(**_known(XmlOptions, given, "XML")))
+            return cls(format, path, xml=XmlOptions(**_known(XmlOptions, options, "XML")))
         return cls(format, path)
 
     @property
@@ -154,11 +154,11 @@ def our_name(option: str) -> str:
     return _OF_SPARK.get(option) or re.sub("[A-Z]", lambda found: f"_{found[0].lower()}", option)
 
 
-def _known(kind: type, given: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+def _known(kind: type, options: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     known = [each.name for each in fields(kind)]
-    if unknown := sorted(set(given) - set(known)):
+    if unknown := sorted(set(options) - set(known)):
         raise _bad(f"there is no parse option {unknown[0]!r} of {name}: use {', '.join(known)}")
-    return given
+    return options
 
 
 def _bad(message: str) -> VariantError:

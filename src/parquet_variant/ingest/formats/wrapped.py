@@ -79,26 +79,26 @@ class WrappedSplitter(Splitter):
         for at, kind, depth in zip(marks[near].tolist(), kinds[near].tolist(), before[near].tolist(), strict=True):
             if depth != self._matched:
                 continue
-            held = (bytes(self.text) + text[start:at]).strip(WHITESPACE)
+            piece = (bytes(self.text) + text[start:at]).strip(WHITESPACE)
             in_rows = depth == len(self._names) + 1
             if depth == 0 and kind in (3, 5):
-                raise JsonError(f"text stands between documents: {held[:40]!r}", reason="trailing-text")
+                raise JsonError(f"text stands between documents: {piece[:40]!r}", reason="trailing-text")
             if kind == 1:
-                if not self._opens(held, data[at] == ord("["), in_rows):
+                if not self._opens(piece, data[at] == ord("["), in_rows):
                     continue
             elif kind == 2:
-                self._closes(held, data[at] == ord("]"), in_rows)
+                self._closes(piece, data[at] == ord("]"), in_rows)
             if in_rows and kind in (2, 3):
-                if held or kind == 3:
+                if piece or kind == 3:
                     self.elements += 1
-                    lines.append(held or b",")
+                    lines.append(piece or b",")
             elif in_rows:
                 continue  # inside an element
             elif kind == 3:
-                self._check_value(held)
+                self._check_value(piece)
                 self._key = None
             elif kind == 5:
-                self._key = _key(held)
+                self._key = _key(piece)
                 self._met.setdefault(self._key)
             self.text.clear()
             start = at + 1
@@ -130,13 +130,13 @@ class WrappedSplitter(Splitter):
     def _path(self) -> VariantPath:
         return VariantPath(tuple(self._names))
 
-    def _opens(self, held: bytes, is_array: bool, in_rows: bool) -> bool:
+    def _opens(self, piece: bytes, is_array: bool, in_rows: bool) -> bool:
         """Whether the container that is opened leads to the rows."""
         if in_rows:
             return False
         level = self._matched
-        if level == 0 and held:
-            raise JsonError(f"text stands between documents: {held[:40]!r}", reason="trailing-text")
+        if level == 0 and piece:
+            raise JsonError(f"text stands between documents: {piece[:40]!r}", reason="trailing-text")
         if level and self._key != self._names[level - 1]:
             return False
         if is_array != (level == len(self._names)):
@@ -148,21 +148,21 @@ class WrappedSplitter(Splitter):
         self._found |= is_array
         return True
 
-    def _closes(self, held: bytes, is_array: bool, in_rows: bool) -> None:
+    def _closes(self, piece: bytes, is_array: bool, in_rows: bool) -> None:
         if self._matched == 0 or is_array != in_rows:
             raise JsonError("a bracket is closed that was not opened", reason="malformed")
         if not in_rows:
-            self._check_value(held)
+            self._check_value(piece)
         self._matched -= 1
         self._key = None
 
-    def _check_value(self, held: bytes) -> None:
+    def _check_value(self, piece: bytes) -> None:
         """Refuse a number or text where the array should be; null is no rows."""
         if self._matched and self._key == self._names[self._matched - 1]:
-            if held == b"null":
+            if piece == b"null":
                 self._found = True
-            elif held:
-                raise JsonError(f"{self._path} is no array in a document, but {held[:40]!r}", reason="not-an-array")
+            elif piece:
+                raise JsonError(f"{self._path} is no array in a document, but {piece[:40]!r}", reason="not-an-array")
 
 
 def values_at(array: VariantArray, path: VariantPath) -> tuple[VariantArray, npt.NDArray[np.int64]]:

@@ -162,13 +162,13 @@ def bloom_leaves(schema: pa.Schema, variants: Sequence[tuple[str, ...]], paths: 
     VariantFileError
         If a path is not shredded as a primitive in any of them.
     """
-    found = []
+    bloomed = []
     for path in paths:
         leaves = [leaf for column in variants if (leaf := _leaf(schema, column, VariantPath.parse(path))) is not None]
         if not leaves:
             raise _not_shredded(path)
-        found += leaves
-    return found
+        bloomed += leaves
+    return bloomed
 
 
 def check_bloom_paths(schema: ShreddingSchema, paths: Collection[str]) -> None:

@@ -58,7 +58,7 @@ def find_variants(root: SchemaNode) -> list[VariantColumn]:
 
 
 def _search(
-    node: SchemaNode, names: tuple[str, ...], repeated: bool, by_annotation: bool, found: list[VariantColumn]
+    node: SchemaNode, names: tuple[str, ...], repeated: bool, by_annotation: bool, variants: list[VariantColumn]
 ) -> None:
     if node.physical is not None:
         return
@@ -66,13 +66,13 @@ def _search(
     layout = _layout(node)
     if node.annotated or (not by_annotation and layout):
         name = ".".join((*names, node.name) if not _is_level(names, node) else names)
-        found.append(
+        variants.append(
             VariantColumn(name, node, layout or ("final" if node.child("typed_value") else "unshredded"), repeated)
         )
         return
     names = names if _is_level(names, node) else (*names, node.name)
     for child in node.children:
-        _search(child, names, repeated, by_annotation, found)
+        _search(child, names, repeated, by_annotation, variants)
 
 
 def _is_level(names: tuple[str, ...], node: SchemaNode) -> bool:

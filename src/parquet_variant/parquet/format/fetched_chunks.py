@@ -53,10 +53,10 @@ def _joined(ranges: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
     >>> _joined([(90_000, 90_010), (0, 10), (20, 40)])
     [(0, 40), (90000, 90010)]
     """
-    found: list[tuple[int, int]] = []
+    joined: list[tuple[int, int]] = []
     for start, stop in sorted(ranges):
-        if found and start - found[-1][1] <= _HOLE:
-            found[-1] = found[-1][0], max(found[-1][1], stop)
+        if joined and start - joined[-1][1] <= _HOLE:
+            joined[-1] = joined[-1][0], max(joined[-1][1], stop)
         else:
-            found.append((start, stop))
-    return found
+            joined.append((start, stop))
+    return joined

@@ -342,9 +342,9 @@ def annotate_footer(footer: bytes, columns: Collection[tuple[str, ...]], file: s
     ``specification_version`` 1. All bytes outside the ``logicalType`` of the changed elements stay as they are.
     """
     nodes = list(parse_schema(footer, file).walk())
-    wanted = {tuple(path) for path in columns}
+    paths = {tuple(path) for path in columns}
     groups = {node.path for node in nodes if node.physical is None and node.path}
-    for path in sorted(wanted - groups):
+    for path in sorted(paths - groups):
         raise VariantFileError(
             f"{'.'.join(path)} is not a group of the file's schema, so it cannot be a Variant; "
             f"groups are {', '.join('.'.join(group) for group in sorted(groups)) or 'absent'}",
@@ -353,26 +353,26 @@ def annotate_footer(footer: bytes, columns: Collection[tuple[str, ...]], file: s
         )
     pieces, done = [], 0
     for node, (start, end, _) in zip(nodes, schema_elements(footer), strict=True):
-        if (node.path in wanted) != node.annotated:
-            pieces += [footer[done:start], _with_annotation(footer, start, node.path in wanted)]
+        if (node.path in paths) != node.annotated:
+            pieces += [footer[done:start], _with_annotation(footer, start, node.path in paths)]
             done = end
     return b"".join([*pieces, footer[done:]])
 
 
-def _with_annotation(footer: bytes, start: int, wanted: bool) -> bytes:
+def _with_annotation(footer: bytes, start: int, annotated: bool) -> bytes:
     """One schema element with its logicalType set to VARIANT, or taken out."""
     out, last = bytearray(), 0
-    for found in struct_fields(footer, start):
-        if wanted and last < _LOGICAL_TYPE and (found.id > _LOGICAL_TYPE or not found.type):
+    for each in struct_fields(footer, start):
+        if annotated and last < _LOGICAL_TYPE and (each.id > _LOGICAL_TYPE or not each.type):
             out += bytes([(_LOGICAL_TYPE - last) << 4 | STRUCT]) + _VARIANT_VALUE
             last = _LOGICAL_TYPE
-        if not found.type:
+        if not each.type:
             out.append(0)
-        elif found.id != _LOGICAL_TYPE:
-            delta = found.id - last
-            header = bytes([delta << 4 | found.type]) if 0 < delta < 16 else bytes([found.type]) + zigzag(found.id)
-            out += header + footer[found.start : found.end]
-            last = found.id
+        elif each.id != _LOGICAL_TYPE:
+            delta = each.id - last
+            header = bytes([delta << 4 | each.type]) if 0 < delta < 16 else bytes([each.type]) + zigzag(each.id)
+            out += header + footer[each.start : each.end]
+            last = each.id
     return bytes(out)
 
 

@@ -265,7 +265,7 @@ def read_struct(
             values[last], position = read_value(buffer, position, kind, depth + 1)
 
 
-def find_field(buffer: bytes, position: int, wanted: int) -> int | None:
+def find_field(buffer: bytes, position: int, number: int) -> int | None:
     """Where the value of a field begins in the struct that starts at `position`; the value itself is not read."""
     last = 0
     while byte := _byte(buffer, position):
@@ -275,7 +275,7 @@ def find_field(buffer: bytes, position: int, wanted: int) -> int | None:
             last += byte >> 4
         else:
             last, position = _read_zigzag(buffer, position)
-        if last == wanted:
+        if last == number:
             return position
         if kind not in (_TRUE, _FALSE):
             _, position = read_value(buffer, position, kind)

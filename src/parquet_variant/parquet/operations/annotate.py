@@ -63,7 +63,7 @@ def annotate(
         root = parse_schema(footer, name)
         if columns is None:
             variants = find_variants(root)
-            wanted = {column.path for column in variants if column.layout in ("unshredded", "final")}
+            paths = {column.path for column in variants if column.layout in ("unshredded", "final")}
         else:
             dotted = {node.dotted: node.path for node in root.walk() if node.physical is None and node.path}
             missing = sorted(set(columns) - dotted.keys())
@@ -73,11 +73,11 @@ def annotate(
                     reason="no-such-column",
                     file=name,
                 )
-            wanted = {dotted[column] for column in columns}
-        patched = annotate_footer(footer, wanted, name)
+            paths = {dotted[column] for column in columns}
+        patched = annotate_footer(footer, paths, name)
         if patched != footer:
             _replace(system, name, source, size - TAIL - len(footer), patched)
-    return tuple(".".join(column) for column in sorted(wanted))
+    return tuple(".".join(column) for column in sorted(paths))
 
 
 def _replace(system: fs.FileSystem, name: str, source: Any, body: int, footer: bytes) -> None:

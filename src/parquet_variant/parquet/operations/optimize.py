@@ -169,17 +169,17 @@ def run_optimize(
     root = os.fspath(path).rstrip("/")
     _check_directory(root)
     sources = locate(root)
-    found = [_look(source, column) for source in sources]
+    files = [_look(source, column) for source in sources]
     drift = None
     if schema is None:
         profile = engine.reduce("profile", partial(profile_task, column=column), sources, Profile.merge)
-        drift = find_drift(_most(found), profile, policy, min_saving=min_saving)
-        schema = drift.schema if reshred else drift.merged if drift.pays else _most(found)
+        drift = find_drift(_most(files), profile, policy, min_saving=min_saving)
+        schema = drift.schema if reshred else drift.merged if drift.pays else _most(files)
         anew = reshred or drift.pays
     else:
         schema = ShreddingSchema.of(schema)
         anew = True
-    packs = _packs(found, file_bytes, schema if anew else None)
+    packs = _packs(files, file_bytes, schema if anew else None)
     if dry_run or not packs:
         return OptimizeResult(schema=schema, drift=drift)
     opened = open_staging(root, "append")
@@ -232,20 +232,20 @@ def _look(source: ParquetSource, column: str | None) -> _Found:
         return _Found(source, schema, file.metadata.num_rows, f"{table.schema.names} {others}")
 
 
-def _most(found: Sequence[_Found]) -> ShreddingSchema:
+def _most(files: Sequence[_Found]) -> ShreddingSchema:
     """The schema that most rows have."""
     rows: dict[str, int] = {}
-    for each in found:
+    for each in files:
         rows[each.schema.to_json()] = rows.get(each.schema.to_json(), 0) + each.rows
     most = max(rows, key=lambda text: (rows[text], text))
-    return next(each.schema for each in found if each.schema.to_json() == most)
+    return next(each.schema for each in files if each.schema.to_json() == most)
 
 
-def _packs(found: Sequence[_Found], file_bytes: int, schema: ShreddingSchema | None) -> list[list[_Found]]:
+def _packs(files: Sequence[_Found], file_bytes: int, schema: ShreddingSchema | None) -> list[list[_Found]]:
     """The files that become one each; a file alone only if it is shredded anew."""
     packs: list[list[_Found]] = []
     filled: dict[tuple[str, str], tuple[list[_Found], int]] = {}
-    for each in found:
+    for each in files:
         anew = schema is not None and each.schema != schema
         small = each.source.size < file_bytes * 3 // 4
         if not (anew or small):

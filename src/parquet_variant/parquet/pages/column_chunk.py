@@ -135,12 +135,12 @@ class Shared:
     def encoded(self, pieces: list[tuple[int, npt.NDArray[np.uint8] | int | None]], most: int) -> _Levels:
         """Levels of so many entries each, up to ``most``."""
         key = (most, *(part for count, levels in pieces for part in _identity(count, levels)))
-        found = self.levels.get(key)
-        if found is None:
+        levels_pages = self.levels.get(key)
+        if levels_pages is None:
             levels, count = _joined_levels(pieces)
             kept = tuple(levels for _, levels in pieces)
-            found = self.levels[key] = _Levels(*encode_levels(levels, count, most), kept)
-        return found
+            levels_pages = self.levels[key] = _Levels(*encode_levels(levels, count, most), kept)
+        return levels_pages
 
 
 def _identity(count: int, levels: Any) -> tuple[int, int]:
@@ -388,10 +388,10 @@ class ColumnChunk:
     @property
     def bounds(self) -> Bounds:
         """The bounds of the whole chunk; None if there are none."""
-        found: Bounds = None
+        bounds: Bounds = None
         for page in self.pages:
-            found = union(found, page.bounds)
-        return found
+            bounds = union(bounds, page.bounds)
+        return bounds
 
 
 def _header(kind: int, plain: int, stored: int, details: tuple[int, int, bytes]) -> bytes:

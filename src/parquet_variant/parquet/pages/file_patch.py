@@ -95,10 +95,10 @@ class FilePatcher(PageFileWriter):
 
     def _bytes(self, start: int, size: int) -> bytes:
         self._source.seek(start)
-        found = self._source.read(size)
-        if len(found) != size:
+        data = self._source.read(size)
+        if len(data) != size:
             raise OSError("the file ends inside of a column chunk")
-        return bytes(found)
+        return bytes(data)
 
     def _put_indexes(self) -> None:
         super()._put_indexes()
@@ -131,7 +131,7 @@ class FilePatcher(PageFileWriter):
 def _row_groups(footer: bytes) -> list[tuple[list[Field], int]]:
     """Of each row group where the structs of its column chunks are, and how many rows it has."""
     at = find_field(footer, 0, _ROW_GROUPS)
-    found: list[tuple[list[Field], int]] = []
+    row_groups: list[tuple[list[Field], int]] = []
     count, _, position = list_items(footer, at) if at is not None else (0, 0, 0)
     for _ in range(count):
         fields = {field.id: field for field in struct_fields(footer, position)}
@@ -142,9 +142,9 @@ def _row_groups(footer: bytes) -> list[tuple[list[Field], int]]:
             spans.append(Field(0, STRUCT, start, start, end))
             start = end
         rows, _ = read_value(footer, fields[_ROWS].start, fields[_ROWS].type)
-        found.append((spans, rows))
+        row_groups.append((spans, rows))
         _, position = read_value(footer, position, STRUCT)
-    return found
+    return row_groups
 
 
 def _with_numbers(buffer: bytes, position: int, changes: Mapping[int, int | bytes]) -> bytes:

@@ -60,15 +60,15 @@ def file_schema(schema: pa.Schema, variants: Collection[tuple[str, ...]]) -> Fil
     variants
         Schema paths of the groups that get the VARIANT annotation.
     """
-    found = FileSchema([], [])
-    found.elements.append(encode_struct((3, I32, _REQUIRED), (4, BINARY, b"schema"), (5, I32, len(schema))))
+    tree = FileSchema([], [])
+    tree.elements.append(encode_struct((3, I32, _REQUIRED), (4, BINARY, b"schema"), (5, I32, len(schema))))
     for field in schema:
-        _add(found, field, field.name, (), 0, 0, frozenset(variants))
-    return found
+        _add(tree, field, field.name, (), 0, 0, frozenset(variants))
+    return tree
 
 
 def _add(
-    found: FileSchema,
+    schema: FileSchema,
     field: pa.Field,
     name: str,
     above: tuple[str, ...],
@@ -80,30 +80,30 @@ def _add(
     definition += field.nullable
     repeated = (definition + 1, repetition + 1, variants)
     if pa.types.is_struct(kind):
-        _add_group(found, field, name, kind.num_fields, _VARIANT if path in variants else _PLAIN_GROUP)
+        _add_group(schema, field, name, kind.num_fields, _VARIANT if path in variants else _PLAIN_GROUP)
         for child in kind:
-            _add(found, child, child.name, path, definition, repetition, variants)
+            _add(schema, child, child.name, path, definition, repetition, variants)
     elif pa.types.is_list(kind) or pa.types.is_large_list(kind):
-        _add_group(found, field, name, 1, _LIST)
-        found.elements.append(_repeated("list", 1))
-        _add(found, kind.value_field, "element", (*path, "list"), *repeated)
+        _add_group(schema, field, name, 1, _LIST)
+        schema.elements.append(_repeated("list", 1))
+        _add(schema, kind.value_field, "element", (*path, "list"), *repeated)
     elif pa.types.is_map(kind):
-        _add_group(found, field, name, 1, _MAP)
-        found.elements.append(_repeated("key_value", 2))
-        _add(found, kind.key_field, "key", (*path, "key_value"), *repeated)
-        _add(found, kind.item_field, "value", (*path, "key_value"), *repeated)
+        _add_group(schema, field, name, 1, _MAP)
+        schema.elements.append(_repeated("key_value", 2))
+        _add(schema, kind.key_field, "key", (*path, "key_value"), *repeated)
+        _add(schema, kind.item_field, "value", (*path, "key_value"), *repeated)
     else:
         leaf = leaf_type_of(kind)
         assert leaf is not None
-        found.leaves.append(LeafColumn(path, leaf, not field.nullable, definition, repetition))
-        found.elements.append(_leaf_element(field, name, leaf))
+        schema.leaves.append(LeafColumn(path, leaf, not field.nullable, definition, repetition))
+        schema.elements.append(_leaf_element(field, name, leaf))
 
 
 def _add_group(
-    found: FileSchema, field: pa.Field, name: str, children: int, annotation: tuple[int | None, bytes | None]
+    schema: FileSchema, field: pa.Field, name: str, children: int, annotation: tuple[int | None, bytes | None]
 ) -> None:
     converted, logical = annotation
-    found.elements.append(
+    schema.elements.append(
         encode_struct(
             (3, I32, int(field.nullable)),
             (4, BINARY, name.encode()),
@@ -134,5 +134,5 @@ def _leaf_element(field: pa.Field, name: str, leaf: LeafType) -> bytes:
 
 
 def _field_id(field: pa.Field) -> int | None:
-    given = (field.metadata or {}).get(b"PARQUET:field_id")
-    return int(given) if given is not None else None
+    field_id = (field.metadata or {}).get(b"PARQUET:field_id")
+    return int(field_id) if field_id is not None else None

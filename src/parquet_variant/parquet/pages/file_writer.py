@@ -155,9 +155,9 @@ class PageFileWriter:
             pairs = zip(self._file_schema.leaves, self._options, strict=True)
             self._chunks = [ColumnChunk(leaf, options, self._shared) for leaf, options in pairs]
         leaves = [
-            found
+            entries
             for field, array in zip(self._schema, batch.columns, strict=True)
-            for found in leaf_entries(field, array)
+            for entries in leaf_entries(field, array)
         ]
         rows = len(batch)
         self._each(lambda chunk, leaf: chunk.append(*leaf, rows), self._chunks, leaves)

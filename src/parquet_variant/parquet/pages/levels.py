@@ -124,12 +124,12 @@ def leaf_entries(field: pa.Field, array: pa.Array) -> list[tuple[Entries, pa.Arr
     VariantFileError
         If a required field is null where what holds it is not.
     """
-    found: list[tuple[Entries, pa.Array]] = []
-    _walk(Entries(len(array), 0, None, 0, 0, len(array)), field, array, 0, found)
-    return found
+    leaves: list[tuple[Entries, pa.Array]] = []
+    _walk(Entries(len(array), 0, None, 0, 0, len(array)), field, array, 0, leaves)
+    return leaves
 
 
-def _walk(above: Entries, field: pa.Field, array: pa.Array, depth: int, found: list[tuple[Entries, pa.Array]]) -> None:
+def _walk(above: Entries, field: pa.Field, array: pa.Array, depth: int, leaves: list[tuple[Entries, pa.Array]]) -> None:
     kind, nullable = array.type, field.nullable
     shape = kind.id
     if shape == _DICTIONARY and array.dictionary.null_count:
@@ -139,13 +139,13 @@ def _walk(above: Entries, field: pa.Field, array: pa.Array, depth: int, found: l
     if shape == _STRUCT:
         entries = above.optional(array) if nullable else above
         for number in range(kind.num_fields):
-            _walk(entries, kind.field(number), array.field(number), depth, found)
+            _walk(entries, kind.field(number), array.field(number), depth, leaves)
     elif shape in _LISTS:
         entries, values = above.elements(array, nullable, depth + 1)
         if shape == _MAP:
-            _walk(entries, kind.key_field, values.field(0), depth + 1, found)
-            _walk(entries, kind.item_field, values.field(1), depth + 1, found)
+            _walk(entries, kind.key_field, values.field(0), depth + 1, leaves)
+            _walk(entries, kind.item_field, values.field(1), depth + 1, leaves)
         else:
-            _walk(entries, kind.value_field, values, depth + 1, found)
+            _walk(entries, kind.value_field, values, depth + 1, leaves)
     else:
-        found.append((above.optional(array) if nullable else above, array))
+        leaves.append((above.optional(array) if nullable else above, array))

@@ -115,20 +115,20 @@ class DataPage:
         if self.encoding == _PLAIN and stop - at >= (count + 7) // 8:
             packed = np.frombuffer(ctypes.string_at(at, (count + 7) // 8), np.uint8)
             return np.unpackbits(packed, count=count, bitorder="little")
-        found = np.empty(count, np.uint8)
+        booleans = np.empty(count, np.uint8)
         # Behind four bytes that say how many follow.
-        if self.encoding != _RLE or stop - at < 4 or pages.level_validity(at + 4, stop, 1, 1, found) < 0:
+        if self.encoding != _RLE or stop - at < 4 or pages.level_validity(at + 4, stop, 1, 1, booleans) < 0:
             raise ValueError("values of a page are damaged")
-        return found
+        return booleans
 
     def numbers(self, count: int, width: int) -> npt.NDArray[Any]:
         """The `count` values of a page without indices, of so many bytes each, as integers."""
         at, stop = self.values
         if self.encoding == _DELTA:
-            found = np.empty(count, np.int64)
-            if deltas.delta_values(at, stop, found) < 0:
+            numbers = np.empty(count, np.int64)
+            if deltas.delta_values(at, stop, numbers) < 0:
                 raise ValueError("values of a page are damaged")
-            return found if width == 8 else found.astype(np.int32)
+            return numbers if width == 8 else numbers.astype(np.int32)
         if self.encoding != _PLAIN or stop - at != count * width:
             raise ValueError("values of a page are damaged")
         return _integers(at, count, width)

@@ -91,8 +91,8 @@ def leaf_values(
         return None
     try:
         chunk = ChunkPages(file, row_group, node.leaf, has_levels=most > 0)
-        found = list(chunk.read(group.num_rows, kept))
-        return _Column(chunk, found, group.num_rows, most).array(kind, kept)
+        pages = list(chunk.read(group.num_rows, kept))
+        return _Column(chunk, pages, group.num_rows, most).array(kind, kept)
     except PAGE_ERRORS:
         return None
 
@@ -101,20 +101,20 @@ def _most_definition(schema: SchemaNode, leaf: SchemaNode) -> int | None:
     """The definition level of a value that is there; None below a list."""
     node, most = schema, 0
     for name in leaf.path:
-        found = node.child(name)
-        if found is None or found.repetition == "repeated":
+        child = node.child(name)
+        if child is None or child.repetition == "repeated":
             return None
-        node, most = found, most + (found.repetition == "optional")
+        node, most = child, most + (child.repetition == "optional")
     return most
 
 
 class _Column:
     """Levels and values of the pages of a chunk."""
 
-    def __init__(self, chunk: ChunkPages, found: list[DataPage], rows: int, most: int) -> None:
-        self.chunk, self.found, self.rows = chunk, found, rows
+    def __init__(self, chunk: ChunkPages, pages: list[DataPage], rows: int, most: int) -> None:
+        self.chunk, self.pages, self.rows = chunk, pages, rows
         self.valid = np.zeros(rows, np.uint8)
-        self.present = [self._levels(page, most) for page in found]
+        self.present = [self._levels(page, most) for page in pages]
 
     def _levels(self, page: DataPage, most: int) -> int:
         """Fill which rows of a page have a value, and count them."""
@@ -140,7 +140,7 @@ class _Column:
         if self.chunk.width:
             numbers = self._numbers() if kept is None else self._numbers()[kept]
             return pa.Array.from_buffers(kind, len(numbers), [nulls, pa.py_buffer(numbers)])
-        if self.found and all(page.is_indices for page in self.found):
+        if self.pages and all(page.is_indices for page in self.pages):
             indices = self._all_indices()
             indices = indices if kept is None else indices[kept]
             column = pa.Array.from_buffers(pa.int32(), len(indices), [nulls, pa.py_buffer(indices)])
@@ -151,22 +151,22 @@ class _Column:
 
     def _all_indices(self) -> npt.NDArray[np.int32]:
         indices = lend(np.int32, self.rows)
-        for page, present in zip(self.found, self.present, strict=True):
+        for page, present in zip(self.pages, self.present, strict=True):
             self._indices(page, present, indices[page.first : page.first + page.count])
         return indices
 
     def _booleans(self) -> UInt8s:
-        found = np.zeros(self.rows, np.uint8)
-        for page, present in zip(self.found, self.present, strict=True):
-            found[page.first : page.first + page.count][self._valid(page) != 0] = page.booleans(present)
-        return found
+        booleans = np.zeros(self.rows, np.uint8)
+        for page, present in zip(self.pages, self.present, strict=True):
+            booleans[page.first : page.first + page.count][self._valid(page) != 0] = page.booleans(present)
+        return booleans
 
     def _numbers(self) -> npt.NDArray[Any]:
         width = self.chunk.width
         numbers = lend(np.int64 if width == 8 else np.int32, self.rows)
         if sum(self.present) < self.rows:
             numbers[:] = 0
-        for page, present in zip(self.found, self.present, strict=True):
+        for page, present in zip(self.pages, self.present, strict=True):
             part = numbers[page.first : page.first + page.count]
             if page.is_indices:
                 indices = np.empty(present, np.int32)
@@ -181,7 +181,7 @@ class _Column:
     def _spans(self) -> tuple[Int64s, Int64s]:
         """Where the texts lie, and their sizes; 0 where there is none."""
         starts, sizes = acquire(np.int64, self.rows), acquire(np.int64, self.rows)
-        for page, present in zip(self.found, self.present, strict=True):
+        for page, present in zip(self.pages, self.present, strict=True):
             part = slice(page.first, page.first + page.count)
             if page.is_indices:
                 indices, there = np.zeros(page.count, np.int32), self._valid(page) != 0

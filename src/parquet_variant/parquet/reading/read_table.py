@@ -99,8 +99,8 @@ def tagged_table(file: OpenFile, row_groups: list[int], columns: Sequence[str] |
         if file.schema.child(name) is None:
             names = ", ".join(child.name for child in file.schema.children)
             raise VariantFileError(f"no column {name}: choose from {names}", reason="no-such-column", file=file.name)
-    wanted = [node for node in file.schema.children if columns is None or node.name in columns]
-    leaves = [leaf.leaf for node in wanted for leaf in node.leaves() if leaf.leaf is not None]
+    nodes = [node for node in file.schema.children if columns is None or node.name in columns]
+    leaves = [leaf.leaf for node in nodes for leaf in node.leaves() if leaf.leaf is not None]
     table = file.read_leaves(row_groups, leaves)
     variants = {variant.path for variant in find_variants(file.schema)}
     fields = [_tagged(field, (field.name,), variants) for field in table.schema]

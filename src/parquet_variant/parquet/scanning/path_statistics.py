@@ -171,9 +171,9 @@ def _family(kind: pa.DataType) -> str:
 
 
 def _never_casts(stored: pa.DataType, target: pa.DataType) -> bool:
-    wanted = {_family(target)}
+    families = {_family(target)}
     if pa.types.is_date(target):
-        wanted.add("date")
+        families.add("date")
     if pa.types.is_time(target):
-        wanted.add("time")
-    return bool(wanted & set(_NEVER.get(_family(stored), ())))
+        families.add("time")
+    return bool(families & set(_NEVER.get(_family(stored), ())))

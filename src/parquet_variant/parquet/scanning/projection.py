@@ -113,38 +113,38 @@ def columns_of_path(column: VariantColumn, path: VariantPath, target: pa.DataTyp
         leaves = [leaf for leaf in group.leaves() if leaf is not metadata]
         return PathColumns(group, False, typed=leaves, metadata=metadata, whole=True)
     end = walk_path(group, path)
-    found = PathColumns(end.group, end.step is Step.FOUND, end.is_repeated, metadata=metadata)
-    if found.reached:
-        _add_end(end.group, target, found)
+    columns = PathColumns(end.group, end.step is Step.FOUND, end.is_repeated, metadata=metadata)
+    if columns.reached:
+        _add_end(end.group, target, columns)
     elif (value := end.group.child("value")) is not None:
-        found.residuals.append(value)
-    return found
+        columns.residuals.append(value)
+    return columns
 
 
-def _add_end(group: SchemaNode, target: pa.DataType | None, found: PathColumns) -> None:
+def _add_end(group: SchemaNode, target: pa.DataType | None, columns: PathColumns) -> None:
     """Add the columns at the end of a path: of a struct or list that is asked for, those of its parts."""
     value, typed = group.child("value"), group.child("typed_value")
     if value is not None:
-        found.residuals.append(value)
+        columns.residuals.append(value)
     if typed is None:
         return
     if typed.leaf is not None:
-        found.typed.append(typed)
+        columns.typed.append(typed)
     elif typed.is_list and target is not None and pa.types.is_list(target):
-        found.shaped = True
-        _add_end(typed.element, target.value_type, found)
+        columns.shaped = True
+        _add_end(typed.element, target.value_type, columns)
     elif not typed.is_list and target is not None and pa.types.is_struct(target) and target != VARIANT_STORAGE:
-        found.shaped = True
-        before = len(found.residuals) + len(found.typed)
+        columns.shaped = True
+        before = len(columns.residuals) + len(columns.typed)
         for part in target:
             below = typed.child(part.name)
             if below is not None and below.leaf is None:
-                _add_end(below, part.type, found)
-        if before == len(found.residuals) + len(found.typed):  # Nothing else tells objects from other values.
-            found.typed.append(next(iter(typed.leaves())))
+                _add_end(below, part.type, columns)
+        if before == len(columns.residuals) + len(columns.typed):  # Nothing else tells objects from other values.
+            columns.typed.append(next(iter(typed.leaves())))
     else:
-        found.whole = True
+        columns.whole = True
         for leaf in typed.leaves():
             # Below a typed object or list, `value` leaves are residuals of the parts.
             is_residual = leaf.name == "value" and leaf.path[-2] != "typed_value"
-            (found.residuals if is_residual else found.typed).append(leaf)
+            (columns.residuals if is_residual else columns.typed).append(leaf)

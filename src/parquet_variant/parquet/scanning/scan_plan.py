@@ -75,11 +75,11 @@ class FilePlan:
 
     def chunk_bytes(self, file: OpenFile, groups: Sequence[GroupPlan], outputs: Iterable[int]) -> int:
         """Compressed bytes of the column chunks that some outputs need of some row groups."""
-        wanted = list(outputs)
+        numbers = list(outputs)
         return sum(
             file.metadata.row_group(group.number).column(leaf).total_compressed_size
             for group in groups
-            for leaf in group.leaves_of(wanted)
+            for leaf in group.leaves_of(numbers)
         )
 
 
@@ -209,7 +209,7 @@ def proven_bounds(
 
 
 def _bounds(outputs: list[_Output], statistics: Statistics, rows: int) -> list[tuple[pa.Scalar, pa.Scalar]] | None:
-    found = []
+    bounds = []
     for output in outputs:
         kind = output.selected.type
         if kind is None or not rows:
@@ -218,8 +218,8 @@ def _bounds(outputs: list[_Output], statistics: Statistics, rows: int) -> list[t
         if known.may_be_value and not (known.lower is not None and known.upper is not None and output.keeps_values):
             return None
         none = pa.scalar(None, kind)
-        found.append((known.lower, known.upper) if known.may_be_value else (none, none))
-    return found
+        bounds.append((known.lower, known.upper) if known.may_be_value else (none, none))
+    return bounds
 
 
 def _outputs(

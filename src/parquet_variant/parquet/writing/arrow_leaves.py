@@ -55,8 +55,8 @@ def schema_for_others(schema: pa.Schema) -> pa.Schema:
     return pa.schema([_plain_field(each) for each in schema])
 
 
-def _plain_field(given: pa.Field) -> pa.Field:
-    kind = given.type
+def _plain_field(field: pa.Field) -> pa.Field:
+    kind = field.type
     if pa.types.is_dictionary(kind) and pa.types.is_binary(kind.value_type):
         kind = kind.value_type
     elif pa.types.is_struct(kind):
@@ -66,7 +66,7 @@ def _plain_field(given: pa.Field) -> pa.Field:
         kind = make(_plain_field(kind.value_field))
     elif pa.types.is_map(kind):
         kind = pa.map_(_plain_field(kind.key_field), _plain_field(kind.item_field))
-    return pa.field(given.name, kind, given.nullable)
+    return pa.field(field.name, kind, field.nullable)
 
 
 def null_rows(table: pa.Table, place: tuple[str, ...]) -> int | None:

@@ -94,11 +94,11 @@ def _pair(group: pa.StructArray) -> pa.StructArray:
     """A field or element group: required, always with ``value``, since some readers miss it otherwise."""
     # Flattening hands a null group's absence down to both columns: missing, as the specification writes it.
     arrays = group.flatten() if group.null_count else _children(group)
-    found = dict(zip((field.name for field in group.type), arrays, strict=True))
-    value = _binary(found["value"]) if "value" in found else pa.nulls(len(group), pa.binary())
+    columns = dict(zip((field.name for field in group.type), arrays, strict=True))
+    value = _binary(columns["value"]) if "value" in columns else pa.nulls(len(group), pa.binary())
     pair = {"value": value}
-    if "typed_value" in found:
-        pair["typed_value"] = _typed(found["typed_value"])
+    if "typed_value" in columns:
+        pair["typed_value"] = _typed(columns["typed_value"])
     return pa.StructArray.from_arrays(
         list(pair.values()), fields=[pa.field(name, child.type) for name, child in pair.items()]
     )
@@ -124,8 +124,8 @@ def _typed(array: pa.Array) -> pa.Array:
     if pa.types.is_list(array.type) or pa.types.is_large_list(array.type):
         large = pa.types.is_large_list(array.type)
         elements = _pair(array.values)
-        wanted = (pa.large_list if large else pa.list_)(pa.field("element", elements.type, nullable=False))
+        list_type = (pa.large_list if large else pa.list_)(pa.field("element", elements.type, nullable=False))
         # Same offsets and validity over the conformed elements: swap the child, keep the rest.
         buffers = array.buffers()[:2]
-        return pa.Array.from_buffers(wanted, len(array), buffers, array.null_count, array.offset, [elements])
+        return pa.Array.from_buffers(list_type, len(array), buffers, array.null_count, array.offset, [elements])
     return array

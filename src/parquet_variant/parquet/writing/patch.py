@@ -162,22 +162,22 @@ def _scattered(before: pa.Table, after: pa.Table, changed: Mask) -> pa.Table:
 
 def _differences(before: pa.Table, after: pa.Table) -> set[Place]:
     """The places of leaves and lists whose values are not the same in two tables."""
-    found: set[Place] = set()
+    places: set[Place] = set()
     for name in before.column_names:
-        _differ(before[name].combine_chunks(), after[name].combine_chunks(), (name,), found)
-    return found
+        _differ(before[name].combine_chunks(), after[name].combine_chunks(), (name,), places)
+    return places
 
 
-def _differ(before: pa.Array, after: pa.Array, place: Place, found: set[Place]) -> None:
+def _differ(before: pa.Array, after: pa.Array, place: Place, places: set[Place]) -> None:
     before, after = _whole(before), _whole(after)
     if not pa.types.is_struct(before.type):
         if not _is_same_bits(before, after):
-            found.add(place)
+            places.add(place)
     elif before.is_valid().equals(after.is_valid()):
         for index, child in enumerate(before.type):
-            _differ(before.field(index), after.field(index), (*place, child.name), found)
+            _differ(before.field(index), after.field(index), (*place, child.name), places)
     else:  # Levels of all that is below differ.
-        found.add(place)
+        places.add(place)
 
 
 def _is_same_bits(before: pa.Array, after: pa.Array) -> bool:

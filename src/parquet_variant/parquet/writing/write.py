@@ -126,8 +126,8 @@ def _shredded(data: Any, schema: Any, layout: Layout, variants: frozenset[str]) 
     def shredded(storage: pa.StructArray, place: Place) -> pa.StructArray:
         if len(place) > 1:
             return storage
-        wanted = schema.get(place[0]) if isinstance(schema, Mapping) else schema
-        return shredded_as(VariantArray(storage), wanted, layout).storage
+        what = schema.get(place[0]) if isinstance(schema, Mapping) else schema
+        return shredded_as(VariantArray(storage), what, layout).storage
 
     return map_variants(table_of(data), shredded, {(name,) for name in variants})
 

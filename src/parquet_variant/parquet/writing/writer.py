@@ -82,11 +82,11 @@ class FileInfo:
     @cached_property
     def statistics(self) -> Mapping[tuple[str, ...], LeafStatistics]:
         """For each leaf column, by schema path, what is known of its values in the whole file."""
-        found = file_statistics(footer_metadata(self.footer), parse_schema(self.footer, self.path))
+        statistics = file_statistics(footer_metadata(self.footer), parse_schema(self.footer, self.path))
         # The file has no statistics of its dictionaries; which rows are null is known all the same.
         for place, nulls in self.null_rows.items():
-            found[*place, "metadata"] = LeafStatistics(self.rows, nulls)
-        return found
+            statistics[*place, "metadata"] = LeafStatistics(self.rows, nulls)
+        return statistics
 
 
 class VariantWriter:
@@ -369,14 +369,14 @@ def _same_type(table: pa.Table, schema: pa.Schema, path: str) -> pa.Table:
             file=path,
         )
     columns = []
-    for name, wanted in zip(schema.names, schema, strict=True):
+    for name, f in zip(schema.names, schema, strict=True):
         column = table.column(name)
-        if column.type != wanted.type:
+        if column.type != f.type:
             try:
-                column = column.cast(wanted.type)
+                column = column.cast(f.type)
             except pa.ArrowException:
                 raise SchemaError(
-                    f"column {name} is {column.type}, but {wanted.type} in the first batch: one file has one schema",
+                    f"column {name} is {column.type}, but {f.type} in the first batch: one file has one schema",
                     reason="batches-differ",
                     file=path,
                 ) from None

@@ -120,52 +120,52 @@ class _Walk:
         """Whether DuckDB is to read paths fast."""
         return "duckdb" in self.policy.readers
 
-    def least_rows(self, found: PathProfile, path: VariantPath) -> tuple[float, int]:
+    def least_rows(self, path_profile: PathProfile, path: VariantPath) -> tuple[float, int]:
         """The share that a path needs, and of how many rows."""
         rows = self.profile.rows - self.profile.null_rows
         if not self.for_duckdb or not path.segments:
             return self.least_share, rows
         if len(path) == 1:
-            self.of_root[path.segments[0]] = found.rows
+            self.of_root[path.segments[0]] = path_profile.rows
             return min(_LEAST_OF_ROOT, self.least_share), rows
         return self.least_share, self.of_root[path.segments[0]]
 
-    def node(self, found: PathProfile, path: VariantPath) -> bool:
+    def node(self, path_profile: PathProfile, path: VariantPath) -> bool:
         """Decide on a path and those below it; whether it has a column or group."""
-        column = best_column(found)
+        column = best_column(path_profile)
         if column is None:
-            return self.leave(found, path, "only Variant nulls")
-        least, rows = self.least_rows(found, path)
-        if found.rows < least * rows:
-            return self.leave(found, path, f"in {found.rows / rows:.2%} of the rows, under {least:.0%}")
+            return self.leave(path_profile, path, "only Variant nulls")
+        least, rows = self.least_rows(path_profile, path)
+        if path_profile.rows < least * rows:
+            return self.leave(path_profile, path, f"in {path_profile.rows / rows:.2%} of the rows, under {least:.0%}")
         if len(path) > self.policy.max_depth:
-            return self.leave(found, path, f"deeper than {self.policy.max_depth} segments")
+            return self.leave(path_profile, path, f"deeper than {self.policy.max_depth} segments")
         if column.share < self.policy.min_type_share:
-            return self.untyped(found, path, f"no type has {self.policy.min_type_share:.0%}: {mix(column)}")
+            return self.untyped(path_profile, path, f"no type has {self.policy.min_type_share:.0%}: {mix(column)}")
         if column.name == "object":
-            return self.object(found, path, column)
+            return self.object(path_profile, path, column)
         if column.name == "array":
-            return self.array(found, path, column)
+            return self.array(path_profile, path, column)
         assert column.arrow is not None
         leaf = self.leaves[path] = ShreddingSchema.primitive(column.arrow)
-        self.note(found, path, column.name, column.share, bytes_saved(found, leaf), mix(column))
+        self.note(path_profile, path, column.name, column.share, bytes_saved(path_profile, leaf), mix(column))
         return True
 
-    def object(self, found: PathProfile, path: VariantPath, column: ColumnType) -> bool:
-        fields, words = found.fields, mix(column)
-        reason = map_reason(found, self.policy.maps)
+    def object(self, path_profile: PathProfile, path: VariantPath, column: ColumnType) -> bool:
+        fields, words = path_profile.fields, mix(column)
+        reason = map_reason(path_profile, self.policy.maps)
         if reason is not None:
             fields = [child for child in fields if self.common(child)]
             words = f"{reason}; only keys in {self.policy.maps.common:.0%} of them have columns"
         if not fields:
-            return self.untyped(found, path, reason or "only empty objects")
-        self.note(found, path, "object", column.share, 0, words)
+            return self.untyped(path_profile, path, reason or "only empty objects")
+        self.note(path_profile, path, "object", column.share, 0, words)
         at = len(self.decisions)
         first = first_by_case(fields)
         shredded = [self.field(child, path / str(child.segment), first) for child in fields]
         if any(shredded):
             return True
-        return self.untyped(found, path, self.below(at, "no field has a column"))
+        return self.untyped(path_profile, path, self.below(at, "no field has a column"))
 
     def field(self, child: PathProfile, path: VariantPath, first: dict[str, PathProfile]) -> bool:
         name = str(child.segment)
@@ -182,13 +182,13 @@ class _Walk:
         column = best_column(child) if child.share >= self.policy.maps.common else None
         return column is not None and column.arrow is not None
 
-    def array(self, found: PathProfile, path: VariantPath, column: ColumnType) -> bool:
-        self.note(found, path, "array", column.share, 0, mix(column))
+    def array(self, path_profile: PathProfile, path: VariantPath, column: ColumnType) -> bool:
+        self.note(path_profile, path, "array", column.share, 0, mix(column))
         at = len(self.decisions)
-        element = found.element
+        element = path_profile.element
         if element is not None and self.node(element, path / WILDCARD):
             return True
-        return self.untyped(found, path, self.below(at, "only empty arrays"))
+        return self.untyped(path_profile, path, self.below(at, "only empty arrays"))
 
     def below(self, at: int, otherwise: str) -> str:
         """Why a container has nothing below it: forget its own decision and those below."""
@@ -198,21 +198,21 @@ class _Walk:
         del self.decisions[at - 1 :]
         return otherwise
 
-    def untyped(self, found: PathProfile, path: VariantPath, reason: str) -> bool:
+    def untyped(self, path_profile: PathProfile, path: VariantPath, reason: str) -> bool:
         if self.for_duckdb:
-            return self.leave(found, path, f"{reason}; for DuckDB, no column is without a type")
+            return self.leave(path_profile, path, f"{reason}; for DuckDB, no column is without a type")
         self.leaves[path] = ShreddingSchema.variant()
-        self.note(found, path, "variant", 0.0, 0, reason)
+        self.note(path_profile, path, "variant", 0.0, 0, reason)
         return True
 
-    def leave(self, found: PathProfile, path: VariantPath, reason: str) -> bool:
-        self.note(found, path, None, 0.0, 0, reason)
+    def leave(self, path_profile: PathProfile, path: VariantPath, reason: str) -> bool:
+        self.note(path_profile, path, None, 0.0, 0, reason)
         return False
 
     def note(
-        self, found: PathProfile, path: VariantPath, kind: str | None, share: float, saved: int, reason: str
+        self, path_profile: PathProfile, path: VariantPath, kind: str | None, share: float, saved: int, reason: str
     ) -> None:
-        self.decisions.append(Decision(path, kind, found.count, found.row_share, share, saved, reason))
+        self.decisions.append(Decision(path, kind, path_profile.count, path_profile.row_share, share, saved, reason))
 
     def keep_the_best(self) -> None:
         """Drop the leaves over the budget, and the decisions for groups that then have none."""

@@ -54,10 +54,10 @@ class ColumnType:
         return self.held / total if total else 0.0
 
 
-def best_column(found: PathProfile) -> ColumnType | None:
+def best_column(path_profile: PathProfile) -> ColumnType | None:
     """The column that holds most values; None if there are none but nulls."""
     groups: dict[str, int] = {}
-    for variant_type, count in found.types.items():
+    for variant_type, count in path_profile.types.items():
         if variant_type != VariantType.NULL:
             name = "number" if variant_type in EXACT_NUMERIC else str(variant_type)
             groups[name] = groups.get(name, 0) + count
@@ -66,7 +66,7 @@ def best_column(found: PathProfile) -> ColumnType | None:
     name = max(groups, key=lambda group: (groups[group], group))
     held = groups.pop(name)
     if name == "number":
-        arrow, kept = exact_numeric(found)
+        arrow, kept = exact_numeric(path_profile)
         if kept < held:
             groups[f"number beyond {ddl_name(arrow)}"] = held - kept
         return ColumnType(ddl_name(arrow), arrow, kept, groups)
@@ -76,26 +76,26 @@ def best_column(found: PathProfile) -> ColumnType | None:
     return ColumnType(ddl_name(arrow), arrow, held, groups)
 
 
-def exact_numeric(found: PathProfile) -> tuple[pa.DataType, int]:
+def exact_numeric(path_profile: PathProfile) -> tuple[pa.DataType, int]:
     """The numeric type for a path's integers and decimals, and how many of them it surely holds.
 
     All of them where 38 digits suffice; a few outliers are left out where the rest then fits an INT64.
     """
-    types = found.types
+    types = path_profile.types
     if types.keys().isdisjoint(DECIMAL_TYPES):
         return pa.int64(), sum(types.get(name, 0) for name in INTEGERS)
-    wholes, scales = found.decimals_by_whole_digits, found.decimals_by_scale
+    wholes, scales = path_profile.decimals_by_whole_digits, path_profile.decimals_by_scale
     decimals = sum(scales)
     ints = sum(count for name, count in types.items() if name in EXACT_NUMERIC) - decimals
-    whole, scale = max(found.whole_digits, 1), found.scale
+    whole, scale = max(path_profile.whole_digits, 1), path_profile.scale
     if whole + scale <= _NARROW:
         return decimal(whole + scale, scale), ints + decimals
-    narrow = _best([(pa.int64(), ints), _most_held(wholes, scales, found.int_digits, ints, _NARROW)])
+    narrow = _best([(pa.int64(), ints), _most_held(wholes, scales, path_profile.int_digits, ints, _NARROW)])
     if narrow[1] >= (1 - _OUTLIERS) * (ints + decimals):
         return narrow
     if whole + scale <= MAX_PRECISION:
         return decimal(whole + scale, scale), ints + decimals
-    return _best([(pa.int64(), ints), _most_held(wholes, scales, found.int_digits, ints, MAX_PRECISION)])
+    return _best([(pa.int64(), ints), _most_held(wholes, scales, path_profile.int_digits, ints, MAX_PRECISION)])
 
 
 def _best(columns: list[tuple[pa.DataType, int]]) -> tuple[pa.DataType, int]:
@@ -112,7 +112,7 @@ def _most_held(
     for scale in range(min(precision, len(scales) - 1) + 1):
         whole = precision - scale
         # The two counts say how many values break either limit; at worst none breaks both.
-        held = below_whole[min(whole, len(wholes) - 1)] + below_scale[scale] - decimals
-        held = max(held, 0) + (ints if int_digits <= whole else 0)
-        best = max(best, (held, -scale))
+        fitting = below_whole[min(whole, len(wholes) - 1)] + below_scale[scale] - decimals
+        fitting = max(fitting, 0) + (ints if int_digits <= whole else 0)
+        best = max(best, (fitting, -scale))
     return decimal(precision, -best[1]), best[0]

@@ -98,11 +98,11 @@ class InferenceResult:
 
     def decision(self, path: str | VariantPath) -> Decision | None:
         """The decision for a path; that of the nearest path above it where it was not looked at on its own."""
-        wanted = VariantPath.parse(path)
-        found = {decision.path: decision for decision in self.decisions}
-        while wanted not in found and wanted.segments:
-            wanted = wanted.parent
-        return found.get(wanted)
+        place = VariantPath.parse(path)
+        by_path = {decision.path: decision for decision in self.decisions}
+        while place not in by_path and place.segments:
+            place = place.parent
+        return by_path.get(place)
 
 
 class Policy(Protocol):

@@ -56,14 +56,14 @@ class ExplicitPolicy:
         SchemaError
             If it cannot be read.
         """
-        given = self.schema
-        if isinstance(given, ShreddingSchema):
-            return given
-        if isinstance(given, (pa.Schema, pa.DataType)):
-            return ShreddingSchema.from_arrow(given)
-        if isinstance(given, Mapping) or given.lstrip().startswith("{"):
-            return ShreddingSchema.from_json(given)
-        return ShreddingSchema.from_ddl(given)
+        schema = self.schema
+        if isinstance(schema, ShreddingSchema):
+            return schema
+        if isinstance(schema, (pa.Schema, pa.DataType)):
+            return ShreddingSchema.from_arrow(schema)
+        if isinstance(schema, Mapping) or schema.lstrip().startswith("{"):
+            return ShreddingSchema.from_json(schema)
+        return ShreddingSchema.from_ddl(schema)
 
     def choose(self, profile: Profile) -> InferenceResult:
         """The given schema, and what it does to data of this profile."""

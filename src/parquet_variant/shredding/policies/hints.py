@@ -118,22 +118,28 @@ class HintsPolicy:
         return InferenceResult(schema, decisions, self, profile.rows, predict(profile, schema))
 
     def _candidates(
-        self, found: PathProfile, path: VariantPath, reasons: dict[VariantPath, str]
+        self, path_profile: PathProfile, path: VariantPath, reasons: dict[VariantPath, str]
     ) -> list[tuple[VariantPath, PathProfile, ShreddingSchema]]:
         if path in self._typed:
             return []
         skipped = self._skip_reason(path)
-        column = best_column(found)
+        column = best_column(path_profile)
         if skipped is not None or column is None:
             reasons[path] = skipped or "only Variant nulls"
             return []
         if column.arrow is not None:
-            return [(path, found, ShreddingSchema.primitive(column.arrow))]
-        is_map = map_reason(found, self.maps) if column.name == "object" else None
+            return [(path, path_profile, ShreddingSchema.primitive(column.arrow))]
+        is_map = map_reason(path_profile, self.maps) if column.name == "object" else None
         if is_map is not None:
             reasons[path] = is_map
             return []
-        inner = found.fields if column.name == "object" else [found.element] if found.element is not None else []
+        inner = (
+            path_profile.fields
+            if column.name == "object"
+            else [path_profile.element]
+            if path_profile.element is not None
+            else []
+        )
         below = []
         for child in inner:
             assert child.segment is not None

@@ -54,7 +54,7 @@ class MapRules:
         check_constants(self)
 
 
-def map_reason(found: PathProfile, rules: MapRules) -> str | None:
+def map_reason(path_profile: PathProfile, rules: MapRules) -> str | None:
     """Why the objects at a path are a map, in words; None if they are records.
 
     Examples
@@ -68,14 +68,14 @@ def map_reason(found: PathProfile, rules: MapRules) -> str | None:
     >>> map_reason(root, MapRules()) is None
     True
     """
-    keys = found.key_count
-    objects = found.types.get(VariantType.OBJECT, 0)
+    keys = path_profile.key_count
+    objects = path_profile.types.get(VariantType.OBJECT, 0)
     if keys < rules.keys or not objects:
         return None
-    filled = found.field_count / objects / keys
+    filled = path_profile.field_count / objects / keys
     if filled > rules.filled and keys < rules.surely:
         return None
-    fields = sorted(found.fields, key=lambda field: -field.count)[:_LOOKED_AT]
+    fields = sorted(path_profile.fields, key=lambda field: -field.count)[:_LOOKED_AT]
     alike = _alike(fields)
     if alike < rules.alike:
         return None

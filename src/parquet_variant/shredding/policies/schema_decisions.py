@@ -46,19 +46,23 @@ def decisions_for(
     def reason(path: VariantPath, otherwise: str) -> str:
         return (why(path) if why is not None else None) or otherwise
 
-    def walk(found: PathProfile | None, node: ShreddingSchema, path: VariantPath) -> None:
-        if found is None:
+    def walk(path_profile: PathProfile | None, node: ShreddingSchema, path: VariantPath) -> None:
+        if path_profile is None:
             text = f"{reason(path, chosen)}, but not in the data"
             decisions.append(Decision(path, node_name(node), 0, 0.0, 0.0, 0, text))
         else:
-            share = typed_share(found, node)
+            share = typed_share(path_profile, node)
             text = reason(path, chosen)
             if share < 1:
-                text = f"{text}: {types_in_words(found)}"
+                text = f"{text}: {types_in_words(path_profile)}"
             kind = node_name(node)
-            decisions.append(Decision(path, kind, found.count, found.row_share, share, bytes_saved(found, node), text))
+            decisions.append(
+                Decision(
+                    path, kind, path_profile.count, path_profile.row_share, share, bytes_saved(path_profile, node), text
+                )
+            )
         fields = dict(node.fields)
-        known = {str(child.segment): child for child in found.fields} if found is not None else {}
+        known = {str(child.segment): child for child in path_profile.fields} if path_profile is not None else {}
         names = sorted({*fields, *known}) if node.kind == "object" else []
         for name in names:
             if name in fields:
@@ -66,20 +70,20 @@ def decisions_for(
             else:
                 outside(known[name], path / name)
         if node.element is not None:
-            walk(found.element if found is not None else None, node.element, path / WILDCARD)
+            walk(path_profile.element if path_profile is not None else None, node.element, path / WILDCARD)
 
-    def outside(found: PathProfile, path: VariantPath) -> None:
-        decisions.append(Decision(path, None, found.count, found.row_share, 0.0, 0, reason(path, left)))
+    def outside(path_profile: PathProfile, path: VariantPath) -> None:
+        decisions.append(Decision(path, None, path_profile.count, path_profile.row_share, 0.0, 0, reason(path, left)))
 
     walk(profile.root, schema, VariantPath())
     return tuple(decisions)
 
 
-def types_in_words(found: PathProfile) -> str:
+def types_in_words(path_profile: PathProfile) -> str:
     """The types at a path and their shares, the most frequent first."""
     types: dict[str, int] = {}
-    for name, count in found.types.items():
+    for name, count in path_profile.types.items():
         group = "number" if name.startswith(("int", "decimal")) else str(name)
         types[group] = types.get(group, 0) + count
     parts = sorted(types.items(), key=lambda item: (-item[1], item[0]))
-    return ", ".join(f"{count / found.count:.1%} {name}" for name, count in parts)
+    return ", ".join(f"{count / path_profile.count:.1%} {name}" for name, count in parts)

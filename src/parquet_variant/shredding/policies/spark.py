@@ -125,22 +125,27 @@ class _Walk:
     left: int
     decisions: list[Decision] = field(default_factory=list)
 
-    def node(self, found: PathProfile, path: VariantPath) -> ShreddingSchema:
+    def node(self, path_profile: PathProfile, path: VariantPath) -> ShreddingSchema:
         self.left -= 1  # every node has a `value` column
-        column = best_column(found)
+        column = best_column(path_profile)
         reason = self.obstacle(column, path)
         if reason is not None or column is None:
-            return self.untyped(found, path, reason or "only Variant nulls")
+            return self.untyped(path_profile, path, reason or "only Variant nulls")
         if column.name == "object":
-            return self.object(found, path)
+            return self.object(path_profile, path)
         if column.name == "array":
-            return self.array(found, path)
+            return self.array(path_profile, path)
         self.left -= 1
-        leaf = _spark_type(found, column)
+        leaf = _spark_type(path_profile, column)
         if leaf.type is None:
-            return self.untyped(found, path, "more than 38 digits")
+            return self.untyped(path_profile, path, "more than 38 digits")
         self.note(
-            found, path, ddl_name(leaf.type), typed_share(found, leaf), bytes_saved(found, leaf), "all of one type"
+            path_profile,
+            path,
+            ddl_name(leaf.type),
+            typed_share(path_profile, leaf),
+            bytes_saved(path_profile, leaf),
+            "all of one type",
         )
         return leaf
 
@@ -157,13 +162,13 @@ class _Walk:
             return f"Spark infers no {column.name}"
         return None
 
-    def object(self, found: PathProfile, path: VariantPath) -> ShreddingSchema:
+    def object(self, path_profile: PathProfile, path: VariantPath) -> ShreddingSchema:
         at = len(self.decisions)
-        self.note(found, path, "object", 1.0, 0, "all objects")
+        self.note(path_profile, path, "object", 1.0, 0, "all objects")
         shredded = {}
         in_array = path.has_wildcard
         least = self.policy.min_share * (self.profile.rows - self.profile.null_rows)
-        for child in found.fields:
+        for child in path_profile.fields:
             name, times = str(child.segment), child.count if in_array else child.rows
             if times < least:
                 self.note(child, path / name, None, 0.0, 0, f"{times:,} times, under {least:,.0f}")
@@ -174,30 +179,32 @@ class _Walk:
         if shredded:
             return ShreddingSchema.object(shredded)
         del self.decisions[at]
-        return self.untyped(found, path, "no field is frequent enough")
+        return self.untyped(path_profile, path, "no field is frequent enough")
 
-    def array(self, found: PathProfile, path: VariantPath) -> ShreddingSchema:
-        self.note(found, path, "array", 1.0, 0, "all arrays")
-        if found.element is None or found.rows < self.policy.min_share * (self.profile.rows - self.profile.null_rows):
+    def array(self, path_profile: PathProfile, path: VariantPath) -> ShreddingSchema:
+        self.note(path_profile, path, "array", 1.0, 0, "all arrays")
+        if path_profile.element is None or path_profile.rows < self.policy.min_share * (
+            self.profile.rows - self.profile.null_rows
+        ):
             self.left -= 1
             return ShreddingSchema.array(ShreddingSchema.variant())
-        return ShreddingSchema.array(self.node(found.element, path / WILDCARD))
+        return ShreddingSchema.array(self.node(path_profile.element, path / WILDCARD))
 
-    def untyped(self, found: PathProfile, path: VariantPath, reason: str) -> ShreddingSchema:
-        self.note(found, path, "variant", 0.0, 0, reason)
+    def untyped(self, path_profile: PathProfile, path: VariantPath, reason: str) -> ShreddingSchema:
+        self.note(path_profile, path, "variant", 0.0, 0, reason)
         return ShreddingSchema.variant()
 
     def note(
-        self, found: PathProfile, path: VariantPath, kind: str | None, share: float, saved: int, reason: str
+        self, path_profile: PathProfile, path: VariantPath, kind: str | None, share: float, saved: int, reason: str
     ) -> None:
-        self.decisions.append(Decision(path, kind, found.count, found.row_share, share, saved, reason))
+        self.decisions.append(Decision(path, kind, path_profile.count, path_profile.row_share, share, saved, reason))
 
 
-def _spark_type(found: PathProfile, column: ColumnType) -> ShreddingSchema:
+def _spark_type(path_profile: PathProfile, column: ColumnType) -> ShreddingSchema:
     if column.name != "bigint" and not column.name.startswith("decimal"):
         assert column.arrow is not None
         return ShreddingSchema.primitive(column.arrow)
-    whole, scale = found.whole_digits, found.scale
+    whole, scale = path_profile.whole_digits, path_profile.scale
     if whole + scale > MAX_PRECISION:
         return ShreddingSchema.variant()
     if scale == 0 and (column.name == "bigint" or whole <= _LONG_DIGITS):

@@ -149,15 +149,15 @@ class TilesPolicy:
         leaves: dict[VariantPath, ShreddingSchema] = {}
         stack = [profile.root] if profile.root is not None else []
         while stack:
-            found = stack.pop()
-            column = best_column(found)
+            node = stack.pop()
+            column = best_column(node)
             # Inside arrays a row has several values: rows count, of the share that has the type.
-            if column is None or found.rows * column.held / found.count < least:
+            if column is None or node.rows * column.held / node.count < least:
                 continue
             if column.arrow is not None:
-                leaves[found.path] = ShreddingSchema.primitive(column.arrow)
+                leaves[node.path] = ShreddingSchema.primitive(column.arrow)
             else:
-                stack.extend(found.fields if column.name == "object" else [found.element] if found.element else [])
+                stack.extend(node.fields if column.name == "object" else [node.element] if node.element else [])
         return leaves
 
     def _result(
@@ -173,8 +173,8 @@ class TilesPolicy:
         union: dict[VariantPath, ShreddingSchema] = {}
         for path in order[: self.max_columns]:
             # The type is that of all the data; two tiles may have chosen two.
-            found = profile.get(path)
-            column = best_column(found) if found is not None else None
+            path_profile = profile.get(path)
+            column = best_column(path_profile) if path_profile is not None else None
             if column is not None and column.arrow is not None:
                 union[path] = ShreddingSchema.primitive(column.arrow)
 
@@ -188,8 +188,8 @@ class TilesPolicy:
 
 def _itemsets(tapes: list[Tape], paths: list[VariantPath], profile: Profile, min_share: float) -> tuple[Itemset, ...]:
     """Cover the frequent paths with itemsets: join the most frequent ones while enough rows have all of them."""
-    found = [profile.get(path) for path in paths]
-    items = [each for each in found if each is not None]
+    path_profiles = [profile.get(path) for path in paths]
+    items = [each for each in path_profiles if each is not None]
     rows = [_rows_with(tape, items) for tape in tapes]
     table = np.concatenate(rows) if rows else np.zeros((0, len(items)), bool)
     live = max(profile.rows - profile.null_rows, 1)

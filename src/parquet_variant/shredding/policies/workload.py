@@ -83,7 +83,7 @@ class WorkloadPolicy:
         """
         seen: Counter[str] = Counter()
         for query in queries:
-            for text in {found[1] or found[2] for found in _QUOTED_PATH.finditer(query)}:
+            for text in {match[1] or match[2] for match in _QUOTED_PATH.finditer(query)}:
                 try:
                     seen[str(VariantPath.parse(text.replace("''", "'")))] += 1
                 except PathError:
@@ -113,8 +113,8 @@ class WorkloadPolicy:
         leaves: dict[VariantPath, ShreddingSchema] = {}
         reasons: dict[VariantPath, str] = {}
         for queried, weight in dict(self.weights).items():
-            found = profile.get(queried)
-            for leaf_path, leaf, _ in sorted(_leaves(found), key=lambda item: (-item[2], str(item[0]))):
+            path_profile = profile.get(queried)
+            for leaf_path, leaf, _ in sorted(_leaves(path_profile), key=lambda item: (-item[2], str(item[0]))):
                 self._add(leaves, reasons, leaf_path, leaf, f"queried, weight {weight:g}")
         if self.rest is not None:
             rest = self.rest.choose(profile)
@@ -148,13 +148,13 @@ def _inside(path: VariantPath, other: VariantPath) -> bool:
     return path.segments[: len(other)] == other.segments
 
 
-def _leaves(found: PathProfile | None) -> list[tuple[VariantPath, ShreddingSchema, int]]:
+def _leaves(path_profile: PathProfile | None) -> list[tuple[VariantPath, ShreddingSchema, int]]:
     """The typed leaves at and below a path, with their values."""
-    column = best_column(found) if found is not None else None
-    if found is None or column is None:
+    column = best_column(path_profile) if path_profile is not None else None
+    if path_profile is None or column is None:
         return []
     if column.arrow is not None:
-        return [(found.path, ShreddingSchema.primitive(column.arrow), found.count)]
+        return [(path_profile.path, ShreddingSchema.primitive(column.arrow), path_profile.count)]
     if column.name == "object":
-        return [leaf for child in found.fields for leaf in _leaves(child)]
-    return _leaves(found.element)
+        return [leaf for child in path_profile.fields for leaf in _leaves(child)]
+    return _leaves(path_profile.element)

@@ -83,10 +83,10 @@ class DeltaReader(BatchReader):
             yield from partition.scan.read(partition.task)
             return
         current = partition.scan.current
-        wanted = selected_schema(current, self.schema.fieldNames())
+        schema = selected_schema(current, self.schema.fieldNames())
         for file in partition.task.files:
             path = relative_path(current.storage, file["path"])
-            yield read_file(current, wanted, path, file["partitionValues"], file["deletionVector"])
+            yield read_file(current, schema, path, file["partitionValues"], file["deletionVector"])
 
 
 def _snapshot(options: ReadOptions) -> Snapshot:

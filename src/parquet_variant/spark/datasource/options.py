@@ -87,27 +87,27 @@ class WriteOptions:
         VariantError
             With reason ``"bad-option"`` for an unknown name or a value that cannot be read.
         """
-        given = _given(options, _WRITE_OPTIONS, "write")
+        by_name = _given(options, _WRITE_OPTIONS, "write")
         write: dict[str, Any] = {}
         for option, name, read in _FOR_WRITER:
-            if option in given:
-                write[name] = _value(option, given[option], read)
-        layout = given.get("layout", "final")
+            if option in by_name:
+                write[name] = _value(option, by_name[option], read)
+        layout = by_name.get("layout", "final")
         if layout not in ("final", "unshredded"):
             raise _bad("layout", layout, "use final or unshredded")
         schema = ShreddingSchema.variant() if layout == "unshredded" else None
-        if schema is None and "schema" in given:
-            schema = _schema(given["schema"])
-        path = _path(given)
+        if schema is None and "schema" in by_name:
+            schema = _schema(by_name["schema"])
+        path = _path(by_name)
         return cls(
             path,
-            given.get("column"),
+            by_name.get("column"),
             schema,
             write,
-            given.get("checkpointlocation"),
-            is_delta(given, path),
-            tuple(_value("partitionBy", given["partitionby"], _names)) if "partitionby" in given else (),
-            given.get("txnappid"),
+            by_name.get("checkpointlocation"),
+            is_delta(by_name, path),
+            tuple(_value("partitionBy", by_name["partitionby"], _names)) if "partitionby" in by_name else (),
+            by_name.get("txnappid"),
         )
 
 
@@ -170,43 +170,43 @@ class ReadOptions:
         VariantError
             With reason ``"bad-option"`` for an unknown name or a value that cannot be read.
         """
-        given = _given(options, _READ_OPTIONS, "read")
+        by_name = _given(options, _READ_OPTIONS, "read")
         paths = None
-        text = given.get("paths", "")
+        text = by_name.get("paths", "")
         if text.lstrip().startswith("["):
             # Not our option: `load([…])` says so, that several files or directories are to be read.
             sources = tuple(absolute(source) for source in _value("paths", text, json.loads))
         else:
-            sources = (_path(given),)
-            given.setdefault("columns", text)
-        if given.get("columns"):
-            paths = _value("columns", given["columns"], _projection)
-        size = _value("partitionBytes", given.get("partitionbytes", str(64 << 20)), _at_least_one)
-        version, first = (_value(name, given[name], _whole) if name in given else None for name in _VERSIONS)
-        delta = len(sources) == 1 and is_delta(given, sources[0])
-        if (most := given.get("maxfilespertrigger")) is not None and delta:
+            sources = (_path(by_name),)
+            by_name.setdefault("columns", text)
+        if by_name.get("columns"):
+            paths = _value("columns", by_name["columns"], _projection)
+        size = _value("partitionBytes", by_name.get("partitionbytes", str(64 << 20)), _at_least_one)
+        version, first = (_value(name, by_name[name], _whole) if name in by_name else None for name in _VERSIONS)
+        delta = len(sources) == 1 and is_delta(by_name, sources[0])
+        if (most := by_name.get("maxfilespertrigger")) is not None and delta:
             raise _bad("maxFilesPerTrigger", most, "it is of directories; a Delta table's stream goes by versions")
-        zone = given.get("timezone", "UTC")
+        zone = by_name.get("timezone", "UTC")
         return cls(
             sources,
-            given.get("column"),
+            by_name.get("column"),
             paths,
             size,
             delta,
             version,
-            given.get("timestampasof"),
+            by_name.get("timestampasof"),
             zone,
             first,
-            given.get("where"),
-            _value("mergeSchema", given.get("mergeschema", "false"), _flag),
-            not _value("recursiveFileLookup", given.get("recursivefilelookup", "false"), _flag),
+            by_name.get("where"),
+            _value("mergeSchema", by_name.get("mergeschema", "false"), _flag),
+            not _value("recursiveFileLookup", by_name.get("recursivefilelookup", "false"), _flag),
             None if most is None else _value("maxFilesPerTrigger", most, _at_least_one),
         )
 
 
-def is_delta(given: Mapping[str, str], path: str) -> bool:
+def is_delta(options: Mapping[str, str], path: str) -> bool:
     """Whether the option `format` says so, or the log is there."""
-    kind = given.get("format")
+    kind = options.get("format")
     if kind not in (None, "parquet", "delta"):
         raise _bad("format", str(kind), "use parquet or delta")
     if kind is not None or any(character in path for character in "*?["):
@@ -250,18 +250,18 @@ def _projection(text: str) -> dict[str, tuple[str, str | None]]:
     read = json.loads(text)
     if not isinstance(read, dict):
         raise ValueError("not an object")
-    found = {}
-    for name, wanted in read.items():
-        path, kind = split_type(wanted) if isinstance(wanted, str) else wanted
+    paths = {}
+    for name, column in read.items():
+        path, kind = split_type(column) if isinstance(column, str) else column
         if not isinstance(path, str) or not isinstance(kind, str | None):
             raise ValueError(f"column {name}")
-        found[name] = (path, kind)
-    return found
+        paths[name] = (path, kind)
+    return paths
 
 
-def is_ordinary(wanted: tuple[str, str | None]) -> bool:
+def is_ordinary(path: tuple[str, str | None]) -> bool:
     """Whether an output column is an ordinary column of the files, not a path: a name alone, without ``$``."""
-    return wanted[1] is None and not wanted[0].startswith("$")
+    return path[1] is None and not path[0].startswith("$")
 
 
 # Option (in lower case), argument of `VariantWriter`, and how its text is read.
@@ -289,14 +289,14 @@ _NO_TABLES = (
 
 def _given(options: Mapping[str, str], known: tuple[str, ...], what: str) -> dict[str, str]:
     # In any case, as in Spark, and with the underscores of our parameters, too.
-    given = {name.lower().replace("_", ""): value for name, value in options.items()}
-    if "provider" in given:  # which Spark names where a table is made, and nothing at all where one is read
+    by_name = {name.lower().replace("_", ""): value for name, value in options.items()}
+    if "provider" in by_name:  # which Spark names where a table is made, and nothing at all where one is read
         raise VariantError(_NO_TABLES, reason="bad-option")
-    unknown = given.keys() - _OF_SPARK - {name.lower() for name in known}
+    unknown = by_name.keys() - _OF_SPARK - {name.lower() for name in known}
     if unknown:
         name = sorted(unknown)[0]
         raise VariantError(f"unknown {what} option {name!r}: {choice_of(name, known)}", reason="bad-option")
-    return given
+    return by_name
 
 
 def _value(option: str, text: str, read: Any) -> Any:
@@ -310,7 +310,7 @@ def _bad(option: str, text: str, hint: str) -> VariantError:
     return VariantError(f"option {option} is {text!r}: {hint}", reason="bad-option")
 
 
-def _path(given: Mapping[str, str]) -> str:
-    if not given.get("path"):
+def _path(options: Mapping[str, str]) -> str:
+    if not options.get("path"):
         raise VariantError(f"no path: name one in load() or save(). {_NO_TABLES}", reason="bad-option")
-    return absolute(given["path"])
+    return absolute(options["path"])

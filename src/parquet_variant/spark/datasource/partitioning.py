@@ -37,10 +37,10 @@ class Partitioning:
         With reason ``"bad-option"`` for a column that is not there, or cannot be a directory's name.
     """
 
-    def __init__(self, given: Sequence[str], schema: StructType, column: str) -> None:
+    def __init__(self, columns: Sequence[str], schema: StructType, column: str) -> None:
         self.column = column
-        self.paths = PartitionBy.of([text for text in given if "=" in text])
-        self.names = tuple(text.partition("=")[0] for text in given)
+        self.paths = PartitionBy.of([text for text in columns if "=" in text])
+        self.names = tuple(text.partition("=")[0] for text in columns)
         types = {field.name: field.dataType for field in schema.fields}
         for name in self.names:
             if name in self.paths.names:

@@ -75,8 +75,8 @@ def _type_of_path(name: str, kind: str | None) -> DataType:
             f"column {name} has no type: give one in the option paths, as [path, type], or in schema()",
             reason="bad-option",
         )
-    found = arrow_type(kind)
-    return VariantType() if found is None else from_arrow_type(found)
+    arrow = arrow_type(kind)
+    return VariantType() if arrow is None else from_arrow_type(arrow)
 
 
 def _spark_type(field: pa.Field) -> DataType:

@@ -125,7 +125,7 @@ class Column:
         """The values at some positions, in that order."""
         jobs: list[tuple[Column, Int64s]] = [(self, np.asarray(indices, np.int64))]
         # The list of jobs grows while it is read.
-        return _built([_plan_take(column, wanted, jobs) for column, wanted in jobs])
+        return _built([_plan_take(column, rows, jobs) for column, rows in jobs])
 
     @classmethod
     def concat(cls, columns: Sequence[Column]) -> Column:
@@ -171,21 +171,21 @@ def _built(plans: list[_Plan]) -> Column:
     return done[0]
 
 
-def _plan_take(column: Column, wanted: Int64s, jobs: list[tuple[Column, Int64s]]) -> _Plan:
+def _plan_take(column: Column, rows: Int64s, jobs: list[tuple[Column, Int64s]]) -> _Plan:
     kept: list[_Taken] = []
-    types = None if column.types is None else column.types[wanted]
+    types = None if column.types is None else column.types[rows]
     renumbered = np.zeros(len(column.children), np.uint8)
     for index, child in enumerate(column.children):
         if column.types is None or types is None:
-            inner = wanted
+            inner = rows
         else:
             rank = np.cumsum(column.types == index) - 1
-            inner = rank[wanted[types == index]]
+            inner = rank[rows[types == index]]
         if not len(inner):
             continue
         renumbered[index] = len(kept)
         kept.append(_take_child(child, inner, jobs))
-    return len(wanted), kept, renumbered[types] if types is not None and len(kept) > 1 else None
+    return len(rows), kept, renumbered[types] if types is not None and len(kept) > 1 else None
 
 
 def _take_child(child: Child, inner: Int64s, jobs: list[tuple[Column, Int64s]]) -> _Taken:
@@ -196,18 +196,18 @@ def _take_child(child: Child, inner: Int64s, jobs: list[tuple[Column, Int64s]]) 
         jobs.append((child.elements, elements))
         return _Taken(child.code, len(inner), offsets=offsets, elements=len(jobs) - 1)
     fields = []
-    for name, found in child.fields.items():
-        if found.positions is None:
+    for name, child_field in child.fields.items():
+        if child_field.positions is None:
             places, entries = None, inner
         else:
-            at = np.searchsorted(found.positions, inner)
-            there = at < len(found.positions)
-            there[there] = found.positions[at[there]] == inner[there]
+            at = np.searchsorted(child_field.positions, inner)
+            there = at < len(child_field.positions)
+            there[there] = child_field.positions[at[there]] == inner[there]
             places, entries = np.flatnonzero(there), at[there]
             if not len(places):
                 continue
             places = None if len(places) == len(inner) else places
-        jobs.append((found.column, entries))
+        jobs.append((child_field.column, entries))
         fields.append((name, places, len(jobs) - 1))
     return _Taken(child.code, len(inner), fields=tuple(fields))
 
@@ -232,8 +232,8 @@ def _plan_concat(parts: list[Column], jobs: list[list[Column]]) -> _Plan:
             own = np.array([number[child.code] for child in part.children], np.uint8)
             stretches.append(np.repeat(own, part.size) if part.types is None else own[part.types])
         types = np.concatenate(stretches)
-    found = [[child for part in parts for child in part.children if child.code == code] for code in codes]
-    return size, [_concat_child(same, jobs) for same in found], types
+    children = [[child for part in parts for child in part.children if child.code == code] for code in codes]
+    return size, [_concat_child(same, jobs) for same in children], types
 
 
 def _concat_child(parts: list[Child], jobs: list[list[Column]]) -> _Taken:

@@ -131,7 +131,7 @@ class ColumnarVariant:
                 counts[child.type] = counts.get(child.type, 0) + child.size
                 if child.elements is not None and child.elements.size:
                     below.append((path / WILDCARD, child.elements))
-                below.extend((path / name, found.column) for name, found in child.fields.items())
+                below.extend((path / name, field.column) for name, field in child.fields.items())
             yield path, counts
             stack.extend(reversed(below))
 
@@ -147,9 +147,9 @@ class ColumnarVariant:
                 if child.elements is not None and child.offsets is not None:
                     total += child.offsets.nbytes
                     stack.append(child.elements)
-                for found in child.fields.values():
-                    total += 0 if found.positions is None else found.positions.nbytes
-                    stack.append(found.column)
+                for field in child.fields.values():
+                    total += 0 if field.positions is None else field.positions.nbytes
+                    stack.append(field.column)
         return total
 
     def __arrow_c_array__(self, requested_schema: Any = None) -> tuple[Any, Any]:

@@ -62,13 +62,13 @@ def decode_columnar(size: int, root: Column, present: Int64s, names: Sequence[st
 
 def _columns(root: Column) -> list[Column]:
     """All columns, parents first."""
-    found = [root]
-    for column in found:  # the list grows while it is read
+    columns = [root]
+    for column in columns:  # the list grows while it is read
         for child in column.children:
             if child.elements is not None:
-                found.append(child.elements)
-            found.extend(each.column for each in child.fields.values())
-    return found
+                columns.append(child.elements)
+            columns.extend(each.column for each in child.fields.values())
+    return columns
 
 
 def _sizes(columns: list[Column]) -> dict[int, Int64s]:

@@ -81,11 +81,11 @@ def columnar_element(
     target_of(target)  # refuses the type itself, not its plain form
     plain = target_of(plain_form(target))
     how = _How(CastOptions(zone_of(zone), safe=safe, path=str(parsed), lossless=lossless), zone)
-    found = scatter(_follow(array.column, parsed.segments, plain, how), array.present, len(array))
+    values = scatter(_follow(array.column, parsed.segments, plain, how), array.present, len(array))
     for segment in parsed.segments:
         if isinstance(segment, Wildcard):
             target = pa.list_(pa.field("element", target))
-    return in_form(found, target)
+    return in_form(values, target)
 
 
 def _follow(column: Column, segments: tuple[Segment, ...], target: Target, how: _How) -> pa.Array:
@@ -106,19 +106,19 @@ def _follow(column: Column, segments: tuple[Segment, ...], target: Target, how: 
     elements = Column(0) if child.elements is None else child.elements
     if isinstance(segment, int):
         there = np.flatnonzero(np.diff(offsets) > segment)
-        found = _follow(elements.take(offsets[there] + segment), rest, target, how)
-        return _scatter(found, positions[there], column.size)
-    found = _follow(elements, rest, target, how)
-    kind = pa.list_(pa.field("element", found.type))
-    return _scatter(list_array(offsets, found, np.ones(child.size, np.bool_), kind), positions, column.size)
+        values = _follow(elements.take(offsets[there] + segment), rest, target, how)
+        return _scatter(values, positions[there], column.size)
+    values = _follow(elements, rest, target, how)
+    kind = pa.list_(pa.field("element", values.type))
+    return _scatter(list_array(offsets, values, np.ones(child.size, np.bool_), kind), positions, column.size)
 
 
 def _nulls(like: pa.Array, size: int) -> pa.Array:
     return like.take(pa.nulls(size, pa.int64()))
 
 
-def _scatter(found: pa.Array, positions: Int64s, size: int) -> pa.Array:
-    return scatter(found, positions, size) if len(positions) else _nulls(found, size)
+def _scatter(values: pa.Array, positions: Int64s, size: int) -> pa.Array:
+    return scatter(values, positions, size) if len(positions) else _nulls(values, size)
 
 
 def _typed(column: Column, target: Target, how: _How) -> pa.Array:

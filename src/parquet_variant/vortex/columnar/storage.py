@@ -120,7 +120,7 @@ def to_storage(array: ColumnarVariant) -> pa.StructArray:
 
 def _chosen(root: Column) -> set[int]:
     """The fields, by identity, that get columns."""
-    found: list[tuple[int, int, Field]] = []
+    chosen: list[tuple[int, int, Field]] = []
     least = AutoPolicy().min_row_share * root.size
     columns = [root]
     for column in columns:  # the list grows while it is read
@@ -130,15 +130,15 @@ def _chosen(root: Column) -> set[int]:
             for name, field in child.fields.items():
                 columns.append(field.column)
                 if field.column.size >= least and "\0" not in name:  # Arrow's C interface ends names there
-                    found.append((field.column.size, -len(found), field))
-    return {id(field) for *_, field in heapq.nlargest(MAX_FIELDS, found)}
+                    chosen.append((field.column.size, -len(chosen), field))
+    return {id(field) for *_, field in heapq.nlargest(MAX_FIELDS, chosen)}
 
 
 def _group(column: Column, at: Int64s, size: int, chosen: set[int], depth: int) -> pa.StructArray:
     """A column whose values are at some entries of `size`."""
     codes = np.array([child.code for child in column.children] or [0], np.uint16)
-    found = codes[np.zeros(column.size, np.uint8) if column.types is None else column.types]
-    names, arrays = ["discriminator"], [_discriminator(codes, found, at, size)]
+    discriminators = codes[np.zeros(column.size, np.uint8) if column.types is None else column.types]
+    names, arrays = ["discriminator"], [_discriminator(codes, discriminators, at, size)]
     scalars: dict[str, list[tuple[pa.Array, Int64s]]] = {}
     rests: list[tuple[VariantArray, Int64s]] = []
     for index, child in enumerate(column.children):
@@ -349,7 +349,7 @@ def _with_arrays_of_bytes(column: Column, at: Int64s, deep: Int64s, arrays: Colu
 
 
 def _from_family(values: pa.Array, code: int) -> pa.Array:
-    wanted = scalar_type(code)
+    kind = scalar_type(code)
     if code == _P.UUID:
-        return pa.ExtensionArray.from_storage(wanted, values.cast(wanted.storage_type))
-    return values if values.type == wanted else values.cast(wanted)
+        return pa.ExtensionArray.from_storage(kind, values.cast(kind.storage_type))
+    return values if values.type == kind else values.cast(kind)

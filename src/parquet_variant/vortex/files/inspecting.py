@@ -122,17 +122,17 @@ def _typed(storage: pa.DataType, note: ColumnNote) -> list[tuple[str, str]]:
 
 
 def _columnar(storage: pa.DataType, path: str = "$") -> list[tuple[str, str]]:
-    found = [(path, each.name) for each in storage if each.name in FAMILIES]
+    families = [(path, each.name) for each in storage if each.name in FAMILIES]
     for each in storage:
         if each.name == "rest":
-            found.append((path, "others in bytes"))
+            families.append((path, "others in bytes"))
         elif each.name == "array":
-            found += _columnar(each.type.value_type, f"{path}[*]")
+            families += _columnar(each.type.value_type, f"{path}[*]")
         elif each.name == "object":
             for below in each.type:
                 quoted = below.name.replace("\\", "\\\\").replace("'", "\\'")
-                found += _columnar(below.type, f"{path}['{quoted}']")
-    return found
+                families += _columnar(below.type, f"{path}['{quoted}']")
+    return families
 
 
 def inspect(path: str | os.PathLike[str], column: str | None = None) -> VortexReport:

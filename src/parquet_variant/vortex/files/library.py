@@ -95,8 +95,8 @@ class OpenFile:
     @cached_property
     def layouts(self) -> dict[str, StoredLayout]:
         """How its Variant columns lie in it."""
-        found = ((field.name, layout_of(field)) for field in self.schema)
-        return {name: layout for name, layout in found if layout is not None}
+        layouts = ((field.name, layout_of(field)) for field in self.schema)
+        return {name: layout for name, layout in layouts if layout is not None}
 
     @property
     def is_checked(self) -> bool:

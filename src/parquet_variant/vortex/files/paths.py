@@ -29,8 +29,8 @@ def vortex_files(path: str | os.PathLike[str]) -> list[str]:
     name = os.fspath(path).removeprefix("file://")
     if os.path.isdir(name):  # noqa: PTH112 - a name, perhaps of a remote file
         infos = files_that_count(pafs.LocalFileSystem(), name)
-        found = sorted(info.path for info in infos if info.path.endswith(_SUFFIX))
-        return [each for each in found if not _hidden(os.path.relpath(each, name))]
+        files = sorted(info.path for info in infos if info.path.endswith(_SUFFIX))
+        return [each for each in files if not _hidden(os.path.relpath(each, name))]
     if not name.endswith(_SUFFIX):
         return []
     if any(each in name for each in "*?[") and not Path(name).exists():

@@ -55,11 +55,11 @@ def read(path: Any, column: str | None = None, *, encoding: EncodingName | None 
     """
     file = open_file(path)
     name = choose_variant(file, column)
-    found = file.table([name]).column(0)
+    column_of_file = file.table([name]).column(0)
     if encoding in (None, "unshredded"):
-        rows = unstored_rows(found)
+        rows = unstored_rows(column_of_file)
         return rows if encoding is None else rows.to_unshredded()
-    return encode(unstored(found), encoding)
+    return encode(unstored(column_of_file), encoding)
 
 
 def read_json(path: Any, column: str | None = None, *, exact: bool = False) -> pa.Array:
@@ -154,12 +154,12 @@ def choose_variant(file: OpenFile, column: str | None) -> str:
         If there is no such column, or none or several to choose from (``no-such-column``).
     """
     names = file.schema.names
-    found = [column] if column in file.layouts else list(file.layouts)
-    if len(found) != 1 or (column is not None and found != [column]):
-        wanted = "one Variant column" if column is None else f"column {column!r}"
+    candidates = [column] if column in file.layouts else list(file.layouts)
+    if len(candidates) != 1 or (column is not None and candidates != [column]):
+        lacking = "one Variant column" if column is None else f"column {column!r}"
         raise VariantFileError(
-            f"there is not {wanted} in {', '.join(names)}: name one of {', '.join(found) or 'none'}",
+            f"there is not {lacking} in {', '.join(names)}: name one of {', '.join(candidates) or 'none'}",
             file=file.path,
             reason="no-such-column",
         )
-    return found[0]
+    return candidates[0]

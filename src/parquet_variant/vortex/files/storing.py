@@ -231,18 +231,18 @@ def _first(same: np.ndarray) -> int | None:
     return None if same.all() else int(np.argmin(same))
 
 
-def _same_cells(given: pa.Array, found: pa.Array) -> np.ndarray:
-    if isinstance(given, pa.ChunkedArray):
-        given = given.combine_chunks()
-    if pa.types.is_dictionary(given.type):
-        given = given.dictionary_decode()
-    if given.equals(found):
-        return np.ones(len(given), np.bool_)
-    if pa.types.is_nested(given.type) or isinstance(given.type, pa.BaseExtensionType):
-        pairs = zip(given.to_pylist(), found.to_pylist(), strict=True)
+def _same_cells(written: pa.Array, stored: pa.Array) -> np.ndarray:
+    if isinstance(written, pa.ChunkedArray):
+        written = written.combine_chunks()
+    if pa.types.is_dictionary(written.type):
+        written = written.dictionary_decode()
+    if written.equals(stored):
+        return np.ones(len(written), np.bool_)
+    if pa.types.is_nested(written.type) or isinstance(written.type, pa.BaseExtensionType):
+        pairs = zip(written.to_pylist(), stored.to_pylist(), strict=True)
         return np.array([repr(left) == repr(right) for left, right in pairs], np.bool_)
-    found = found.cast(given.type)
-    same = pc.equal(given, found).fill_null(False)
-    if pa.types.is_floating(given.type):
-        same = pc.or_(same, pc.and_(pc.is_nan(given), pc.is_nan(found)).fill_null(False))
-    return pc.or_(same, pc.and_(given.is_null(), found.is_null())).to_numpy(zero_copy_only=False)
+    stored = stored.cast(written.type)
+    same = pc.equal(written, stored).fill_null(False)
+    if pa.types.is_floating(written.type):
+        same = pc.or_(same, pc.and_(pc.is_nan(written), pc.is_nan(stored)).fill_null(False))
+    return pc.or_(same, pc.and_(written.is_null(), stored.is_null())).to_numpy(zero_copy_only=False)

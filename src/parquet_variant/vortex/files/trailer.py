@@ -150,10 +150,10 @@ class CheckedSource:
         end = at - _TAIL.size - sums - note_length
         if end < 0 or block != BLOCK_BYTES or sums != 4 * -(-end // block):
             raise self._damaged("the lengths of its parts cannot be", at)
-        held = self._bytes(end, sums + note_length)
-        if zlib.crc32(held) != own or zlib.crc32(self._bytes(at, size - at)) != postscript:
+        data = self._bytes(end, sums + note_length)
+        if zlib.crc32(data) != own or zlib.crc32(self._bytes(at, size - at)) != postscript:
             raise self._damaged("its end was changed", at)
-        return _Trailer(end, np.frombuffer(held[:sums], "<u4").tolist(), held[sums:])
+        return _Trailer(end, np.frombuffer(data[:sums], "<u4").tolist(), data[sums:])
 
     def _damaged(self, what: str, offset: int) -> VariantFileError:
         return VariantFileError(

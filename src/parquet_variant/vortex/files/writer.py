@@ -148,12 +148,12 @@ def write(
         raise VariantFileError(
             f"{target} exists: choose another name, or replace it: mode='overwrite'", reason="file-exists"
         )
-    given = _columns(data, column)
-    if absent := sorted(set(json) - set(given)):
+    columns = _columns(data, column)
+    if absent := sorted(set(json) - set(columns)):
         raise VariantFileError(
-            f"there is no column {absent[0]!r} of JSON in {', '.join(given)}", reason="no-such-column"
+            f"there is no column {absent[0]!r} of JSON in {', '.join(columns)}", reason="no-such-column"
         )
-    for name, each in given.items():
+    for name, each in columns.items():
         own = schema.get(name) if isinstance(schema, Mapping) else schema
         if isinstance(each.values, JsonColumn) or name in json or is_json(each.values):
             own = ShreddingSchema.from_ddl(own) if isinstance(own, str) and own != "infer" else own
@@ -165,8 +165,8 @@ def write(
                 raise VariantFileError(
                     f"column {name!r} has null rows, and its field is not nullable", reason="null-in-column"
                 )
-        given[name] = each
-    return _stored(target, _tries(given, layout), compact)
+        columns[name] = each
+    return _stored(target, _tries(columns, layout), compact)
 
 
 def check_options(**options: Any) -> None:
@@ -214,13 +214,13 @@ def _values(each: Any) -> Any:
 
 def _of_json(each: _Given, policy: Any, layout: str, *, exact: bool) -> _Given:
     """The Variants of a column of JSON text."""
-    found = each.values
-    if not isinstance(found, JsonColumn):
+    values = each.values
+    if not isinstance(values, JsonColumn):
         encoding: EncodingName = "columnar" if layout == "columnar" else "final"
-        compressed = compress_json(found, policy, encoding=encoding, exact=exact)
-        found = compressed if isinstance(compressed, JsonColumn) else JsonColumn(compressed)
-    note = ColumnNote(is_json=True, has_texts=found.texts is not None)
-    return _Given(found.values, nullable=each.nullable, note=note, texts=found.texts)
+        compressed = compress_json(values, policy, encoding=encoding, exact=exact)
+        values = compressed if isinstance(compressed, JsonColumn) else JsonColumn(compressed)
+    note = ColumnNote(is_json=True, has_texts=values.texts is not None)
+    return _Given(values.values, nullable=each.nullable, note=note, texts=values.texts)
 
 
 def _laid_out(given: _Given, schema: Any, layout: str) -> _Given:

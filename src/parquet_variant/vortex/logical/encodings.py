@@ -101,14 +101,14 @@ def encoding_of(array: Any) -> tuple[Encoding, AnyVariant]:
     """
     if isinstance(array, ColumnarVariant):
         return ENCODINGS["columnar"], array
-    found = as_variant_array(array)
-    if found.layout not in ENCODINGS:
+    column = as_variant_array(array)
+    if column.layout not in ENCODINGS:
         raise SchemaError(
-            f"the layout {found.layout} is a draft of Parquet's, which Vortex does not have: take shred_variant(array, "
-            "array.schema) or array.to_unshredded()",
+            f"the layout {column.layout} is a draft of Parquet's, which Vortex does not have: take "
+            "shred_variant(array, array.schema) or array.to_unshredded()",
             reason="draft-layout",
         )
-    return ENCODINGS[cast(EncodingName, found.layout)], found
+    return ENCODINGS[cast(EncodingName, column.layout)], column
 
 
 def dtype_of(array: Any) -> VariantDType:

@@ -155,8 +155,8 @@ def decompress_json(array: Any, *, extension: bool = True, exact: bool = False) 
         raise VariantError(
             "the texts' own spelling was not kept: compress or write them with exact=True", reason="no-texts"
         )
-    _, found = encoding_of(array.values if isinstance(array, JsonColumn) else array)
-    texts = to_json(found if isinstance(found, VariantArray) else found.to_variant())
+    _, variants = encoding_of(array.values if isinstance(array, JsonColumn) else array)
+    texts = to_json(variants if isinstance(variants, VariantArray) else variants.to_variant())
     if own is not None and exact:
         texts = pc.coalesce(own.cast(pa.large_string()), texts.cast(pa.large_string())).cast(texts.type)
     return pa.ExtensionArray.from_storage(pa.json_(texts.type), texts) if extension else texts

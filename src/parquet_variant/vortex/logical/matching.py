@@ -56,9 +56,9 @@ def matching_rows(
     _, column = encoding_of(array)
     predicate = bind(Compare("x", op, literal), {"x": target})
     ranges = [(0, len(column))] if statistics is None else statistics.ranges(path, target, op, literal)
-    found = [np.zeros(0, np.int64)]
+    rows = [np.zeros(0, np.int64)]
     for start, stop in ranges:
         part = get_variant_element(column[start:stop], path, target)
         hits = evaluate(predicate, {"x": part}).fill_null(False)
-        found.append(np.flatnonzero(hits.to_numpy(zero_copy_only=False)) + start)
-    return pa.array(np.concatenate(found))
+        rows.append(np.flatnonzero(hits.to_numpy(zero_copy_only=False)) + start)
+    return pa.array(np.concatenate(rows))

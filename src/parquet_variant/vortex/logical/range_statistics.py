@@ -181,12 +181,12 @@ class RangeStatistics:
         """
         if target is None or pa.types.is_nested(target) or not all(isinstance(each, str) for each in path.segments):
             return UNKNOWN
-        found = self.paths.get(path)
-        if found is None:
+        statistics = self.paths.get(path)
+        if statistics is None:
             return _ONLY_NULL if self.is_complete else UNKNOWN
-        if found.unknown[number] or (cast and found.nested[number] and target_of(target).family == "string"):
+        if statistics.unknown[number] or (cast and statistics.nested[number] and target_of(target).family == "string"):
             return UNKNOWN
-        known = [child for child in found.children if child.counts[number]]
+        known = [child for child in statistics.children if child.counts[number]]
         if cast:
             return _united([_cast_statistics(child, number, target) for child in known])
         return _united([_own_statistics(child, number, target) for child in known if _can_be(child.type, target)])
@@ -306,7 +306,7 @@ def collect_statistics(array: Any, range_rows: int | None = None) -> RangeStatis
     """
     _, column = encoding_of(array)
     range_rows = RANGE_ROWS if range_rows is None else range_rows
-    found = _of_columnar(column) if isinstance(column, ColumnarVariant) else _of_shredded(column)
+    statistics = _of_columnar(column) if isinstance(column, ColumnarVariant) else _of_shredded(column)
     count = -(-len(column) // range_rows)
 
     def marked(rows: Int64s) -> Bools:
@@ -320,7 +320,7 @@ def collect_statistics(array: Any, range_rows: int | None = None) -> RangeStatis
             marked(unknown),
             marked(nested),
         )
-        for path, typed, unknown, nested in found
+        for path, typed, unknown, nested in statistics
     }
     return RangeStatistics(len(column), range_rows, paths, isinstance(column, ColumnarVariant))
 
@@ -341,12 +341,12 @@ def _of_shredded(array: VariantArray) -> Iterator[_Found]:
         if node.type is None:
             continue
         typed = columns["typed_value"]
-        rows, held = _valid(typed), _NO_ROWS
+        rows, others = _valid(typed), _NO_ROWS
         if "value" in columns:
             # A Variant null is no value of any type; anything else in bytes may be one.
             other = pc.not_equal(columns["value"].cast(pa.binary()), _VARIANT_NULL).fill_null(False)
-            held = np.flatnonzero(other.to_numpy(zero_copy_only=False))
-        yield path, [(typed.take(pa.array(rows)), rows)], held, _NO_ROWS
+            others = np.flatnonzero(other.to_numpy(zero_copy_only=False))
+        yield path, [(typed.take(pa.array(rows)), rows)], others, _NO_ROWS
 
 
 def _of_columnar(array: ColumnarVariant) -> Iterator[_Found]:
@@ -383,8 +383,8 @@ def _child(values: pa.Array, rows: Int64s, size: int, range_rows: int) -> ChildS
             has_nan[number] = bool(pc.any(nan).as_py())
             part = part.filter(pc.invert(nan))
         if is_known and len(part):
-            found = pc.min_max(part)
-            lower[number], upper[number] = _short(found["min"], lower_text), _short(found["max"], upper_text)
+            extremes = pc.min_max(part)
+            lower[number], upper[number] = _short(extremes["min"], lower_text), _short(extremes["max"], upper_text)
     # Of scalars, not of Python's values: nanoseconds are kept.
     return ChildStatistics(kind, np.diff(bounds), pa.array(lower, kind), pa.array(upper, kind), has_nan)
 

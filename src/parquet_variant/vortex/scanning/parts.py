@@ -128,10 +128,10 @@ class StoragePart:
     def group(self, column: str | None) -> Any:
         """The last group, as an expression."""
         expr = vortex().expr
-        found = expr.column(column)
+        group = expr.column(column)
         for name in self.levels:
-            found = expr.get_item(name, expr.get_item("typed_value", found))
-        return found
+            group = expr.get_item(name, expr.get_item("typed_value", group))
+        return group
 
     def kind(self, storage: pa.StructType) -> pa.StructType:
         """The type of the last group."""
@@ -177,8 +177,8 @@ class StoragePart:
         if "metadata" in read:
             group = {"metadata": read["metadata"], **group}
         storage = pa.StructArray.from_arrays(list(group.values()), names=list(group))
-        wanted = without_views(storage.type, large=False)
-        return with_metadata(storage if wanted == storage.type else storage.cast(wanted))
+        kind = without_views(storage.type, large=False)
+        return with_metadata(storage if kind == storage.type else storage.cast(kind))
 
     def below(self, path: VariantPath) -> VariantPath:
         """As `Part` says."""
@@ -242,10 +242,10 @@ class ColumnarPart:
     def group(self, column: str | None) -> Any:
         """The last group, as an expression."""
         expr = vortex().expr
-        found = expr.column(column)
+        group = expr.column(column)
         for name in self.levels:
-            found = expr.get_item(name, expr.get_item("object", found))
-        return found
+            group = expr.get_item(name, expr.get_item("object", group))
+        return group
 
     def kind(self, storage: pa.StructType) -> pa.StructType:
         """The type of the last group."""

@@ -55,8 +55,8 @@ def _compare(compare: Compare, selected: Selected, column: str | None, storage: 
     if literal is None:
         return None
     group = part.group(column)
-    found = getattr(expr, _VORTEX_OPS[compare.op])(expr.get_item(typed, group), literal)
-    return reduce(expr.or_, [expr.is_not_null(expr.get_item(name, group)) for name in others], found)
+    comparison = getattr(expr, _VORTEX_OPS[compare.op])(expr.get_item(typed, group), literal)
+    return reduce(expr.or_, [expr.is_not_null(expr.get_item(name, group)) for name in others], comparison)
 
 
 def _typed_value(selected: Selected, storage: pa.StructType) -> pa.DataType | None:
@@ -72,13 +72,13 @@ def _columnar_columns(
     """The column of the type that is asked for with its type, and the others that may have values."""
     assert selected.path is not None
     kinds = {field.name: field.type for field in part.kind(storage) if field.name in part.names}
-    wanted = "integer" if pa.types.is_integer(selected.type) else str(selected.type).removeprefix("large_")
-    others = [name for name in kinds if name not in ("discriminator", wanted)]
+    family = "integer" if pa.types.is_integer(selected.type) else str(selected.type).removeprefix("large_")
+    others = [name for name in kinds if name not in ("discriminator", family)]
     if part.below(selected.path).segments or "array" in others:  # lists are never null
-        return wanted, None, []
+        return family, None, []
     if "object" in others:  # nor are objects
-        return wanted, None, []
-    return wanted, kinds.get(wanted), others
+        return family, None, []
+    return family, kinds.get(family), others
 
 
 def _literal(compare: Compare, stored: pa.DataType, asked: pa.DataType) -> Any | None:

@@ -100,10 +100,10 @@ class VortexScan:
     @cached_property
     def parts(self) -> dict[str, Part | str]:
         """What is read, by a short name each: parts of the Variant column, and ordinary columns."""
-        wanted: dict[Part | str, None] = {}
+        parts: dict[Part | str, None] = {}
         for each in (*self.selection, *self.hidden):
-            wanted[self._wanted(each)] = None
-        return {f"p{number}": part for number, part in enumerate(wanted)}
+            parts[self._wanted(each)] = None
+        return {f"p{number}": part for number, part in enumerate(parts)}
 
     def _wanted(self, each: Selected) -> Part | str:
         if each.path is None:
@@ -118,8 +118,8 @@ class VortexScan:
     def _is_typed(self, each: Selected) -> bool:
         """Whether nothing at a path is in bytes, in any range that is read."""
         statistics = self.note.statistics
-        found = None if statistics is None or each.path is None else statistics.paths.get(each.path)
-        return found is not None and not any(found.unknown[number] for number in self.range_numbers)
+        known = None if statistics is None or each.path is None else statistics.paths.get(each.path)
+        return known is not None and not any(known.unknown[number] for number in self.range_numbers)
 
     # -- what is left out
 
@@ -202,7 +202,7 @@ class VortexScan:
 
     def _answer(self, batch: pa.RecordBatch) -> pa.Table:
         names = {part: name for name, part in self.parts.items()}
-        found: dict[str, pa.StructArray | ColumnarVariant] = {}
+        by_column: dict[str, pa.StructArray | ColumnarVariant] = {}
         columns = {}
         for each in (*self.selection, *self.hidden):
             part = self._wanted(each)
@@ -210,11 +210,11 @@ class VortexScan:
             if isinstance(part, str) or each.path is None:
                 columns[each.name] = _whole(batch.column(name), each)
                 continue
-            if name not in found:
-                found[name] = part.column(batch.column(name))
+            if name not in by_column:
+                by_column[name] = part.column(batch.column(name))
             target = VARIANT_STORAGE if each.type is None else each.type
             place = part.below(each.path)
-            columns[each.name] = element_of(found[name], place, target, cast=self.cast, zone=self.zone)
+            columns[each.name] = element_of(by_column[name], place, target, cast=self.cast, zone=self.zone)
         table = pa.table([columns[each.name] for each in self.selection], schema=self.schema)
         if self.predicate is None:
             return table

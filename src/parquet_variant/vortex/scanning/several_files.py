@@ -158,7 +158,7 @@ def scan_files(
     ...     scan_files(folder, {"n": "$.n:int"}).to_table().to_pydict()
     {'n': [1, 2]}
     """
-    found = vortex_files(path)
-    if not found:
+    files = vortex_files(path)
+    if not files:
         raise VariantFileError(f"there is no Vortex file in {path}", file=os.fspath(path), reason="no-such-file")
-    return VortexFilesScan(tuple(scan(each, columns, where, **options) for each in found))
+    return VortexFilesScan(tuple(scan(each, columns, where, **options) for each in files))
