@@ -169,7 +169,8 @@ def _open(request: IngestRequest) -> Destination | None:
 
 
 def _profile_tasks(engine: Engine, tasks: list[list[Split]], text: TextOptions) -> Profile:
-    return engine.reduce("infer the schema", partial(_profile, text, _threads(engine, tasks)), tasks, _merge).profile
+    work = partial(_profile, text, _threads(engine, tasks))
+    return engine.reduce("infer the schema", work, tasks, ProfiledSplits.merge).profile
 
 
 def _no_value(files: list[str]) -> VariantFileError:
@@ -217,7 +218,3 @@ def _result(
 # Functions of this module, not closures: Spark pickles them by name.
 def _profile(text: TextOptions, threads: int, task: int, attempt: int, splits: list[Split]) -> ProfiledSplits:
     return profile_splits(splits, text, threads)
-
-
-def _merge(left: ProfiledSplits, right: ProfiledSplits) -> ProfiledSplits:
-    return left.merge(right)

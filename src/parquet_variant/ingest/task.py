@@ -38,7 +38,7 @@ from parquet_variant.io.staging import BAD_RECORDS, StagedFile, Staging
 from parquet_variant.kernels.shredding.json_batch import parse_text, storage_from_tape
 from parquet_variant.kernels.tapes.tape import Tape
 from parquet_variant.schema.shredding_schema import ShreddingSchema
-from parquet_variant.shredding.profile import Profile, array_tapes, profile_tape
+from parquet_variant.shredding.profile import Profile, array_tapes
 from parquet_variant.shredding.typed_texts import Counts
 
 __all__ = [
@@ -138,7 +138,7 @@ def profile_splits(splits: Sequence[Split], text: TextOptions, threads: int = 1)
         For a file that cannot be read.
     """
     total = ProfiledSplits(Profile(), 0)
-    use = Use(profile_tape, Profile.merge)
+    use = Use(Profile.of_tape, Profile.merge)
     steps = _steps(splits, text, use, 1.0 if text.sample is None else text.sample)
     for batch in in_order(call, steps, threads, read_ahead=True):
         check_interrupted()

@@ -87,6 +87,10 @@ class DriftReport:
     pays: bool
     saved_share: float
 
+    def to_shred(self, existing: ShreddingSchema, *, reshred: bool) -> ShreddingSchema:
+        """What files are to shred: `merged` if that pays, else what they do; `schema` if `reshred` asks for it."""
+        return self.schema if reshred else self.merged if self.pays else existing
+
     def to_dict(self) -> dict[str, Any]:
         """The report for machines; schemas as DDL."""
         drifts = [

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from parquet_variant.path import Wildcard
     from parquet_variant.shredding.typed_texts import Counts
 
-__all__ = ["MAX_PATHS", "Profile", "array_tapes", "profile_array", "profile_tape"]
+__all__ = ["MAX_PATHS", "Profile", "array_tapes"]
 
 MAX_PATHS = 1 << 17
 # Rows of an array that are unshredded at a time, and bytes that are decoded at a time: they bound the tape.
@@ -315,16 +315,6 @@ class Profile:
     def __getstate__(self) -> dict[str, Any]:
         # Without what is cached.
         return {name: getattr(self, name) for name in self.__dataclass_fields__}
-
-
-def profile_tape(tape: Tape) -> Profile:
-    """Profile of a tape, for callers that want a function."""
-    return Profile.of_tape(tape)
-
-
-def profile_array(array: VariantArray) -> Profile:
-    """Profile of an array, for callers that want a function."""
-    return Profile.of_array(array)
 
 
 def array_tapes(array: VariantArray, first_row: int) -> Iterator[Tape]:

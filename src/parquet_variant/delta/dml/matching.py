@@ -57,8 +57,8 @@ def candidate_files(
             continue  # Statistics are looked at for one variant column at a time.
         query = _query(current, used, next(iter(variants), None), zone)
         bound = bind(part, {each.name: each.output for each in query.selection}, zone)
-        with_files = _with_files(current, files)
-        files = prune_files(with_files, bound, {each.name: each for each in query.selection}, query.place).files
+        selection = {each.name: each for each in query.selection}
+        files = prune_files(replace(current, files=files), bound, selection, query.place).files
     return files
 
 
@@ -79,7 +79,7 @@ def may_hold_keys(current: Snapshot, files: pa.Table, needed: NeededColumn, name
     unknown = np.ones(len(files), dtype=bool)
     query = _query(current, {name: needed}, needed.column if needed.path is not None else None, zone)
     (selected,) = query.selection
-    lower, upper = column_bounds(_with_files(current, files), selected, query.place)
+    lower, upper = column_bounds(replace(current, files=files), selected, query.place)
     if lower is None or upper is None or selected.output is None or pa.types.is_floating(selected.output):
         return unknown
     if pa.types.is_nested(selected.output):
@@ -155,10 +155,6 @@ def file_columns(
 def _query(current: Snapshot, columns: Mapping[str, NeededColumn], variant: str | None, zone: str) -> DeltaScan:
     selection = {name: needed.select for name, needed in columns.items()}
     return scan(current, selection, column=variant, zone=zone)
-
-
-def _with_files(current: Snapshot, files: pa.Table) -> Snapshot:
-    return replace(current, files=files)
 
 
 def _row_count(current: Snapshot, file: Mapping[str, Any]) -> int:

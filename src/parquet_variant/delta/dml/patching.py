@@ -80,13 +80,12 @@ def _patched(plan: ChangePlan, file: Mapping[str, Any], changed: ChangedRows, us
     all_columns = plan.change_data or rules.checks or rules.generated
     names = used.set | used.read
     needed = StructType(tuple(f for f in current.schema.fields if all_columns or f.name in names))
-    path, values = relative_path(current.storage, file["path"]), dict(file["partitionValues"] or ())
-    rows = read_file(current, needed, path, values, None, shredded=True)
+    rows = read_file(current, needed, file, shredded=True)
     before = rows.filter(pa.array(updated))
     after = changed.new_rows(unshredded_table(before, needed))
     write = as_shredded(plan, rows)
     columns = StructType(tuple(f for f in needed.fields if f.name in used.set))
-    add = _patched_file(_Patch(file, path, needed, columns, rows, after, updated), write, current.storage)
+    add = _patched_file(_Patch(file, needed, columns, rows, after, updated), write, current.storage)
     if add is None:
         return None
     told = write.write_changes({"update_preimage": before, "update_postimage": after}) if plan.change_data else ()
@@ -101,7 +100,6 @@ class _Patch:
     """A file with its rows before and the changed ones after, in the columns needed; some of these columns are new."""
 
     file: Mapping[str, Any]
-    path: str
     needed: StructType
     columns: StructType
     before: pa.Table
@@ -118,7 +116,7 @@ def _patched_file(patch: _Patch, write: WritePlan, storage: Storage) -> Add | No
     new, _ = conform_table(narrow.stored(patch.after).select(physical), (), value_first=True)
     whole = to_stored(patch.before.select([f.name for f in columns.fields]), columns)
     old, places = conform_table(whole, (), value_first=True)
-    with storage.open(patch.path) as source:
+    with storage.open(relative_path(storage, patch.file["path"])) as source:
         file_patch = plan_patch(source, old, new, patch.updated, places)
         if file_patch is None or (file_patch.is_shredded and not write.shred):
             return None

@@ -23,7 +23,7 @@ from parquet_variant.delta.log.clock import now_millis
 from parquet_variant.delta.log.file_actions import FILE_SCHEMA
 from parquet_variant.delta.log.segment import LAST_CHECKPOINT, LOG
 from parquet_variant.delta.log.snapshot import Snapshot, snapshot
-from parquet_variant.delta.protocol.actions import Metadata, Protocol, Txn
+from parquet_variant.delta.protocol.actions import Metadata, Txn
 from parquet_variant.delta.protocol.features import supports
 from parquet_variant.delta.protocol.schema import StructType
 from parquet_variant.delta.protocol.table_properties import duration_millis
@@ -180,7 +180,7 @@ def checkpoint_if_due(current: Snapshot, version: int) -> None:
 
 def _others(current: Snapshot) -> list[pa.Table]:
     return [
-        _actions("protocol", [_protocol(current.protocol)]),
+        _actions("protocol", [current.protocol.to_dict()]),
         _actions("metaData", [_metadata(current.metadata)]),
         _actions("txn", [txn.to_dict() for txn in _recent_txns(current)]),
         _actions("domainMetadata", [domain.to_dict() for domain in current.domains.values()]),
@@ -201,10 +201,6 @@ def _file_actions(current: Snapshot, *, as_json: bool, stats_parsed: bool) -> li
         _files("add", current.files, _add_columns(current, as_json=as_json, stats_parsed=stats_parsed)),
         _files("remove", *_removes(current)),
     ]
-
-
-def _protocol(protocol: Protocol) -> dict[str, Any]:
-    return protocol.to_dict()
 
 
 def _metadata(metadata: Metadata) -> dict[str, Any]:

@@ -158,7 +158,7 @@ def run_optimize(
     everything, drift = reshred or schema is not None, None
     if schema is None and current.shredding_enabled:
         reports = _drifts(engine, current, file_bytes, policy, min_saving)
-        schema = {name: _wanted(report, old, reshred=reshred) for name, (report, old) in reports.items()}
+        schema = {name: report.to_shred(old, reshred=reshred) for name, (report, old) in reports.items()}
         drift = max((report for report, _ in reports.values()), key=lambda each: each.saved_share, default=None)
         everything = everything or any(report.pays for report, _ in reports.values())
     packs = [] if dry_run else _packs(current, file_bytes, everything=everything)
@@ -278,10 +278,6 @@ def _both(left: _Seen, right: _Seen) -> _Seen:
 def _without_files(current: Snapshot) -> Snapshot:
     """The table as a task needs it: it is told its files, and the list of all may be long."""
     return replace(current, files=current.files.slice(0, 0))
-
-
-def _wanted(report: DriftReport, old: ShreddingSchema, *, reshred: bool) -> ShreddingSchema:
-    return report.schema if reshred else report.merged if report.pays else old
 
 
 def _rewrite(

@@ -16,7 +16,6 @@ import pyarrow as pa
 from parquet_variant.array.capsules import EXTENSION_METADATA
 from parquet_variant.array.empty_table import empty_table
 from parquet_variant.delta.data.deletion_vector import deleted_rows
-from parquet_variant.delta.data.paths import relative_path
 from parquet_variant.delta.log.segment import commit_path
 from parquet_variant.delta.log.snapshot import Snapshot, snapshot
 from parquet_variant.delta.protocol.actions import DeletionVector
@@ -140,8 +139,7 @@ def _gone(newest: Snapshot, vector: Mapping[str, Any] | None) -> Any:
 
 
 def _file(newest: Snapshot, action: Mapping[str, Any], schema: StructType, vector: Any) -> pa.Table:
-    path = relative_path(newest.storage, action["path"])
-    return read_file(newest, schema, path, dict(action.get("partitionValues") or {}), vector)
+    return read_file(newest, schema, {**action, "deletionVector": vector})
 
 
 def _nothing(schema: StructType) -> pa.Table:

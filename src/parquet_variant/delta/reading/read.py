@@ -167,16 +167,13 @@ def iter_files(current: Snapshot, schema: StructType, files: pa.Table | None = N
     """
     chosen = current.files if files is None else files
     for row in chosen.select(["path", "partitionValues", "deletionVector"]).to_pylist():
-        path = relative_path(current.storage, row["path"])
-        yield path, read_file(current, schema, path, dict(row["partitionValues"] or ()), row["deletionVector"])
+        yield relative_path(current.storage, row["path"]), read_file(current, schema, row)
 
 
 def read_file(
     current: Snapshot,
     schema: StructType,
-    path: str,
-    partition_values: Mapping[str, str | None],
-    vector: Mapping[str, Any] | None,
+    file: Mapping[str, Any],
     *,
     chosen: Any = None,
     shredded: bool = False,
@@ -189,8 +186,8 @@ def read_file(
         The table.
     schema
         The columns wanted, with the table's own fields.
-    path, partition_values, vector
-        The file in the storage, and what its action says of it.
+    file
+        A row of `Snapshot.files`, or the action that adds or removes it.
     chosen
         Which rows are wanted, in the place of all live ones: a NumPy mask by position.
     shredded
@@ -199,26 +196,27 @@ def read_file(
     partitions = {name.lower() for name in current.partition_columns}
     stored = StructType(tuple(f for f in schema.fields if f.name.lower() not in partitions))
     match = by_field_id if current.column_mapping == "id" else by_name
+    path = relative_path(current.storage, file["path"])
     try:
         # Nanoseconds, pyarrow's own choice for INT96, wrap around silently outside of 1677 to 2262.
-        with pq.ParquetFile(current.storage.open(path), coerce_int96_timestamp_unit="us") as file:
-            present = file.schema_arrow
+        with pq.ParquetFile(current.storage.open(path), coerce_int96_timestamp_unit="us") as parquet:
+            present = parquet.schema_arrow
             if current.column_mapping == "id" and not _has_field_ids(present):
                 raise DeltaError("the table maps columns by id, the file has no field ids", reason="bad-data-file")
             names = [present.field(i).name for i in (match(present, f) for f in stored.fields) if i >= 0]
-            data = file.read(columns=names) if names else pa.table({"": pa.nulls(file.metadata.num_rows)})
+            data = parquet.read(columns=names) if names else pa.table({"": pa.nulls(parquet.metadata.num_rows)})
     except FileNotFoundError:
         raise DeltaError(f"data file {path} is missing", reason="missing-file", file=path) from None
     except (pa.ArrowException, OSError) as error:
         raise DeltaError(f"data file {path} cannot be read: {error}", reason="bad-data-file", file=path) from error
     except DeltaError as error:
         raise error.at(file=path) from None
-    mask = live_rows(current, vector, len(data)) if chosen is None else chosen
+    mask = live_rows(current, file.get("deletionVector"), len(data)) if chosen is None else chosen
     if mask is not None:
         # Before anything is made of them: a change may be about few rows of a file.
         data = data.filter(pa.array(mask))
     rows = conform_table(data, stored, match, _as_stored if shredded else _unshredded)
-    return _with_partitions(rows, schema, partitions, partition_values, len(data))
+    return _with_partitions(rows, schema, partitions, dict(file.get("partitionValues") or ()), len(data))
 
 
 def unshredded_table(rows: pa.Table, schema: StructType) -> pa.Table:

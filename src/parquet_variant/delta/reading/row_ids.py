@@ -86,11 +86,10 @@ def tracked_rows(
     shredded
         Leave variants as the file has them.
     """
-    path, values = relative_path(current.storage, file["path"]), dict(file["partitionValues"] or ())
-    vector = file["deletionVector"]
-    rows = read_file(current, current.schema, path, values, vector, chosen=live, shredded=shredded)
+    rows = read_file(current, current.schema, file, chosen=live, shredded=shredded)
     if row_tracking_columns(current) is None:
         return rows
+    path = relative_path(current.storage, file["path"])
     if live is None:
         with pq.ParquetFile(current.storage.open(path)) as parquet:
             count = parquet.metadata.num_rows

@@ -147,7 +147,7 @@ def _tree(schema: StructType, place: Place, places: set[Place] | None, variants:
                 mark = {b"ARROW:extension:name": b"arrow.parquet.variant"} if pa.types.is_struct(variants) else None
                 arrays.append(pa.field(f.physical_name, variants, metadata=mark))
             else:
-                arrays.append(pa.field(f.physical_name, _bound_type(f.type)))
+                arrays.append(pa.field(f.physical_name, arrow_type(f.type)))
     return arrays
 
 
@@ -168,10 +168,6 @@ def _has_bounds(kind: DeltaType) -> bool:
     if isinstance(kind, (ArrayType, MapType)):
         return False
     return isinstance(kind, PrimitiveType) and kind.name not in ("binary", "boolean", "void")
-
-
-def _bound_type(kind: DeltaType) -> pa.DataType:
-    return arrow_type(kind)
 
 
 def _parse(stats: pa.Array, kind: pa.StructType) -> pa.Table:

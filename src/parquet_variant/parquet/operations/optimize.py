@@ -173,8 +173,9 @@ def run_optimize(
     drift = None
     if schema is None:
         profile = engine.reduce("profile", partial(profile_task, column=column), sources, Profile.merge)
-        drift = find_drift(_most(files), profile, policy, min_saving=min_saving)
-        schema = drift.schema if reshred else drift.merged if drift.pays else _most(files)
+        most = _most(files)
+        drift = find_drift(most, profile, policy, min_saving=min_saving)
+        schema = drift.to_shred(most, reshred=reshred)
         anew = reshred or drift.pays
     else:
         schema = ShreddingSchema.of(schema)

@@ -16,7 +16,6 @@ from pyspark.sql.datasource import InputPartition
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
-from parquet_variant.delta.data.paths import relative_path
 from parquet_variant.delta.log.snapshot import Snapshot, snapshot
 from parquet_variant.delta.reading.read import read_file, selected_schema
 from parquet_variant.delta.reading.scan import DeltaScan, DeltaScanTask, scan
@@ -85,8 +84,7 @@ class DeltaReader(BatchReader):
         current = partition.scan.current
         schema = selected_schema(current, self.schema.fieldNames())
         for file in partition.task.files:
-            path = relative_path(current.storage, file["path"])
-            yield read_file(current, schema, path, file["partitionValues"], file["deletionVector"])
+            yield read_file(current, schema, file)
 
 
 def _snapshot(options: ReadOptions) -> Snapshot:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 import parquet_variant as pv
-from parquet_variant.shredding.profile import Profile, profile_array
+from parquet_variant.shredding.profile import Profile
 from parquet_variant.spark.arrow_variant import from_spark
 from parquet_variant.spark.connect import is_connect
 from parquet_variant.spark.task_errors import from_spark_errors, to_spark_errors
@@ -63,7 +63,7 @@ def profile(df: DataFrame, column: str | None = None) -> Profile:
         _ = end
         # One profile a batch, in its first row: Arrow UDFs need no pandas, `mapInArrow` does.
         with to_spark_errors():
-            found = pickle.dumps(profile_array(pv.parse_json(values) if is_json else from_spark(values)))
+            found = pickle.dumps(Profile.of_array(pv.parse_json(values) if is_json else from_spark(values)))
         return pa.array([found, *[None] * (len(values) - 1)], pa.binary())
 
     # Non-deterministic, or Spark would run it again on just the rows that the filter leaves.
