@@ -330,11 +330,21 @@ def test_costs_of_a_choice(variant: Run, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("columns", [["v"], ["id", "v"]])
-def test_cat_prints_rows_in_order_whatever_the_threads(variant, tmp_path, columns):
+@pytest.mark.parametrize("form", ["a.parquet", "delta", "a.vortex"])
+def test_cat_prints_rows_in_order_whatever_the_threads(variant, tmp_path, columns, form):
     rows = [f'{{"a": {number}, "s": "{"x" * 40}"}}' for number in range(2000)]
     table = {"id": pa.array(range(2000)), "v": pv.parse_json(rows)}
-    path = tmp_path / "a.parquet"
-    pv.parquet.write(path, {name: table[name] for name in columns}, schema="a bigint", row_group_bytes=20_000)
+    path = tmp_path / form
+    chosen = {name: table[name] for name in columns}
+    if form == "delta":
+        halves = [{name: column[half] for name, column in chosen.items()} for half in (slice(1000), slice(1000, None))]
+        for half in halves:
+            pv.delta.write(path, half, mode="append")
+    elif form == "a.vortex":
+        pytest.importorskip("vortex.expr", reason="vortex-data is not installed")
+        pv.vortex.write(path, chosen)
+    else:
+        pv.parquet.write(path, chosen, schema="a bigint", row_group_bytes=20_000)
     printed = [variant("cat", path, "--threads", threads).rows for threads in (1, 2)]
     assert printed[0] == printed[1]
     assert [row.get("v", row)["a"] for row in printed[0]] == list(range(2000))

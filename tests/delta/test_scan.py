@@ -33,6 +33,26 @@ def test_typed_paths_ordinary_and_partition_columns(make_table: Callable[..., Pa
     assert found.schema.field("id").type == pa.int64()
 
 
+@pytest.mark.parametrize("threads", [1, 3])
+def test_rows_come_in_order_whatever_the_threads(tmp_path: Path, threads: int) -> None:
+    table, rows = tmp_path / "t", 5000
+    for start in range(0, 4 * rows, rows):
+        numbers = range(start, start + rows)
+        data = {"k": pa.array(list(numbers)), "v": pv.parse_json([f'{{"n": {n}, "s": "{n:0100}"}}' for n in numbers])}
+        pv.delta.write(table, data, mode="append", row_group_bytes=1 << 17)
+    pv.delta.delete(table, "k % 7 = 3")  # the deletion vectors name rows of several row groups
+    kept = [number for number in range(4 * rows) if number % 7 != 3]
+    paths = {"n": "$.n:bigint", "s": "$.s:string"}
+    assert pv.delta.extract(table, paths, threads=threads)["n"].to_pylist() == kept
+    some = pv.delta.extract(table, paths, "n >= 777 and n < 15000", threads=threads)
+    assert some["s"].to_pylist() == [f"{number:0100}" for number in kept if 777 <= number < 15000]
+    assert pv.delta.extract(table, ["k"], threads=threads)["k"].to_pylist() == kept
+    assert pv.delta.read_table(table, threads=threads)["k"].to_pylist() == kept
+    assert pv.sql("SELECT count(*) AS n FROM t WHERE v:n::int > 10", t=table, threads=threads).to_pylist() == [
+        {"n": len([number for number in kept if number > 10])}
+    ]
+
+
 def test_a_scan_and_its_tasks_go_to_other_processes(make_table: Callable[..., Path]) -> None:
     table = make_table(5, 5, 5)
     query = pv.delta.scan(table, {"id": ("$.id", "long")}, "id >= 3")

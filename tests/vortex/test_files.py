@@ -29,6 +29,16 @@ def rows_of(table):
     return [repr(row) for row in table.to_pylist()]
 
 
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_rows_come_in_order_whatever_the_threads(tmp_path, layout):
+    rows = pv.parse_json([f'{{"n": {number}}}' for number in range(50_000)])
+    pv.vortex.write(tmp_path / "a.vortex", rows, layout=layout)
+    found = [pv.vortex.scan(tmp_path / "a.vortex", {"n": "$.n:int"}, "n > 9", threads=n).to_table() for n in (1, 3)]
+    assert [table["n"].to_pylist() for table in found] == [list(range(10, 50_000))] * 2
+    with pytest.raises(VariantError, match="threads is 0"):
+        pv.vortex.scan(tmp_path / "a.vortex", {"n": "$.n:int"}, threads=0)
+
+
 # ---- lossless
 
 

@@ -295,7 +295,7 @@ def _scan_paths(
 
     def plan(column: str | None, group: Mapping[str, NeededColumn], predicate: Predicate | None) -> Batches:
         select = {key: each.select for key, each in group.items()}
-        return scan(select, predicate, column=column, zone=options.get("zone", "UTC"))
+        return scan(select, predicate, column=column, zone=options.get("zone", "UTC"), threads=options.get("threads"))
 
     return side_by_side(needed or _any_row(columns), predicate, plan)
 

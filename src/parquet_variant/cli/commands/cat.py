@@ -59,17 +59,17 @@ def _parts(path: str, column: str | None, of_table: dict[str, Any], threads: int
     from parquet_variant.parquet.format.files import locate, open_file
 
     if is_delta(path) or of_table["version"] is not None or of_table["timestamp"] is not None:
-        yield from _table_parts(path, column, of_table)
+        yield from _table_parts(path, column, of_table, thread_count(threads))
     elif is_vortex(path):
-        yield from _vortex_parts(path, column)
+        yield from _vortex_parts(path, column, thread_count(threads))
     else:
         for source in locate(path):
             with open_file(source) as file:
                 yield from _file_parts(file, column, thread_count(threads))
 
 
-def _table_parts(path: str, column: str | None, of_table: dict[str, Any]) -> Iterator[Part]:
-    """File by file of a Delta table."""
+def _table_parts(path: str, column: str | None, of_table: dict[str, Any], threads: int) -> Iterator[Part]:
+    """File by file of a Delta table: memory holds one of them for each thread, and one more."""
     import pyarrow as pa
 
     from parquet_variant.cli.output.report import is_variant
@@ -83,7 +83,7 @@ def _table_parts(path: str, column: str | None, of_table: dict[str, Any]) -> Ite
     if column is not None:
         names = [column] if current.schema.get(column) is not None else column.split(".")
     schema = selected_schema(current, None if names is None else names[:1])
-    for file, table in iter_files(current, schema):
+    for file, table in iter_files(current, schema, threads=threads):
         if names is None and (len(table.schema) > 1 or not is_variant(table.schema.field(0))):
             yield table, None
             continue
@@ -96,7 +96,7 @@ def _table_parts(path: str, column: str | None, of_table: dict[str, Any]) -> Ite
         yield nested_array(table, names or [field.name]), field
 
 
-def _vortex_parts(path: str, column: str | None) -> Iterator[Part]:
+def _vortex_parts(path: str, column: str | None, threads: int) -> Iterator[Part]:
     """Some thousand rows at a time."""
     from parquet_variant import VariantArray
     from parquet_variant.vortex.files.library import open_file
@@ -105,7 +105,7 @@ def _vortex_parts(path: str, column: str | None) -> Iterator[Part]:
 
     for name in vortex_files(path):
         file = open_file(name)
-        for table in iter_tables(name):
+        for table in iter_tables(name, threads=threads):
             if column is None and len(file.schema) > 1:
                 yield table, None
                 continue

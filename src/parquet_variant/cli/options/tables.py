@@ -65,7 +65,14 @@ def plan_query(
         if strict:
             raise VariantFileError("--strict is for Parquet files, not for Delta tables", reason="bad-option")
         return scan_table(
-            path, columns, where, column=column, version=version, timestamp=at, allow_outside=allow_outside
+            path,
+            columns,
+            where,
+            column=column,
+            version=version,
+            timestamp=at,
+            allow_outside=allow_outside,
+            threads=threads,
         )
     if version is not None or at is not None:
         raise VariantFileError(f"{path} is no Delta table, so it has no versions", reason="not-a-table", file=path)
@@ -74,7 +81,7 @@ def plan_query(
 
         if strict:
             raise VariantFileError("--strict is for Parquet files, not for Vortex files", reason="bad-option")
-        return scan_vortex(path, columns, where, column=column)
+        return scan_vortex(path, columns, where, column=column, threads=threads)
     from parquet_variant.parquet import scan as scan_files
 
     return scan_files(path, columns, where, column=column, errors="raise" if strict else "null", threads=threads)

@@ -25,6 +25,7 @@ from parquet_variant.delta.log.snapshot import Snapshot, snapshot
 from parquet_variant.delta.protocol.actions import DeletionVector
 from parquet_variant.delta.protocol.schema import VARIANT, Field, StructType, arrow_schema
 from parquet_variant.errors import DeltaError
+from parquet_variant.io.parallel import in_order, thread_count
 from parquet_variant.parquet.writing.conform import conform
 
 __all__ = ["iter_files", "live_rows", "read", "read_file", "read_table", "selected_schema", "unshredded_table"]
@@ -38,6 +39,7 @@ def read_table(
     timestamp: int | str | datetime | None = None,
     storage_options: Mapping[str, str] | None = None,
     allow_outside: bool = False,
+    threads: int | None = None,
 ) -> pa.Table:
     """All rows of a table.
 
@@ -53,6 +55,8 @@ def read_table(
         Configuration of the object store.
     allow_outside
         Read files that the log names outside of the table, too (shallow clones); by default they are refused.
+    threads
+        How many files are read at the same time; by default one for each CPU that this process may use.
 
     Returns
     -------
@@ -77,7 +81,7 @@ def read_table(
         table, version=version, timestamp=timestamp, storage_options=storage_options, allow_outside=allow_outside
     )
     schema = selected_schema(current, columns)
-    parts = [part for _, part in iter_files(current, schema)]
+    parts = [part for _, part in iter_files(current, schema, threads=thread_count(threads))]
     if not parts:
         return conform_table(empty_table(arrow_schema(schema)), schema, _by_logical_name, _unshredded)
     return pa.concat_tables(parts, promote_options="permissive")
@@ -91,12 +95,13 @@ def read(
     timestamp: int | str | datetime | None = None,
     storage_options: Mapping[str, str] | None = None,
     allow_outside: bool = False,
+    threads: int | None = None,
 ) -> VariantArray:
     """A variant column of all rows.
 
     Parameters
     ----------
-    table, version, timestamp, storage_options, allow_outside
+    table, version, timestamp, storage_options, allow_outside, threads
         As `read_table`.
     column
         The column; by default the only variant column at the top.
@@ -129,7 +134,7 @@ def read(
         lacking = "not one variant column" if column is None else f"no variant column {column!r}"
         known = ", ".join(names) or "none"
         raise DeltaError(f"{lacking}: choose one with column=, from {known}", reason="unknown-column")
-    chunks = read_table(current, [column])[column]
+    chunks = read_table(current, [column], threads=threads)[column]
     return VariantArray.from_storage(chunks.combine_chunks() if chunks.num_chunks != 1 else chunks.chunk(0))
 
 
@@ -153,7 +158,9 @@ def selected_schema(current: Snapshot, columns: Sequence[str] | None) -> StructT
     return StructType(tuple(fields))
 
 
-def iter_files(current: Snapshot, schema: StructType, files: pa.Table | None = None) -> Iterator[tuple[str, pa.Table]]:
+def iter_files(
+    current: Snapshot, schema: StructType, files: pa.Table | None = None, *, threads: int = 1
+) -> Iterator[tuple[str, pa.Table]]:
     """The rows of each file, with the file's path in the storage.
 
     Parameters
@@ -164,10 +171,15 @@ def iter_files(current: Snapshot, schema: StructType, files: pa.Table | None = N
         The columns wanted, with the table's own fields.
     files
         Rows of `Snapshot.files`; by default all.
+    threads
+        How many are read at the same time; no more than one is in memory beside those, and they come in order.
     """
     chosen = current.files if files is None else files
-    for row in chosen.select(["path", "partitionValues", "deletionVector"]).to_pylist():
-        yield relative_path(current.storage, row["path"]), read_file(current, schema, row)
+
+    def rows_of(row: Mapping[str, Any]) -> tuple[str, pa.Table]:
+        return relative_path(current.storage, row["path"]), read_file(current, schema, row)
+
+    yield from in_order(rows_of, chosen.select(["path", "partitionValues", "deletionVector"]).to_pylist(), threads)
 
 
 def read_file(

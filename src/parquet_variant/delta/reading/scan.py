@@ -7,12 +7,14 @@ Owns the query over a table: pruning, deletion vectors, partition columns, colum
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from parquet_variant.array.empty_table import empty_table
@@ -24,11 +26,12 @@ from parquet_variant.delta.protocol.schema import VARIANT, Field, PrimitiveType,
 from parquet_variant.delta.reading.pruning import Pruned, prune_files
 from parquet_variant.delta.reading.read import live_rows
 from parquet_variant.delta.reading.scan_report import DeltaScanReport, add_reports
-from parquet_variant.delta.storage import open_storage
+from parquet_variant.delta.storage import LocalStorage, open_storage
 from parquet_variant.errors import DeltaError
+from parquet_variant.io.parallel import in_order, thread_count
 from parquet_variant.parquet.format.columns import find_variants
 from parquet_variant.parquet.format.files import OpenFile, ParquetSource, open_file
-from parquet_variant.parquet.scanning.scan import Scan
+from parquet_variant.parquet.scanning.scan import FOOTERS, FilePart, Scan, tables_of_parts
 from parquet_variant.parquet.scanning.scan_report import ScanReport
 from parquet_variant.path import VariantPath
 from parquet_variant.query.predicate import And, Predicate, columns_of, evaluate
@@ -54,6 +57,18 @@ class DeltaScanTask:
     bytes: int
 
 
+class _Part(NamedTuple):
+    """Rows of a data file that are read at once: the part of its scan, which rows live, and what the scan leaves."""
+
+    file: OpenFile
+    is_last: bool
+    scan: Scan
+    inside: FilePart | None  # None: no column is read
+    live: npt.NDArray[np.bool_] | None
+    left: Predicate | None
+    outside: Mapping[str, Any]
+
+
 @dataclass(frozen=True, repr=False)
 class DeltaScan:
     """A query over a table: made by `scan`, it reads nothing but the log until asked for rows.
@@ -72,6 +87,8 @@ class DeltaScan:
         Whether statistics are used, of the log and of files.
     zone
         The session time zone of casts.
+    threads
+        How many row groups are read at the same time; by default one for each CPU that this process may use.
     """
 
     current: Snapshot
@@ -81,6 +98,7 @@ class DeltaScan:
     place: tuple[str, ...] | None = None
     skipping: bool = True
     zone: str = "UTC"
+    threads: int | None = None
     _bytes_read: list[int] = field(default_factory=lambda: [0], repr=False, compare=False)
 
     def __repr__(self) -> str:
@@ -130,13 +148,11 @@ class DeltaScan:
 
     def read(self, task: DeltaScanTask) -> Iterator[pa.Table]:
         """The part of the answer that a task stands for."""
-        for row in task.files:
-            yield from self._read(row)
+        return self._read(task.files)
 
     def batches(self) -> Iterator[pa.Table]:
         """The answer in parts, each with at least one row."""
-        for row in self._rows():
-            yield from self._read(row)
+        return self._read(self._rows())
 
     def to_table(self) -> pa.Table:
         """The whole answer."""
@@ -150,6 +166,7 @@ class DeltaScan:
         bare = replace(self.current, files=nothing, tombstones=nothing)
         return _rebuild, (
             _Bare(bare), self.selection, self.hidden, self.predicate, self.place, self.skipping, self.zone,
+            self.threads,
         )  # fmt: skip
 
     # ---- one file
@@ -186,6 +203,8 @@ class DeltaScan:
             column=place,
             skipping=self.skipping and not positions,
             zone=self.zone,
+            threads=self.threads,
+            _bytes_read=self._bytes_read,
         )
         return scan, left, outside
 
@@ -239,33 +258,39 @@ class DeltaScan:
             kind, fields = f.type, fields.field(index).type
         return ".".join(names)
 
-    def _read(self, row: Mapping[str, Any]) -> Iterator[pa.Table]:
+    def _read(self, rows: Iterable[Mapping[str, Any]]) -> Iterator[pa.Table]:
+        threads = thread_count(self.threads)
+        at_once = 1 if threads == 1 or isinstance(self.current.storage, LocalStorage) else FOOTERS
+        return tables_of_parts(in_order(self._parts, rows, at_once), self._part, threads)
+
+    def _parts(self, row: Mapping[str, Any]) -> tuple[OpenFile, list[_Part]]:
+        """What is read at once of a file."""
         file = self._open(row)
         try:
             scan, left, outside = self._inner(row, file)
-            rows = file.metadata.num_rows
-            mask = live_rows(self.current, row["deletionVector"], rows)
+            live = live_rows(self.current, row["deletionVector"], file.metadata.num_rows)
         except BaseException:
             file.close()
             raise
-        if scan.selection:
-            parts = scan.batches_of(file)
+        if not scan.selection:
+            return file, [_Part(file, True, scan, None, live, left, outside)]
+        return file, [_Part(file, part.is_last, scan, part, live, left, outside) for part in scan.parts(file)]
+
+    def _part(self, part: _Part) -> pa.Table | None:
+        """The rows of a part."""
+        if part.inside is None:
+            found, start = pa.table({"": pa.nulls(part.file.metadata.num_rows)}), 0
         else:
-            file.close()
-            parts = iter([pa.table({"": pa.nulls(rows)})])
-        start = 0
-        for part in parts:
-            if mask is not None:
-                live = pa.array(mask[start : start + len(part)])
-                start += len(part)
-                part = part.filter(live)
-            table = self._completed(part, outside)
-            if left is not None:
-                table = table.filter(evaluate(left, table))
-            table = table.select([each.name for each in self.selection])
-            if len(table):
-                yield table.cast(self.schema) if table.schema != self.schema else table
-        self._bytes_read[0] += scan.bytes_read
+            found, start = part.scan.read_part(part.inside), part.inside.first_row
+        if found is None:
+            return None
+        if part.live is not None:
+            found = found.filter(pa.array(part.live[start : start + len(found)]))
+        table = self._completed(found, part.outside)
+        if part.left is not None:
+            table = table.filter(evaluate(part.left, table))
+        table = table.select([each.name for each in self.selection])
+        return table.cast(self.schema) if table.schema != self.schema else table
 
     def _completed(self, part: pa.Table, outside: Mapping[str, Any]) -> pa.Table:
         columns: dict[str, Any] = {}
@@ -304,6 +329,7 @@ def scan(
     zone: str = "UTC",
     storage_options: Mapping[str, str] | None = None,
     allow_outside: bool = False,
+    threads: int | None = None,
 ) -> DeltaScan:
     """Plan a query by path over a table; files that cannot match are never opened.
 
@@ -326,6 +352,9 @@ def scan(
         Configuration of the object store.
     allow_outside
         Read files that the log names outside of the table, too (shallow clones); by default they are refused.
+    threads
+        How many row groups are read at the same time; by default one for each CPU that this process may use. The rows
+        come in order, and no more row groups are in memory than threads and one.
 
     Returns
     -------
@@ -347,6 +376,7 @@ def scan(
     ...     query.explain().files_pruned, query.to_table().num_rows
     (1, 0)
     """
+    thread_count(threads)
     current = snapshot(
         table, version=version, timestamp=timestamp, storage_options=storage_options, allow_outside=allow_outside
     )
@@ -355,7 +385,7 @@ def scan(
         column = _only_variant(current.schema, question.columns)
     asked = question.bound(_typed(current.schema, question.columns, column), zone)
     place = _variant_place(current, column) if any(each.path is not None for each in asked.columns) else None
-    return DeltaScan(current, asked.selection, asked.hidden, asked.predicate, place, skipping, zone)
+    return DeltaScan(current, asked.selection, asked.hidden, asked.predicate, place, skipping, zone, threads)
 
 
 def extract(
@@ -370,6 +400,7 @@ def extract(
     zone: str = "UTC",
     storage_options: Mapping[str, str] | None = None,
     allow_outside: bool = False,
+    threads: int | None = None,
 ) -> pa.Table:
     """Read paths of a table's variant column as typed Arrow columns.
 
@@ -390,7 +421,7 @@ def extract(
     """
     query = scan(
         table, columns, where, column=column, version=version, timestamp=timestamp, skipping=skipping, zone=zone,
-        storage_options=storage_options, allow_outside=allow_outside,
+        storage_options=storage_options, allow_outside=allow_outside, threads=threads,
     )  # fmt: skip
     return query.to_table()
 

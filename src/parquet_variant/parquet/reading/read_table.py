@@ -14,15 +14,20 @@ from pyarrow import fs
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.encoding.cast.targets import VARIANT_STORAGE
 from parquet_variant.errors import SchemaError
+from parquet_variant.io.parallel import in_order, thread_count
 from parquet_variant.parquet.format.columns import find_variants
-from parquet_variant.parquet.format.files import OpenFile, Source, locate, open_file
+from parquet_variant.parquet.format.files import OpenFile, ParquetSource, Source, locate, open_file
 from parquet_variant.parquet.writing.nested import is_tagged, map_variants, tagged
 
 __all__ = ["partitioned_table", "plain_storage", "plain_variants", "read_table", "tagged_table"]
 
 
 def read_table(
-    source: Source, columns: Sequence[str] | None = None, *, filesystem: fs.FileSystem | None = None
+    source: Source,
+    columns: Sequence[str] | None = None,
+    *,
+    filesystem: fs.FileSystem | None = None,
+    threads: int | None = None,
 ) -> pa.Table:
     """Read whole rows; every Variant is a struct whose field carries the extension name ``arrow.parquet.variant``.
 
@@ -34,6 +39,8 @@ def read_table(
         Top-level columns to read; all by default.
     filesystem
         A pyarrow filesystem.
+    threads
+        How many files are read at the same time; by default one for each CPU that this process may use.
 
     Returns
     -------
@@ -57,10 +64,12 @@ def read_table(
     >>> table.column_names, pv.VariantArray(table["v"]).to_pylist()
     (['id', 'v'], [{'a': 1}])
     """
-    tables = []
-    for each in locate(source, filesystem):
+
+    def table_of(each: ParquetSource) -> pa.Table:
         with open_file(each) as file:
-            tables.append(partitioned_table(file, list(range(file.metadata.num_row_groups)), columns))
+            return partitioned_table(file, list(range(file.metadata.num_row_groups)), columns)
+
+    tables = list(in_order(table_of, locate(source, filesystem), thread_count(threads)))
     return tables[0] if len(tables) == 1 else _united(tables)
 
 

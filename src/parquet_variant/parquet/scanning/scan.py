@@ -7,9 +7,9 @@ Owns running a query over files, in tasks that other processes can take. Leaves 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, Protocol, TypeVar
 
 import pyarrow as pa
 from pyarrow import fs
@@ -31,13 +31,13 @@ from parquet_variant.query.question import Question, in_short
 from parquet_variant.query.selection import Selected
 from parquet_variant.renamed import renamed
 
-__all__ = ["Scan", "ScanTask", "scan", "with_types"]
+__all__ = ["FOOTERS", "FilePart", "Scan", "ScanTask", "scan", "tables_of_parts", "with_types"]
 
 Errors = Literal["null", "raise"]
 # Uncompressed bytes that are read at a time where no filter asks for one row group after the other.
 _BATCH_BYTES = 256 << 20
 # Footers that are fetched at the same time from elsewhere.
-_FOOTERS = 16
+FOOTERS = 16
 _DICTIONARY = pa.dictionary(pa.int32(), pa.string())
 # Rows of a row group whose pages are worth a look of its own.
 _WORTH_PAGES = 1 << 13
@@ -45,7 +45,7 @@ _WORTH_PAGES = 1 << 13
 _WORTH_FILTERING = 0.75
 
 
-class _Part(NamedTuple):
+class FilePart(NamedTuple):
     """Row groups of an open file that are read at once."""
 
     file: OpenFile
@@ -53,13 +53,61 @@ class _Part(NamedTuple):
     groups: list[GroupPlan]
     is_last: bool
 
+    @property
+    def first_row(self) -> int:
+        """Its number in the file."""
+        return sum(self.file.metadata.row_group(number).num_rows for number in range(self.groups[0].number))
+
 
 # A file, and which of its row groups; None for all.
 _Wanted = tuple[ParquetSource, frozenset[int] | None]
 
 
-def _is_remote(wanted: list[_Wanted]) -> bool:
-    return any(not isinstance(source.filesystem, fs.LocalFileSystem) for source, _ in wanted)
+class _PartOfFile(Protocol):
+    @property
+    def file(self) -> OpenFile: ...
+    @property
+    def is_last(self) -> bool: ...
+
+
+Part = TypeVar("Part", bound=_PartOfFile)
+
+
+def _is_remote(sources: Iterable[ParquetSource]) -> bool:
+    """Whether a file is not on this machine: then its footer is worth waiting for beside others."""
+    return any(not isinstance(source.filesystem, fs.LocalFileSystem) for source in sources)
+
+
+def tables_of_parts(
+    files: Iterable[tuple[OpenFile, Sequence[Part]]], read: Callable[[Part], pa.Table | None], threads: int
+) -> Iterator[pa.Table]:
+    """The rows of parts of files, read in threads, in order; a file is open until its last part was read.
+
+    No more parts than one are in memory beside those that threads read.
+    """
+    begun: deque[Part] = deque()
+
+    def parts() -> Iterator[Part]:
+        for file, found in files:
+            for part in found:
+                begun.append(part)
+                yield part
+            if not found:
+                file.close()
+
+    tables = in_order(read, parts(), threads)
+    try:
+        for table in tables:
+            part = begun.popleft()
+            if part.is_last:
+                part.file.refuse_changed()
+                part.file.close()
+            if table is not None and len(table):
+                yield table
+    finally:
+        tables.close()
+        for part in begun:
+            part.file.close()
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +230,7 @@ class Scan:
 
     def texts_with_dictionary(self) -> frozenset[str]:
         """The text columns that the first file holds as dictionaries, by its footer; none where it is far away."""
-        if _is_remote([(self.sources[0], None)]):
+        if _is_remote(self.sources[:1]):
             return frozenset()
         with open_file(self.sources[0]) as file:
             plan = self._plan(file)
@@ -243,10 +291,6 @@ class Scan:
         """The answer in parts, each with at least one row, in the order of files and rows."""
         return self._read_all([(source, None) for source in filter(self._may_hold, self.sources)])
 
-    def batches_of(self, file: OpenFile) -> Iterator[pa.Table]:
-        """The answer from one file that is open already; it is closed behind its last row."""
-        return self._read_all([(file.source, None)], file)
-
     def of(self, files: Sequence[ParquetSource]) -> Scan:
         """The same question to some of the files."""
         return replace(self, sources=tuple(files))
@@ -262,38 +306,18 @@ class Scan:
             return pa.concat_tables(parts)
         return pa.table([pa.nulls(0, kind) for kind in self.schema.types], schema=self.schema)
 
-    def _read_all(self, wanted: list[_Wanted], opened: OpenFile | None = None) -> Iterator[pa.Table]:
-        """The rows of some row groups of files, read in threads, in order; a file is open until its last row."""
+    def _read_all(self, wanted: list[_Wanted]) -> Iterator[pa.Table]:
         threads = thread_count(self.threads)
-        begun: deque[_Part] = deque()
 
-        def parts_of(each: _Wanted) -> tuple[OpenFile, list[_Part]]:
-            return self._parts(open_file(each[0]) if opened is None else opened, each[1])
+        def parts_of(each: _Wanted) -> tuple[OpenFile, list[FilePart]]:
+            file = open_file(each[0])
+            return file, self.parts(file, each[1])
 
-        def parts() -> Iterator[_Part]:
-            for file, found in in_order(parts_of, wanted, _FOOTERS if _is_remote(wanted) and threads > 1 else 1):
-                for part in found:
-                    begun.append(part)
-                    yield part
-                if not found:
-                    file.close()
+        at_once = FOOTERS if threads > 1 and _is_remote(source for source, _ in wanted) else 1
+        return tables_of_parts(in_order(parts_of, wanted, at_once), self.read_part, threads)
 
-        tables = in_order(self._read_part, parts(), threads)
-        try:
-            for table in tables:
-                part = begun.popleft()
-                if part.is_last:
-                    part.file.refuse_changed()
-                    part.file.close()
-                if table is not None and len(table):
-                    yield table
-        finally:
-            tables.close()
-            for part in begun:
-                part.file.close()
-
-    def _parts(self, file: OpenFile, only: frozenset[int] | None) -> tuple[OpenFile, list[_Part]]:
-        """What is read at once of a file."""
+    def parts(self, file: OpenFile, only: frozenset[int] | None = None) -> list[FilePart]:
+        """What is read at once of an open file, or of some of its row groups; a file that cannot be read is closed."""
         try:
             plan = self._plan(file)
             groups = [group for group in plan.groups if only is None or group.number in only]
@@ -301,9 +325,10 @@ class Scan:
         except BaseException:
             file.close()
             raise
-        return file, [_Part(file, plan, part, part is together[-1]) for part in together]
+        return [FilePart(file, plan, part, part is together[-1]) for part in together]
 
-    def _read_part(self, part: _Part) -> pa.Table | None:
+    def read_part(self, part: FilePart) -> pa.Table | None:
+        """The rows of a part; None if the filter leaves none."""
         with part.file.place_errors(group.number for group in part.groups):
             return self._part(part.file.for_one_thread(), part.plan, part.groups)
 

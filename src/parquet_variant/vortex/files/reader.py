@@ -14,6 +14,7 @@ from parquet_variant.array.capsules import without_views
 from parquet_variant.array.chunked_array import variant_table
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.errors import VariantFileError
+from parquet_variant.io.parallel import in_order
 from parquet_variant.vortex.files.library import OpenFile, open_file
 from parquet_variant.vortex.files.notes import text_column
 from parquet_variant.vortex.files.storing import unstored, unstored_rows
@@ -126,11 +127,11 @@ def read_table(path: Any, columns: Sequence[str] | None = None) -> pa.Table:
     return _tagged(file.table(columns), file)
 
 
-def iter_tables(path: Any) -> Iterator[pa.Table]:
-    """The rows of a file as tables of some thousand rows each; see `read_table`."""
+def iter_tables(path: Any, *, threads: int = 1) -> Iterator[pa.Table]:
+    """The rows of a file as tables of some thousand rows each, made in threads and in order; see `read_table`."""
     file = open_file(path)
-    for batch in file.batches(file.schema.names):
-        yield _tagged(pa.Table.from_batches([batch]), file)
+    batches = file.batches(file.schema.names)
+    yield from in_order(lambda batch: _tagged(pa.Table.from_batches([batch]), file), batches, threads)
 
 
 def _tagged(table: pa.Table, file: OpenFile) -> pa.Table:

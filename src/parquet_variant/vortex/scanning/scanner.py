@@ -19,6 +19,7 @@ from parquet_variant.array.capsules import without_views
 from parquet_variant.array.empty_table import empty_table
 from parquet_variant.encoding.cast.targets import VARIANT_STORAGE
 from parquet_variant.errors import VariantFileError
+from parquet_variant.io.parallel import in_order, thread_count
 from parquet_variant.parquet.reading.read_table import plain_storage
 from parquet_variant.query.predicate import Predicate, evaluate
 from parquet_variant.query.prune import UNKNOWN, ColumnStatistics, may_match
@@ -61,6 +62,8 @@ class VortexScan:
         Whether values of other types are cast.
     zone
         The session time zone of casts.
+    threads
+        How many batches are worked on at the same time; by default one for each CPU that this process may use.
     """
 
     file: OpenFile
@@ -71,6 +74,7 @@ class VortexScan:
     pushdown: bool
     cast: bool
     zone: str
+    threads: int | None = None
 
     @property
     def path(self) -> str:
@@ -192,9 +196,9 @@ class VortexScan:
             name: expr.column(part) if isinstance(part, str) else part.expression(self.column)
             for name, part in self.parts.items()
         }
-        for batch in self.file.batches(expr.pack(pieces), self._filter(), self.row_ranges):
-            if batch.num_rows:
-                yield self._answer(batch)
+        found = self.file.batches(expr.pack(pieces), self._filter(), self.row_ranges)
+        batches = (batch for batch in found if batch.num_rows)
+        yield from in_order(self._answer, batches, thread_count(self.threads))
 
     def to_table(self) -> pa.Table:
         """The whole answer."""
@@ -238,6 +242,7 @@ def scan(
     pushdown: bool = True,
     cast: bool = True,
     zone: str = "UTC",
+    threads: int | None = None,
 ) -> VortexScan:
     """Plan a query by path over a Vortex file; the answer is that of `pv.parquet.scan` over the same rows.
 
@@ -259,6 +264,8 @@ def scan(
         the RFC have it.
     zone
         The session time zone of casts.
+    threads
+        How many batches are worked on at the same time; by default one for each CPU that this process may use.
 
     Raises
     ------
@@ -275,11 +282,12 @@ def scan(
     ...     scan(f"{folder}/a.vortex", {"mag": "$.mag:double"}, "mag > 2").to_table().to_pydict()
     {'mag': [5.5]}
     """
+    thread_count(threads)
     question = Question.of(columns, where)
     file = open_file(path)
     asked = question.bound(_with_types(file, question.columns), zone)
     name = choose_variant(file, column) if any(each.path is not None for each in asked.columns) else None
-    return VortexScan(file, asked.selection, asked.hidden, asked.predicate, name, pushdown, cast, zone)
+    return VortexScan(file, asked.selection, asked.hidden, asked.predicate, name, pushdown, cast, zone, threads)
 
 
 def _with_types(file: OpenFile, selection: tuple[Selected, ...]) -> tuple[Selected, ...]:
