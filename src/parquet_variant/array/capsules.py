@@ -13,11 +13,11 @@ import ctypes
 from collections.abc import Iterable
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
-from parquet_variant import arrow_compute as pc
 from parquet_variant.array.soundness import refuse_unsound
-from parquet_variant.encoding.cast.forms import in_form
+from parquet_variant.encoding.cast.forms import in_form, list_elements, without_encoding
 from parquet_variant.encoding.metadata import EMPTY_METADATA
 from parquet_variant.errors import SchemaError
 from parquet_variant.schema.layout import detect_layout
@@ -152,10 +152,7 @@ def _as_requested(storage: pa.StructArray, kind: pa.DataType) -> pa.StructArray:
 
 
 def _recoded(column: pa.Array, kind: pa.DataType) -> pa.Array:
-    if pa.types.is_run_end_encoded(column.type):
-        column = pc.run_end_decode(column)
-    if pa.types.is_dictionary(column.type):
-        column = column.dictionary_decode()
+    column = without_encoding(column)
     if pa.types.is_dictionary(kind):
         return column.cast(kind.value_type).dictionary_encode().cast(kind)
     return column.cast(kind)
@@ -236,8 +233,20 @@ def _storage_of(chunk: pa.Array) -> pa.StructArray:
 
 def in_offsets(storage: pa.StructArray) -> pa.StructArray:
     """The storage without views of texts, bytes, lists: kernels read offsets (pyarrow 26 casts list views wrongly)."""
-    kind = without_views(storage.type, large=storage.nbytes > _INT32_MAX, lists=True)
-    return in_form(storage, kind)
+    if not len(storage):
+        return pa.nulls(0, without_views(storage.type, large=False, lists=True))  # what is empty may lack its offsets
+    return in_form(storage, without_views(storage.type, large=_viewed_bytes(storage) > _INT32_MAX, lists=True))
+
+
+def _viewed_bytes(array: pa.Array) -> int:
+    """The bytes that the longest column of views in an array has as offsets: views may share them."""
+    kind = array.type
+    if pa.types.is_binary_view(kind) or pa.types.is_string_view(kind):
+        lengths = np.frombuffer(array.buffers()[1], np.int32, 4 * len(array), 16 * array.offset)[::4]
+        return int(np.abs(lengths, dtype=np.int64).sum())  # under a null row there may be any number
+    if pa.types.is_struct(kind):
+        return max((_viewed_bytes(array.field(index)) for index in range(kind.num_fields)), default=0)
+    return _viewed_bytes(list_elements(array)) if is_list(kind) else 0
 
 
 def with_metadata(storage: pa.StructArray) -> pa.StructArray:
@@ -247,7 +256,7 @@ def with_metadata(storage: pa.StructArray) -> pa.StructArray:
     if column is None or column.null_count == 0 or pa.types.is_run_end_encoded(column.type):
         return storage
     if pa.types.is_dictionary(column.type):
-        column = column.dictionary_decode()
+        column = without_encoding(column)
     columns = [storage.field(number) for number in range(storage.type.num_fields)]
     columns[index] = column.fill_null(pa.scalar(EMPTY_METADATA, column.type))
     names = [field.name for field in storage.type]

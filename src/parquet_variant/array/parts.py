@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from parquet_variant import arrow_compute as pc
+from parquet_variant.encoding.cast.forms import without_encoding
 from parquet_variant.encoding.metadata import EMPTY_METADATA
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import SchemaError
@@ -94,11 +94,10 @@ def _plain(array: pa.Array) -> pa.Array:
     if isinstance(array.type, pa.BaseExtensionType):
         array = array.storage
     if pa.types.is_run_end_encoded(array.type):
-        array = pc.run_end_decode(array)
+        array = without_encoding(array)
     if pa.types.is_dictionary(array.type):
         # Arrow cannot take from views, so the dictionary is made plain first.
-        plain = pa.DictionaryArray.from_arrays(array.indices, _plain(array.dictionary))
-        array = plain.dictionary_decode()
+        array = without_encoding(pa.DictionaryArray.from_arrays(array.indices, _plain(array.dictionary)))
     if pa.types.is_binary_view(array.type):
         array = array.cast(pa.large_binary())
     elif pa.types.is_string_view(array.type):
@@ -145,7 +144,7 @@ def metadata_parts(array: pa.Array) -> MetadataParts:
     if isinstance(array, pa.ChunkedArray):
         array = array.combine_chunks()
     if pa.types.is_run_end_encoded(array.type):
-        array = pc.run_end_decode(array)
+        array = without_encoding(array)
     if not pa.types.is_dictionary(array.type):
         plain = _plain(array)
         if not (pa.types.is_binary(plain.type) or pa.types.is_large_binary(plain.type)):

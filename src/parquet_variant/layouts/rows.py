@@ -11,7 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from parquet_variant import arrow_compute as pc
+from parquet_variant.encoding.cast.forms import without_encoding
 from parquet_variant.errors import MalformedVariantError
 from parquet_variant.schema.storage_shape import is_list
 
@@ -58,7 +58,7 @@ def rows_of_array(array: pa.Array) -> list[Any]:
 
 def _run_ends_decoded(array: pa.StructArray) -> pa.StructArray:
     columns = [
-        pc.run_end_decode(column) if pa.types.is_run_end_encoded(column.type) else column for column in array.flatten()
+        without_encoding(column) if pa.types.is_run_end_encoded(column.type) else column for column in array.flatten()
     ]
     fields = [field.with_type(column.type) for field, column in zip(array.type, columns, strict=True)]
     return pa.StructArray.from_arrays(columns, fields=fields, mask=array.is_null())

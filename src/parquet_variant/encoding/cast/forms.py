@@ -11,7 +11,9 @@ import pyarrow as pa
 
 from parquet_variant import arrow_compute as pc
 
-__all__ = ["in_form", "plain_form"]
+__all__ = ["in_form", "plain_form", "without_encoding"]
+
+_MOST_BYTES = 2**31 - 1  # of a column with 32-bit offsets
 
 
 def plain_form(arrow: pa.DataType) -> pa.DataType:
@@ -48,6 +50,34 @@ def _element(arrow: pa.DataType) -> pa.Field:
     return arrow.value_field.with_type(plain_form(arrow.value_type))
 
 
+def without_encoding(array: pa.Array) -> pa.Array:
+    """A dictionary- or run-end-encoded array with one value a row, in 64-bit offsets where 32 might not do.
+
+    pyarrow 26 refuses a dictionary that gives over 2 GiB of text in one array, and writes past the end for run ends.
+
+    Examples
+    --------
+    >>> without_encoding(pa.array(["a", "a"]).dictionary_encode()).to_pylist()
+    ['a', 'a']
+    """
+    types = pa.types
+    has_runs, has_indices = types.is_run_end_encoded(array.type), types.is_dictionary(array.type)
+    if not has_runs and not has_indices:
+        return array
+    values = array.values if has_runs else array.dictionary
+    if types.is_binary(values.type) or types.is_string(values.type):
+        longest = pc.max(pc.binary_length(values)).as_py() or 0
+        if longest * len(array) > _MOST_BYTES:
+            values = values.cast(pa.large_binary() if types.is_binary(values.type) else pa.large_string())
+            if has_runs:
+                kind = pa.run_end_encoded(array.type.run_end_type, values.type)
+                children = [array.run_ends, values]
+                array = pa.Array.from_buffers(kind, len(array), [None], offset=array.offset, children=children)
+            else:
+                array = pa.DictionaryArray.from_arrays(array.indices, values)
+    return without_encoding(pc.run_end_decode(array) if has_runs else array.dictionary_decode())
+
+
 def in_form(array: pa.Array, arrow: pa.DataType) -> pa.Array:
     """An array of one form of a type in another: from the plain form, or to it.
 
@@ -60,7 +90,7 @@ def in_form(array: pa.Array, arrow: pa.DataType) -> pa.Array:
     if array.type == arrow:
         return array
     if types.is_run_end_encoded(array.type):
-        return in_form(pc.run_end_decode(array), arrow)
+        return in_form(without_encoding(array), arrow)
     if types.is_dictionary(arrow):
         return in_form(array, arrow.value_type).dictionary_encode().cast(arrow)
     if types.is_run_end_encoded(arrow):

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from parquet_variant import arrow_compute as pc
 from parquet_variant.array.variant_array import VariantArray
-from parquet_variant.encoding.cast.forms import list_elements
+from parquet_variant.encoding.cast.forms import list_elements, without_encoding
 from parquet_variant.encoding.metadata import encode_metadata
 from parquet_variant.errors import CastError
 from parquet_variant.functions.columns.column_slots import slots_of_column
@@ -80,7 +80,7 @@ def cast_to_variant(values: Any) -> VariantArray:
     """
     if isinstance(values, VariantArray):
         return values
-    array = _decoded(as_arrow(values))
+    array = without_encoding(as_arrow(values))
     if _is_variant(array.type):
         return VariantArray(array)
     if array.type == pa.json_():
@@ -104,12 +104,6 @@ def _is_variant(arrow: pa.DataType) -> bool:
     return all(is_binary(field.type) for field in arrow if field.name != "typed_value")
 
 
-def _decoded(array: pa.Array) -> pa.Array:
-    if pa.types.is_run_end_encoded(array.type):
-        array = pc.run_end_decode(array)
-    return array.dictionary_decode() if pa.types.is_dictionary(array.type) else array
-
-
 def _is_any_list(arrow: pa.DataType) -> bool:
     return is_list(arrow) or pa.types.is_fixed_size_list(arrow)
 
@@ -119,7 +113,7 @@ def _is_any_list(arrow: pa.DataType) -> bool:
 
 def _group(array: pa.Array, names: set[str]) -> dict[str, pa.Array]:
     """The columns of a shredded group that holds the values; null is Variant null."""
-    array = _decoded(array)
+    array = without_encoding(array)
     if pa.types.is_struct(array.type):
         typed = _struct(array, names)
         if typed is None:
@@ -196,7 +190,7 @@ def _needs_fallback(arrow: pa.DataType) -> bool:
 
 def _objects(array: pa.Array) -> list[Any]:
     """Python containers of Variants, None for null."""
-    array = _decoded(array)
+    array = without_encoding(array)
     arrow = array.type
     if not _needs_fallback(arrow) or arrow == pa.json_() or _is_variant(arrow):
         return list(cast_to_variant(array))

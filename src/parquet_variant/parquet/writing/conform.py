@@ -8,6 +8,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 from parquet_variant import arrow_compute as pc
+from parquet_variant.encoding.cast.forms import without_encoding
 
 __all__ = ["conform"]
 
@@ -56,14 +57,12 @@ def conform(storage: pa.StructArray, layout: str, *, value_first: bool = False) 
 
 
 def _plain(array: pa.Array) -> pa.Array:
-    return pc.run_end_decode(array) if pa.types.is_run_end_encoded(array.type) else array
+    return without_encoding(array) if pa.types.is_run_end_encoded(array.type) else array
 
 
 def _binary(value: pa.Array) -> pa.Array:
     """A residual as plain binary, large only if it must be."""
-    value = _plain(value)
-    if pa.types.is_dictionary(value.type):
-        value = value.dictionary_decode()
+    value = without_encoding(value)
     if value.type == pa.binary() or (pa.types.is_large_binary(value.type) and value.nbytes >= 2**31 - 1):
         return value
     return value.cast(pa.binary())
