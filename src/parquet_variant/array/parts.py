@@ -93,11 +93,7 @@ def _plain(array: pa.Array) -> pa.Array:
         array = array.combine_chunks()
     if isinstance(array.type, pa.BaseExtensionType):
         array = array.storage
-    if pa.types.is_run_end_encoded(array.type):
-        array = without_encoding(array)
-    if pa.types.is_dictionary(array.type):
-        # Arrow cannot take from views, so the dictionary is made plain first.
-        array = without_encoding(pa.DictionaryArray.from_arrays(array.indices, _plain(array.dictionary)))
+    array = without_encoding(array)
     if pa.types.is_binary_view(array.type):
         array = array.cast(pa.large_binary())
     elif pa.types.is_string_view(array.type):

@@ -12,9 +12,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from parquet_variant.array.capsules import EXTENSION_METADATA, is_named, is_storage, without_views
+from parquet_variant.array.capsules import EXTENSION_METADATA, is_named, is_storage
 from parquet_variant.array.chunked_array import ChunkedVariantArray, variant_table
 from parquet_variant.array.variant_array import VariantArray
+from parquet_variant.encoding.cast.forms import in_form, plain_form
 from parquet_variant.errors import SchemaError, VariantFileError
 
 __all__ = ["is_rows", "table_of"]
@@ -49,7 +50,7 @@ def table_of(data: Any) -> pa.Table:
     table = _table_of(data)
     if not table.num_columns:
         raise VariantFileError("there are no columns to write", reason="no-columns")
-    return _with_names(table)
+    return _with_names(_plain(table))
 
 
 def is_rows(data: Any) -> bool:
@@ -62,7 +63,7 @@ def _table_of(data: Any) -> pa.Table:
     if isinstance(data, pa.RecordBatch):
         data = pa.Table.from_batches([data])
     if isinstance(data, pa.Table):
-        return data if all(without_views(kind, large=True) == kind for kind in data.schema.types) else _of_stream(data)
+        return data
     if isinstance(data, Mapping):
         return _of_columns(data)
     if (pandas := sys.modules.get("pandas")) is not None and isinstance(data, pandas.DataFrame):
@@ -91,16 +92,30 @@ def _with_names(table: pa.Table) -> pa.Table:
     return table
 
 
-def _of_stream(table: pa.Table) -> pa.Table:
-    """A table that another library made, without views, which neither Parquet's writer nor our kernels take."""
-    columns: dict[str, Any] = {}
-    for field, column in zip(table.schema, table.columns, strict=True):
+def _plain(table: pa.Table) -> pa.Table:
+    """The table without views and run ends, which neither the writers of files nor our kernels take."""
+    for number, field in enumerate(table.schema):
+        kind = plain_form(field.type, stored=True)
+        if kind == field.type:
+            continue
+        column = table.column(number)
         if is_named(field):
-            columns[field.name] = VariantArray.from_arrow(column)
+            column = variant_table({field.name: VariantArray.from_arrow(column)}).column(0)
         else:
-            kind = without_views(field.type, large=True)
-            columns[field.name] = column if kind == field.type else column.cast(kind)
-    return variant_table(columns)
+            column = pa.chunked_array([in_form(chunk, kind) for chunk in column.chunks], kind)
+        table = table.set_column(number, field.with_type(column.type), column)
+    return table
+
+
+def _of_stream(table: pa.Table) -> pa.Table:
+    """A table that another library made: its Variants may be null where their row is."""
+    named = {field.name for field in table.schema if is_named(field)}
+    return variant_table(
+        {
+            name: VariantArray.from_arrow(column) if name in named else column
+            for name, column in zip(table.column_names, table.columns, strict=True)
+        }
+    )
 
 
 def _of_columns(columns: Mapping[str, Any]) -> pa.Table:

@@ -19,6 +19,7 @@ import pyarrow as pa
 
 from parquet_variant.delta.protocol.actions import Metadata
 from parquet_variant.errors import DeltaError
+from parquet_variant.schema.storage_shape import is_list
 from parquet_variant.types import TYPES, of_arrow
 
 __all__ = [
@@ -309,14 +310,14 @@ def _from_arrow(kind: pa.DataType, where: str) -> DeltaType:
         return _from_arrow(kind.value_type, where)
     if t.is_struct(kind):
         return StructType(tuple(_field_from_arrow(kind.field(i)) for i in range(kind.num_fields)))
-    if t.is_list(kind) or t.is_large_list(kind) or t.is_fixed_size_list(kind) or t.is_list_view(kind):
+    if is_list(kind) or t.is_fixed_size_list(kind):
         inner = kind.value_field
         return ArrayType(_field_from_arrow(inner).type, inner.nullable)
     if t.is_map(kind):
         return MapType(
             _field_from_arrow(kind.key_field).type, _field_from_arrow(kind.item_field).type, kind.item_field.nullable
         )
-    if t.is_decimal(kind):
+    if t.is_decimal(kind) and kind.precision <= 38:
         return PrimitiveType(f"decimal({kind.precision},{kind.scale})")
     if t.is_large_string(kind) or t.is_string_view(kind):
         return PrimitiveType("string")

@@ -16,8 +16,15 @@ __all__ = ["in_form", "plain_form", "without_encoding"]
 _MOST_BYTES = 2**31 - 1  # of a column with 32-bit offsets
 
 
-def plain_form(arrow: pa.DataType) -> pa.DataType:
+def plain_form(arrow: pa.DataType, *, stored: bool = False) -> pa.DataType:
     """The type of the same values without views, dictionaries, run ends and narrow decimals, at any depth.
+
+    Parameters
+    ----------
+    arrow
+        The type.
+    stored
+        Keep dictionaries and narrow decimals, which files have, too.
 
     Examples
     --------
@@ -25,29 +32,31 @@ def plain_form(arrow: pa.DataType) -> pa.DataType:
     ListType(list<item: large_string>)
     """
     types = pa.types
+    if types.is_dictionary(arrow) and stored:
+        return pa.dictionary(arrow.index_type, plain_form(arrow.value_type, stored=True), arrow.ordered)
     if types.is_dictionary(arrow) or types.is_run_end_encoded(arrow):
-        return plain_form(arrow.value_type)
+        return plain_form(arrow.value_type, stored=stored)
     if types.is_string_view(arrow):
         return pa.large_string()
     if types.is_binary_view(arrow):
         return pa.large_binary()
-    if types.is_decimal32(arrow) or types.is_decimal64(arrow):
+    if not stored and (types.is_decimal32(arrow) or types.is_decimal64(arrow)):
         return pa.decimal128(arrow.precision, arrow.scale)
+
+    def plain(field: pa.Field) -> pa.Field:
+        return field.with_type(plain_form(field.type, stored=stored))
+
     if types.is_struct(arrow):
-        return pa.struct([field.with_type(plain_form(field.type)) for field in arrow])
+        return pa.struct([plain(field) for field in arrow])
     if types.is_map(arrow):
-        return pa.map_(plain_form(arrow.key_type), arrow.item_field.with_type(plain_form(arrow.item_type)))
+        return pa.map_(plain(arrow.key_field), plain(arrow.item_field), arrow.keys_sorted)
     if types.is_fixed_size_list(arrow):
-        return pa.list_(_element(arrow), arrow.list_size)
+        return pa.list_(plain(arrow.value_field), arrow.list_size)
     if types.is_list(arrow) or types.is_list_view(arrow):
-        return pa.list_(_element(arrow))
+        return pa.list_(plain(arrow.value_field))
     if types.is_large_list(arrow) or types.is_large_list_view(arrow):
-        return pa.large_list(_element(arrow))
+        return pa.large_list(plain(arrow.value_field))
     return arrow
-
-
-def _element(arrow: pa.DataType) -> pa.Field:
-    return arrow.value_field.with_type(plain_form(arrow.value_type))
 
 
 def without_encoding(array: pa.Array) -> pa.Array:
@@ -61,21 +70,23 @@ def without_encoding(array: pa.Array) -> pa.Array:
     ['a', 'a']
     """
     types = pa.types
-    has_runs, has_indices = types.is_run_end_encoded(array.type), types.is_dictionary(array.type)
-    if not has_runs and not has_indices:
+    if types.is_run_end_encoded(array.type):
+        values, run_ends = array.values, array.run_ends
+        kind = pa.run_end_encoded(run_ends.type, pa.int64())
+        children = [run_ends, pa.array(np.arange(len(values)))]
+        indices = pc.run_end_decode(
+            pa.Array.from_buffers(kind, len(array), [None], offset=array.offset, children=children)
+        )
+    elif types.is_dictionary(array.type):
+        values, indices = array.dictionary, array.indices
+    else:
         return array
-    values = array.values if has_runs else array.dictionary
+    values = in_form(values, plain_form(values.type))  # Arrow cannot take from views.
     if types.is_binary(values.type) or types.is_string(values.type):
         longest = pc.max(pc.binary_length(values)).as_py() or 0
         if longest * len(array) > _MOST_BYTES:
             values = values.cast(pa.large_binary() if types.is_binary(values.type) else pa.large_string())
-            if has_runs:
-                kind = pa.run_end_encoded(array.type.run_end_type, values.type)
-                children = [array.run_ends, values]
-                array = pa.Array.from_buffers(kind, len(array), [None], offset=array.offset, children=children)
-            else:
-                array = pa.DictionaryArray.from_arrays(array.indices, values)
-    return without_encoding(pc.run_end_decode(array) if has_runs else array.dictionary_decode())
+    return values.take(indices)
 
 
 def in_form(array: pa.Array, arrow: pa.DataType) -> pa.Array:
@@ -91,6 +102,11 @@ def in_form(array: pa.Array, arrow: pa.DataType) -> pa.Array:
         return array
     if types.is_run_end_encoded(array.type):
         return in_form(without_encoding(array), arrow)
+    if types.is_dictionary(array.type):
+        if not types.is_dictionary(arrow):
+            return in_form(without_encoding(array), arrow)
+        values = in_form(array.dictionary, arrow.value_type)
+        return pa.DictionaryArray.from_arrays(array.indices, values, ordered=array.type.ordered).cast(arrow)
     if types.is_dictionary(arrow):
         return in_form(array, arrow.value_type).dictionary_encode().cast(arrow)
     if types.is_run_end_encoded(arrow):

@@ -12,6 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from parquet_variant.errors import SchemaError
 from parquet_variant.parquet.format.footer import TAIL, patch_tail
 from parquet_variant.parquet.writing.arrow_leaves import leaf_paths
 from parquet_variant.parquet.writing.encodings import DICTIONARY_BYTES
@@ -93,20 +94,26 @@ class PyarrowFileWriter:
         self._sink, self._variants = _Sink(stream), variants
         self._pending: list[pa.Table] = []
         leaves = (".".join(leaf) for field in schema for leaf in leaf_paths(field, (field.name,)))
-        self._writer = pq.ParquetWriter(
-            self._sink,
-            schema,
-            version="2.6",
-            data_page_size=_PAGE_BYTES,
-            dictionary_pagesize_limit=DICTIONARY_BYTES,
-            write_statistics=[leaf for leaf in leaves if leaf not in no_statistics],
-            store_decimal_as_integer=True,
-            write_page_index=True,
-            write_batch_size=_BATCH_VALUES,
-            store_schema=False,
-            bloom_filter_options=dict.fromkeys(bloom_filters, True) or None,
-            **options,
-        )
+        try:
+            self._writer = pq.ParquetWriter(
+                self._sink,
+                schema,
+                version="2.6",
+                data_page_size=_PAGE_BYTES,
+                dictionary_pagesize_limit=DICTIONARY_BYTES,
+                write_statistics=[leaf for leaf in leaves if leaf not in no_statistics],
+                store_decimal_as_integer=True,
+                write_page_index=True,
+                write_batch_size=_BATCH_VALUES,
+                store_schema=False,
+                bloom_filter_options=dict.fromkeys(bloom_filters, True) or None,
+                **options,
+            )
+        except pa.ArrowNotImplementedError as error:
+            line = str(error).split("\n", maxsplit=1)[0]
+            raise SchemaError(
+                f"Parquet has no type for a column: {line}; cast it first", reason="unsupported-type"
+            ) from None
 
     def write_batch(self, table: pa.Table) -> None:
         """Add rows to the row group."""

@@ -24,6 +24,7 @@ from parquet_variant import arrow_compute as pc
 from parquet_variant.array.capsules import EXTENSION_METADATA, import_variant, is_named, is_storage, plain_metadata
 from parquet_variant.array.draft_parts import columns_of
 from parquet_variant.array.variant_array import VariantArray
+from parquet_variant.encoding.cast.forms import without_encoding
 from parquet_variant.functions.inspection.equals import equals
 from parquet_variant.functions.storage.shred_variant import shred_variant
 from parquet_variant.path import VariantPath
@@ -234,8 +235,7 @@ def _first(same: np.ndarray) -> int | None:
 def _same_cells(written: pa.Array, stored: pa.Array) -> np.ndarray:
     if isinstance(written, pa.ChunkedArray):
         written = written.combine_chunks()
-    if pa.types.is_dictionary(written.type):
-        written = written.dictionary_decode()
+    written = without_encoding(written)
     if written.equals(stored):
         return np.ones(len(written), np.bool_)
     if pa.types.is_nested(written.type) or isinstance(written.type, pa.BaseExtensionType):
