@@ -13,24 +13,15 @@ import pyarrow.fs as pafs
 import pytest
 
 import parquet_variant as pv
+from object_store import KEYS, s3_server
 from parquet_variant.errors import DeltaError
 
 
 @pytest.fixture(scope="module")
 def store() -> Iterator[dict[str, str]]:
-    server_module = pytest.importorskip("moto.server", reason="moto (its server) is not installed")
     pytest.importorskip("obstore", reason="obstore is not installed")
-    boto3 = pytest.importorskip("boto3", reason="boto3 is not installed")
-    server = server_module.ThreadedMotoServer("127.0.0.1", port=0)
-    server.start()
-    try:
-        endpoint = f"http://127.0.0.1:{server.get_host_and_port()[1]}"
-        keys = {"aws_access_key_id": "test", "aws_secret_access_key": "test"}
-        client = boto3.client("s3", endpoint_url=endpoint, region_name="us-east-1", **keys)
-        client.create_bucket(Bucket="tables")
-        yield {"endpoint": endpoint, "region": "us-east-1", "client_options": '{"allow_http": true}'} | keys
-    finally:
-        server.stop()
+    with s3_server("tables") as endpoint:
+        yield {"endpoint": endpoint, "region": "us-east-1", "client_options": '{"allow_http": true}'} | KEYS
 
 
 @pytest.fixture

@@ -7,20 +7,14 @@ from collections.abc import Iterator
 import pytest
 
 import parquet_variant as pv
+from object_store import s3_server
 from parquet_variant.io.filesystems import with_known_scheme
 
 
 @pytest.fixture(scope="module")
 def endpoint() -> Iterator[str]:
-    server_module = pytest.importorskip("moto.server", reason="moto (its server) is not installed")
-    boto3 = pytest.importorskip("boto3", reason="boto3 is not installed")
-    server = server_module.ThreadedMotoServer("127.0.0.1", port=0)
-    server.start()
-    address = f"http://127.0.0.1:{server.get_host_and_port()[1]}"
-    keys = {"aws_access_key_id": "test", "aws_secret_access_key": "test"}
-    boto3.client("s3", endpoint_url=address, region_name="us-east-1", **keys).create_bucket(Bucket="lake")
-    yield address
-    server.stop()
+    with s3_server("lake") as address:
+        yield address
 
 
 @pytest.fixture

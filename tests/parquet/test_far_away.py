@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 import parquet_variant as pv
+from object_store import s3_application, s3_server
 
 PATHS = {"n": "$.n:bigint", "t": "$.t:string"}
 
@@ -49,25 +50,18 @@ class Store:
 
 @pytest.fixture(scope="module")
 def store() -> Iterator[Store]:
-    server_module = pytest.importorskip("moto.server", reason="moto (its server) is not installed")
-    boto3 = pytest.importorskip("boto3", reason="boto3 is not installed")
-    from werkzeug.serving import make_server
-
-    store = Store(server_module.DomainDispatcherApplication(server_module.create_backend_app))
-    server = make_server("127.0.0.1", 0, store, threaded=True)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    values = {
-        "AWS_ENDPOINT_URL": f"http://127.0.0.1:{server.server_port}",
-        "AWS_ACCESS_KEY_ID": "test",
-        "AWS_SECRET_ACCESS_KEY": "test",
-        "AWS_REGION": "us-east-1",
-        "AWS_DEFAULT_REGION": "us-east-1",
-        "AWS_EC2_METADATA_DISABLED": "true",
-    }
-    with pytest.MonkeyPatch.context() as patched:
+    store = Store(s3_application())
+    with s3_server("lake", store) as endpoint, pytest.MonkeyPatch.context() as patched:
+        values = {
+            "AWS_ENDPOINT_URL": endpoint,
+            "AWS_ACCESS_KEY_ID": "test",
+            "AWS_SECRET_ACCESS_KEY": "test",
+            "AWS_REGION": "us-east-1",
+            "AWS_DEFAULT_REGION": "us-east-1",
+            "AWS_EC2_METADATA_DISABLED": "true",
+        }
         for name, value in values.items():
             patched.setenv(name, value)
-        boto3.client("s3", endpoint_url=values["AWS_ENDPOINT_URL"]).create_bucket(Bucket="lake")
         rows = pv.parse_json([f'{{"n": {n}, "t": "text {n % 50}", "long": "{n:0600}"}}' for n in range(24_000)])
         for number in range(8):
             pv.parquet.write(
@@ -76,7 +70,6 @@ def store() -> Iterator[Store]:
         options = {"schema": "infer", "compression": "none", "row_group_bytes": 6_000_000}
         pv.parquet.write("s3://lake/large.parquet", rows, **options)
         yield store
-    server.shutdown()
 
 
 @pytest.fixture(autouse=True)

@@ -9,22 +9,14 @@ from typing import Any
 import pytest
 
 from fuzz.seeds import SEED
+from object_store import KEYS, s3_server
 from soak.history import Told, check, soak
 
 
 @pytest.fixture(scope="module")
 def s3() -> Iterator[dict[str, Any]]:
-    server_module = pytest.importorskip("moto.server", reason="moto (its server) is not installed")
-    boto3 = pytest.importorskip("boto3", reason="boto3 is not installed")
-    server = server_module.ThreadedMotoServer("127.0.0.1", port=0)
-    server.start()
-    try:
-        endpoint = f"http://127.0.0.1:{server.get_host_and_port()[1]}"
-        keys = {"aws_access_key_id": "test", "aws_secret_access_key": "test"}
-        boto3.client("s3", endpoint_url=endpoint, region_name="us-east-1", **keys).create_bucket(Bucket="soak")
-        yield {"endpoint": endpoint, "region": "us-east-1", "client_options": {"allow_http": True}} | keys
-    finally:
-        server.stop()
+    with s3_server("soak") as endpoint:
+        yield {"endpoint": endpoint, "region": "us-east-1", "client_options": {"allow_http": True}} | KEYS
 
 
 def _run(table: str, options: dict[str, Any]) -> Told:

@@ -9,6 +9,8 @@ import sys
 
 import pytest
 
+from object_store import KEYS, s3_server
+
 _PROGRAM = """
 import json, sys
 import parquet_variant as pv
@@ -41,22 +43,12 @@ spark.stop()
 @pytest.mark.slow
 @pytest.mark.spark
 def test_the_pipeline_in_s3(usgs_sample):
-    server_module = pytest.importorskip("moto.server", reason="moto (its server) is not installed")
-    boto3 = pytest.importorskip("boto3", reason="boto3 is not installed")
-    server = server_module.ThreadedMotoServer("127.0.0.1", port=0)
-    server.start()
-    try:
-        address = f"http://127.0.0.1:{server.get_host_and_port()[1]}"
-        keys = {"aws_access_key_id": "test", "aws_secret_access_key": "test"}
-        client = boto3.client("s3", endpoint_url=address, region_name="us-east-1", **keys)
-        client.create_bucket(Bucket="spark-lake")
-        environment = os.environ | {name.upper(): value for name, value in keys.items()}
+    with s3_server("spark-lake") as address:
+        environment = os.environ | {name.upper(): value for name, value in KEYS.items()}
         environment |= {"AWS_ENDPOINT_URL": address, "AWS_REGION": "us-east-1", "AWS_DEFAULT_REGION": "us-east-1"}
         environment["AWS_EC2_METADATA_DISABLED"] = "true"
         command = [sys.executable, "-c", _PROGRAM, str(usgs_sample), "s3a://spark-lake"]
         done = subprocess.run(command, capture_output=True, text=True, timeout=900, check=False, env=environment)
-    finally:
-        server.stop()
     assert done.returncode == 0, done.stderr[-3000:]
     assert json.loads(done.stdout.splitlines()[-1]) == {
         "ingest": 1707,

@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from parquet_variant.array.soundness import refuse_unsound
-from parquet_variant.encoding.cast.forms import in_form, list_elements, without_encoding
+from parquet_variant.encoding.cast.forms import MAX_OFFSET, in_form, list_elements, without_encoding
 from parquet_variant.encoding.metadata import EMPTY_METADATA
 from parquet_variant.errors import SchemaError
 from parquet_variant.schema.layout import detect_layout
@@ -45,7 +45,6 @@ EXTENSION_NAME = "arrow.parquet.variant"
 EXTENSION_METADATA = {"ARROW:extension:name": EXTENSION_NAME, "ARROW:extension:metadata": ""}
 _NAME_KEY = b"ARROW:extension:name"
 _EINVAL = 22
-_INT32_MAX = 2**31 - 1
 
 
 class _Stream(ctypes.Structure):
@@ -235,7 +234,7 @@ def in_offsets(storage: pa.StructArray) -> pa.StructArray:
     """The storage without views of texts, bytes, lists: kernels read offsets (pyarrow 26 casts list views wrongly)."""
     if not len(storage):
         return pa.nulls(0, without_views(storage.type, large=False, lists=True))  # what is empty may lack its offsets
-    return in_form(storage, without_views(storage.type, large=_viewed_bytes(storage) > _INT32_MAX, lists=True))
+    return in_form(storage, without_views(storage.type, large=_viewed_bytes(storage) > MAX_OFFSET, lists=True))
 
 
 def _viewed_bytes(array: pa.Array) -> int:

@@ -45,14 +45,14 @@ def is_vortex(path: Any) -> bool:
 
 
 def is_json(path: Any) -> bool:
-    """Whether a path names JSON files, plain or compressed, that were not ingested: by their first bytes.
+    """Whether paths name JSON files, plain or compressed, that were not ingested: by their first bytes.
 
     Examples
     --------
     >>> is_json("examples/usgs_earthquakes.ndjson"), is_json("README.md")
     (True, False)
     """
-    if _is_parquet(path) or _holds_parquet(path):
+    if not isinstance(path, (list, tuple)) and (_is_parquet(path) or _holds_parquet(path)):
         return False
     from parquet_variant.errors import VariantError
     from parquet_variant.ingest.sources import codec_of, expand_sources

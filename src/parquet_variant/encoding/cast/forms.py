@@ -11,9 +11,9 @@ import pyarrow as pa
 
 from parquet_variant import arrow_compute as pc
 
-__all__ = ["in_form", "plain_form", "without_encoding"]
+__all__ = ["MAX_OFFSET", "in_form", "plain_form", "without_encoding"]
 
-_MOST_BYTES = 2**31 - 1  # of a column with 32-bit offsets
+MAX_OFFSET = 2**31 - 1  # of what has 32-bit offsets: the bytes of a text column, the elements of a list
 
 
 def plain_form(arrow: pa.DataType, *, stored: bool = False) -> pa.DataType:
@@ -84,7 +84,7 @@ def without_encoding(array: pa.Array) -> pa.Array:
     values = in_form(values, plain_form(values.type))  # Arrow cannot take from views.
     if types.is_binary(values.type) or types.is_string(values.type):
         longest = pc.max(pc.binary_length(values)).as_py() or 0
-        if longest * len(array) > _MOST_BYTES:
+        if longest * len(array) > MAX_OFFSET:
             values = values.cast(pa.large_binary() if types.is_binary(values.type) else pa.large_string())
     return values.take(indices)
 
