@@ -2,32 +2,42 @@
 
 from __future__ import annotations
 
+import sys
 import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from object_store import KEYS, s3_server
 
 
+@pytest.fixture
+def _threads_that_switch_often() -> Iterator[None]:
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    yield
+    sys.setswitchinterval(before)
+
+
+@pytest.mark.usefixtures("_threads_that_switch_often")
 def test_of_conditional_puts_at_once_one_wins() -> None:
-    boto3 = pytest.importorskip("boto3", reason="boto3 is not installed")
-    with s3_server("puts") as endpoint:
+    obstore = pytest.importorskip("obstore", reason="obstore is not installed")
+    from obstore.store import S3Store
+
+    with s3_server("puts") as endpoint, ThreadPoolExecutor(4) as pool:
+        store = S3Store("puts", endpoint=endpoint, region="us-east-1", client_options={"allow_http": True}, **KEYS)
+        barrier = threading.Barrier(4)
+
+        def put(key: str, writer: int) -> bool:
+            barrier.wait()
+            try:
+                obstore.put(store, key, b"%d" % writer, mode="create")
+            except obstore.exceptions.AlreadyExistsError:
+                return False
+            return True
+
         for key in map(str, range(20)):
-            barrier, won = threading.Barrier(4), []
-
-            def put(writer: int, key: str = key, barrier: threading.Barrier = barrier, won: list[int] = won) -> None:
-                client = boto3.session.Session().client("s3", endpoint_url=endpoint, region_name="us-east-1", **KEYS)
-                barrier.wait()
-                try:
-                    client.put_object(Bucket="puts", Key=key, Body=b"%d" % writer, IfNoneMatch="*")
-                    won.append(writer)
-                except client.exceptions.ClientError as error:
-                    assert error.response["Error"]["Code"] == "PreconditionFailed"
-
-            threads = [threading.Thread(target=put, args=(writer,)) for writer in range(4)]
-            for thread in threads:
-                thread.start()
-            for thread in threads:
-                thread.join()
-            client = boto3.client("s3", endpoint_url=endpoint, region_name="us-east-1", **KEYS)
-            assert [client.get_object(Bucket="puts", Key=key)["Body"].read()] == [b"%d" % writer for writer in won]
+            told = list(pool.map(put, [key] * 4, range(4)))
+            assert told.count(True) == 1
+            assert bytes(obstore.get(store, key).bytes()) == b"%d" % told.index(True)
