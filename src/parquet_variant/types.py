@@ -16,6 +16,7 @@ __all__ = [
     "DECIMAL_TYPES",
     "EXACT_NUMERIC",
     "INTEGERS",
+    "MAX_OFFSET",
     "TYPES",
     "TYPE_OF_ARROW",
     "TYPE_OF_ID",
@@ -29,6 +30,8 @@ __all__ = [
 
 
 Found = TypeVar("Found")
+# Of what has 32-bit offsets: the bytes of a column of texts, the elements of one of lists.
+MAX_OFFSET = 2**31 - 1
 
 
 class BasicType(IntEnum):

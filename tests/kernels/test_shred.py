@@ -151,7 +151,7 @@ def test_rows_of_unsorted_dictionaries() -> None:
 
 @pytest.mark.parametrize("text", ['{"a": 1, "b": 1e3, "c": 1e3, "d": 1e3}', '{"b": "0123456789012345678901234567"}'])
 def test_what_is_left_of_an_object_may_not_be_too_large_either(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(json_batch, "MAX_VALUE_BYTES", 28)
+    monkeypatch.setattr(json_batch, "MAX_OFFSET", 28)
     assert pv.parse_json(['{"a": 1, "b": 1e3}'], schema="a int").to_pylist() == [{"a": 1, "b": 1000.0}]
     with pytest.raises(pv.VariantError) as caught:
         pv.parse_json(['{"a": 1}', text], schema="a int")

@@ -17,11 +17,12 @@ import numpy as np
 import pyarrow as pa
 
 from parquet_variant.array.soundness import refuse_unsound
-from parquet_variant.encoding.cast.forms import MAX_OFFSET, in_form, list_elements, without_encoding
+from parquet_variant.encoding.cast.forms import in_form, list_elements, without_encoding
 from parquet_variant.encoding.metadata import EMPTY_METADATA
 from parquet_variant.errors import SchemaError
 from parquet_variant.schema.layout import detect_layout
 from parquet_variant.schema.storage_shape import is_list
+from parquet_variant.types import MAX_OFFSET
 
 __all__ = [
     "EXTENSION_METADATA",

@@ -15,9 +15,11 @@ import pyarrow as pa
 from parquet_variant import arrow_compute as pc
 from parquet_variant.array.parts import metadata_parts
 from parquet_variant.array.remapping import Spans, dictionary_names, least, remapped, spans_of, split_combined
+from parquet_variant.array.unshredded import metadata_of_all
 from parquet_variant.encoding.cast.forms import list_elements
-from parquet_variant.encoding.metadata import encode_metadata
+from parquet_variant.kernels.arrow_buffers import offsets_of
 from parquet_variant.kernels.values.name_tables import NameTable
+from parquet_variant.types import MAX_OFFSET
 
 __all__ = [
     "Binaries",
@@ -63,10 +65,9 @@ def list_parts(array: pa.Array) -> tuple[Int64s, pa.Array]:
 
 def list_of(lengths: Int64s, elements: pa.Array, missing: pa.Array) -> pa.Array:
     """Make lists of elements, null where `missing` is true."""
-    offsets = np.zeros(len(lengths) + 1, np.int64)
-    np.cumsum(lengths, out=offsets[1:])
+    offsets = offsets_of(lengths)
     element = pa.field("element", elements.type)
-    if len(elements) > np.iinfo(np.int32).max:
+    if len(elements) > MAX_OFFSET:
         return pa.LargeListArray.from_arrays(pa.array(offsets), elements, type=pa.large_list(element), mask=missing)
     offsets = offsets.astype(np.int32)
     return pa.ListArray.from_arrays(pa.array(offsets), elements, type=pa.list_(element), mask=missing)
@@ -150,7 +151,6 @@ def final_storage(
         Makes the columns beside ``metadata``, given the binaries as values and the metadata column.
     """
     every = sorted(names | binaries.names())
-    dictionary = pa.array([encode_metadata(every)], pa.binary())
-    metadata = pa.DictionaryArray.from_arrays(pa.array(np.zeros(len(missing), np.int32)), dictionary)
+    metadata = metadata_of_all(every, len(missing))
     columns = build(binaries.values({name: number for number, name in enumerate(every)}), metadata)
     return struct_of({"metadata": metadata, **columns}, missing)

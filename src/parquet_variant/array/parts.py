@@ -68,14 +68,13 @@ class MetadataParts(NamedTuple):
     @property
     def column(self) -> pa.DictionaryArray:
         """The canonical metadata column: without nulls, so a null row has any of the dictionaries."""
-        dictionary = self.dictionary if len(self.dictionary) else pa.array([EMPTY_METADATA], pa.binary())
-        return pa.DictionaryArray.from_arrays(pa.array(np.maximum(self.indices, 0)), dictionary)
+        return metadata_array(pa.array(np.maximum(self.indices, 0)), self.dictionary)
 
 
 def metadata_array(indices: pa.Array, dictionary: pa.Array) -> pa.DictionaryArray:
     """Metadata of rows; with an entry where the dictionary has none, which the indices of null rows point at."""
     if not len(dictionary):
-        dictionary = pa.array([b"\x01\x00\x00"], dictionary.type)
+        dictionary = pa.array([EMPTY_METADATA], dictionary.type)
     return pa.DictionaryArray.from_arrays(indices, dictionary)
 
 

@@ -8,6 +8,7 @@ decide. Leaves which columns those are to `draft_columns`.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -18,13 +19,13 @@ import pyarrow as pa
 from parquet_variant.array.parts import binary_parts
 from parquet_variant.encoding.metadata import decode_metadata
 from parquet_variant.errors import MalformedVariantError
-from parquet_variant.kernels.arrow_buffers import bitmap
+from parquet_variant.kernels.arrow_buffers import filled_binary, offsets_of
 from parquet_variant.kernels.buffer_pool import adopt
 from parquet_variant.kernels.memory import copy_spans
 from parquet_variant.kernels.operations.canonical_nodes import canonical_nodes
-from parquet_variant.kernels.operations.remap import least_names, metadata_sizes, write_names
+from parquet_variant.kernels.operations.remap import least_metadata, metadata_sizes
 from parquet_variant.kernels.values.name_tables import NameTable
-from parquet_variant.kernels.values.value_nodes import measure_nodes, write_nodes
+from parquet_variant.kernels.values.value_nodes import value_array
 
 __all__ = ["Spans", "dictionary_names", "least", "remapped", "spans_of", "split_combined"]
 
@@ -49,6 +50,12 @@ class Spans(NamedTuple):
     dictionary_of: Int64s
     owner: Any
 
+    @property
+    def valid(self) -> npt.NDArray[np.uint8] | None:
+        """A byte a value, 0 for null; None if there is no null."""
+        valid = self.starts >= 0
+        return None if valid.all() else valid.astype(np.uint8)
+
 
 def spans_of(array: pa.Array, dictionary_of: Int64s) -> Spans:
     """Locate the values of a binary column."""
@@ -66,7 +73,7 @@ def split_combined(array: pa.Array) -> tuple[Spans, pa.BinaryArray] | None:
     metadata_sizes(spans.starts, spans.stops, sizes)
     if np.any(sizes < 0):
         return None
-    metadata = _binary(sizes, spans.starts >= 0, lambda target: copy_spans(spans.starts, sizes, target))
+    metadata = filled_binary(sizes, partial(copy_spans, spans.starts, sizes), spans.valid)
     encoded = metadata.dictionary_encode()
     dictionary_of = encoded.indices.fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64)
     starts = np.where(spans.starts >= 0, spans.starts + sizes, -1)
@@ -85,7 +92,7 @@ def dictionary_names(dictionary: pa.BinaryArray) -> list[list[str]] | None:
 def remapped(spans: Spans, ids: Sequence[Sequence[int]]) -> pa.Array | None:
     """Write the values with other ids: id i of dictionary d becomes ``ids[d][i]``."""
     mapped = _mapped_nodes(spans, ids)
-    return None if mapped is None else _values(spans, *mapped)
+    return None if mapped is None else value_array(*mapped, spans.valid)
 
 
 def least(spans: Spans, names: NameTable) -> tuple[pa.Array, pa.Array] | None:
@@ -96,59 +103,16 @@ def least(spans: Spans, names: NameTable) -> tuple[pa.Array, pa.Array] | None:
     if mapped is None:
         return None
     nodes, row_start = mapped
-    name_starts, sizes = np.empty(len(spans.starts) + 1, np.int64), np.empty(len(spans.starts), np.int64)
-    exported = least_names(
-        nodes, row_start, spans.dictionary_of, names.starts, names.order, names.length, name_starts, sizes
-    )
-    used = adopt(*exported)
-    metadata = _binary(
-        sizes,
-        spans.starts >= 0,
-        lambda target: write_names(
-            used,
-            name_starts,
-            sizes,
-            spans.dictionary_of,
-            names.starts,
-            names.order,
-            names.address,
-            names.length,
-            target,
-        ),
-    )
-    return metadata, _values(spans, nodes, row_start)
+    metadata = least_metadata(nodes, row_start, spans.dictionary_of, names, spans.valid)
+    return metadata, value_array(nodes, row_start, spans.valid)
 
 
 def _mapped_nodes(spans: Spans, ids: Sequence[Any]) -> tuple[npt.NDArray[np.int64], Int64s] | None:
     rows = len(spans.starts)
-    map_starts = np.zeros(len(ids) + 1, np.int64)
-    np.cumsum([len(one) for one in ids], out=map_starts[1:])
+    map_starts = offsets_of([len(one) for one in ids])
     id_map = np.concatenate([np.asarray(one, np.int64) for one in ids] or [np.empty(0, np.int64)])
     row_start, refused = np.empty(rows + 1, np.int64), np.zeros(rows, np.uint8)
     dictionary_of = spans.dictionary_of.astype(np.int32)
     exported = canonical_nodes(spans.starts, spans.stops, dictionary_of, map_starts, id_map, row_start, refused)
     nodes = adopt(*exported)
     return None if refused.any() else (nodes, row_start)
-
-
-def _values(spans: Spans, nodes: npt.NDArray[np.int64], row_start: Int64s) -> pa.Array:
-    sizes, row_sizes = np.empty(len(nodes), np.int64), np.empty(len(spans.starts), np.int64)
-    measure_nodes(nodes, row_start, sizes, row_sizes)
-    return _binary(
-        row_sizes,
-        spans.starts >= 0,
-        lambda target: write_nodes(nodes, row_start, sizes, np.empty(len(nodes), np.int64), target),
-    )
-
-
-def _binary(sizes: Int64s, valid: npt.NDArray[np.bool_], fill: Any) -> pa.Array:
-    """A binary array of values of some sizes, which `fill` writes at the address that it gets."""
-    total = int(sizes.sum())
-    data = np.empty(max(total, 1), np.uint8)
-    fill(data.ctypes.data)
-    wide = total > np.iinfo(np.int32).max
-    offsets = np.zeros(len(sizes) + 1, np.int64 if wide else np.int32)
-    np.cumsum(sizes, out=offsets[1:])
-    bits = None if valid.all() else bitmap(valid.astype(np.uint8))
-    buffers = [bits, pa.py_buffer(offsets), pa.py_buffer(data[:total])]
-    return pa.Array.from_buffers(pa.large_binary() if wide else pa.binary(), len(sizes), buffers)

@@ -16,16 +16,16 @@ import pyarrow as pa
 from parquet_variant.array.fallback_rows import with_fallback_rows
 from parquet_variant.array.parts import MetadataParts, metadata_parts, valid_bytes
 from parquet_variant.array.typed_inputs import TypedInputs
+from parquet_variant.array.unshredded import storage_of
 from parquet_variant.choices import OnConflict
 from parquet_variant.encoding.metadata import extend_metadata
 from parquet_variant.errors import MalformedVariantError
-from parquet_variant.kernels.arrow_buffers import bitmap
-from parquet_variant.kernels.buffer_pool import acquire, acquire_block, adopt, release
+from parquet_variant.kernels.buffer_pool import acquire_block, adopt, release
 from parquet_variant.kernels.operations.canonical_nodes import canonical_nodes
 from parquet_variant.kernels.shredding.schema_table import SchemaTable, schema_table
 from parquet_variant.kernels.shredding.unshred import ShreddedRows, assemble
 from parquet_variant.kernels.values.name_tables import NameTable, name_table
-from parquet_variant.kernels.values.value_nodes import RAW, measure_nodes, write_nodes
+from parquet_variant.kernels.values.value_nodes import RAW, value_array
 from parquet_variant.layouts import storages as scalar
 from parquet_variant.schema.shredding_schema import ShreddingSchema
 
@@ -131,18 +131,8 @@ def assembled_storage(
     nodes, row_start, _, refused = assembled_nodes(storage, table, metadata)
     if own is not None:
         refused[_rows_of_unsound_pieces(nodes, row_start, own)] = 1
-    rows, valid = len(storage), valid_bytes(storage)
-    sizes, places, row_sizes = acquire(np.int64, len(nodes)), acquire(np.int64, len(nodes)), np.empty(rows, np.int64)
-    total = measure_nodes(nodes, row_start, sizes, row_sizes)
-    data = np.empty(max(total, 1), np.uint8)
-    write_nodes(nodes, row_start, sizes, places, data.ctypes.data)
-    release(sizes, places, nodes)
-    wide = total > np.iinfo(np.int32).max
-    offsets = np.zeros(rows + 1, np.int64 if wide else np.int32)
-    np.cumsum(row_sizes, out=offsets[1:])
-    value = pa.Array.from_buffers(
-        pa.large_binary() if wide else pa.binary(), rows, [None, pa.py_buffer(offsets), pa.py_buffer(data[:total])]
-    )
+    valid, value = valid_bytes(storage), value_array(nodes, row_start)
+    release(nodes)
     return _struct(metadata, value, valid if len(valid) else None), refused
 
 
@@ -163,6 +153,4 @@ def _rows_of_unsound_pieces(
 
 
 def _struct(metadata: MetadataParts, value: pa.Array, valid: np.ndarray | None) -> pa.StructArray:
-    column = metadata.column
-    fields = [pa.field("metadata", column.type, nullable=False), pa.field("value", value.type, nullable=False)]
-    return pa.Array.from_buffers(pa.struct(fields), len(value), [bitmap(valid)], children=[column, value])
+    return storage_of(metadata.column, value, None if valid is None else pa.array(valid == 0))

@@ -20,6 +20,7 @@ from parquet_variant import arrow_compute as pc
 from parquet_variant.array.capsules import array_capsules, import_variant, in_offsets, stream_capsule, variant_field
 from parquet_variant.array.parts import metadata_array, variants_of
 from parquet_variant.array.soundness import refuse_unsound
+from parquet_variant.array.unshredded import storage_of
 from parquet_variant.choices import Layout
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import MalformedVariantError, SchemaError
@@ -102,9 +103,7 @@ class VariantArray:
         empty = {"metadata": Variant.from_python(None).metadata, "value": b""}
         metadata = pa.array([(row or empty)["metadata"] for row in rows], pa.binary()).dictionary_encode()
         value = pa.array([(row or empty)["value"] for row in rows], pa.binary())
-        fields = [pa.field("metadata", metadata.type, nullable=False), pa.field("value", value.type, nullable=False)]
-        mask = pa.array([row is None for row in rows], pa.bool_())
-        return cls(pa.StructArray.from_arrays([metadata, value], fields=fields, mask=mask))
+        return cls(storage_of(metadata, value, pa.array([row is None for row in rows], pa.bool_())))
 
     @classmethod
     def from_pylist(cls, values: Iterable[Any]) -> VariantArray:

@@ -13,6 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from parquet_variant.ingest.sources import Chunk
+from parquet_variant.types import MAX_OFFSET
 
 __all__ = ["Lines", "split_lines"]
 
@@ -40,7 +41,7 @@ def split_lines(chunk: Chunk) -> Lines:
     (['{"a": 1}\n', '[2]'], [0, 2])
     """
     ends = chunk.ends
-    offsets = np.concatenate([[0], ends]).astype(np.int32 if len(chunk.data) < 1 << 31 else np.int64)
+    offsets = np.concatenate([[0], ends]).astype(np.int32 if len(chunk.data) <= MAX_OFFSET else np.int64)
     kind = pa.string() if offsets.dtype == np.int32 else pa.large_string()
     text = pa.Array.from_buffers(kind, len(ends), [None, pa.py_buffer(offsets), pa.py_buffer(chunk.data)])
     number = np.arange(len(ends))

@@ -10,10 +10,9 @@ import numpy as np
 import pyarrow as pa
 
 from parquet_variant import arrow_compute as pc
+from parquet_variant.types import MAX_OFFSET
 
-__all__ = ["MAX_OFFSET", "in_form", "plain_form", "without_encoding"]
-
-MAX_OFFSET = 2**31 - 1  # of what has 32-bit offsets: the bytes of a text column, the elements of a list
+__all__ = ["in_form", "plain_form", "without_encoding"]
 
 
 def plain_form(arrow: pa.DataType, *, stored: bool = False) -> pa.DataType:

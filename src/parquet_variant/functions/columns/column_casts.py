@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -19,9 +20,10 @@ from parquet_variant.encoding.cast.targets import Target
 from parquet_variant.errors import CastError, MalformedVariantError
 from parquet_variant.functions.columns.encoded_slots import json_of_scalars
 from parquet_variant.functions.columns.value_positions import ScalarSlots
+from parquet_variant.kernels.arrow_buffers import filled_binary
 from parquet_variant.kernels.memory import address_of, copy_spans
 from parquet_variant.kernels.values import cast_slots
-from parquet_variant.types import PrimitiveId
+from parquet_variant.types import MAX_OFFSET, PrimitiveId
 
 __all__ = ["cast_column", "take_bytes"]
 
@@ -59,12 +61,7 @@ def take_bytes(slots: ScalarSlots, positions: Int64s, *, as_text: bool) -> pa.Ar
         If a text is not UTF-8, with its row.
     """
     sizes = slots.b[positions]
-    offsets = np.zeros(len(positions) + 1, np.int64)
-    np.cumsum(sizes, out=offsets[1:])
-    data = np.empty(int(offsets[-1]), np.uint8)
-    copy_spans(slots.a[positions], sizes, address_of(data))
-    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(data)]
-    array = pa.LargeBinaryArray.from_buffers(pa.large_binary(), len(positions), buffers)
+    array = filled_binary(sizes, partial(copy_spans, slots.a[positions], sizes), arrow_type=pa.large_binary())
     if not as_text:
         return array
     try:
@@ -88,7 +85,7 @@ def _refuse_text(slots: ScalarSlots, positions: Int64s, array: pa.Array) -> None
 
 def _scatter(slots: ScalarSlots, done: Bools, taken: pa.Array, arrow: pa.DataType) -> pa.Array:
     """The taken values at their places, null elsewhere."""
-    if taken.nbytes > np.iinfo(np.int32).max and (pa.types.is_string(arrow) or pa.types.is_binary(arrow)):
+    if taken.nbytes > MAX_OFFSET and (pa.types.is_string(arrow) or pa.types.is_binary(arrow)):
         raise CastError(
             f"{taken.nbytes} bytes may be too many for a {arrow} array: ask for large_{arrow}", reason="too-large"
         )

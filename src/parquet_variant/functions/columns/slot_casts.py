@@ -29,7 +29,7 @@ from parquet_variant.functions.columns.position_storage import position_storage
 from parquet_variant.functions.columns.value_positions import ScalarSlots, ValuePositions
 from parquet_variant.kernels.kinds import ARRAY, OBJECT
 from parquet_variant.kernels.operations import get
-from parquet_variant.types import TYPE_OF_ID, PrimitiveId
+from parquet_variant.types import MAX_OFFSET, TYPE_OF_ID, PrimitiveId
 
 __all__ = ["CastOptions", "array_of_slots", "list_array", "patched"]
 
@@ -111,7 +111,7 @@ def list_array(offsets: Int64s, elements: pa.Array, valid: npt.NDArray[np.bool_]
     mask = None if valid.all() else pa.array(~valid)
     if pa.types.is_large_list(arrow):
         return pa.LargeListArray.from_arrays(pa.array(offsets), elements, type=arrow, mask=mask)
-    if offsets[-1] > np.iinfo(np.int32).max:
+    if offsets[-1] > MAX_OFFSET:
         raise CastError(f"{offsets[-1]} elements are too many for {arrow}: ask for a large_list", reason="too-large")
     return pa.ListArray.from_arrays(pa.array(offsets.astype(np.int32)), elements, type=arrow, mask=mask)
 

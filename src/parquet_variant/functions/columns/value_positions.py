@@ -20,6 +20,7 @@ from parquet_variant.array.parts import BinaryParts, MetadataParts, binary_parts
 from parquet_variant.encoding.metadata import Dictionary, dictionary_of
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import MalformedVariantError, VariantError
+from parquet_variant.kernels.arrow_buffers import offsets_of
 from parquet_variant.kernels.memory import address_of
 from parquet_variant.kernels.operations import get
 from parquet_variant.path import Segment
@@ -81,9 +82,7 @@ class Dictionaries:
         table = [
             -1 if name is None else numbers.setdefault(name, len(numbers)) for names in self.names for name in names
         ]
-        bases = np.zeros(len(self.sizes) + 1, np.int64)
-        np.cumsum(self.sizes, out=bases[1:])
-        return numbers, np.array(table, np.int64), bases
+        return numbers, np.array(table, np.int64), offsets_of(self.sizes)
 
     def metadata(self, index: int) -> bytes:
         """The bytes of one metadata; empty for the index of a null."""
@@ -283,8 +282,7 @@ class ValuePositions:
         """
         counts = np.empty(len(self), np.int64)
         self._refuse(get.count_elements(self.starts, self.stops, counts))
-        offsets = np.zeros(len(self) + 1, np.int64)
-        np.cumsum(np.maximum(counts, 0), out=offsets[1:])
+        offsets = offsets_of(np.maximum(counts, 0))
         starts, stops, parents = (np.empty(int(offsets[-1]), np.int64) for _ in range(3))
         self._refuse(get.find_elements(self.starts, self.stops, offsets, starts, stops, parents))
         return offsets, counts >= 0, self._below(starts, stops, parents)
@@ -299,8 +297,7 @@ class ValuePositions:
         """
         counts = np.empty(len(self), np.int64)
         self._refuse(get.count_fields(self.starts, self.stops, counts))
-        offsets = np.zeros(len(self) + 1, np.int64)
-        np.cumsum(np.maximum(counts, 0), out=offsets[1:])
+        offsets = offsets_of(np.maximum(counts, 0))
         starts, stops, parents, ids = (np.empty(int(offsets[-1]), np.int64) for _ in range(4))
         self._refuse(
             get.find_fields(

@@ -13,15 +13,16 @@ import numpy as np
 import pyarrow as pa
 
 from parquet_variant import arrow_compute as pc
+from parquet_variant.array.unshredded import metadata_of_all
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.encoding.cast.forms import list_elements, without_encoding
-from parquet_variant.encoding.metadata import encode_metadata
 from parquet_variant.errors import CastError
 from parquet_variant.functions.columns.column_slots import slots_of_column
 from parquet_variant.functions.columns.encoded_slots import encoded_slots
 from parquet_variant.functions.columns.value_positions import ScalarSlots
 from parquet_variant.functions.inputs.arrow_input import as_arrow
 from parquet_variant.functions.json.parse_json import parse_json
+from parquet_variant.kernels.arrow_buffers import offsets_of
 from parquet_variant.kernels.values.encode_slots import narrow
 from parquet_variant.schema.primitive_types import lenient_primitive
 from parquet_variant.schema.storage_shape import is_binary, is_list
@@ -89,8 +90,7 @@ def cast_to_variant(values: Any) -> VariantArray:
         return VariantArray.from_pylist(_objects(array))
     names: set[str] = set()
     columns = _group(array, names)
-    indices = pa.array(np.zeros(len(array), np.int32))
-    metadata = pa.DictionaryArray.from_arrays(indices, pa.array([encode_metadata(names)], pa.binary()))
+    metadata = metadata_of_all(names, len(array))
     storage = pa.StructArray.from_arrays(
         [metadata, *columns.values()], names=["metadata", *columns], mask=array.is_null()
     )
@@ -137,8 +137,7 @@ def _struct(array: pa.StructArray, names: set[str]) -> pa.StructArray | None:
 
 
 def _list(array: pa.Array, names: set[str]) -> pa.Array:
-    offsets = np.zeros(len(array) + 1, np.int64)
-    np.cumsum(pc.list_value_length(array).fill_null(0).to_numpy(), out=offsets[1:])
+    offsets = offsets_of(pc.list_value_length(array).fill_null(0))
     elements = _as_struct(_group(list_elements(array), names))
     return pa.LargeListArray.from_arrays(pa.array(offsets), elements, mask=array.is_null())
 

@@ -17,13 +17,14 @@ from parquet_variant.array.row_by_row import row_by_row
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.kernels.arrow_buffers import bitmap
+from parquet_variant.types import MAX_OFFSET
 
 __all__ = ["text_column", "with_fallback_texts"]
 
 
 def text_column(data: npt.NDArray[np.uint8], offsets: npt.NDArray[np.int64], valid: npt.NDArray[np.uint8]) -> pa.Array:
     """A column of UTF-8 text; `large_string` where the text outgrows 2 GiB, empty ``valid`` if no row is null."""
-    wide = offsets[-1] > np.iinfo(np.int32).max
+    wide = offsets[-1] > MAX_OFFSET
     return pa.Array.from_buffers(
         pa.large_string() if wide else pa.string(),
         len(offsets) - 1,

@@ -30,6 +30,7 @@ from parquet_variant.functions.inputs.fallback_texts import text_column, with_fa
 from parquet_variant.functions.inputs.null_on_error import or_none, readable_storage
 from parquet_variant.functions.inputs.variant_input import as_variant_array
 from parquet_variant.functions.walks.canonical_nodes import Batch, Names, canonical_nodes, present_rows, value_chunks
+from parquet_variant.kernels.arrow_buffers import offsets_of
 from parquet_variant.types import TYPE_OF_ID
 
 __all__ = ["schema_of_variant", "try_schema_of_variant", "type_texts"]
@@ -143,6 +144,5 @@ def _words() -> _Words:
     code_of_kind = np.array([names.index(scalars[kind]) for kind in range(len(scalars))], np.int64)
     types = [SparkType(name, element=VOID if name == "ARRAY" else None) for name in names]
     table = np.array([[names.index(merged(left, right).name) for right in types] for left in types], np.int64)
-    starts = np.zeros(len(names) + 1, np.int64)
-    np.cumsum([len(name) for name in names], out=starts[1:])
+    starts = offsets_of([len(name) for name in names])
     return _Words(code_of_kind, table, np.frombuffer("".join(names).encode(), np.uint8), starts)

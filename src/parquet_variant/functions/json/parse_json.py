@@ -13,12 +13,14 @@ import numpy as np
 import pyarrow as pa
 
 from parquet_variant.array.parts import binary_parts
+from parquet_variant.array.unshredded import joined_storages
 from parquet_variant.array.variant_array import VariantArray, trusted_array
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import JsonError, SchemaError
 from parquet_variant.functions.inputs import in_slices
 from parquet_variant.functions.inputs.arrow_input import as_arrow
 from parquet_variant.functions.inputs.null_on_error import or_none
+from parquet_variant.kernels.arrow_buffers import row_chunks
 from parquet_variant.schema.shredding_schema import ShreddingSchema
 
 __all__ = ["ONE_TEXT", "parse_json", "parse_json_array", "try_parse_json"]
@@ -182,7 +184,7 @@ def parse_json_array(
     parts = list(_in_threads(parsed, offsets, 1 if per_batch else threads))
     storages = [storage for storage, _ in parts]
     faults = [fault for _, found in parts for fault in found]
-    return trusted_array(storages[0] if len(storages) == 1 else _joined(storages), fits_files=True), faults
+    return trusted_array(storages[0] if len(storages) == 1 else joined_storages(storages), fits_files=True), faults
 
 
 def _text_column(source: Any) -> pa.Array:
@@ -214,24 +216,12 @@ def _in_threads(
     """What is parsed of each run of rows, by several threads if there is enough text for them."""
     total = int(offsets[-1] - offsets[0])
     if threads is None and total < 2 * in_slices.LEAST_SLICE_BYTES:
-        return map(parsed, _chunks(offsets, _CHUNK_BYTES))
+        return map(parsed, row_chunks(offsets, _CHUNK_BYTES))
     from parquet_variant.io.parallel import in_order, thread_count
 
     workers = thread_count(threads)
     most = min(max(-(-total // workers), in_slices.LEAST_SLICE_BYTES), _CHUNK_BYTES // workers)
-    return in_order(parsed, _chunks(offsets, most), workers)
-
-
-def _chunks(offsets: np.ndarray[Any, Any], most: int) -> list[tuple[int, int]]:
-    """Runs of rows that hold at most so many bytes of text, or one row each where a row is longer."""
-    rows = len(offsets) - 1
-    chunks, start = [], 0
-    while start < rows:
-        stop = int(np.searchsorted(offsets, offsets[start] + most, side="right")) - 1
-        stop = min(max(stop, start + 1), rows)
-        chunks.append((start, stop))
-        start = stop
-    return chunks or [(0, 0)]
+    return in_order(parsed, row_chunks(offsets, most), workers)
 
 
 def _view(address: int, size: int, owner: pa.Array) -> np.ndarray[Any, Any]:
@@ -239,13 +229,3 @@ def _view(address: int, size: int, owner: pa.Array) -> np.ndarray[Any, Any]:
     if size == 0:
         return np.empty(0, np.uint8)
     return np.frombuffer(pa.foreign_buffer(address, size, base=owner), np.uint8)
-
-
-def _joined(storages: list[pa.StructArray]) -> pa.StructArray:
-    """One storage of several; values get 64-bit offsets where they outgrow 2 GiB."""
-    if sum(storage.nbytes for storage in storages) > 1 << 31:
-        wide = pa.struct(
-            [field.with_type(pa.large_binary()) if field.name == "value" else field for field in storages[0].type]
-        )
-        storages = [storage.cast(wide) for storage in storages]
-    return pa.concat_arrays(storages)

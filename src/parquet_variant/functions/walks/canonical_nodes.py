@@ -6,6 +6,7 @@ Owns calling `kernels.operations.canonical_nodes`. Leaves what is done with the 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,8 +15,9 @@ import pyarrow as pa
 
 from parquet_variant import arrow_compute as pc
 from parquet_variant.array.parts import binary_parts, metadata_parts, valid_bytes
-from parquet_variant.kernels.memory import address_of, copy_spans
-from parquet_variant.kernels.values.name_tables import UNUSABLE, NameTable, name_table
+from parquet_variant.kernels.arrow_buffers import filled_binary, offsets_of, row_chunks
+from parquet_variant.kernels.memory import copy_spans
+from parquet_variant.kernels.values.name_tables import SORTED, UNUSABLE, NameTable, name_table
 
 __all__ = ["CHUNK_BYTES", "Batch", "Names", "canonical_nodes", "present_rows", "value_chunks"]
 
@@ -28,14 +30,7 @@ CHUNK_BYTES = 64 << 20
 
 def value_chunks(storage: pa.StructArray) -> list[tuple[int, int]]:
     """Runs of rows of an unshredded storage, each small enough for one table of nodes; an empty one if it is empty."""
-    offsets = binary_parts(storage.field("value")).offsets
-    chunks, start = [], 0
-    while start < len(storage):
-        stop = int(np.searchsorted(offsets, offsets[start] + CHUNK_BYTES, side="right")) - 1
-        stop = min(max(stop, start + 1), len(storage))
-        chunks.append((start, stop))
-        start = stop
-    return chunks or [(0, 0)]
+    return row_chunks(binary_parts(storage.field("value")).offsets, CHUNK_BYTES)
 
 
 def present_rows(storage: pa.StructArray) -> Bools:
@@ -85,21 +80,22 @@ class Names:
         rank_of[np.asarray(order)] = np.arange(len(order))
         ranks = rank_of[np.asarray(encoded.indices)]
         self.values = encoded.dictionary.take(order)
-        names = binary_parts(self.values)
-        self.owner = names.owner
-        self.length = np.diff(names.offsets)
-        self.address = names.offsets[:-1] + names.address
-        self.starts = np.array([0, len(order)], np.int64)
-        self.order = np.arange(len(order))
         self.rank = dict(zip(keys, ranks[len(ranks) - len(keys) :].tolist(), strict=True))
         # Of each batch: where each dictionary's names start, and the number of each name.
         self.maps: list[tuple[Int64s, Int64s]] = []
         first = 0
         for count in counts:
-            starts = np.zeros(len(count) + 1, np.int64)
-            np.cumsum(count, out=starts[1:])
+            starts = offsets_of(count)
             self.maps.append((starts, ranks[first : first + int(starts[-1])]))
             first += int(starts[-1])
+
+    @property
+    def table(self) -> NameTable:
+        """The names as those of one dictionary."""
+        names, numbers = binary_parts(self.values), np.arange(len(self.values))
+        starts, states = np.array([0, len(numbers)]), np.array([SORTED], np.uint8)
+        address, length = names.offsets[:-1] + names.address, np.diff(names.offsets)
+        return NameTable(starts, address, length, numbers, numbers, states, names.owner)
 
 
 def _readable_counts(table: NameTable) -> Int64s:
@@ -111,12 +107,7 @@ def _names_of(table: NameTable, counts: Int64s) -> pa.Array:
     """The names of the readable dictionaries, one after the other."""
     chosen = np.repeat(counts > 0, np.diff(table.starts))
     address, length = table.address[chosen], table.length[chosen]
-    offsets = np.zeros(len(length) + 1, np.int64)
-    np.cumsum(length, out=offsets[1:])
-    data = np.empty(max(int(offsets[-1]), 1), np.uint8)
-    copy_spans(address, length, address_of(data))
-    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(data)]
-    return pa.Array.from_buffers(pa.large_binary(), len(length), buffers)
+    return filled_binary(length, partial(copy_spans, address, length), arrow_type=pa.large_binary())
 
 
 def canonical_nodes(batch: Batch, map_of_names: tuple[Int64s, Int64s]) -> tuple[Int64s, Int64s, npt.NDArray[np.uint8]]:

@@ -6,7 +6,7 @@ do not change as they are. Leaves what a change means to `encoding.edits`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial, reduce
 from typing import Any
 
@@ -14,8 +14,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from parquet_variant import arrow_compute as pc
 from parquet_variant.array.fallback_rows import with_fallback_rows
 from parquet_variant.array.parts import MetadataParts, metadata_parts
+from parquet_variant.array.unshredded import joined_storages, storage_of
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.encoding.edits import Edit, EditKind, apply_edit
 from parquet_variant.encoding.variant import Variant
@@ -23,7 +25,6 @@ from parquet_variant.errors import SchemaError, VariantError
 from parquet_variant.functions.inputs.null_on_error import or_none
 from parquet_variant.functions.inputs.variant_input import as_variant_array
 from parquet_variant.functions.walks.canonical_nodes import Batch, Names, canonical_nodes, present_rows, value_chunks
-from parquet_variant.kernels.memory import address_of
 
 __all__ = ["NO_VALUE", "edited"]
 
@@ -70,7 +71,7 @@ def edited(source: Any, edits: Sequence[Edit], value: Any = NO_VALUE, *, null_on
         except VariantError as error:
             error.row = None if error.row is None else error.row + start
             raise
-    return VariantArray(_joined(pieces))
+    return VariantArray(joined_storages(pieces))
 
 
 def _operand(value: Any, rows: int | None) -> Variant | VariantArray | None:
@@ -134,7 +135,6 @@ def _by_kernel(
     """The rows that the kernel changes (null elsewhere), and what became of each."""
     from parquet_variant.kernels.operations.edit import CHANGED, LEFT, UNCHANGED
 
-    rows = len(batch.starts)
     keys = sorted({key for edit in edits for key in edit.segments if isinstance(key, str)})
     batches = [batch]
     if operand is not None:
@@ -155,8 +155,7 @@ def _by_kernel(
             nodes, row_start, edit, table, values, value_start, state,
             one_value=not isinstance(operand, VariantArray), keep=number < len(edits) - 1,
         )  # fmt: skip
-    sizes, row_sizes = np.empty(len(nodes), np.int64), np.empty(rows, np.int64)
-    return _written(nodes, row_start, table, sizes, row_sizes, edits[0], state), _left_nulls(state, CHANGED, batch)
+    return _written(nodes, row_start, table, edits[0], state), _left_nulls(state, CHANGED, batch)
 
 
 def _left_nulls(state: npt.NDArray[np.uint8], changed: int, batch: Batch) -> npt.NDArray[np.uint8]:
@@ -195,53 +194,21 @@ def _edited(
 
 
 def _written(
-    nodes: Int64s,
-    row_start: Int64s,
-    table: Names,
-    sizes: Int64s,
-    row_sizes: Int64s,
-    edit: Edit,
-    state: npt.NDArray[np.uint8],
+    nodes: Int64s, row_start: Int64s, names: Names, edit: Edit, state: npt.NDArray[np.uint8]
 ) -> pa.StructArray:
     """The values of a table of nodes, each with metadata of just its names."""
-    from parquet_variant.kernels.buffer_pool import adopt
     from parquet_variant.kernels.operations.edit import CHANGED, LEFT
-    from parquet_variant.kernels.operations.remap import least_names, write_names
-    from parquet_variant.kernels.values.value_nodes import measure_nodes, write_nodes
+    from parquet_variant.kernels.operations.remap import least_metadata
+    from parquet_variant.kernels.values.value_nodes import value_array
 
-    rows = len(row_sizes)
-    one = np.zeros(rows, np.int64)
-    name_starts, name_sizes = np.empty(rows + 1, np.int64), np.empty(rows, np.int64)
-    exported = least_names(nodes, row_start, one, table.starts, table.order, table.length, name_starts, name_sizes)
-    used = adopt(*exported)
-    measure_nodes(nodes, row_start, sizes, row_sizes)
+    metadata = least_metadata(nodes, row_start, np.zeros(len(state), np.int64), names.table)
+    value = value_array(nodes, row_start)
+    sizes, name_sizes = (pc.binary_length(each).to_numpy().astype(np.int64) for each in (value, metadata))
     if edit.kind != EditKind.NORMALIZE:
-        state[(state == CHANGED) & (row_sizes + name_sizes > edit.max_size)] = LEFT
-    metadata = _binary(
-        name_sizes,
-        lambda target: write_names(
-            used, name_starts, name_sizes, one, table.starts, table.order, table.address, table.length, target
-        ),
-    )
-    value = _binary(
-        row_sizes, lambda target: write_nodes(nodes, row_start, sizes, np.empty(len(nodes), np.int64), target)
-    )
+        state[(state == CHANGED) & (sizes + name_sizes > edit.max_size)] = LEFT
     dictionary = metadata.dictionary_encode()
     column = MetadataParts(dictionary.indices.to_numpy(), dictionary.dictionary.cast(pa.binary())).column
-    fields = [pa.field("metadata", column.type, nullable=False), pa.field("value", value.type, nullable=False)]
-    written = (state == CHANGED) & (row_sizes > 0)
-    return pa.StructArray.from_arrays([column, value], fields=fields, mask=pa.array(~written))
-
-
-def _binary(sizes: Int64s, fill: Callable[[int], None]) -> pa.Array:
-    total = int(sizes.sum())
-    data = np.empty(max(total, 1), np.uint8)
-    fill(address_of(data))
-    wide = total > np.iinfo(np.int32).max
-    offsets = np.zeros(len(sizes) + 1, np.int64 if wide else np.int32)
-    np.cumsum(sizes, out=offsets[1:])
-    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(data[:total])]
-    return pa.Array.from_buffers(pa.large_binary() if wide else pa.binary(), len(sizes), buffers)
+    return storage_of(column, value, pa.array((state != CHANGED) | (sizes == 0)))
 
 
 def _merged(changed: pa.StructArray, storage: pa.StructArray, kept: Bools, present: Bools) -> pa.StructArray:
@@ -253,17 +220,4 @@ def _merged(changed: pa.StructArray, storage: pa.StructArray, kept: Bools, prese
     fields = [changed.type.field("metadata"), pa.field("value", value.type, nullable=False)]
     old = pa.StructArray.from_arrays([column, value], fields=fields, mask=pa.array(~present))
     where = np.arange(len(changed)) + np.where(kept, len(changed), 0)
-    return _joined([changed, old]).take(pa.array(where))
-
-
-def _joined(pieces: list[pa.StructArray]) -> pa.StructArray:
-    """One storage of several; values get 64-bit offsets where one has them, or where all outgrow 2 GiB."""
-    values = [piece.field("value") for piece in pieces]
-    if any(pa.types.is_large_binary(value.type) for value in values) or sum(v.nbytes for v in values) > 1 << 31:
-        pieces = [piece.cast(_wide(piece.type)) for piece in pieces]
-    return pa.concat_arrays(pieces)
-
-
-def _wide(storage: pa.StructType) -> pa.StructType:
-    """The storage type with 64-bit offsets of values."""
-    return pa.struct([field.with_type(pa.large_binary()) if field.name == "value" else field for field in storage])
+    return joined_storages([changed, old]).take(pa.array(where))

@@ -21,6 +21,7 @@ from parquet_variant.encoding.cast.forms import in_form, list_elements, plain_fo
 from parquet_variant.errors import SchemaError
 from parquet_variant.functions.columns.slot_casts import list_array
 from parquet_variant.functions.columns.value_positions import Dictionaries, Int64s, ValuePositions
+from parquet_variant.kernels.arrow_buffers import offsets_of
 from parquet_variant.path import Segment
 from parquet_variant.schema.path_steps import ArrowGroup, Step, next_group
 from parquet_variant.schema.storage_shape import is_list
@@ -310,6 +311,4 @@ def lists_of(group: Group) -> tuple[Int64s, Int64s, pa.StructArray]:
     positions = np.arange(group.size) if valid is None else np.flatnonzero(valid)
     if len(positions) < group.size:
         lists = lists.take(pa.array(positions))
-    offsets = np.zeros(len(positions) + 1, np.int64)
-    np.cumsum(pc.list_value_length(lists).to_numpy(zero_copy_only=False), out=offsets[1:])
-    return positions, offsets, list_elements(lists)
+    return positions, offsets_of(pc.list_value_length(lists)), list_elements(lists)

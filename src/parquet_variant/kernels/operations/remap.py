@@ -5,21 +5,24 @@ Owns making it, and the sizes of metadata. Leaves the values with other ids to `
 
 from __future__ import annotations
 
+from functools import partial
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from parquet_variant.kernels.arrow_buffers import filled_binary
+from parquet_variant.kernels.buffer_pool import adopt
 from parquet_variant.kernels.compiling import Int64s, Int64Table, kernel
 from parquet_variant.kernels.kinds import OBJECT
 from parquet_variant.kernels.memory import copy, store_u8, store_uint
-from parquet_variant.kernels.native_vectors import (
-    export_vector,
-    filled_vector,
-    free,
-    new_vector,
-    reserve,
-)
+from parquet_variant.kernels.native_vectors import export_vector, filled_vector, free, new_vector, reserve
 from parquet_variant.kernels.sorting import sort_run
 from parquet_variant.kernels.values.containers import uint_width
+from parquet_variant.kernels.values.name_tables import NameTable
 from parquet_variant.kernels.values.reading import metadata_header
 
-__all__ = ["least_names", "metadata_sizes", "write_names"]
+__all__ = ["least_metadata", "metadata_sizes"]
 
 
 @kernel
@@ -128,3 +131,21 @@ def write_names(
             offsets += width
             store_uint(offsets, text - begin, width)
         target += sizes[row]
+
+
+def least_metadata(
+    nodes: npt.NDArray[np.int64],
+    row_start: npt.NDArray[np.int64],
+    dictionary_of: npt.NDArray[np.int64],
+    names: NameTable,
+    valid: npt.NDArray[np.uint8] | None = None,
+) -> pa.Array:
+    """Metadata for each value of just the names that it uses, whose ids its nodes get for their ranks."""
+    rows = len(dictionary_of)
+    name_starts, sizes = np.empty(rows + 1, np.int64), np.empty(rows, np.int64)
+    exported = least_names(nodes, row_start, dictionary_of, names.starts, names.order, names.length, name_starts, sizes)
+    fill = partial(
+        write_names, adopt(*exported), name_starts, sizes, dictionary_of, names.starts, names.order, names.address,
+        names.length,
+    )  # fmt: skip
+    return filled_binary(sizes, fill, valid)

@@ -39,11 +39,11 @@ from parquet_variant.kernels.shredding.shred_tape import (
     C_VALUE_LENGTHS,
     C_VALUE_VALID,
 )
+from parquet_variant.types import MAX_OFFSET
 
-__all__ = ["MAX_BUFFER_BYTES", "ColumnBuffers"]
+__all__ = ["ColumnBuffers"]
 
 Int64s = npt.NDArray[np.int64]
-MAX_BUFFER_BYTES = int(np.iinfo(np.int32).max)
 
 
 class ColumnBuffers:
@@ -72,10 +72,7 @@ class ColumnBuffers:
         self._kept: dict[tuple[int, int], npt.NDArray[Any]] = {}
         self._nulls: dict[tuple[int, pa.DataType], pa.Array] = {}
         self.addresses = np.zeros((len(table.nodes), 7), np.int64)
-        if (
-            counts[:, (C_VALUE_BYTES, C_TYPED_BYTES)].max(initial=0) > MAX_BUFFER_BYTES
-            or levels.max() > MAX_BUFFER_BYTES
-        ):
+        if counts[:, (C_VALUE_BYTES, C_TYPED_BYTES)].max(initial=0) > MAX_OFFSET or levels.max() > MAX_OFFSET:
             raise VariantError(
                 "a column of these rows would hold more than 2 GiB: shred fewer rows at a time, such as array[:1000]",
                 reason="too-large",
@@ -148,7 +145,7 @@ class ColumnBuffers:
             lengths = self._kept.pop((s, C_LENGTHS), None)
             if lengths is None:
                 lengths, valid = np.zeros(entries, np.int32), np.zeros(entries, np.uint8)
-            buffers = [bitmap(valid), pa.py_buffer(offsets_of(lengths))]
+            buffers = [bitmap(valid), pa.py_buffer(offsets_of(lengths).astype(np.int32))]
             return pa.Array.from_buffers(list_type, entries, buffers, children=[element])
         assert node.type is not None
         if not self.counts[s, C_TYPED_COUNT]:

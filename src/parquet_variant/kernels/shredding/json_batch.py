@@ -27,11 +27,11 @@ from parquet_variant.kernels.tapes.interning import HASH_SEED
 from parquet_variant.kernels.tapes.parse_json import ParsedNodes, Rules, Texts, parse_rows
 from parquet_variant.kernels.tapes.tape import Tape
 from parquet_variant.schema.shredding_schema import ShreddingSchema
+from parquet_variant.types import MAX_OFFSET
 
-__all__ = ["MAX_VALUE_BYTES", "JsonOptions", "ParsedRows", "parse_text", "storage_from_tape"]
+__all__ = ["JsonOptions", "ParsedRows", "parse_text", "storage_from_tape"]
 
 Int64s = npt.NDArray[np.int64]
-MAX_VALUE_BYTES = int(np.iinfo(np.int32).max)
 _NO_BYTES = np.empty(0, np.uint8)
 
 
@@ -216,7 +216,7 @@ def storage_from_tape(
     counts, levels = np.zeros((len(table.nodes), 4), np.int64), np.zeros(table.levels, np.int64)
     shredded = ShreddedTape(tape.nodes, tape.row_start, tape.paths, schema_of, table.nodes)
     keys = RowKeys(dictionaries.of_row, dictionaries.starts, dictionaries.keys, len(tape.keys))
-    status, row = measure(shredded, keys, MAX_VALUE_BYTES, sizes, counts, levels)
+    status, row = measure(shredded, keys, MAX_OFFSET, sizes, counts, levels)
     if status != codes.OK:
         raise VariantError("the encoded value takes more than 2 GiB", reason="too-large", row=first_row + row)
     buffers = ColumnBuffers(table, counts, levels)
@@ -229,9 +229,6 @@ def storage_from_tape(
 
 def metadata_array(dictionaries: Dictionaries) -> pa.DictionaryArray:
     """The metadata column: each distinct dictionary once."""
-    values = pa.Array.from_buffers(
-        pa.binary(),
-        len(dictionaries.offsets) - 1,
-        [None, pa.py_buffer(dictionaries.offsets), pa.py_buffer(dictionaries.data)],
-    )
+    buffers = [None, pa.py_buffer(dictionaries.offsets), pa.py_buffer(dictionaries.data)]
+    values = pa.Array.from_buffers(pa.binary(), len(dictionaries.offsets) - 1, buffers)
     return pa.DictionaryArray.from_arrays(pa.array(dictionaries.of_row), values)

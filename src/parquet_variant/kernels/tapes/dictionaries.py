@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from parquet_variant.errors import VariantError
+from parquet_variant.kernels.arrow_buffers import offsets_of
 from parquet_variant.kernels.buffer_pool import adopt
 from parquet_variant.kernels.compiling import Int32s, Int64s, Int64Table, helper, kernel
 from parquet_variant.kernels.kinds import OBJECT
@@ -26,6 +27,7 @@ from parquet_variant.kernels.tapes.tape import (
     Tape,
 )
 from parquet_variant.kernels.values.containers import uint_width
+from parquet_variant.types import MAX_OFFSET
 
 __all__ = ["Dictionaries", "assign_dictionaries"]
 
@@ -252,9 +254,8 @@ def assign_dictionaries(tape: Tape, *, per_batch: bool = False) -> Dictionaries:
     starts, dictionary_keys = starmap(adopt, vectors)
     sizes, widths = np.empty(len(starts) - 1, np.int64), np.empty(len(starts) - 1, np.int64)
     _metadata_sizes(starts, dictionary_keys, tape.keys, sizes, widths)
-    offsets = np.zeros(len(starts), np.int64)
-    np.cumsum(sizes, out=offsets[1:])
-    if offsets[-1] > np.iinfo(np.int32).max:
+    offsets = offsets_of(sizes)
+    if offsets[-1] > MAX_OFFSET:
         raise VariantError("the metadata of these rows exceeds 2 GiB: parse fewer rows at a time", reason="too-large")
     data = np.empty(max(int(offsets[-1]), 1), np.uint8)
     _write_metadata(starts, dictionary_keys, tape.keys, offsets, widths, data.ctypes.data)

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from parquet_variant.kernels.arrow_buffers import offsets_of
 from parquet_variant.kernels.buffer_pool import release
 from parquet_variant.kernels.compiling import helper
 from parquet_variant.kernels.memory import copy_spans
@@ -117,9 +118,7 @@ class Tape:
     @cached_property
     def key_offsets(self) -> Int64s:
         """``int64[keys + 1]``: where each key starts in `key_bytes`."""
-        offsets = np.zeros(len(self.keys) + 1, np.int64)
-        np.cumsum(self.keys[:, KEY_LENGTH], out=offsets[1:])
-        return offsets
+        return offsets_of(self.keys[:, KEY_LENGTH])
 
     @cached_property
     def key_bytes(self) -> npt.NDArray[np.uint8]:

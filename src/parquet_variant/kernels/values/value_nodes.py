@@ -7,13 +7,21 @@ A node is ``int64[4]``: kind (bits 0-7), scale (8-15) and field id (16-47); a; b
 
 from __future__ import annotations
 
+from functools import partial
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from parquet_variant.kernels.arrow_buffers import filled_binary
+from parquet_variant.kernels.buffer_pool import acquire, release
 from parquet_variant.kernels.compiling import Int64s, Int64Table, kernel
 from parquet_variant.kernels.kinds import ARRAY, OBJECT
 from parquet_variant.kernels.memory import copy, store_uint
 from parquet_variant.kernels.values.containers import array_size, begin_array, begin_object, object_size
 from parquet_variant.kernels.values.scalar_slots import scalar_size, write_scalar
 
-__all__ = ["RAW", "measure_nodes", "write_nodes"]
+__all__ = ["RAW", "value_array"]
 
 # An encoded value that is copied as it is: a = address, b = bytes.
 RAW = 30
@@ -88,3 +96,18 @@ def write_nodes(nodes: Int64Table, row_start: Int64s, sizes: Int64s, places: Int
                 values += sizes[kid]
                 kid = nodes[kid, 3]
             store_uint(offsets, values - begin, offset_width)
+
+
+def value_array(
+    nodes: npt.NDArray[np.int64], row_start: npt.NDArray[np.int64], valid: npt.NDArray[np.uint8] | None = None
+) -> pa.Array:
+    """The values of all rows as a binary array; a row without nodes has no bytes, and is null where ``valid`` is 0.
+
+    The ``b`` of containers is overwritten.
+    """
+    sizes, places = acquire(np.int64, len(nodes)), acquire(np.int64, len(nodes))
+    lengths = np.empty(len(row_start) - 1, np.int64)
+    measure_nodes(nodes, row_start, sizes, lengths)
+    values = filled_binary(lengths, partial(write_nodes, nodes, row_start, sizes, places), valid)
+    release(sizes, places)
+    return values

@@ -27,17 +27,17 @@ from parquet_variant.parquet.reading.chunk_pages import (
     UInt8s,
     is_readable,
 )
+from parquet_variant.types import MAX_OFFSET
 
 __all__ = ["leaf_values", "without_dictionary"]
 
-_MOST_BYTES = 2**31 - 1
 _DICTIONARY = pa.dictionary(pa.int32(), pa.string())
 
 
 def _strings(starts: Int64s, sizes: Int64s, nulls: pa.Buffer | None = None) -> pa.StringArray:
     """A copy of the texts at these places, which are released."""
     total = int(sizes.sum())
-    if total > _MOST_BYTES:
+    if total > MAX_OFFSET:
         raise ValueError("more texts than an Arrow array of strings holds")
     offsets, data = lend(np.int32, len(starts) + 1), lend(np.uint8, total)
     pages.copy_texts(starts, sizes, offsets, address_of(data))

@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from parquet_variant.kernels.arrow_buffers import offsets_of
 from parquet_variant.kernels.kinds import (
     ARRAY,
 )
@@ -216,8 +217,7 @@ def nested_ranges(offsets: Int64s, chosen: Int64s) -> tuple[Int64s, Int64s]:
     """Offsets of the chosen arrays one after the other, and the positions of their elements."""
     starts = offsets[chosen]
     lengths = offsets[chosen + 1] - starts
-    ends = np.zeros(len(chosen) + 1, np.int64)
-    np.cumsum(lengths, out=ends[1:])
+    ends = offsets_of(lengths)
     return ends, np.arange(ends[-1]) + np.repeat(starts - ends[:-1], lengths)
 
 

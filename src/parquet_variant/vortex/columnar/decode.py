@@ -12,21 +12,18 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from parquet_variant.array.unshredded import metadata_of_all, storage_of
 from parquet_variant.array.variant_array import VariantArray
-from parquet_variant.encoding.metadata import encode_metadata
 from parquet_variant.functions.columns.column_slots import slots_of_column
-from parquet_variant.kernels.kinds import (
-    OBJECT,
-)
-from parquet_variant.kernels.values.value_nodes import measure_nodes, write_nodes
+from parquet_variant.kernels.arrow_buffers import offsets_of
+from parquet_variant.kernels.kinds import OBJECT
+from parquet_variant.kernels.values.value_nodes import value_array
 from parquet_variant.types import PrimitiveId
 from parquet_variant.vortex.columnar.column import BOOLEAN, Column
 
 __all__ = ["decode_columnar"]
 
 Int64s = npt.NDArray[np.int64]
-
-_INT32_MAX = int(np.iinfo(np.int32).max)
 
 
 def decode_columnar(size: int, root: Column, present: Int64s, names: Sequence[str] | None = None) -> VariantArray:
@@ -42,8 +39,7 @@ def decode_columnar(size: int, root: Column, present: Int64s, names: Sequence[st
     sizes = _sizes(columns)
     lengths = np.zeros(size, np.int64)
     lengths[present] = sizes[id(root)]
-    row_start = np.zeros(size + 1, np.int64)
-    np.cumsum(lengths, out=row_start[1:])
+    row_start = offsets_of(lengths)
     nodes = np.zeros((int(row_start[-1]), 4), np.int64)
     starts = {id(root): row_start[:-1][present]}
     keys = {id(root): 0}
@@ -51,13 +47,8 @@ def decode_columnar(size: int, root: Column, present: Int64s, names: Sequence[st
     for column in columns:
         at = starts.pop(id(column))
         kept.append(_place(column, at, keys.pop(id(column)), sizes, starts, keys, ids, nodes))
-    value = _encoded(nodes, row_start)
-    metadata = pa.DictionaryArray.from_arrays(
-        pa.array(np.zeros(size, np.int32)), pa.array([encode_metadata(names)], pa.binary())
-    )
-    fields = [pa.field("metadata", metadata.type, nullable=False), pa.field("value", value.type, nullable=False)]
     mask = None if len(present) == size else pa.array(lengths == 0)
-    return VariantArray(pa.StructArray.from_arrays([metadata, value], fields=fields, mask=mask))
+    return VariantArray(storage_of(metadata_of_all(names, size), value_array(nodes, row_start), mask))
 
 
 def _columns(root: Column) -> list[Column]:
@@ -78,8 +69,7 @@ def _sizes(columns: list[Column]) -> dict[int, Int64s]:
         size = np.ones(column.size, np.int64)
         for index, child in enumerate(column.children):
             if child.elements is not None and child.offsets is not None:
-                ends = np.zeros(child.elements.size + 1, np.int64)
-                np.cumsum(sizes[id(child.elements)], out=ends[1:])
+                ends = offsets_of(sizes[id(child.elements)])
                 size[column.positions(index)] += np.diff(ends[child.offsets])
             elif child.kind == OBJECT:
                 own = np.zeros(child.size, np.int64)
@@ -115,8 +105,7 @@ def _place(
         elif child.elements is not None and child.offsets is not None:
             lengths = np.diff(child.offsets)
             nodes[own, 1] = lengths
-            ends = np.zeros(child.elements.size + 1, np.int64)
-            np.cumsum(sizes[id(child.elements)], out=ends[1:])
+            ends = offsets_of(sizes[id(child.elements)])
             starts[id(child.elements)] = ends[:-1] + np.repeat(own + 1 - ends[child.offsets[:-1]], lengths)
             keys[id(child.elements)] = 0
         elif child.kind == OBJECT:
@@ -130,16 +119,3 @@ def _place(
         else:
             assert child.kind == PrimitiveId.NULL
     return kept
-
-
-def _encoded(nodes: Int64s, row_start: Int64s) -> pa.Array:
-    rows, count = len(row_start) - 1, len(nodes)
-    sizes, row_sizes = np.empty(count, np.int64), np.empty(rows, np.int64)
-    total = measure_nodes(nodes, row_start, sizes, row_sizes)
-    data = np.empty(max(total, 1), np.uint8)
-    write_nodes(nodes, row_start, sizes, np.empty(count, np.int64), data.ctypes.data)
-    wide = total > _INT32_MAX
-    offsets = np.zeros(rows + 1, np.int64 if wide else np.int32)
-    np.cumsum(row_sizes, out=offsets[1:])
-    kind = pa.large_binary() if wide else pa.binary()
-    return pa.Array.from_buffers(kind, rows, [None, pa.py_buffer(offsets), pa.py_buffer(data[:total])])

@@ -18,6 +18,7 @@ from parquet_variant.encoding.cast.targets import target_of
 from parquet_variant.errors import MalformedVariantError
 from parquet_variant.functions.columns.slot_casts import CastOptions, array_of_slots
 from parquet_variant.functions.columns.value_positions import ScalarSlots
+from parquet_variant.kernels.arrow_buffers import offsets_of
 from parquet_variant.kernels.kinds import (
     ARRAY,
     OBJECT,
@@ -102,8 +103,7 @@ def _column(
             named = {_text(name): fields[name] for name in sorted(fields)}
             children.append(Child(code, len(chosen), fields=named))
         elif code == ARRAY:
-            offsets = np.zeros(len(chosen) + 1, np.int64)
-            np.cumsum(tape.nodes[chosen, 1], out=offsets[1:])
+            offsets = offsets_of(tape.nodes[chosen, 1])
             elements = next((columns[path] for path in below if tape.paths[path, PATH_KEY] < 0), Column(0))
             children.append(Child(code, len(chosen), offsets=offsets, elements=elements))
         elif code == _P.NULL:

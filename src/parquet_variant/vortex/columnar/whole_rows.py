@@ -13,8 +13,8 @@ import numpy as np
 import pyarrow as pa
 
 from parquet_variant.array.remapping import dictionary_names, remapped, spans_of
+from parquet_variant.array.unshredded import metadata_of_all, storage_of
 from parquet_variant.array.variant_array import VariantArray
-from parquet_variant.encoding.metadata import encode_metadata
 from parquet_variant.functions.columns.position_storage import position_storage
 from parquet_variant.functions.columns.value_positions import ValuePositions
 from parquet_variant.kernels.kinds import OBJECT
@@ -81,10 +81,7 @@ def _as_bytes(names: list[str], rest: pa.StructArray) -> Column:
     value = remapped(spans_of(rest.field("value"), indices), [[id_of[name] for name in each] for each in own])
     if value is None:
         raise _NotMappedError
-    metadata = pa.DictionaryArray.from_arrays(
-        pa.array(np.zeros(len(value), np.int32)), pa.array([encode_metadata(names)], pa.binary())
-    )
-    storage = pa.StructArray.from_arrays([metadata, value], names=["metadata", "value"])
+    storage = storage_of(metadata_of_all(names, len(value)), value)
     offsets, are_objects, ids, found = ValuePositions.of_storage(storage).fields()
     if not are_objects.any():
         return Column(len(value), (Child(RAW, len(value), values=value),))

@@ -15,6 +15,7 @@ from parquet_variant.array.chunked_array import variant_table
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.errors import VariantFileError
 from parquet_variant.io.parallel import in_order
+from parquet_variant.types import MAX_OFFSET
 from parquet_variant.vortex.files.library import OpenFile, open_file
 from parquet_variant.vortex.files.notes import text_column
 from parquet_variant.vortex.files.storing import unstored, unstored_rows
@@ -140,7 +141,7 @@ def _tagged(table: pa.Table, file: OpenFile) -> pa.Table:
         if name in file.layouts:
             columns[name] = unstored_rows(column)
         else:
-            columns[name] = column.cast(without_views(column.type, large=column.nbytes > 2**31 - 1))
+            columns[name] = column.cast(without_views(column.type, large=column.nbytes > MAX_OFFSET))
     tagged = variant_table(columns)
     fields = [field.with_nullable(file.schema.field(field.name).nullable) for field in tagged.schema]
     return pa.table(tagged.columns, schema=pa.schema(fields))
