@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -188,6 +189,37 @@ def test_the_golden_table_whose_types_were_widened(delta_golden: Path) -> None:
 )  # fmt: skip
 def test_which_types_may_widen(old: str, new: str, allowed: bool) -> None:
     assert is_widening(old, new) is allowed
+
+
+@pytest.mark.parametrize("annotated", [True, False])
+@pytest.mark.parametrize("feature", ["typeWidening-preview", "typeWidening"])
+def test_whole_numbers_that_the_preview_widened_to_fewer_digits(tmp_path: Path, feature: str, annotated: bool) -> None:
+    # As delta-kernel-rs' golden table: bytes became decimal(4,1), shorts decimal(6,1), which is no longer allowed.
+    kinds = {"b": ("byte", "decimal(4,1)", pa.int8(), -128), "s": ("short", "decimal(6,1)", pa.int16(), 32767)}
+    pv.delta.create(tmp_path, pa.schema([(name, kind[2]) for name, kind in kinds.items()]))
+    pv.delta.append(tmp_path, {name: pa.array([kind[3], None], kind[2]) for name, kind in kinds.items()})
+    if not annotated:
+        (file,) = tmp_path.glob("*.parquet")
+        plain = pa.schema([(name, pa.int32()) for name in kinds])
+        pq.write_table(pq.read_table(file).cast(plain), file)
+    log = tmp_path / "_delta_log"
+    actions = [json.loads(line) for line in (log / f"{0:020}.json").read_text().splitlines()]
+    (metadata,) = (each["metaData"] for each in actions if "metaData" in each)
+    schema = json.loads(metadata["schemaString"])
+    for field, (old, new, *_) in zip(schema["fields"], kinds.values(), strict=True):
+        field |= {"type": new, "metadata": {"delta.typeChanges": [{"fromType": old, "toType": new}]}}
+    metadata["schemaString"] = json.dumps(schema)
+    protocol = {"minReaderVersion": 3, "minWriterVersion": 7, "readerFeatures": [feature], "writerFeatures": [feature]}
+    widened = [{"protocol": protocol}, {"metaData": metadata}]
+    (log / f"{2:020}.json").write_text("".join(json.dumps(each) + "\n" for each in widened))
+    if feature == "typeWidening":
+        with pytest.raises(DeltaError, match=r"column b .* not supported"):
+            pv.delta.read_table(tmp_path)
+        return
+    expected = [{"b": Decimal("-128.0"), "s": Decimal("32767.0")}, {"b": None, "s": None}]
+    assert pv.delta.read_table(tmp_path).to_pylist() == expected
+    scanned = pv.delta.extract(tmp_path, {"b": "b", "s": "s"}, "s > 32766.9")
+    assert scanned.to_pylist() == expected[:1]
 
 
 @pytest.mark.parametrize("mode", ["none", "name"])

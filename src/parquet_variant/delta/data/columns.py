@@ -23,7 +23,7 @@ from parquet_variant.delta.protocol.schema import (
     StructType,
     arrow_type,
 )
-from parquet_variant.encoding.cast.forms import in_form
+from parquet_variant.encoding.cast.forms import cast_values, in_form
 from parquet_variant.errors import DeltaError
 
 __all__ = ["Matcher", "by_field_id", "by_name", "conform_column", "conform_table"]
@@ -158,7 +158,7 @@ def _primitive(array: pa.Array, kind: DeltaType, place: tuple[str, ...]) -> pa.A
             array = array.dictionary_decode()
         if pa.types.is_fixed_size_binary(array.type):
             array = array.cast(pa.binary())
-        return array.cast(target, safe=safe)
+        return cast_values(array, target) if safe else array.cast(target, safe=False)
     except pa.ArrowException as error:
         raise DeltaError(
             f"column {_dotted(place)} is {array.type}, which is not {target}: {error}", reason="type-mismatch"

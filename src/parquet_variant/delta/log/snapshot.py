@@ -153,7 +153,7 @@ def load_snapshot(storage: Storage, version: int | None = None, *, files: bool =
     assert state.protocol is not None and state.metadata is not None
     check_readable(state.protocol, storage.uri)
     if "delta.typeChanges" in state.metadata.schema_string:
-        check_type_changes(parse_schema(state.metadata.schema_string), storage.uri)
+        check_type_changes(parse_schema(state.metadata.schema_string), state.protocol.reader_features, storage.uri)
     return Snapshot(
         storage,
         segment.version,

@@ -6,6 +6,7 @@ Owns that table and its check. Leaves the conversion of what older files hold to
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from typing import Any
 
 from parquet_variant.delta.protocol.schema import ArrayType, DeltaType, MapType, StructType
@@ -15,13 +16,15 @@ __all__ = ["TYPE_CHANGES", "check_type_changes", "is_widening"]
 
 TYPE_CHANGES = "delta.typeChanges"
 _WHOLE = ("byte", "short", "integer", "long")
-# Digits of a decimal that holds every whole number of the type.
+# Digits before the point of the decimals that a whole number may become; the preview asked for those that hold it.
 _DIGITS = {"byte": 10, "short": 10, "integer": 10, "long": 20}
+_DIGITS_IN_PREVIEW = {"byte": 3, "short": 5, "integer": 10, "long": 20}
+_PREVIEW = "typeWidening-preview"
 _DECIMAL = re.compile(r"decimal\(\s*(\d+)\s*,\s*(-?\d+)\s*\)")
 
 
-def is_widening(old: str, new: str) -> bool:
-    """Whether a primitive type may become another one, by Delta's names.
+def is_widening(old: str, new: str, *, preview: bool = False) -> bool:
+    """Whether a primitive type may become another one, by Delta's names; in tables of the feature's preview, did.
 
     Examples
     --------
@@ -40,26 +43,28 @@ def is_widening(old: str, new: str) -> bool:
     precision, scale = int(wide[1]), int(wide[2])
     narrow = _DECIMAL.fullmatch(old)
     if narrow is None:
-        return old in _DIGITS and precision - _DIGITS[old] >= scale >= 0
+        digits = (_DIGITS_IN_PREVIEW if preview else _DIGITS).get(old)
+        return digits is not None and precision - digits >= scale >= 0
     more = scale - int(narrow[2])
     return old != new and precision - int(narrow[1]) >= more >= 0
 
 
-def check_type_changes(schema: StructType, uri: str) -> None:
-    """Refuse a schema whose columns changed their type in a way that is not known.
+def check_type_changes(schema: StructType, features: Collection[str] | None, uri: str) -> None:
+    """Refuse a schema whose columns changed their type in a way that is not known; the features are those of readers.
 
     Raises
     ------
     DeltaError
         Reason ``"unsupported-feature"``; the column and the change are named.
     """
+    preview = _PREVIEW in (features or ())
     stack: list[DeltaType] = [schema]
     while stack:
         kind = stack.pop()
         if isinstance(kind, StructType):
             for f in kind.fields:
                 for change in f.metadata.get(TYPE_CHANGES) or ():
-                    if not _known(change):
+                    if not _known(change, preview):
                         raise DeltaError(
                             f"column {f.name} of {uri} changed its type in a way that is not supported: {change}",
                             reason="unsupported-feature",
@@ -72,5 +77,7 @@ def check_type_changes(schema: StructType, uri: str) -> None:
             stack += [kind.key, kind.value]
 
 
-def _known(change: Any) -> bool:
-    return isinstance(change, dict) and is_widening(str(change.get("fromType")), str(change.get("toType")))
+def _known(change: Any, preview: bool) -> bool:
+    if not isinstance(change, dict):
+        return False
+    return is_widening(str(change.get("fromType")), str(change.get("toType")), preview=preview)

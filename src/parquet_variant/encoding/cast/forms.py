@@ -12,7 +12,7 @@ import pyarrow as pa
 from parquet_variant import arrow_compute as pc
 from parquet_variant.types import MAX_OFFSET
 
-__all__ = ["in_form", "plain_form", "without_encoding"]
+__all__ = ["cast_values", "in_form", "plain_form", "without_encoding"]
 
 
 def plain_form(arrow: pa.DataType, *, stored: bool = False) -> pa.DataType:
@@ -132,6 +132,19 @@ def in_form(array: pa.Array, arrow: pa.DataType) -> pa.Array:
         values, offsets = in_form(list_elements(array), arrow.value_type), _offsets(array, width)
         sizes = pa.array(np.diff(offsets.to_numpy()))
         return kind.from_arrays(offsets[:-1], sizes, values, type=arrow, mask=array.is_null())
+    return array.cast(arrow)
+
+
+def cast_values(array: pa.Array, arrow: pa.DataType) -> pa.Array:
+    """As `array.cast`; whole numbers become decimals whose digits hold the values, if not all of their type.
+
+    Examples
+    --------
+    >>> cast_values(pa.array([12]), pa.decimal128(3, 1)).to_pylist()
+    [Decimal('12.0')]
+    """
+    if pa.types.is_integer(array.type) and pa.types.is_decimal(arrow):
+        array = array.cast(pa.decimal256(76, arrow.scale))
     return array.cast(arrow)
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
+from parquet_variant.encoding.cast.forms import cast_values
 from parquet_variant.encoding.cast.targets import VARIANT_STORAGE
 from parquet_variant.errors import SchemaError
 from parquet_variant.parquet.format.columns import find_variants
@@ -145,7 +146,7 @@ class PartReader:
         if each.type is None or column.type == each.type:
             return column
         try:
-            return column.cast(each.type)
+            return cast_values(column, each.type)
         except pa.ArrowException:
             raise SchemaError(
                 f"column {name} is {column.type} here, not {each.type} as in the first file",
