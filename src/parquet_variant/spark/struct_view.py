@@ -153,7 +153,6 @@ def struct_view(spark: SparkSession, plan: ReadPlan) -> list[DataFrame]:
         With reason ``"no-struct-view"`` if this Spark has no way to read a Variant as a struct in one query only.
     """
     from pyspark.sql import DataFrame
-    from pyspark.sql.functions import col, lit
     from pyspark.sql.pandas.types import from_arrow_type
 
     if not plan.jvm:
@@ -164,17 +163,15 @@ def struct_view(spark: SparkSession, plan: ReadPlan) -> list[DataFrame]:
         of_rows = spark._jvm.org.apache.spark.sql.classic.Dataset.ofRows
         for shape, files in plan.jvm.items():
             tree: dict[str, Any] = {}
-            outputs = []
+            outputs = []  # as text: of expressions that are objects, every part is a call to the JVM
             for (name, kind), place in zip(plan.columns.items(), shape, strict=True):
-                target = from_arrow_type(kind)
-                if place is None:
-                    outputs.append(lit(None).cast(target).alias(name))
-                    continue
-                path, stored = place
-                _insert(tree, path, from_arrow_type(stored))
-                outputs.append(col(".".join(f"`{part.replace('`', '``')}`" for part in path)).cast(target).alias(name))
-            schema = _struct(tree)
-            frame = own.read.schema(schema).parquet(*files).select(*outputs)
+                value = "NULL"
+                if place is not None:
+                    path, stored = place
+                    _insert(tree, path, from_arrow_type(stored))
+                    value = ".".join(map(_quoted, path))
+                outputs.append(f"CAST({value} AS {from_arrow_type(kind).simpleString()}) AS {_quoted(name)}")
+            frame = own.read.schema(_struct(tree)).parquet(*files).selectExpr(*outputs)
             frames.append(DataFrame(of_rows(spark._jsparkSession, frame._jdf.logicalPlan()), spark))
     except (AttributeError, TypeError) as error:
         raise VariantError(f"this Spark cannot give a struct view: {error}", reason="no-struct-view") from error
@@ -188,6 +185,10 @@ def _own_session(spark: SparkSession) -> SparkSession:
     own.conf.set("spark.sql.parquet.ignoreVariantAnnotation", "true")
     own.conf.set("spark.sql.caseSensitive", "true")
     return own
+
+
+def _quoted(name: str) -> str:
+    return f"`{name.replace('`', '``')}`"
 
 
 def _insert(tree: dict[str, Any], path: tuple[str, ...], kind: Any) -> None:
