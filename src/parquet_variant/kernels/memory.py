@@ -31,7 +31,9 @@ __all__ = [
     "load_u32",
     "load_u64",
     "load_uint",
+    "memcpy",
     "newlines_of_32",
+    "short_word",
     "stops_of_32",
     "store_u8",
     "store_u16",
@@ -116,8 +118,30 @@ def store_u64(address, value):
 
 
 @intrinsic
+def memcpy(target, source, size):
+    """Copy bytes between two places that do not overlap, by the C library."""
+
+
+@helper
 def copy(target, source, size):
-    """Copy bytes between two places that do not overlap (memcpy)."""
+    """Copy bytes between two places that do not overlap: a few of them by words that overlap, without a call."""
+    if size > 32:
+        memcpy(target, source, size)
+    elif size >= 16:
+        store_u64(target, load_u64(source))
+        store_u64(target + 8, load_u64(source + 8))
+        store_u64(target + size - 16, load_u64(source + size - 16))
+        store_u64(target + size - 8, load_u64(source + size - 8))
+    elif size >= 8:
+        store_u64(target, load_u64(source))
+        store_u64(target + size - 8, load_u64(source + size - 8))
+    elif size >= 4:
+        store_u32(target, load_u32(source))
+        store_u32(target + size - 4, load_u32(source + size - 4))
+    elif size > 0:
+        store_u8(target, load_u8(source))
+        store_u8(target + (size >> 1), load_u8(source + (size >> 1)))
+        store_u8(target + size - 1, load_u8(source + size - 1))
 
 
 @intrinsic
@@ -154,16 +178,25 @@ def copy_spans(starts: Int64s, sizes: Int64s, target: int) -> None:
 @helper
 def equal(left, right, size):
     """Whether two stretches of memory hold the same bytes."""
-    i = 0
-    while i + 8 <= size:
-        if load_u64(left + i) != load_u64(right + i):
-            return False
-        i += 8
-    while i < size:
-        if load_u8(left + i) != load_u8(right + i):
-            return False
-        i += 1
-    return True
+    if size >= 8:
+        last = size - 8
+        i = 0
+        while i < last:
+            if load_u64(left + i) != load_u64(right + i):
+                return False
+            i += 8
+        return load_u64(left + last) == load_u64(right + last)
+    return short_word(left, size) == short_word(right, size)
+
+
+@helper
+def short_word(address, size):
+    """Up to seven bytes as a number that differs where texts of one size do."""
+    if size >= 4:
+        return load_u32(address) | (load_u32(address + size - 4) << 32)
+    if size > 0:
+        return load_u8(address) | (load_u8(address + (size >> 1)) << 8) | (load_u8(address + size - 1) << 16)
+    return 0
 
 
 @helper

@@ -66,8 +66,8 @@ def load_f32(typing_context: Any, address: Any) -> Any:
 
 
 @intrinsic
-def copy(typing_context: Any, target: Any, source: Any, size: Any) -> Any:
-    """Copy bytes between two places that do not overlap (memcpy)."""
+def memcpy(typing_context: Any, target: Any, source: Any, size: Any) -> Any:
+    """Copy bytes between two places that do not overlap, by the C library."""
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         byte_pointer = ir.IntType(8).as_pointer()

@@ -99,27 +99,14 @@ def gather_bytes(data: int, offsets: int, width: int, bits: int, first: int, cou
             target += length
 
 
-@helper
-def _copy_text(target, source, length, stop):
-    """Copy a text, eight bytes at a time where that stays before ``stop`` on both sides."""
-    if length <= 16 and source + 16 <= stop:
-        store_u64(target, load_u64(source))
-        store_u64(target + 8, load_u64(source + 8))
-    else:
-        copy(target, source, length)
-
-
 @kernel
 def plain_bytes(data: int, lengths: Int32s, out: int) -> int:
-    """Write byte arrays as PLAIN; returns the bytes written. Needs room for 16 bytes more."""
+    """Write byte arrays as PLAIN; returns the bytes written."""
     at, source = out, data
-    stop = data
-    for i in range(len(lengths)):
-        stop += lengths[i]
     for i in range(len(lengths)):
         length = lengths[i]
         store_u32(at, length)
-        _copy_text(at + 4, source, length, stop)
+        copy(at + 4, source, length)
         at += 4 + length
         source += length
     return at - out

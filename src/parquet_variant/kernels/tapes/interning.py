@@ -14,7 +14,7 @@ import numpy as np
 
 from parquet_variant.kernels.compiling import helper
 from parquet_variant.kernels.kinds import OBJECT
-from parquet_variant.kernels.memory import equal, load_u8, load_u64
+from parquet_variant.kernels.memory import equal, load_u64, short_word
 from parquet_variant.kernels.native_vectors import export_table, filled_vector, free, new_table, reserve_rows
 from parquet_variant.kernels.tapes.tape import (
     KEY_ADDRESS,
@@ -93,10 +93,7 @@ def hash_bytes(address, length, seed):
         value = (value ^ load_u64(address + i)) * 0x2127599BF4325C37
         value ^= (value >> 29) & 0x7FFFFFFFF
         i += 8
-    tail = 0
-    while i < length:
-        tail = (tail << 8) | load_u8(address + i)
-        i += 1
+    tail = load_u64(address + length - 8) if length >= 8 else short_word(address, length)
     value = (value ^ tail) * 0x2127599BF4325C37
     value ^= (value >> 32) & 0xFFFFFFFF
     return value & 0x3FFFFFFFFFFFFFFF
