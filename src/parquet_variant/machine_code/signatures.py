@@ -168,18 +168,6 @@ def _put(words: list[Any], kind: Type, value: Any, name: str) -> None:
 
 
 def _put_array(words: list[Any], kind: ArrayType, value: Any, name: str) -> None:
-    if (
-        type(value) is np.ndarray
-        and value.dtype == kind.numpy
-        and value.ndim == kind.dimensions
-        and (not kind.read_only or value.flags.writeable)
-    ):
-        try:
-            words.append(_address(_cells(value)) if value.size else _NOWHERE)  # type: ignore[arg-type]
-            words.extend(value.shape)
-            return
-        except TypeError:
-            pass  # read-only, or not contiguous
     try:
         view = value.__array_interface__
     except AttributeError:
@@ -260,8 +248,24 @@ class Signature:
             raise TypeError(f"{len(arguments)} arguments for {self}")
         words: list[Any] = []
         for (name, kind), value in zip(self.parameters, arguments, strict=True):
-            _put(words, kind, value, name)
-        words.extend(self.result_words)
+            if kind is int:
+                words.append(value)
+            elif (  # here, since another call would take as long as this
+                type(value) is np.ndarray
+                and type(kind) is ArrayType
+                and value.dtype is kind.numpy
+                and value.ndim == kind.dimensions
+                and not kind.read_only
+            ):
+                try:
+                    words.append(_address(_cells(value)) if value.size else _NOWHERE)  # type: ignore[arg-type]
+                except TypeError:  # read-only, or not contiguous
+                    _put_array(words, kind, value, name)
+                else:
+                    words += value.shape
+            else:
+                _put(words, kind, value, name)
+        words += self.result_words
         return array("q", words)
 
     def unpack(self, words: array[int]) -> Any:
