@@ -6,11 +6,16 @@ Owns the hash tables of a column's distinct values, of 8 bytes or of any length.
 
 from __future__ import annotations
 
-from parquet_variant.kernels.compiling import Int32s, Int64s, UInt8s, helper, kernel
+from parquet_variant.kernels.compiling import Int32s, Int64s, Int64Table, UInt8s, helper, kernel
 from parquet_variant.kernels.memory import copy, equal, load_s32, load_u64
+from parquet_variant.kernels.native_vectors import address_in
+from parquet_variant.kernels.pages.arrow_slots import is_set, offset_at
 from parquet_variant.kernels.tapes.interning import hash_bytes
 
 __all__ = ["index_bytes", "index_words", "mark_used", "rehash_bytes", "rehash_words"]
+
+# Columns of the table of distinct byte arrays.
+_HASH, _SIZE, _START = range(3)
 
 
 @helper
@@ -88,53 +93,66 @@ def rehash_words(words: Int64s, entries: int, seed: int, slots: Int64s) -> None:
 @kernel
 def index_bytes(
     data: int,
-    lengths: Int32s,
+    offsets: int,
+    width: int,
+    bits: int,
     first: int,
+    slot: int,
+    rows: int,
     entries: int,
     used: int,
     slots: Int64s,
     seed: int,
-    hashes: Int64s,
-    sizes: Int64s,
-    starts: Int64s,
-    arena: int,
-    arena_size: int,
+    table: Int64Table,
+    arena: UInt8s,
     indices: Int32s,
-) -> tuple[int, int, int, int]:
-    """Number byte arrays, new ones in order, from the ``first`` on, which is at ``data``.
+    numbered: int,
+) -> tuple[int, int, int, int, int]:
+    """Number the byte arrays of an Arrow array that are there, new ones in order, from a ``slot`` on.
 
-    Returns ``(numbered up to, address of what comes next, entries, bytes of the arena used)``. Entries are ``hashes``,
-    ``sizes`` and where they start in the arena, whose address is ``arena``.
+    Returns ``(slot of what comes next, numbered, bytes of those, entries, bytes of the arena used)``. An entry is its
+    hash, its size and where it starts in the arena. ``numbered`` are those before, to which ``indices`` go on.
     """
-    mask = len(slots) - 1
-    for i in range(first, len(lengths)):
-        size = lengths[i]
-        hashed = _hash_text(data, size, seed)
-        at = hashed & mask
-        while slots[at] >= 0:
-            entry = slots[at]
-            if hashes[entry] == hashed and sizes[entry] == size and equal(arena + starts[entry], data, size):
-                break
-            at = (at + 1) & mask
-        if slots[at] < 0:
-            if entries == len(hashes) or used + size > arena_size:
-                return i, data, entries, used
-            hashes[entries], sizes[entries], starts[entries] = hashed, size, used
-            copy(arena + used, data, size)
-            used += size
-            slots[at] = entries
-            entries += 1
-        indices[i] = slots[at]
-        data += size
-    return len(lengths), data, entries, used
+    mask, texts, total, entry = len(slots) - 1, address_in(arena), 0, -1
+    while slot < rows:
+        if is_set(bits, first + slot):
+            start = offset_at(offsets, slot, width)
+            size = offset_at(offsets, slot + 1, width) - start
+            text = data + start
+            # What repeats often follows itself: that takes no hash.
+            if entry < 0 or table[entry, _SIZE] != size or not equal(texts + table[entry, _START], text, size):
+                hashed = _hash_text(text, size, seed)
+                at = hashed & mask
+                while slots[at] >= 0:
+                    entry = slots[at]
+                    if (
+                        table[entry, _HASH] == hashed
+                        and table[entry, _SIZE] == size
+                        and equal(texts + table[entry, _START], text, size)
+                    ):
+                        break
+                    at = (at + 1) & mask
+                if slots[at] < 0:
+                    if entries == len(table) or used + size > len(arena):
+                        break
+                    table[entries, _HASH], table[entries, _SIZE], table[entries, _START] = hashed, size, used
+                    copy(texts + used, text, size)
+                    used += size
+                    entry = slots[at] = entries
+                    entries += 1
+            indices[numbered] = entry
+            numbered += 1
+            total += size
+        slot += 1
+    return slot, numbered, total, entries, used
 
 
 @kernel
-def rehash_bytes(hashes: Int64s, entries: int, slots: Int64s) -> None:
+def rehash_bytes(table: Int64Table, entries: int, slots: Int64s) -> None:
     """Enter values that are known into empty slots."""
     mask = len(slots) - 1
     for entry in range(entries):
-        at = hashes[entry] & mask
+        at = table[entry, _HASH] & mask
         while slots[at] >= 0:
             at = (at + 1) & mask
         slots[at] = entry

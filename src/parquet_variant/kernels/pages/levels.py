@@ -7,20 +7,10 @@ definition level is at least ``least`` have a slot in the Arrow array, in order.
 
 from __future__ import annotations
 
-from parquet_variant.kernels.compiling import Int64s, UInt8s, helper, kernel
-from parquet_variant.kernels.memory import load_s32, load_u8, load_u64
+from parquet_variant.kernels.compiling import Int64s, UInt8s, kernel
+from parquet_variant.kernels.pages.arrow_slots import is_set, offset_at
 
 __all__ = ["list_levels", "list_positions", "optional_levels", "present_slots"]
-
-
-@helper
-def _is_set(bits, at):
-    return bits == 0 or (load_u8(bits + (at >> 3)) >> (at & 7)) & 1 == 1
-
-
-@helper
-def _offset(offsets, slot, width):
-    return load_s32(offsets + slot * 4) if width == 4 else load_u64(offsets + slot * 8)
 
 
 @kernel
@@ -33,7 +23,7 @@ def optional_levels(above: UInt8s, least: int, most: int, bits: int, first: int,
     present = 0
     if len(above) == 0:
         for i in range(len(levels)):
-            there = _is_set(bits, first + i)
+            there = is_set(bits, first + i)
             levels[i] = most + there
             present += there
         return present
@@ -41,7 +31,7 @@ def optional_levels(above: UInt8s, least: int, most: int, bits: int, first: int,
     for i in range(len(levels)):
         level = above[i]
         if level >= least:
-            if level == most and _is_set(bits, slot):
+            if level == most and is_set(bits, slot):
                 level += 1
                 present += 1
             slot += 1
@@ -77,9 +67,9 @@ def list_levels(
         before = repeated[i] if len(repeated) else 0
         size = 0
         if level >= least:
-            if level == most and _is_set(bits, first + slot):
+            if level == most and is_set(bits, first + slot):
                 level = empty
-                size = _offset(offsets, slot + 1, width) - _offset(offsets, slot, width)
+                size = offset_at(offsets, slot + 1, width) - offset_at(offsets, slot, width)
             slot += 1
         if size > 0:
             for k in range(size):
@@ -104,8 +94,8 @@ def list_positions(
     for i in range(count):
         level = above[i] if len(above) else most
         if level >= least:
-            if level == most and _is_set(bits, first + slot):
-                for at in range(_offset(offsets, slot, width), _offset(offsets, slot + 1, width)):
+            if level == most and is_set(bits, first + slot):
+                for at in range(offset_at(offsets, slot, width), offset_at(offsets, slot + 1, width)):
                     positions[elements] = at
                     elements += 1
             slot += 1

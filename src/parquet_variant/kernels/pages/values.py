@@ -11,7 +11,6 @@ from __future__ import annotations
 from parquet_variant.kernels.compiling import Int32s, Int64s, helper, kernel
 from parquet_variant.kernels.memory import (
     copy,
-    load_s32,
     load_u8,
     load_u16,
     load_u32,
@@ -22,6 +21,7 @@ from parquet_variant.kernels.memory import (
     store_u64,
     trailing_zeros,
 )
+from parquet_variant.kernels.pages.arrow_slots import is_set, offset_at
 from parquet_variant.kernels.pages.runs import put_deltas
 
 __all__ = [
@@ -34,11 +34,6 @@ __all__ = [
     "valid_lengths",
     "valid_values",
 ]
-
-
-@helper
-def _is_set(bits, at):
-    return bits == 0 or (load_u8(bits + (at >> 3)) >> (at & 7)) & 1 == 1
 
 
 @helper
@@ -64,15 +59,10 @@ def valid_values(source: int, width: int, bits: int, first: int, count: int, tar
     """Copy the values of a width whose bits are set, one after the other; returns how many there are."""
     at = target
     for i in range(count):
-        if _is_set(bits, first + i):
+        if is_set(bits, first + i):
             _move(at, source + i * width, width)
             at += width
     return (at - target) // width
-
-
-@helper
-def _offset(offsets, slot, width):
-    return load_s32(offsets + slot * 4) if width == 4 else load_u64(offsets + slot * 8)
 
 
 @kernel
@@ -80,8 +70,8 @@ def valid_lengths(offsets: int, width: int, bits: int, first: int, count: int, l
     """Fill the lengths of the byte arrays whose bits are set; returns ``(values, bytes)``."""
     values = total = 0
     for i in range(count):
-        if _is_set(bits, first + i):
-            length = _offset(offsets, i + 1, width) - _offset(offsets, i, width)
+        if is_set(bits, first + i):
+            length = offset_at(offsets, i + 1, width) - offset_at(offsets, i, width)
             lengths[values] = length
             values += 1
             total += length
@@ -92,9 +82,9 @@ def valid_lengths(offsets: int, width: int, bits: int, first: int, count: int, l
 def gather_bytes(data: int, offsets: int, width: int, bits: int, first: int, count: int, target: int) -> None:
     """Copy the byte arrays whose bits are set, where others lie between them."""
     for i in range(count):
-        if _is_set(bits, first + i):
-            start = _offset(offsets, i, width)
-            length = _offset(offsets, i + 1, width) - start
+        if is_set(bits, first + i):
+            start = offset_at(offsets, i, width)
+            length = offset_at(offsets, i + 1, width) - start
             copy(target, data + start, length)
             target += length
 

@@ -32,7 +32,8 @@ from parquet_variant.parquet.pages.encodings import (
     most_value_bytes,
 )
 from parquet_variant.parquet.pages.file_schema import LeafColumn
-from parquet_variant.parquet.pages.leaf_values import Values, joined, leaf_values, present_array
+from parquet_variant.parquet.pages.leaf_types import Physical
+from parquet_variant.parquet.pages.leaf_values import Values, joined, leaf_values, present_array, texts_of
 from parquet_variant.parquet.pages.levels import Entries
 
 __all__ = ["Codec", "ColumnChunk", "ColumnOptions", "Page", "Shared"]
@@ -223,42 +224,54 @@ class ColumnChunk:
             self.flush()
 
     def _plain(self, array: pa.Array) -> Values:
-        if pa.types.is_dictionary(array.type):
-            array = array.dictionary_decode()
-        return leaf_values(array, self.leaf.type)
+        return leaf_values(_decoded(array), self.leaf.type)
 
     def _indexed(self, array: pa.Array) -> npt.NDArray[np.int32] | None:
         """The number of each value in the dictionary; None, from now on, if that would become too large."""
-        assert self._dictionary is not None
         indices: npt.NDArray[np.int32] | None
         if pa.types.is_dictionary(array.type) and len(array.dictionary) <= len(array):
-            indices = self._index_entries(array.dictionary)
-            if indices is not None:
-                own = array.indices.drop_null() if array.null_count else array.indices
-                indices = indices[own.to_numpy()]
-                entries = self._dictionary.values()
-                if entries.lengths is not None:
-                    self._text_bytes += int(entries.lengths[indices].sum(dtype=np.int64))
+            indices = self._of_entries(array)
         else:
-            values = self._plain(array)
-            most = self.options.dictionary_bytes
-            if self.options.use_dictionary is None and self.has_dictionary is None:
-                if values.count < _TELLING:
-                    self._is_indexing = False
-                    return None
-                most = min(most, len(values.data) // _WORTHWHILE)
-            indices = self._dictionary.index(values, most)
-            if indices is not None:
-                self._text_bytes += len(values.data)
+            is_asked = self.options.use_dictionary is not None or self.has_dictionary is not None
+            if not is_asked and len(array) - array.null_count < _TELLING:
+                self._is_indexing = False
+                return None
+            indices = self._of_values(_decoded(array), is_asked)
         self._is_indexing = indices is not None
         if self.has_dictionary is None:
             self.has_dictionary = self._is_indexing
         return indices
 
+    def _of_entries(self, array: pa.DictionaryArray) -> npt.NDArray[np.int32] | None:
+        """As `_indexed`, by way of an Arrow dictionary."""
+        assert self._dictionary is not None
+        indices = self._index_entries(array.dictionary)
+        if indices is None:
+            return None
+        own = array.indices.drop_null() if array.null_count else array.indices
+        indices = indices[own.to_numpy()]
+        entries = self._dictionary.values()
+        if entries.lengths is not None:
+            self._text_bytes += int(entries.lengths[indices].sum(dtype=np.int64))
+        return indices
+
+    def _of_values(self, array: pa.Array, is_asked: bool) -> npt.NDArray[np.int32] | None:
+        """As `_indexed`, of plain values."""
+        assert self._dictionary is not None
+        is_text = self.leaf.type.physical == Physical.BYTE_ARRAY
+        values = texts_of(array) if is_text else leaf_values(array, self.leaf.type)
+        most = self.options.dictionary_bytes
+        indexed = self._dictionary.index(values, most if is_asked else min(most, values.span // _WORTHWHILE))
+        if indexed is None:
+            return None
+        self._text_bytes += indexed.text_bytes
+        return indexed.indices
+
     def _index_entries(self, entries: pa.Array) -> npt.NDArray[np.int32] | None:
         assert self._dictionary is not None
         self._uses_all = False
-        return self._dictionary.index(leaf_values(entries, self.leaf.type), self.options.dictionary_bytes)
+        indexed = self._dictionary.index(leaf_values(entries, self.leaf.type), self.options.dictionary_bytes)
+        return None if indexed is None else indexed.indices
 
     def flush(self) -> None:
         """Make a page of what is held."""
@@ -392,6 +405,10 @@ class ColumnChunk:
         for page in self.pages:
             bounds = union(bounds, page.bounds)
         return bounds
+
+
+def _decoded(array: pa.Array) -> pa.Array:
+    return array.dictionary_decode() if pa.types.is_dictionary(array.type) else array
 
 
 def _header(kind: int, plain: int, stored: int, details: tuple[int, int, bytes]) -> bytes:

@@ -5,25 +5,30 @@ Owns the memory of its tables and its limit. Leaves looking values up to `pages.
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from parquet_variant.kernels.buffer_pool import acquire, release
-from parquet_variant.kernels.memory import address_of
 from parquet_variant.kernels.pages.dictionary import index_bytes, index_words, rehash_bytes, rehash_words
 from parquet_variant.kernels.tapes.interning import HASH_SEED
-from parquet_variant.parquet.pages.leaf_values import Values
+from parquet_variant.parquet.pages.leaf_values import Texts, Values
 
-__all__ = ["Dictionary", "new_dictionary"]
+__all__ = ["Dictionary", "Indexed", "new_dictionary"]
 
-Indices = npt.NDArray[np.int32]
 # Tables grow fourfold while they are small: each time all entries are entered anew.
 _FIRST_ENTRIES, _FIRST_BYTES, _FEW = 512, 16 << 10, 1 << 16
 
 
-_NOTHING, _NO_BYTES = np.zeros(0, np.int64), np.zeros(0, np.uint8)
+_NOTHING, _NO_TABLE, _NO_BYTES = np.zeros(0, np.int64), np.zeros((0, 3), np.int64), np.zeros(0, np.uint8)
+
+
+class Indexed(NamedTuple):
+    """The number of each value, and the bytes that byte arrays among them take."""
+
+    indices: npt.NDArray[np.int32]
+    text_bytes: int
 
 
 class Dictionary(Protocol):
@@ -37,8 +42,8 @@ class Dictionary(Protocol):
     def size(self) -> int:
         """Bytes of the dictionary's page."""
 
-    def index(self, values: Values, most_bytes: int) -> Indices | None:
-        """The number of each value; None, and nothing added, if the page would take more than so many bytes."""
+    def index(self, values: Values | Texts, most_bytes: int) -> Indexed | None:
+        """Number each value; None, and nothing added, if the page would take more than so many bytes."""
 
     def values(self) -> Values:
         """The entries; not to be used any more after `release`."""
@@ -58,7 +63,8 @@ class _Words:
     def size(self) -> int:
         return self.count * self.width
 
-    def index(self, values: Values, most_bytes: int) -> Indices | None:
+    def index(self, values: Values | Texts, most_bytes: int) -> Indexed | None:
+        assert isinstance(values, Values)
         indices = np.empty(values.count, np.int32)
         before, done, address = self.count, 0, values.address
         if not len(self._slots):
@@ -71,7 +77,7 @@ class _Words:
                 self.count = before
                 return None
             if done == values.count:
-                return indices
+                return Indexed(indices, 0)
             self._grow()
 
     def _grow(self) -> None:
@@ -88,54 +94,55 @@ class _Words:
         """As `Dictionary`: small."""
 
 
-class _Texts:
+class _Bytes:
     """Byte arrays, or values of any other width."""
 
     def __init__(self, width: int) -> None:
         self.width, self.count, self._used = width, 0, 0
-        self._hashes = self._sizes = self._starts = self._slots = _NOTHING
-        self._arena = _NO_BYTES
+        self._table, self._slots, self._arena = _NO_TABLE, _NOTHING, _NO_BYTES
 
     @property
     def size(self) -> int:
         return self._used + (0 if self.width else 4 * self.count)
 
-    def index(self, values: Values, most_bytes: int) -> Indices | None:
-        lengths = np.full(values.count, self.width, np.int32) if values.lengths is None else values.lengths
-        indices = np.empty(values.count, np.int32)
-        before, done, address = (self.count, self._used), 0, values.address
+    def index(self, values: Values | Texts, most_bytes: int) -> Indexed | None:
+        texts = values.texts() if isinstance(values, Values) else values
+        indices = np.empty(texts.present, np.int32)
+        before, slot, done, text_bytes = (self.count, self._used), 0, 0, 0
         if not len(self._slots):
             self._grow()
             self._arena = acquire(np.uint8, _FIRST_BYTES)
         while True:
-            done, address, self.count, self._used = index_bytes(
-                address, lengths, done, self.count, self._used, self._slots, HASH_SEED, self._hashes, self._sizes,
-                self._starts, address_of(self._arena), len(self._arena), indices,
+            slot, done, size, self.count, self._used = index_bytes(
+                texts.data, texts.offsets, texts.width, texts.validity, texts.first, slot, texts.rows, self.count,
+                self._used, self._slots, HASH_SEED, self._table, self._arena, indices, done,
             )  # fmt: skip
+            text_bytes += size
             if self.size > most_bytes:
-                self.count, self._used = before
-                return None
-            if done == values.count:
-                return indices
-            if self.count == len(self._hashes):
+                break
+            if slot == texts.rows:
+                return Indexed(indices, text_bytes)
+            if self.count == len(self._table):
                 self._grow()
-            elif self._used + int(lengths[done]) > most_bytes:
-                self.count, self._used = before
-                return None
-            else:
-                arena = acquire(np.uint8, max(4 * len(self._arena), self._used + int(lengths[done])))
-                arena[: self._used] = self._arena[: self._used]
-                release(self._arena)
-                self._arena = arena
+                continue
+            needed = self._used + texts.length(slot)
+            if needed > most_bytes:
+                break
+            arena = acquire(np.uint8, max(4 * len(self._arena), needed))
+            arena[: self._used] = self._arena[: self._used]
+            release(self._arena)
+            self._arena = arena
+        self.count, self._used = before
+        return None
 
     def _grow(self) -> None:
-        self._hashes, self._sizes, self._starts = map(_larger, (self._hashes, self._sizes, self._starts))
-        self._slots = np.full(2 * len(self._hashes), -1, np.int64)
+        self._table = _larger(self._table)
+        self._slots = np.full(2 * len(self._table), -1, np.int64)
         if self.count:
-            rehash_bytes(self._hashes, self.count, self._slots)
+            rehash_bytes(self._table, self.count, self._slots)
 
     def values(self) -> Values:
-        lengths = None if self.width else self._sizes[: self.count].astype(np.int32)
+        lengths = None if self.width else self._table[: self.count, 1].astype(np.int32)
         return Values(self.count, self.width, self._arena[: self._used], lengths)
 
     def release(self) -> None:
@@ -144,10 +151,11 @@ class _Texts:
 
 def new_dictionary(width: int) -> Dictionary:
     """An empty dictionary of values of a width, 0 for byte arrays."""
-    return _Words(width) if width in (4, 8) else _Texts(width)
+    return _Words(width) if width in (4, 8) else _Bytes(width)
 
 
 def _larger(array: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    larger = np.empty(max((4 if len(array) < _FEW else 2) * len(array), _FIRST_ENTRIES), np.int64)
+    rows = max((4 if len(array) < _FEW else 2) * len(array), _FIRST_ENTRIES)
+    larger = np.empty((rows, *array.shape[1:]), np.int64)
     larger[: len(array)] = array
     return larger

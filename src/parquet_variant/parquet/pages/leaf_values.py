@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -20,13 +20,14 @@ from parquet_variant.kernels.pages.levels import present_slots
 from parquet_variant.kernels.pages.values import gather_bytes, valid_lengths, valid_values
 from parquet_variant.parquet.pages.leaf_types import LeafType, Physical
 from parquet_variant.parquet.pages.levels import Entries
+from parquet_variant.types import MAX_OFFSET
 
-__all__ = ["Values", "joined", "leaf_values", "present_array"]
+__all__ = ["Texts", "Values", "joined", "leaf_values", "present_array", "texts_of"]
 
 Bytes = npt.NDArray[np.uint8]
 Lengths = npt.NDArray[np.int32]
 _DTYPES = {Physical.INT32: np.int32, Physical.INT64: np.int64, Physical.FLOAT: np.float32, Physical.DOUBLE: np.float64}
-_MOST_BYTES = 2**31 - 1
+_NOTHING = np.zeros(0, np.uint8)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +61,57 @@ class Values:
         dtype = _DTYPES[leaf.physical]
         return self.data.view(f"u{leaf.width}" if leaf.order == "unsigned" else dtype)
 
+    @property
+    def span(self) -> int:
+        """All their bytes."""
+        return len(self.data)
+
+    def texts(self) -> Texts:
+        """Each as a byte array, also those of one width."""
+        bounds = np.full(self.count + 1, self.width, np.int32)
+        if self.lengths is not None:
+            bounds[1:] = self.lengths
+        bounds[0] = 0
+        np.cumsum(bounds, out=bounds)
+        return Texts(self.address, address_of(bounds), 4, 0, 0, self.count, self.count, bounds, self)
+
+
+class Texts(NamedTuple):
+    """Byte arrays as Arrow has them, those that are null among them.
+
+    Parameters
+    ----------
+    data, offsets, width
+        Addresses of the bytes and of the first slot's offset, and bytes of an offset.
+    validity, first
+        Address of the validity, 0 where all are there, and the bit of the first slot.
+    rows, present
+        How many slots there are, and how many of them have a value.
+    bounds
+        The offsets.
+    owner
+        What keeps all that alive.
+    """
+
+    data: int
+    offsets: int
+    width: int
+    validity: int
+    first: int
+    rows: int
+    present: int
+    bounds: npt.NDArray[Any]
+    owner: Any
+
+    @property
+    def span(self) -> int:
+        """The bytes from the first slot to the last, whether they are there or not."""
+        return int(self.bounds[-1]) - int(self.bounds[0])
+
+    def length(self, slot: int) -> int:
+        """Bytes of one."""
+        return int(self.bounds[slot + 1]) - int(self.bounds[slot])
+
 
 def joined(parts: Sequence[Values]) -> Values:
     """Values one after the other."""
@@ -92,8 +144,6 @@ def leaf_values(array: pa.Array, leaf: LeafType) -> Values:
     if isinstance(kind, pa.BaseExtensionType):
         array, kind = array.storage, kind.storage_type
     if leaf.physical == Physical.BYTE_ARRAY:
-        if pa.types.is_string_view(kind) or pa.types.is_binary_view(kind):
-            array = array.cast(pa.large_binary() if pa.types.is_binary_view(kind) else pa.large_string())
         return _byte_arrays(array)
     if leaf.physical == Physical.BOOLEAN:
         return _booleans(array)
@@ -111,7 +161,7 @@ def _fixed(array: pa.Array, width: int) -> Values:
     validity, data = array.buffers()[:2]
     count = len(array) - array.null_count
     if not count:
-        return Values(0, width, np.zeros(0, np.uint8))
+        return Values(0, width, _NOTHING)
     start = array.offset * width
     if not array.null_count:
         return Values(count, width, np.frombuffer(data, np.uint8, count * width, start))
@@ -120,28 +170,47 @@ def _fixed(array: pa.Array, width: int) -> Values:
     return Values(count, width, target)
 
 
-def _byte_arrays(array: pa.Array) -> Values:
+def texts_of(array: pa.Array) -> Texts:
+    """The byte arrays of an array of texts or bytes that has rows.
+
+    Raises
+    ------
+    VariantFileError
+        If they take more than 2 GiB.
+    """
+    if pa.types.is_string_view(array.type) or pa.types.is_binary_view(array.type):
+        array = array.cast(pa.large_binary() if pa.types.is_binary_view(array.type) else pa.large_string())
     validity, offsets, data = array.buffers()
-    large = pa.types.is_large_binary(array.type) or pa.types.is_large_string(array.type)
-    width, rows = 8 if large else 4, len(array)
-    count = rows - array.null_count
+    rows, nulls, first = len(array), array.null_count, array.offset
+    width = 8 if pa.types.is_large_binary(array.type) or pa.types.is_large_string(array.type) else 4
+    texts = Texts(
+        data=data.address if data is not None else 0,
+        offsets=offsets.address + first * width,
+        width=width,
+        validity=validity.address if nulls else 0,
+        first=first,
+        rows=rows,
+        present=rows - nulls,
+        bounds=np.frombuffer(offsets, f"<i{width}", rows + 1, first * width),
+        owner=array,
+    )
+    if texts.span > MAX_OFFSET:
+        raise VariantFileError("the values of one row take more than 2 GiB, which no page can hold", reason="too-large")
+    return texts
+
+
+def _byte_arrays(array: pa.Array) -> Values:
+    count = len(array) - array.null_count
     lengths = np.empty(count, np.int32)
     if not count:
-        return Values(0, 0, np.zeros(0, np.uint8), lengths)
-    bounds = np.frombuffer(offsets, np.int64 if large else np.int32, rows + 1, array.offset * width)
-    start, size = int(bounds[0]), int(bounds[-1] - bounds[0])
-    if size > _MOST_BYTES:
-        raise VariantFileError("the values of one row take more than 2 GiB, which no page can hold", reason="too-large")
-    if not array.null_count:
-        np.subtract(bounds[1:], bounds[:-1], out=lengths, casting="unsafe")
-        total = size
-    else:
-        at = offsets.address + array.offset * width
-        _, total = valid_lengths(at, width, validity.address, array.offset, rows, lengths)
-    if total == size:
-        return Values(count, 0, np.frombuffer(data, np.uint8, size, start) if size else np.zeros(0, np.uint8), lengths)
+        return Values(0, 0, _NOTHING, lengths)
+    texts = texts_of(array)
+    _, total = valid_lengths(texts.offsets, texts.width, texts.validity, texts.first, texts.rows, lengths)
+    if total == texts.span:
+        data = np.frombuffer(texts.owner.buffers()[2], np.uint8, total, int(texts.bounds[0])) if total else _NOTHING
+        return Values(count, 0, data, lengths)
     held = np.empty(total, np.uint8)
-    gather_bytes(data.address, at, width, validity.address, array.offset, rows, address_of(held))
+    gather_bytes(*texts[:6], address_of(held))
     return Values(count, 0, held, lengths)
 
 

@@ -172,14 +172,14 @@ def _smallest(leaf: pa.Array, compression: str) -> tuple[str, Pages]:
 def _in_dictionary(values: Values, kind: LeafType) -> Pages:
     """A dictionary and the numbers of its entries; nothing if it would be too large."""
     dictionary = new_dictionary(values.width)
-    indices = dictionary.index(values, DICTIONARY_BYTES)
-    if indices is None:
+    indexed = dictionary.index(values, DICTIONARY_BYTES)
+    if indexed is None:
         return ()
     entries = _encoded(dictionary.values(), Encoding.PLAIN, kind)
     width = max((dictionary.count - 1).bit_length(), 1)
-    out = np.empty(most_index_bytes(len(indices), width), np.uint8)
+    out = np.empty(most_index_bytes(values.count, width), np.uint8)
     dictionary.release()
-    return entries, out[: encode_indices(indices, width, out)]
+    return entries, out[: encode_indices(indexed.indices, width, out)]
 
 
 def _encoded(values: Values, encoding: Encoding, kind: LeafType) -> Bytes:
