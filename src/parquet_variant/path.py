@@ -149,7 +149,7 @@ class VariantPath:
 
 def _written(segment: Segment) -> str:
     if isinstance(segment, str):
-        return "['" + _NEEDS_ESCAPE.sub(lambda found: _escaped(found[0]), segment) + "']"
+        return "['" + _NEEDS_ESCAPE.sub(lambda match: _escaped(match[0]), segment) + "']"
     return "[*]" if isinstance(segment, Wildcard) else f"[{segment}]"
 
 

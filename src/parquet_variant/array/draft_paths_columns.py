@@ -258,11 +258,11 @@ def _merged_lists(typed: pa.Array, rest: pa.Array, there: Bools, rest_there: Boo
     return list_of(both, struct_of(merged, None), pa.array(~(there | rest_there)))
 
 
-def _scatter_lists(elements: pa.Array, there: Bools, lengths: Int64s, wanted: Int64s) -> pa.Array:
+def _scatter_lists(elements: pa.Array, there: Bools, lengths: Int64s, sizes: Int64s) -> pa.Array:
     """The elements with nulls for the lists that are not there but in the other column."""
-    if np.array_equal(lengths, wanted):
+    if np.array_equal(lengths, sizes):
         return elements
     starts = np.cumsum(lengths) - lengths
-    within = np.arange(wanted.sum()) - np.repeat(np.cumsum(wanted) - wanted, wanted)
-    absent = np.repeat(~there, wanted)
-    return elements.take(pa.array(np.repeat(starts, wanted) + within, mask=absent))
+    within = np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    absent = np.repeat(~there, sizes)
+    return elements.take(pa.array(np.repeat(starts, sizes) + within, mask=absent))

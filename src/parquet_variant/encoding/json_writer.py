@@ -89,7 +89,7 @@ def json_pieces(events: Iterator[Event]) -> Iterator[str]:
 
 
 def _quoted(text: str) -> str:
-    escaped = _MUST_ESCAPE.sub(lambda found: _ESCAPES.get(found[0]) or f"\\u{ord(found[0]):04X}", text)
+    escaped = _MUST_ESCAPE.sub(lambda match: _ESCAPES.get(match[0]) or f"\\u{ord(match[0]):04X}", text)
     return f'"{escaped}"'
 
 

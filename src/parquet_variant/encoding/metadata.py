@@ -93,14 +93,14 @@ class Dictionary:
             )
         return self.metadata[self.bytes_at + start : self.bytes_at + end]
 
-    def is_name(self, field_id: int, wanted: bytes) -> bool:
-        """Whether the name of a field id is ``wanted``; not, for one that has none."""
+    def is_name(self, field_id: int, name: bytes) -> bool:
+        """Whether the name of a field id is ``name``; not, for one that has none."""
         if field_id >= self.size:
             return False
         start, end = self.offset(field_id), self.offset(field_id + 1)
-        if end - start != len(wanted):
+        if end - start != len(name):
             return False  # told by the lengths, without a copy of a name that may be long
-        return self.metadata[self.bytes_at + start : self.bytes_at + end] == wanted
+        return self.metadata[self.bytes_at + start : self.bytes_at + end] == name
 
     def name(self, field_id: int) -> str:
         """The name of a field id; MalformedVariantError if it has none, or one that is not UTF-8."""

@@ -150,8 +150,8 @@ class Variant:
         for segment in VariantPath.parse(path).segments:
             if not isinstance(segment, (str, int)):
                 raise PathError(f"path {path} has a wildcard: get gives one value", reason="wildcard")
-            wanted = BasicType.OBJECT if isinstance(segment, str) else BasicType.ARRAY
-            if not value.may_be(wanted):
+            basic = BasicType.OBJECT if isinstance(segment, str) else BasicType.ARRAY
+            if not value.may_be(basic):
                 return default
             container = read_container(value._data, value._start, value._stop)
             assert container is not None
@@ -317,10 +317,10 @@ class Variant:
     def _walk(self) -> Iterator[Event]:
         return walk(self.metadata, self._data, self._start, self._stop)
 
-    def _container(self, wanted: VariantType | None = None) -> Container:
+    def _container(self, kind: VariantType | None = None) -> Container:
         container = read_container(self._data, self._start, self._stop)
-        if container is None or (wanted is not None and container.is_object != (wanted == VariantType.OBJECT)):
-            what = f"no {wanted}" if wanted else "neither an object nor an array"
+        if container is None or (kind is not None and container.is_object != (kind == VariantType.OBJECT)):
+            what = f"no {kind}" if kind else "neither an object nor an array"
             raise TypeError(f"the Variant is {what}: its type is {self.type}")
         return container
 

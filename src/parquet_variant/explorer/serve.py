@@ -98,11 +98,11 @@ def _handler(html: str, token: str, exploration: Exploration) -> type[BaseHTTPRe
             self._send(200, "text/html; charset=utf-8", html.encode())
 
         def do_POST(self) -> None:
-            given = self.headers.get("X-Token") or ""
+            sent = self.headers.get("X-Token") or ""
             length = self.headers.get("Content-Length") or ""
             if (
                 not self._allowed()
-                or not secrets.compare_digest(given.encode(), token.encode())
+                or not secrets.compare_digest(sent.encode(), token.encode())
                 or not secrets.compare_digest(self.path.encode(), f"/{token}/sql".encode())
                 or not length.isdigit()
                 or int(length) > _LARGEST_REQUEST

@@ -120,8 +120,8 @@ class VariantExtensionArray(ExtensionArray):
             return type(self)(self.variants.take(picked % max(len(self), 1)))
         if len(picked) and (picked.min() < -1 or picked.max() >= len(self)):
             raise (ValueError if picked.min() < -1 else IndexError)("an index is out of bounds")
-        wanted = pa.array(picked, mask=picked < 0)
-        return type(self)(VariantArray(self.variants.storage.take(wanted)))
+        positions = pa.array(picked, mask=picked < 0)
+        return type(self)(VariantArray(self.variants.storage.take(positions)))
 
     def copy(self) -> VariantExtensionArray:
         """The same values: Arrow data is never changed."""
@@ -190,8 +190,8 @@ class VariantAccessor:
         """
         if errors not in ("raise", "null"):
             raise SchemaError(f"errors is {errors!r}: use 'raise' or 'null'", reason="bad-option")
-        found = (variant_get if errors == "raise" else try_variant_get)(self.array, path, type)
-        return self._series_of(found)
+        values = (variant_get if errors == "raise" else try_variant_get)(self.array, path, type)
+        return self._series_of(values)
 
     def to_json(self) -> Any:
         """The values as JSON text."""

@@ -38,8 +38,8 @@ def own_temporary() -> Path:
     place = Path(tempfile.gettempdir()) / f"parquet-variant-{os.getuid()}"
     with contextlib.suppress(FileExistsError):
         place.mkdir(mode=0o700)
-    found = place.lstat()
-    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o022:
+    status = place.lstat()
+    if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.getuid() or status.st_mode & 0o022:
         raise PermissionError(f"{place} is not a directory of this user's alone: remove it")
     return place
 

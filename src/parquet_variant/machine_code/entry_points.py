@@ -69,15 +69,15 @@ def machine_code() -> MachineCode:
     KernelsError
         If there is no machine code that fits, and no Numba; or what the variable asks for is not there.
     """
-    wanted = os.environ.get(_VARIABLE, "")
-    if wanted not in ("", "built", "jit"):
-        raise KernelsError(f"{_VARIABLE}={wanted!r}: it may be 'built' or 'jit'", reason="bad-option")
-    if wanted == "jit":
+    mode = os.environ.get(_VARIABLE, "")
+    if mode not in ("", "built", "jit"):
+        raise KernelsError(f"{_VARIABLE}={mode!r}: it may be 'built' or 'jit'", reason="bad-option")
+    if mode == "jit":
         return _jit()
     try:
         return _built()
     except KernelsError as refused:
-        if wanted == "built":
+        if mode == "built":
             raise
         if find_spec("numba") is None:
             raise KernelsError(f"{refused.message}; {_INSTALL}", reason=refused.reason, file=refused.file) from refused

@@ -132,12 +132,12 @@ def load(levels: tuple[str, ...] | None = None) -> Library:
     name = f"{FOLDER}/{file_name(level)}"
     try:
         handle = _open(name, built[level]["size"])
-        found = (ctypes.c_char * _HASH_SIZE).in_dll(handle, HASH_SYMBOL).raw.decode("ascii", "replace")
+        source_hash = (ctypes.c_char * _HASH_SIZE).in_dll(handle, HASH_SYMBOL).raw.decode("ascii", "replace")
     except (OSError, ValueError, KeyError, TypeError) as failed:
         if isinstance(failed, KernelsError):
             raise
         raise _refused(f"the library of kernels cannot be loaded: {failed}", name) from failed
-    if found != table["source_hash"]:
+    if source_hash != table["source_hash"]:
         raise KernelsError("the library of kernels is of another version than its table", reason="other-kernels",
                            file=name)  # fmt: skip
     return Library(level, handle, table["kernels"])

@@ -47,7 +47,7 @@ def json_texts(*, max_leaves: int = 20) -> SearchStrategy[str]:
         objects = st.one_of(blank, st.lists(field, min_size=1, max_size=5).map(",".join))
         return arrays.map(lambda text: f"[{text}]") | objects.map(lambda text: f"{{{text}}}")
 
-    found: SearchStrategy[str] = st.tuples(blank, st.recursive(scalar, containers, max_leaves=max_leaves), blank).map(
+    texts: SearchStrategy[str] = st.tuples(blank, st.recursive(scalar, containers, max_leaves=max_leaves), blank).map(
         "".join
     )
-    return found
+    return texts

@@ -87,5 +87,5 @@ def variant_scalars(types: set[VariantType] | None = None) -> SearchStrategy[byt
             bound = 1 << (8 * info.width - 1)
             raw = st.integers(-bound, bound - 1)
         choices.append(st.builds(encode_scalar, st.just(kind), raw))
-    found: SearchStrategy[bytes] = st.one_of(choices)
-    return found
+    scalars: SearchStrategy[bytes] = st.one_of(choices)
+    return scalars

@@ -65,9 +65,9 @@ def command(
     print(f"{human_bytes(report.bytes)}, written by {', '.join(report.created_by)}")
     if report.other_columns:
         print(f"other columns: {', '.join(report.other_columns)}")
-    for found in report.columns:
+    for column_report in report.columns:
         print()
-        _print_column(found, sort, top)
+        _print_column(column_report, sort, top)
     if typed_too:
         from parquet_variant.shredding.explain import explain_also
 

@@ -76,10 +76,10 @@ def command(
     options = {"version": version, "at": at, "column": column}
     options |= {"strict": strict, "threads": threads, "allow_outside": allow_outside}
     shown = {"engine": engine, "explain": explain, "limit": limit, "as_json": as_json}
-    with queryable(path, threads) as found:
+    with queryable(path, threads) as tables:
         if sql is not None:
-            return _answer_sql(found or None, sql, selects, options, shown)
-        return _answer_paths(found, selects, where, options, shown)
+            return _answer_sql(tables or None, sql, selects, options, shown)
+        return _answer_paths(tables, selects, where, options, shown)
 
 
 def _answer_paths(

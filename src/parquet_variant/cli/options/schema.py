@@ -17,7 +17,7 @@ __all__ = ["read_schema"]
 _SUFFIXES = (".ddl", ".json", ".parquet", ".sql", ".txt")
 
 
-def read_schema(given: str | None) -> ShreddingSchema | None:
+def read_schema(schema: str | None) -> ShreddingSchema | None:
     """Read what ``--schema`` was given; None stays None.
 
     Raises
@@ -33,18 +33,18 @@ def read_schema(given: str | None) -> ShreddingSchema | None:
     from parquet_variant.errors import SchemaError
     from parquet_variant.schema.shredding_schema import ShreddingSchema
 
-    if given is None:
+    if schema is None:
         return None
-    text = given
-    if os.path.isfile(given):  # noqa: PTH113 - unlike Path.is_file it takes a text too long for a file name
-        raw = Path(given).read_bytes()
+    text = schema
+    if os.path.isfile(schema):  # noqa: PTH113 - unlike Path.is_file it takes a text too long for a file name
+        raw = Path(schema).read_bytes()
         if raw.startswith(b"PAR1"):
-            return ShreddingSchema.from_parquet(given)
+            return ShreddingSchema.from_parquet(schema)
         try:
             text = raw.decode("utf-8")
         except UnicodeDecodeError:
-            raise SchemaError(f"{given} is no schema: give DDL or JSON text, or a Parquet file", file=given) from None
-    elif given.endswith(_SUFFIXES):
-        raise SchemaError(f"there is no schema file {given}: check the path, or give DDL such as 'mag double'")
+            raise SchemaError(f"{schema} is no schema: give DDL or JSON text, or a Parquet file", file=schema) from None
+    elif schema.endswith(_SUFFIXES):
+        raise SchemaError(f"there is no schema file {schema}: check the path, or give DDL such as 'mag double'")
     text = text.strip()
     return ShreddingSchema.from_json(text) if text.startswith("{") else ShreddingSchema.from_ddl(text)

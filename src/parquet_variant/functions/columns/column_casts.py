@@ -297,15 +297,15 @@ def _timestamp(slots: ScalarSlots, target: Target, zone: dt.tzinfo) -> Column:
     values, done = np.zeros(len(slots), np.int64), np.zeros(len(slots), np.bool_)
     for kind, nanos in kinds.items():
         if (same := slots.kinds == kind).any():
-            found, fits = _rescaled(slots.a, nanos, target.tick)
-            values, done = np.where(same, found, values), done | (same & fits)
+            ticks, fits = _rescaled(slots.a, nanos, target.tick)
+            values, done = np.where(same, ticks, values), done | (same & fits)
     if (is_text := slots.kinds == _P.STRING).any():
         micros, extra = np.zeros(len(slots), np.int64), np.zeros(len(slots), np.int64)
         read = np.zeros(len(slots), np.bool_)
         needs_zone = is_instant and zone is not dt.UTC
         cast_slots.iso_timestamps(np.flatnonzero(is_text), slots.a, slots.b, needs_zone, micros, extra, read)
-        found, fits = _rescaled(micros, 1000, target.tick)
-        values, done = np.where(read, found + (extra if target.tick == 1 else 0), values), done | (read & fits)
+        ticks, fits = _rescaled(micros, 1000, target.tick)
+        values, done = np.where(read, ticks + (extra if target.tick == 1 else 0), values), done | (read & fits)
     return _ticks(values, done, target)
 
 

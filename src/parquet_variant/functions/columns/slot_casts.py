@@ -195,8 +195,8 @@ def _scalars_by_fallback(
     results: list[Any] = [None] * len(encoded.dictionary)
     if not target.children and target.family != "struct":
         for index, key in enumerate(encoded.dictionary.to_pylist()):
-            found, raw = _unpacked(key) if kind is None else (kind, key)
-            results[index] = cast_scalar(TYPE_OF_ID[_P(found)].type, raw, target, options.zone)
+            scalar_kind, raw = _unpacked(key) if kind is None else (kind, key)
+            results[index] = cast_scalar(TYPE_OF_ID[_P(scalar_kind)].type, raw, target, options.zone)
     if options.safe and None in results:
         failed = np.array([result is None for result in results])[encoded.indices.to_numpy()]
         position = int(positions[np.argmax(failed)])

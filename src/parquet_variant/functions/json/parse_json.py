@@ -183,7 +183,7 @@ def parse_json_array(
 
     parts = list(_in_threads(parsed, offsets, 1 if per_batch else threads))
     storages = [storage for storage, _ in parts]
-    faults = [fault for _, found in parts for fault in found]
+    faults = [fault for _, chunk_faults in parts for fault in chunk_faults]
     return trusted_array(storages[0] if len(storages) == 1 else joined_storages(storages), fits_files=True), faults
 
 
@@ -203,8 +203,8 @@ def _text_column(source: Any) -> pa.Array:
 
 def _no_text(source: Any) -> SchemaError:
     text = (str, bytes, bytearray, memoryview, type(None))
-    row, found = next((row, value) for row, value in enumerate(source) if not isinstance(value, text))
-    kind = type(found).__name__
+    row, other = next((row, value) for row, value in enumerate(source) if not isinstance(value, text))
+    kind = type(other).__name__
     return SchemaError(
         f"expected JSON text, found {kind}: Python values become Variants with from_python", reason="not-text", row=row
     )

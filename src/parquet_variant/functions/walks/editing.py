@@ -54,10 +54,10 @@ def edited(source: Any, edits: Sequence[Edit], value: Any = NO_VALUE, *, null_on
         None for one value that is SQL NULL.
     """
     if isinstance(source, Variant):
-        given = None if value is NO_VALUE else _operand(value, None)
-        if isinstance(given, VariantArray) or (value is not NO_VALUE and given is None):
+        operand = None if value is NO_VALUE else _operand(value, None)
+        if isinstance(operand, VariantArray) or (value is not NO_VALUE and operand is None):
             return None
-        change = partial(_by_fallback, source, edits, given)
+        change = partial(_by_fallback, source, edits, operand)
         return or_none(change) if null_on_error else change()
     storage = as_variant_array(source).to_unshredded().storage
     operand = None if value is NO_VALUE else _operand(value, len(storage))

@@ -222,8 +222,8 @@ class _Typed:
     def _list(self, group: Group) -> pa.Array:
         positions, offsets, elements = lists_of(group)
         inner = group.elements(elements, np.repeat(positions, np.diff(offsets)))
-        found = _Typed(self.target.children[0], self.options).of_group(inner)
-        lists = list_array(offsets, found, np.ones(len(positions), np.bool_), self.target.arrow)
+        elements = _Typed(self.target.children[0], self.options).of_group(inner)
+        lists = list_array(offsets, elements, np.ones(len(positions), np.bool_), self.target.arrow)
         return scatter(lists, positions, group.size)
 
 

@@ -57,8 +57,8 @@ def _find(nodes, at, segment):
         while kid < nodes[at, 3] and nodes[kid, 0] >> 16 < segment:
             kid = nodes[kid, 3]
         return kid < nodes[at, 3] and nodes[kid, 0] >> 16 == segment, kid, 0
-    wanted = -1 - segment
-    while position < wanted and kid < nodes[at, 3]:
+    index = -1 - segment
+    while position < index and kid < nodes[at, 3]:
         kid = nodes[kid, 3]
         position += 1
     return kid < nodes[at, 3], kid, position

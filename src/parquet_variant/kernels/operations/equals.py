@@ -74,23 +74,23 @@ def compare_rows(
         if count != other_row_start[row + 1] - other_row_start[row]:
             continue
         i, j = row_start[row], other_row_start[row]
-        found = True
+        alike = True
         for _ in range(count):
             # The low half is kind and scale, the rest the rank of the field.
             if nodes[i, 0] >> 16 != other_nodes[j, 0] >> 16:
-                found = False
+                alike = False
                 break
             kind, other = nodes[i, 0] & 0xFF, other_nodes[j, 0] & 0xFF
             if kind == RAW and other == RAW:
-                found = _same_scalar(nodes[i, 1], nodes[i, 2], other_nodes[j, 1], other_nodes[j, 2])
+                alike = _same_scalar(nodes[i, 1], nodes[i, 2], other_nodes[j, 1], other_nodes[j, 2])
             elif kind != other:
-                found = False
+                alike = False
             elif kind == STRING:
-                found = nodes[i, 2] == other_nodes[j, 2] and equal(nodes[i, 1], other_nodes[j, 1], nodes[i, 2])
+                alike = nodes[i, 2] == other_nodes[j, 2] and equal(nodes[i, 1], other_nodes[j, 1], nodes[i, 2])
             elif kind >= ARRAY:
-                found = nodes[i, 1] == other_nodes[j, 1]
-            if not found:
+                alike = nodes[i, 1] == other_nodes[j, 1]
+            if not alike:
                 break
             i += 1
             j += 1
-        same[row] = 1 if found else 0
+        same[row] = 1 if alike else 0

@@ -93,53 +93,53 @@ def resolve_key(meta_offsets: Int64s, meta_address: int, key_address: int, key_s
 
 
 @helper
-def _container(at, stop, wanted):
+def _container(at, stop, basic):
     """``(count, ids_at, id_size, offsets_at, offset_size, values_at, end)`` of an object (2) or array (3).
 
     The count is -1 if the value is something else, -2 if it is malformed.
     """
-    if at < stop and load_u8(at) & 3 != wanted:
+    if at < stop and load_u8(at) & 3 != basic:
         return -1, 0, 0, 0, 0, 0, 0
     ok, count, ids_at, id_size, offsets_at, offset_size, values_at, size = container(at, stop)
     return (count if ok else -2), ids_at, id_size, offsets_at, offset_size, values_at, values_at + size
 
 
 @helper(inline=True)
-def _scan(ids_at, id_size, count, wanted):
+def _scan(ids_at, id_size, count, field_id):
     """Index of an id in a list of ids, or -1."""
     if id_size == 1:
         for i in range(count):
-            if load_u8(ids_at + i) == wanted:
+            if load_u8(ids_at + i) == field_id:
                 return i
         return -1
     for i in range(count):
-        if load_uint(ids_at + i * id_size, id_size) == wanted:
+        if load_uint(ids_at + i * id_size, id_size) == field_id:
             return i
     return -1
 
 
 @helper(inline=True)
-def _field(ids_at, id_size, count, wanted):
+def _field(ids_at, id_size, count, field_id):
     """Index of the field with an id, or -1: in a sorted dictionary ids ascend, but no writer has to sort."""
     if count > _SCAN_FIELDS:
         low, high = 0, count
         while low < high:
             middle = (low + high) >> 1
-            if load_uint(ids_at + middle * id_size, id_size) < wanted:
+            if load_uint(ids_at + middle * id_size, id_size) < field_id:
                 low = middle + 1
             else:
                 high = middle
-        if low < count and load_uint(ids_at + low * id_size, id_size) == wanted:
+        if low < count and load_uint(ids_at + low * id_size, id_size) == field_id:
             return low
-    return _scan(ids_at, id_size, count, wanted)
+    return _scan(ids_at, id_size, count, field_id)
 
 
 @helper(inline=True)
-def _is_at(ids_at, id_size, count, guess, wanted):
+def _is_at(ids_at, id_size, count, guess, field_id):
     """Whether an id stands where the object before had it, for the first time."""
-    if guess >= count or load_uint(ids_at + guess * id_size, id_size) != wanted:
+    if guess >= count or load_uint(ids_at + guess * id_size, id_size) != field_id:
         return False
-    return guess == 0 or load_uint(ids_at + (guess - 1) * id_size, id_size) != wanted
+    return guess == 0 or load_uint(ids_at + (guess - 1) * id_size, id_size) != field_id
 
 
 @helper
@@ -205,7 +205,7 @@ def find_keys(
 
 
 @kernel
-def find_index(starts: Int64s, stops: Int64s, wanted: int, out_starts: Int64s, out_stops: Int64s) -> None:
+def find_index(starts: Int64s, stops: Int64s, index: int, out_starts: Int64s, out_stops: Int64s) -> None:
     """The element at a position of each array; absent in anything else."""
     for i in range(len(starts)):
         at = starts[i]
@@ -216,8 +216,8 @@ def find_index(starts: Int64s, stops: Int64s, wanted: int, out_starts: Int64s, o
         count, _, _, offsets_at, offset_size, values_at, end = _container(at, stops[i], 3)
         if count == -2:
             out_starts[i] = BROKEN
-        elif wanted < count:
-            child = values_at + load_uint(offsets_at + wanted * offset_size, offset_size)
+        elif index < count:
+            child = values_at + load_uint(offsets_at + index * offset_size, offset_size)
             out_starts[i] = child if child < end else BROKEN
             out_stops[i] = end
 

@@ -105,11 +105,11 @@ def list_positions(
 @kernel
 def present_slots(levels: UInt8s, least: int, most: int, positions: Int64s) -> int:
     """Fill the slots whose level is ``most``: where values lie under what is not there."""
-    slot = found = 0
+    slot = count = 0
     for i in range(len(levels)):
         if levels[i] >= least:
             if levels[i] == most:
-                positions[found] = slot
-                found += 1
+                positions[count] = slot
+                count += 1
             slot += 1
-    return found
+    return count

@@ -318,8 +318,8 @@ def _fault(status: int, row: int, offset: int, metadata: bytes, value: bytes) ->
     """The error for a malformed row, in the words of the scalar fallback where it agrees."""
     faults = [fault for fault in find_faults(metadata, value) if fault.reason not in _PASSED_OVER]
     if faults:
-        found = min(faults, key=lambda fault: (fault.part != "metadata", abs(fault.offset - offset)))
-        where = found.message if found.part == "value" else f"metadata: {found.message}"
-        return MalformedVariantError(where, reason=found.reason, row=row, offset=found.offset)
+        fault = min(faults, key=lambda fault: (fault.part != "metadata", abs(fault.offset - offset)))
+        where = fault.message if fault.part == "value" else f"metadata: {fault.message}"
+        return MalformedVariantError(where, reason=fault.reason, row=row, offset=fault.offset)
     reason, message = _FAULTS[status]
     return MalformedVariantError(message, reason=reason, row=row, offset=offset)

@@ -41,13 +41,13 @@ def _main() -> int:
     parser.add_argument("--levels", nargs="+", choices=LEVELS, help="CPU levels; the best of this machine by default")
     parser.add_argument("--output", type=Path, help="folder for the libraries; beside the sources by default")
     parser.add_argument("--processes", type=int, help="how many work at the same time; one a core by default")
-    given = parser.parse_args()
-    levels = given.levels or levels_here()[:1]
+    options = parser.parse_args()
+    levels = options.levels or levels_here()[:1]
     if not levels:
         print("no libraries of kernels are built on this platform: Numba compiles them on first use", file=sys.stderr)
         return 2
     try:
-        seconds = build(levels, given.output, report=progress(), processes=given.processes)
+        seconds = build(levels, options.output, report=progress(), processes=options.processes)
     except KernelsError as failed:
         print(f"error: {failed}", file=sys.stderr)
         return 2

@@ -19,18 +19,18 @@ def find_kernels() -> list[Kernel]:
     """All kernels, those of one module together."""
     package = import_module(_PACKAGE)
     names = sorted(module.name for module in pkgutil.walk_packages(package.__path__, f"{_PACKAGE}."))
-    found = {}
+    kernels = {}
     for name in names:
         # The instructions of intrinsics are there for compiling only.
         if ".intrinsics" not in name:
             for value in vars(import_module(name)).values():
                 if isinstance(value, Kernel) and value.py_func.__module__ == name:
-                    found[value.symbol] = value
-    return list(found.values())
+                    kernels[value.symbol] = value
+    return list(kernels.values())
 
 
 def find_kernel(module: str, name: str) -> Kernel:
     """The kernel of a module."""
-    found = getattr(import_module(module), name)
-    assert isinstance(found, Kernel)
-    return found
+    kernel = getattr(import_module(module), name)
+    assert isinstance(kernel, Kernel)
+    return kernel

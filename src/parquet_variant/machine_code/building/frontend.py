@@ -59,12 +59,12 @@ class _Library(CPUCodeLibrary):
     def get_pointer_to_function(self, name: str) -> int:
         return 0
 
-    def closure(self, found: dict[_Library, None]) -> None:
+    def closure(self, libraries: dict[_Library, None]) -> None:
         """Add itself and all that it calls."""
-        if self not in found:
-            found[self] = None
+        if self not in libraries:
+            libraries[self] = None
             for library in self._linking_libraries:
-                library.closure(found)
+                library.closure(libraries)
 
 
 class _Codegen(AOTCPUCodegen):

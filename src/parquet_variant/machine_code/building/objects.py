@@ -67,12 +67,12 @@ def build_objects(kernel: Kernel, levels: tuple[str, ...]) -> list[bytes]:
     objects = []
     for level in levels:
         key = fingerprint(kernel, level)
-        found = find_object(key)
-        if found is None:
+        machine_code = find_object(key)
+        if machine_code is None:
             made = made or _bitcode(kernel)
-            found = _emit(llvm.parse_bitcode(made), level)
-            keep_object(key, found)
-        objects.append(found)
+            machine_code = _emit(llvm.parse_bitcode(made), level)
+            keep_object(key, machine_code)
+        objects.append(machine_code)
     return objects
 
 

@@ -80,10 +80,10 @@ class HintsPolicy:
         object.__setattr__(self, "skip", tuple(self.skip))
         object.__setattr__(self, "skip_regexp", tuple(self.skip_regexp))
         typed = {
-            VariantPath.parse(path): ShreddingSchema.from_ddl(given)
-            if isinstance(given, str)
-            else ShreddingSchema.from_arrow(given)
-            for path, given in types
+            VariantPath.parse(path): ShreddingSchema.from_ddl(schema)
+            if isinstance(schema, str)
+            else ShreddingSchema.from_arrow(schema)
+            for path, schema in types
         }
         object.__setattr__(self, "_typed", typed)
         object.__setattr__(self, "_skipped", tuple(map(VariantPath.parse, self.skip)))

@@ -219,8 +219,8 @@ def _rows_with(tape: Tape, items: list[PathProfile]) -> npt.NDArray[np.bool_]:
     rows = np.repeat(np.arange(tape.rows), np.diff(tape.row_start))
     paths = (tape.nodes[:, 0] >> 16) & 0xFFFFFFFF
     kinds = _KIND_GROUPS[tape.nodes[:, 0] & 0xFF]
-    for item, found in enumerate(items):
-        path = number.get(found.hashed)
+    for item, profile in enumerate(items):
+        path = number.get(profile.hashed)
         if path is not None:
             here = paths == path
             counts = np.bincount(kinds[here], minlength=1)

@@ -103,14 +103,16 @@ class ColumnarVariant:
 
     def take(self, indices: Any) -> ColumnarVariant:
         """The rows at some indices, in that order."""
-        wanted = np.asarray(indices, np.int64)
+        positions = np.asarray(indices, np.int64)
         if self.rows is None:
-            return ColumnarVariant(len(wanted), self.column.take(wanted))
+            return ColumnarVariant(len(positions), self.column.take(positions))
         rank = np.full(self.size, -1, np.int64)
         rank[self.rows] = np.arange(len(self.rows))
-        inner = rank[wanted]
+        inner = rank[positions]
         rows = np.flatnonzero(inner >= 0)
-        return ColumnarVariant(len(wanted), self.column.take(inner[rows]), None if len(rows) == len(wanted) else rows)
+        return ColumnarVariant(
+            len(positions), self.column.take(inner[rows]), None if len(rows) == len(positions) else rows
+        )
 
     def __getitem__(self, index: int | slice) -> Variant | ColumnarVariant | None:
         if isinstance(index, slice):

@@ -184,13 +184,13 @@ def _group(column: Column, at: Int64s, size: int, chosen: set[int], depth: int) 
     return pa.StructArray.from_arrays(arrays, names=names)
 
 
-def _discriminator(codes: npt.NDArray[np.uint16], found: npt.NDArray[np.uint16], at: Int64s, size: int) -> pa.Array:
+def _discriminator(codes: npt.NDArray[np.uint16], codes_at: npt.NDArray[np.uint16], at: Int64s, size: int) -> pa.Array:
     """The codes at their places, and in all others that of a scalar, if there are any."""
     scalars = codes[~np.isin(codes, _WITHOUT_COLUMN)]
     if not len(scalars):
-        return scatter(pa.array(found), at, size)
+        return scatter(pa.array(codes_at), at, size)
     filled = np.full(size, scalars[0], np.uint16)
-    filled[at] = found
+    filled[at] = codes_at
     return pa.array(filled)
 
 
@@ -285,8 +285,8 @@ def _fields(group: pa.StructArray) -> list[pa.Array]:
 def _column(group: pa.StructArray, at: Int64s, of_bytes: OfBytes) -> Column:
     """The values at some entries of a group, all of which are there."""
     columns = dict(zip((field.name for field in group.type), _fields(group), strict=True))
-    found = columns["discriminator"].take(pa.array(at)).to_numpy(zero_copy_only=False).astype(np.int64)
-    codes, types = np.unique(found, return_inverse=True)
+    numbers = columns["discriminator"].take(pa.array(at)).to_numpy(zero_copy_only=False).astype(np.int64)
+    codes, types = np.unique(numbers, return_inverse=True)
     children = []
     split = None
     for index, code in enumerate(codes.tolist()):

@@ -82,11 +82,11 @@ def _as_bytes(names: list[str], rest: pa.StructArray) -> Column:
     if value is None:
         raise _NotMappedError
     storage = storage_of(metadata_of_all(names, len(value)), value)
-    offsets, are_objects, ids, found = ValuePositions.of_storage(storage).fields()
+    offsets, are_objects, ids, values_of_fields = ValuePositions.of_storage(storage).fields()
     if not are_objects.any():
         return Column(len(value), (Child(RAW, len(value), values=value),))
     order = np.argsort(ids, kind="stable")
-    values = position_storage(found).field("value").take(pa.array(order))
+    values = position_storage(values_of_fields).field("value").take(pa.array(order))
     rows, ids = np.repeat(np.arange(len(value)), np.diff(offsets))[order], ids[order]
     bounds = np.flatnonzero(np.diff(ids, prepend=-1, append=-1))
     fields = {}

@@ -84,7 +84,7 @@ class VortexReport:
 
 
 @dataclass
-class _Found:
+class _FoundColumn:
     """What is gathered of a column, file by file."""
 
     nullable: bool = False
@@ -106,7 +106,7 @@ class _Found:
             self.types.setdefault(path, {})[name] = None
 
     def report(self, name: str) -> VortexColumnReport:
-        types = {path: tuple(found) for path, found in self.types.items()}
+        types = {path: tuple(kinds) for path, kinds in self.types.items()}
         dtype = str(VariantDType(self.nullable))
         return VortexColumnReport(
             name, dtype, dict(self.layouts), types, self.in_bytes, self.ranges, self.is_json, self.has_texts
@@ -163,7 +163,7 @@ def inspect(path: str | os.PathLike[str], column: str | None = None) -> VortexRe
     files = vortex_files(path)
     if not files:
         raise VariantFileError(f"there is no Vortex file in {path}", file=os.fspath(path), reason="no-such-file")
-    columns: dict[str, _Found] = {}
+    columns: dict[str, _FoundColumn] = {}
     others: dict[str, None] = {}
     rows = checked = 0
     for name in files:
@@ -175,9 +175,9 @@ def inspect(path: str | os.PathLike[str], column: str | None = None) -> VortexRe
             if layout is None:
                 others[each.name] = None
             elif column in (None, each.name):
-                columns.setdefault(each.name, _Found()).add(each, layout, file.notes.get(each.name, ColumnNote()))
+                columns.setdefault(each.name, _FoundColumn()).add(each, layout, file.notes.get(each.name, ColumnNote()))
     if column is not None and not columns:
         raise VariantFileError(f"there is no Variant column {column!r} in {path}", reason="no-such-column")
     size = sum(Path(each).stat().st_size for each in files)
-    reports = tuple(found.report(name) for name, found in columns.items())
+    reports = tuple(each.report(name) for name, each in columns.items())
     return VortexReport(len(files), rows, size, checked, reports, tuple(others))

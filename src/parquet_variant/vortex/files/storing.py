@@ -204,24 +204,24 @@ def _fields(group: pa.StructArray) -> list[pa.Array]:
 # -- whether it was kept
 
 
-def first_difference(given: Any, found: pa.Array) -> int | None:
+def first_difference(written: Any, stored: pa.Array) -> int | None:
     """The first row of a column that was read back as something else; None if all are the same.
 
     Parameters
     ----------
-    given
+    written
         A `VariantArray` or `ColumnarVariant`, whose values are compared by their bytes, and where these differ by
         meaning; or an Arrow array.
-    found
+    stored
         What was read.
     """
-    if len(given) != len(found):
-        return min(len(given), len(found))
-    if not isinstance(given, (VariantArray, ColumnarVariant)):
-        return _first(_same_cells(given, found))
+    if len(written) != len(stored):
+        return min(len(written), len(stored))
+    if not isinstance(written, (VariantArray, ColumnarVariant)):
+        return _first(_same_cells(written, stored))
     left, right = (
         each.to_variant() if isinstance(each, ColumnarVariant) else each.to_unshredded()
-        for each in (given, unstored_rows(found) if len(found) else given)
+        for each in (written, unstored_rows(stored) if len(stored) else written)
     )
     nulls = [each.storage.is_null() for each in (left, right)]
     same = equals(left, right).fill_null(False)

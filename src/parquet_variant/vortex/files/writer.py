@@ -68,7 +68,7 @@ class VortexFileInfo:
 
 
 @dataclass(frozen=True)
-class _Given:
+class _Column:
     """A column as it was given: a Variant in some encoding, or an Arrow array; with the texts of JSON."""
 
     values: Any
@@ -189,17 +189,17 @@ def check_options(**options: Any) -> None:
 # -- what is given
 
 
-def _columns(data: Any, column: str) -> dict[str, _Given]:
+def _columns(data: Any, column: str) -> dict[str, _Column]:
     if isinstance(data, (VariantArray, ChunkedVariantArray, ColumnarVariant, JsonColumn)):
         data = {column: data}
-    columns: dict[str, _Given] = {}
+    columns: dict[str, _Column] = {}
     if isinstance(data, Mapping) and data:
-        columns = {name: _Given(_values(each)) for name, each in data.items()}
+        columns = {name: _Column(_values(each)) for name, each in data.items()}
     else:
         table = table_of(data)
         for each, array in zip(table.schema, table.columns, strict=True):
             values = VariantArray.from_arrow(array) if is_named(each) else as_arrow(array)
-            columns[each.name] = _Given(values, nullable=each.nullable)
+            columns[each.name] = _Column(values, nullable=each.nullable)
     sizes = {name: len(each.values) for name, each in columns.items()}
     if len(set(sizes.values())) > 1:
         raise VariantFileError(f"columns must have one length, these differ: {sizes}", reason="lengths-differ")
@@ -212,7 +212,7 @@ def _values(each: Any) -> Any:
     return each if isinstance(each, (VariantArray, ColumnarVariant, JsonColumn)) else as_arrow(each)
 
 
-def _of_json(each: _Given, policy: Any, layout: str, *, exact: bool) -> _Given:
+def _of_json(each: _Column, policy: Any, layout: str, *, exact: bool) -> _Column:
     """The Variants of a column of JSON text."""
     values = each.values
     if not isinstance(values, JsonColumn):
@@ -220,16 +220,16 @@ def _of_json(each: _Given, policy: Any, layout: str, *, exact: bool) -> _Given:
         compressed = compress_json(values, policy, encoding=encoding, exact=exact)
         values = compressed if isinstance(compressed, JsonColumn) else JsonColumn(compressed)
     note = ColumnNote(is_json=True, has_texts=values.texts is not None)
-    return _Given(values.values, nullable=each.nullable, note=note, texts=values.texts)
+    return _Column(values.values, nullable=each.nullable, note=note, texts=values.texts)
 
 
-def _laid_out(given: _Given, schema: Any, layout: str) -> _Given:
+def _laid_out(column: _Column, schema: Any, layout: str) -> _Column:
     """The column in the encoding that its layout stores, with what is noted of it."""
-    encoding, values = encoding_of(given.values)
+    encoding, values = encoding_of(column.values)
     if layout == "columnar" or (layout == "auto" and encoding.name == "columnar"):
         if schema not in (None, "infer"):
             raise VariantError("the columnar layout shreds every path: give no schema", reason="bad-option")
-        return _noted(given, encode(values, "columnar"), "columnar", {})
+        return _noted(column, encode(values, "columnar"), "columnar", {})
     if isinstance(values, ColumnarVariant):
         raise VariantError(
             f"a ColumnarVariant is stored in the layout columnar, not as {layout}: encode it first", reason="bad-option"
@@ -237,37 +237,37 @@ def _laid_out(given: _Given, schema: Any, layout: str) -> _Given:
     shredded = shredded_as(values, schema, "final")
     if layout == "auto":
         layout = "struct" if shredded.is_shredded else "variant"
-    held, in_bytes = within_dtype(shredded) if layout == "variant" else (shredded, {})
-    return _noted(given, held, layout, in_bytes)
+    stored, in_bytes = within_dtype(shredded) if layout == "variant" else (shredded, {})
+    return _noted(column, stored, layout, in_bytes)
 
 
-def _noted(given: _Given, values: Any, layout: Any, in_bytes: Mapping[str, str]) -> _Given:
+def _noted(column: _Column, values: Any, layout: Any, in_bytes: Mapping[str, str]) -> _Column:
     typed = isinstance(values, ColumnarVariant) or values.is_shredded
     data = collect_statistics(values).to_bytes() if typed else b""
     schema = values.schema if layout == "variant" and typed else None
-    note = ColumnNote(schema, in_bytes, given.note.is_json, given.note.has_texts, data)
-    return _Given(values, layout, given.nullable, note, given.texts)
+    note = ColumnNote(schema, in_bytes, column.note.is_json, column.note.has_texts, data)
+    return _Column(values, layout, column.nullable, note, column.texts)
 
 
-def _tries(given: dict[str, _Given], layout: str) -> list[dict[str, _Given]]:
+def _tries(columns: dict[str, _Column], layout: str) -> list[dict[str, _Column]]:
     """What is wanted, then all columns in one layout; the library does not tell which column it cannot hold.
 
     It does not give typed columns of its own type beside some values (decimals of a scale above their digits), so that
     the last try has none.
     """
-    every = [given]
+    every = [columns]
     for other in () if layout in LAYOUTS else ("struct", "variant"):
         tried = {
             name: each if each.layout in (None, "columnar", other) else _laid_out(each, None, other)
-            for name, each in given.items()
+            for name, each in columns.items()
         }
-        every += [tried] if any(tried[name] is not given[name] for name in given) else []
+        every += [tried] if any(tried[name] is not columns[name] for name in columns) else []
     if any(each.note.schema is not None for each in every[-1].values()):
         every.append({name: _untyped(each) for name, each in every[-1].items()})
     return every
 
 
-def _untyped(each: _Given) -> _Given:
+def _untyped(each: _Column) -> _Column:
     if each.note.schema is None:
         return each
     why = "vortex-data cannot give typed columns of these values"
@@ -278,7 +278,7 @@ def _untyped(each: _Given) -> _Given:
 # -- the file
 
 
-def _stored(target: Path, tries: list[dict[str, _Given]], compact: bool) -> VortexFileInfo:
+def _stored(target: Path, tries: list[dict[str, _Column]], compact: bool) -> VortexFileInfo:
     """The file, made of the first try that the library holds."""
     with write_errors(target):
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -308,7 +308,7 @@ def _stored(target: Path, tries: list[dict[str, _Given]], compact: bool) -> Vort
     return VortexFileInfo(str(target), rows, size, layouts, reasons, in_bytes)
 
 
-def _write(path: Path, columns: dict[str, _Given], compact: bool) -> int:
+def _write(path: Path, columns: dict[str, _Column], compact: bool) -> int:
     fields, arrays = [], []
     for name, each in columns.items():
         stored, array = pa.field("", each.values.type) if each.layout is None else None, each.values
@@ -330,22 +330,22 @@ def _write(path: Path, columns: dict[str, _Given], compact: bool) -> int:
     return int(table.num_rows)
 
 
-def _verify(path: Path, columns: dict[str, _Given]) -> None:
+def _verify(path: Path, columns: dict[str, _Column]) -> None:
     file = open_file(path)
     if "variant" in str(file.file.dtype) and any(end - start > BLOCK_ROWS for start, end in file.file.splits()):
         raise VariantFileError("Vortex joined blocks of its Variant type, which it cannot give", reason="vortex-failed")
     start = 0
     texts = {text_column(name): each.texts for name, each in columns.items() if each.texts is not None}
-    given = {name: each.values for name, each in columns.items()} | texts
+    arrays = {name: each.values for name, each in columns.items()} | texts
     for batch in file.batches():
         stop = start + batch.num_rows
-        for name, values in given.items():
+        for name, values in arrays.items():
             row = first_difference(values[start:stop], batch.column(name))
             if row is not None:
                 raise VariantFileError(
                     f"Vortex did not keep column {name!r}: the file is not made", reason="lost-in-file", row=start + row
                 )
         start = stop
-    rows = len(next(iter(given.values())))
+    rows = len(next(iter(arrays.values())))
     if start != rows:
         raise VariantFileError(f"Vortex kept {start} of {rows} rows: the file is not made", reason="lost-in-file")

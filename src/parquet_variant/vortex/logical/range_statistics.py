@@ -195,13 +195,13 @@ class RangeStatistics:
 
     def to_bytes(self) -> bytes:
         """The statistics as an Arrow stream of one row: a list of marks, and one of the bounds of each type."""
-        every = [child for found in self.paths.values() for child in found.children]
+        every = [child for path in self.paths.values() for child in path.children]
         types = list(dict.fromkeys(child.type for child in every))
         lists = [
             pa.array(np.concatenate([_NO_MARKS, *marks]))
             for marks in (
-                [found.unknown for found in self.paths.values()],
-                [found.nested for found in self.paths.values()],
+                [path.unknown for path in self.paths.values()],
+                [path.nested for path in self.paths.values()],
                 [child.has_nan for child in every],
             )
         ]

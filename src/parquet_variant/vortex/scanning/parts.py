@@ -32,7 +32,7 @@ class Part(Protocol):
     def expression(self, column: str | None) -> Any:
         """What is read, as an expression over the file's rows."""
 
-    def column(self, found: pa.Array) -> pa.StructArray | ColumnarVariant:
+    def column(self, array: pa.Array) -> pa.StructArray | ColumnarVariant:
         """What was read, as `element_of` takes it."""
 
     def below(self, path: VariantPath) -> VariantPath:
@@ -92,9 +92,9 @@ class TypedPart:
         kind = library.DType.from_arrow(self.type)
         return library.expr.variant_get(library.expr.column(column), list(self.levels), kind)
 
-    def column(self, found: pa.Array) -> pa.StructArray:
+    def column(self, array: pa.Array) -> pa.StructArray:
         """As `Part` says."""
-        return pa.StructArray.from_arrays([found.cast(self.type)], names=["typed_value"])
+        return pa.StructArray.from_arrays([array.cast(self.type)], names=["typed_value"])
 
     def below(self, path: VariantPath) -> VariantPath:
         """As `Part` says."""
@@ -161,13 +161,13 @@ class StoragePart:
         """Whether it is the whole column."""
         return not self.levels and not self.only_value
 
-    def column(self, found: pa.Array) -> pa.StructArray:
+    def column(self, array: pa.Array) -> pa.StructArray:
         """A storage struct with which `extract_path` gives what it gives of the whole column."""
         if self.is_whole:
-            return import_variant(found)[0] if len(found) else found
-        read = {field.name: found.field(index) for index, field in enumerate(found.type)}
+            return import_variant(array)[0] if len(array) else array
+        read = {field.name: array.field(index) for index, field in enumerate(array.type)}
         if self.only_value:
-            group: dict[str, pa.Array] = {"value": read.get("value", pa.nulls(len(found), pa.binary()))}
+            group: dict[str, pa.Array] = {"value": read.get("value", pa.nulls(len(array), pa.binary()))}
         else:
             inner = read["group"]
             group = {field.name: column for field, column in zip(inner.type, inner.flatten(), strict=True)}
@@ -259,9 +259,9 @@ class ColumnarPart:
         group = self.group(column)
         return expr.pack({name: expr.get_item(name, group) for name in self.names})
 
-    def column(self, found: pa.Array) -> ColumnarVariant:
+    def column(self, array: pa.Array) -> ColumnarVariant:
         """As `Part` says."""
-        return from_storage(found)
+        return from_storage(array)
 
     def below(self, path: VariantPath) -> VariantPath:
         """As `Part` says."""
@@ -283,9 +283,9 @@ class RestPart:
         """As `Part` says."""
         return vortex().expr.get_item("rest", self.of.group(column))
 
-    def column(self, found: pa.Array) -> pa.StructArray:
+    def column(self, array: pa.Array) -> pa.StructArray:
         """As `Part` says."""
-        return import_variant(found)[0] if len(found) else found
+        return import_variant(array)[0] if len(array) else array
 
     def below(self, path: VariantPath) -> VariantPath:
         """As `Part` says."""
@@ -315,8 +315,8 @@ def _columnar_part(storage: pa.StructType, path: VariantPath, target: pa.DataTyp
         group = below.field(below.get_field_index(name)).type
     names = [field.name for field in group]
     if segments:
-        wanted = {"discriminator", "rest"} if isinstance(segments[0], str) else {"discriminator", "array", "rest"}
-        names = [name for name in names if name in wanted]
+        needed = {"discriminator", "rest"} if isinstance(segments[0], str) else {"discriminator", "array", "rest"}
+        names = [name for name in names if name in needed]
     elif (
         target is not None and not pa.types.is_nested(target) and target_of(target).family not in ("string", "variant")
     ):

@@ -196,8 +196,8 @@ class VortexScan:
             name: expr.column(part) if isinstance(part, str) else part.expression(self.column)
             for name, part in self.parts.items()
         }
-        found = self.file.batches(expr.pack(pieces), self._filter(), self.row_ranges)
-        batches = (batch for batch in found if batch.num_rows)
+        batches = self.file.batches(expr.pack(pieces), self._filter(), self.row_ranges)
+        batches = (batch for batch in batches if batch.num_rows)
         yield from in_order(self._answer, batches, thread_count(self.threads))
 
     def to_table(self) -> pa.Table:
