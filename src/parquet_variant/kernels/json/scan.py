@@ -171,6 +171,22 @@ def _store_code_point(out, code):
 
 
 @helper
+def _escaped_code(pos, end, replace_surrogates):
+    """``(status, code, length)`` of the escape, by its number, that starts here; two of them may be one code."""
+    code = _hex4(pos + 2, end)
+    if code < 0:
+        return E_TRUNCATED if pos + 6 > end else E_ESCAPE, 0, 0
+    if not 0xD800 <= code <= 0xDFFF:
+        return OK, code, 6
+    low = -1
+    if code < 0xDC00 and pos + 12 <= end and load_u8(pos + 6) == 0x5C and load_u8(pos + 7) == 0x75:
+        low = _hex4(pos + 8, end)
+    if 0xDC00 <= low <= 0xDFFF:
+        return OK, 0x10000 + ((code - 0xD800) << 10) + (low - 0xDC00), 12
+    return OK if replace_surrogates else E_SURROGATE, 0xFFFD, 6
+
+
+@helper
 def unescape(start, slash, end, out, replace_surrogates):
     """Write the string that starts at ``start`` and has its first backslash at ``slash``, without its escapes.
 
@@ -197,21 +213,9 @@ def unescape(start, slash, end, out, replace_surrogates):
             return E_TRUNCATED, end, out
         byte = load_u8(pos + 1)
         if byte == 0x75:  # u
-            code = _hex4(pos + 2, end)
-            if code < 0:
-                return (E_TRUNCATED, end, out) if pos + 6 > end else (E_ESCAPE, pos, out)
-            length = 6
-            if 0xD800 <= code <= 0xDFFF:
-                low = -1
-                if code < 0xDC00 and pos + 12 <= end and load_u8(pos + 6) == 0x5C and load_u8(pos + 7) == 0x75:
-                    low = _hex4(pos + 8, end)
-                if 0xDC00 <= low <= 0xDFFF:
-                    code = 0x10000 + ((code - 0xD800) << 10) + (low - 0xDC00)
-                    length = 12
-                elif replace_surrogates:
-                    code = 0xFFFD
-                else:
-                    return E_SURROGATE, pos, out
+            status, code, length = _escaped_code(pos, end, replace_surrogates)
+            if status != OK:
+                return status, end if status == E_TRUNCATED else pos, out
             out = _store_code_point(out, code)
             pos += length
             continue

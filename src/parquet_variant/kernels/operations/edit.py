@@ -144,6 +144,19 @@ def _put_containers(segments, depth, field, stop, out, n):
     return field, n
 
 
+@helper
+def _difference(nodes, change, there, depth, place, position):
+    """Nodes that go, nulls up to an index that come, and nodes of the containers that are missing on the way."""
+    kind, segments = change.kind, change.segments
+    removed = padding = wrapping = 0
+    if kind == _DELETE or (there and (kind == _SET or kind == _REPLACE)):
+        removed = nodes[place, 3] - place
+    if not there:
+        padding = 0 if segments[depth] >= 0 else -1 - segments[depth] - position
+        wrapping = _wrapping(segments, depth, change.max_size)
+    return removed, padding, wrapping
+
+
 @kernel
 def edit_rows(
     nodes: Int64Table, row_start: Int64s, change: Change, keep: bool, out_start: Int64s, state: UInt8s
@@ -169,23 +182,16 @@ def edit_rows(
         if kind != _DELETE and (not fits or (kind == _INSERT and there and is_key)):
             state[row] = LEFT
             continue
-        removed = padding = wrapping = added = 0
         if not fits or (not there and (kind == _DELETE or kind == _REPLACE or kind == _APPEND)):  # nothing to change
             if keep or state[row] == CHANGED:
                 out = reserve_rows(out, n + end - begin)
                 n = _copied(nodes, begin, end, out, n)
             continue
-        if kind == _DELETE or (there and (kind == _SET or kind == _REPLACE)):
-            removed = nodes[place, 3] - place
-        # What goes in: nulls up to the index, the containers that are missing, each with its own nulls, the value.
-        if not there:
-            padding = 0 if is_key else -1 - segments[depth] - position
-            wrapping = _wrapping(segments, depth, change.max_size)
+        removed, padding, wrapping = _difference(nodes, change, there, depth, place, position)
         if (padding + wrapping) * _PADDING_BYTES > change.max_size:
             state[row] = LEFT
             continue
-        if kind != _DELETE:
-            added = padding + wrapping + value_end - value_begin
+        added = 0 if kind == _DELETE else padding + wrapping + value_end - value_begin
         out = reserve_rows(out, n + end - begin - removed + added)
         moved = n - begin
         n = _copied(nodes, begin, place, out, n)

@@ -236,25 +236,19 @@ def _count_children(starts, stops, counts, basic):
     return -1
 
 
-@kernel
-def count_elements(starts: Int64s, stops: Int64s, counts: Int64s) -> int:
-    """The number of elements of each array; -1 for anything else. Returns the first malformed position, or -1."""
-    return _count_children(starts, stops, counts, 3)
+@helper
+def _find_children(starts, stops, metas, offsets, sizes, out, basic):
+    """Every element or field; only fields have metadata and ids.
 
-
-@kernel
-def find_elements(
-    starts: Int64s, stops: Int64s, offsets: Int64s, out_starts: Int64s, out_stops: Int64s, out_parents: Int64s
-) -> int:
-    """Every element of each array, in order. Returns the first malformed position, or -1.
-
-    Elements that share bytes are refused: a few bytes could stand for any number of values otherwise.
+    Children that share bytes are refused: a few bytes could stand for any number of values otherwise.
     """
+    out_starts, out_stops, out_parents, out_ids = out
     for i in range(len(starts)):
         at = offsets[i]
         if offsets[i + 1] == at:
             continue
-        count, _, _, offsets_at, offset_size, values_at, end = _container(starts[i], stops[i], 3)
+        count, ids_at, id_size, offsets_at, offset_size, values_at, end = _container(starts[i], stops[i], basic)
+        names = sizes[metas[i]] if basic == 2 and metas[i] >= 0 else 0
         room = end - values_at
         for j in range(count):
             child = values_at + load_uint(offsets_at + j * offset_size, offset_size)
@@ -267,7 +261,26 @@ def find_elements(
             out_starts[at + j] = child
             out_stops[at + j] = end
             out_parents[at + j] = i
+            if basic == 2:
+                out_ids[at + j] = load_uint(ids_at + j * id_size, id_size)
+                if out_ids[at + j] >= names:
+                    return i
     return -1
+
+
+@kernel
+def count_elements(starts: Int64s, stops: Int64s, counts: Int64s) -> int:
+    """The number of elements of each array; -1 for anything else. Returns the first malformed position, or -1."""
+    return _count_children(starts, stops, counts, 3)
+
+
+@kernel
+def find_elements(
+    starts: Int64s, stops: Int64s, offsets: Int64s, out_starts: Int64s, out_stops: Int64s, out_parents: Int64s
+) -> int:
+    """Every element of each array, in order. Returns the first malformed position, or -1."""
+    out = out_starts, out_stops, out_parents, out_parents
+    return _find_children(starts, stops, offsets, offsets, offsets, out, 3)
 
 
 @kernel
@@ -292,27 +305,7 @@ def find_fields(
 
     ``sizes`` is the number of names of each metadata.
     """
-    for i in range(len(starts)):
-        at = offsets[i]
-        if offsets[i + 1] == at:
-            continue
-        count, ids_at, id_size, offsets_at, offset_size, values_at, end = _container(starts[i], stops[i], 2)
-        names = sizes[metas[i]] if metas[i] >= 0 else 0
-        room = end - values_at
-        for j in range(count):
-            child = values_at + load_uint(offsets_at + j * offset_size, offset_size)
-            if child >= end:
-                return i
-            child_end = value_end(child, end)
-            room -= child_end - child
-            field_id = load_uint(ids_at + j * id_size, id_size)
-            if child_end < 0 or room < 0 or field_id >= names:
-                return i
-            out_starts[at + j] = child
-            out_stops[at + j] = end
-            out_parents[at + j] = i
-            out_ids[at + j] = field_id
-    return -1
+    return _find_children(starts, stops, metas, offsets, sizes, (out_starts, out_stops, out_parents, out_ids), 2)
 
 
 @kernel

@@ -21,12 +21,7 @@ from parquet_variant.kernels.json.scalar_text import (
     uuid_text,
     word,
 )
-from parquet_variant.kernels.json.scan import (
-    E_CONTROL,
-    E_TRUNCATED,
-    OK,
-    scan_string,
-)
+from parquet_variant.kernels.json.scan import E_CONTROL, E_TRUNCATED, OK, scan_string
 from parquet_variant.kernels.kinds import (
     ARRAY,
     BINARY,
@@ -47,7 +42,6 @@ from parquet_variant.kernels.memory import (
     copy,
     load_u8,
     load_u64,
-    load_uint,
     stops_of_32,
     store_u8,
     store_u64,
@@ -55,11 +49,12 @@ from parquet_variant.kernels.memory import (
 )
 from parquet_variant.kernels.native_vectors import free, new_table, reallocate, reserve_bytes
 from parquet_variant.kernels.values.name_tables import UNUSABLE
-from parquet_variant.kernels.values.reading import MALFORMED, container, scalar_of_size, value_size
+from parquet_variant.kernels.values.reading import MALFORMED, scalar_of_size, value_size
 from parquet_variant.kernels.values.scalar_slots import (
     MICROS_PER_DAY,
 )
 from parquet_variant.kernels.values.value_nodes import RAW
+from parquet_variant.kernels.values.value_walk import COUNT, END, NEXT, OWN, child, child_id, open_container, take_bytes
 from parquet_variant.types import PrimitiveId
 
 __all__ = ["quote_names", "write_json_nodes", "write_json_rows"]
@@ -76,8 +71,8 @@ _SHORT[8], _SHORT[9], _SHORT[10], _SHORT[12], _SHORT[13] = b"btnfr"
 # No smaller one exists: memory can be read up to the end of the page that a byte of it is in.
 _PAGE = 4096
 
-# Columns of a frame: an open container.
-_LEFT, _IDS, _ID_WIDTH, _OFFSETS, _OFFSET_WIDTH, _VALUES, _END, _ROOM = range(8)
+# The column of a frame that the walk adds: the bracket that closes it. Of nodes, a frame has this and END alone.
+_CLOSING = OWN
 
 
 @kernel
@@ -240,46 +235,33 @@ def _value_text(out, room, used, begin, end, base, names, name_starts, name_addr
     while True:
         # One value from `begin`.
         size = value_size(begin, end)
-        if size == MALFORMED:
+        if size == MALFORMED or (depth > lowest and not take_bytes(stack, depth, size)):
             return False, out, room, used
-        if depth > lowest:
-            # Values that share bytes could stand for any number of values.
-            stack[depth - 1, _ROOM] -= size
-            if stack[depth - 1, _ROOM] < 0:
-                return False, out, room, used
-        if load_u8(begin) & 2:
-            _, count, ids, id_width, places, width, values, data = container(begin, end)
+        first = load_u8(begin) & 2 > 0
+        if first:
             if depth == len(stack):
                 return False, out, room, used
+            _, _, _, id_width, _, _, _ = open_container(stack, depth, begin, end)
             out, room, used = _byte_text(out, room, used, 0x7B if id_width > 0 else 0x5B)
-            stack[depth, _LEFT] = count
-            stack[depth, _IDS] = ids
-            stack[depth, _ID_WIDTH] = id_width
-            stack[depth, _OFFSETS] = places
-            stack[depth, _OFFSET_WIDTH] = width
-            stack[depth, _VALUES] = values
-            stack[depth, _END] = values + data
-            stack[depth, _ROOM] = data
+            stack[depth, _CLOSING] = 0x7D if id_width > 0 else 0x5D
             depth += 1
-            first = True
         else:
             kind, a, b, scale = scalar_of_size(begin, size)
             ok, out, room, used = _leaf_text(out, room, used, kind, a, b, scale)
             if not ok:
                 return False, out, room, used
-            first = False
         # Close what ends here, then go to the next field or element.
-        while depth > lowest and stack[depth - 1, _LEFT] == 0:
+        while depth > lowest and stack[depth - 1, NEXT] == stack[depth - 1, COUNT]:
             depth -= 1
-            out, room, used = _byte_text(out, room, used, 0x5D if stack[depth, _ID_WIDTH] == 0 else 0x7D)
+            out, room, used = _byte_text(out, room, used, stack[depth, _CLOSING])
             first = False
         if depth == lowest:
             return True, out, room, used
         top = depth - 1
-        stack[top, _LEFT] -= 1
-        if stack[top, _ID_WIDTH] > 0:
-            field_id = load_uint(stack[top, _IDS], stack[top, _ID_WIDTH])
-            stack[top, _IDS] += stack[top, _ID_WIDTH]
+        i = stack[top, NEXT]
+        stack[top, NEXT] = i + 1
+        field_id = child_id(stack, top, i)
+        if field_id >= 0:
             if field_id >= names:
                 return False, out, room, used
             ok, out, room, used = _name_text(out, room, used, first, name_starts, name_address, base + field_id)
@@ -287,9 +269,7 @@ def _value_text(out, room, used, begin, end, base, names, name_starts, name_addr
                 return False, out, room, used
         elif not first:
             out, room, used = _byte_text(out, room, used, 0x2C)
-        begin = stack[top, _VALUES] + load_uint(stack[top, _OFFSETS], stack[top, _OFFSET_WIDTH])
-        stack[top, _OFFSETS] += stack[top, _OFFSET_WIDTH]
-        end = stack[top, _END]
+        begin, end = child(stack, top, i), stack[top, END]
 
 
 @kernel
@@ -314,7 +294,7 @@ def write_json_rows(
     room = max(1024, 2 * (value_offsets[rows] - value_offsets[0]))
     out = reallocate(0, room)
     used = 0
-    stack = new_table(max_depth, 8)
+    stack = new_table(max_depth, OWN + 1)
     for row in range(rows):
         offsets[row] = used
         if len(row_valid) > 0 and row_valid[row] == 0:
@@ -340,12 +320,12 @@ def _row_text(out, room, used, first_node, last_node, nodes, base, names, name_s
     depth = 0
     first = ok = True
     for i in range(first_node, last_node):
-        while depth > 0 and stack[depth - 1, _END] == i:
+        while depth > 0 and stack[depth - 1, END] == i:
             depth -= 1
-            out, room, used = _byte_text(out, room, used, 0x5D if stack[depth, _ID_WIDTH] == 0 else 0x7D)
+            out, room, used = _byte_text(out, room, used, stack[depth, _CLOSING])
             first = False
         tag = nodes[i, 0]
-        if depth > 0 and stack[depth - 1, _ID_WIDTH] > 0:
+        if depth > 0 and stack[depth - 1, _CLOSING] == 0x7D:
             ok, out, room, used = _name_text(out, room, used, first, name_starts, name_address, base + (tag >> 16))
         elif not first:
             out, room, used = _byte_text(out, room, used, 0x2C)
@@ -355,8 +335,8 @@ def _row_text(out, room, used, first_node, last_node, nodes, base, names, name_s
             ok = ok and depth < len(stack)
             if ok:
                 out, room, used = _byte_text(out, room, used, 0x7B if kind == OBJECT else 0x5B)
-                stack[depth, _ID_WIDTH] = 1 if kind == OBJECT else 0
-                stack[depth, _END] = nodes[i, 3]
+                stack[depth, _CLOSING] = 0x7D if kind == OBJECT else 0x5D
+                stack[depth, END] = nodes[i, 3]
                 depth += 1
                 first = True
         elif ok and kind == RAW:
@@ -370,7 +350,7 @@ def _row_text(out, room, used, first_node, last_node, nodes, base, names, name_s
             return False, out, room, used
     while depth > 0:
         depth -= 1
-        out, room, used = _byte_text(out, room, used, 0x5D if stack[depth, _ID_WIDTH] == 0 else 0x7D)
+        out, room, used = _byte_text(out, room, used, stack[depth, _CLOSING])
     return True, out, room, used
 
 
@@ -391,7 +371,7 @@ def write_json_nodes(
     room = 1024
     out = reallocate(0, room)
     used = 0
-    stack = new_table(max_depth, 8)
+    stack = new_table(max_depth, OWN + 1)
     for row in range(rows):
         offsets[row] = used
         if row_start[row] == row_start[row + 1]:

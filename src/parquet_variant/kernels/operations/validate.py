@@ -111,6 +111,37 @@ def _names_ascend(ids, id_width, count, rank):
     return True
 
 
+@helper(inline=True)
+def _is_valid(at, end, ranks, stack, scratch, max_depth):
+    """``(ok, stack, scratch)`` after a value whose metadata has names of these ranks."""
+    depth = 0
+    if value_size(at, end) != end - at:
+        return False, stack, scratch
+    while True:
+        kind = value_kind(load_u8(at))
+        if kind >= ARRAY:
+            if depth + 1 > len(stack):
+                stack = reserve_rows(stack, depth + 1)
+            _, count, ids, id_width, offsets, width, values = open_container(stack, depth, at, end)
+            apart, scratch = _children_are_apart(at, stack[depth, END], count, offsets, width, values, scratch)
+            if depth == max_depth or not apart:
+                return False, stack, scratch
+            if kind == OBJECT and not _names_ascend(ids, id_width, count, ranks):
+                return False, stack, scratch
+            depth += 1
+        elif kind == STRING or kind == BINARY or kind == UUID or DECIMAL4 <= kind <= DECIMAL16 or kind == TIME:
+            kind, a, b, scale = scalar(at, end)
+            if not scalar_is_valid(kind, a, b, scale, True):
+                return False, stack, scratch
+        while depth > 0 and stack[depth - 1, NEXT] == stack[depth - 1, COUNT]:
+            depth -= 1
+        if depth == 0:
+            return True, stack, scratch
+        top = depth - 1
+        at, end = child(stack, top, stack[top, NEXT]), stack[top, END]
+        stack[top, NEXT] += 1
+
+
 @kernel
 def mark_valid_rows(
     rows: int,
@@ -134,38 +165,9 @@ def mark_valid_rows(
         d = dictionary_of[row]
         if d < 0 or dictionary_valid[d] == 0:
             continue
-        first, names = starts[d], starts[d + 1] - starts[d]
         at, end = value_address + value_offsets[row], value_address + value_offsets[row + 1]
-        if value_size(at, end) != end - at:
-            continue
-        depth = 0
-        ok = True
-        while True:
-            kind = value_kind(load_u8(at))
-            if kind >= ARRAY:
-                if depth + 1 > len(stack):
-                    stack = reserve_rows(stack, depth + 1)
-                _, count, ids, id_width, offsets, width, values = open_container(stack, depth, at, end)
-                apart, scratch = _children_are_apart(at, stack[depth, END], count, offsets, width, values, scratch)
-                if depth == max_depth or not apart:
-                    ok = False
-                    break
-                if kind == OBJECT and not _names_ascend(ids, id_width, count, rank[first : first + names]):
-                    ok = False
-                    break
-                depth += 1
-            elif kind == STRING or kind == BINARY or kind == UUID or DECIMAL4 <= kind <= DECIMAL16 or kind == TIME:
-                kind, a, b, scale = scalar(at, end)
-                if not scalar_is_valid(kind, a, b, scale, True):
-                    ok = False
-                    break
-            while depth > 0 and stack[depth - 1, NEXT] == stack[depth - 1, COUNT]:
-                depth -= 1
-            if depth == 0:
-                break
-            top = depth - 1
-            at, end = child(stack, top, stack[top, NEXT]), stack[top, END]
-            stack[top, NEXT] += 1
+        ranks = rank[starts[d] : starts[d + 1]]
+        ok, stack, scratch = _is_valid(at, end, ranks, stack, scratch, max_depth)
         valid[row] = 1 if ok else 0
     free(stack)
     free(scratch)

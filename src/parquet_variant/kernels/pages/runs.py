@@ -38,28 +38,34 @@ def _put_varint(at, number):
     return at + 1
 
 
+@helper
+def _put_bits(at, word, filled, number, width):
+    """``(at, word, filled)`` after a number of some bits: ``word``, of which some are filled, comes at ``at``."""
+    word |= number << filled
+    filled += width
+    if filled >= 64:
+        store_u64(at, word)
+        at += 8
+        filled -= 64
+        word = 0
+        if filled > 0:
+            shift = width - filled
+            word = (number >> shift) & ((1 << (64 - shift)) - 1)
+    return at, word, filled
+
+
 @helper(inline=True)
 def _pack(load, source, size, count, width, at):
     """Write the low bits of numbers, padded with zeros to a multiple of eight of them; returns where they end."""
-    held = filled = 0
+    word = filled = 0
     for i in range(count):
-        number = load(source + i * size)
-        held |= number << filled
-        filled += width
-        if filled >= 64:
-            store_u64(at, held)
-            at += 8
-            filled -= 64
-            held = 0
-            if filled > 0:
-                shift = width - filled
-                held = (number >> shift) & ((1 << (64 - shift)) - 1)
+        at, word, filled = _put_bits(at, word, filled, load(source + i * size), width)
     filled += (-count & 7) * width
     while filled > 0:
-        store_u64(at, held)
+        store_u64(at, word)
         at += min((filled + 7) >> 3, 8)
         filled -= 64
-        held = 0
+        word = 0
     return at
 
 
@@ -194,21 +200,11 @@ def put_deltas(source, size, count, deltas, out):
 
 @helper
 def _pack_block(deltas, first, width, at):
-    held = filled = 0
+    word = filled = 0
     for i in range(first, first + _MINIBLOCK):
-        number = deltas[i]
-        held |= number << filled
-        filled += width
-        if filled >= 64:
-            store_u64(at, held)
-            at += 8
-            filled -= 64
-            held = 0
-            if filled > 0:
-                shift = width - filled
-                held = (number >> shift) & ((1 << (64 - shift)) - 1)
+        at, word, filled = _put_bits(at, word, filled, deltas[i], width)
     if filled > 0:
-        store_u64(at, held)
+        store_u64(at, word)
         at += filled >> 3
     return at
 

@@ -125,6 +125,30 @@ def _add_to_sketch(sketches, path, hashed):
         sketches[path, register] = rank
 
 
+@helper
+def _count_value(kind, a, b, counts, sketches, path):
+    """Count what a value is but for its kind; decimals have a table of their own."""
+    if kind == STRING or kind == BINARY:
+        counts[path, P_STRING_BYTES] += b
+        counts[path, P_LONG_STRINGS] += kind == STRING and b >= 64
+        counts[path, P_STRING_MIN] = min(counts[path, P_STRING_MIN], b)
+        counts[path, P_STRING_MAX] = max(counts[path, P_STRING_MAX], b)
+        _add_to_sketch(sketches, path, _sampled_hash(a, b))
+    elif kind == OBJECT:
+        counts[path, P_FIELDS] += a
+    elif kind == ARRAY:
+        counts[path, P_ELEMENTS] += a
+        counts[path, P_ARRAY_MIN] = min(counts[path, P_ARRAY_MIN], a)
+        counts[path, P_ARRAY_MAX] = max(counts[path, P_ARRAY_MAX], a)
+    elif kind == UUID:
+        _add_to_sketch(sketches, path, _sampled_hash(a, 16))
+    elif kind > 2:
+        if INT8 <= kind <= INT64:
+            counts[path, P_INT_MIN] = min(counts[path, P_INT_MIN], a)
+            counts[path, P_INT_MAX] = max(counts[path, P_INT_MAX], a)
+        _add_to_sketch(sketches, path, _mixed(a * _MIX_C))
+
+
 @kernel
 def profile_nodes(
     nodes: Int64Table,
@@ -158,24 +182,7 @@ def profile_nodes(
                 counts[path, _LAST_ROW] = row
                 counts[path, P_ROWS] += 1
             a = nodes[i, 1]
-            if kind == STRING or kind == BINARY:
-                length = nodes[i, 2]
-                counts[path, P_STRING_BYTES] += length
-                counts[path, P_LONG_STRINGS] += kind == STRING and length >= 64
-                counts[path, P_STRING_MIN] = min(counts[path, P_STRING_MIN], length)
-                counts[path, P_STRING_MAX] = max(counts[path, P_STRING_MAX], length)
-                _add_to_sketch(sketches, path, _sampled_hash(a, length))
-            elif kind == OBJECT:
-                counts[path, P_FIELDS] += a
-            elif kind == ARRAY:
-                counts[path, P_ELEMENTS] += a
-                counts[path, P_ARRAY_MIN] = min(counts[path, P_ARRAY_MIN], a)
-                counts[path, P_ARRAY_MAX] = max(counts[path, P_ARRAY_MAX], a)
-            elif INT8 <= kind <= INT64:
-                counts[path, P_INT_MIN] = min(counts[path, P_INT_MIN], a)
-                counts[path, P_INT_MAX] = max(counts[path, P_INT_MAX], a)
-                _add_to_sketch(sketches, path, _mixed(a * _MIX_C))
-            elif DECIMAL4 <= kind <= DECIMAL16:
+            if DECIMAL4 <= kind <= DECIMAL16:
                 at = digits_of_path[path]
                 if at < 0:
                     digits = reserve_rows(digits, used + 1)
@@ -190,10 +197,8 @@ def profile_nodes(
                 digits[at, whole] += 1
                 digits[at, DIGIT_BUCKETS + scale] += 1
                 _add_to_sketch(sketches, path, _mixed(a * _MIX_C + scale))
-            elif kind == UUID:
-                _add_to_sketch(sketches, path, _sampled_hash(a, 16))
-            elif kind > 2:
-                _add_to_sketch(sketches, path, _mixed(a * _MIX_C))
+            else:
+                _count_value(kind, a, nodes[i, 2], counts, sketches, path)
     return export_table(digits, used)
 
 
