@@ -14,8 +14,9 @@ import pyarrow as pa
 from parquet_variant import arrow_compute as pc
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.encoding.cast.forms import in_form, plain_form
-from parquet_variant.encoding.cast.targets import Target, target_of
+from parquet_variant.encoding.cast.targets import VARIANT_STORAGE, Target, target_of
 from parquet_variant.encoding.cast.zones import zone_of
+from parquet_variant.encoding.metadata import EMPTY_METADATA
 from parquet_variant.functions.columns.column_slots import refuse_faulty_slots, slots_of_column
 from parquet_variant.functions.columns.slot_casts import CastOptions, array_of_slots, list_array, patched
 from parquet_variant.functions.columns.value_positions import ValuePositions
@@ -61,7 +62,8 @@ def extract_path(
     Returns
     -------
     pyarrow.Array
-        One entry a row: null where the row is null, nothing is at the path, or Variant null is.
+        One entry a row: null where the row is null, nothing is at the path, or Variant null is (but a Variant if one is
+        asked for).
 
     Raises
     ------
@@ -197,14 +199,16 @@ class _Typed:
             base = self._list(group)
         else:
             base = self._column(group, typed)
-        if group.value is None:
-            return base
-        positions, value_positions = group.in_bytes()
-        return patched(base, positions, self.of_positions(value_positions)) if len(positions) else base
+        if group.value is not None:
+            positions, value_positions = group.in_bytes()
+            base = patched(base, positions, self.of_positions(value_positions)) if len(positions) else base
+        return _filled(base, group) if self.target.family == "variant" and group.is_required else base
 
     def _column(self, group: Group, typed: pa.Array) -> pa.Array:
-        if group.present is not None and typed.null_count < group.size - int(group.present.sum()):
-            typed = pc.if_else(pa.array(group.present), typed, pa.scalar(None, typed.type))
+        if group.present is not None:
+            present = pa.array(group.present)
+            if pc.and_not(typed.is_valid(), present).true_count:  # Arrow lets a value stand under a null
+                typed = pc.if_else(present, typed, pa.scalar(None, typed.type))
         if typed.type == self.target.arrow:
             refuse_faulty_slots(typed, group.rows)
             return typed
@@ -225,6 +229,15 @@ class _Typed:
         elements = _Typed(self.target.children[0], self.options).of_group(inner)
         lists = list_array(offsets, elements, np.ones(len(positions), np.bool_), self.target.arrow)
         return scatter(lists, positions, group.size)
+
+
+def _filled(variants: pa.Array, group: Group) -> pa.Array:
+    """The Variants of a group in which one is required: Variant null where neither column is set ("Value Shredding")."""
+    missing = variants.is_null() if group.present is None else pc.and_(variants.is_null(), pa.array(group.present))
+    if not missing.true_count:
+        return variants
+    null = pa.array([{"metadata": EMPTY_METADATA, "value": b"\x00"}], VARIANT_STORAGE)[0]
+    return pc.if_else(missing, null, variants)
 
 
 def _nulls(valid: Bools | None, size: int) -> pa.Array | None:

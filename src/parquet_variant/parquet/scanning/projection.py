@@ -45,7 +45,9 @@ class PathColumns:
     metadata
         The dictionary column, which residuals need; None in the draft that has none.
     whole
-        Every leaf is needed: the layout is a draft, or the whole value is asked for.
+        Every leaf is needed: the layout is a draft.
+    never_missing
+        Whether the whole value is asked for as a Variant: one without parts is Variant null there, and no null.
     """
 
     group: SchemaNode
@@ -55,6 +57,7 @@ class PathColumns:
     typed: list[SchemaNode] = field(default_factory=list)
     metadata: SchemaNode | None = None
     whole: bool = False
+    never_missing: bool = False
     shaped: bool = False
 
     @property
@@ -83,7 +86,9 @@ class PathColumns:
         elif self.primitive is not None and statistics(self.primitive).all_null:
             typed = []
         if not residuals and not typed:
-            return None
+            if not self.never_missing:
+                return None
+            residuals, typed = self.residuals, self.typed
         # A typed object or list has no names of its own in the dictionary unless a Variant is to be made of it.
         with_metadata = self.metadata is not None and (residuals or not scalar)
         return [*residuals, *typed, *([self.metadata] if with_metadata and self.metadata else [])]
@@ -114,6 +119,7 @@ def columns_of_path(column: VariantColumn, path: VariantPath, target: pa.DataTyp
         return PathColumns(group, False, typed=leaves, metadata=metadata, whole=True)
     end = walk_path(group, path)
     columns = PathColumns(end.group, end.step is Step.FOUND, end.is_repeated, metadata=metadata)
+    columns.never_missing = end.group is group and columns.reached and target in (None, VARIANT_STORAGE)
     if columns.reached:
         _add_end(end.group, target, columns)
     elif (value := end.group.child("value")) is not None:
