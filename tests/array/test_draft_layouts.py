@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import os
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -26,6 +23,7 @@ from parquet_variant.layouts import storages as reference
 from parquet_variant.layouts.rows import array_of_rows
 from parquet_variant.schema.draft_paths_storage import paths_storage_type
 from parquet_variant.schema.shredding_schema import ShreddingSchema
+from shredded_corpus import MISSING, READABLE, path
 
 DRAFTS = ("draft-paths", "draft-object")
 TO_DRAFT: dict[str, Any] = {"draft-paths": draft_paths_of_final, "draft-object": draft_object_of_final}
@@ -183,18 +181,11 @@ def test_nested_typed_values_and_several_shapes_go_to_the_reference() -> None:
     assert list(VariantArray(unshredded_storage(draft, "draft-object"))) == values
 
 
-_ROOT = Path(__file__).resolve().parents[2]
-_CORPUS = Path(os.environ.get("PARQUET_TEST_DATA") or _ROOT / "../shared/parquet-testing") / "shredded_variant"
-_CASES = json.loads((_CORPUS / "cases.json").read_text()) if (_CORPUS / "cases.json").is_file() else []
-
-
-@pytest.mark.skipif(not _CASES, reason=f"no corpus in {_CORPUS}: set PARQUET_TEST_DATA")
+@pytest.mark.skipif(not READABLE, reason=MISSING)
 @pytest.mark.parametrize("layout", DRAFTS)
 def test_the_shredded_corpus_goes_through_the_drafts(layout: Any) -> None:
-    for case in _CASES:
-        if "error_message" in case:
-            continue
-        storage = pq.read_table(_CORPUS / case["parquet_file"])["var"].combine_chunks()
+    for case in READABLE:
+        storage = pq.read_table(path(case))["var"].combine_chunks()
         array = VariantArray(storage)
         values = reference.variants_of_storage(storage)
         if array.schema is not None:

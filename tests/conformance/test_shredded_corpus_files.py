@@ -2,34 +2,14 @@
 
 from __future__ import annotations
 
-import json
-import os
-from pathlib import Path
-
 import pytest
 
 import parquet_variant as pv
 from parquet_variant.errors import ConflictError, SchemaError
+from shredded_corpus import CASES, CONTRADICTORY, MISSING, READABLE, REFUSED, VIOLATIONS, expected, name, path
 
-CORPUS = (
-    Path(os.environ.get("PARQUET_TEST_DATA") or Path(__file__).parents[2] / ".." / "shared" / "parquet-testing")
-    / "shredded_variant"
-)
-if not (CORPUS / "cases.json").is_file():
-    pytest.skip(f"no corpus in {CORPUS}: set PARQUET_TEST_DATA", allow_module_level=True)
-
-CASES = [case for case in json.loads((CORPUS / "cases.json").read_text()) if "parquet_file" in case]
-VALID = [case for case in CASES if "error_message" not in case]
-REFUSED = [case for case in CASES if "error_message" in case]
-
-
-def name(case):
-    return Path(case["parquet_file"]).stem
-
-
-def expected(case):
-    files = case.get("variant_files") or [case["variant_file"]]
-    return [None if file is None else pv.Variant.from_bytes((CORPUS / file).read_bytes()) for file in files]
+if not CASES:
+    pytest.skip(MISSING, allow_module_level=True)
 
 
 def steps(variant):
@@ -44,26 +24,26 @@ def steps(variant):
             todo += [(path / index, child) for index, child in enumerate(value)]
 
 
-@pytest.mark.parametrize("case", VALID, ids=name)
+@pytest.mark.parametrize("case", READABLE, ids=name)
 def test_read_gives_the_value(case):
-    assert list(pv.parquet.read(CORPUS / case["parquet_file"])) == expected(case)
+    assert list(pv.parquet.read(path(case))) == expected(case)
 
 
-@pytest.mark.parametrize("case", VALID, ids=name)
+@pytest.mark.parametrize("case", READABLE, ids=name)
 def test_extract_gives_every_part(case):
     values = expected(case)
-    paths = {str(path) for value in values if value is not None for path, _ in steps(value)}
-    answer = pv.parquet.extract(CORPUS / case["parquet_file"], {path: path for path in paths})
-    for path in paths:
-        found = list(pv.VariantArray(answer[path]))
-        assert found == [None if value is None else value.get(path) for value in values], path
+    places = {str(place) for value in values if value is not None for place, _ in steps(value)}
+    answer = pv.parquet.extract(path(case), {place: place for place in places})
+    for place in places:
+        found = list(pv.VariantArray(answer[place]))
+        assert found == [None if value is None else value.get(place) for value in values], place
 
 
 @pytest.mark.parametrize("layout", ["unshredded", "final", "draft-paths", "draft-object"])
-@pytest.mark.parametrize("case", VALID, ids=name)
+@pytest.mark.parametrize("case", READABLE, ids=name)
 def test_rewrite_keeps_the_value(case, layout, tmp_path):
     dest = tmp_path / "a.parquet"
-    (info,) = pv.parquet.rewrite(CORPUS / case["parquet_file"], dest, layout=layout)
+    (info,) = pv.parquet.rewrite(path(case), dest, layout=layout)
     rewritten = pv.parquet.read(dest)
     assert list(rewritten) == expected(case)
     assert info.rows == len(rewritten)
@@ -74,29 +54,50 @@ def test_rewrite_keeps_the_value(case, layout, tmp_path):
 
 @pytest.mark.parametrize("case", REFUSED, ids=name)
 def test_what_must_fail_fails(case, tmp_path):
-    path = CORPUS / case["parquet_file"]
+    file = path(case)
     with pytest.raises((ConflictError, SchemaError)):
-        list(pv.parquet.read(path))
+        list(pv.parquet.read(file))
     with pytest.raises((ConflictError, SchemaError)) as caught:
-        pv.parquet.rewrite(path, tmp_path / "a.parquet", layout="unshredded")
-    assert caught.value.file == str(path)
+        pv.parquet.rewrite(file, tmp_path / "a.parquet", layout="unshredded")
+    assert caught.value.file == str(file)
     assert not list(tmp_path.iterdir())
-    assert not pv.parquet.validate(path).ok
+    assert not pv.parquet.validate(file).ok
 
 
 def test_conflicts_can_be_read_on_request():
     for case in REFUSED:
         if "conflict" in case["error_message"]:
-            array = pv.parquet.read(CORPUS / case["parquet_file"], on_conflict="typed")
+            array = pv.parquet.read(path(case), on_conflict="typed")
             assert len(list(array)) == len(array) > 0
 
 
-def test_validate_finds_only_the_invalid_file():
-    invalid = [name(case) for case in VALID if not pv.parquet.validate(CORPUS / case["parquet_file"]).ok]
-    assert invalid == ["case-084-INVALID"]
+@pytest.mark.parametrize("case", CONTRADICTORY, ids=name)
+def test_a_field_in_both_columns_is_an_error_or_by_request_the_shredded_one(case, tmp_path):
+    with pytest.raises(ConflictError) as caught:
+        list(pv.parquet.read(path(case)))
+    assert caught.value.reason == "shredded-field-in-value"
+    with pytest.raises(ConflictError) as caught:
+        pv.parquet.rewrite(path(case), tmp_path / "a.parquet", layout="unshredded")
+    assert (caught.value.reason, caught.value.file) == ("shredded-field-in-value", str(path(case)))
+    assert not list(tmp_path.iterdir())
+    assert [each.reason for each in pv.parquet.validate(path(case)).violations] == ["field-in-both"]
+    values = expected(case)
+    assert list(pv.parquet.read(path(case), on_conflict="typed")) == values
+    answer = pv.parquet.extract(path(case), {key: f"$.{key}" for key in "ab"})
+    assert [list(pv.VariantArray(answer[key])) for key in "ab"] == [
+        [row.get(f"$.{key}") for row in values] for key in "ab"
+    ]
+
+
+def test_validate_finds_the_invalid_files():
+    found = {case["case_number"]: pv.parquet.validate(path(case)).violations for case in READABLE}
+    assert {number: {each.reason for each in violations} for number, violations in found.items() if violations} == {
+        case["case_number"]: {VIOLATIONS[case["case_number"]]} for case in READABLE if case["case_number"] in VIOLATIONS
+    }
 
 
 def test_an_unsigned_column_is_refused_by_name():
+    (file,) = (path(case) for case in REFUSED if case["case_number"] == 127)
     with pytest.raises(SchemaError, match=r"var\.typed_value.*false.*case-127") as caught:
-        pv.parquet.read(CORPUS / "case-127.parquet")
-    assert caught.value.file == str(CORPUS / "case-127.parquet")
+        pv.parquet.read(file)
+    assert caught.value.file == str(file)

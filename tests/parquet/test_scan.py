@@ -270,3 +270,20 @@ def test_a_single_column_needs_no_list(tmp_path):
     path = tmp_path / "a.parquet"
     pv.parquet.write(path, pv.parse_json(['{"a": 1}', None]))
     assert pv.parquet.extract(path, "$.a:int").equals(pv.parquet.extract(path, ["$.a:int"]))
+
+
+@pytest.mark.parametrize("statistics", [True, False])
+@pytest.mark.parametrize("names", [["metadata", "value", "typed_value"], ["metadata", "value"]])
+def test_rows_without_parts_are_variant_null_where_the_statistics_know_only_nulls(tmp_path, statistics, names):
+    columns = [pa.array([b"\x01\x00\x00"] * 3), pa.nulls(3, pa.binary()), pa.nulls(3, pa.int32())][: len(names)]
+    storage = pa.StructArray.from_arrays(columns, names, mask=pa.array([False, True, False]))
+    path = tmp_path / "a.parquet"
+    pq.write_table(pa.table({"id": [1, 2, 3], "v": storage}), path, write_statistics=statistics)
+    null = pv.Variant.from_python(None)
+    answer = pv.parquet.extract(path, {"whole": "$", "text": "$:string"})
+    assert list(pv.VariantArray(answer["whole"])) == list(pv.parquet.read(path)) == [null, None, null]
+    assert answer["text"].null_count == 3
+    assert pv.sql("SELECT id FROM t WHERE v IS NULL", t=path).to_pylist() == [{"id": 2}]
+    pv.vortex.write(tmp_path / "a.vortex", pv.VariantArray(storage), layout="struct")
+    found = pv.vortex.scan(tmp_path / "a.vortex", {"whole": "$"}).to_table()
+    assert list(pv.VariantArray(found["whole"])) == [null, None, null]

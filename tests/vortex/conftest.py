@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-import json
-import os
-from pathlib import Path
-
 import pytest
 
-CORPUS = (
-    Path(os.environ.get("PARQUET_TEST_DATA") or Path(__file__).parents[2] / ".." / "shared" / "parquet-testing")
-    / "shredded_variant"
-)
+from shredded_corpus import READABLE, path
+
 DATA_SETS = {
     "gharchive": ["$.id", "$.actor.login", "$.payload.commits[*].sha", "$.payload.size"],
     "cve_v5": ["$.cveMetadata.cveId", "$.containers.cna.affected[*].vendor", "$.dataVersion"],
@@ -22,11 +16,7 @@ DATA_SETS = {
 
 def pytest_generate_tests(metafunc):
     if "corpus_file" in metafunc.fixturenames:
-        names = []
-        if (CORPUS / "cases.json").is_file():
-            cases = json.loads((CORPUS / "cases.json").read_text())
-            names = [case["parquet_file"] for case in cases if "parquet_file" in case and "error_message" not in case]
-        metafunc.parametrize("corpus_file", [CORPUS / name for name in names], ids=lambda path: path.stem)
+        metafunc.parametrize("corpus_file", [path(case) for case in READABLE], ids=lambda file: file.stem)
     if "data_set" in metafunc.fixturenames:
         metafunc.parametrize("data_set", sorted(DATA_SETS), indirect=True)
 

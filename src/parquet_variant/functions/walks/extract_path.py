@@ -232,7 +232,7 @@ class _Typed:
 
 
 def _filled(variants: pa.Array, group: Group) -> pa.Array:
-    """The Variants of a group in which one is required: Variant null where neither column is set ("Value Shredding")."""
+    """The Variants of a group in which one is required: Variant null where no column is set ("Value Shredding")."""
     missing = variants.is_null() if group.present is None else pc.and_(variants.is_null(), pa.array(group.present))
     if not missing.true_count:
         return variants
