@@ -14,7 +14,7 @@ import pytest
 
 import parquet_variant as pv
 from parquet_variant.parquet.writing.conform_table import conform_table
-from parquet_variant.parquet.writing.patch import plan_patch
+from parquet_variant.parquet.writing.patch import plan_patch, plan_path_patch
 
 SCHEMA = pv.ShreddingSchema.from_ddl("struct<a int, t string, list array<int>, o struct<x double>>")
 
@@ -137,3 +137,81 @@ def test_a_file_of_others_or_of_another_schema_is_not_patched(tmp_path: Path) ->
     for path, given in (("other.parquet", before), ("ours.parquet", narrower)):
         with pa.OSFile(str(tmp_path / path)) as source:
             assert plan_patch(source, given, given.slice(0, 1), changed) is None
+
+
+OBJECTS = [{"a": n, "o": {"x": n / 2, "more": n}, "t": "x" * n, "r": "u", "list": [n]} for n in range(60)]
+
+
+def set_at(path: Path, place: tuple[str, ...], new: list[Any], changed: Any) -> Any:
+    """What was written to ``patched.parquet``; None for nothing."""
+    with pa.OSFile(str(path)) as source:
+        plan = plan_path_patch(source, [place], lambda: [pv.VariantArray.from_pylist(new)], changed)
+        return None if plan is None else plan.write(path.with_name("patched.parquet"), "zstd")
+
+
+def written(folder: Path, values: list[Any], **options: Any) -> Path:
+    array = pv.shred_variant(pv.VariantArray.from_pylist(values), SCHEMA)
+    pv.parquet.write(folder / "old.parquet", {"v": array, "n": pa.array(range(len(values)))}, **options)
+    return folder / "old.parquet"
+
+
+@pytest.mark.parametrize(
+    ("place", "new", "leaves"),
+    [
+        (("v", "a"), [1000, -7], {"v.typed_value.a.typed_value"}),
+        (("v", "o", "x"), [0.25, float("nan")], {"v.typed_value.o.typed_value.x.typed_value"}),
+        (("v", "t"), [pv.Variant.from_python(None), 5], {"v.typed_value.t.typed_value", "v.typed_value.t.value"}),
+        (("v", "a"), [3, 44], set()),  # as they are
+    ],
+)
+def test_values_at_a_path_are_written_and_nothing_else(
+    tmp_path: Path, place: tuple[str, ...], new: list[Any], leaves: set[str]
+) -> None:
+    old = written(tmp_path, OBJECTS, row_group_bytes=3000)
+    changed = np.zeros(60, dtype=bool)
+    changed[[3, 44]] = True
+    info = set_at(old, place, new, changed)
+    patched_path = tmp_path / "patched.parquet"
+    array = pv.parquet.read(old, "v")
+    values = pv.VariantArray.from_pylist([new[0] if n == 3 else new[1] for n in range(60)])
+    there = pv.variant_set(array, "$." + ".".join(place[1:]), values).to_pylist()
+    expected = [there[n] if changed[n] else each for n, each in enumerate(array.to_pylist())]
+    assert str(pv.parquet.read(patched_path, "v").to_pylist()) == str(expected)  # NaN equals no NaN
+    assert pq.read_table(patched_path, columns=["n"])["n"].to_pylist() == list(range(60))
+    assert pv.parquet.validate(patched_path).ok
+    assert info.rows == 60
+    groups = pq.read_metadata(old).num_row_groups
+    assert groups > 1
+    differ = {
+        name
+        for group in range(groups)
+        for name, was in chunks(old, group).items()
+        if chunks(patched_path, group)[name] != was
+    }
+    assert differ == leaves
+
+
+@pytest.mark.parametrize(
+    ("place", "new", "values"),
+    [
+        (("v", "a"), [None], OBJECTS),  # NULL in SQL, the whole row
+        (("v", "a"), [{"name": 1}], OBJECTS),  # names that no dictionary has
+        (("v", "a"), [[{"name": 1}]], OBJECTS),
+        (("v", "r"), [1], OBJECTS),  # not shredded
+        (("v", "o"), [1], OBJECTS),  # an object
+        (("v", "list"), [1], OBJECTS),
+        (("v", "list", "list"), [1], OBJECTS),
+        (("v",), [1], OBJECTS),
+        (("n",), [1], OBJECTS),
+        (("w", "a"), [1], OBJECTS),
+        (("v", "a"), [1], [{"t": "x"}] * 60),  # no row has it
+        (("v", "o", "x"), [1], [{"o": 3}] * 60),
+        (("v", "a"), [1], [None] * 60),
+        (("v", "a"), [1], [4] * 60),
+    ],
+)
+def test_what_is_more_than_a_leaf_is_not_patched_as_one(
+    tmp_path: Path, place: tuple[str, ...], new: list[Any], values: list[Any]
+) -> None:
+    changed = np.arange(60) == 9
+    assert set_at(written(tmp_path, values), place, new, changed) is None

@@ -14,6 +14,7 @@ import pytest
 import parquet_variant as pv
 from parquet_variant.delta.data.deletion_vector import read_bitmap
 from parquet_variant.delta.data.deletion_vector_writer import write_bitmap
+from parquet_variant.delta.statistics.variant_stats import decode_bounds
 from parquet_variant.errors import DeltaError, VariantError
 
 VECTORS: list[dict[str, Any]] = [{}, {"delta.enableDeletionVectors": True}]
@@ -265,6 +266,61 @@ def test_columns_that_an_update_does_not_set_keep_their_bytes_and_statistics(tmp
     asked = {"id": "$.id:int", "k": "k"}
     assert pv.delta.extract(tmp_path / "t", asked, "id < 0").to_pylist() == [{"id": -5, "k": 7}]
     assert pv.delta.extract(tmp_path / "t", asked, "k < 0").to_pylist() == [{"id": 9, "k": -6}]
+
+
+def test_paths_that_are_set_have_the_bounds_of_their_new_values_and_others_keep_theirs(tmp_path: Path) -> None:
+    table = tmp_path / "t"
+    properties = {"delta.enableVariantShredding": True}
+    pv.delta.write(table, columns(range(100)), schema="id bigint, s struct<t: string>", properties=properties)
+    expected = {n: {"id": n, "s": {"t": f"t{n % 3}"}, "odd": [n] if n % 2 else "x"} for n in range(100)}
+
+    def bounds() -> dict[str, tuple[Any, Any]]:
+        (text,) = pv.delta.snapshot(table).files["stats"].to_pylist()
+        low, high = (decode_bounds(json.loads(text)[kind]["v"]) for kind in ("minValues", "maxValues"))
+        assert low.keys() == high.keys()
+        return {str(path): (low[path].to_python(), high[path].to_python()) for path in low}
+
+    def follow(keys: Any, path: tuple[str, ...], value: Any) -> None:
+        for key in keys:
+            inner = expected[key]
+            for name in path[:-1]:
+                inner = inner.setdefault(name, {})
+            inner[path[-1]] = value(key) if callable(value) else value
+
+    def check() -> None:
+        assert {k: v for k, (_, v) in state(table).items()} == expected
+
+    pv.delta.update(table, {"v:id": "v:id::int - 1000", "v:s.t": "'u'"}, "k % 50 = 7")
+    follow([7, 57], ("id",), lambda n: n - 1000)
+    follow([7, 57], ("s", "t"), "u")
+    check()
+    assert bounds() == {"$['id']": (-993, 99), "$['s']['t']": ("t0", "u")}
+    merge = pv.delta.merge(table, {"k": [7, 8], "n": [5, 6]}, "target.k = source.k")
+    merge.when_matched_update({"v:id": "source.n + target.k"}).execute()
+    follow([7, 8], ("id",), lambda n: 2 * n - 2)
+    check()
+    assert bounds() == {"$['id']": (-943, 99), "$['s']['t']": ("t0", "u")}
+    merge = pv.delta.merge(table, {"k": list(range(1, 100))}, "target.k = source.k")
+    merge.when_not_matched_by_source_update({"v:id": "target.k + 2000"}).execute()
+    follow([0], ("id",), 2000)
+    check()
+    assert bounds()["$['id']"] == (-943, 2000)
+    pv.delta.update(table, {"v:s.t": "NULL"}, "k = 3")
+    follow([3], ("s", "t"), None)
+    check()
+    assert bounds() == {"$['id']": (-943, 2000)}
+    pv.delta.update(table, new_values={"v:id": "text"}, where="k = 4")
+    follow([4], ("id",), "text")
+    check()
+    assert "v" not in json.loads(pv.delta.snapshot(table).files["stats"][0].as_py())["minValues"]
+    pv.delta.update(table, {"v:new.er": "k"}, "k > 95")
+    follow(range(96, 100), ("new", "er"), lambda n: n)
+    check()
+    pv.delta.update(table, {"v:new.er": "k * 2"}, "k > 94")
+    follow(range(95, 100), ("new", "er"), lambda n: 2 * n)
+    check()
+    found = pv.delta.extract(table, {"id": "$.id:long", "k": "k"}, "id > 50 and id < 60")
+    assert sorted(found["k"].to_pylist()) == [n for n in range(51, 60) if n != 57]
 
 
 def test_a_table_that_shreds_no_more_gets_no_shredded_column_by_an_update(tmp_path: Path) -> None:

@@ -21,9 +21,9 @@ from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import DeltaError
 from parquet_variant.functions.conversions.cast_to_variant import cast_to_variant
 from parquet_variant.functions.edits.variant_set import variant_set
-from parquet_variant.query.sql_expression import TableColumns, read_expression
+from parquet_variant.query.sql_expression import NeededColumn, TableColumns, read_expression
 
-__all__ = ["assigned", "read_assignments"]
+__all__ = ["assigned", "needed_columns", "path_values", "read_assignments"]
 
 
 def read_assignments(
@@ -122,16 +122,45 @@ def assigned(
     return out
 
 
+def path_values(
+    assignments: Sequence[Assignment], pulled: Mapping[str, pa.Table], rows: int, zone: str
+) -> list[VariantArray]:
+    """The values that are set at paths, a column for each assignment.
+
+    Parameters
+    ----------
+    assignments
+        Each with a path.
+    pulled
+        What `needed_columns` names of the tables that the expressions see, and `ROW`, by the tables' names.
+    rows
+        How many each of them has.
+    zone
+        The session time zone.
+    """
+    values = _evaluated(assignments, pulled, rows, zone)
+    return [_at_path(each, value, rows) for each, value in zip(assignments, values, strict=True)]
+
+
+def needed_columns(assignments: Sequence[Assignment]) -> dict[str, dict[str, NeededColumn]]:
+    """What expressions need of each table."""
+    needed: dict[str, dict[str, NeededColumn]] = {}
+    for each in assignments:
+        if each.value is not None:
+            for name, columns in each.value.columns.items():
+                needed.setdefault(name, {}).update(columns)
+    return needed
+
+
 def _values(assignments: Sequence[Assignment], tables: Mapping[str, pa.Table], rows: int, zone: str) -> list[Any]:
-    needed: dict[str, dict[str, Any]] = {name: {} for name in tables}
-    texts = {}
-    for index, each in enumerate(assignments):
-        if each.value is None:
-            continue
-        for name, columns in each.value.columns.items():
-            needed[name].update(columns)
-        texts[f"c{index}"] = each.value.text
-    pulled = {name: needed_table(table, needed[name]) for name, table in tables.items()}
+    needed = needed_columns(assignments)
+    return _evaluated(
+        assignments, {name: needed_table(table, needed.get(name, {})) for name, table in tables.items()}, rows, zone
+    )
+
+
+def _evaluated(assignments: Sequence[Assignment], pulled: Mapping[str, pa.Table], rows: int, zone: str) -> list[Any]:
+    texts = {f"c{index}": each.value.text for index, each in enumerate(assignments) if each.value is not None}
     direct: dict[int, Any] = {}
     for index, each in enumerate(assignments):
         if each.value is not None and plain_column(each.value):
@@ -157,22 +186,30 @@ def _run(texts: Mapping[str, str], tables: Mapping[str, pa.Table], rows: int, zo
 
 
 def _variant(assignment: Assignment, value: Any, before: pa.ChunkedArray) -> pa.Array:
-    if assignment.value is None and not isinstance(value, VariantArray):
-        single = value if isinstance(value, Variant) else Variant.from_python(value)
-        if assignment.path is None:
-            if value is None:
-                return pa.nulls(len(before), arrow_type(VARIANT))
-            return VariantArray.from_pylist([single] * len(before)).storage
-        return variant_set(VariantArray.from_storage(_one(before)), assignment.path, single).storage
-    new = value if isinstance(value, VariantArray) else cast_to_variant(value)
-    if assignment.path is None:
-        return new.to_unshredded().storage
-    # NULL in SQL becomes JSON's null: the other fields of the row's Variant are not to go with it.
-    storage = new.to_unshredded().storage
-    if storage.null_count:
-        rows = new.to_unshredded()
-        new = VariantArray.from_pylist([Variant.from_python(None) if each is None else each for each in rows])
-    return variant_set(VariantArray.from_storage(_one(before)), assignment.path, new).storage
+    if assignment.path is not None:
+        return variant_set(
+            VariantArray.from_storage(_one(before)), assignment.path, _at_path(assignment, value, len(before))
+        ).storage
+    if assignment.value is None and value is None:
+        return pa.nulls(len(before), arrow_type(VARIANT))
+    return _variants(assignment, value, len(before)).to_unshredded().storage
+
+
+def _at_path(assignment: Assignment, value: Any, rows: int) -> VariantArray:
+    """Values as paths get them: NULL becomes JSON's null, since the row's other fields are not to go with it."""
+    new = _variants(assignment, value, rows).to_unshredded()
+    if not new.storage.null_count:
+        return new
+    return VariantArray.from_pylist([Variant.from_python(None) if each is None else each for each in new])
+
+
+def _variants(assignment: Assignment, value: Any, rows: int) -> VariantArray:
+    if isinstance(value, VariantArray):
+        return value
+    if assignment.value is not None:
+        return cast_to_variant(value)
+    single = VariantArray.from_pylist([value if isinstance(value, Variant) else Variant.from_python(value)])
+    return VariantArray.from_storage(single.storage.take(pa.array(np.zeros(rows, np.int32))))
 
 
 def _typed(value: Any, field: Field, target: str) -> Any:

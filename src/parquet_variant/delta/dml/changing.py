@@ -133,7 +133,8 @@ def change_file(plan: ChangePlan, file: Mapping[str, Any], changed: ChangedRows)
     if kept.any() and plan.vectors:
         adds.append(_marked(plan.current, file, ~kept))
     elif kept.any() and rows is not None:
-        parts.insert(0, rows.filter(pa.array(kept[read])))
+        # A filter copies, also where every row stays.
+        parts.insert(0, rows if kept[read].all() else rows.filter(pa.array(kept[read])))
     if parts:
         adds += write.write_files(iter(parts))
     told: tuple[Cdc, ...] = ()

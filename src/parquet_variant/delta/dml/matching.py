@@ -26,7 +26,7 @@ from parquet_variant.delta.reading.scan import DeltaScan, DeltaScanTask, scan
 from parquet_variant.query.predicate import And, Predicate, bind, columns_of
 from parquet_variant.query.sql_expression import NeededColumn
 
-__all__ = ["candidate_files", "file_columns", "may_hold_keys"]
+__all__ = ["candidate_files", "chosen_rows", "file_columns", "may_hold_keys"]
 
 Mask = npt.NDArray[np.bool_]
 
@@ -150,6 +150,17 @@ def file_columns(
     live = live_rows(current, file["deletionVector"], rows)
     table = pa.table({ROW: pa.array(np.arange(rows)), **arrays})
     return table, np.ones(rows, dtype=bool) if live is None else live
+
+
+def chosen_rows(
+    current: Snapshot, file: Mapping[str, Any], columns: Mapping[str, NeededColumn], chosen: Mask, zone: str
+) -> pa.Table:
+    """As the table of `file_columns`, of some rows, which are numbered for themselves."""
+    numbers = pa.array(np.arange(np.count_nonzero(chosen)))
+    if not columns:
+        return pa.table({ROW: numbers})
+    rows = file_columns(current, file, columns, zone)[0].filter(pa.array(chosen))
+    return rows.set_column(rows.column_names.index(ROW), ROW, numbers)
 
 
 def _query(current: Snapshot, columns: Mapping[str, NeededColumn], variant: str | None, zone: str) -> DeltaScan:

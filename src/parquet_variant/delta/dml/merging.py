@@ -27,9 +27,9 @@ from parquet_variant.delta.data.expressions import (
 from parquet_variant.delta.dml.assigning import assigned, read_assignments
 from parquet_variant.delta.dml.changing import ChangedRows, ChangePlan, FileChange, plan_change
 from parquet_variant.delta.dml.committing import Change, ChangeResult, file_rows, run_change
-from parquet_variant.delta.dml.matching import candidate_files, file_columns, may_hold_keys
+from parquet_variant.delta.dml.matching import candidate_files, chosen_rows, file_columns, may_hold_keys
 from parquet_variant.delta.dml.merge_request import MergeClause, MergeRequest
-from parquet_variant.delta.dml.patching import columns_in_use, update_file
+from parquet_variant.delta.dml.patching import columns_in_use, paths_set, update_file
 from parquet_variant.delta.log.snapshot import Snapshot
 from parquet_variant.delta.protocol.schema import VARIANT, StructType, arrow_type
 from parquet_variant.delta.writing.identity import IdentityValues, refuse_identity_set
@@ -191,10 +191,20 @@ def _merge_file(plan: ChangePlan, read: _Plan, task: int, attempt: int, file: Ma
         at = np.flatnonzero(updated)
         return _updated(plan.current.schema, read, before, applied[at], source[at])
 
+    updates = [clause for clause in read.clauses if clause.action == "update"]
+
+    def seen(needed: Mapping[str, Mapping[str, NeededColumn]]) -> Mapping[str, pa.Table]:
+        tables = {read.target: chosen_rows(plan.current, file, needed.get(read.target, {}), updated, read.zone)}
+        if updates[0].kind == "matched":
+            partners = read.rows.take(pa.array(source[updated]))
+            tables[read.source] = needed_table(partners, needed.get(read.source, {}))
+        return tables
+
     # What is inserted changes no row of a file.
-    set_by = [a for clause in read.clauses if clause.action == "update" for a in clause.assignments]
+    set_by = [a for clause in updates for a in clause.assignments]
+    paths = paths_set(set_by, seen, int(updated.sum()), read.zone) if len(updates) == 1 else None
     used = columns_in_use(set_by, read.target)
-    file_change = update_file(plan, file, ChangedRows(live, deleted, updated, new_rows), used)
+    file_change = update_file(plan, file, ChangedRows(live, deleted, updated, new_rows), used, paths)
     return replace(file_change, matched=np.unique(right))
 
 

@@ -7,7 +7,8 @@ to `changing`.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any
@@ -16,21 +17,31 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.delta.data.expressions import Assignment
 from parquet_variant.delta.data.paths import relative_path
 from parquet_variant.delta.data.stored import stored_schema, to_stored
+from parquet_variant.delta.dml.assigning import needed_columns, path_values
 from parquet_variant.delta.dml.changing import ChangedRows, ChangePlan, FileChange, as_shredded, change_file
-from parquet_variant.delta.protocol.actions import Add
+from parquet_variant.delta.protocol.actions import Add, Cdc
 from parquet_variant.delta.protocol.schema import StructType
 from parquet_variant.delta.reading.read import read_file, unshredded_table
 from parquet_variant.delta.reading.row_ids import row_tracking_columns
 from parquet_variant.delta.statistics.file_stats import dump_stats
+from parquet_variant.delta.statistics.variant_stats import decode_bounds, encode_bounds
 from parquet_variant.delta.storage import Storage
 from parquet_variant.delta.writing.data_files import WritePlan
+from parquet_variant.delta.writing.stats_collector import path_bounds
+from parquet_variant.encoding.variant import Variant
+from parquet_variant.errors import DeltaError
 from parquet_variant.parquet.writing.conform_table import conform_table
-from parquet_variant.parquet.writing.patch import plan_patch
+from parquet_variant.parquet.writing.patch import FilePatch, plan_patch, plan_path_patch
+from parquet_variant.parquet.writing.writer import FileInfo
+from parquet_variant.path import VariantPath
+from parquet_variant.query.sql_expression import NeededColumn
+from parquet_variant.shredding.statistics import Bounds
 
-__all__ = ["ColumnsInUse", "columns_in_use", "update_file"]
+__all__ = ["ColumnsInUse", "PathValues", "columns_in_use", "paths_set", "update_file"]
 
 Mask = npt.NDArray[np.bool_]
 
@@ -43,6 +54,47 @@ class ColumnsInUse:
     read: frozenset[str]
 
 
+@dataclass(frozen=True)
+class PathValues:
+    """What is set in all rows that change, if that is nothing but paths inside of Variants.
+
+    Parameters
+    ----------
+    paths
+        Columns, and paths in them.
+    values
+        Gives a column of values for each.
+    """
+
+    paths: tuple[tuple[str, VariantPath], ...]
+    values: Callable[[], Sequence[VariantArray]]
+
+
+def paths_set(
+    assignments: Sequence[Assignment],
+    pulled: Callable[[Mapping[str, Mapping[str, NeededColumn]]], Mapping[str, pa.Table]],
+    rows: int,
+    zone: str,
+) -> PathValues | None:
+    """What assignments set, if all of them set paths of names.
+
+    Parameters
+    ----------
+    assignments
+        Those of every row that changes.
+    pulled
+        Gives, for the columns that the expressions need of each table, the rows that they see, with `ROW`.
+    rows
+        How many rows change.
+    zone
+        The session time zone.
+    """
+    paths = tuple((each.column, each.path) for each in assignments if each.path is not None)
+    if len(paths) < len(assignments) or not all(isinstance(s, str) for _, path in paths for s in path.segments):
+        return None
+    return PathValues(paths, lambda: path_values(assignments, pulled(needed_columns(assignments)), rows, zone))
+
+
 def columns_in_use(assignments: Iterable[Assignment], alias: str) -> ColumnsInUse:
     """The columns of the table of that name which assignments set and read."""
     assignments = list(assignments)
@@ -53,7 +105,9 @@ def columns_in_use(assignments: Iterable[Assignment], alias: str) -> ColumnsInUs
     return ColumnsInUse(frozenset(each.column for each in assignments), frozenset(read))
 
 
-def update_file(plan: ChangePlan, file: Mapping[str, Any], changed: ChangedRows, used: ColumnsInUse) -> FileChange:
+def update_file(
+    plan: ChangePlan, file: Mapping[str, Any], changed: ChangedRows, used: ColumnsInUse, paths: PathValues | None = None
+) -> FileChange:
     """As `change_file`, but columns that do not change are copied as they are, where that can be done.
 
     Parameters
@@ -62,10 +116,43 @@ def update_file(plan: ChangePlan, file: Mapping[str, Any], changed: ChangedRows,
         As for `change_file`; `new_rows` is given rows with the columns in use, or with all.
     used
         The columns that `new_rows` sets and reads.
+    paths
+        What `new_rows` does, if it sets paths only.
     """
-    stays = changed.live.all() and not changed.deleted.any() and changed.updated.any()
-    patched = _patched(plan, file, changed, used) if stays and _may_patch(plan, used) else None
+    patched = None
+    if changed.live.all() and not changed.deleted.any() and changed.updated.any() and _may_patch(plan, used):
+        if paths is not None and plan.write.shred and not _needs_all_columns(plan):
+            patched = _with_paths(plan, file, changed.updated, paths)
+        patched = patched or _patched(plan, file, changed, used)
     return change_file(plan, file, changed) if patched is None else patched
+
+
+def _needs_all_columns(plan: ChangePlan) -> bool:
+    return bool(plan.change_data or plan.write.rules.checks or plan.write.rules.generated)
+
+
+def _with_paths(plan: ChangePlan, file: Mapping[str, Any], updated: Mask, paths: PathValues) -> FileChange | None:
+    current, write = plan.current, plan.write
+    columns = [current.schema.get(column) for column, _ in paths.paths]
+    places = [
+        (f.physical_name, *map(str, path.segments))
+        for f, (_, path) in zip(columns, paths.paths, strict=True)
+        if f is not None
+    ]
+    with current.storage.open(relative_path(current.storage, file["path"])) as source:
+        file_patch = plan_path_patch(source, places, paths.values, updated)
+        if file_patch is None:
+            return None
+        path, info = _written(file_patch, file, write, current.storage)
+    stats = _stats_with_paths(file["stats"], info, [(name, VariantPath(tuple(names))) for name, *names in places])
+    return _as_updated(file, write.add(path, dict(file["partitionValues"] or ()), info, stats), updated)
+
+
+def _as_updated(file: Mapping[str, Any], add: Add, updated: Mask, told: Iterable[Cdc] = ()) -> FileChange:
+    count = int(updated.sum())
+    return FileChange(
+        file["path"], file["deletionVector"], True, (add,), tuple(told), updated=count, copied=len(updated) - count
+    )
 
 
 def _may_patch(plan: ChangePlan, used: ColumnsInUse) -> bool:
@@ -76,10 +163,9 @@ def _may_patch(plan: ChangePlan, used: ColumnsInUse) -> bool:
 
 
 def _patched(plan: ChangePlan, file: Mapping[str, Any], changed: ChangedRows, used: ColumnsInUse) -> FileChange | None:
-    current, rules, updated = plan.current, plan.write.rules, changed.updated
-    all_columns = plan.change_data or rules.checks or rules.generated
+    current, updated = plan.current, changed.updated
     names = used.set | used.read
-    needed = StructType(tuple(f for f in current.schema.fields if all_columns or f.name in names))
+    needed = StructType(tuple(f for f in current.schema.fields if _needs_all_columns(plan) or f.name in names))
     rows = read_file(current, needed, file, shredded=True)
     before = rows.filter(pa.array(updated))
     after = changed.new_rows(unshredded_table(before, needed))
@@ -89,10 +175,7 @@ def _patched(plan: ChangePlan, file: Mapping[str, Any], changed: ChangedRows, us
     if add is None:
         return None
     told = write.write_changes({"update_preimage": before, "update_postimage": after}) if plan.change_data else ()
-    count = int(updated.sum())
-    return FileChange(
-        file["path"], file["deletionVector"], True, (add,), tuple(told), updated=count, copied=len(updated) - count
-    )
+    return _as_updated(file, add, updated, told)
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,22 +203,53 @@ def _patched_file(patch: _Patch, write: WritePlan, storage: Storage) -> Add | No
         file_patch = plan_patch(source, old, new, patch.updated, places)
         if file_patch is None or (file_patch.is_shredded and not write.shred):
             return None
-        values = dict(patch.file["partitionValues"] or ())
-        path = write.new_path(values)
         collector = write.stats_collector(stored_schema(columns))
         collector.see(file_patch.rows)
-        with storage.create(path) as target:
-            info = file_patch.write(target, write.codec)
-    return write.add(path, values, info, _merged_stats(patch.file["stats"], collector.stats(info), physical))
+        path, info = _written(file_patch, patch.file, write, storage)
+    stats = _merged_stats(patch.file["stats"], collector.stats(info), physical)
+    return write.add(path, dict(patch.file["partitionValues"] or ()), info, stats)
+
+
+def _written(
+    file_patch: FilePatch, file: Mapping[str, Any], write: WritePlan, storage: Storage
+) -> tuple[str, FileInfo]:
+    path = write.new_path(dict(file["partitionValues"] or ()))
+    with storage.create(path) as target:
+        return path, file_patch.write(target, write.codec)
 
 
 def _merged_stats(before: str | None, changed: str, columns: list[str]) -> str:
     """The statistics of a file as it was, with those of some columns as they are now."""
-    old = json.loads(before, parse_float=Decimal) if before else {}
-    new = json.loads(changed, parse_float=Decimal)
-    old = old if isinstance(old, dict) else {}
+    old, new = _read_stats(before), _read_stats(changed)
     new["tightBounds"] = old.get("tightBounds", True)
     for kind in ("minValues", "maxValues", "nullCount"):
         kept = {name: each for name, each in (old.get(kind) or {}).items() if name not in columns}
         new[kind] = kept | new[kind]
     return dump_stats(new)
+
+
+def _stats_with_paths(before: str | None, info: FileInfo, paths: Iterable[tuple[str, VariantPath]]) -> str:
+    """The statistics of a file as it was, with the bounds of some paths as they are now, where they had some."""
+    stats = _read_stats(before) | {"numRecords": info.rows}
+    for column, path in paths:
+        known = path_bounds(info, column, path) or Bounds(None, None)
+        for kind, bound in (("minValues", known.lower), ("maxValues", known.upper)):
+            if column in (stats.get(kind) or {}):
+                _put_bound(stats[kind], column, path, bound)
+    return dump_stats(stats)
+
+
+def _put_bound(bounds: dict[str, Any], column: str, path: VariantPath, bound: Variant | None) -> None:
+    """Put the bound of a path into a Variant's bounds, if they had one; what is damaged goes, and tells nothing."""
+    text = bounds.pop(column)
+    with suppress(DeltaError):
+        by_path = decode_bounds(str(text))
+        if by_path.pop(path, None) is not None and bound is not None:
+            by_path[path] = bound
+        if by_path:
+            bounds[column] = encode_bounds(by_path)
+
+
+def _read_stats(text: str | None) -> dict[str, Any]:
+    stats = json.loads(text, parse_float=Decimal) if text else {}
+    return stats if isinstance(stats, dict) else {}

@@ -6,6 +6,7 @@ Owns putting the two together. Leaves the bounds of variants to `shredding.stati
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -27,7 +28,7 @@ from parquet_variant.shredding.statistics import (
     uniform_schema,
 )
 
-__all__ = ["StatsCollector"]
+__all__ = ["StatsCollector", "path_bounds"]
 
 Place = tuple[str, ...]
 # Bounds of every path would make the log larger than small files.
@@ -65,16 +66,30 @@ class StatsCollector:
 
     def stats(self, info: FileInfo) -> str:
         """The statistics of the file that was written, as JSON."""
-
-        def leaf(place: Place) -> LeafStatistics | None:
-            statistics = info.statistics.get(place)
-            is_bounded = statistics is not None and statistics.lower is not None
-            if info.may_hold_nan and is_bounded and pa.types.is_floating(statistics.lower.type):  # type: ignore[union-attr]
-                return LeafStatistics(statistics.values, statistics.nulls)  # type: ignore[union-attr]
-            return statistics
-
-        bounds = {place: column.bounds(place, leaf) for place, column in self._columns.items()}
+        bounds = {place: column.bounds(place, partial(_leaf, info)) for place, column in self._columns.items()}
         return self._stats.build(info.rows, info.statistics.get, bounds, hidden_nan=info.may_hold_nan)
+
+
+def path_bounds(info: FileInfo, column: str, path: VariantPath) -> Bounds | None:
+    """The bounds of a path, of names only, of a shredded Variant in a file that was written, if it may have some."""
+    place = tuple(part for name in path.segments for part in ("typed_value", str(name)))
+    known = info.statistics.get((column, *place, "typed_value"))
+    if known is None or known.lower is None:
+        return None
+    schema = ShreddingSchema.primitive(known.lower.type)
+    for name in reversed(path.segments):
+        schema = ShreddingSchema.object({str(name): schema})
+    return shredded_bounds(schema, lambda leaf: _leaf(info, (column, *leaf))).get(path)
+
+
+def _leaf(info: FileInfo, place: Place) -> LeafStatistics | None:
+    """What the footer tells of a leaf column; no bounds where a NaN may be hidden."""
+    statistics = info.statistics.get(place)
+    if statistics is None or statistics.lower is None:
+        return statistics
+    if info.may_hold_nan and pa.types.is_floating(statistics.lower.type):
+        return LeafStatistics(statistics.values, statistics.nulls)
+    return statistics
 
 
 class _VariantColumn:

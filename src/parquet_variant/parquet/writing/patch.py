@@ -6,7 +6,7 @@ Owns which leaf columns these are, and whether the file can be patched at all. L
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path as FilePath
 from typing import Any
@@ -16,6 +16,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from parquet_variant import arrow_compute as pc
+from parquet_variant.array.variant_array import VariantArray
+from parquet_variant.functions.storage.shred_variant import shred_variant
 from parquet_variant.io.write_errors import write_errors
 from parquet_variant.parquet.format.footer import SchemaNode, footer_bytes, parse_schema, schema_elements
 from parquet_variant.parquet.format.statistics import NO_NAN_KEY, footer_metadata, writer_of
@@ -24,8 +27,10 @@ from parquet_variant.parquet.pages.file_schema import file_schema, is_written
 from parquet_variant.parquet.writing.arrow_leaves import has_nan, null_rows
 from parquet_variant.parquet.writing.encodings import choose_encodings
 from parquet_variant.parquet.writing.writer import FileInfo
+from parquet_variant.schema.shredding_schema import ShreddingSchema
+from parquet_variant.types import BasicType
 
-__all__ = ["FilePatch", "plan_patch"]
+__all__ = ["FilePatch", "plan_patch", "plan_path_patch"]
 
 Place = tuple[str, ...]
 Mask = npt.NDArray[np.bool_]
@@ -130,8 +135,7 @@ def plan_patch(
     footer = footer_bytes(source)
     metadata, root = footer_metadata(footer), parse_schema(footer)
     if (
-        not writer_of(metadata).startswith("parquet-variant version")
-        or metadata.num_rows != len(before)
+        not _is_ours(metadata, len(before))
         or before.nbytes + after.nbytes > _MOST_BYTES
         or before.schema != after.schema
         or not all(is_written(field.type) and _is_same(footer, root, field) for field in before.schema)
@@ -140,6 +144,108 @@ def plan_patch(
     rows = _scattered(before, after, changed)
     leaves = _differences(before.filter(pa.array(changed)), after)
     return FilePatch(source, footer, root, metadata, rows, places, changed, _only(rows, leaves))
+
+
+def plan_path_patch(
+    source: pa.NativeFile, paths: Sequence[Place], values: Callable[[], Sequence[VariantArray]], changed: Mask
+) -> FilePatch | None:
+    """As `plan_patch`, with other values at paths inside of shredded Variants; no more than their leaves is read.
+
+    That is right where each row has the path already, and each new value needs no names: then nothing else of the
+    Variant changes, its dictionary of names neither.
+
+    Parameters
+    ----------
+    source
+        The file as it is, open.
+    paths
+        In each the column, then the names of fields.
+    values
+        Gives, for each path, the values of the rows that change.
+    changed
+        Which rows change, by position.
+    """
+    footer = footer_bytes(source)
+    metadata, root = footer_metadata(footer), parse_schema(footer)
+    groups = [_primitive_group(root, path) for path in paths]
+    if not _is_ours(metadata, len(changed)) or None in groups:
+        return None
+    leaves = sorted({int(leaf.leaf or 0) for group in groups if group is not None for leaf in group.leaves()})
+    try:
+        with pq.ParquetFile(source) as file:
+            before = file.reader.read_row_groups([*range(metadata.num_row_groups)], column_indices=leaves)
+    except (pa.ArrowException, OSError):
+        return None  # Whoever reads the columns whole says what is wrong.
+    if before.nbytes > _MOST_BYTES:
+        return None
+    before = before.combine_chunks()
+    after = before.filter(pa.array(changed)).combine_chunks()
+    for group, new in zip(groups, values(), strict=True):
+        assert group is not None
+        name, *place = group.path
+        column = _with_values(after[name].chunk(0), place, new) if after[name].num_chunks else None
+        if column is None:
+            return None
+        after = after.set_column(after.column_names.index(name), after.schema.field(name), column)
+    if before.schema != after.schema or not _has_same_leaves(footer, root, before.schema):
+        return None
+    rows = _scattered(before, after, changed)
+    part = _only(rows, _differences(before.filter(pa.array(changed)), after))
+    return FilePatch(source, footer, root, metadata, rows, (), changed, part)
+
+
+def _is_ours(metadata: pq.FileMetaData, rows: int) -> bool:
+    return writer_of(metadata).startswith("parquet-variant version") and bool(metadata.num_rows == rows)
+
+
+def _primitive_group(root: SchemaNode, path: Place) -> SchemaNode | None:
+    """The group of a path that is shredded as a primitive value; None if there is none."""
+    node = root.child(path[0])
+    if node is None or not node.annotated:
+        return None
+    for name in path[1:]:
+        typed = node.child("typed_value")
+        node = typed.child(name) if typed is not None and not typed.is_list and not typed.is_leaf else None
+        if node is None:
+            return None
+    is_primitive = {child.name for child in node.children if child.is_leaf} == {"value", "typed_value"}
+    return node if is_primitive and len(path) > 1 else None
+
+
+def _with_values(array: pa.StructArray, place: Sequence[str], new: VariantArray) -> pa.StructArray | None:
+    """Rows with other values in the group at a place; None if a row has none there, or a value does not fit."""
+    if array.null_count:
+        return None
+    if place:
+        children = {field.name: array.field(index) for index, field in enumerate(array.type)}
+        below = _with_values(children[place[0]], place[1:], new)
+        if below is None:
+            return None
+        children[place[0]] = below
+    else:
+        value, typed = array.field("value"), array.field("typed_value")
+        storage = shred_variant(new, ShreddingSchema.primitive(typed.type)).storage
+        children = {name: storage.field(name) for name in ("value", "typed_value")}
+        is_missing = pc.and_(value.is_null(), typed.is_null())
+        if storage.null_count or pc.any(is_missing).as_py() or not _are_nameless(children["value"]):
+            return None  # Its name, or one inside of it, may not be in the row's dictionary.
+        if any(children[field.name].type != field.type for field in array.type):
+            return None
+    return pa.StructArray.from_arrays([children[field.name] for field in array.type], fields=list(array.type))
+
+
+def _are_nameless(values: pa.Array) -> bool:
+    """Whether values are none that can hold objects."""
+    kinds = {each[0] & 0b11 for each in values.unique().to_pylist() if each is not None}
+    return kinds <= {BasicType.PRIMITIVE, BasicType.SHORT_STRING}
+
+
+def _has_same_leaves(footer: bytes, root: SchemaNode, schema: pa.Schema) -> bool:
+    """Whether leaves would have the same schema in a file that is written now."""
+    spans = zip(root.walk(), schema_elements(footer), strict=True)
+    there = {node.path: footer[start:end] for node, (start, end, _) in spans if node.is_leaf}
+    made = file_schema(schema, ())
+    return {there[leaf.path] for leaf in made.leaves} <= set(made.elements)
 
 
 def _variants(root: SchemaNode) -> tuple[Place, ...]:
