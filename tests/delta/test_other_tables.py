@@ -263,6 +263,19 @@ def test_every_way_to_add_rows_makes_values_of_identity_columns(tmp_path: Path) 
     assert identity_mark(table) == 6
 
 
+def test_a_condition_of_new_rows_sees_the_columns_that_are_made(tmp_path: Path) -> None:
+    table = identity_table(tmp_path / "t")
+    pv.delta.append(table, {"n": [1, 2]})
+    assert pv.delta.replace_where(table, {"N": [3]}, "id > 1 AND id < 4").rows_deleted == 1
+    assert sorted(map(tuple, map(dict.values, pv.delta.read_table(table).to_pylist()))) == [(1, 1), (3, 3)]
+    with pytest.raises(DeltaError) as caught:
+        pv.delta.replace_where(table, {"n": [4]}, "id < 4")
+    assert caught.value.reason == "outside-condition"
+    assert identity_mark(table) == 3
+    pv.delta.write(tmp_path / "plain", {"k": [1, 2], "n": pa.array([1, None])})
+    assert pv.delta.replace_where(tmp_path / "plain", {"k": [5]}, "n IS NULL").rows_deleted == 1
+
+
 def test_identity_columns_that_users_may_fill(tmp_path: Path) -> None:
     table = identity_table(tmp_path / "t", step=5, allowExplicitInsert=True)
     pv.delta.append(table, {"id": [8, -20], "n": [1, 2]})

@@ -13,7 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from parquet_variant.delta.data.expressions import columns_of_table, is_true, needed_table
+from parquet_variant.delta.data.expressions import is_true, needed_table
 from parquet_variant.delta.dml.changing import ChangePlan, plan_change
 from parquet_variant.delta.dml.committing import Change, ChangeResult, file_rows, run_change
 from parquet_variant.delta.dml.delete import (
@@ -28,7 +28,6 @@ from parquet_variant.delta.writing.identity import IdentityValues
 from parquet_variant.errors import DeltaError
 from parquet_variant.interop.table_of import is_rows, table_of
 from parquet_variant.io.thread_engine import ThreadEngine
-from parquet_variant.query.sql_expression import read_expression
 
 __all__ = ["replace_partitions", "replace_where"]
 
@@ -80,8 +79,11 @@ def replace_where(
     def plan(newest: Snapshot) -> Change:
         condition = read_condition(newest, where, zone)
         assert condition is not None
-        for each in tables:
-            rows = needed_table(each, read_expression(where, {TARGET: columns_of_table(newest.schema)}).columns[TARGET])
+        changes = plan_change(newest, options)
+        identity = IdentityValues(newest)
+        new = list(identity.of(tables))
+        for each in new:
+            rows = needed_table(changes.write.completed(each), condition.columns[TARGET])
             good = is_true(condition, TARGET, rows, zone)
             if not good.all():
                 raise DeltaError(
@@ -89,11 +91,10 @@ def replace_where(
                     row=int((~good).argmax()),
                 )  # fmt: skip
         opened = matching_files(newest, condition, zone)
-        changes = plan_change(newest, options)
         work = partial(delete_from_file, changes, condition, zone)
         done = ThreadEngine(threads, None).run("replace", work, file_rows(newest, opened))
         return replace(
-            _insertion(newest, tables, changes),
+            _insertion(newest, new, identity, changes),
             opened=opened,
             files=done,
             reads=reads_of(newest, condition, zone),
@@ -138,7 +139,8 @@ def replace_partitions(
 
     def plan(newest: Snapshot) -> Change:
         changes = plan_change(newest, options)
-        insertion = _insertion(newest, tables, changes)
+        identity = IdentityValues(newest)
+        insertion = _insertion(newest, list(identity.of(tables)), identity, changes)
         taken = {tuple(sorted(add.partition_values.items())) for add in insertion.adds}
 
         def touched(files: pa.Table) -> pa.Table:
@@ -164,10 +166,8 @@ def _tables(data: Any) -> list[pa.Table]:
     return [table_of(data)] if is_rows(data) else [table_of(each) for each in data]
 
 
-def _insertion(newest: Snapshot, tables: list[pa.Table], changes: ChangePlan) -> Change:
-    """The change that only adds rows."""
-    identity = IdentityValues(newest)
-    rows = list(identity.of(tables))
+def _insertion(newest: Snapshot, rows: list[pa.Table], identity: IdentityValues, changes: ChangePlan) -> Change:
+    """The change that only adds rows, which have what values it gave."""
     adds = changes.write.write_files(iter(rows))
     told = changes.write.write_changes({"insert": pa.concat_tables(rows)}) if changes.change_data else ()
     inserted = sum(len(each) for each in rows)

@@ -134,6 +134,11 @@ class WritePlan:
             raise
         return task.finish(data_change)
 
+    def completed(self, rows: pa.Table) -> pa.Table:
+        """Rows with every column of the table: as it was given, as the table's rules make it, else null."""
+        named = self.rules.completed(_named(rows, self.schema), self.schema)
+        return conform_table(named, self.schema, _by_logical_name, lambda _, array: array)
+
     def stored(self, rows: pa.Table) -> pa.Table:
         """Rows as files hold them: complete, shredded, under physical names; they keep the table's rules."""
         return to_stored(_Task(self).conformed(rows), self.schema)
@@ -276,6 +281,16 @@ def _by_logical_name(fields: pa.DataType | pa.Schema, f: Field) -> int:
     return int(fields.get_field_index(f.name))
 
 
+def _named(table: pa.Table, schema: StructType) -> pa.Table:
+    """The data under the table's own spelling of names, which differ in more than case."""
+    spelled = {f.name.lower(): f.name for f in schema.fields}
+    names = [spelled.get(name.lower(), name) for name in table.column_names]
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise DeltaError(f"the data has column {twice!r} twice: names that differ by case are one", reason="bad-data")
+    return table.rename_columns(names)
+
+
 def is_data_file_name(path: str) -> bool:
     """Whether a file below a table's root has a name that only a `WritePlan` gives.
 
@@ -310,7 +325,7 @@ class _Task:
 
     def conformed(self, table: pa.Table) -> pa.Table:
         """Rows in the table's columns and types, complete, and shredded; they keep its rules."""
-        table = self.plan.rules.completed(self._named(table), self.plan.schema)
+        table = self.plan.rules.completed(_named(table, self.plan.schema), self.plan.schema)
         self._check(table)
         kept = {name: table[name] for name in self.plan.hidden_columns if name in table.column_names}
         table = conform_table(table, self.plan.schema, _by_logical_name, self._variant)
@@ -343,17 +358,6 @@ class _Task:
             if file.size >= self.plan.file_bytes * _ASSUMED_COMPRESSION:
                 file.close()
                 self.done.append(self.open.pop(key))
-
-    def _named(self, table: pa.Table) -> pa.Table:
-        """The data under the table's own spelling of names, which differ in more than case."""
-        spelled = {f.name.lower(): f.name for f in self.plan.schema.fields}
-        names = [spelled.get(name.lower(), name) for name in table.column_names]
-        twice = next((name for name in names if names.count(name) > 1), None)
-        if twice is not None:
-            raise DeltaError(
-                f"the data has column {twice!r} twice: names that differ by case are one", reason="bad-data"
-            )
-        return table.rename_columns(names)
 
     def _check(self, table: pa.Table) -> None:
         known = {f.name for f in self.plan.schema.fields} | set(self.plan.hidden_columns)
