@@ -10,7 +10,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -24,6 +23,7 @@ import parquet_variant as pv
 from benchmarks.data import ROOT, scratch
 from benchmarks.harness import OURS, Work, as_markdown, measure
 from benchmarks.peers import chdb, duckdb, spark
+from benchmarks.works import startup
 
 THREADS = 2
 _PATIENCE = 2.0
@@ -225,23 +225,18 @@ def _sizes(name: str, our: Any, their: Any) -> str:
 
 
 def _cold() -> Work:
-    """A process each: ours over Variants, DuckDB's over plain columns of the same values."""
+    """A process each, of what pip installed: ours over Variants, DuckDB's over plain columns of the same values."""
     sql = text("Q1", "t", _ours_path)
     their = f"SELECT collection AS event, count(*) AS n FROM read_parquet('{plain()}') GROUP BY event ORDER BY n DESC"
-    command = shutil.which("variant") or str(Path(sys.executable).with_name("variant"))
     program = f"import duckdb; print(duckdb.sql({their!r}).fetchall())"
     return Work(
         f"JSONBench Q1, a process, {_rows():,} events",
         {
-            OURS: partial(_process, [command, "query", str(ours()), sql]),
-            _PLAIN: partial(_process, [sys.executable, "-c", program]),
+            OURS: partial(startup.command, "query", str(ours()), sql),
+            _PLAIN: partial(startup.python, program),
         },
         {_PLAIN: 0.4},
     )
-
-
-def _process(words: list[str]) -> int:
-    return len(subprocess.run(words, check=True, capture_output=True).stdout)
 
 
 def _threads() -> Iterator[Work]:

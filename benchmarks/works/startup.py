@@ -39,7 +39,7 @@ def works() -> Iterator[Work]:
 
 def _against_pyarrow(name: str, code: str, most: float) -> Work:
     """A work whose goal is a multiple of what importing pyarrow takes."""
-    sides = {OURS: partial(_python, code, **_BUILT), _PYARROW: partial(_python, _PYARROW)}
+    sides = {OURS: partial(python, code, **_BUILT), _PYARROW: partial(python, _PYARROW)}
     return Work(f"startup: {name}", sides, {_PYARROW: 1 / most})
 
 
@@ -86,8 +86,14 @@ def _users_python() -> str:
     return python
 
 
-def _python(code: str, **env: str) -> int:
+def python(code: str, **env: str) -> int:
+    """Run code in a new process of a user's environment."""
     return _run(_users_python(), code, **env)
+
+
+def command(*words: str) -> int:
+    """Run ``variant`` with words in a new process of a user's environment."""
+    return python(_COMMAND.format(words=["variant", *words]), **_BUILT)
 
 
 def _run(python: str, code: str, **env: str) -> int:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -122,3 +124,10 @@ def test_a_failing_cast_is_an_error_if_asked_for(variant: Run, tmp_path: Path) -
     assert variant("query", tmp_path / "a.parquet", text, "--json").rows == [{"a": 1}, {"a": None}]
     done = variant("query", tmp_path / "a.parquet", text, "--strict")
     assert done.code == 1 and "$['a']" in done.error
+
+
+def test_a_process_of_its_own_rewrites_what_duckdb_writes_otherwise() -> None:
+    """IN UNNEST goes through a template of sqlglot's, which the command reads only then."""
+    words = [sys.executable, "-m", "parquet_variant.cli", "query", "SELECT 2 IN UNNEST([1, 2]) AS a", "--json"]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert (done.stdout.split(), done.stderr) == (['{"a":true}'], "")

@@ -1,6 +1,7 @@
 """DuckDB, as what runs SQL text over Arrow data: no file access, no network, our session zone.
 
-Owns the connection's settings and the words of its errors. Leaves what the text is to `sql_expression` and `sql`.
+Owns the connection's settings and the words of its errors. Leaves what the text is to `sql_expression` and `sql`; the
+dialect is imported where it is needed, so that DuckDB can start before it.
 """
 
 from __future__ import annotations
@@ -9,20 +10,32 @@ import atexit
 import os
 import threading
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import pyarrow as pa
 
 from parquet_variant.errors import VariantError
 from parquet_variant.io.parallel import thread_count
-from parquet_variant.query.sql_dialect import SqlError
 
-__all__ = ["connect", "run_sql"]
+__all__ = ["begin", "connect", "run_sql"]
 
 _INSTANCES: dict[tuple[int, int], Any] = {}  # by process (a fork has no use for its parent's) and threads
 _LOCK = threading.Lock()
 _CONFIG: dict[str, Any] = {"enable_external_access": "false", "autoinstall_known_extensions": "false"}
+
+
+def begin(*, threads: int | None = None) -> None:
+    """Start DuckDB in a thread, for a process that will `connect` and has something else to do before.
+
+    What goes wrong in it, `connect` meets again, and tells.
+    """
+
+    def start() -> None:
+        with suppress(Exception), connect(threads=threads):
+            pass
+
+    threading.Thread(target=start, name="parquet-variant-duckdb").start()
 
 
 @contextmanager
@@ -81,6 +94,8 @@ def run_sql(text: str, tables: Mapping[str, Any], *, zone: str = "UTC", threads:
     {'b': [2, 3]}
     """
     import duckdb
+
+    from parquet_variant.query.sql_dialect import SqlError
 
     with connect(zone=zone, threads=threads) as connection:
         for name, table in tables.items():

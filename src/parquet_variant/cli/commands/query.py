@@ -113,8 +113,11 @@ def _answer_sql(
     """Run or explain SQL, with the options of the command, and those of what it shows."""
     from parquet_variant.cli.commands.query_sql import explained, plan, spark_batches
     from parquet_variant.cli.output.report import print_json
+    from parquet_variant.query.duckdb_engine import begin
 
     on_spark = shown["engine"] == "spark"
+    if not on_spark and not shown["explain"]:
+        begin(threads=options["threads"])  # while the query is read and planned
     query = plan(path, sql, selects, **options, engine="spark" if on_spark else "duckdb")
     if shown["explain"]:
         text, details = explained(query, on_spark=on_spark)
