@@ -76,6 +76,7 @@ class ForDuckDB(DuckDB):
             "TIMESTAMP_MILLIS": _instant(1000),
             "TIMESTAMP_SECONDS": _instant(1_000_000),
         }
+        ARRAY_CONSTRUCTORS: ClassVar[dict[str, Any]] = {"ARRAY": exp.Array}
         COLUMN_OPERATORS = {**DuckDBParser.COLUMN_OPERATORS, **OPERATORS}
         CAST_COLUMN_OPERATORS = {*DuckDBParser.CAST_COLUMN_OPERATORS, TokenType.QDCOLON}
 

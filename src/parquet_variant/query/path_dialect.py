@@ -15,6 +15,9 @@ __all__ = ["OPERATORS", "SPARK_TYPES", "PathParser", "path_text"]
 _WORD = re.compile(r"[^\W\d]\w*")
 # After these a colon is that of a slice.
 _NO_KEYS = frozenset((TokenType.NUMBER, TokenType.R_BRACKET, TokenType.DASH))
+_OPENING = frozenset((TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE))
+_CLOSING = frozenset((TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE))
+_CASTS = frozenset((TokenType.DCOLON, TokenType.QDCOLON))
 # Spark's names of types go before what another engine calls so.
 SPARK_TYPES = {
     "BYTE": TokenType.TINYINT,
@@ -34,10 +37,49 @@ class PathParser:
 
     COLON_IS_VARIANT_EXTRACT = True
     TYPE_CONVERTERS: dict[Any, Any] = {}
+    ARRAY_CONSTRUCTORS: dict[str, Any] = {}
+    in_map = False  # the braces that are read are those of MAP {…}
+    end_of_key = -1  # the token that ends the key which is read
+
+    def _parse_bracket(self: Any, this: Any = None) -> Any:
+        before = self.in_map, self.ARRAY_CONSTRUCTORS
+        self.in_map = self._prev is not None and self._prev.text.upper() == "MAP"
+        if not isinstance(this, exp.Column) or this.table or this.this.args.get("quoted"):
+            self.ARRAY_CONSTRUCTORS = {}  # sqlglot takes array(a)[0] and t.array[0] for ARRAY[0]
+        try:
+            return parser.Parser._parse_bracket(self, this)
+        finally:
+            self.in_map, self.ARRAY_CONSTRUCTORS = before
+
+    def _parse_bracket_key_value(self: Any, is_map: bool = False) -> Any:
+        before, self.end_of_key = self.end_of_key, self._end_of_key() if is_map else -1
+        try:
+            return parser.Parser._parse_bracket_key_value(self, is_map)
+        finally:
+            self.end_of_key = before
+
+    def _end_of_key(self: Any) -> int:
+        """The colon after a key in braces: the first, as in ``{a: v:b}``, or that after a cast in ``MAP {v:a::int: 1}``."""
+        depth, since_cast, first = 0, 0, -1
+        for number in range(self._index, len(self._tokens)):
+            kind = self._tokens[number].token_type
+            depth += (kind in _OPENING) - (kind in _CLOSING)
+            if depth < 0 or (not depth and kind == TokenType.COMMA):
+                break
+            if depth or kind in _CLOSING:
+                continue
+            if kind == TokenType.COLON and self.in_map and since_cast == 2:
+                return number
+            if kind == TokenType.COLON and first < 0:
+                first = number
+            since_cast = 1 if kind in _CASTS else since_cast and since_cast + 1
+        return first
 
     def _parse_colon_as_variant_extract(self: Any, this: Any) -> Any:
         while isinstance(this, (exp.Column, exp.Dot, exp.Bracket, exp.Paren, exp.JSONExtract, exp.Anonymous, exp.Cast)):
             if self._curr.token_type != TokenType.COLON or self._next.token_type in _NO_KEYS:
+                break
+            if self._index == self.end_of_key:
                 break
             self._advance()
             steps: list[exp.Expr] = [exp.JSONPathRoot()]
