@@ -207,6 +207,13 @@ SELECT if([t.b], [t.s], [t.q]) AS x, ifnull([t.s], 'n') AS z FROM t
 SELECT md5([t.s]) AS x FROM t WHERE [t.i] = 2
 SELECT x.s AS s FROM (VALUES ('a'), ('c')) x(s) JOIN t ON [t.s] = x.s
 SELECT [t.s] AS s, n FROM t, generate_series(1, 2) g(n) WHERE [t.k] = 0 AND n <= [t.i]
+SELECT list([t.i] ORDER BY [t.i])[1] AS a, list([t.s] ORDER BY [t.s])[1:2] AS b FROM t
+SELECT x.list[1] AS a, x.array[2] AS b FROM (SELECT list([t.i] ORDER BY [t.i]) AS list, [3, 4] AS array FROM t) x
+SELECT MAP {[t.i]: [t.s], t.k + 1: 'z'} AS m FROM t WHERE [t.i] IS NOT NULL AND [t.i] <> t.k + 1
+SELECT {k: t.k, 'b': {s: [t.s]}} AS x FROM t
+SELECT t.k AS k FROM t WHERE EXISTS (SELECT * FROM u WHERE [u.s] = [t.s] AND [u.i] > [t.i])
+SELECT t.k AS k FROM t WHERE NOT EXISTS (FROM u WHERE [u.s] = [t.s])
+SELECT COLUMNS('a|b') FROM (SELECT [t.i] AS a, [t.s] AS b, [t.d] AS c FROM t)
 """.strip().splitlines()
 ROWS = 3000
 

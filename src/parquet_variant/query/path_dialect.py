@@ -6,7 +6,7 @@ Owns how a path is read and written. Leaves the rest of the SQL to `duckdb_diale
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import Any, ClassVar
 
 from sqlglot import TokenType, exp, parser
 
@@ -37,7 +37,7 @@ class PathParser:
 
     COLON_IS_VARIANT_EXTRACT = True
     TYPE_CONVERTERS: dict[Any, Any] = {}
-    ARRAY_CONSTRUCTORS: dict[str, Any] = {}
+    ARRAY_CONSTRUCTORS: ClassVar[dict[str, Any]] = {}
     in_map = False  # the braces that are read are those of MAP {…}
     end_of_key = -1  # the token that ends the key which is read
 
@@ -59,7 +59,7 @@ class PathParser:
             self.end_of_key = before
 
     def _end_of_key(self: Any) -> int:
-        """The colon after a key in braces: the first, as in ``{a: v:b}``, or that after a cast in ``MAP {v:a::int: 1}``."""
+        """The colon after a key in braces: the first, ``{a: v:b}``, or the one after a cast, ``MAP {v:a::int: 1}``."""
         depth, since_cast, first = 0, 0, -1
         for number in range(self._index, len(self._tokens)):
             kind = self._tokens[number].token_type
@@ -115,6 +115,12 @@ class PathParser:
         if not self._match(TokenType.R_BRACKET):
             self.raise_error("] is expected")
         return step
+
+    def _parse_types(self: Any, *given: Any, **options: Any) -> Any:
+        found = super()._parse_types(*given, **options)  # type: ignore[misc]
+        if isinstance(found, exp.Cast):  # BigQuery's array<int>[1, 2]
+            self.raise_error("what stands behind a type is the type's: write (v:a::array<int>)[…]")
+        return found
 
     def _parse_struct_types(self: Any, type_required: bool = False) -> Any:
         start = self._index

@@ -15,7 +15,7 @@ from parquet_variant.query.sql_dialect import SqlError, to_sql, written
 from parquet_variant.query.sql_expression import column_name
 from parquet_variant.query.sql_terms import VariantTerm, read_term
 from parquet_variant.query.sql_types import sql_type_name
-from parquet_variant.sql_query.scopes import Hit, OutputColumn, Scope, TableUse
+from parquet_variant.sql_query.scopes import Hit, OutputColumn, Relation, Scope, TableUse
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -62,6 +62,8 @@ class Values:
                 self.scope.aliases.setdefault(name.lower(), OutputColumn(name, is_variant))
                 value = exp.Alias(this=value, alias=exp.to_identifier(name, quoted=True))
             items.append(value)
+            if inner.find(exp.Columns):
+                outputs = None
             if outputs is not None:
                 shown = name if name is not None else inner.name if isinstance(inner, exp.Column) else None
                 outputs.append(OutputColumn(shown, is_variant))
@@ -172,7 +174,9 @@ class Values:
         if isinstance(node, exp.Star):
             return node, False
         if isinstance(node, exp.Columns) or (isinstance(node, exp.Anonymous) and str(node.this).lower() == "columns"):
-            raise SqlError("COLUMNS(…) is not for tables with Variants: list the columns")
+            if any(_may_hold_variants(each) for each in self.scope.relations):
+                raise SqlError("COLUMNS(…) is not for tables with Variants: list the columns")
+            return node, False
         if isinstance(node, exp.Binary) and node.this.is_star:
             raise SqlError("* LIKE … is not for tables with Variants: list the columns")
         return self._handing_on(node)
@@ -184,7 +188,9 @@ class Values:
             value, is_variant = self.expression(node.this)
             node.set("this", value)
             return node, is_variant
-        if isinstance(node, exp.Is) or name in _COUNTS:
+        if isinstance(node, exp.Exists):
+            _ask_for_rows_alone(node.this)
+        if isinstance(node, (exp.Is, exp.Exists)) or name in _COUNTS:
             self.children(node, allowed=lambda key, index: True)
             return node, False
         if name in _LISTS or isinstance(node, exp.ArrayAgg):
@@ -399,6 +405,18 @@ class Values:
                 own = {each.name for each in relation.columns if (each.name or "").lower() not in left_out}
                 hidden += [exp.to_identifier(name, quoted=True) for name in relation.use.needed if name not in own]
             star.set("except_", hidden or None)
+
+
+def _ask_for_rows_alone(query: exp.Expr) -> None:
+    """Let a query of EXISTS that selects all columns read none of them for it."""
+    if isinstance(query, exp.Select) and not query.args.get("group") and query.args.get("from_"):
+        items = query.expressions
+        if all(isinstance(each, exp.Star) and not any(each.args.values()) for each in items):
+            query.set("expressions", [exp.Literal.number(1)])
+
+
+def _may_hold_variants(relation: Relation) -> bool:
+    return relation.use is not None or relation.is_open or any(each.is_variant for each in relation.columns)
 
 
 def _excluded(node: exp.Expr) -> str:
