@@ -87,6 +87,11 @@ FIRST = '{"day":"x","items":[{"n":1},{"n":2}],"kind":"a","n":1,"o":{"p":1}}'
         ("SELECT (CASE WHEN day = 1 THEN v:o ELSE v END):p::int FROM t WHERE day < 3", [1, None]),
         ("SELECT any_value(v):n::int FROM t WHERE day = 2", [5]),
         ("SELECT first_value(v) OVER (ORDER BY day DESC) FROM t LIMIT 1", ['{"kind":null,"n":"z"}']),
+        ("SELECT arg_max(v, day):n::string FROM t", ["z"]),
+        ("SELECT first(v ORDER BY day DESC) FROM t", ['{"kind":null,"n":"z"}']),
+        ("SELECT arg_min(v:n, day) FILTER (day > 1) FROM t", ["5"]),
+        ("SELECT v:o::map<string, variant> FROM t WHERE day < 3", [[("p", "1")], None]),
+        ("SELECT v:o::map<string, array<variant>> FROM t WHERE day < 3", [[("p", None)], None]),
         # windows, set operations, the rest
         (
             "SELECT day, row_number() OVER (PARTITION BY v:kind::string ORDER BY v:n::int DESC) FROM t ORDER BY 1",
@@ -210,6 +215,16 @@ def test_variants_in_structs_and_several_of_them(tmp_path: Path) -> None:
     assert pv.sql("SELECT * FROM t LIMIT 1", t=str(tmp_path)).to_pylist() == [
         {"s": {"n": 7, "w": '{"a":1}'}, "v": '{"b":"x"}'}
     ]
+
+
+def test_a_star_has_the_order_of_the_file(tmp_path: Path) -> None:
+    values = pv.parse_json(['{"x": 1}'])
+    fields = [pa.field("b", pa.int64()), tagged(values, "v"), pa.field("a", pa.string())]
+    pv.parquet.write(tmp_path / "t.parquet", pa.table([[1], values.storage, ["z"]], schema=pa.schema(fields)))
+    for text in ("SELECT * FROM t", "SELECT *, v:x::int AS x FROM t"):
+        found = pv.sql(text, t=tmp_path / "t.parquet")
+        assert found.column_names[:3] == ["b", "v", "a"]
+        assert found.to_pylist()[0] | {"x": 1} == {"b": 1, "v": '{"x":1}', "a": "z", "x": 1}
 
 
 def test_hive_partitions_are_columns(tmp_path: Path) -> None:

@@ -15,6 +15,17 @@ __all__ = ["OPERATORS", "SPARK_TYPES", "PathParser", "path_text"]
 _WORD = re.compile(r"[^\W\d]\w*")
 # After these a colon is that of a slice.
 _NO_KEYS = frozenset((TokenType.NUMBER, TokenType.R_BRACKET, TokenType.DASH))
+_BEFORE_PATH = (
+    exp.Column,
+    exp.Dot,
+    exp.Bracket,
+    exp.Paren,
+    exp.JSONExtract,
+    exp.Anonymous,
+    exp.Cast,
+    exp.ArgMax,
+    exp.ArgMin,
+)
 _OPENING = frozenset((TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE))
 _CLOSING = frozenset((TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE))
 _CASTS = frozenset((TokenType.DCOLON, TokenType.QDCOLON))
@@ -76,7 +87,7 @@ class PathParser:
         return first
 
     def _parse_colon_as_variant_extract(self: Any, this: Any) -> Any:
-        while isinstance(this, (exp.Column, exp.Dot, exp.Bracket, exp.Paren, exp.JSONExtract, exp.Anonymous, exp.Cast)):
+        while isinstance(this, _BEFORE_PATH):
             if self._curr.token_type != TokenType.COLON or self._next.token_type in _NO_KEYS:
                 break
             if self._index == self.end_of_key:

@@ -126,7 +126,7 @@ def side_by_side(
     """
     groups = _by_variant(needed)
     if len(groups) == 1:
-        return plan(*groups[0], predicate)
+        return plan(groups[0][0], needed, predicate)
     return _SideBySide([plan(column, group, None) for column, group in groups], tuple(needed))
 
 

@@ -169,6 +169,8 @@ def _json_type(kind: pa.DataType) -> pa.DataType:
         return pa.string()
     if pa.types.is_list(kind):
         return pa.list_(kind.value_field.with_type(_json_type(kind.value_type)))
+    if pa.types.is_map(kind):
+        return pa.map_(kind.key_field, kind.item_field.with_type(_json_type(kind.item_type)))
     if pa.types.is_struct(kind):
         return pa.struct([child.with_type(_json_type(child.type)) for child in kind])
     return kind
@@ -181,14 +183,23 @@ def _json(array: pa.Array) -> pa.Array:
     kind = array.type
     if _is_storage(kind):
         return to_json(VariantArray(array)).cast(pa.string())
+    if pa.types.is_map(kind) and _holds_variant(kind):
+        entries = pa.field("entries", pa.struct([kind.key_field, kind.item_field]), nullable=False)
+        pairs = array.cast(pa.list_(entries))
+        keys, items = pairs.flatten().flatten()
+        return pa.MapArray.from_arrays(_offsets(pairs), keys, _json(items), _json_type(kind), mask=array.is_null())
     if pa.types.is_list(kind) and _holds_variant(kind):
         values = _json(array.flatten())
-        ends = pc.cumulative_sum(array.value_lengths().fill_null(0)).cast(pa.int32())
-        offsets = pa.concat_arrays([pa.array([0], pa.int32()), ends])
-        return pa.ListArray.from_arrays(offsets, values, type=_json_type(kind), mask=array.is_null())
+        return pa.ListArray.from_arrays(_offsets(array), values, type=_json_type(kind), mask=array.is_null())
     if pa.types.is_struct(kind) and _holds_variant(kind):
         fields = list(_json_type(kind))
         return pa.StructArray.from_arrays(
             [_json(each) for each in array.flatten()], fields=fields, mask=array.is_null()
         )
     return array
+
+
+def _offsets(lists: pa.ListArray) -> pa.Int32Array:
+    """Where each list starts among the elements of all, and where the last one ends."""
+    ends = pc.cumulative_sum(lists.value_lengths().fill_null(0)).cast(pa.int32())
+    return pa.concat_arrays([pa.array([0], pa.int32()), ends])

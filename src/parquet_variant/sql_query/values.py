@@ -29,6 +29,7 @@ USE = "table_use"
 _FIRST_ONLY = {"any_value", "arbitrary", "first", "last", "first_value", "last_value", "nth_value", "lag", "lead"}
 _FIRST_ONLY |= {"arg_min", "arg_max", "min_by", "max_by", "argmin", "argmax"}
 _HAND_ON = _FIRST_ONLY | {"coalesce", "ifnull", "nvl", "if", "iff", "nullif"}
+_OF_WHAT_IS_IN = (exp.Window, exp.Filter, exp.IgnoreNulls, exp.RespectNulls, exp.ArgMax, exp.ArgMin)
 _COUNTS = frozenset(["count"])
 _LISTS = frozenset(["list", "array_agg", "collect_list"])
 
@@ -141,7 +142,7 @@ class Values:
                 alias = self._alias(node)
                 return alias is not None and alias.is_variant
             return hit.column.is_variant
-        if isinstance(node, (exp.Case, exp.If, exp.Subquery, exp.Window, exp.Filter, exp.Coalesce, exp.IgnoreNulls)):
+        if isinstance(node, (exp.Case, exp.If, exp.Subquery, exp.Coalesce, *_OF_WHAT_IS_IN)):
             return self.expression(node)[1]
         return isinstance(node, exp.Anonymous) and str(node.this).lower() in _HAND_ON and self.expression(node)[1]
 
@@ -217,7 +218,7 @@ class Values:
             handed = node.expressions[first:last]
             return node, self._alike(node, handed, lambda: self.children(
                 node, lambda key, index: key == "expressions" and first <= index < last))  # fmt: skip
-        if isinstance(node, (exp.Window, exp.Filter, exp.IgnoreNulls, exp.RespectNulls)):
+        if isinstance(node, _OF_WHAT_IS_IN) or (isinstance(node, exp.Order) and node.this):
             is_variant = self.expression(node.this)[1]
             self.children(node, lambda key, index: key == "this")
             return node, is_variant
