@@ -32,14 +32,7 @@ __all__ = ["draft_object_of_final", "final_of_draft_object"]
 
 
 def draft_object_of_final(storage: pa.StructArray, schema: ShreddingSchema) -> pa.StructArray:
-    """Turn a storage of the final layout into one of draft ``object``.
-
-    Parameters
-    ----------
-    storage
-        A storage without conflicts, as `shred_variant` makes it.
-    schema
-        Its schema.
+    """Turn a storage of the final layout, without conflicts as `shred_variant` makes it, into one of draft ``object``.
 
     Raises
     ------

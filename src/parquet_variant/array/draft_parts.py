@@ -13,9 +13,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from parquet_variant import arrow_compute as pc
-from parquet_variant.array.parts import metadata_parts
+from parquet_variant.array.parts import metadata_of_all, metadata_parts
 from parquet_variant.array.remapping import Spans, dictionary_names, least, remapped, spans_of, split_combined
-from parquet_variant.array.unshredded import metadata_of_all
 from parquet_variant.encoding.cast.forms import list_elements
 from parquet_variant.kernels.arrow_buffers import offsets_of
 from parquet_variant.kernels.values.name_tables import NameTable

@@ -50,14 +50,9 @@ def _valid(column: pa.Array) -> Bools:
 
 
 def draft_paths_of_final(storage: pa.StructArray, schema: ShreddingSchema) -> pa.StructArray:
-    """Turn a storage of the final layout into one of draft ``paths``.
+    """Turn a storage of the final layout, without conflicts as `shred_variant` makes it, into one of draft ``paths``.
 
-    Parameters
-    ----------
-    storage
-        A storage without conflicts, as `shred_variant` makes it.
-    schema
-        Its schema; not a lone variant.
+    Its schema is no lone variant.
 
     Raises
     ------

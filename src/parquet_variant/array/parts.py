@@ -1,13 +1,13 @@
 """What kernels need of a storage struct, whatever Arrow form it has.
 
 Owns bringing the many forms of a Variant column (dictionary- or run-end-encoded metadata; plain, large and view
-binaries; slices) into the one that kernels read. Leaves what a storage may contain to `schema` and its meaning to
-`VariantArray`.
+binaries; slices) into the one that kernels read, and unshredded storages made of their parts. Leaves what a storage may
+contain to `schema` and its meaning to `VariantArray`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -15,16 +15,20 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from parquet_variant.encoding.cast.forms import without_encoding
-from parquet_variant.encoding.metadata import EMPTY_METADATA
+from parquet_variant.encoding.metadata import EMPTY_METADATA, encode_metadata
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import SchemaError
+from parquet_variant.types import MAX_OFFSET
 
 __all__ = [
     "BinaryParts",
     "MetadataParts",
     "binary_parts",
+    "joined_storages",
     "metadata_array",
+    "metadata_of_all",
     "metadata_parts",
+    "storage_of",
     "valid_bytes",
     "variants_of",
 ]
@@ -180,3 +184,27 @@ def variants_of(storage: pa.StructArray) -> Iterator[Variant | None]:
     metadata, value = storage.field("metadata"), storage.field("value")
     for row, present in enumerate(storage.is_valid().to_pylist()):
         yield Variant(metadata[row].as_py() or b"", value[row].as_py()) if present else None
+
+
+def storage_of(metadata: pa.Array, value: pa.Array, missing: pa.Array | None = None) -> pa.StructArray:
+    """The storage of some values, SQL NULL where they are missing."""
+    fields = [pa.field("metadata", metadata.type, nullable=False), pa.field("value", value.type, nullable=False)]
+    return pa.StructArray.from_arrays([metadata, value], fields=fields, mask=missing)
+
+
+def metadata_of_all(names: Iterable[str], rows: int) -> pa.DictionaryArray:
+    """One metadata for all rows, which has the names."""
+    return pa.DictionaryArray.from_arrays(np.zeros(rows, np.int32), pa.array([encode_metadata(names)], pa.binary()))
+
+
+def joined_storages(storages: list[pa.StructArray]) -> pa.StructArray:
+    """One storage of several; values get 64-bit offsets where one has them, or where all outgrow 32-bit offsets."""
+    values = [storage.field("value") for storage in storages]
+    if any(pa.types.is_large_binary(value.type) for value in values) or sum(v.nbytes for v in values) > MAX_OFFSET:
+        storages = [storage.cast(_wide(storage.type)) for storage in storages]
+    return pa.concat_arrays(storages)
+
+
+def _wide(storage: pa.StructType) -> pa.StructType:
+    """The storage type with 64-bit offsets of values."""
+    return pa.struct([field.with_type(pa.large_binary()) if field.name == "value" else field for field in storage])

@@ -1,32 +1,29 @@
-"""A function of one value, row by row.
+"""A function of one value, row by row: the scalar fallback of rows that a kernel leaves.
 
-Owns what becomes of an error: it is raised with its row, or the row is null. Leaves whole columns to kernels, which
-leave rows to such functions.
+Owns what becomes of an error (it is raised with its row, or the row is null), and putting rows among those of a kernel.
+Leaves which rows those are to the kernels.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import TypeVar
+from typing import Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
 
 from parquet_variant.errors import VariantError
 
-__all__ = ["row_by_row"]
+__all__ = ["row_by_row", "with_fallback_rows"]
 
 T = TypeVar("T")
 
 
 def row_by_row(rows: Iterable[int], of_row: Callable[[int], T], *, null_on_error: bool = False) -> list[T | None]:
-    """What a function gives for each row.
+    """What a function gives for each row, by its number.
 
-    Parameters
-    ----------
-    rows
-        The numbers of the rows.
-    of_row
-        The function.
-    null_on_error
-        Whether rows for which it raises give None; otherwise the first of these errors is raised, with its row.
+    With ``null_on_error``, rows for which it raises give None; otherwise the first error is raised, with its row.
 
     Examples
     --------
@@ -45,3 +42,21 @@ def row_by_row(rows: Iterable[int], of_row: Callable[[int], T], *, null_on_error
                 raise
             results.append(None)
     return results
+
+
+def with_fallback_rows(
+    storage: pa.StructArray,
+    refused: npt.NDArray[Any],
+    by_fallback: Callable[[int], pa.StructArray],
+    *,
+    null_on_error: bool = False,
+) -> pa.StructArray:
+    """Replace the refused rows of a storage that a kernel made; the function gives the storage of one row."""
+    rows = np.flatnonzero(refused)
+    if not len(rows):
+        return storage
+    pieces = row_by_row(rows.tolist(), lambda row: by_fallback(row).cast(storage.type), null_on_error=null_on_error)
+    pieces = [pa.nulls(1, storage.type) if piece is None else piece for piece in pieces]
+    where = np.arange(len(storage))
+    where[rows] = len(storage) + np.arange(len(rows))
+    return pa.concat_arrays([storage, *pieces]).take(pa.array(where))

@@ -9,8 +9,8 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from parquet_variant.array.fallback_rows import with_fallback_rows
 from parquet_variant.array.parts import binary_parts, metadata_parts, valid_bytes, variants_of
+from parquet_variant.array.row_by_row import with_fallback_rows
 from parquet_variant.kernels.shredding.columns import ColumnBuffers
 from parquet_variant.kernels.shredding.schema_table import schema_table
 from parquet_variant.kernels.shredding.shred import ShreddedColumns, shred_rows

@@ -23,11 +23,6 @@ __all__ = ["refuse_bad_indices", "refuse_unsound"]
 def refuse_unsound(array: pa.Array) -> None:
     """Raise if an array's buffers point outside of one another.
 
-    Parameters
-    ----------
-    array
-        Any array.
-
     Raises
     ------
     SchemaError

@@ -13,10 +13,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from parquet_variant.array.fallback_rows import with_fallback_rows
-from parquet_variant.array.parts import MetadataParts, metadata_parts, valid_bytes
+from parquet_variant.array.parts import MetadataParts, metadata_parts, storage_of, valid_bytes
+from parquet_variant.array.row_by_row import with_fallback_rows
 from parquet_variant.array.typed_inputs import TypedInputs
-from parquet_variant.array.unshredded import storage_of
 from parquet_variant.choices import OnConflict
 from parquet_variant.encoding.metadata import extend_metadata
 from parquet_variant.errors import MalformedVariantError

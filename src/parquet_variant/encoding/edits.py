@@ -96,14 +96,7 @@ class Edit:
 
 
 def value_path(path: str | VariantPath, *, root: bool = False) -> VariantPath:
-    """Parse the path of a change.
-
-    Parameters
-    ----------
-    path
-        The path.
-    root
-        Whether ``$`` itself may be changed.
+    """Parse the path of a change; with ``root``, ``$`` itself may be changed.
 
     Raises
     ------
@@ -150,16 +143,7 @@ def canonical(variant: Variant) -> Variant:
 
 
 def apply_edit(variant: Variant, edit: Edit, value: Variant | None = None) -> Variant:
-    """Change one value.
-
-    Parameters
-    ----------
-    variant
-        The value.
-    edit
-        The change.
-    value
-        What is inserted, set or appended.
+    """Change one value; ``value`` is what is inserted, set or appended.
 
     Returns
     -------

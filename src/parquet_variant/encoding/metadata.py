@@ -174,11 +174,6 @@ def metadata_length(data: bytes) -> int:
 def encode_metadata(names: Iterable[str]) -> bytes:
     """A dictionary of the names, sorted by their UTF-8 bytes, each once, with the narrowest offsets.
 
-    Parameters
-    ----------
-    names
-        The keys, in any order.
-
     Examples
     --------
     >>> encode_metadata(["b", "a", "b"]).hex()
@@ -189,13 +184,6 @@ def encode_metadata(names: Iterable[str]) -> bytes:
 
 def extend_metadata(metadata: bytes, names: Iterable[str]) -> bytes:
     """The metadata with those of the names that it lacks at its end: what refers to it by id stays right.
-
-    Parameters
-    ----------
-    metadata
-        A well-formed metadata.
-    names
-        The keys that it shall have.
 
     Raises
     ------

@@ -50,13 +50,6 @@ class Fault:
 def find_faults(metadata: bytes, value: bytes, max_depth: int = 1000) -> list[Fault]:
     r"""All faults of a Variant, those of the metadata first, each part in the order of offsets; none if it is valid.
 
-    Parameters
-    ----------
-    metadata, value
-        The two parts.
-    max_depth
-        The most containers inside each other.
-
     Examples
     --------
     >>> find_faults(b"\x11\x00\x00", b"\x0c")

@@ -58,13 +58,6 @@ def storage_type_of(schema: ShreddingSchema, layout: Layout) -> pa.StructType:
 def variants_of_storage(storage: pa.StructArray, on_conflict: OnConflict = "error") -> list[Variant | None]:
     """Give the values of a storage array of any layout; None is SQL NULL.
 
-    Parameters
-    ----------
-    storage
-        The struct array.
-    on_conflict
-        ``"error"`` or ``"typed"``; see `conflicts`.
-
     Raises
     ------
     VariantError
@@ -91,16 +84,7 @@ def variants_of_storage(storage: pa.StructArray, on_conflict: OnConflict = "erro
 def shredded_storage(
     variants: Iterable[Variant | None], schema: ShreddingSchema | pa.StructType, layout: Layout
 ) -> pa.StructArray:
-    """Make the storage array of some values in a layout.
-
-    Parameters
-    ----------
-    variants
-        The values; None is SQL NULL.
-    schema
-        What is shredded, or a storage type of that layout.
-    layout
-        The layout; ``"unshredded"`` ignores the schema.
+    """Make the storage of some values (None is SQL NULL) in a layout; ``"unshredded"`` ignores the schema.
 
     Raises
     ------

@@ -25,14 +25,7 @@ _CONTAINERS = (VariantType.ARRAY, VariantType.OBJECT, VariantType.NULL)
 
 
 def slot_of(variant: Variant, arrow: pa.DataType) -> Any | None:
-    """Give the slot that holds a value exactly, or None if a column of that type cannot.
-
-    Parameters
-    ----------
-    variant
-        Any value.
-    arrow
-        The canonical Arrow type of the column.
+    """Give the slot that holds a value exactly, or None if a column of that canonical Arrow type cannot.
 
     Examples
     --------

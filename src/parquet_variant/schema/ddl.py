@@ -24,17 +24,7 @@ _PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 
 
 def parse_ddl(text: str) -> TypeTree:
-    """Read a shredding schema from DDL.
-
-    Parameters
-    ----------
-    text
-        Columns separated by commas, or one type.
-
-    Returns
-    -------
-    TypeTree
-        See `type_tree`; `ShreddingSchema.from_ddl` makes nodes of it.
+    """Read a shredding schema from DDL: columns separated by commas, or one type.
 
     Raises
     ------

@@ -133,18 +133,7 @@ def shredded_bounds(
 
 
 def array_statistics(column: VariantArray) -> LeafLookup:
-    """What an array in memory tells of its own leaf columns.
-
-    Parameters
-    ----------
-    column
-        A shredded array of the final layout.
-
-    Returns
-    -------
-    callable
-        As `shredded_bounds` wants it.
-    """
+    """What a shredded array of the final layout tells of its own leaf columns, as `shredded_bounds` wants it."""
 
     def leaf_statistics(place: tuple[str, ...]) -> LeafStatistics | None:
         leaf = _below(column.storage, place)
@@ -181,19 +170,9 @@ def residual_objects(column: VariantArray) -> frozenset[VariantPath]:
 
 
 def uniform_schema(array: VariantArray, limit: int) -> ShreddingSchema | None:
-    """The schema of the paths of an unshredded array that may have bounds: under it, `array_statistics` tells them.
+    """The schema of the paths of an unshredded array that may have bounds, or None if no path may.
 
-    Parameters
-    ----------
-    array
-        The values.
-    limit
-        How many leaves the schema has at most.
-
-    Returns
-    -------
-    ShreddingSchema or None
-        None if no path may have bounds.
+    It has ``limit`` leaves at most; under it, `array_statistics` tells the bounds.
 
     Examples
     --------

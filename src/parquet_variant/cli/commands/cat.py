@@ -36,7 +36,7 @@ def command(
 
     Whole rows as objects, every Variant in them as JSON; the Variant alone where it is the only column, or is named.
     """
-    from parquet_variant.cli.options.json_source import queryable
+    from parquet_variant.cli.options.stdin import queryable
     from parquet_variant.cli.output.report import print_json_rows, print_json_values
 
     left = limit

@@ -61,8 +61,8 @@ def command(
     the columns, row groups and files that the answer needs are read. PATH may be JSON, or - for standard input.
     """
     from parquet_variant.cli.commands.query_sql import is_sql
-    from parquet_variant.cli.options.json_source import queryable
     from parquet_variant.cli.options.select import read_selects
+    from parquet_variant.cli.options.stdin import queryable
 
     if sql is None and is_sql(path):
         path, sql = "", path

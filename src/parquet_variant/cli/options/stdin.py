@@ -1,7 +1,7 @@
-"""Standard input where a file is asked for: ``-``.
+"""Standard input where a file is asked for (``-``), and JSON where Parquet is.
 
-Owns keeping what is piped in until the command ends, since a schema is inferred before the rows are written. Leaves
-what is in it to whoever reads files.
+Owns private files that are there until the command ends: what is piped in, since a schema is inferred before the rows
+are written, and what JSON is ingested into. Leaves what is in them to whoever reads files.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-__all__ = ["called", "with_stdin"]
+__all__ = ["called", "queryable", "with_stdin"]
 
 
 @contextmanager
@@ -69,3 +69,35 @@ def called(file: str, name: str) -> Iterator[None]:
         error.message = error.message.replace(file, name)
         error.file = name if error.file == file else error.file
         raise
+
+
+@contextmanager
+def queryable(path: str, threads: int | None = None) -> Iterator[str]:
+    """A path that can be queried: the one given, or a private Parquet file of the JSON that it names; ``-`` is stdin.
+
+    Raises
+    ------
+    JsonError, VariantFileError
+        As `pv.parquet.ingest`.
+
+    Examples
+    --------
+    >>> with queryable("events/") as path:
+    ...     path
+    'events/'
+    """
+    from parquet_variant.sql_query.paths import is_delta, is_json, is_vortex
+
+    with with_stdin([path]) as (source,):
+        if not source or is_delta(source) or is_vortex(source) or not is_json(source):
+            yield source
+            return
+        from parquet_variant.ingest.ingest import ingest
+
+        with tempfile.TemporaryDirectory(prefix="variant-") as folder:
+            dest = f"{folder}/json.parquet"
+            # Lines that are no JSON are put aside only by an ingest that is kept.
+            with called("put bad lines aside: on_error=", "put bad lines aside with `variant ingest`: on_error="):
+                ingest(source, dest, one_file=True, threads=threads, compression="lz4", row_group_bytes=16 << 20)
+            with called(dest, path):
+                yield dest

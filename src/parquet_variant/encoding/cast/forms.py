@@ -18,12 +18,7 @@ __all__ = ["cast_values", "in_form", "plain_form", "without_encoding"]
 def plain_form(arrow: pa.DataType, *, stored: bool = False) -> pa.DataType:
     """The type of the same values without views, dictionaries, run ends and narrow decimals, at any depth.
 
-    Parameters
-    ----------
-    arrow
-        The type.
-    stored
-        Keep dictionaries and narrow decimals, which files have, too.
+    With ``stored``, dictionaries and narrow decimals, which files have, too, are kept.
 
     Examples
     --------

@@ -16,9 +16,10 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from parquet_variant import arrow_compute as pc
+from parquet_variant.array.parts import metadata_of_all, storage_of
+from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.encoding.cast.targets import Target
 from parquet_variant.errors import CastError, MalformedVariantError
-from parquet_variant.functions.columns.encoded_slots import json_of_scalars
 from parquet_variant.functions.columns.value_positions import ScalarSlots
 from parquet_variant.kernels.arrow_buffers import filled_binary
 from parquet_variant.kernels.memory import address_of, copy_spans
@@ -248,6 +249,14 @@ def _bytes(slots: ScalarSlots, target: Target, zone: dt.tzinfo) -> Column:
     return _scatter(slots, done, taken, target.arrow), done
 
 
+def _json_of(slots: ScalarSlots, positions: Int64s) -> pa.Array:
+    """The JSON text of some scalars."""
+    from parquet_variant.functions.json.to_json import to_json  # not needed by most casts
+
+    chosen = ScalarSlots(slots.kinds[positions], slots.a[positions], slots.b[positions], slots.scales[positions])
+    return to_json(VariantArray(storage_of(metadata_of_all((), len(positions)), chosen.encoded())))
+
+
 def _string(slots: ScalarSlots, target: Target, zone: dt.tzinfo) -> Column:
     is_text, is_int = slots.kinds == _P.STRING, _integers(slots)
     if is_text.all():
@@ -260,7 +269,7 @@ def _string(slots: ScalarSlots, target: Target, zone: dt.tzinfo) -> Column:
     instants = _INSTANTS if zone is dt.UTC else ()
     same = _decimals(slots) | _are(slots, _P.TRUE, _P.FALSE, _P.DOUBLE, _P.DATE, _P.TIME, _P.UUID, *_LOCALS, *instants)
     if same.any():
-        texts = json_of_scalars(slots, np.flatnonzero(same)).cast(pa.large_string())
+        texts = _json_of(slots, np.flatnonzero(same)).cast(pa.large_string())
         texts = pc.utf8_trim(pc.replace_substring(texts, '+00:00"', '"'), '"')
         array, done = pc.replace_with_mask(array, pa.array(same), texts), done | same
     return array.cast(target.arrow), done

@@ -26,14 +26,7 @@ _IN_MEMORY = (_P.STRING, _P.BINARY, _P.UUID)
 
 
 def slots_of_column(array: pa.Array, rows: Int64s | None = None) -> ScalarSlots:
-    """The slots of a shredded column; null entries are missing.
-
-    Parameters
-    ----------
-    array
-        The column.
-    rows
-        The row of each entry; None if entry i belongs to row i.
+    """The slots of a shredded column; null entries are missing. Without ``rows``, entry i belongs to row i.
 
     Raises
     ------

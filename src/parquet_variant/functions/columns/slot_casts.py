@@ -25,7 +25,6 @@ from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import CastError, VariantError
 from parquet_variant.functions.columns.column_casts import cast_column, take_bytes
 from parquet_variant.functions.columns.lossless import only_lossless
-from parquet_variant.functions.columns.position_storage import position_storage
 from parquet_variant.functions.columns.value_positions import ScalarSlots, ValuePositions
 from parquet_variant.kernels.kinds import ARRAY, OBJECT
 from parquet_variant.kernels.operations import get
@@ -235,7 +234,7 @@ def _json_texts(
     from parquet_variant.functions.json.to_json import to_json
 
     try:
-        texts = to_json(VariantArray(position_storage(value_positions.take(positions))))
+        texts = to_json(VariantArray(value_positions.take(positions).storage()))
     except VariantError as error:
         if error.row is not None:
             error.row = slots.row(int(positions[error.row]))

@@ -9,20 +9,28 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from parquet_variant.array.parts import BinaryParts, MetadataParts, binary_parts, metadata_parts, valid_bytes
+from parquet_variant.array.parts import (
+    BinaryParts,
+    MetadataParts,
+    binary_parts,
+    metadata_parts,
+    storage_of,
+    valid_bytes,
+)
 from parquet_variant.encoding.metadata import Dictionary, dictionary_of
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import MalformedVariantError, VariantError
-from parquet_variant.kernels.arrow_buffers import offsets_of
-from parquet_variant.kernels.memory import address_of
+from parquet_variant.kernels.arrow_buffers import filled_binary, offsets_of
+from parquet_variant.kernels.memory import address_of, copy_spans
 from parquet_variant.kernels.operations import get
+from parquet_variant.kernels.values.encode_slots import measure_slots, write_slots
 from parquet_variant.path import Segment
 
 __all__ = ["Dictionaries", "ScalarSlots", "ValuePositions"]
@@ -34,13 +42,7 @@ _NULL_VALUE = np.zeros(1, np.uint8)
 
 
 class Dictionaries:
-    """The distinct metadata of a column, with the ids of the keys that were asked for.
-
-    Parameters
-    ----------
-    metadata
-        The distinct metadata and the index of each row.
-    """
+    """The distinct metadata of a column, with the ids of the keys that were asked for."""
 
     def __init__(self, metadata: MetadataParts) -> None:
         self.array = metadata.dictionary
@@ -135,6 +137,13 @@ class ScalarSlots:
         """The row of an entry."""
         return position if self.rows is None else int(self.rows[position])
 
+    def encoded(self) -> pa.Array:
+        """Scalars as encoded values, in the types that they have; what is missing is Variant null."""
+        offsets = np.empty(len(self) + 1, np.int64)
+        measure_slots(self.kinds, self.b, offsets)
+        fill = partial(write_slots, self.kinds, self.a, self.b, self.scales, offsets)
+        return filled_binary(np.diff(offsets), fill)
+
 
 # What was found of each key: starts, stops, and what was found below it. No `ValuePositions`: its root would make it a
 # cycle, and memory that only the garbage collector frees grows without it noticing.
@@ -178,16 +187,9 @@ class ValuePositions:
         dictionaries: Dictionaries,
         present: npt.NDArray[np.bool_] | None = None,
     ) -> ValuePositions:
-        """The values of a binary column.
+        """The values of a binary column, null where absent, and the metadata of its rows.
 
-        Parameters
-        ----------
-        values
-            The column; its nulls are absent values.
-        metadata, dictionaries
-            The metadata of the same rows.
-        present
-            Rows that have a value: those whose bytes are null are Variant null. None if null means absent.
+        Rows that are ``present`` have a value: where their bytes are null, it is Variant null.
         """
         parts = binary_parts(values)
         starts = parts.offsets[:-1] + parts.address
@@ -357,6 +359,13 @@ class ValuePositions:
         self._refuse(get.measure(self.starts, self.stops, sizes))
         empty = np.empty(0, np.uint8)
         return ScalarSlots(empty, self.starts, sizes, empty, self, self.rows, self.owner)
+
+    def storage(self) -> pa.StructArray:
+        """The values copied into an unshredded storage, null where there is none; their metadata goes with them."""
+        spans = self.spans()
+        value = filled_binary(spans.b, partial(copy_spans, spans.a, spans.b))
+        metadata = MetadataParts(self.metas, self.dictionaries.array).column
+        return storage_of(metadata, value, pa.array(self.starts == get.ABSENT))
 
     def variant(self, position: int) -> Variant | None:
         """The value of an entry, its bytes copied; None if there is none."""

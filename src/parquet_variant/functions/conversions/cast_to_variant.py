@@ -13,12 +13,11 @@ import numpy as np
 import pyarrow as pa
 
 from parquet_variant import arrow_compute as pc
-from parquet_variant.array.unshredded import metadata_of_all
+from parquet_variant.array.parts import metadata_of_all
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.encoding.cast.forms import list_elements, without_encoding
 from parquet_variant.errors import CastError
 from parquet_variant.functions.columns.column_slots import slots_of_column
-from parquet_variant.functions.columns.encoded_slots import encoded_slots
 from parquet_variant.functions.columns.value_positions import ScalarSlots
 from parquet_variant.functions.inputs.arrow_input import as_arrow
 from parquet_variant.functions.json.parse_json import parse_json
@@ -152,7 +151,7 @@ def _encoded(array: pa.Array) -> pa.Array:
         return pa.repeat(pa.scalar(_NULL_VALUE, pa.binary()), len(array))
     slots = _slots(array)
     narrow(slots.kinds, slots.a, slots.b, slots.scales)
-    return encoded_slots(slots)
+    return slots.encoded()
 
 
 def _slots(array: pa.Array) -> ScalarSlots:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import pyarrow as pa
 
 from parquet_variant.array.variant_array import VariantArray
-from parquet_variant.functions.columns.position_storage import position_storage
 from parquet_variant.functions.columns.value_positions import ValuePositions
 from parquet_variant.functions.walks.extract_path import final_storage
 from parquet_variant.functions.walks.shredded_walk import Group, follow
@@ -19,16 +18,9 @@ __all__ = ["extract_variant"]
 
 
 def extract_variant(storage: pa.StructArray, path: str | VariantPath) -> VariantArray:
-    """The values at a path of a storage struct, as Variants; SQL NULL where nothing is at the path.
+    """The values at a path without wildcards of a storage in any layout; SQL NULL where nothing is at the path.
 
     The metadata is that of the rows: it may name keys that the sub-values do not have.
-
-    Parameters
-    ----------
-    storage
-        The storage struct of a Variant column, in any layout.
-    path
-        Where the values are, without wildcards.
 
     Raises
     ------
@@ -56,4 +48,4 @@ class _AsVariant:
         return group.storage()
 
     def of_positions(self, value_positions: ValuePositions) -> pa.Array:
-        return position_storage(value_positions)
+        return value_positions.storage()

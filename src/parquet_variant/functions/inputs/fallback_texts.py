@@ -44,20 +44,9 @@ def with_fallback_texts(
     *,
     null_on_error: bool = False,
 ) -> pa.Array:
-    """Replace the refused rows of a text column by what the scalar fallback makes of them.
+    """Replace the rows of a text column that its kernel refused by what a function gives of the unshredded values.
 
-    Parameters
-    ----------
-    text
-        What the kernel made.
-    storage
-        The values, unshredded.
-    refused
-        A flag a row.
-    text_of
-        Gives the text of one value.
-    null_on_error
-        Whether rows that the scalar fallback cannot read become null; otherwise they raise, with their row.
+    With ``null_on_error``, rows that it cannot read become null; otherwise they raise, with their row.
     """
     rows = np.flatnonzero(refused).tolist()
     if not rows:

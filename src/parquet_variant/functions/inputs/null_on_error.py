@@ -48,15 +48,7 @@ def only_rows(storage: pa.StructArray, keep: npt.NDArray[Any]) -> VariantArray:
 
 
 def or_null(values: Any, of_column: Callable[[VariantArray], pa.Array]) -> pa.Array:
-    """What a function gives for a column, null for rows where it would raise.
-
-    Parameters
-    ----------
-    values
-        The column.
-    of_column
-        The function; raises if there is a row that it cannot read.
-    """
+    """What a function that raises for rows it cannot read gives for a column, with null for these rows."""
     column = as_variant_array(values)
     try:
         return of_column(column)

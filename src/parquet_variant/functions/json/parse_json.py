@@ -12,8 +12,7 @@ from typing import Any, Literal, TypeVar, overload
 import numpy as np
 import pyarrow as pa
 
-from parquet_variant.array.parts import binary_parts
-from parquet_variant.array.unshredded import joined_storages
+from parquet_variant.array.parts import binary_parts, joined_storages
 from parquet_variant.array.variant_array import VariantArray, trusted_array
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import JsonError, SchemaError

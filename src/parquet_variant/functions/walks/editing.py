@@ -15,9 +15,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from parquet_variant import arrow_compute as pc
-from parquet_variant.array.fallback_rows import with_fallback_rows
-from parquet_variant.array.parts import MetadataParts, metadata_parts
-from parquet_variant.array.unshredded import joined_storages, storage_of
+from parquet_variant.array.parts import MetadataParts, joined_storages, metadata_parts, storage_of
+from parquet_variant.array.row_by_row import with_fallback_rows
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.encoding.edits import Edit, EditKind, apply_edit
 from parquet_variant.encoding.variant import Variant

@@ -14,7 +14,6 @@ from parquet_variant.array.capsules import EXTENSION_METADATA
 from parquet_variant.array.row_by_row import row_by_row
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.encoding.variant import Variant
-from parquet_variant.functions.columns.position_storage import position_storage
 from parquet_variant.functions.columns.value_positions import ValuePositions
 from parquet_variant.functions.inputs.variant_input import as_variant_array
 from parquet_variant.functions.storage.validate import sound_rows
@@ -23,16 +22,9 @@ __all__ = ["exploded"]
 
 
 def exploded(array: Any, *, outer: bool, null_on_error: bool = False) -> pa.Table:
-    """Explode a column.
+    """Explode a column, or one `Variant`.
 
-    Parameters
-    ----------
-    array
-        A column, or one `Variant`.
-    outer
-        Whether rows without children get a row of nulls.
-    null_on_error
-        Whether rows that would raise count as having no children.
+    With ``outer``, rows without children get a row of nulls; with ``null_on_error``, rows that would raise have none.
     """
     column = VariantArray.from_variants([array]) if isinstance(array, Variant) else as_variant_array(array)
     storage = column.to_unshredded().storage
@@ -45,7 +37,7 @@ def exploded(array: Any, *, outer: bool, null_on_error: bool = False) -> pa.Tabl
     positions = np.concatenate([np.arange(len(elements)), np.arange(len(fields))]) - starts[rows]
     names = fields.dictionaries.distinct_names.take(pa.array(fields.dictionaries.name_numbers(fields.metas, ids)))
     keys = pa.concat_arrays([pa.nulls(len(elements), pa.string()), names])
-    values = pa.concat_arrays([position_storage(elements), position_storage(fields)])
+    values = pa.concat_arrays([elements.storage(), fields.storage()])
     places = np.argsort(rows, kind="stable")
     if outer:
         childless = np.flatnonzero((np.diff(offsets) == 0) & (np.diff(field_offsets) == 0))

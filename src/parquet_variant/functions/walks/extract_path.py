@@ -133,14 +133,7 @@ def final_storage(storage: pa.StructArray) -> pa.StructArray:
 
 
 def needed_columns(storage: pa.StructType, path: str | VariantPath) -> list[tuple[str, ...]]:
-    """The leaf columns of a storage struct that `extract_path` reads for a path, each as the names from the top.
-
-    Parameters
-    ----------
-    storage
-        The type of the storage struct.
-    path
-        The path.
+    """The leaf columns that `extract_path` reads of a storage struct for a path, each as the names from the top.
 
     Returns
     -------

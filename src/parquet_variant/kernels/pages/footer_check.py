@@ -190,12 +190,7 @@ def chunks_agree(
 ) -> bool:
     """Whether every column chunk of a footer has the type of its column, statistics that fit it, and a known codec.
 
-    Parameters
-    ----------
-    footer
-        The Thrift bytes of a FileMetaData.
-    physical, repetition, definition
-        For each leaf column: the number of its physical type, and its largest levels.
+    The columns are told by the numbers of their physical types, and their largest levels.
     """
     stack = np.zeros(2 * _LEVELS + 2 * _DEEPEST + 2, np.int64)
     return bool(_agree(np.frombuffer(footer, np.uint8), physical, repetition, definition, stack))

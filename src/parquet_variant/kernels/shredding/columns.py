@@ -170,12 +170,7 @@ class ColumnBuffers:
     def storage(self, metadata: pa.Array, valid: npt.NDArray[np.uint8] | None) -> pa.StructArray:
         """The whole storage struct: metadata, value and, unless nothing is shredded, typed_value.
 
-        Parameters
-        ----------
-        metadata
-            Metadata of each row, not null.
-        valid
-            A byte a row, 0 for SQL NULL; None if there is none.
+        ``valid`` is a byte a row, 0 for SQL NULL; None if there is none.
         """
         group = self._group(0)
         names = [field.name for field in group.type]

@@ -163,14 +163,7 @@ def _refuse(error: Exception, file: str | None) -> VariantFileError:
 
 
 def footer_bytes(source: Any, file: str | None = None) -> bytes:
-    """The Thrift bytes of a file's footer.
-
-    Parameters
-    ----------
-    source
-        An open, seekable binary file (Python's or pyarrow's).
-    file
-        The name for error messages.
+    """The Thrift bytes of the footer of an open, seekable file of Python or pyarrow; ``file`` is its name in errors.
 
     Raises
     ------

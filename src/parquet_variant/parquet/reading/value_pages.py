@@ -36,17 +36,7 @@ class Spans(NamedTuple):
 
 
 def value_spans(file: OpenFile, row_group: int, column: VariantColumn) -> Spans | None:
-    """Where the values of an unshredded column's row group lie; None if pyarrow must read it.
-
-    Parameters
-    ----------
-    file
-        The open file.
-    row_group
-        Its number.
-    column
-        The unshredded column, not inside of another.
-    """
+    """Where the values of a row group of an unshredded top column lie; None if pyarrow must read it."""
     value = column.node.child("value")
     if value is None or value.leaf is None or len(column.path) != 1 or value.physical != "BYTE_ARRAY":
         return None

@@ -34,15 +34,7 @@ _SMALL, _MOST_SMALL = 32, 100_000
 
 
 def check_values(storage: pa.StructArray, violations: Found) -> None:
-    """Record every rule that the values of a row group break.
-
-    Parameters
-    ----------
-    storage
-        The storage of an unshredded column, or of a shredded one in the final layout.
-    violations
-        Takes the violations.
-    """
+    """Record every rule that the values of a row group break, unshredded or shredded in the final layout."""
     keep = np.flatnonzero(_valid(storage))
     rows = keep.astype(np.int64)
     fields = _fields(storage)

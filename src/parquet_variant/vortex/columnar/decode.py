@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from parquet_variant.array.unshredded import metadata_of_all, storage_of
+from parquet_variant.array.parts import metadata_of_all, storage_of
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.functions.columns.column_slots import slots_of_column
 from parquet_variant.kernels.arrow_buffers import offsets_of

@@ -237,12 +237,7 @@ def _plain(array: VariantArray) -> pa.StructArray:
 def from_storage(storage: pa.StructArray, of_bytes: OfBytes | None = None) -> ColumnarVariant:
     """The array of columns, of which some may be missing: those that a path does not need.
 
-    Parameters
-    ----------
-    storage
-        The struct.
-    of_bytes
-        What becomes of the values in ``rest``; by default columns.
+    ``of_bytes`` says what becomes of the values in ``rest``; by default they are columns.
 
     Examples
     --------

@@ -12,10 +12,9 @@ from functools import partial
 import numpy as np
 import pyarrow as pa
 
+from parquet_variant.array.parts import metadata_of_all, storage_of
 from parquet_variant.array.remapping import dictionary_names, remapped, spans_of
-from parquet_variant.array.unshredded import metadata_of_all, storage_of
 from parquet_variant.array.variant_array import VariantArray
-from parquet_variant.functions.columns.position_storage import position_storage
 from parquet_variant.functions.columns.value_positions import ValuePositions
 from parquet_variant.kernels.kinds import OBJECT
 from parquet_variant.kernels.values.value_nodes import RAW
@@ -86,7 +85,7 @@ def _as_bytes(names: list[str], rest: pa.StructArray) -> Column:
     if not are_objects.any():
         return Column(len(value), (Child(RAW, len(value), values=value),))
     order = np.argsort(ids, kind="stable")
-    values = position_storage(values_of_fields).field("value").take(pa.array(order))
+    values = values_of_fields.storage().field("value").take(pa.array(order))
     rows, ids = np.repeat(np.arange(len(value)), np.diff(offsets))[order], ids[order]
     bounds = np.flatnonzero(np.diff(ids, prepend=-1, append=-1))
     fields = {}

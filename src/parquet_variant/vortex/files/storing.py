@@ -104,16 +104,7 @@ def within_dtype(array: VariantArray) -> tuple[VariantArray, dict[str, str]]:
 
 
 def stored_column(array: AnyVariant, layout: StoredLayout, *, nullable: bool = True) -> tuple[pa.Field, pa.StructArray]:
-    """The field (its name is not set) and the array that go into a file.
-
-    Parameters
-    ----------
-    array
-        A column in any encoding.
-    layout
-        How it lies in the file.
-    nullable
-        Whether rows may be absent.
+    """The field (without its name) and the array that go into a file in a layout; ``nullable`` if rows may be absent.
 
     Examples
     --------
