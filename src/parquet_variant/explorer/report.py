@@ -102,13 +102,7 @@ class ExploreReport:
         for shape in reversed(self.footers.shapes if self.footers is not None else []):
             kinds |= shape.kinds
         scale = self.rows / self.sample.rows if self.sample.rows else 0.0
-        table: dict[str, list[Any]] = {
-            name: []
-            for name in (
-                "parent", "key", "kind", "column", "share", "count", "kinds", "distinct", "lower", "upper", "encoded",
-                "typed", "reason", "chosen", "examples",
-            )
-        }  # fmt: skip
+        rows: list[dict[str, Any]] = []
         for path in paths:
             known = self.sample.paths.get(path) or _NOTHING
             row = {
@@ -129,9 +123,8 @@ class ExploreReport:
                 "chosen": int(known.chosen),
                 "examples": known.examples,
             }
-            for name, value in row.items():
-                table[name].append(value)
-        return table
+            rows.append(row)
+        return {name: [row[name] for row in rows] for name in rows[0]}  # there is always the root
 
 
 _NOTHING = PathSample(0, 0.0, {}, None, 0, None, None, 0)

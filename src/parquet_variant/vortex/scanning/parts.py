@@ -6,7 +6,7 @@ Owns the parts. Leaves the values at the path to `encodings.element_of`, and fil
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import pyarrow as pa
 
@@ -101,11 +101,33 @@ class TypedPart:
         return VariantPath()
 
 
+@dataclass(frozen=True, slots=True)
+class _GroupPart:
+    """A group some fields down, each in the column that its encoding has for the fields of an object."""
+
+    fields: ClassVar[str]
+    levels: tuple[str, ...]
+
+    def group(self, column: str | None) -> Any:
+        """The last group, as an expression."""
+        expr = vortex().expr
+        group = expr.column(column)
+        for name in self.levels:
+            group = expr.get_item(name, expr.get_item(self.fields, group))
+        return group
+
+    def kind(self, storage: pa.StructType) -> pa.StructType:
+        """The type of the last group."""
+        for name in self.levels:
+            storage = storage.field(self.fields).type.field(name).type
+        return storage
+
+
 # -- the storage struct
 
 
 @dataclass(frozen=True, slots=True)
-class StoragePart:
+class StoragePart(_GroupPart):
     """A part of a storage struct, or the whole column.
 
     Parameters
@@ -120,24 +142,10 @@ class StoragePart:
         Whether the last group has a ``value`` at all.
     """
 
-    levels: tuple[str, ...]
+    fields: ClassVar[str] = "typed_value"
     only_value: bool
     has_metadata: bool
     has_value: bool
-
-    def group(self, column: str | None) -> Any:
-        """The last group, as an expression."""
-        expr = vortex().expr
-        group = expr.column(column)
-        for name in self.levels:
-            group = expr.get_item(name, expr.get_item("typed_value", group))
-        return group
-
-    def kind(self, storage: pa.StructType) -> pa.StructType:
-        """The type of the last group."""
-        for name in self.levels:
-            storage = storage.field("typed_value").type.field(name).type
-        return storage
 
     def expression(self, column: str | None) -> Any:
         """What is read, as an expression: a struct, or the whole column."""
@@ -225,7 +233,7 @@ def _reads_bytes(storage: pa.StructType, path: VariantPath, target: pa.DataType 
 
 
 @dataclass(frozen=True, slots=True)
-class ColumnarPart:
+class ColumnarPart(_GroupPart):
     """The columns of a group that a path needs.
 
     Parameters
@@ -236,22 +244,8 @@ class ColumnarPart:
         The columns of the last group; none if nothing is there.
     """
 
-    levels: tuple[str, ...]
+    fields: ClassVar[str] = "object"
     names: tuple[str, ...]
-
-    def group(self, column: str | None) -> Any:
-        """The last group, as an expression."""
-        expr = vortex().expr
-        group = expr.column(column)
-        for name in self.levels:
-            group = expr.get_item(name, expr.get_item("object", group))
-        return group
-
-    def kind(self, storage: pa.StructType) -> pa.StructType:
-        """The type of the last group."""
-        for name in self.levels:
-            storage = storage.field("object").type.field(name).type
-        return storage
 
     def expression(self, column: str | None) -> Any:
         """As `Part` says."""
