@@ -33,14 +33,7 @@ _NONE_VALID = -1
 
 
 class TypedInputs:
-    """The address table of a storage.
-
-    Parameters
-    ----------
-    storage
-        A storage struct of the final layout.
-    table
-        Its schema.
+    """The address table of a storage of the final layout, under its schema.
 
     Attributes
     ----------

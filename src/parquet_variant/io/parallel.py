@@ -92,13 +92,7 @@ def _own_groups() -> Iterator[Path]:
 
 
 class ThreadPool(ThreadPoolExecutor):
-    """A pool none of whose threads outlives a `shutdown` that waits, whenever Ctrl-C came.
-
-    Parameters
-    ----------
-    threads
-        How many work at the same time.
-    """
+    """A pool none of whose threads outlives a `shutdown` that waits, whenever Ctrl-C came."""
 
     def __init__(self, threads: int) -> None:
         self._names = f"parquet-variant-{next(_POOLS)}"

@@ -295,11 +295,6 @@ def sweep(dest: str) -> list[str]:
     A job is dead if its process is gone; if that cannot be told, after 24 hours in which nothing of it changed. What
     was committed is carried through in any case.
 
-    Parameters
-    ----------
-    dest
-        The directory, as a path or URI.
-
     Returns
     -------
     list of str

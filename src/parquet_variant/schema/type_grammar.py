@@ -51,13 +51,7 @@ class Column(NamedTuple):
 
 
 class TypeParser(Generic[T]):
-    """Reads type names; a subclass says what becomes of them and which error is raised.
-
-    Parameters
-    ----------
-    text
-        A type, or columns separated by commas.
-    """
+    """Reads type names; a subclass says what becomes of them and which error is raised."""
 
     error: type[VariantError]
     reason: str

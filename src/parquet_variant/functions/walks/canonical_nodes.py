@@ -57,15 +57,7 @@ class Batch(NamedTuple):
 
 
 class Names:
-    """All names of some batches, numbered by their order in bytes.
-
-    Parameters
-    ----------
-    batches
-        The batches.
-    keys
-        More names.
-    """
+    """All names of some batches, and more keys, numbered by their order in bytes."""
 
     def __init__(self, batches: Sequence[Batch], keys: Sequence[str] = ()) -> None:
         tables = [name_table(batch.dictionary) for batch in batches]

@@ -96,13 +96,7 @@ def _plain(scalar: pa.Scalar, leaf: SchemaNode) -> bytes | None:
 
 
 class BloomFilters:
-    """The bloom filters of an open file, read when asked for.
-
-    Parameters
-    ----------
-    file
-        The open file.
-    """
+    """The bloom filters of an open file, read when asked for."""
 
     def __init__(self, file: OpenFile) -> None:
         self.file = file

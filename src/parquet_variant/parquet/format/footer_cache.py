@@ -173,13 +173,7 @@ class CachedFooter:
 
 
 class FooterCache(Generic[Found]):
-    """What is known of the files last opened, within bounds.
-
-    Parameters
-    ----------
-    most_files
-        Of how many files.
-    """
+    """What is known of the files last opened, within bounds."""
 
     def __init__(self, most_files: int = MOST_FILES) -> None:
         self.most_files = most_files

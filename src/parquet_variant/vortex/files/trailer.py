@@ -64,11 +64,6 @@ def append_trailer(path: str | os.PathLike[str], note: bytes) -> None:
 class CheckedSource:
     """A local file for `vortex.open_readable`: what is read of it is compared with its checksums first.
 
-    Parameters
-    ----------
-    path
-        The file.
-
     Raises
     ------
     VariantFileError
