@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 import sys
 
 import pytest
+
+import parquet_variant as pv
 
 _PROGRAM = """
 import json, os, sys
@@ -74,3 +77,31 @@ def test_a_task_that_dies_is_run_again_and_nothing_is_there_twice(tmp_path):
         "job": ["task 0", "task 1", "task 2"],
         "left": [],
     }
+
+
+_KILLED = """
+import os, signal, sys
+import parquet_variant as pv
+
+def kill(step, done, tasks):
+    if step == "write":
+        os.kill(os.getpid(), signal.SIGKILL)
+
+spark = pv.spark.local_session(memory="512m", cores=1)
+frame = spark.sql("SELECT id, concat('{\\"n\\": ', id, '}') AS j FROM range(10)")
+pv.spark.ingest(spark, frame, sys.argv[1], json_column="j", progress=kill)
+"""
+
+
+@pytest.mark.slow
+def test_rows_of_a_frame_whose_driver_was_killed_are_swept_by_the_next_ingest(spark, tmp_path):
+    program = [sys.executable, "-c", _KILLED, str(tmp_path / "out")]
+    assert subprocess.run(program, capture_output=True, timeout=300, check=False).returncode == -signal.SIGKILL
+    assert [path.suffix for path in tmp_path.rglob("*.parquet")] == [".parquet"]
+    frame = spark.sql("SELECT id, concat('{\"n\": ', id, '}') AS j FROM range(10)")
+    assert pv.spark.ingest(spark, frame, tmp_path / "out", json_column="j", mode="append").rows == 10
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+    assert "_temporary" not in {path.name for path in (tmp_path / "out").iterdir()}
+    with pytest.raises(pv.VariantError):
+        pv.spark.ingest(spark, frame.selectExpr("id", "'{' AS j"), tmp_path / "out", json_column="j", mode="append")
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]

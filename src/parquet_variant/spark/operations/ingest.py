@@ -8,12 +8,9 @@ text is read in the Python workers and never passes through the JVM. Leaves the 
 from __future__ import annotations
 
 import os
-import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Unpack
-
-import pyarrow.fs as pafs
 
 from parquet_variant.choices import OutputFormat
 from parquet_variant.errors import VariantError
@@ -21,7 +18,8 @@ from parquet_variant.ingest.job import IngestJob
 from parquet_variant.ingest.request import IngestOptions, IngestRequest, Sources
 from parquet_variant.ingest.result import IngestResult
 from parquet_variant.io.engine import Progress
-from parquet_variant.io.filesystems import absolute, filesystem_of
+from parquet_variant.io.filesystems import absolute
+from parquet_variant.io.staging import staging_beside
 from parquet_variant.spark.engine import SparkEngine
 from parquet_variant.spark.task_errors import from_spark_errors
 
@@ -83,13 +81,11 @@ def _named(sources: Any, dest: str, json_column: str | None) -> Iterator[list[st
         return
     if json_column is None:
         raise VariantError("of a DataFrame name the column that holds JSON: json_column=", reason="bad-option")
-    folder, _, name = dest.rstrip("/").rpartition("/")
-    aside = f"{folder}/.{name}.{uuid.uuid4().hex[:8]}.rows"
-    filesystem, path = filesystem_of(aside)
+    staging = staging_beside(dest.rstrip("/")).begin()
+    aside = f"{staging.directory}/rows"
     try:
         with from_spark_errors():
             sources.write.parquet(aside)
         yield [f"{aside}/*.parquet"]
     finally:
-        if filesystem.get_file_info(path).type != pafs.FileType.NotFound:
-            filesystem.delete_dir(path)
+        staging.discard()
