@@ -11,7 +11,8 @@ import pytest
 import parquet_variant as pv
 from parquet_variant.errors import JsonError, VariantFileError
 from parquet_variant.ingest.request import TextOptions
-from parquet_variant.ingest.sources import Split, plan_splits
+from parquet_variant.ingest.sources import plan_splits, whole_splits
+from parquet_variant.ingest.splits import Split
 from parquet_variant.ingest.task import profile_splits
 
 
@@ -141,7 +142,11 @@ def test_a_sample_is_the_same_however_the_file_is_cut(tmp_path: Path) -> None:
     file = tmp_path / "a.json"
     file.write_text("".join(f'{{"n": {n}, "k{n % 50}": "{"x" * (n % 700)}"}}\n' for n in range(9_000)))
     profiles = []
-    for splits in ([Split(str(file))], plan_splits([str(file)], 500_000), plan_splits([str(file)], 77_777)):
+    for splits in (
+        [Split(str(file))],
+        plan_splits(whole_splits([str(file)]), 500_000),
+        plan_splits(whole_splits([str(file)]), 77_777),
+    ):
         for chunk_bytes in (10_000, 1 << 20):
             options = TextOptions(sample=0.2, chunk_bytes=chunk_bytes)
             profiles.append(profile_splits(splits, options).profile)

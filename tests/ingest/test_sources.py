@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from parquet_variant.errors import JsonError, VariantFileError
 from parquet_variant.ingest.formats.json_splitters import ArraySplitter, DocumentSplitter
 from parquet_variant.ingest.lines import split_lines
-from parquet_variant.ingest.sources import codec_of, expand_sources, open_chunks, plan_splits
+from parquet_variant.ingest.sources import codec_of, expand_sources, open_chunks, plan_splits, whole_splits
 
 NDJSON = b'{"a": 1}\n\n{"b": "x\\ny"}\n[3]\n  \n"last"'
 
@@ -77,7 +77,7 @@ def test_only_plain_files_of_lines_are_split(tmp_path: Path) -> None:
     plain.write_bytes(NDJSON)
     packed.write_bytes(gzip.compress(NDJSON))
     array.write_bytes(b"[1, 2, 3, 4, 5, 6]")
-    splits = plan_splits([str(plain), str(packed), str(array)], split_bytes=16)
+    splits = plan_splits(whole_splits([str(plain), str(packed), str(array)]), split_bytes=16)
     assert [(Path(s.file).name, s.byte_range) for s in splits] == [
         ("plain", (0, 12)),
         ("plain", (12, 24)),
@@ -256,7 +256,7 @@ def test_documents_are_told_from_lines(tmp_path: Path, text: str, values: list[o
     path.write_text(text)
     assert [value for _, value in numbered(path)] == values
     assert [value for _, value in numbered(path, format="documents", chunk_bytes=3)] == values
-    assert len(plan_splits([str(path)], 4)) == 1
+    assert len(plan_splits(whole_splits([str(path)]), 4)) == 1
 
 
 @pytest.mark.parametrize("first", ['{"a": 1} x', "{bad", '{"a": ', "}", '{"a": 1}, {"b": 2}'])

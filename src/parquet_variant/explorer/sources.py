@@ -138,10 +138,10 @@ def _of_vortex(path: str, column: str | None) -> ExploreReport:
 
 def _of_json(path: str) -> ExploreReport:
     from parquet_variant.ingest.lines import split_lines
-    from parquet_variant.ingest.sources import Split, codec_of, expand_sources, open_chunks, split_size
+    from parquet_variant.ingest.sources import codec_of, open_chunks, split_size, whole_splits
 
-    files = expand_sources(path)
-    size = sum(split_size(Split(file)) for file in files)
+    splits = whole_splits(path)
+    files, size = [split.file for split in splits], sum(map(split_size, splits))
 
     def lines() -> Iterator[pa.Array]:
         for file in files:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Protocol, TypeAlias
 
-from parquet_variant.ingest.sources import Split
+from parquet_variant.ingest.splits import Split
 from parquet_variant.ingest.task import WrittenSplits
 from parquet_variant.ingest.task_plan import TaskPlan
 

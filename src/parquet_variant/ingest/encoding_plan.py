@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from parquet_variant.errors import VariantError
 from parquet_variant.ingest.request import IngestRequest
-from parquet_variant.ingest.sources import Split
+from parquet_variant.ingest.splits import Split
 from parquet_variant.ingest.task import first_rows
 from parquet_variant.parquet.writing.conform_table import conform_table
 from parquet_variant.parquet.writing.encodings import ColumnEncodings, known_encodings
@@ -40,7 +40,7 @@ def planned_encodings(
     if request.format == "vortex" or (len(tasks) == 1 and not request.partition_by):
         return None
     try:
-        rows = first_rows(tasks[0][0], schema, request.text, _TEXT_BYTES)
+        rows = first_rows(tasks[0], schema, request.text, _TEXT_BYTES)
     except VariantError:
         return None  # the task says what is wrong, in its words
     if rows is None or not len(rows):

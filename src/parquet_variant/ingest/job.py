@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import chain
@@ -24,7 +24,8 @@ from parquet_variant.ingest.encoding_plan import planned_encodings
 from parquet_variant.ingest.json_column import beside_fields, plan_parts, split_rows, table_sources
 from parquet_variant.ingest.request import IngestRequest, Sources, TextOptions
 from parquet_variant.ingest.result import IngestResult
-from parquet_variant.ingest.sources import Split, codec_of, expand_sources, plan_splits, split_size
+from parquet_variant.ingest.sources import codec_of, plan_splits, split_size, whole_splits
+from parquet_variant.ingest.splits import Split
 from parquet_variant.ingest.task import ProfiledSplits, WrittenSplits, pack_splits, profile_splits
 from parquet_variant.ingest.task_plan import TaskPlan
 from parquet_variant.io.engine import Engine
@@ -43,6 +44,7 @@ _SAMPLE_BYTES = 8 << 20
 _LEAST_SHARE = 1 / 8
 # Bytes of text to a byte of a compressed file, roughly.
 _PACKED = 10
+_LOOKED_AT = 64
 
 
 class IngestJob:
@@ -61,12 +63,7 @@ class IngestJob:
 
     def __init__(self, request: IngestRequest) -> None:
         self._rows = request.rows
-        if request.rows is not None:
-            self._files = []
-        elif request.text.json_column is not None:
-            self._files = table_sources(request.sources)
-        else:
-            self._files = expand_sources(request.sources)
+        self._whole = _whole(request.sources, request.text) if request.rows is None else []
         # The tasks get their files by name.
         self._request = replace(request, sources=(), rows=None)
         self._destination = _open(self._request)
@@ -95,7 +92,7 @@ class IngestJob:
             work = destination.work(TaskPlan(schema, _threads(engine, tasks), encodings, fields))
             written = engine.run("write", work, tasks)
             if not any(part.rows or part.bad for part in written):
-                raise _no_value(self._files)
+                raise _no_value(self._whole)
             committed = destination.commit(written)
         except BaseException:
             destination.abort()
@@ -104,7 +101,7 @@ class IngestJob:
 
     def _plan(self, engine: Engine) -> list[list[Split]]:
         if self._rows is None:
-            return _plan(engine, self._files, self._request.split_bytes, self._request.text)
+            return _plan(engine, self._whole, self._request.split_bytes, self._request.text)
         return [[split] for split in split_rows(self._rows, engine.parallelism)]
 
     @property
@@ -127,10 +124,12 @@ class IngestJob:
         return tuple(fields)
 
     def _infer(self, engine: Engine, tasks: list[list[Split]]) -> InferenceResult:
+        text_bytes = sum(split_size(split) for task in tasks for split in task)
         if self._request.text.json_column is None:
-            text_bytes = sum(split_size(Split(file)) * (_PACKED if codec_of(file) else 1) for file in self._files)
-        else:
-            text_bytes = sum(split_size(split) for task in tasks for split in task)
+            # One kind of file is the rule: of many, some tell.
+            some = self._whole[:: ceil(len(self._whole) / _LOOKED_AT)]
+            packed = sum(split_size(split) for split in some if codec_of(split.file))
+            text_bytes = round(text_bytes * (1 + (_PACKED - 1) * packed / max(sum(map(split_size, some)), 1)))
         sample = self._request.text.sample
         if sample is None:
             sample = max(_LEAST_SHARE, min(1.0, _SAMPLE_BYTES / max(text_bytes, 1)))
@@ -141,11 +140,16 @@ class IngestJob:
 def profile_sources(engine: Engine, sources: Sources, text: TextOptions) -> Profile:
     """Profile JSON files, as an ingest would (see `pv.parquet.profile`)."""
     named = [sources] if isinstance(sources, str | os.PathLike) else sources
-    files = expand_sources(named) if text.json_column is None else table_sources(named)
-    profile = _profile_tasks(engine, _plan(engine, files, None, text), text)
+    whole = _whole(named, text)
+    profile = _profile_tasks(engine, _plan(engine, whole, None, text), text)
     if not profile.rows:
-        raise _no_value(files)
+        raise _no_value(whole)
     return profile
+
+
+def _whole(sources: Iterable[str | os.PathLike[str]], text: TextOptions) -> list[Split]:
+    """The files, or tables."""
+    return whole_splits(sources) if text.json_column is None else [Split(file) for file in table_sources(sources)]
 
 
 def _open(request: IngestRequest) -> Destination | None:
@@ -173,19 +177,20 @@ def _profile_tasks(engine: Engine, tasks: list[list[Split]], text: TextOptions) 
     return engine.reduce("infer the schema", work, tasks, ProfiledSplits.merge).profile
 
 
-def _no_value(files: list[str]) -> VariantFileError:
-    named = (", ".join(files[:3]) + (", …" if len(files) > 3 else "")) or "the rows"
+def _no_value(whole: list[Split]) -> VariantFileError:
+    named = (", ".join(split.file for split in whole[:3]) + (", …" if len(whole) > 3 else "")) or "the rows"
     return VariantFileError(f"no JSON value in {named}: name files that hold some", reason="no-rows")
 
 
-def _plan(engine: Engine, files: list[str], split_bytes: int | None, text: TextOptions) -> list[list[Split]]:
-    whole = [Split(file) for file in files] if text.json_column is None else plan_parts(files, _LARGEST_SPLIT)
+def _plan(engine: Engine, whole: list[Split], split_bytes: int | None, text: TextOptions) -> list[list[Split]]:
+    files = [split.file for split in whole]
     if split_bytes is None:
-        share = ceil(sum(map(split_size, whole)) / engine.parallelism)
+        parts = whole if text.json_column is None else plan_parts(files, _LARGEST_SPLIT)
+        share = ceil(sum(map(split_size, parts)) / engine.parallelism)
         split_bytes = min(max(share, _SMALLEST_SPLIT), _LARGEST_SPLIT)
     if text.json_column is not None:
         return pack_splits(plan_parts(files, split_bytes), split_bytes)
-    return pack_splits(plan_splits(files, split_bytes, text.layout), split_bytes)
+    return pack_splits(plan_splits(whole, split_bytes, text.layout), split_bytes)
 
 
 def _threads(engine: Engine, tasks: Sequence[Any]) -> int:

@@ -17,7 +17,8 @@ from pyarrow import csv
 from parquet_variant import arrow_compute as pc
 from parquet_variant.errors import SchemaError, VariantError, VariantFileError
 from parquet_variant.ingest.formats.layout import CsvOptions
-from parquet_variant.ingest.sources import Split, TablePart, codec_of, expand_sources, file_errors
+from parquet_variant.ingest.sources import codec_of, expand_sources, file_errors
+from parquet_variant.ingest.splits import Split, TablePart
 from parquet_variant.interop.table_of import table_of
 from parquet_variant.io.filesystems import filesystem_of
 

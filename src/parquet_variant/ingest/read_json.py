@@ -12,7 +12,7 @@ from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.choices import InputFormat
 from parquet_variant.errors import VariantError, VariantFileError
 from parquet_variant.ingest.request import Sources, TextOptions
-from parquet_variant.ingest.sources import Split, expand_sources
+from parquet_variant.ingest.sources import whole_splits
 from parquet_variant.ingest.task import read_arrays
 from parquet_variant.renamed import renamed
 from parquet_variant.schema.shredding_schema import ShreddingSchema
@@ -72,8 +72,7 @@ def read_json(
         types=types, detect_timestamps=detect_timestamps,
     )  # fmt: skip
     schema = None if schema is None else ShreddingSchema.of(schema)
-    splits = [Split(file) for file in expand_sources(sources)]
-    filled = [rows.variants for rows in read_arrays(splits, schema, options) if len(rows)]
+    filled = [rows.variants for rows in read_arrays(whole_splits(sources), schema, options) if len(rows)]
     if not filled:
         raise VariantFileError("no JSON value in the sources: name files that hold some", reason="no-rows")
     return VariantArray.concat(filled)

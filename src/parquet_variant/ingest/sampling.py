@@ -13,17 +13,18 @@ import numpy.typing as npt
 
 from parquet_variant.choices import InputFormat
 from parquet_variant.ingest.formats.layout import Layout
-from parquet_variant.ingest.sources import Split, is_seekable, read_ranges, split_size
+from parquet_variant.ingest.sources import is_seekable, read_ranges, split_size
+from parquet_variant.ingest.splits import Split
 
-__all__ = ["in_sample", "sampled_text"]
+__all__ = ["BLOCK_BYTES", "in_sample", "sampled_text"]
 
 # Small enough for hundreds of places in the 8 MiB that are sampled of a file, large enough for a few lines each.
-_BLOCK_BYTES = 32 << 10
+BLOCK_BYTES = 32 << 10
 
 
 def in_sample(offsets: npt.NDArray[Any], share: float) -> npt.NDArray[np.bool_]:
     """Whether lines that begin at these offsets are in a sample of some share; a line at offset 0 always is."""
-    mixed = (offsets // _BLOCK_BYTES).astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+    mixed = (offsets // BLOCK_BYTES).astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
     mixed = (mixed ^ (mixed >> np.uint64(29))) * np.uint64(0xBF58476D1CE4E5B9)
     return (mixed >> np.uint64(11)).astype(np.float64) < share * 2.0**53
 
@@ -48,6 +49,6 @@ def sampled_text(split: Split, share: float, format: InputFormat | Layout) -> by
     if not is_seekable(split.file, format):
         return None
     start, end = split.byte_range or (0, split_size(split))
-    blocks = np.arange(start // _BLOCK_BYTES, -(-end // _BLOCK_BYTES), dtype=np.int64) * _BLOCK_BYTES
+    blocks = np.arange(start // BLOCK_BYTES, -(-end // BLOCK_BYTES), dtype=np.int64) * BLOCK_BYTES
     chosen = blocks[in_sample(blocks, share)].tolist()
-    return read_ranges(split.file, [(max(start, at), min(end, at + _BLOCK_BYTES)) for at in chosen])
+    return read_ranges(split.file, [(max(start, at), min(end, at + BLOCK_BYTES)) for at in chosen])

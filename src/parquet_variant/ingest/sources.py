@@ -31,6 +31,7 @@ from parquet_variant.ingest.formats.json_splitters import ArraySplitter, Documen
 from parquet_variant.ingest.formats.layout import Layout
 from parquet_variant.ingest.formats.wrapped import WrappedSplitter
 from parquet_variant.ingest.line_chunks import Fill, first_line_start, line_chunks, range_lines, range_text, stream_text
+from parquet_variant.ingest.splits import Split
 from parquet_variant.io.commit_journal import everything_below
 from parquet_variant.io.filesystems import filesystem_of
 from parquet_variant.kernels.buffer_pool import release
@@ -38,8 +39,6 @@ from parquet_variant.kernels.buffer_pool import release
 __all__ = [
     "Chunk",
     "InputFormat",
-    "Split",
-    "TablePart",
     "codec_of",
     "expand_sources",
     "file_errors",
@@ -49,6 +48,8 @@ __all__ = [
     "plan_splits",
     "read_ranges",
     "split_size",
+    "whole_splits",
+    "whole_text",
 ]
 
 # What is numbered in a text.
@@ -60,41 +61,6 @@ _COUNT_BYTES = 8 << 20
 _MAX_LINE_BYTES = 256 << 20
 # What the splitter makes of a block stays in the processor's cache.
 _ARRAY_BLOCK_BYTES = 1 << 20
-
-
-@dataclass(frozen=True, slots=True)
-class TablePart:
-    """What of a table one task reads, where that is no part of a file by its bytes.
-
-    Parameters
-    ----------
-    size
-        About how many bytes.
-    number, version
-        Which file of a Delta table, and of which version.
-    rows
-        Rows in memory.
-    """
-
-    size: int
-    number: int = 0
-    version: int | None = None
-    rows: Any = None
-
-
-@dataclass(frozen=True, slots=True)
-class Split:
-    """A part of a file that one task reads: the lines that begin in bytes ``start`` to ``end`` (None: to the end)."""
-
-    file: str
-    start: int = 0
-    end: int | None = None
-    part: TablePart | None = None
-
-    @property
-    def byte_range(self) -> tuple[int, int] | None:
-        """What `open_chunks` takes; None for a whole file."""
-        return None if self.end is None else (self.start, self.end)
 
 
 @dataclass(frozen=True, eq=False)
@@ -171,36 +137,42 @@ def expand_sources(sources: str | os.PathLike[str] | Iterable[str | os.PathLike[
     >>> [Path(file).name for file in expand_sources("examples/*.ndjson")]
     ['usgs_earthquakes.ndjson']
     """
+    return [split.file for split in whole_splits(sources)]
+
+
+def whole_splits(sources: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -> list[Split]:
+    """The files of `expand_sources`, with their sizes: a look at each for itself is what many small files cost."""
     named = [sources] if isinstance(sources, str | os.PathLike) else list(sources)
     if not named:
         raise VariantFileError("no sources: name at least one file, directory or pattern", reason="no-files")
-    files = dict.fromkeys(file for source in named for file in _expand(os.fspath(source)))
-    return list(files)
+    sizes = {file: size for source in named for file, size in _expand(os.fspath(source))}
+    return [Split(file, size=size) for file, size in sizes.items()]
 
 
 def codec_of(file: str) -> str | None:
     """The codec of a file by its first bytes: ``"gzip"``, ``"zstd"``, ``"bz2"``, ``"lz4"`` or None."""
     filesystem, path = filesystem_of(file)
     with file_errors(file), filesystem.open_input_stream(path, compression=None) as stream:
-        head = stream.read(4)
+        return _codec(stream.read(4))
+
+
+def _codec(head: bytes) -> str | None:
     return next((codec for magic, codec in _MAGIC if head.startswith(magic)), None)
 
 
 def plan_splits(
-    files: Iterable[str], split_bytes: int = 128 << 20, format: InputFormat | Layout = "auto"
+    whole: Iterable[Split], split_bytes: int = 128 << 20, format: InputFormat | Layout = "auto"
 ) -> list[Split]:
     """Cut files into parts of about `split_bytes`, where the codec allows: plain files of lines, nothing else."""
     splits: list[Split] = []
-    for file in files:
-        filesystem, path = filesystem_of(file)
-        with file_errors(file):
-            size = filesystem.get_file_info(path).size or 0
-        if size <= split_bytes or not is_seekable(file, format):
-            splits.append(Split(file))
+    for split in whole:
+        size = split_size(split)
+        if size <= split_bytes or not is_seekable(split.file, format):
+            splits.append(split)
             continue
         parts = -(-size // split_bytes)
         bounds = [size * part // parts for part in range(parts + 1)]
-        splits.extend(Split(file, start, end) for start, end in itertools.pairwise(bounds))
+        splits.extend(Split(split.file, start, end) for start, end in itertools.pairwise(bounds))
     return splits
 
 
@@ -210,6 +182,8 @@ def split_size(split: Split) -> int:
         return split.part.size
     if split.end is not None:
         return split.end - split.start
+    if split.size is not None:
+        return split.size
     filesystem, path = filesystem_of(split.file)
     with file_errors(split.file):
         return filesystem.get_file_info(path).size or 0
@@ -265,24 +239,51 @@ def open_chunks(
                 yield from _line_chunks(source, range_text(file, first, end), chunk_bytes, start, first)
         return
     with file_errors(source), filesystem.open_input_stream(path, compression=codec) as stream:
-        layout = Layout.of(format)
-        head, detected = detect(stream, source, layout.format)
-        blocks = _blocks(head, stream, _ARRAY_BLOCK_BYTES)
-        if layout.prefix is not None:
-            wrapped = WrappedSplitter([str(name) for name in layout.prefix])
-            yield from _split_chunks(source, blocks, chunk_bytes, wrapped, "element")
-        elif detected == "csv":
-            yield from _row_chunks(source, CsvRows(layout.csv).read(blocks), "row", 1 + layout.csv.header)
-        elif detected == "xml":
-            from parquet_variant.ingest.formats.xml_rows import xml_rows
+        yield from _chunks_of(stream, source, chunk_bytes, Layout.of(format))
 
-            yield from _row_chunks(source, xml_rows(blocks, layout.xml), "element", 1)
-        elif detected == "ndjson":
-            yield from _line_chunks(source, stream_text(head, stream), chunk_bytes)
-        else:
-            array = detected == "array"
-            splitter = ArraySplitter() if array else DocumentSplitter()
-            yield from _split_chunks(source, blocks, chunk_bytes, splitter, "element" if array else "document")
+
+def _chunks_of(stream: Any, source: str, chunk_bytes: int, layout: Layout) -> Iterator[Chunk]:
+    """The chunks of a whole text."""
+    head, detected = detect(stream, source, layout.format)
+    blocks = _blocks(head, stream, _ARRAY_BLOCK_BYTES)
+    if layout.prefix is not None:
+        wrapped = WrappedSplitter([str(name) for name in layout.prefix])
+        yield from _split_chunks(source, blocks, chunk_bytes, wrapped, "element")
+    elif detected == "csv":
+        yield from _row_chunks(source, CsvRows(layout.csv).read(blocks), "row", 1 + layout.csv.header)
+    elif detected == "xml":
+        from parquet_variant.ingest.formats.xml_rows import xml_rows
+
+        yield from _row_chunks(source, xml_rows(blocks, layout.xml), "element", 1)
+    elif detected == "ndjson":
+        yield from _line_chunks(source, stream_text(head, stream), chunk_bytes)
+    else:
+        array = detected == "array"
+        splitter = ArraySplitter() if array else DocumentSplitter()
+        yield from _split_chunks(source, blocks, chunk_bytes, splitter, "element" if array else "document")
+
+
+def whole_text(source: str, layout: Layout) -> bytes:
+    """The lines of `open_chunks` of a file that is small: it is opened once.
+
+    Raises
+    ------
+    VariantFileError, JsonError
+        As by `open_chunks`, and for a row that is refused.
+    """
+    filesystem, path = filesystem_of(source)
+    with file_errors(source):
+        with filesystem.open_input_stream(path, compression=None) as file:
+            stored = file.read()
+        codec, plain = _codec(stored), pa.BufferReader(stored)
+        stream = plain if codec is None else pa.CompressedInputStream(plain, codec)
+        parts = []
+        for chunk in _chunks_of(stream, source, _ARRAY_BLOCK_BYTES, layout):
+            for _, error in chunk.refused.values():
+                raise error
+            parts.append(bytes(chunk.data))
+            chunk.release()
+    return b"".join(parts)
 
 
 def is_seekable(source: str, format: InputFormat | Layout) -> bool:
@@ -310,14 +311,14 @@ def read_ranges(source: str, ranges: Sequence[tuple[int, int]]) -> bytes:
     return b"".join(parts)
 
 
-def _expand(source: str) -> list[str]:
+def _expand(source: str) -> list[tuple[str, int]]:
     filesystem, path = filesystem_of(source)
     with file_errors(source):
         info = filesystem.get_file_info(path)
     if info.type == pafs.FileType.File:
-        return [source]
+        return [(source, info.size or 0)]
     if info.type == pafs.FileType.Directory:
-        files = [file for file in _files_below(filesystem, path, source) if not _hidden(file[len(source) :])]
+        files = [each for each in _files_below(filesystem, path, source) if not _hidden(each[0][len(source) :])]
         if not files:
             raise VariantFileError(
                 f"the directory {source} has no files: name one that has JSON files", reason="no-files", file=source
@@ -339,23 +340,23 @@ def _hidden(relative: str) -> bool:
     return any(part.startswith((".", "_")) for part in relative.strip("/").split("/"))
 
 
-def _files_below(filesystem: pafs.FileSystem, path: str, source: str) -> list[str]:
-    """All files below a directory, spelled as the source was."""
-    entries = everything_below(filesystem, path)
-    base = source.rstrip("/")
-    return sorted(base + info.path[len(path.rstrip("/")) :] for info in entries if info.type == pafs.FileType.File)
+def _files_below(filesystem: pafs.FileSystem, path: str, source: str) -> list[tuple[str, int]]:
+    """All files below a directory, spelled as the source was, and their sizes."""
+    base, cut = source.rstrip("/"), len(path.rstrip("/"))
+    infos = everything_below(filesystem, path)
+    return sorted((base + info.path[cut:], info.size or 0) for info in infos if info.type == pafs.FileType.File)
 
 
-def _glob(filesystem: pafs.FileSystem, pattern: str, source: str) -> list[str]:
+def _glob(filesystem: pafs.FileSystem, pattern: str, source: str) -> list[tuple[str, int]]:
     if "://" not in source:
         matches = glob.glob(os.path.expanduser(source), recursive=True)  # noqa: PTH207, PTH111
-        return sorted(match for match in matches if Path(match).is_file())
+        return sorted((match, Path(match).stat().st_size) for match in matches if Path(match).is_file())
     scheme = source[: len(source) - len(pattern)]
     if isinstance(filesystem, pafs.LocalFileSystem):
-        return [scheme + file for file in _glob(filesystem, pattern, pattern)]
+        return [(scheme + file, size) for file, size in _glob(filesystem, pattern, pattern)]
     fixed = pattern[: _first_magic(pattern)].rpartition("/")[0]
-    names = (info.path for info in everything_below(filesystem, fixed) if info.is_file)
-    return sorted(scheme + name for name in names if fnmatch.fnmatchcase(name, pattern))
+    infos = (info for info in everything_below(filesystem, fixed) if info.is_file)
+    return sorted((scheme + info.path, info.size or 0) for info in infos if fnmatch.fnmatchcase(info.path, pattern))
 
 
 def _first_magic(pattern: str) -> int:

@@ -28,7 +28,7 @@ from parquet_variant.encoding.cast.targets import VARIANT_STORAGE
 from parquet_variant.errors import DeltaError, VariantError
 from parquet_variant.ingest.destination import Work
 from parquet_variant.ingest.request import IngestRequest
-from parquet_variant.ingest.sources import Split
+from parquet_variant.ingest.splits import Split
 from parquet_variant.ingest.task import SplitArrays, WrittenSplits
 from parquet_variant.ingest.task_plan import TaskPlan
 from parquet_variant.io.commit_journal import TEMPORARY

@@ -15,7 +15,7 @@ import pyarrow.fs as pafs
 from parquet_variant.ingest.destination import Work
 from parquet_variant.ingest.partitioned_files import PartitionedFiles
 from parquet_variant.ingest.request import IngestRequest
-from parquet_variant.ingest.sources import Split
+from parquet_variant.ingest.splits import Split
 from parquet_variant.ingest.task import SplitArrays, WrittenSplits
 from parquet_variant.ingest.task_plan import TaskPlan
 from parquet_variant.io.filesystems import filesystem_of

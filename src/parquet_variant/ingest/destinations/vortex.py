@@ -20,7 +20,7 @@ from parquet_variant.errors import VariantFileError
 from parquet_variant.functions.inputs.arrow_input import as_arrow
 from parquet_variant.ingest.destination import Work
 from parquet_variant.ingest.request import IngestRequest
-from parquet_variant.ingest.sources import Split
+from parquet_variant.ingest.splits import Split
 from parquet_variant.ingest.task import Rows, SplitArrays, WrittenSplits
 from parquet_variant.ingest.task_plan import TaskPlan
 from parquet_variant.io.filesystems import filesystem_of

@@ -1,0 +1,303 @@
+"""Text to results, a chunk at a time: read, cut into lines, parsed, and made into what a pass over the input is for.
+
+Owns reading a task's splits, small files together, and what becomes of a bad line. Leaves opening files to `sources`,
+and the two passes to `task`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial, reduce
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from parquet_variant.array.parts import binary_parts
+from parquet_variant.array.variant_array import VariantArray
+from parquet_variant.errors import JsonError, VariantError
+from parquet_variant.ingest.bad_record import BadRecord
+from parquet_variant.ingest.formats.wrapped import values_at
+from parquet_variant.ingest.json_column import TextRows, open_rows
+from parquet_variant.ingest.lines import Lines, split_lines
+from parquet_variant.ingest.request import TextOptions
+from parquet_variant.ingest.sampling import BLOCK_BYTES, in_sample, sampled_text
+from parquet_variant.ingest.sources import Chunk, open_chunks, whole_text
+from parquet_variant.ingest.splits import Split
+from parquet_variant.kernels.shredding.json_batch import parse_text, storage_from_tape
+from parquet_variant.kernels.tapes.tape import Tape
+from parquet_variant.shredding.profile import array_tapes
+from parquet_variant.shredding.typed_texts import Counts
+
+__all__ = ["Batch", "Use", "steps"]
+
+Result = TypeVar("Result")
+# About what a row of a table counts as text, where a sample is taken.
+_ROW_BYTES = 256
+# Small files that are read together have so much, as stored.
+_GROUP_BYTES = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Use(Generic[Result]):
+    """What is made of rows: of a tape of them, and of two such results."""
+
+    of_tape: Callable[[Tape], Result]
+    joined: Callable[[Result, Result], Result]
+
+
+@dataclass(frozen=True, slots=True)
+class Batch(Generic[Result]):
+    """What became of a chunk: the result for its good rows, what stands beside them, its bad lines, and its size."""
+
+    result: Result
+    bad: list[BadRecord]
+    text_bytes: int
+    beside: pa.Table | None = None
+    typed: Counts = field(default_factory=Counter)
+
+    def joined(self, other: Batch[Result], use: Use[Result]) -> Batch[Result]:
+        """Both, of texts."""
+        result, size = use.joined(self.result, other.result), self.text_bytes + other.text_bytes
+        return Batch(result, self.bad + other.bad, size, typed=self.typed + other.typed)
+
+
+@dataclass(frozen=True, slots=True)
+class _Texts:
+    """Texts of rows in one buffer, and what messages call them."""
+
+    file: str
+    unit: str
+    data: npt.NDArray[np.uint8]
+    starts: npt.NDArray[np.int64]
+    stops: npt.NDArray[np.int64]
+    valid: npt.NDArray[np.uint8] | None
+    number: Callable[[int], int]
+    refused: Mapping[int, tuple[bytes, JsonError]]
+
+    def fault(self, row: int, error: VariantError) -> tuple[bytes, VariantError]:
+        """A row's own text, and what is wrong with it."""
+        return self.refused.get(row) or (bytes(self.data[self.starts[row] : self.stops[row]]), error)
+
+
+def steps(
+    splits: Sequence[Split], options: TextOptions, use: Use[Result], sample: float = 1.0
+) -> Iterator[Callable[[], Batch[Result]]]:
+    """Read the chunks; what each step gives is what became of one, or of several small files."""
+    for group in _groups(splits, options):
+        if len(group) > 1:
+            yield partial(_use_together, group, options, use, sample)
+        else:
+            yield from _steps_of(group[0], options, use, sample)
+
+
+def _groups(splits: Sequence[Split], options: TextOptions) -> Iterator[list[Split]]:
+    """The splits, those of small files together: a chunk of ten rows costs as much as one of ten thousand."""
+    group, filled = list[Split](), 0
+    for split in splits:
+        is_small = split.size is not None and split.size <= BLOCK_BYTES and options.json_column is None
+        if group and (not is_small or filled + (split.size or 0) > min(options.chunk_bytes, _GROUP_BYTES)):
+            yield group
+            group, filled = [], 0
+        if is_small:
+            group.append(split)
+            filled += split.size or 0
+        else:
+            yield [split]
+    if group:
+        yield group
+
+
+def _use_together(group: list[Split], options: TextOptions, use: Use[Result], sample: float) -> Batch[Result]:
+    """What became of small files as one text; file by file if anything is wrong, which tells where."""
+    try:
+        texts = [whole_text(split.file, options.layout) for split in group]
+        # Of a small file all lines are in the sample, unless it was packed.
+        if sample >= 1 or all(len(text) <= BLOCK_BYTES for text in texts):
+            chunk = Chunk(group[0].file, b"\n".join(texts))
+            batch = _use(chunk, split_lines(chunk), replace(options, on_error="fail"), use, 1.0)
+            return replace(batch, text_bytes=sum(map(len, texts)))
+    except VariantError:
+        pass
+    parts = (step for split in group for step in _steps_of(split, options, use, sample))
+    nothing = Batch(use.of_tape(_no_rows()), [], 0)
+    return reduce(lambda left, right: left.joined(right, use), (step() for step in parts), nothing)
+
+
+def _steps_of(
+    split: Split, options: TextOptions, use: Use[Result], sample: float
+) -> Iterator[Callable[[], Batch[Result]]]:
+    if options.json_column is not None:
+        for rows in open_rows(split, options.json_column, options.layout.csv):
+            yield partial(_use_rows, split.file, rows, options, use, sample)
+        return
+    if sample < 1 and (text := sampled_text(split, sample, options.layout)) is not None:
+        chunk = Chunk(split.file, text)
+        try:
+            batch = _use(chunk, split_lines(chunk), options, use, 1.0)
+        except VariantError:
+            pass  # reading all of the split tells the line
+        else:
+            yield partial(_as_is, batch)
+            return
+    last: tuple[Chunk, Lines] | None = None
+    try:
+        for chunk in open_chunks(split.file, split.byte_range, options.chunk_bytes, options.layout):
+            lines = split_lines(chunk)
+            last = chunk, lines
+            yield partial(_use, chunk, lines, options, use, sample)
+    except JsonError as error:
+        # An array or a document that is cut off, or followed by something: the rows before it were given.
+        if options.on_error == "fail":
+            raise error.at(file=split.file) from None
+        element = last[0].first_line + len(last[1].text) if last else 1
+        bad = [BadRecord.of(split.file, element, b"", error)]
+        yield partial(_as_is, Batch(use.of_tape(_no_rows()), bad, 0))
+
+
+def _as_is(batch: Batch[Result]) -> Batch[Result]:
+    return batch
+
+
+def _no_rows() -> Tape:
+    nothing = np.zeros(0, np.int64)
+    return parse_text(np.zeros(0, np.uint8), nothing, nothing).tape
+
+
+def _use(chunk: Chunk, lines: Lines, options: TextOptions, use: Use[Result], sample: float) -> Batch[Result]:
+    """Parse the lines of a chunk and use the good ones."""
+    data, starts, stops = _text_buffers(lines.text)
+    keep = np.arange(len(starts)) if sample >= 1 else np.flatnonzero(in_sample(chunk.offset + starts, sample))
+    text_bytes = len(chunk.data) if sample >= 1 else int((stops[keep] - starts[keep]).sum())
+    texts = _Texts(
+        chunk.file,
+        chunk.unit,
+        data,
+        starts,
+        stops,
+        None,
+        lambda row: chunk.first_line + int(lines.number[row]),
+        chunk.refused,
+    )
+    result, _, bad, typed = _parsed(texts, keep, options, use)
+    chunk.release()
+    return Batch(result, bad, text_bytes, typed=typed)
+
+
+def _use_rows(file: str, rows: TextRows, options: TextOptions, use: Use[Result], sample: float) -> Batch[Result]:
+    """Parse the texts of a table's rows and use the good ones, with what stands beside them."""
+    offsets, address, valid, owner = binary_parts(rows.text)
+    base, end = int(offsets[0]), int(offsets[-1])
+    buffer = pa.foreign_buffer(address + base, end - base, base=owner) if end > base else b""
+    starts, stops = offsets[:-1] - base, offsets[1:] - base
+    texts = _Texts(
+        file,
+        "row",
+        np.frombuffer(buffer, np.uint8),
+        starts,
+        stops,
+        valid if len(valid) else None,
+        lambda row: rows.first_row + row,
+        {},
+    )
+    places = (rows.first_row + np.arange(len(starts))) * _ROW_BYTES
+    keep = np.arange(len(starts)) if sample >= 1 else np.flatnonzero(in_sample(places, sample))
+    result, at, bad, typed = _parsed(texts, keep, options, use)
+    if bad:
+        others = rows.others.drop_columns(str(options.json_column))
+        bad = [replace(each, columns=_plain_row(others, each.line - rows.first_row)) for each in bad]
+    beside = rows.others if len(at) == len(starts) and (at == np.arange(len(at))).all() else rows.others.take(at)
+    return Batch(result, bad, int((stops[keep] - starts[keep]).sum()), beside, typed)
+
+
+def _plain_row(others: pa.Table, row: int) -> dict[str, Any]:
+    """The columns beside a bad row, as far as they are plain."""
+    return {
+        name: value if isinstance(value := column[row].as_py(), str | int | float | bool | None) else str(value)
+        for name, column in zip(others.column_names, others.columns, strict=True)
+    }
+
+
+def _text_buffers(text: pa.Array) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    _, offsets_buffer, data_buffer = text.buffers()
+    width = np.int64 if str(text.type) == "large_string" else np.int32
+    offsets = np.frombuffer(offsets_buffer, width, len(text) + 1, text.offset * width().itemsize)
+    return np.frombuffer(data_buffer or b"", np.uint8), offsets[:-1].astype(np.int64), offsets[1:].astype(np.int64)
+
+
+def _parsed(
+    texts: _Texts, keep: npt.NDArray[np.int64], options: TextOptions, use: Use[Result]
+) -> tuple[Result, npt.NDArray[np.int64], list[BadRecord], Counts]:
+    """Parse some texts and use the good ones; with bad ones among them, those are parsed again without them.
+
+    Returns the result, which text each of its rows is of, what was put aside, and what was typed.
+    """
+    fail, null = options.on_error == "fail", options.on_error == "null"
+    bad: list[BadRecord] = []
+    void = np.zeros(len(texts.starts), np.bool_) if null else None
+    while True:
+        faults: Sequence[tuple[int, VariantError]] = []
+        try:
+            valid = texts.valid
+            if void is not None and void.any():
+                valid = np.where(void, 0, 1 if valid is None else valid).astype(np.uint8)
+            parsed = parse_text(
+                texts.data,
+                texts.starts[keep],
+                texts.stops[keep],
+                None if valid is None else valid[keep],
+                options.json,
+                null_on_error=not fail,
+            )
+            faults = parsed.faults
+            if null or not faults:
+                result, rows, typed = _used(parsed.tape, options, use)
+                parsed.tape.release()
+                bad.sort(key=lambda record: record.line)
+                return result, keep if rows is None else keep[rows], bad, typed
+        except VariantError as fault:  # from the parser if nothing is quarantined, or for a value that is too large
+            if fault.row is None:
+                raise
+            faults = [(fault.row, fault)]
+        for row, error in faults:
+            at = int(keep[row])
+            text, error = texts.fault(at, error)
+            line = texts.number(at)
+            if fail:
+                raise JsonError(
+                    f"{texts.unit} {line}: {error.message}; {_cure(texts.file)}",
+                    reason=error.reason,
+                    file=texts.file,
+                    offset=error.offset,
+                ) from None
+            if void is not None:
+                void[at] = True
+            else:
+                bad.append(BadRecord.of(texts.file, line, text, error))
+        if void is None:
+            keep = np.delete(keep, [row for row, _ in faults])
+
+
+def _cure(file: str | None) -> str:
+    """What to do about a line that is no JSON: files of other formats are told by their names."""
+    for kind in ("csv", "xml"):
+        if re.search(rf"\.{kind}(\.\w+)?$", file or "", re.IGNORECASE):
+            return f"for {kind.upper()} say input_format='{kind}'"
+    return "mend it, or put bad lines aside: on_error='quarantine'"
+
+
+def _used(tape: Tape, options: TextOptions, use: Use[Result]) -> tuple[Result, npt.NDArray[np.int64] | None, Counts]:
+    """What is made of parsed rows, of the values at the root in them; the row of each, None if the same; counts."""
+    # Of texts the array that holds the rows was found already.
+    root = options.layout.rest if options.json_column is None else options.layout.root
+    if root is None or not root.segments:
+        tape, typed = options.texts.apply(tape)
+        return use.of_tape(tape), None, typed
+    array, rows = values_at(VariantArray(storage_from_tape(tape)), root)
+    parts = [options.texts.apply(part) for part in array_tapes(array, 0)] or [(_no_rows(), Counter())]
+    result = reduce(use.joined, [use.of_tape(part) for part, _ in parts])
+    return result, rows, sum((typed for _, typed in parts), Counter())
