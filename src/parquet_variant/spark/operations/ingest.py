@@ -8,6 +8,7 @@ text is read in the Python workers and never passes through the JVM. Leaves the 
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Unpack
@@ -20,6 +21,7 @@ from parquet_variant.ingest.result import IngestResult
 from parquet_variant.io.engine import Progress
 from parquet_variant.io.filesystems import absolute
 from parquet_variant.io.staging import staging_beside
+from parquet_variant.io.write_errors import cannot_write
 from parquet_variant.spark.engine import SparkEngine
 from parquet_variant.spark.task_errors import from_spark_errors
 
@@ -27,6 +29,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 __all__ = ["ingest"]
+
+_OF_THE_DISK = re.compile("No space left on device|Disk quota exceeded|Permission denied|Read-only file system")
 
 
 def ingest(
@@ -84,8 +88,19 @@ def _named(sources: Any, dest: str, json_column: str | None) -> Iterator[list[st
     staging = staging_beside(dest.rstrip("/")).begin()
     aside = f"{staging.directory}/rows"
     try:
-        with from_spark_errors():
+        with from_spark_errors(), _disk_errors(dest):
             sources.write.parquet(aside)
         yield [f"{aside}/*.parquet"]
     finally:
         staging.discard()
+
+
+@contextmanager
+def _disk_errors(dest: str) -> Iterator[None]:
+    """What the JVM says of a disk on which it cannot write, as our writers say it."""
+    try:
+        yield
+    except Exception as error:
+        if (why := _OF_THE_DISK.search(str(error))) is None:
+            raise
+        raise cannot_write(dest, why[0]) from None
