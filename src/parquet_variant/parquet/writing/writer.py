@@ -201,7 +201,8 @@ class VariantWriter:
         """
         table, annotated = conform_table(columns, self._variants, value_first=self._value_first)
         if self._schema is None:
-            self._open(table, annotated)
+            with write_errors(self.path):
+                self._open(table, annotated)
         elif not table.schema.equals(self._schema):
             table = _same_type(table, self._schema, self.path)
         if self._floats and not self._nan:

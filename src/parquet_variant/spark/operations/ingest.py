@@ -85,9 +85,10 @@ def _named(sources: Any, dest: str, json_column: str | None) -> Iterator[list[st
         return
     if json_column is None:
         raise VariantError("of a DataFrame name the column that holds JSON: json_column=", reason="bad-option")
-    staging = staging_beside(dest.rstrip("/")).begin()
+    staging = staging_beside(dest.rstrip("/"))
     aside = f"{staging.directory}/rows"
     try:
+        staging.begin()
         with from_spark_errors(), _disk_errors(dest):
             sources.write.parquet(aside)
         yield [f"{aside}/*.parquet"]

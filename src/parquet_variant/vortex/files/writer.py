@@ -282,9 +282,9 @@ def _stored(target: Path, tries: list[dict[str, _Column]], compact: bool) -> Vor
     """The file, made of the first try that the library holds."""
     with write_errors(target):
         target.parent.mkdir(parents=True, exist_ok=True)
-    staging = staging_beside(str(target)).begin()
+    staging = staging_beside(str(target))
     try:
-        staged = Path(staging.attempt(0)) / "staged.vortex"
+        staged = Path(staging.begin().attempt(0)) / "staged.vortex"
         failed: VariantFileError | None = None
         for tried in tries:
             try:
