@@ -102,6 +102,8 @@ def test_rows_of_a_frame_whose_driver_was_killed_are_swept_by_the_next_ingest(sp
     assert pv.spark.ingest(spark, frame, tmp_path / "out", json_column="j", mode="append").rows == 10
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
     assert "_temporary" not in {path.name for path in (tmp_path / "out").iterdir()}
+    with pytest.raises(pv.VariantError, match=r"no column w: its columns are id, j$"):
+        pv.spark.ingest(spark, frame, tmp_path / "no", json_column="w")
     with pytest.raises(pv.VariantError):
         pv.spark.ingest(spark, frame.selectExpr("id", "'{' AS j"), tmp_path / "out", json_column="j", mode="append")
     assert [path.name for path in tmp_path.iterdir()] == ["out"]

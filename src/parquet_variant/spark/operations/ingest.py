@@ -85,6 +85,11 @@ def _named(sources: Any, dest: str, json_column: str | None) -> Iterator[list[st
         return
     if json_column is None:
         raise VariantError("of a DataFrame name the column that holds JSON: json_column=", reason="bad-option")
+    if json_column not in sources.columns:
+        names = ", ".join(sources.columns)
+        raise VariantError(
+            f"the DataFrame has no column {json_column}: its columns are {names}", reason="no-such-column"
+        )
     staging = staging_beside(dest.rstrip("/"))
     aside = f"{staging.directory}/rows"
     try:
