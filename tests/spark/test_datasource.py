@@ -9,7 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from pyspark.errors import PySparkException
-from pyspark.sql.types import StructType
+from pyspark.sql.types import StructType, VariantType
 
 import parquet_variant as pv
 from parquet_variant.errors import JsonError, VariantError, VariantFileError
@@ -301,6 +301,21 @@ def test_where_skips_row_groups_and_filters_rows(source, events):
     frame = pv.spark.read(source, events, {"n": ("$.n", "bigint")}, where="n > 990 OR n = 5")
     assert frame.count() == 10
     assert frame.where("n < 100").count() == 1
+
+
+@pytest.mark.parametrize("options", [{}, {"paths": '{"n": "$.n"}'}])
+@pytest.mark.parametrize(("files", "most"), [(20, 20), (100, 50)])
+def test_many_small_files_share_tasks(tmp_path, options, files, most):
+    for number in range(files):
+        pv.parquet.write(tmp_path / f"{number:03d}.parquet", pv.from_python([{"n": number}]), schema="n int")
+    schema = StructType().add("n", "long") if options else StructType().add("v", VariantType())
+    reader = BatchReader(ReadOptions.of({"path": str(tmp_path), **options}), schema)
+    partitions = reader.partitions()
+    assert 20 <= len(partitions) <= most
+    assert sum(batch.num_rows for part in partitions for batch in reader.read(part)) == files
+    if options:
+        found = [n for part in partitions for batch in reader.read(part) for n in batch.column("n").to_pylist()]
+        assert found == list(range(files))
 
 
 def test_nothing_matches_and_nothing_is_read(source, events):

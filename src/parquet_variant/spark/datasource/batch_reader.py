@@ -10,7 +10,7 @@ for the other branch of a union, which then miss rows. A filter that is to skip 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,13 +33,16 @@ __all__ = ["BatchReader", "ScanPartition", "spark_batches"]
 
 # What Spark gets at a time: every row of a VARIANT carries its own dictionary there, so rows say little of bytes.
 _BATCH_BYTES = 16 << 20
+# What a file counts beside its bytes, as in Spark's own sources; so many tasks there are before small files share one.
+_OPEN_BYTES = 4 << 20
+_TASKS = 32
 
 
 @dataclass
 class ScanPartition(InputPartition):
     """What one Spark task reads."""
 
-    task: ScanTask
+    tasks: tuple[ScanTask, ...]
 
 
 class BatchReader(DataSourceReader):
@@ -61,20 +64,20 @@ class BatchReader(DataSourceReader):
         """Row groups of the given files, or of all."""
         size = self.options.partition_bytes
         if self.options.paths is None:
-            tasks = self._whole_tasks(locate(self.options.sources) if files is None else files, size)
-            return [ScanPartition(task) for task in tasks]
+            return _packed(self._whole_tasks(locate(self.options.sources) if files is None else files, size), size)
         asked = self._scan()
-        return [ScanPartition(task) for task in (asked if files is None else asked.of(files)).tasks(size)]
+        return _packed((asked if files is None else asked.of(files)).tasks(size), size)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The rows of a partition; runs in a task."""
         if not isinstance(partition, ScanPartition):
             return  # Spark's stand-in for "no partitions"
         target = to_arrow_schema(self.schema, timezone="UTC")
-        whole = self.options.paths is None
         with one_line():
-            for table in self._whole(partition.task) if whole else self._scan().read(partition.task):
-                yield from spark_batches(table, target)
+            read = self._whole if self.options.paths is None else self._scan().read
+            for task in partition.tasks:
+                for table in read(task):
+                    yield from spark_batches(table, target)
 
     # -- typed paths
 
@@ -136,6 +139,22 @@ class BatchReader(DataSourceReader):
                     there = {node.name for node in file.schema.children} | set(dict(file.source.partition))
                     names = [name for name in names if name in there]
                 yield partitioned_table(file, [number], names)
+
+
+def _packed(tasks: Iterable[ScanTask], size: int) -> list[InputPartition]:
+    """A partition a task, or for many small files: a task of Spark's costs as much as reading a hundred of them."""
+    every = list(tasks)
+    costs = [task.bytes + _OPEN_BYTES for task in every]
+    room = min(size, max(_OPEN_BYTES, sum(costs) // _TASKS))
+    packed: list[list[ScanTask]] = []
+    filled = room
+    for task, cost in zip(every, costs, strict=True):
+        if filled + cost > room or not packed:
+            packed.append([])
+            filled = 0
+        packed[-1].append(task)
+        filled += cost
+    return [ScanPartition(tuple(each)) for each in packed]
 
 
 def spark_batches(table: pa.Table, target: pa.Schema) -> Iterator[pa.RecordBatch]:
