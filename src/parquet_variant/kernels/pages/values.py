@@ -1,9 +1,8 @@
 """Values of Arrow columns as Parquet's pages store them, and the least and greatest of texts.
 
-Owns leaving nulls out, and the encodings of values: PLAIN and BYTE_STREAM_SPLIT, and for byte arrays PLAIN,
-DELTA_LENGTH_BYTE_ARRAY and DELTA_BYTE_ARRAY. Leaves levels, indices and integers' deltas to `pages.levels`,
-`pages.dictionary` and `pages.runs`. Byte arrays are lengths (``int32``) and the address of their bytes, one value after
-the other. Whoever calls has made sure of the room.
+Owns leaving nulls out, and the encodings of values: BYTE_STREAM_SPLIT, and for byte arrays PLAIN and DELTA_BYTE_ARRAY.
+Leaves levels, indices and deltas to `pages.levels`, `pages.dictionary` and `pages.runs`. Byte arrays are lengths
+(``int32``) and the address of their bytes, one value after the other. Whoever calls has made sure of the room.
 """
 
 from __future__ import annotations
@@ -27,7 +26,6 @@ from parquet_variant.kernels.pages.runs import put_deltas
 __all__ = [
     "byte_bounds",
     "delta_bytes",
-    "delta_lengths",
     "gather_bytes",
     "plain_bytes",
     "split_streams",
@@ -100,17 +98,6 @@ def plain_bytes(data: int, lengths: Int32s, out: int) -> int:
         at += 4 + length
         source += length
     return at - out
-
-
-@kernel
-def delta_lengths(data: int, lengths: Int32s, lengths_at: int, deltas: Int64s, out: int) -> int:
-    """Write byte arrays as DELTA_LENGTH_BYTE_ARRAY; returns the bytes written."""
-    total = 0
-    for i in range(len(lengths)):
-        total += lengths[i]
-    at = put_deltas(lengths_at, 4, len(lengths), deltas, out)
-    copy(at, data, total)
-    return at + total - out
 
 
 @helper

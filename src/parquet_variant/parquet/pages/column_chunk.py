@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import reduce
 from threading import get_ident
 from typing import Any, Literal, NamedTuple, TypeAlias
 
@@ -26,6 +27,7 @@ from parquet_variant.parquet.pages.encodings import (
     Encoding,
     encode_indices,
     encode_levels,
+    encode_parts,
     encode_values,
     is_encodable,
     most_index_bytes,
@@ -33,7 +35,7 @@ from parquet_variant.parquet.pages.encodings import (
 )
 from parquet_variant.parquet.pages.file_schema import LeafColumn
 from parquet_variant.parquet.pages.leaf_types import Physical
-from parquet_variant.parquet.pages.leaf_values import Values, joined, leaf_values, present_array, texts_of
+from parquet_variant.parquet.pages.leaf_values import Values, leaf_values, present_array, texts_of
 from parquet_variant.parquet.pages.levels import Entries
 
 __all__ = ["Codec", "ColumnChunk", "ColumnOptions", "Page", "Shared"]
@@ -324,13 +326,15 @@ class ColumnChunk:
         """
         leaf, options = self.leaf, self.options
         if self._values:
-            values = joined(self._values)
-            out = self.shared.room(start + most_value_bytes(values, options.encoding))[start:]
-            size = encode_values(values, options.encoding, leaf.type, out)
+            parts = self._values
+            most = sum(most_value_bytes(part, options.encoding) for part in parts)
+            size = encode_parts(parts, options.encoding, leaf.type, self.shared.room(start + most)[start:])
             if options.keeps_hashes:
-                self.hashes.append(hashes_of(values))
-            bounds = bounds_of(values, leaf.type) if options.has_statistics else None
-            return size, options.encoding, bounds, len(values.data)
+                self.hashes += map(hashes_of, parts)
+            bounds = None
+            if options.has_statistics:
+                bounds = reduce(union, (bounds_of(part, leaf.type) for part in parts))
+            return size, options.encoding, bounds, sum(part.span for part in parts)
         assert self._dictionary is not None
         indices = self._indices[0] if len(self._indices) == 1 else np.concatenate([_NO_INDEX, *self._indices])
         width = max((self._dictionary.count - 1).bit_length(), 1)

@@ -6,6 +6,7 @@ headers and compression to `column_chunk`. Spec: ``Encodings.md``.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import IntEnum
 
 import numpy as np
@@ -13,15 +14,16 @@ import numpy.typing as npt
 
 from parquet_variant.kernels.memory import address_of
 from parquet_variant.kernels.pages.runs import delta_packed, index_runs, level_runs, most_delta_bytes, most_run_bytes
-from parquet_variant.kernels.pages.values import delta_bytes, delta_lengths, plain_bytes, split_streams
+from parquet_variant.kernels.pages.values import delta_bytes, plain_bytes, split_streams
 from parquet_variant.parquet.format.thrift import varint
 from parquet_variant.parquet.pages.leaf_types import LeafType, Physical
-from parquet_variant.parquet.pages.leaf_values import Values
+from parquet_variant.parquet.pages.leaf_values import Values, joined
 
 __all__ = [
     "Encoding",
     "encode_indices",
     "encode_levels",
+    "encode_parts",
     "encode_values",
     "is_encodable",
     "most_index_bytes",
@@ -102,6 +104,22 @@ def most_value_bytes(values: Values, encoding: Encoding) -> int:
     return len(values.data) + lengths + _SPARE
 
 
+def encode_parts(parts: Sequence[Values], encoding: Encoding, leaf: LeafType, out: Bytes) -> int:
+    """As `encode_values`, of values that lie in several places; they are put together only if they have to be."""
+    if encoding == Encoding.PLAIN and leaf.physical != Physical.BOOLEAN:
+        size = 0
+        for part in parts:
+            size += encode_values(part, encoding, leaf, out[size:])
+        return size
+    if encoding == Encoding.DELTA_LENGTH_BYTE_ARRAY:
+        lengths = np.concatenate([part.lengths for part in parts])
+        size = int(delta_packed(address_of(lengths), 4, len(lengths), _room(), address_of(out)))
+        for part in parts:
+            size += _copy(part.data, out[size:])
+        return size
+    return encode_values(joined(parts), encoding, leaf, out)
+
+
 def encode_values(values: Values, encoding: Encoding, leaf: LeafType, out: Bytes) -> int:
     """Write values at an address in an encoding; returns the bytes.
 
@@ -117,6 +135,8 @@ def encode_values(values: Values, encoding: Encoding, leaf: LeafType, out: Bytes
         Room for `most_value_bytes`.
     """
     at = address_of(out)
+    if encoding == Encoding.DELTA_LENGTH_BYTE_ARRAY:
+        return encode_parts([values], encoding, leaf, out)
     if encoding == Encoding.DELTA_BINARY_PACKED:
         return int(delta_packed(values.address, values.width, values.count, _room(), at))
     if encoding == Encoding.BYTE_STREAM_SPLIT:
@@ -132,8 +152,6 @@ def encode_values(values: Values, encoding: Encoding, leaf: LeafType, out: Bytes
     lengths = np.full(values.count, values.width, np.int32) if values.lengths is None else values.lengths
     if encoding == Encoding.PLAIN:
         return int(plain_bytes(values.address, lengths, at))
-    if encoding == Encoding.DELTA_LENGTH_BYTE_ARRAY:
-        return int(delta_lengths(values.address, lengths, address_of(lengths), _room(), at))
     prefixes, suffixes = np.empty(values.count, np.int32), np.empty(values.count, np.int32)
     stored = address_of(prefixes), address_of(suffixes)
     return int(delta_bytes(values.address, lengths, prefixes, suffixes, *stored, _room(), at))
