@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import struct
+from decimal import Decimal
 from pathlib import Path
 
 import pyarrow as pa
@@ -111,3 +113,27 @@ def test_a_second_schema_is_refused(tmp_path: Path) -> None:
     check_chunks(footer, schema)
     with pytest.raises(pv.VariantFileError):
         check_chunks(twice, schema)
+
+
+@pytest.mark.parametrize(
+    ("value", "kind", "bound"),
+    [
+        (7, pa.int64(), (7).to_bytes(8, "little")),
+        (7, pa.int32(), (7).to_bytes(4, "little")),
+        (1.5, pa.float64(), struct.pack("<d", 1.5)),
+        (Decimal("0.07"), pa.decimal128(20, 2), (7).to_bytes(9, "big")),
+        (b"abcd", pa.binary(4), b"abcd"),
+    ],
+)
+def test_bounds_that_are_shorter_than_a_value_are_refused(
+    tmp_path: Path, value: object, kind: pa.DataType, bound: bytes
+) -> None:
+    """pyarrow decodes them where nothing catches its errors."""
+    footer = footer_of(tmp_path / "a.parquet", pa.table({"x": pa.array([value] * 3, kind)}))
+    schema = parse_schema(footer)
+    before, found, after = footer.rpartition(bytes([len(bound)]) + bound)
+    assert found
+    check_chunks(before + b"\x00" + after, schema)  # an empty bound is none
+    with pytest.raises(pv.VariantFileError) as caught:
+        check_chunks(before + bytes([len(bound) - 1]) + bound[1:] + after, schema)
+    assert caught.value.reason == "bad-footer"

@@ -1,9 +1,9 @@
 """Whether the column chunks of a Parquet footer agree with its schema, before pyarrow looks at them.
 
 pyarrow 26 ends the process, instead of raising, where a chunk has another type than its column, size statistics that
-do not fit it, or a codec that Parquet does not have. A second schema is the one that pyarrow takes, and we do not.
-Owns the walk over the footer's Thrift (compact protocol) that finds those. Leaves reading footers to `parquet.format`,
-whose `thrift` is the readable form. Spec: ``parquet.thrift``.
+do not fit it, bounds that are shorter than its values, or a codec that Parquet does not have. A second schema is the
+one that pyarrow takes, and we do not. Owns the walk over the footer's Thrift (compact protocol) that finds those.
+Leaves reading footers to `parquet.format`, whose `thrift` is the readable form. Spec: ``parquet.thrift``.
 """
 
 from __future__ import annotations
@@ -23,8 +23,9 @@ _LAST_CODEC = 7  # LZ4_RAW
 _CHUNK, _META, _SIZE, _LEVELS = 2, 3, 4, 5
 _INTO = (4, 1, 3, 16)
 _SCHEMA = 2  # of FileMetaData
-# Fields of ColumnMetaData, and of SizeStatistics.
-_TYPE, _CODEC = 1, 4
+# Fields of ColumnMetaData, of Statistics (max, min, max_value, min_value), and of SizeStatistics.
+_TYPE, _CODEC, _STATISTICS = 1, 4, 12
+_BOUNDS = (1, 2, 5, 6)
 _UNENCODED, _REPETITION, _DEFINITION = 1, 2, 3
 _DEEPEST = 32
 
@@ -126,9 +127,26 @@ def _skipped(data, at, kind, stack):
 
 
 @helper
-def _fits(data, at, level, field, kind, column):
-    """Whether a field of a chunk's metadata or size statistics fits its column, told by type and largest levels."""
-    physical, repetition, definition = column
+def _bounds_fit(data, at, width, stack):
+    """Whether the bounds of a chunk's statistics are empty or as long as a value; a width of 0 takes all."""
+    field = 0
+    while True:
+        kind, field, at = _field(data, at, field)
+        if at < 0 or kind == 0:
+            return at >= 0
+        if kind == _BINARY and field in _BOUNDS:
+            size, _ = _number(data, at)
+            if 0 < size < width:
+                return False
+        at = _skipped(data, at, kind, stack)
+
+
+@helper
+def _fits(data, at, level, field, kind, column, stack):
+    """Whether a field of a chunk's metadata or size statistics fits its column, told by type, largest levels, width."""
+    physical, repetition, definition, width = column
+    if level == _META and field == _STATISTICS and kind == _STRUCT:
+        return _bounds_fit(data, at, width, stack)
     if level == _META and (field == _TYPE or field == _CODEC):
         number, _ = _number(data, at)
         number = (number >> 1) ^ -(number & 1)
@@ -142,7 +160,7 @@ def _fits(data, at, level, field, kind, column):
 
 
 @kernel
-def _agree(data: ReadOnlyUInt8s, physical: Int64s, repetition: Int64s, definition: Int64s, stack: Int64s) -> int:
+def _agree(data: ReadOnlyUInt8s, columns: Int64s, stack: Int64s) -> int:
     """1 if every column chunk fits its column, else 0."""
     open_fields, left = stack[:_LEVELS], stack[_LEVELS : 2 * _LEVELS]
     open_fields[0] = left[0] = 0
@@ -166,7 +184,13 @@ def _agree(data: ReadOnlyUInt8s, physical: Int64s, repetition: Int64s, definitio
         if schemas > 1:
             return 0
         if level >= _META and not _fits(
-            data, at, level, field, kind, (physical[leaf], repetition[leaf], definition[leaf])
+            data,
+            at,
+            level,
+            field,
+            kind,
+            (columns[4 * leaf], columns[4 * leaf + 1], columns[4 * leaf + 2], columns[4 * leaf + 3]),
+            stack[2 * _LEVELS :],
         ):
             return 0
         if level == _SIZE or field != _INTO[level] or kind != (_LIST if level < _CHUNK else _STRUCT):
@@ -177,7 +201,7 @@ def _agree(data: ReadOnlyUInt8s, physical: Int64s, repetition: Int64s, definitio
         count = 1
         if kind == _LIST:
             count, _, at = _items(data, at)
-            if at < 0 or (level + 1 == _CHUNK and count != len(physical)):
+            if at < 0 or (level + 1 == _CHUNK and 4 * count != len(columns)):
                 return 0
             leaf = 0
         if count > 0:
@@ -185,12 +209,11 @@ def _agree(data: ReadOnlyUInt8s, physical: Int64s, repetition: Int64s, definitio
             open_fields[level], left[level] = 0, count - 1
 
 
-def chunks_agree(
-    footer: bytes, physical: npt.NDArray[np.int64], repetition: npt.NDArray[np.int64], definition: npt.NDArray[np.int64]
-) -> bool:
+def chunks_agree(footer: bytes, columns: npt.NDArray[np.int64]) -> bool:
     """Whether every column chunk of a footer has the type of its column, statistics that fit it, and a known codec.
 
-    The columns are told by the numbers of their physical types, and their largest levels.
+    Columns are told by four numbers each: their physical type, their largest levels (repetition, definition), and the
+    bytes of a value (0 where values differ in length, or have no bounds).
     """
     stack = np.zeros(2 * _LEVELS + 2 * _DEEPEST + 2, np.int64)
-    return bool(_agree(np.frombuffer(footer, np.uint8), physical, repetition, definition, stack))
+    return bool(_agree(np.frombuffer(footer, np.uint8), columns.reshape(-1), stack))

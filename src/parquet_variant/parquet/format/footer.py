@@ -54,6 +54,7 @@ _VARIANT_VALUE = bytes([STRUCT]) + zigzag(_VARIANT) + b"\x13" + bytes([_SPECIFIC
 # The fields of SchemaElement that have a meaning here.
 _ELEMENT = dict.fromkeys((1, 2, 3, 5, 6, 7, 8), I32) | {4: BINARY, _LOGICAL_TYPE: STRUCT}
 _PHYSICAL = ("BOOLEAN", "INT32", "INT64", "INT96", "FLOAT", "DOUBLE", "BYTE_ARRAY", "FIXED_LEN_BYTE_ARRAY")
+_WIDTHS = {"BOOLEAN": 1, "INT32": 4, "INT64": 8, "FLOAT": 4, "DOUBLE": 8}  # bytes of a bound
 _REPETITION = ("required", "optional", "repeated")
 _LOGICAL = {
     1: "STRING", 2: "MAP", 3: "LIST", 4: "ENUM", 5: "DECIMAL", 6: "DATE", 7: "TIME", 8: "TIMESTAMP", 10: "INT",
@@ -294,17 +295,17 @@ def check_chunks(footer: bytes, schema: SchemaNode, file: str | None = None) -> 
     """
     from parquet_variant.kernels.pages.footer_check import chunks_agree
 
-    levels: list[tuple[int, int, int]] = []
+    columns: list[tuple[int, int, int, int]] = []
     waiting = [(child, 0, 0) for child in reversed(schema.children)]
     while waiting:
         node, repetition, definition = waiting.pop()
         repetition += node.repetition == "repeated"
         definition += node.repetition != "required"
         if node.physical is not None:
-            levels.append((_PHYSICAL.index(node.physical), repetition, definition))
+            width = _WIDTHS.get(node.physical, (node.length or 0) if node.physical == "FIXED_LEN_BYTE_ARRAY" else 0)
+            columns.append((_PHYSICAL.index(node.physical), repetition, definition, width))
         waiting.extend((child, repetition, definition) for child in reversed(node.children))
-    physical, repetitions, definitions = np.array(levels, np.int64).reshape(-1, 3).T
-    if not chunks_agree(footer, *map(np.ascontiguousarray, (physical, repetitions, definitions))):
+    if not chunks_agree(footer, np.array(columns, np.int64)):
         raise VariantFileError(
             "the Parquet footer contradicts itself: a column chunk does not fit its column, or has an unknown codec; "
             "the file is damaged: write it again",
