@@ -12,6 +12,16 @@ import pytest
 KEYS = {"aws_access_key_id": "test", "aws_secret_access_key": "test"}
 
 
+def environment(endpoint: str) -> dict[str, str]:
+    """The variables that tell programs where the server is, and by which keys."""
+    return {name.upper(): value for name, value in KEYS.items()} | {
+        "AWS_ENDPOINT_URL": endpoint,
+        "AWS_REGION": "us-east-1",
+        "AWS_DEFAULT_REGION": "us-east-1",
+        "AWS_EC2_METADATA_DISABLED": "true",
+    }
+
+
 class OnePutAtATime:
     """A WSGI application whose puts and deletes follow each other.
 

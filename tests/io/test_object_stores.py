@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 import parquet_variant as pv
-from object_store import s3_server
+from object_store import environment, s3_server
 from parquet_variant.io.filesystems import with_known_scheme
 
 
@@ -19,14 +19,7 @@ def endpoint() -> Iterator[str]:
 
 @pytest.fixture
 def s3(endpoint, monkeypatch) -> str:
-    for name, value in {
-        "AWS_ENDPOINT_URL": endpoint,
-        "AWS_ACCESS_KEY_ID": "test",
-        "AWS_SECRET_ACCESS_KEY": "test",
-        "AWS_REGION": "us-east-1",
-        "AWS_DEFAULT_REGION": "us-east-1",
-        "AWS_EC2_METADATA_DISABLED": "true",
-    }.items():
+    for name, value in environment(endpoint).items():
         monkeypatch.setenv(name, value)
     return endpoint
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import parquet_variant as pv
-from object_store import s3_application, s3_server
+from object_store import environment, s3_application, s3_server
 
 PATHS = {"n": "$.n:bigint", "t": "$.t:string"}
 
@@ -52,15 +52,7 @@ class Store:
 def store() -> Iterator[Store]:
     store = Store(s3_application())
     with s3_server("lake", store) as endpoint, pytest.MonkeyPatch.context() as patched:
-        values = {
-            "AWS_ENDPOINT_URL": endpoint,
-            "AWS_ACCESS_KEY_ID": "test",
-            "AWS_SECRET_ACCESS_KEY": "test",
-            "AWS_REGION": "us-east-1",
-            "AWS_DEFAULT_REGION": "us-east-1",
-            "AWS_EC2_METADATA_DISABLED": "true",
-        }
-        for name, value in values.items():
+        for name, value in environment(endpoint).items():
             patched.setenv(name, value)
         rows = pv.parse_json([f'{{"n": {n}, "t": "text {n % 50}", "long": "{n:0600}"}}' for n in range(24_000)])
         for number in range(8):

@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from object_store import KEYS, s3_server
+from object_store import environment, s3_server
 
 _PROGRAM = """
 import json, sys
@@ -44,11 +44,9 @@ spark.stop()
 @pytest.mark.spark
 def test_the_pipeline_in_s3(usgs_sample):
     with s3_server("spark-lake") as address:
-        environment = os.environ | {name.upper(): value for name, value in KEYS.items()}
-        environment |= {"AWS_ENDPOINT_URL": address, "AWS_REGION": "us-east-1", "AWS_DEFAULT_REGION": "us-east-1"}
-        environment["AWS_EC2_METADATA_DISABLED"] = "true"
+        variables = os.environ | environment(address)
         command = [sys.executable, "-c", _PROGRAM, str(usgs_sample), "s3a://spark-lake"]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=900, check=False, env=environment)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=900, check=False, env=variables)
     assert done.returncode == 0, done.stderr[-3000:]
     assert json.loads(done.stdout.splitlines()[-1]) == {
         "ingest": 1707,

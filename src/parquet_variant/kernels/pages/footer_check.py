@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from parquet_variant.kernels.compiling import Int64s, ReadOnlyUInt8s, helper, kernel
+from parquet_variant.kernels.compiling import Int64s, Int64Table, ReadOnlyUInt8s, helper, kernel
 
 __all__ = ["chunks_agree"]
 
@@ -143,8 +143,8 @@ def _bounds_fit(data, at, width, stack):
 
 @helper
 def _fits(data, at, level, field, kind, column, stack):
-    """Whether a field of a chunk's metadata or size statistics fits its column, told by type, largest levels, width."""
-    physical, repetition, definition, width = column
+    """Whether a field of a chunk's metadata or size statistics fits its column."""
+    physical, repetition, definition, width = column[0], column[1], column[2], column[3]
     if level == _META and field == _STATISTICS and kind == _STRUCT:
         return _bounds_fit(data, at, width, stack)
     if level == _META and (field == _TYPE or field == _CODEC):
@@ -160,7 +160,7 @@ def _fits(data, at, level, field, kind, column, stack):
 
 
 @kernel
-def _agree(data: ReadOnlyUInt8s, columns: Int64s, stack: Int64s) -> int:
+def _agree(data: ReadOnlyUInt8s, columns: Int64Table, stack: Int64s) -> int:
     """1 if every column chunk fits its column, else 0."""
     open_fields, left = stack[:_LEVELS], stack[_LEVELS : 2 * _LEVELS]
     open_fields[0] = left[0] = 0
@@ -183,15 +183,7 @@ def _agree(data: ReadOnlyUInt8s, columns: Int64s, stack: Int64s) -> int:
         schemas += level == 0 and field == _SCHEMA
         if schemas > 1:
             return 0
-        if level >= _META and not _fits(
-            data,
-            at,
-            level,
-            field,
-            kind,
-            (columns[4 * leaf], columns[4 * leaf + 1], columns[4 * leaf + 2], columns[4 * leaf + 3]),
-            stack[2 * _LEVELS :],
-        ):
+        if level >= _META and not _fits(data, at, level, field, kind, columns[leaf], stack[2 * _LEVELS :]):
             return 0
         if level == _SIZE or field != _INTO[level] or kind != (_LIST if level < _CHUNK else _STRUCT):
             at = _skipped(data, at, kind, stack[2 * _LEVELS :])
@@ -201,7 +193,7 @@ def _agree(data: ReadOnlyUInt8s, columns: Int64s, stack: Int64s) -> int:
         count = 1
         if kind == _LIST:
             count, _, at = _items(data, at)
-            if at < 0 or (level + 1 == _CHUNK and 4 * count != len(columns)):
+            if at < 0 or (level + 1 == _CHUNK and count != len(columns)):
                 return 0
             leaf = 0
         if count > 0:
@@ -212,8 +204,8 @@ def _agree(data: ReadOnlyUInt8s, columns: Int64s, stack: Int64s) -> int:
 def chunks_agree(footer: bytes, columns: npt.NDArray[np.int64]) -> bool:
     """Whether every column chunk of a footer has the type of its column, statistics that fit it, and a known codec.
 
-    Columns are told by four numbers each: their physical type, their largest levels (repetition, definition), and the
+    A row of ``columns`` tells of each its physical type, its largest levels (repetition, definition), and the
     bytes of a value (0 where values differ in length, or have no bounds).
     """
     stack = np.zeros(2 * _LEVELS + 2 * _DEEPEST + 2, np.int64)
-    return bool(_agree(np.frombuffer(footer, np.uint8), columns.reshape(-1), stack))
+    return bool(_agree(np.frombuffer(footer, np.uint8), columns, stack))

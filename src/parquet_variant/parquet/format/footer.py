@@ -302,10 +302,11 @@ def check_chunks(footer: bytes, schema: SchemaNode, file: str | None = None) -> 
         repetition += node.repetition == "repeated"
         definition += node.repetition != "required"
         if node.physical is not None:
-            width = _WIDTHS.get(node.physical, (node.length or 0) if node.physical == "FIXED_LEN_BYTE_ARRAY" else 0)
+            is_fixed = node.physical == "FIXED_LEN_BYTE_ARRAY"
+            width = (node.length or 0) if is_fixed else _WIDTHS.get(node.physical, 0)
             columns.append((_PHYSICAL.index(node.physical), repetition, definition, width))
         waiting.extend((child, repetition, definition) for child in reversed(node.children))
-    if not chunks_agree(footer, np.array(columns, np.int64)):
+    if not chunks_agree(footer, np.array(columns, np.int64).reshape(-1, 4)):
         raise VariantFileError(
             "the Parquet footer contradicts itself: a column chunk does not fit its column, or has an unknown codec; "
             "the file is damaged: write it again",
