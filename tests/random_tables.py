@@ -8,6 +8,10 @@ import decimal
 import pyarrow as pa
 from hypothesis import strategies as st
 
+from parquet_variant.parquet.pages.file_writer import PageFileWriter
+
+CODECS = ["zstd", "snappy", "gzip", "brotli", "lz4", "none"]
+
 
 def digits(precision, scale):
     most = 10**precision - 1
@@ -116,3 +120,14 @@ def plain(kind):
         make = pa.list_ if pa.types.is_list(kind) else pa.large_list
         return make(pa.field("element", plain(kind.value_type), kind.value_field.nullable))
     return kind
+
+
+def write_in_batches(sink, table, step, group, key_values=None, **options):
+    """Write a file whose batches have `step` rows each, and its row groups `group`."""
+    writer = PageFileWriter(sink, table.schema, **options)
+    for start in range(0, len(table), group):
+        rows = table.slice(start, group)
+        for at in range(0, len(rows), step):
+            writer.write_batch(rows.slice(at, step))
+        writer.end_row_group()
+    writer.close(key_values or {})

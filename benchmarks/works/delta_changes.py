@@ -3,7 +3,8 @@
 Usage: ``python -m benchmarks.works.delta_changes [MB]`` (1000 unless told otherwise). The rows that change are
 scattered over all files, which is the worst case, or in a range of ids, so that statistics leave one file. Ours are in
 a Variant, shredded; with and without deletion vectors, which delta-rs cannot write. Each contender runs in a process of
-its own with as many threads as there are cores, on a copy of its own, and changes other rows each time.
+its own with as many threads as there are cores, on a copy of its own, changes a small table before what is timed, and
+other rows each time.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from benchmarks.data import scratch
 
 _FILES = 16
 _ROW_BYTES = 200
+_SMALL_MEGABYTES = 2
 _TIMED = """
 import json, resource, sys, time
 def cpu():
@@ -32,18 +34,21 @@ def cpu():
 def timed(name, work):
     start, before = time.perf_counter(), cpu()
     work()
-    print(json.dumps([name, time.perf_counter() - start, cpu() - before]), flush=True)
-path, rows, number = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
-low = rows // 32 + number * (rows // 100)
+    if path != small:
+        print(json.dumps([name, time.perf_counter() - start, cpu() - before]), flush=True)
 import numpy as np, pyarrow as pa
 def where(kind, id):
     return f"{id} % 100 = {number}" if kind == "scattered" else f"{id} >= {low} AND {id} < {low + rows // 100}"
 def keys(kind):
     return np.arange(number + 10, rows, 100) if kind == "scattered" else np.arange(low, low + rows // 100)
+small, copy, number, script = sys.argv[1], sys.argv[2], int(sys.argv[3]), sys.argv[4]
+# What is imported and compiled on first use is so on the small table.
+for path, rows in (small, int(sys.argv[5])), (copy, int(sys.argv[6])):
+    low = rows // 32 + number * (rows // 100)
+    exec(script)
 """
 _OURS = """
 import parquet_variant as pv
-pv.delta.delete(path, "v:id::bigint < 0")  # What is compiled and imported on first use.
 for kind in ("in a range", "scattered"):
     sql = where(kind, "v:id::bigint")
     timed(f"update {kind}", lambda: pv.delta.update(path, {"v:mag": "v:mag::double + 1"}, sql, threads=None))
@@ -76,20 +81,23 @@ def table(rounds: int = 3, megabytes: int = 1000) -> str:
     """The results as Markdown: medians of interleaved rounds."""
     runs: dict[str, dict[str, list[tuple[float, float]]]] = {who: {} for who in _CONTENDERS}
     folder = scratch()
-    made = {kind: _table(folder / kind, kind, megabytes) for kind in ("variant", "plain")}
-    rows = megabytes * 1_000_000 // _ROW_BYTES // _FILES * _FILES
+    sizes = _SMALL_MEGABYTES, megabytes
+    made = {kind: [_table(folder / f"{kind}{size}", kind, size) for size in sizes] for kind in ("variant", "plain")}
+    rows = [str(_file_rows(size) * _FILES) for size in sizes]
     for number in range(rounds):
         for who, (kind, script, properties) in _CONTENDERS.items():
-            copy = folder / "copy"
-            shutil.copytree(made[kind], copy)
-            if properties:
-                pv.delta.set_properties(copy, properties)
-            command = [sys.executable, "-c", _TIMED + script, str(copy), str(rows), str(number)]
+            copies = [folder / "small-copy", folder / "copy"]
+            for source, copy in zip(made[kind], copies, strict=True):
+                shutil.copytree(source, copy)
+                if properties:
+                    pv.delta.set_properties(copy, properties)
+            command = [sys.executable, "-c", _TIMED, *map(str, copies), str(number), script, *rows]
             run = subprocess.run(command, capture_output=True, text=True, check=True)
             for line in run.stdout.splitlines():
                 name, wall, cpu = json.loads(line)
                 runs[who].setdefault(name, []).append((wall, cpu))
-            shutil.rmtree(copy)
+            for copy in copies:
+                shutil.rmtree(copy)
     return _markdown(runs, megabytes)
 
 
@@ -115,10 +123,14 @@ def _markdown(runs: dict[str, dict[str, list[tuple[float, float]]]], megabytes: 
     return "\n".join(lines)
 
 
+def _file_rows(megabytes: int) -> int:
+    return megabytes * 1_000_000 // _ROW_BYTES // _FILES
+
+
 def _table(path: Path, kind: str, megabytes: int) -> Path:
     """A table of about so many megabytes."""
     for number in range(_FILES):
-        columns = _columns(number, megabytes * 1_000_000 // _ROW_BYTES // _FILES)
+        columns = _columns(number, _file_rows(megabytes))
         if kind == "variant":
             columns = {"v": pv.cast_to_variant(pa.StructArray.from_arrays(list(columns.values()), list(columns)))}
         pv.delta.write(path, columns, mode="append")

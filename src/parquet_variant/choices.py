@@ -7,19 +7,6 @@ from __future__ import annotations
 
 from typing import Literal, TypeAlias
 
-__all__ = [
-    "FileMode",
-    "InputFormat",
-    "Layout",
-    "Mode",
-    "OnConflict",
-    "OnError",
-    "OutputFormat",
-    "SortBy",
-    "SqlEngine",
-    "VortexLayout",
-]
-
 # If a destination holds data; and of one file, which takes no more rows.
 Mode: TypeAlias = Literal["error", "append", "overwrite", "ignore"]
 FileMode: TypeAlias = Literal["error", "overwrite"]
@@ -34,3 +21,6 @@ OnConflict: TypeAlias = Literal["error", "typed"]
 SqlEngine: TypeAlias = Literal["duckdb", "spark"]
 # The order of a list of paths.
 SortBy: TypeAlias = Literal["path", "saved", "residual", "typed", "missing"]
+
+# The codec of Parquet files that nobody chose one for.
+DEFAULT_COMPRESSION = "zstd"

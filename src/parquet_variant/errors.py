@@ -7,7 +7,7 @@ raises it.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 __all__ = [
@@ -22,6 +22,11 @@ __all__ = [
     "SchemaError",
     "VariantError",
     "VariantFileError",
+    "bad_option",
+    "check_choice",
+    "check_column_name",
+    "check_mapping",
+    "check_names",
     "choice_of",
     "without_secrets",
 ]
@@ -48,7 +53,11 @@ def _in_one_line(message: str) -> str:
     """A message as one line that a terminal can show, whatever was quoted in it."""
     if len(message) > _LONGEST:
         message = f"{message[: _LONGEST - 300]} … {message[-300:]}"
-    return " ".join(message.splitlines()) if "\n" in message else message
+    if message.isprintable():
+        return message
+    # What is no character of a text would break the stream it is printed to, or hide what stands beside it.
+    shown = " ".join(message.splitlines())
+    return "".join(each if each.isprintable() or each == "\xa0" else repr(each)[1:-1] for each in shown)
 
 
 def choice_of(name: str, known: Iterable[str]) -> str:
@@ -119,7 +128,7 @@ class VariantError(ValueError):
     def __str__(self) -> str:
         named = (("file", self.file), ("row", self.row), ("path", self.path), ("byte offset", self.offset))
         where = ", ".join(f"{name} {value}" for name, value in named if value is not None)
-        return f"{self.message} ({where})" if where else self.message
+        return f"{self.message} ({_in_one_line(where)})" if where else self.message
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Spark and multiprocessing pickle errors between processes: keyword-only arguments need help.
@@ -136,6 +145,71 @@ def _rebuild(
     offset: int | None,
 ) -> VariantError:
     return cls(message, reason=reason, file=file, row=row, path=path, offset=offset)
+
+
+def bad_option(message: str, error: type[VariantError] = VariantError) -> VariantError:
+    """The error of an option that cannot be as it is."""
+    return error(message, reason="bad-option")
+
+
+def check_choice(
+    name: str,
+    value: object,
+    choices: Iterable[str],
+    error: type[VariantError] = VariantError,
+    reason: str = "bad-option",
+) -> None:
+    """Refuse a value that an option does not have.
+
+    Examples
+    --------
+    >>> check_choice("errors", "stop", ("null", "raise"))
+    Traceback (most recent call last):
+    parquet_variant.errors.VariantError: errors is 'stop': use null or raise
+    """
+    *others, last = choices
+    if value not in (*others, last):
+        raise error(f"{name} is {value!r}: use {', '.join(others)} or {last}", reason=reason)
+
+
+def check_mapping(name: str, value: object, error: type[VariantError] = VariantError) -> None:
+    """Refuse an option that has no values by name.
+
+    Examples
+    --------
+    >>> check_mapping("types", ["uuid"])
+    Traceback (most recent call last):
+    parquet_variant.errors.VariantError: types is a list: give a dict
+    """
+    if not isinstance(value, Mapping):
+        raise bad_option(f"{name} is a {type(value).__name__}: give a dict", error)
+
+
+def check_names(
+    what: str, names: Iterable[str], known: Iterable[str], error: type[VariantError] = VariantError
+) -> None:
+    """Refuse options that nothing has by these names; `what` says which options there are.
+
+    Examples
+    --------
+    >>> check_names("option for files", ["level"], ["compression", "writer"])
+    Traceback (most recent call last):
+    parquet_variant.errors.VariantError: there is no option for files 'level': use compression, writer
+    """
+    known = list(known)
+    if unknown := sorted(set(names) - set(known)):
+        raise bad_option(f"there is no {what} {unknown[0]!r}: {choice_of(unknown[0], known)}", error)
+
+
+def check_column_name(name: object) -> None:
+    """Refuse a name that no Arrow column can have.
+
+    Examples
+    --------
+    >>> check_column_name("a b")
+    """
+    if not isinstance(name, str) or any("\ud800" <= character <= "\udfff" for character in name):
+        raise SchemaError(f"{name!r} is no name of a column: give text in Unicode", reason="bad-name")
 
 
 class MalformedVariantError(VariantError):

@@ -10,22 +10,14 @@ from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import Any
 
-__all__ = ["lazy_names"]
-
 
 def lazy_names(package: str, owners: Mapping[str, str]) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """``__getattr__`` and ``__dir__`` of a package.
 
-    Parameters
-    ----------
-    package
-        Its ``__name__``.
-    owners
-        Public name to the module that owns it, below ``parquet_variant``; with ``module:name`` where it has another
-        name there. A name that is its own owner is a package.
+    `package`: its ``__name__``.
+    `owners`: public name to the module that owns it, below ``parquet_variant``; with ``module:name`` where it has
+      another name there. A name that is its own owner is a package.
 
-    Examples
-    --------
     >>> get, names = lazy_names("parquet_variant", {"VariantPath": "path"})
     >>> get("VariantPath").__name__, names()
     ('VariantPath', ['VariantPath'])

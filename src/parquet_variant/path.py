@@ -18,8 +18,6 @@ from typing import Final
 
 from parquet_variant.errors import PathError
 
-__all__ = ["WILDCARD", "VariantPath", "Wildcard"]
-
 # RFC 9535 keeps indexes within the integers that a double holds exactly.
 _MAX_INDEX = 2**53 - 1
 _UNQUOTED = re.compile(r"[^.\[]+")
@@ -32,6 +30,20 @@ _WRITTEN = {"\b": r"\b", "\f": r"\f", "\n": r"\n", "\r": r"\r", "\t": r"\t", "'"
 _PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _NEEDS_ESCAPE = re.compile(r"[\x00-\x1f'\\]")
 _BLANKS = " \t\n\r"
+
+
+def backquoted(name: str) -> str:
+    """A name as Spark's SQL takes any."""
+    return "`" + name.replace("`", "``") + "`"
+
+
+def quote_name(name: str) -> str:
+    """A field name as types are spelled: in backquotes where it is not a plain word.
+
+    >>> quote_name("a"), quote_name("a`b")
+    ('a', '`a``b`')
+    """
+    return name if _PLAIN_NAME.fullmatch(name) else backquoted(name)
 
 
 class Wildcard:
@@ -279,3 +291,8 @@ class _Parser:
             raise self.error("\\u needs four hexadecimal digits", start)
         self.at = digits.end()
         return int(digits[0], 16)
+
+
+def is_within(path: VariantPath, outer: VariantPath) -> bool:
+    """Whether a path is another one, or goes further."""
+    return path.segments[: len(outer)] == outer.segments

@@ -10,8 +10,6 @@ from collections.abc import Callable, Mapping
 from functools import wraps
 from typing import Any, ParamSpec, TypeVar
 
-__all__ = ["REPLACED", "renamed"]
-
 P = ParamSpec("P")
 R = TypeVar("R")
 # What overwrite= became.
@@ -21,18 +19,9 @@ REPLACED = ("mode", {True: "overwrite", False: "error"})
 def renamed(**names: str | tuple[str, Mapping[Any, Any]]) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Let a function take old keywords.
 
-    Parameters
-    ----------
-    **names
-        The new name of each old one; with it the new values of old ones, where those have changed too.
+    `**names`: the new name of each old one; with it the new values of old ones, where those have changed too.
+    Raises `TypeError` on the call, if both names are given.
 
-    Raises
-    ------
-    TypeError
-        On the call, if both names are given.
-
-    Examples
-    --------
     >>> @renamed(errors=("on_error", {"raise": "fail"}))
     ... def read(*, on_error="fail"):
     ...     return on_error

@@ -12,24 +12,7 @@ from typing import TypeVar
 
 import pyarrow as pa
 
-__all__ = [
-    "DECIMAL_TYPES",
-    "EXACT_NUMERIC",
-    "INTEGERS",
-    "MAX_OFFSET",
-    "TYPES",
-    "TYPE_OF_ARROW",
-    "TYPE_OF_ID",
-    "BasicType",
-    "PrimitiveId",
-    "TypeInfo",
-    "VariantType",
-    "decimal_type_for_precision",
-    "of_arrow",
-]
-
-
-Found = TypeVar("Found")
+Entry = TypeVar("Entry")
 # Of what has 32-bit offsets: the bytes of a column of texts, the elements of one of lists.
 MAX_OFFSET = 2**31 - 1
 
@@ -202,8 +185,6 @@ EXACT_NUMERIC = frozenset(INTEGERS + DECIMAL_TYPES)
 def decimal_type_for_precision(precision: int) -> VariantType:
     """The narrowest decimal type for a number of digits (spec: the decimal table).
 
-    Examples
-    --------
     >>> decimal_type_for_precision(10)
     <VariantType.DECIMAL8: 'decimal8'>
     """
@@ -214,11 +195,9 @@ def decimal_type_for_precision(precision: int) -> VariantType:
     raise ValueError(f"decimal precision {precision} is outside 1 to 38")
 
 
-def of_arrow(table: Mapping[pa.DataType, Found], arrow: pa.DataType) -> Found | None:
+def of_arrow(table: Mapping[pa.DataType, Entry], arrow: pa.DataType) -> Entry | None:
     """What a table has for an Arrow type; None also for extension types made in Python, which have no hash.
 
-    Examples
-    --------
     >>> of_arrow({pa.int8(): "byte"}, pa.int8())
     'byte'
     """

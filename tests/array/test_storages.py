@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, get_args
 
+import pyarrow as pa
 import pytest
 
 import parquet_variant as pv
@@ -32,3 +33,20 @@ def test_a_malformed_row_is_named_by_every_layout_that_reads_it() -> None:
         with pytest.raises(pv.MalformedVariantError) as caught:
             shredded_storage(pv.VariantArray.from_variants(rows).storage, schema, layout)
         assert caught.value.row == 1
+
+
+@pytest.mark.parametrize(
+    "kind", [pa.string(), pa.large_string(), pa.string_view(), pa.dictionary(pa.int32(), pa.string())]
+)
+def test_bytes_that_go_as_text_are_values(kind: pa.DataType) -> None:
+    """As of a Parquet file whose `value` says that it is text; row 1 is no UTF-8."""
+    columns = [
+        pa.array(each, pa.binary()).view(pa.string()) for each in ([b"\x01\0\0"] * 2, [b"\x0c\x05", b"\x0c\xff"])
+    ]
+    if pa.types.is_dictionary(kind):
+        columns = [column.dictionary_encode() for column in columns]
+    else:
+        columns = [column.cast(kind) for column in columns]
+    array = pv.VariantArray(pa.StructArray.from_arrays(columns, ["metadata", "value"]))
+    assert array.to_pylist() == [array[0].to_python(), array[1].to_python()] == [5, -1]
+    assert repr(array) == "<VariantArray unshredded, 2 rows: [5, -1]>"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import time
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -121,6 +121,39 @@ def test_replace_partitions(tmp_path: Path) -> None:
     assert sorted(pv.delta.read_table(tmp_path)["n"].to_pylist()) == [1, 20, 30]
 
 
+@pytest.mark.parametrize(("asked", "told"), [("2020-02-03T00:00:00Z", "2020-02-03T00:00:00"), (-(10**30), "-")])
+def test_a_time_before_the_table_is_told_as_a_time(tmp_path: Path, asked: str | int, told: str) -> None:
+    pv.delta.write(tmp_path, {"n": [1]})
+    with pytest.raises(DeltaError, match=f"no version as old as {told}.* UTC"):
+        pv.delta.snapshot(tmp_path, timestamp=asked)
+
+
+@pytest.mark.parametrize(
+    ("kept", "replaced", "kind"),
+    [
+        (datetime(2021, 1, 1, tzinfo=UTC), datetime(2020, 1, 1, tzinfo=UTC), pa.timestamp("us", "UTC")),
+        (datetime(2021, 1, 1), datetime(2020, 1, 1), pa.timestamp("us")),
+        ("x", "", pa.string()),
+        ("x", None, pa.string()),
+    ],
+)
+def test_partitions_are_replaced_and_compacted_whatever_text_another_writer_has_for_their_value(
+    tmp_path: Path, kept: Any, replaced: Any, kind: pa.DataType
+) -> None:
+    def rows(values: list[Any], numbers: list[int]) -> pa.Table:
+        return pa.table({"p": pa.array(values, kind), "n": pa.array(numbers)})
+
+    deltalake = pytest.importorskip("deltalake", reason="deltalake is not installed")
+    deltalake.write_deltalake(tmp_path, rows([kept, replaced, replaced], [1, 2, 3]), partition_by=["p"])
+    pv.delta.append(tmp_path, rows([kept, replaced], [4, 5]))
+    result = pv.delta.replace_partitions(tmp_path, rows([replaced], [6]))
+    assert (result.rows_deleted, result.rows_inserted) == (3, 1)
+    assert sorted(pv.delta.read_table(tmp_path)["n"].to_pylist()) == [1, 4, 6]
+    pv.delta.optimize(tmp_path)
+    assert pv.delta.snapshot(tmp_path).num_files == 2
+    assert sorted(pv.delta.read_table(tmp_path)["n"].to_pylist()) == [1, 4, 6]
+
+
 # ---- checkpoints and logs
 
 
@@ -190,7 +223,7 @@ def test_what_lists_and_maps_hold_widens(tmp_path: Path) -> None:
         }
     )  # fmt: skip
     pv.delta.write(table, narrow, properties={"delta.enableTypeWidening": True, "delta.columnMapping.mode": "name"})
-    assert pv.delta.widen_column(table, "l.element", "long").committed
+    assert pv.delta.widen_column(table, "l.element", "BIGINT").committed
     pv.delta.widen_column(table, "m.value.element.x", "long")
     with pytest.raises(DeltaError, match="cannot widen"):
         pv.delta.widen_column(table, "n.element", "short")

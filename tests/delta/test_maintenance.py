@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pickle
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
@@ -32,6 +33,13 @@ def test_optimize_puts_files_together_and_changes_no_row(make_table: Callable[..
     assert '"dataChange":true' not in text
     again = pv.delta.optimize(table)
     assert (again.version, again.files_removed) == (3, 0)
+
+
+def test_tasks_are_not_sent_the_list_of_all_files(make_table: Callable[..., Path]) -> None:
+    current = pv.delta.snapshot(make_table(5, 5, 5))
+    bare = current.without_files()
+    assert (bare.num_files, bare.files.schema, bare.schema) == (0, current.files.schema, current.schema)
+    assert len(pickle.dumps(bare)) < 10_000
 
 
 def test_optimize_keeps_partitions_apart(make_table: Callable[..., Path]) -> None:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
@@ -235,9 +236,12 @@ def test_the_variant_column_must_be_named_if_there_are_several(tmp_path: Path) -
     assert pv.VariantArray(found["w"].combine_chunks()).to_pylist() == [{"x": 2}]
     both = pv.delta.extract(tmp_path / "t", {"x": "$.x:int", "w": "w"}, column="v")
     assert both["x"].to_pylist() == [1] and pv.VariantArray(both["w"]).to_pylist() == [{"x": 2}]
+    wholes = pv.delta.extract(tmp_path / "t", ["w", "v"])
+    assert [pv.VariantArray.from_arrow(wholes, name).to_pylist() for name in ("v", "w")] == [[{"x": 1}], [{"x": 2}]]
     pv.delta.write(tmp_path / "s", pv.parquet.read_table(_nested_file(tmp_path)))
-    with pytest.raises(DeltaError, match="read whole rows"):
-        pv.delta.scan(tmp_path / "s", {"x": "$.x:int", "s": "s"}, column="s.v")
+    whole = pv.delta.extract(tmp_path / "s", {"x": "$.x:int", "s": "s"}, column="s.v")
+    assert whole["x"].to_pylist() == [1]
+    assert pv.VariantArray(pc.struct_field(whole["s"], "v")).to_pylist() == [{"x": 1}]
 
 
 def _nested_file(folder: Path) -> Path:

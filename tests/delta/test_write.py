@@ -252,6 +252,13 @@ def test_columns_that_must_not_be_null(tmp_path: Path) -> None:
         assert caught.value.reason == reason
 
 
+@pytest.mark.parametrize(("partition_by", "names"), [("day", ("day",)), (["day"], ("day",)), (None, ()), ((), ())])
+def test_partitions_are_one_column_or_several(tmp_path: Path, partition_by: Any, names: tuple[str, ...]) -> None:
+    data = {"day": pa.array(["a", "b"]), "v": pv.parse_json(["1", "2"])}
+    assert pv.delta.write(tmp_path / "t", data, partition_by=partition_by) is not None
+    assert pv.delta.snapshot(tmp_path / "t").metadata.partition_columns == names
+
+
 @pytest.mark.parametrize(
     ("schema", "partition_by"),
     [
@@ -296,3 +303,81 @@ def test_append_only_tables_take_no_overwrite(make_table: Callable[..., Path]) -
         pv.delta.overwrite(table, {"k": [1]})
     assert caught.value.reason == "append-only"
     assert pv.delta.optimize(table).files_removed == 2
+
+
+@pytest.mark.parametrize("zone", [None, "UTC"])
+def test_nanoseconds_become_microseconds_as_casts_make_them(tmp_path: Path, zone: str | None) -> None:
+    nanos = pa.array([-1, -1001, 1500, None, -(2**63), 2**63 - 1], pa.timestamp("ns", zone))
+    cast = pv.variant_get(pv.cast_to_variant(nanos), "$", "timestamp" if zone else "timestamp_ntz")
+    pv.delta.write(tmp_path / "t", {"t": nanos})
+    assert pv.delta.read_table(tmp_path / "t")["t"].combine_chunks().equals(cast)
+
+
+_OTHER = pa.map_(pa.string(), pa.struct([("n", pa.int8()), ("x", pa.int8())]))
+_ITEMS = pa.map_(pa.string(), pa.field("value", pa.int64(), nullable=False))
+
+
+def test_a_slice_is_asked_for_its_own_rows(tmp_path: Path) -> None:
+    rows = pa.array([[("a", None)], [("b", 2)], None], pa.map_(pa.string(), pa.int64()))
+    pv.delta.create(tmp_path / "t", pa.schema([("m", _ITEMS)]))
+    pv.delta.append(tmp_path / "t", {"m": rows[1:]})
+    assert pv.delta.read_table(tmp_path / "t")["m"].to_pylist() == [[("b", 2)], None]
+    with pytest.raises(DeltaError) as caught:
+        pv.delta.append(tmp_path / "t", {"m": rows})
+    assert caught.value.reason == "null-value"
+
+
+@pytest.mark.parametrize(
+    ("row", "reason"),
+    [
+        ({"s": {"n": 1, "other": 2}}, "unknown-column"),
+        ({"s": {"N": 1, "n": 2}}, "unknown-column"),
+        ({"l": [{"n": 1, "other": 2}]}, "unknown-column"),
+        ({"m": pa.array([[("k", {"n": 1, "x": 2})]], _OTHER)}, "unknown-column"),
+        ({"m": pa.array([[("k", {"n": None})]], pa.map_(pa.string(), pa.struct([("n", pa.int8())])))}, "null-value"),
+        ({"t": pa.array([2**50], pa.timestamp("s", "UTC"))}, "type-mismatch"),
+        ({"t": pa.array([2**60], pa.timestamp("ms", "UTC"))}, "type-mismatch"),
+    ],
+)  # fmt: skip
+def test_what_would_be_lost_of_a_value_is_refused(tmp_path: Path, row: dict[str, Any], reason: str) -> None:
+    inner = pa.struct([pa.field("n", pa.int64(), nullable=False)])
+    kinds = {"s": inner, "l": pa.list_(inner), "m": pa.map_(pa.string(), inner), "t": pa.timestamp("us", "UTC")}
+    pv.delta.create(tmp_path / "t", pa.schema(list(kinds.items())))
+    pv.delta.append(tmp_path / "t", {"s": [{"N": 5}]})  # Names in any case are the table's, as of whole columns.
+    with pytest.raises(DeltaError) as caught:
+        pv.delta.append(
+            tmp_path / "t", {name: value if isinstance(value, pa.Array) else [value] for name, value in row.items()}
+        )
+    assert caught.value.reason == reason
+    assert [each["s"] for each in pv.delta.read_table(tmp_path / "t").to_pylist()] == [{"n": 5}]
+
+
+_REQUIRED = pa.struct([pa.field("n", pa.int64(), nullable=False), pa.field("s", pa.string())])
+_NESTED: dict[str, tuple[pa.DataType, list[Any]]] = {
+    "struct": (_REQUIRED, [{"n": 1, "s": "a"}, None, {"n": 3, "s": None}]),
+    "in a struct": (pa.struct([pa.field("k", _REQUIRED)]), [{"k": None}, None, {"k": {"n": 3, "s": None}}]),
+    "in a list": (pa.list_(pa.field("element", _REQUIRED)), [[{"n": 1, "s": None}, None], None, []]),
+    "in a map": (pa.map_(pa.string(), _REQUIRED), [[("a", {"n": 1, "s": None}), ("b", None)], None, []]),
+}
+
+
+@pytest.mark.parametrize("name", _NESTED)
+def test_fields_that_must_not_be_null_below_what_may_be(tmp_path: Path, name: str) -> None:
+    kind, values = _NESTED[name]
+    rows = pa.table({"id": [0, 1, 2, 3], "s": pa.array([values[2], *values], kind)})
+    pv.delta.write(tmp_path / "t", rows.slice(1), properties={"delta.enableChangeDataFeed": "true"})
+
+    def written() -> pa.Table:
+        return pv.delta.scan(tmp_path / "t", ["id", "s"]).to_table().sort_by("id")
+
+    assert written().schema.field("s").type == kind
+    assert written()["s"].to_pylist() == values
+    assert pq.read_table(data_files(tmp_path / "t")[0])["s"].to_pylist() == values
+    pv.delta.update(tmp_path / "t", {"s": "NULL"}, "id = 1")
+    merge = pv.delta.merge(tmp_path / "t", rows.slice(0, 2), "target.id = source.id")
+    merge.when_matched_update_all().when_not_matched_insert_all().execute()
+    pv.delta.optimize(tmp_path / "t")
+    assert written()["s"].to_pylist() == [values[2], *values]
+    changed = [row["s"] for row in pv.delta.changes(tmp_path / "t", since=1).to_pylist()]
+    assert all(each in (None, *values) for each in changed)
+    assert len(changed) == 5

@@ -223,7 +223,7 @@ def test_depth_and_size() -> None:
 
 def test_bad_options_are_named() -> None:
     for option in ({"floats": "float"}, {"on_duplicate_key": "first"}, {"on_lone_surrogate": "keep"}):
-        with pytest.raises(VariantError, match=f"{next(iter(option))}=.* is unknown: use one of"):
+        with pytest.raises(VariantError, match=f"{next(iter(option))} is .*: use "):
             parse_json("1", **option)  # type: ignore[arg-type]
 
 

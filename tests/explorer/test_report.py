@@ -88,7 +88,8 @@ def test_vortex_files_are_explored(tmp_path: Path) -> None:
 
 def test_json_is_explored_before_any_ingest_and_its_bad_lines_are_passed_over(tmp_path: Path) -> None:
     file = tmp_path / "a.ndjson"
-    file.write_text("".join(json.dumps({"a": n, "b": {"c": f"x{n}"}}) + "\n" for n in range(500)) + "{bad\n")
+    good = "".join(json.dumps({"a": n, "b": {"c": f"x{n}"}}) + "\n" for n in range(500))
+    file.write_bytes(good.encode() + b'{bad\n{"a": "\xff"}\n')
     document = pv.explore(file).to_dict()
     assert document["kind"] == "json"
     assert document["sample"]["rows"] == 500

@@ -117,6 +117,12 @@ def test_chunks_and_variants_are_taken() -> None:
     assert pv.cast_to_variant(nested).to_pylist() == [{"v": {"a": 1}}, {"v": None}]
 
 
+@pytest.mark.parametrize("key", [pa.large_string(), pa.string_view(), pa.dictionary(pa.int8(), pa.string())])
+def test_keys_of_maps_are_texts_in_any_form(key: pa.DataType) -> None:
+    maps = pa.array([[("z", 0)], [("a", 1), ("b", 2)], None, [("c", 3)]], pa.map_(key, pa.int64()))
+    assert pv.cast_to_variant(maps[1:]).to_pylist() == [{"a": 1, "b": 2}, None, {"c": 3}]
+
+
 @pytest.mark.parametrize(
     ("array", "reason"),
     [
@@ -127,6 +133,7 @@ def test_chunks_and_variants_are_taken() -> None:
         (pa.array([2**60], pa.timestamp("s")), "bad-cast"),
         (pa.array([Decimal(10) ** 45], pa.decimal256(60, 0)), "bad-cast"),
         (pa.StructArray.from_arrays([pa.array([1]), pa.array([2])], names=["a", "a"]), "duplicate-key"),
+        (pa.array([[[("a", 1), ("a", 2)]]], pa.list_(pa.map_(pa.string(), pa.int64()))), "duplicate-key"),
     ],
 )
 def test_what_no_variant_can_hold_is_refused(array: pa.Array, reason: str) -> None:

@@ -2,6 +2,7 @@
 
 import re
 
+import pyarrow as pa
 import pytest
 
 import parquet_variant as pv
@@ -34,3 +35,27 @@ def test_a_type_that_is_like_none_is_told_all_of_them():
 def test_a_schema_that_is_a_dict(use):
     with pytest.raises(pv.SchemaError, match=re.escape("schema is a dict: give DDL")):
         use(pv.from_python([{"a": 1}]))
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda path: pv.VariantArray(pv.from_python([1])),
+        lambda path: pv.VariantArray([]),
+        lambda path: pv.parse_json(["{}"], types=["$.a"]),
+        lambda path: pv.parquet.infer(path, policy={"a": 1}),
+        lambda path: pv.infer_shredding_schema(pv.from_python([1]), policy=["auto"]),
+        lambda path: pv.parquet.read(path, filesystem="local"),
+        lambda path: pv.delta.snapshot(path.parent, storage_options="local"),
+        lambda path: pv.delta.create(path.parent / "new", ["a"]),
+        lambda path: pv.delta.create(path.parent / "new", pa.schema([("a", pa.int8())]), properties="a=b"),
+        lambda path: pv.delta.add_columns(path.parent / "table", ["a"]),
+        lambda path: pv.delta.set_properties(path.parent / "table", ["a"]),
+        lambda path: pv.delta.update(path.parent / "table", "v:a = 1"),
+    ],
+)
+def test_what_has_not_even_the_kind_that_is_wanted(use, tmp_path):
+    pv.parquet.write(tmp_path / "a.parquet", pv.from_python([1]))
+    pv.delta.write(tmp_path / "table", {"v": pv.from_python([{"a": 1}])})
+    with pytest.raises(pv.VariantError, match=r"is a \w+: give|is an Arrow array, not a"):
+        use(tmp_path / "a.parquet")

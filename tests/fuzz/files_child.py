@@ -18,6 +18,7 @@ from typing import Any
 import pyarrow as pa
 
 import parquet_variant as pv
+from fuzz.parquet_structs import changed_footer
 from fuzz.samples import damaged_bytes, damaged_text, documents, random_ddl
 from fuzz.seeds import told, tries
 
@@ -58,9 +59,9 @@ def _write(source: random.Random, path: Path) -> None:
 
 
 def parquet_files(part: str, folder: Path) -> None:
-    """Parquet files with a damaged ``footer``, or damaged ``pages``."""
+    """Parquet files with a damaged ``footer``, one whose ``structs`` say other things, or damaged ``pages``."""
     path = folder / "v.parquet"
-    for number in tries(part, {"footer": 60, "pages": 25}[part]):
+    for number in tries(part, {"footer": 60, "structs": 40, "pages": 25}[part]):
         print(number, flush=True)
         with told(part, number) as source:
             _write(source, path)
@@ -71,7 +72,8 @@ def parquet_files(part: str, folder: Path) -> None:
                     changed = b"PAR1" + damaged_bytes(source, data[4:split])
                     changed = changed[:split].ljust(split, b"\0") + data[split:]
                 else:
-                    footer = damaged_bytes(source, data[split:-8])
+                    change = damaged_bytes if part == "footer" else changed_footer
+                    footer = change(source, data[split:-8])
                     changed = data[:split] + footer + len(footer).to_bytes(4, "little") + b"PAR1"
                 path.write_bytes(changed)
                 for read in READS.values():

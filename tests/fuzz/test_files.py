@@ -14,6 +14,6 @@ from fuzz.children import run_child
 CHILD = Path(__file__).with_name("files_child.py")
 
 
-@pytest.mark.parametrize("suite", ["footer", "pages", "noise", "delta"])
+@pytest.mark.parametrize("suite", ["footer", "structs", "pages", "noise", "delta"])
 def test_nothing_crashes(suite: str, tmp_path: Path) -> None:
     print(run_child(CHILD, suite, str(tmp_path)).stdout.splitlines()[-1])

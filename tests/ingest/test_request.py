@@ -78,7 +78,7 @@ def test_a_bloom_filter_of_what_is_not_shredded_is_refused_before_a_file_is_begu
 
 def test_the_keywords_are_those_of_the_request_and_of_the_files():
     own = {each.name for each in fields(IngestRequest)} - {"sources", "dest", "format", "text", "write", "rows"}
-    text = {each.name for each in fields(TextOptions)} - {"json", "chunk_bytes", "layout", "texts"}
+    text = {each.name for each in fields(TextOptions)} - {"json", "chunk_bytes", "layout", "texts", "of_dataframe"}
     text |= {"parse", "input_format", "root", "types", "detect_timestamps"}
     own |= {"readers"}  # a setting of the policy
     files = {each.name for each in fields(WriterOptions)} | {"file_bytes"}

@@ -23,6 +23,12 @@ COLUMNS = {
     "large list views": pa.array([["x"], None, []], pa.large_list_view(pa.string_view())),
     "bytes in structs": pa.array([{"a": b"x"}, None, {"a": None}], pa.struct([("a", pa.binary_view())])),
     "maps": pa.array([[("k", [1])], None, []], pa.map_(pa.string(), pa.list_view(pa.int64()))),
+    "a slice of maps": pa.array(
+        [[("z", 0)], [("k", 1), ("l", 2)], None, [("m", 3)]], pa.map_(pa.string_view(), pa.int64())
+    )[1:],
+    "slices of maps in lists": pa.array(
+        [[[("z", 0)]], [[("k", 1)], None], None, [[("m", 3)]]], pa.list_(pa.map_(pa.string_view(), pa.int64()))
+    )[1:],
     "dictionary of views": pa.DictionaryArray.from_arrays(
         pa.array([0, 1, None], pa.int8()), pa.array(["x", "y"], pa.string_view())
     ),
@@ -39,6 +45,16 @@ def test_they_are_written(writer: str, name: str, tmp_path: Path) -> None:
     modules[writer].write(path, rows)  # type: ignore[attr-defined]
     found = pa.table(modules[writer].read_table(path))  # type: ignore[attr-defined]
     assert found["x"].to_pylist() == COLUMNS[name].to_pylist()
+
+
+@pytest.mark.parametrize("kind", [pa.list_(pa.null()), pa.list_(pa.null(), 2)], ids=str)
+def test_lists_of_nulls_are_read(kind: pa.DataType, tmp_path: Path) -> None:
+    pytest.importorskip("vortex")
+    rows = {"x": pa.array([[None, None], None, [None, None]], kind), "v": pv.parse_json(["1", None, "2"])}
+    pv.parquet.write(tmp_path / "t", rows)
+    pv.vortex.write(tmp_path / "t.vortex", rows)
+    for found in (pv.parquet.read_table(tmp_path / "t"), pa.table(pv.vortex.read_table(tmp_path / "t.vortex"))):
+        assert found["x"].to_pylist() == rows["x"].to_pylist()
 
 
 @pytest.mark.parametrize("writer", ["parquet", "delta"])

@@ -8,7 +8,6 @@ next job puts things in order, and readers that know no journal see the same.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from datetime import timedelta
 from itertools import count
 from pathlib import Path
 
@@ -17,6 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import parquet_variant as pv
+from parquet_variant.io import job_owner
 from parquet_variant.io import staging as staging_module
 from parquet_variant.io.job_owner import JobOwner
 from parquet_variant.io.staging import StagedFile, Staging, open_staging, sweep
@@ -165,7 +165,7 @@ def test_a_kill_at_any_step_leaves_the_old_or_the_new(kind, first, tmp_path, mon
     new = _seen(whole)
     monkeypatch.setattr(JobOwner, "is_gone", lambda owner: True)
     # One that dies before it says who it is, and a stream between its batches, are dead by their age.
-    monkeypatch.setattr(staging_module, "STALE_AFTER", timedelta(0))
+    monkeypatch.setattr(job_owner, "STALE_AFTER", 0)
     outcomes = []
     for dest, old in _kills(work, tmp_path, monkeypatch, first):
         assert _seen(dest) in (old, new), dest

@@ -13,9 +13,17 @@ import pytest
 
 import parquet_variant as pv
 from parquet_variant.kernels import buffer_pool
-from parquet_variant.kernels.buffer_pool import acquire, lend, release
+from parquet_variant.kernels.buffer_pool import acquire, acquire_result, release
 
 
+@pytest.fixture
+def empty_pool(monkeypatch) -> None:
+    """No blocks of other tests: they would be given out instead of the test's own."""
+    for pool in ("spare_blocks", "returned_blocks"):
+        monkeypatch.setattr(buffer_pool, pool, [])
+
+
+@pytest.mark.usefixtures("empty_pool")
 def test_a_released_array_is_acquired_again_and_no_other() -> None:
     first, second = acquire(np.int64, 20_000, 4), acquire(np.int64, 20_000, 4)
     first[:], second[:] = 1, 2
@@ -52,22 +60,23 @@ def test_what_is_released_twice_goes_to_one_holder(other: Callable[[np.ndarray],
     assert (first.min(), first.max(), second.max()) == (1, 1, 2)
 
 
+@pytest.mark.usefixtures("empty_pool")
 def test_what_is_lent_comes_back_when_nothing_uses_it_any_more() -> None:
-    first = lend(np.int64, 30_000)
+    first = acquire_result(np.int64, 30_000)
     column = pa.Array.from_buffers(pa.int64(), 30_000, [None, pa.py_buffer(first)])
     first[:], address = 1, first.ctypes.data
     del first
-    others = [lend(np.int64, 30_000) for _ in range(5)]
+    others = [acquire_result(np.int64, 30_000) for _ in range(5)]
     assert address not in [array.ctypes.data for array in others]
     assert pc.min_max(column).as_py() == {"min": 1, "max": 1}
     del column
-    assert address in [array.ctypes.data for array in [lend(np.int64, 30_000) for _ in range(100)]]
+    assert address in [array.ctypes.data for array in [acquire_result(np.int64, 30_000) for _ in range(100)]]
 
 
 def test_no_more_than_so_much_comes_back(monkeypatch) -> None:
     kept = list[tuple[int, int]]()
     monkeypatch.setattr(buffer_pool, "returned_blocks", kept)
-    arrays = [lend(np.uint8, 60 << 20) for _ in range(4)]
+    arrays = [acquire_result(np.uint8, 60 << 20) for _ in range(4)]
     del arrays
     assert len(kept) == 2
 
@@ -112,6 +121,7 @@ def test_a_forked_process_has_a_pool_of_its_own() -> None:
     assert child.exitcode == 0
 
 
+@pytest.mark.usefixtures("empty_pool")
 def test_small_arrays_do_not_take_the_places_of_large_ones() -> None:
     large = acquire(np.uint8, 9 << 20)
     address = large.ctypes.data
@@ -121,3 +131,37 @@ def test_small_arrays_do_not_take_the_places_of_large_ones() -> None:
     del large
     assert acquire(np.uint8, 1024).ctypes.data != address
     assert address in [acquire(np.uint8, 9 << 20).ctypes.data for _ in range(1)]
+
+
+def _takes(monkeypatch, *, held: int, asked: int) -> bool:
+    """Whether a block of so many bytes, the only one, is given to who asks for so many."""
+    monkeypatch.setattr(buffer_pool, "spare_blocks", [])
+    array = acquire(np.uint8, held)
+    address = array.ctypes.data
+    release(array)
+    return acquire(np.uint8, asked).ctypes.data == address
+
+
+@pytest.mark.parametrize("size", [300_000, 1 << 20, (4 << 20) - 1, 5 << 20, 16 << 20, 40 << 20])
+def test_batches_of_about_one_size_share_a_block(monkeypatch, size: int) -> None:
+    assert _takes(monkeypatch, held=size, asked=size)
+    assert _takes(monkeypatch, held=size, asked=size - size // 64) or _takes(
+        monkeypatch, held=size - size // 64, asked=size
+    )
+    around = 1 << size.bit_length()  # no border of a class is where chunks of text have theirs
+    assert _takes(monkeypatch, held=around - around // 100, asked=around + around // 100)
+
+
+def test_a_small_request_leaves_a_large_block_alone(monkeypatch) -> None:
+    assert not _takes(monkeypatch, held=40 << 20, asked=4 << 20)
+    assert _takes(monkeypatch, held=40 << 20, asked=20 << 20)
+
+
+def test_of_too_many_blocks_the_smallest_goes(monkeypatch) -> None:
+    monkeypatch.setattr(buffer_pool, "spare_blocks", [])
+    small = [acquire(np.uint8, 512 << 10) for _ in range(40)]
+    large = acquire(np.uint8, 9 << 20)
+    address = large.ctypes.data
+    release(*small)
+    release(large)
+    assert acquire(np.uint8, 9 << 20).ctypes.data == address

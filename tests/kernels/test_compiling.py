@@ -9,11 +9,20 @@ import numba
 import numpy as np
 import pytest
 
-from parquet_variant.kernels.compiling import Bools, Int64s, Int64Table, ReadOnlyInt64s, helper, kernel
+from parquet_variant.errors import VariantError
+from parquet_variant.kernels.compiling import helper, kernel
 from parquet_variant.machine_code.functions import Kernel
 from parquet_variant.machine_code.levels import X86_64
+from parquet_variant.machine_code.signatures import Bools, Int64s, Int64Table, ReadOnlyInt64s
 
 pytestmark = pytest.mark.usefixtures("compiled_here")
+
+
+class _Rows(NamedTuple):
+    sizes: Int64s
+    table: Int64Table
+    first: int
+    owner: Any
 
 
 def test_what_goes_in_and_comes_out() -> None:
@@ -105,9 +114,30 @@ def test_numbers_that_are_no_integers_are_refused() -> None:
         return number
 
     assert same(-(2**63)) == -(2**63)
-    for number, error in ((1.5, TypeError), (2**63, OverflowError), (None, TypeError), ("1", TypeError)):
+    for number, error in ((1.5, TypeError), (2**63, VariantError), (None, TypeError), ("1", TypeError)):
         with pytest.raises(error):
             same(number)
+
+
+def test_every_kind_of_argument_and_result_comes_through() -> None:
+    @kernel
+    def told(
+        rows: _Rows, pair: tuple[int, bool], fixed: ReadOnlyInt64s, flags: Bools
+    ) -> tuple[int, bool, tuple[int, int]]:
+        rows.sizes[0] = len(fixed)
+        return rows.sizes[0] + rows.first + pair[0], pair[1], (len(flags), rows.table.shape[1])
+
+    fixed = np.arange(5)
+    fixed.flags.writeable = False
+    rows = _Rows(np.zeros(2, np.int64), np.zeros((0, 3), np.int64), 10, owner=None)
+    assert told(rows, (100, True), fixed, np.zeros(0, np.bool_)) == (115, True, (0, 3))
+    assert rows.sizes.tolist() == [5, 0]
+    with pytest.raises(TypeError, match="rows must be _Rows"):
+        told(tuple(rows), (100, True), fixed, np.zeros(0, np.bool_))
+    with pytest.raises(TypeError, match=r"pair must be \(int, bool\)"):
+        told(rows, (100,), fixed, np.zeros(0, np.bool_))
+    with pytest.raises(TypeError, match=r"sizes must be int64\[:\], not read-only int64\[1d\]"):
+        told(_Rows(fixed, *rows[1:]), (100, True), fixed, np.zeros(0, np.bool_))
 
 
 def test_annotations_must_be_there_and_be_known() -> None:

@@ -94,5 +94,5 @@ def test_a_declarative_pipeline_brings_every_line_once(tmp_path: Path, usgs_samp
     command = [str(home / "bin" / "spark-pipelines"), "run"]
     done = subprocess.run(command, cwd=place, env=environment, capture_output=True, text=True, check=False)
     # What comes after that line is PySpark's: see the note in the pipeline's file.
-    assert "Run is COMPLETED" in done.stdout + done.stderr, done.stderr[-3000:]
+    assert "Run is COMPLETED" in done.stdout + done.stderr, (done.stdout + done.stderr)[-6000:]
     assert len(pv.delta.read(tmp_path / "events")) == 100

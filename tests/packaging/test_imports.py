@@ -31,6 +31,34 @@ def test_help_loads_no_engine() -> None:
     assert not loaded.intersection([*set(HEAVY) - {"typer", "rich"}, "pyarrow", "numpy"])
 
 
+_COMMON_USE = """
+import tempfile
+import parquet_variant as pv
+folder = tempfile.mkdtemp()
+with open(f"{folder}/a.ndjson", "w") as file:
+    file.writelines(f'{{"a": {n}, "b": "x{n}", "c": [{{"d": 1.5}}]}}\\n' for n in range(100))
+variants = pv.parse_json(['{"a": 1, "b": "x"}', None, '{"a": 2.5}'])
+shredded = pv.shred_variant(variants, pv.infer_shredding_schema(variants))
+for array in variants, shredded, pv.unshred_variant(shredded):
+    pv.to_json(array), array.to_pylist(), repr(array), pv.variant_get(array, "$.a", "double")
+    pv.parquet.write(f"{folder}/a.parquet", {"v": array}, mode="overwrite")
+    pv.parquet.read(f"{folder}/a.parquet"), pv.parquet.read_table(f"{folder}/a.parquet")
+pv.parquet.ingest(f"{folder}/a.ndjson", f"{folder}/table")
+pv.parquet.rewrite(f"{folder}/table", f"{folder}/again")
+pv.parquet.extract(f"{folder}/table", {"a": ("$.a", "bigint"), "whole": "$"})
+pv.parquet.scan(f"{folder}/table", {"a": ("$.a", "bigint")}, where="a > 7").to_table()
+pv.sql(f"SELECT v:b::string FROM '{folder}/table' WHERE v:a::int > 7").to_pylist()
+pv.delta.ingest(f"{folder}/a.ndjson", f"{folder}/delta")
+pv.delta.scan(f"{folder}/delta", {"a": ("$.a", "bigint")}, where="a > 7").to_table()
+pv.delta.write(f"{folder}/delta", pv.delta.read_table(f"{folder}/delta"), mode="append")
+"""
+
+
+def test_common_use_does_not_load_pandas() -> None:
+    pytest.importorskip("pandas")
+    assert "pandas" not in modules_after(_COMMON_USE)
+
+
 @pytest.mark.parametrize("name", pv.__all__)
 def test_every_public_name_resolves(name: str) -> None:
     assert getattr(pv, name) is not None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import random
 
@@ -53,6 +54,15 @@ def test_zstd_tries_hard_where_that_pays():
     unknown = choose_encodings(table().slice(0, 0), "zstd")["compression_level"]
     (unknown,) = set(unknown.values())
     assert levels["hash"] < unknown < levels["text"]
+
+
+def test_hashes_that_share_their_first_bytes_are_stored_without_them():
+    hashes = [base64.b32encode(hashlib.sha256(b"%d" % n).digest()).decode().lower()[:52] for n in range(2000)]
+    names = [f"https://example.org/objects/{name}" for name in hashes]
+    chosen = choose_encodings(pa.table({"name": names, "hash": hashes}), "zstd")
+    assert chosen["column_encoding"]["name"] == "DELTA_BYTE_ARRAY"
+    assert chosen["column_encoding"]["hash"] != "DELTA_BYTE_ARRAY"
+    assert chosen["compression_level"]["name"] == 1
 
 
 def test_zstd_does_not_try_hard_where_nothing_is_left_to_save():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import struct
 from decimal import Decimal
 from pathlib import Path
@@ -9,10 +10,11 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyarrow.parquet.encryption import CryptoFactory, EncryptionConfiguration, KmsClient, KmsConnectionConfig
 
 import parquet_variant as pv
 from parquet_variant.parquet.format.footer import check_chunks, footer_bytes, parse_schema
-from parquet_variant.parquet.format.thrift import LIST, struct_fields, zigzag
+from parquet_variant.parquet.format.thrift import LIST, find_field, list_items, struct_fields, zigzag
 
 
 def footer_of(path: Path, table: pa.Table) -> bytes:
@@ -133,7 +135,74 @@ def test_bounds_that_are_shorter_than_a_value_are_refused(
     schema = parse_schema(footer)
     before, found, after = footer.rpartition(bytes([len(bound)]) + bound)
     assert found
-    check_chunks(before + b"\x00" + after, schema)  # an empty bound is none
+    for shorter in (bound[1:], b""):
+        with pytest.raises(pv.VariantFileError) as caught:
+            check_chunks(before + bytes([len(shorter)]) + shorter + after, schema)
+        assert caught.value.reason == "bad-footer"
+
+
+@pytest.mark.parametrize("rows", [-3, 2, 2**45])
+@pytest.mark.parametrize("place", ["file", "row group"])
+def test_other_rows_than_those_of_the_row_groups_are_refused(tmp_path: Path, place: str, rows: int) -> None:
+    """pyarrow takes memory for as many as a row group says, and SQL counts as many as the file says."""
+    footer = footer_of(tmp_path / "a.parquet", pa.table({"x": pa.array([1, 2, 3])}))
+    schema = parse_schema(footer)
+    start = 0 if place == "file" else list_items(footer, find_field(footer, 0, 4) or 0)[2]
+    at = find_field(footer, start, 3)
+    assert at is not None and footer[at : at + 1] == zigzag(3)
     with pytest.raises(pv.VariantFileError) as caught:
-        check_chunks(before + bytes([len(bound) - 1]) + bound[1:] + after, schema)
+        check_chunks(footer[:at] + zigzag(rows) + footer[at + 1 :], schema)
     assert caught.value.reason == "bad-footer"
+
+
+def test_a_file_that_counts_no_rows_has_those_of_its_row_groups(tmp_path: Path) -> None:
+    """As parquet-rs wrote them once."""
+    path = tmp_path / "a.parquet"
+    footer = footer_of(path, pa.table({"x": [1, 2, 3]}))
+    at = find_field(footer, 0, 3) or 0
+    path.write_bytes(path.read_bytes().replace(footer, footer[:at] + zigzag(0) + footer[at + 1 :]))
+    assert pv.parquet.read_table(path).num_rows == 3
+    assert pv.sql("SELECT count(*) AS n FROM t", t=str(path)).to_pylist() == [{"n": 3}]
+
+
+class InMemoryKeys(KmsClient):
+    """Keys that are as secret as a test needs."""
+
+    def wrap_key(self, key_bytes: bytes, master_key_identifier: str) -> bytes:
+        return base64.b64encode(key_bytes)
+
+    def unwrap_key(self, wrapped_key: bytes, master_key_identifier: str) -> bytes:
+        return base64.b64decode(wrapped_key)
+
+
+def encrypted_file(path: Path, plaintext_footer: bool) -> Path:
+    keys = EncryptionConfiguration(footer_key="f", column_keys={"k": ["s"]}, plaintext_footer=plaintext_footer)
+    properties = CryptoFactory(lambda _: InMemoryKeys()).file_encryption_properties(KmsConnectionConfig(), keys)
+    rows = {"x": [1, 2], "s": ["a", "b"], "v": pv.parse_json(["1", "2"]).storage}
+    pq.write_table(pa.table(rows), path, encryption_properties=properties)
+    return path
+
+
+def test_a_file_with_encrypted_columns_is_refused(tmp_path: Path) -> None:
+    """pyarrow ends the process when it is asked about one, although the footer is plain."""
+    path = encrypted_file(tmp_path / "v.parquet", True)
+    for read in (pv.parquet.read_table, lambda file: pv.parquet.extract(file, {"s": "s"}), pv.explore):
+        with pytest.raises(pv.VariantFileError) as caught:
+            read(path)
+        assert caught.value.reason == "encrypted"
+
+
+def test_an_annotation_does_not_break_the_signature_of_a_footer(tmp_path: Path) -> None:
+    path = encrypted_file(tmp_path / "v.parquet", True)
+    before = path.read_bytes()
+    with pytest.raises(pv.VariantFileError) as caught:
+        pv.parquet.annotate(path)
+    assert caught.value.reason == "encrypted"
+    assert path.read_bytes() == before
+
+
+def test_a_file_with_an_encrypted_footer_is_not_taken_for_json(tmp_path: Path) -> None:
+    path = encrypted_file(tmp_path / "v", False)
+    for read in (pv.explore, pv.parquet.infer, pv.parquet.profile, pv.parquet.inspect):
+        with pytest.raises(pv.VariantFileError, match="encrypted"):
+            read(path)

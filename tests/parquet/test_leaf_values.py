@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import itertools
 import random
 
 import numpy as np
@@ -13,10 +14,12 @@ import pytest
 import parquet_variant as pv
 from parquet_variant.parquet.format.columns import choose_column
 from parquet_variant.parquet.format.files import locate, open_file
+from parquet_variant.parquet.format.thrift import zigzag
 from parquet_variant.parquet.reading import leaf_values as leaf_values_module
 from parquet_variant.parquet.reading.leaf_values import leaf_values, without_dictionary
 
 ROWS = 9000
+DICTIONARY = pa.dictionary(pa.int32(), pa.string())
 COLUMNS = {"s": "$.s:string", "k": "$.k.x:string", "n": "$.n:bigint"}
 FILTERS = [
     None,
@@ -75,19 +78,15 @@ def test_pages_hold_what_pyarrow_reads(tmp_path, monkeypatch, codec, version):
     )  # fmt: skip
     rng = np.random.default_rng(1)
     with open_file(locate(path)[0]) as file:
-        whole = {name: leaf_values(file, 0, leaf(file, name), pa.string(), None) for name in ("s", "x")}
-        masks = [rng.random(ROWS) < share for share in (0.5, 0.001)] + [np.arange(ROWS) > ROWS - 5]
-        some = [
-            {name: leaf_values(file, 0, leaf(file, name), pa.string(), mask) for name in ("s", "x")} for mask in masks
-        ]
-    assert [pa.types.is_dictionary(whole[name].type) for name in ("s", "x")] == [False, True]
-    expected = as_pyarrow_reads(path, None, monkeypatch)
-    for name, column in (("s", "s"), ("x", "k")):
-        whole[name].validate(full=True)
-        assert whole[name].to_pylist() == expected[column].to_pylist()
-        for mask, found in zip(masks, some, strict=True):
-            found[name].validate(full=True)
-            assert found[name].to_pylist() == expected[column].filter(pa.array(mask)).to_pylist()
+        nodes = {"s": leaf(file, "s"), "k": leaf(file, "x")}
+        masks = [None, *(rng.random(ROWS) < share for share in (0.5, 0.001)), np.arange(ROWS) > ROWS - 5]
+        expected = as_pyarrow_reads(path, None, monkeypatch)
+        for name, kind, mask in itertools.product(nodes, (pa.string(), DICTIONARY), masks):
+            column = leaf_values(file, 0, nodes[name], kind, mask)
+            column.validate(full=True)
+            assert pa.types.is_dictionary(column.type) == (name == "k" and kind == DICTIONARY)
+            texts = expected[name] if mask is None else expected[name].filter(pa.array(mask))
+            assert column.to_pylist() == texts.to_pylist()
     for where in FILTERS:
         assert pv.parquet.extract(path, COLUMNS, where).equals(as_pyarrow_reads(path, where, monkeypatch)), where
 
@@ -245,6 +244,24 @@ def test_damaged_pages_are_an_error_or_other_values(tmp_path, codec, encoding):
         except pv.VariantError:
             failed += 1
     assert failed
+
+
+def test_a_number_of_a_page_header_beyond_64_bits_is_an_error(tmp_path):
+    path = write(tmp_path / "f", storage(100), compression="NONE", use_dictionary=False)
+    row_group = pq.ParquetFile(path).metadata.row_group(0)
+    chunk = next(row_group.column(i) for i in range(99) if row_group.column(i).path_in_schema.endswith("n.typed_value"))
+    size = chunk.total_compressed_size
+
+    def header(of_page):
+        kind, plain, rows, encoding, levels = (b"\x15" + zigzag(number) for number in (0, of_page, 100, 2**66, 3))
+        return kind + plain + plain + b"\x2c" + rows + encoding + levels + levels + b"\x00\x00"
+
+    begin = header(size - len(header(size)))
+    page, start = begin + bytes(size - len(begin)), chunk.data_page_offset
+    data = path.read_bytes()
+    path.write_bytes(data[:start] + page + data[start + size :])
+    with pytest.raises(pv.VariantFileError):
+        pv.parquet.extract(path, {"n": "$.n:bigint"})
 
 
 def test_queries_over_files_with_and_without_dictionaries(tmp_path):

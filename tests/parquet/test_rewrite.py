@@ -55,6 +55,17 @@ def test_one_schema_is_inferred_of_all_files(tmp_path):
     assert found == pv.parquet.read(tmp_path / "in")
 
 
+def test_an_option_that_cannot_be_is_refused_before_anything_is_read(tmp_path):
+    pv.parquet.write(tmp_path / "a.parquet", pv.VariantArray.from_pylist([{"a": 1}]))
+    steps = []
+    with pytest.raises(VariantFileError, match="cannot compress with 'nope'"):
+        pv.parquet.rewrite(
+            tmp_path / "a.parquet", tmp_path / "b.parquet", schema="infer", compression="nope",
+            progress=lambda *step: steps.append(step),
+        )  # fmt: skip
+    assert steps == []
+
+
 def test_other_columns_and_variants_come_along(tmp_path):
     columns = {
         "v": pv.VariantArray.from_pylist([{"a": 1}, 2]),
@@ -114,3 +125,31 @@ def test_rows_can_be_sorted_and_filters_added(tmp_path):
         if column.path_in_schema == "v.typed_value.id.typed_value"
     )
     assert leaf.bloom_filter_offset is not None
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [{"paths": ["a"], "n": 1}],
+        [{"object": {"a": 1}}],
+        [{"array": [1]}],
+        [{"metadata": "m", "value": "x"}],
+        [{"metadata": "m", "value": 3}],
+        [{"metadata": b"m", "value": b"x"}],
+        ["a"],
+    ],
+)
+def test_columns_whose_names_are_those_of_a_variants_parts_stay_as_they_are(tmp_path, rows):
+    column = pa.array(rows)
+    table = {"v": pv.parse_json(['{"a":1}']), "metadata": column, "s": pa.StructArray.from_arrays([column], ["x"])}
+    pv.parquet.write(tmp_path / "a.parquet", table)
+    pv.parquet.rewrite(tmp_path / "a.parquet", tmp_path / "b.parquet", layout="final")
+    pv.delta.write(tmp_path / "t", table)
+    for found in (
+        pv.parquet.read_table(tmp_path / "a.parquet"),
+        pv.parquet.read_table(tmp_path / "b.parquet"),
+        pv.delta.read_table(tmp_path / "t"),
+    ):
+        for name in ("metadata", "s"):
+            assert found[name].to_pylist() == table[name].to_pylist()
+        assert str(found["metadata"].type).replace("element:", "item:") == str(column.type)

@@ -323,3 +323,13 @@ def test_row_groups_are_checked_in_threads_of_which_each_has_a_reader_of_its_own
     assert pq.ParquetFile(file).metadata.num_row_groups > 5
     for _ in range(10):
         assert pv.parquet.validate(file, threads=4).ok
+
+
+def test_texts_outside_of_their_bounds_that_are_not_utf8_are_told(tmp_path):
+    path = tmp_path / "a.parquet"
+    array = pv.shred_variant(pv.parse_json([f'"{letter * 8}"' for letter in "az"]), "string")
+    pv.parquet.write(path, array, compression="none")
+    data = path.read_bytes()
+    path.write_bytes(data.replace(b"z" * 8, b"z" * 7 + b"\xff", 1))
+    report = pv.parquet.validate(path)
+    assert {each.reason for each in report.violations} >= {"wrong-statistics", "bad-utf8"}, str(report)

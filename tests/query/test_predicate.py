@@ -24,6 +24,7 @@ from parquet_variant.query.predicate import (
     PredicateError,
     all_of,
     bind,
+    columns_of,
     evaluate,
     is_in,
 )
@@ -34,6 +35,26 @@ from parquet_variant.query.prune import ColumnStatistics, may_match
 def answers(text, array):
     bound = bind(parse_predicate(text), {"x": array.type})
     return evaluate(bound, {"x": array}).to_pylist()
+
+
+@pytest.mark.parametrize(
+    ("text", "column"),
+    [
+        ("$.a.b:int > 5", "$.a.b:int"),
+        ("$.a>5", "$.a"),
+        ("not ($.é:decimal(10, 2) > 5)", "$.é:decimal(10, 2)"),
+        ('$[\'a b\']["c]\\""][0].d:int > 5', '$[\'a b\']["c]\\""][0].d:int'),
+        ("$[*].a:int > 5", "$[*].a:int"),
+    ],
+)
+def test_a_path_with_its_type_is_a_column(text, column):
+    assert columns_of(parse_predicate(text)) == {column}
+
+
+@pytest.mark.parametrize("text", ["v:a::int > 5", "a.b > 5", "a['b'] > 5"])
+def test_other_notations_of_paths_are_told_how_it_is_written(text):
+    with pytest.raises(PredicateError, match=r"a path is written as \$\.a\.b:int"):
+        parse_predicate(text)
 
 
 @pytest.mark.parametrize(

@@ -12,9 +12,10 @@ import parquet_variant as pv
 from parquet_variant.errors import PathError, SchemaError, VariantError
 from parquet_variant.path import VariantPath
 from parquet_variant.shredding.column_gain import typed_count, typed_share
-from parquet_variant.shredding.infer import POLICIES, InferenceResult, infer, policy_named
+from parquet_variant.shredding.infer import POLICIES, infer, policy_named
 from parquet_variant.shredding.policies.auto import AutoPolicy
 from parquet_variant.shredding.policies.column_types import best_column
+from parquet_variant.shredding.policies.decision import InferenceResult
 from parquet_variant.shredding.policies.explicit import ExplicitPolicy
 from parquet_variant.shredding.policies.hints import HintsPolicy
 from parquet_variant.shredding.policies.maps import MapRules, map_reason
@@ -64,17 +65,17 @@ class TestColumnType:
         texts = ["12.25"] * 500 + ["0." + "1" * 30]
         column = best_column(Profile.of_array(pv.parse_json(texts)).root)
         assert column.name == "decimal(18,16)" or column.arrow.precision <= 18
-        assert column.held == 500 and list(column.others.values()) == [1]
+        assert column.typed == 500 and list(column.others.values()) == [1]
 
     def test_a_few_decimals_do_not_widen_long_ids(self) -> None:
         texts = [str(9_000_000_000_000_000_000 + n) for n in range(500)] + ["0.5"]
         column = best_column(Profile.of_array(pv.parse_json(texts)).root)
-        assert (column.name, column.held, column.others) == ("bigint", 500, {"number beyond bigint": 1})
+        assert (column.name, column.typed, column.others) == ("bigint", 500, {"number beyond bigint": 1})
 
     def test_decimals_over_38_digits_leave_the_least_behind(self) -> None:
         texts = ["1" * 30 + ".5"] * 5 + ["0." + "1" * 30] * 3
         column = best_column(Profile.of_array(pv.parse_json(texts)).root)
-        assert column.held == 5 and column.arrow.precision <= 38
+        assert column.typed == 5 and column.arrow.precision <= 38
 
     def test_what_is_said_to_be_held_is_held(self) -> None:
         generator = random.Random(3)

@@ -30,3 +30,12 @@ def test_rows_change_in_jobs(spark: Any, tmp_path: Path, vectors: bool) -> None:
     rows = pv.delta.read_table(table)
     assert sorted(rows["k"].to_pylist()) == [n for n in range(31) if n not in (8, 9, 10, 11, 29)]
     assert {"n": 25, "x": 25} in pv.delta.read(table).to_pylist()
+
+
+def test_a_merge_takes_the_variants_of_a_dataframe(spark: Any, tmp_path: Path) -> None:
+    pv.delta.write(tmp_path, columns(0, 3))
+    source = spark.sql('SELECT parse_json(\'{"n": 1, "x": [2]}\') AS v')
+    merge = pv.spark.merge(spark, tmp_path, source, "target.v:n::int = source.v:n::int")
+    assert merge.when_matched_update({"v:y": "source.v:x", "k": "source.v:x[0]::int"}).execute().rows_updated == 1
+    assert {"n": 1, "y": [2]} in pv.delta.read(tmp_path).to_pylist()
+    assert sorted(pv.delta.read_table(tmp_path)["k"].to_pylist()) == [0, 2, 2]

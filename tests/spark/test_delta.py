@@ -131,12 +131,13 @@ def _batch(*texts):
 def test_attempts_that_no_message_names_are_not_in_the_table(tmp_path):
     schema = StructType().add("v", StringType())
     options = WriteOptions.of({"path": str(tmp_path / "t"), "format": "delta", "schema": "a int"})
-    writer = DeltaBatchWriter(options, schema, False)
-    lost, kept = writer.write(_batch('{"a": 1}')), writer.write(_batch('{"a": 1}'))
+    writer, failed = (DeltaBatchWriter(options, schema, False) for _ in range(2))
+    lost, kept = failed.write(_batch('{"a": 1}')), writer.write(_batch('{"a": 1}'))
     writer.commit([kept, None])
     assert _live_files(tmp_path / "t") == {kept.adds[0].path}
     assert pv.delta.read(tmp_path / "t").to_pylist() == [{"a": 1}]
-    writer.abort([lost])
+    assert _data_files(tmp_path / "t") > _live_files(tmp_path / "t")
+    failed.abort([lost, None])
     assert _data_files(tmp_path / "t") == _live_files(tmp_path / "t")
 
 
@@ -212,3 +213,30 @@ def test_a_table_streams_what_is_there_and_then_what_is_appended(source, tmp_pat
     pv.spark.write(source.sql("SELECT '1' AS v, 1 AS id"), table, column="v", format="delta", mode="overwrite")
     with pytest.raises(Exception, match="removes rows"):
         run()
+
+
+def test_a_commit_of_which_nobody_knows_keeps_its_files(spark, tmp_path):
+    import pyarrow as pa
+    from pyspark.sql.types import StringType, StructType
+
+    from parquet_variant.spark.datasource.delta_writer import DeltaBatchWriter
+    from parquet_variant.spark.datasource.options import WriteOptions
+
+    def files():
+        return sorted(path.name for path in tmp_path.rglob("*") if path.is_file() and "_delta_log" not in path.parts)
+
+    schema = StructType().add("j", StringType())
+    options = WriteOptions.of({"path": str(tmp_path / "t"), "format": "delta", "schema": "n int"})
+    batch = pa.record_batch({"j": ['{"n": 1}']})
+    writer = DeltaBatchWriter(options, schema, False)
+    message = writer.write(iter([batch]))
+    # A task of a job that is over, however it ends, leaves nothing of its own.
+    writer.abort([message])
+    kept = files()
+    assert len(kept) == 1
+    with pytest.raises(pv.VariantError, match="has ended"):
+        writer.write(iter([batch]))
+    assert files() == kept
+    # No commit was tried where a task has no message.
+    writer.abort([message, None])
+    assert files() == []

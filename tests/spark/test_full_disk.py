@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
 import time
 from collections.abc import Iterator
@@ -14,9 +16,9 @@ import pytest
 import parquet_variant as pv
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def disk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A disk of 2 MB."""
+    """A disk of 2 MB, of one test alone: what a job that failed still holds open takes its space."""
     place = tmp_path_factory.mktemp("disk")
     mount = ["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", str(place)]
     try:
@@ -76,3 +78,57 @@ def test_the_old_rows_stay(
     time.sleep(1)  # a task that went on would make its directory again
     assert sorted(disk.rglob("*")) == before
     assert _rows(dest, form) == [1]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("form", ["parquet", "delta"])
+def test_a_frame_that_is_written_tells_the_same(spark: Any, disk: Path, lines: tuple[Path, Path], form: Any) -> None:
+    one, many = (spark.read.text(str(each)) for each in lines)
+    dest = disk / f"{form}-written"
+    pv.spark.write(one, dest, format=form, schema="n int")
+    before = sorted(disk.rglob("*"))
+    with pytest.raises(pv.VariantError, match="No space left on device") as raised:
+        pv.spark.write(many.repartition(4), dest, format=form, schema="n int", mode="append")
+    assert raised.value.reason == "cannot-write"
+    with pytest.raises(Exception, match=r"No space left on device.*\[cannot-write\]"):
+        many.repartition(4).write.format("variant").option("format", form).mode("append").save(str(dest))
+    time.sleep(3)  # Spark ends the workers of a job that failed after two seconds
+    assert sorted(disk.rglob("*")) == before
+    assert _rows(dest, form) == [1]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("form", ["parquet", "delta"])
+def test_a_job_that_is_interrupted_on_a_full_disk_leaves_nothing(
+    spark: Any, disk: Path, lines: tuple[Path, Path], form: Any
+) -> None:
+    one, many = lines
+    dest = disk / f"{form}-interrupted"
+    pv.spark.ingest(spark, one, dest, format=form)
+    before = sorted(disk.rglob("*"))
+    ballast = disk / "ballast"
+    interrupted = False
+
+    def interrupt(step: str, done: int, total: int) -> None:
+        nonlocal interrupted
+        if step == "write" and not interrupted:
+            interrupted = True
+            with ballast.open("wb", buffering=0) as file:
+                try:
+                    while file.write(bytes(1 << 12)):
+                        pass
+                except OSError:
+                    pass
+            os.kill(os.getpid(), signal.SIGINT)
+
+    try:
+        with pytest.raises((KeyboardInterrupt, pv.VariantError)):
+            pv.spark.ingest(spark, many, dest, format=form, mode="append", split_bytes=1 << 20, progress=interrupt)
+    finally:
+        ballast.unlink(missing_ok=True)
+    assert interrupted
+    assert sorted(disk.rglob("*")) == before
+    time.sleep(1)
+    assert sorted(disk.rglob("*")) == before
+    assert _rows(dest, form) == [1]
+    assert pv.spark.ingest(spark, one, dest, format=form, mode="append").rows == 1

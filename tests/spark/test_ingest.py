@@ -100,6 +100,24 @@ def test_bad_lines_are_quarantined_with_exact_line_numbers(spark, tmp_path, spli
     assert spark.read.parquet(str(tmp_path / "out")).count() == 2
 
 
+def test_bad_rows_of_a_frame_are_told_by_its_partitions(spark, tmp_path):
+    frame = spark.range(0, 8, 1, 2).selectExpr("id", "if(id IN (1, 6), '{bad', concat('[', id, ']')) AS j")
+    with pytest.raises(JsonError, match="row 2: found 'bad'") as raised:
+        pv.spark.ingest(spark, frame, tmp_path / "out", json_column="j")
+    assert raised.value.file == "partition 0 of the DataFrame"
+    result = pv.spark.ingest(spark, frame, tmp_path / "out", json_column="j", on_error="quarantine")
+    records = [
+        json.loads(line) for file in Path(result.bad_records_path).iterdir() for line in file.read_text().splitlines()
+    ]
+    told = sorted((record["file"], record["line"], record["columns"]["id"]) for record in records)
+    assert told == [("partition 0 of the DataFrame", 2, 1), ("partition 1 of the DataFrame", 3, 6)]
+    with pytest.raises(VariantError, match="column id is bigint, not text"):
+        pv.spark.ingest(spark, frame, tmp_path / "other", json_column="id")
+    with pytest.raises(VariantError, match="no JSON value in the rows"):
+        pv.spark.ingest(spark, frame.where("id > 8"), tmp_path / "other", json_column="j")
+    assert _files(tmp_path) == {f"out/{name}" for name in _files(tmp_path / "out")}
+
+
 def test_what_cannot_be_read_or_written_is_refused_before_any_job(spark, tmp_path):
     (tmp_path / "empty.json").write_text("")
     (tmp_path / "a.json").write_text("1\n")

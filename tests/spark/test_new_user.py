@@ -33,6 +33,8 @@ def table(tmp_path):
         ({"column": "w", "columns": '{"n": ["$.n", "int"]}'}, "table", "column"),
         ({"columns": "[1]"}, "table", "option columns"),
         ({"mergeSchema": "maybe"}, "table", "true or false"),
+        ({"versionAsOf": "0"}, "table", "option versionAsOf is '0': it is of Delta tables"),
+        ({"timestampAsOf": "2026-01-01"}, "table", "option timestampAsOf is '2026-01-01': it is of Delta tables"),
         ({}, None, "no path: name one in load"),
     ],
 )
@@ -55,6 +57,8 @@ def test_a_wrong_write_is_told_in_one_line(spark, reader, tmp_path):
 def test_files_of_different_columns_are_merged_if_so_asked(spark, reader, tmp_path):
     pv.parquet.write(tmp_path / "a.parquet", {"v": pv.from_python([1]), "x": pa.array([5])})
     pv.parquet.write(tmp_path / "b.parquet", {"v": pv.from_python([2]), "y": pa.array(["t"])})
+    with pytest.raises(Exception, match="no column x: choose from v, y, or set the option mergeSchema to true"):
+        reader.load(str(tmp_path)).collect()
     merged = reader.option("mergeSchema", "true").load(str(tmp_path))
     rows = merged.selectExpr("cast(v AS int) AS v", "x", "y").orderBy("v").collect()
     assert [tuple(row) for row in rows] == [(1, 5, None), (2, None, "t")]
@@ -87,3 +91,48 @@ def test_a_catalogs_table_is_refused_in_one_line_and_a_view_is_there_instead(spa
     spark.sql(f"CREATE TEMPORARY VIEW as_a_view USING variant OPTIONS (path '{table}')")
     assert spark.sql("SELECT sum(v:n::int) FROM as_a_view WHERE day = 2").collect()[0][0] == 22
     spark.catalog.dropTempView("as_a_view")
+
+
+def test_the_format_is_found_where_the_package_is_installed(spark, table):
+    # What was registered is of the session in which it was.
+    found = spark.newSession().read.format("variant").load(str(table))
+    assert sorted(row.v.toPython()["n"] for row in found.collect()) == [1, 2, 10, 20]
+
+
+@pytest.fixture
+def rows():
+    """Two columns of Variants, and Variants in a struct."""
+    first = pv.parse_json(['{"n": 1, "a b": "x"}', '{"n": "2"}', None, "7"])
+    second = pv.parse_json(['{"m": [1, 2.5]}', "null", '{"m": "t"}', '{"m": [true]}'])
+    inner = pa.field("v", second.storage.type, metadata={"ARROW:extension:name": "arrow.parquet.variant"})
+    numbers = pa.array([1, 2, 3, 4])
+    nested = pa.StructArray.from_arrays([second.storage, numbers], fields=[inner, pa.field("k", pa.int64())])
+    return {"id": numbers, "a": pv.shred_variant(first, "n bigint"), "b": second, "s": nested}
+
+
+def test_sql_over_several_variants_is_as_in_process(spark, rows, tmp_path):
+    pv.parquet.write(tmp_path / "t" / "part.parquet", rows, variants=["s.v"])
+    del rows["s"]
+    pv.delta.write(tmp_path / "d", rows)
+    for query in (
+        "SELECT id, a:n::bigint AS n, b:m[0]::double AS m FROM t ORDER BY id",
+        "SELECT s.v:m[1]::double AS m, s.k AS k, a['a b']::string AS x, b:m::string AS y FROM t ORDER BY k",
+        "SELECT count(*) AS n FROM t WHERE a:n IS NOT NULL AND b:m IS NOT NULL",
+        "SELECT l.id AS id, r.b:m::string AS m FROM t l JOIN t r ON l.id = r.s.k WHERE l.a:n::int = 1 ORDER BY id",
+    ):
+        expected = pv.sql(query, t=tmp_path / "t").to_pylist()
+        for table in ("t",) if "s." in query else ("t", "d"):
+            found = pv.spark.sql(spark, query, t=tmp_path / table).collect()
+            assert [row.asDict() for row in found] == expected, (query, table)
+    with pytest.raises(pv.VariantError, match=r"Spark has no path \$\['a\\'b'\]"):
+        pv.spark.sql(spark, """SELECT a["a'b"]::int, b:m::string FROM t""", t=tmp_path / "t")
+
+
+def test_a_variant_inside_of_another_type_is_refused_by_name(spark, tmp_path):
+    pv.parquet.write(tmp_path / "t.parquet", pv.parse_json(['{"id": 1, "items": [{"n": 1}, 3]}']))
+    query = "SELECT e:n::int FROM t LATERAL VIEW explode(v:items::array<variant>) x AS e"
+    with pytest.raises(pv.VariantError, match=r"no VARIANT inside of another type.*variant_explode") as raised:
+        pv.spark.sql(spark, query, t=tmp_path / "t.parquet").collect()
+    assert raised.value.reason == "unsupported-type"
+    query = "SELECT value:n::int AS n FROM t, LATERAL variant_explode(v:items)"
+    assert [row.n for row in pv.spark.sql(spark, query, t=tmp_path / "t.parquet").collect()] == [1, None]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -98,7 +100,9 @@ def test_scalars_are_equal_over_all_encodings(data):
         get_variant_scalar(encoded, row, path, target)
         for encoded in in_every_encoding(pv.VariantArray.from_variants(values), None).values()
     ]
-    assert len({repr(scalar) for scalar in found}) == 1
+    # A shredded column may keep an integer in another width.
+    told = {(each.state, each.value.to_json() if isinstance(each.value, pv.Variant) else repr(each)) for each in found}
+    assert len(told) == 1
     element = get_variant_element(pv.VariantArray.from_variants(values), path, target)[row]
     assert element.is_valid == (found[0].state == "value" or (target == "variant" and found[0].is_variant_null))
 
@@ -170,7 +174,7 @@ def _without_values(array):
 
 def test_what_is_refused():
     array = pv.parse_json(["1"])
-    with pytest.raises(VariantError, match="no encoding"):
+    with pytest.raises(VariantError, match=r"to is .*: use "):
         encode(array, "parquet")
     with pytest.raises(SchemaError):
         encode([1], "columnar")
@@ -190,7 +194,7 @@ def test_drafts_are_refused_by_every_operation(draft, tmp_path):
         with pytest.raises(SchemaError, match="draft of Parquet's") as refused:
             operation()
         assert refused.value.reason == "draft-layout"
-    with pytest.raises(VariantError, match="no encoding"):
+    with pytest.raises(VariantError, match=r"to is .*: use "):
         encode(pv.parse_json(["1"]), draft)
     assert list(tmp_path.iterdir()) == []
 
@@ -247,7 +251,12 @@ def test_columnar_refuses_or_keeps_malformed_bytes(variant):
     except MalformedVariantError:
         return
     if wanted is not None:
-        assert found[0].to_json() == wanted
+        assert fields_of(found[0].to_json()) == fields_of(wanted)
+
+
+def fields_of(text):
+    """JSON with the fields of objects sorted: where names in metadata are not, as that says, a value's order is any."""
+    return json.loads(text, object_pairs_hook=lambda pairs: sorted(pairs, key=repr), parse_float=str)
 
 
 # ---- real data

@@ -16,6 +16,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import parquet_variant as pv
+from parquet_variant import arrow_compute as pc
+from parquet_variant.array.capsules import plain_metadata
+from parquet_variant.cli.app import main
 from parquet_variant.errors import VariantError, VariantFileError
 from parquet_variant.testing import shredding_schemas, variants
 
@@ -40,6 +43,32 @@ def test_rows_come_in_order_whatever_the_threads(tmp_path, layout):
 
 
 # ---- lossless
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("value", [pa.binary(), pa.binary_view(), None])
+def test_rows_and_elements_without_a_value_are_written_as_variant_null(tmp_path, layout, value):
+    names = pv.Variant.from_python({"a": 1, "l": 1}).metadata
+    residual = [] if value is None else [("value", value)]
+    element = pa.struct([*residual, ("typed_value", pa.int64())])
+    items = pa.struct([*residual, ("typed_value", pa.list_(element))])
+    typed = pa.struct([("a", pa.struct([*residual, ("typed_value", pa.int64())])), ("l", items)])
+    rows = [
+        {"metadata": names},
+        {"metadata": names, "typed_value": {"l": {"typed_value": [{"typed_value": 1}, {}, None]}}},
+        {"metadata": names, "typed_value": {"a": {"typed_value": 3}}},
+        None,
+    ]
+    lacking = pv.VariantArray(pa.array(rows, pa.struct([("metadata", pa.binary()), *residual, ("typed_value", typed)])))
+    pv.vortex.write(tmp_path / "a.vortex", lacking, layout=layout)
+    found = pv.vortex.read(tmp_path / "a.vortex")
+    assert list(found) == list(lacking)
+    assert [each and each.to_json() for each in found] == ["null", '{"l":[1,null,null]}', '{"a":3}', None]
+    if layout == "struct":
+        top = dict(zip(found.storage.type.names, found.storage.flatten(), strict=True))["value"]
+        assert top.to_pylist() == [b"\x00", None, None, None]
+        elements = found.storage.field("typed_value").field("l").field("typed_value").values
+        assert elements.field("value").to_pylist() == [None, b"\x00", b"\x00"]
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
@@ -101,6 +130,53 @@ def test_tables_keep_other_columns_and_several_variants(tmp_path):
         assert sum(part.num_rows for part in pv.vortex.iter_tables(tmp_path / "t.vortex")) == 3
         with pytest.raises(VariantFileError, match="one Variant column"):
             pv.vortex.read(tmp_path / "t.vortex")
+
+
+def containers_of(variants):
+    """Two rows of lists, maps and structs with marked Variants."""
+    ends, field = pa.array([0, 1, 2], pa.int32()), variants.arrow_field
+    struct = pa.StructArray.from_arrays([variants.storage], fields=[field.with_name("v")])
+    maps = pa.map_(pa.string(), field.with_name("value"))
+    return {
+        "struct": struct,
+        "list": pa.ListArray.from_arrays(ends, variants.storage, type=pa.list_(field.with_name("element"))),
+        "map": pa.MapArray.from_arrays(ends, pa.array(["x", "y"]), variants.storage, type=maps),
+        "structs": pa.ListArray.from_arrays(ends, struct),
+    }
+
+
+@pytest.mark.parametrize("plain", [False, True])
+@pytest.mark.parametrize(
+    ("name", "texts"),
+    [
+        ("struct", ['{"c":{"v":{"a":1}}}', '{"c":{"v":2}}']),
+        ("list", ['{"c":[{"a":1}]}', '{"c":[2]}']),
+        ("map", ['{"c":{"x":{"a":1}}}', '{"c":{"y":2}}']),
+        ("structs", ['{"c":[{"v":{"a":1}}]}', '{"c":[{"v":2}]}']),
+    ],
+)
+def test_variants_inside_of_other_columns(tmp_path, capsys, name, texts, plain):
+    variants = pv.parse_json(['{"a":1}', "2"])
+    column = containers_of(pv.VariantArray(plain_metadata(variants.storage)) if plain else variants)[name]
+    pv.vortex.write(tmp_path / "t.vortex", pa.table({"c": column}))
+    assert main(["cat", str(tmp_path / "t.vortex")]) == 0
+    assert capsys.readouterr().out.splitlines() == texts
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        pa.array([{"a": {"b": 1}}, {"a": {"b": 2}}, {"a": None}, None])[1:],
+        pa.array([[{"a": 1}, {"a": 2}], [{"a": 3}, {"a": 4}], None], pa.list_(pa.struct([("a", pa.int8())]), 2))[1:],
+        pc.run_end_encode(pa.array([1, 1, None], pa.timestamp("us"))),
+        pa.array([0.5, None, float("nan")], pa.float16()),
+    ],
+    ids=lambda column: str(column.type),
+)
+def test_other_columns_in_any_form(tmp_path, column):
+    for data in ({"c": column}, pa.table({"c": column})):
+        pv.vortex.write(tmp_path / "t.vortex", data, mode="overwrite")
+        assert str(pv.vortex.read_table(tmp_path / "t.vortex")["c"].to_pylist()) == str(column.to_pylist())
 
 
 def test_empty_and_all_null_columns(tmp_path):
@@ -195,7 +271,7 @@ def test_what_is_refused(tmp_path):
         pv.vortex.scan(tmp_path / "a.vortex", ["x"])
     with pytest.raises(VariantFileError, match="length"):
         pv.vortex.write(tmp_path / "c.vortex", {"v": array, "n": pa.array([1, 2])})
-    with pytest.raises(VariantError, match="unknown"):
+    with pytest.raises(VariantError, match="layout is 'shredded': use auto"):
         pv.vortex.write(tmp_path / "c.vortex", array, layout="shredded")
 
 

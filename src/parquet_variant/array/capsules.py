@@ -17,28 +17,13 @@ import numpy as np
 import pyarrow as pa
 
 from parquet_variant.array.soundness import refuse_unsound
-from parquet_variant.encoding.cast.forms import in_form, list_elements, without_encoding
+from parquet_variant.encoding.cast.forms import in_form, list_elements, with_fields, without_encoding
 from parquet_variant.encoding.metadata import EMPTY_METADATA
 from parquet_variant.errors import SchemaError
+from parquet_variant.kernels.arrow_buffers import to_numpy
 from parquet_variant.schema.layout import detect_layout
 from parquet_variant.schema.storage_shape import is_list
 from parquet_variant.types import MAX_OFFSET
-
-__all__ = [
-    "EXTENSION_METADATA",
-    "EXTENSION_NAME",
-    "array_capsules",
-    "import_variant",
-    "in_offsets",
-    "is_named",
-    "is_storage",
-    "named_variants",
-    "plain_metadata",
-    "stream_capsule",
-    "variant_field",
-    "with_metadata",
-    "without_views",
-]
 
 # Arrow's canonical extension type. It is field metadata here and never a registered pyarrow type: pyarrow's Parquet
 # writer crashes on a Python extension type of this name.
@@ -89,15 +74,9 @@ def _schema_getter(storage: pa.DataType) -> Any:
 def stream_capsule(storages: list[pa.StructArray], storage_type: pa.DataType, requested_schema: Any = None) -> Any:
     """The capsule of a stream of Variant storages, its schema with the extension's name.
 
-    Parameters
-    ----------
-    storages
-        The chunks, all of the type.
-    storage_type
-        Their type.
-    requested_schema
-        A capsule of the schema that the consumer would like; followed as far as it asks for the same children in
-        another encoding.
+    `storages`: the chunks, all of the type.
+    `requested_schema`: a capsule of the schema that the consumer would like; followed as far as it asks for the same
+      children in another encoding.
     """
     if requested_schema is not None:
         requested = _requested(requested_schema)
@@ -170,19 +149,11 @@ def plain_metadata(storage: pa.StructArray) -> pa.StructArray:
 def import_variant(obj: Any, column: str | None = None) -> list[pa.StructArray]:
     """The storages, one a chunk, of the Variant column that an object of any library holds.
 
-    Parameters
-    ----------
-    obj
-        A pyarrow array, chunked array, table or record batch, or anything with ``__arrow_c_array__`` or
-        ``__arrow_c_stream__``.
-    column
-        The column, if the object is a table. None: the object is the column, or a table with one Variant column.
-
-    Raises
-    ------
-    SchemaError
-        If it holds no Arrow data (``not-arrow``), no such column or no single Variant (``not-a-variant``), or its
-        buffers point outside of one another (``bad-arrow``).
+    `obj`: a pyarrow array, chunked array, table or record batch, or anything with ``__arrow_c_array__`` or
+      ``__arrow_c_stream__``.
+    `column`: the column, if the object is a table. None: the object is the column, or a table with one Variant column.
+    Raises `SchemaError` if it holds no Arrow data (``not-arrow``), no such column or no single Variant
+    (``not-a-variant``), or its buffers point outside of one another (``bad-arrow``).
     """
     chunks, kind = _chunks_of(obj)
     for chunk in chunks:
@@ -265,17 +236,13 @@ def with_metadata(storage: pa.StructArray) -> pa.StructArray:
 
 def without_views(kind: pa.DataType, *, large: bool, lists: bool = False) -> pa.DataType:
     """The type with offsets in the place of views, of ``lists`` too, which pyarrow 26 cannot take or filter."""
-    if pa.types.is_struct(kind):
-        return pa.struct([field.with_type(without_views(field.type, large=large, lists=lists)) for field in kind])
-    if pa.types.is_list(kind) or pa.types.is_large_list(kind) or (lists and is_list(kind)):
-        element = kind.value_field.with_type(without_views(kind.value_type, large=large, lists=lists))
-        is_large = pa.types.is_large_list(kind) or pa.types.is_large_list_view(kind)
-        return pa.large_list(element) if is_large else pa.list_(element)
     if pa.types.is_binary_view(kind):
         return pa.large_binary() if large else pa.binary()
     if pa.types.is_string_view(kind):
         return pa.large_string() if large else pa.string()
-    return kind
+    if not lists and (pa.types.is_list_view(kind) or pa.types.is_large_list_view(kind)):
+        return kind
+    return with_fields(kind, lambda field: field.with_type(without_views(field.type, large=large, lists=lists)))
 
 
 def is_storage(kind: pa.DataType) -> bool:
@@ -326,4 +293,4 @@ def _child(chunk: pa.StructArray, index: int) -> pa.Array:
 
 
 def _mask(chunk: pa.StructArray) -> Any:
-    return chunk.is_null().to_numpy(zero_copy_only=False)
+    return to_numpy(chunk.is_null())

@@ -12,9 +12,7 @@ import pyarrow as pa
 
 from parquet_variant.array.capsules import import_variant, plain_metadata, stream_capsule, variant_field
 from parquet_variant.array.variant_array import VariantArray
-from parquet_variant.errors import SchemaError
-
-__all__ = ["ChunkedVariantArray", "variant_table"]
+from parquet_variant.errors import SchemaError, check_column_name
 
 
 class ChunkedVariantArray:
@@ -45,6 +43,8 @@ class ChunkedVariantArray:
 
     def __init__(self, chunks: Iterable[VariantArray]) -> None:
         self.chunks = tuple(chunks)
+        if len(self.chunks) == 1:  # a large type takes long to hash
+            return
         kinds = {chunk.storage.type for chunk in self.chunks}
         if len(kinds) != 1:
             raise SchemaError(
@@ -109,6 +109,7 @@ def variant_table(columns: Mapping[str, Any], *, plain: bool = False) -> pa.Tabl
     """
     arrays, fields = [], []
     for name, column in columns.items():
+        check_column_name(name)
         if isinstance(column, VariantArray):
             column = ChunkedVariantArray([column])
         if isinstance(column, ChunkedVariantArray):

@@ -15,7 +15,6 @@ from parquet_variant import arrow_compute as pc
 from parquet_variant.array.draft_parts import (
     Binaries,
     Int64s,
-    columns_of,
     combined,
     final_storage,
     list_of,
@@ -23,21 +22,16 @@ from parquet_variant.array.draft_parts import (
     struct_of,
     undecided_if,
 )
-from parquet_variant.array.parts import metadata_parts
+from parquet_variant.array.parts import columns_of, metadata_parts
 from parquet_variant.kernels.values.name_tables import NameTable, name_table
 from parquet_variant.schema.draft_object_storage import ObjectNode, object_plan
 from parquet_variant.schema.shredding_schema import ShreddingSchema
-
-__all__ = ["draft_object_of_final", "final_of_draft_object"]
 
 
 def draft_object_of_final(storage: pa.StructArray, schema: ShreddingSchema) -> pa.StructArray:
     """Turn a storage of the final layout, without conflicts as `shred_variant` makes it, into one of draft ``object``.
 
-    Raises
-    ------
-    Undecided
-        For values whose bytes only the scalar fallback can rewrite.
+    Raises `Undecided` for values whose bytes only the scalar fallback can rewrite.
     """
     columns = columns_of(storage)
     metadata = metadata_parts(columns["metadata"])
@@ -72,12 +66,8 @@ def _draft(
 def final_of_draft_object(storage: pa.StructArray) -> pa.StructArray:
     """Turn a storage of draft ``object`` into one of the final layout, with one dictionary for all rows.
 
-    Conflicts are carried over: `kernels.shredding.unshred` finds them.
-
-    Raises
-    ------
-    Undecided
-        For groups of several shapes, and for binaries that only the scalar fallback can read.
+    Conflicts are carried over: `kernels.shredding.unshred` finds them. Raises `Undecided` for groups of several shapes,
+    and for binaries that only the scalar fallback can read.
     """
     plan = object_plan(storage.type)
     binaries, names = Binaries(), set[str]()

@@ -16,21 +16,9 @@ from parquet_variant import arrow_compute as pc
 from parquet_variant.array.parts import metadata_of_all, metadata_parts
 from parquet_variant.array.remapping import Spans, dictionary_names, least, remapped, spans_of, split_combined
 from parquet_variant.encoding.cast.forms import list_elements
-from parquet_variant.kernels.arrow_buffers import offsets_of
+from parquet_variant.kernels.arrow_buffers import from_numpy, offsets_of
 from parquet_variant.kernels.values.name_tables import NameTable
 from parquet_variant.types import MAX_OFFSET
-
-__all__ = [
-    "Binaries",
-    "Undecided",
-    "columns_of",
-    "combined",
-    "final_storage",
-    "list_of",
-    "list_parts",
-    "struct_of",
-    "undecided_if",
-]
 
 Int64s = npt.NDArray[np.int64]
 
@@ -43,11 +31,6 @@ def undecided_if(condition: bool | np.bool_) -> None:
     """Leave the storage to the scalar fallback if the condition holds."""
     if condition:
         raise Undecided
-
-
-def columns_of(group: pa.StructArray) -> dict[str, pa.Array]:
-    """Give the columns of a group by name, null where the group is."""
-    return {field.name: column for field, column in zip(group.type, group.flatten(), strict=True)}
 
 
 def struct_of(columns: dict[str, pa.Array], missing: pa.Array | None) -> pa.StructArray:
@@ -67,9 +50,9 @@ def list_of(lengths: Int64s, elements: pa.Array, missing: pa.Array) -> pa.Array:
     offsets = offsets_of(lengths)
     element = pa.field("element", elements.type)
     if len(elements) > MAX_OFFSET:
-        return pa.LargeListArray.from_arrays(pa.array(offsets), elements, type=pa.large_list(element), mask=missing)
+        return pa.LargeListArray.from_arrays(from_numpy(offsets), elements, type=pa.large_list(element), mask=missing)
     offsets = offsets.astype(np.int32)
-    return pa.ListArray.from_arrays(pa.array(offsets), elements, type=pa.list_(element), mask=missing)
+    return pa.ListArray.from_arrays(from_numpy(offsets), elements, type=pa.list_(element), mask=missing)
 
 
 def combined(value: pa.Array | None, rows: Int64s, names: NameTable) -> pa.Array:
@@ -138,16 +121,10 @@ def final_storage(
 ) -> pa.StructArray:
     """Make a storage of the final layout whose rows share one dictionary.
 
-    Parameters
-    ----------
-    missing
-        Which rows are SQL NULL.
-    names
-        The names of shredded fields.
-    binaries
-        All binaries of the draft's storage.
-    build
-        Makes the columns beside ``metadata``, given the binaries as values and the metadata column.
+    `missing`: which rows are SQL NULL.
+    `names`: the names of shredded fields.
+    `binaries`: all binaries of the draft's storage.
+    `build`: makes the columns beside ``metadata``, given the binaries as values and the metadata column.
     """
     every = sorted(names | binaries.names())
     metadata = metadata_of_all(every, len(missing))

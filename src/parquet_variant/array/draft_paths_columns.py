@@ -18,7 +18,6 @@ from parquet_variant.array.draft_parts import (
     Binaries,
     Int64s,
     Undecided,
-    columns_of,
     combined,
     final_storage,
     list_of,
@@ -26,7 +25,7 @@ from parquet_variant.array.draft_parts import (
     struct_of,
     undecided_if,
 )
-from parquet_variant.array.parts import metadata_parts
+from parquet_variant.array.parts import columns_of, metadata_parts
 from parquet_variant.array.remapping import least, spans_of
 from parquet_variant.array.shredding import shredded_final
 from parquet_variant.array.unshredding import assembled_storage
@@ -34,8 +33,6 @@ from parquet_variant.kernels.shredding.schema_table import schema_table
 from parquet_variant.kernels.values.name_tables import NameTable, name_table
 from parquet_variant.schema.draft_paths_storage import PathsNode, paths_plan
 from parquet_variant.schema.shredding_schema import ShreddingSchema
-
-__all__ = ["draft_paths_of_final", "final_of_draft_paths"]
 
 Bools = npt.NDArray[np.bool_]
 # Plain bytes here and elsewhere: making a scalar imports pandas, if it is there.
@@ -52,12 +49,7 @@ def _valid(column: pa.Array) -> Bools:
 def draft_paths_of_final(storage: pa.StructArray, schema: ShreddingSchema) -> pa.StructArray:
     """Turn a storage of the final layout, without conflicts as `shred_variant` makes it, into one of draft ``paths``.
 
-    Its schema is no lone variant.
-
-    Raises
-    ------
-    Undecided
-        For values whose bytes only the scalar fallback can rewrite.
+    Its schema is no lone variant. Raises `Undecided` for values whose bytes only the scalar fallback can rewrite.
     """
     columns = columns_of(storage)
     metadata = metadata_parts(columns["metadata"])
@@ -146,11 +138,8 @@ def _skeleton(schema: ShreddingSchema) -> ShreddingSchema:
 def final_of_draft_paths(storage: pa.StructArray) -> pa.StructArray:
     """Turn a storage of draft ``paths`` into one of the final layout, with one dictionary for all rows.
 
-    Raises
-    ------
-    Undecided
-        For storages without ``paths`` or with nested typed values, for columns that contradict each other, and for
-        binaries that only the scalar fallback can read.
+    Raises `Undecided` for storages without ``paths`` or with nested typed values, for columns that contradict each
+    other, and for binaries that only the scalar fallback can read.
     """
     plan = paths_plan(storage.type)
     if plan is None:

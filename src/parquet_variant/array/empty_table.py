@@ -4,14 +4,10 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-__all__ = ["empty_table"]
-
 
 def empty_table(schema: pa.Schema) -> pa.Table:
     """What `pyarrow.Schema.empty_table` gives, also for lists and structs of extension types, which that refuses.
 
-    Examples
-    --------
     >>> empty_table(pa.schema({"ids": pa.list_(pa.uuid())})).num_rows
     0
     """

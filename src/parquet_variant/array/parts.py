@@ -7,7 +7,7 @@ contain to `schema` and its meaning to `VariantArray`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -18,67 +18,35 @@ from parquet_variant.encoding.cast.forms import without_encoding
 from parquet_variant.encoding.metadata import EMPTY_METADATA, encode_metadata
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import SchemaError
+from parquet_variant.kernels.arrow_buffers import from_bytes, from_numpy, scalar, to_numpy
 from parquet_variant.types import MAX_OFFSET
-
-__all__ = [
-    "BinaryParts",
-    "MetadataParts",
-    "binary_parts",
-    "joined_storages",
-    "metadata_array",
-    "metadata_of_all",
-    "metadata_parts",
-    "storage_of",
-    "valid_bytes",
-    "variants_of",
-]
 
 
 class BinaryParts(NamedTuple):
-    """A binary array as a kernel reads it.
+    """A binary array as a kernel reads it."""
 
-    Parameters
-    ----------
-    offsets
-        ``int64[n + 1]`` from ``address``.
-    address
-        Where the bytes start.
-    valid
-        A byte an entry, 0 for null; empty if all are valid.
-    owner
-        Keeps the memory alive.
-    """
-
-    offsets: npt.NDArray[np.int64]
-    address: int
-    valid: npt.NDArray[np.uint8]
-    owner: pa.Array
+    offsets: npt.NDArray[np.int64]  # ``int64[n + 1]`` from ``address``.
+    address: int  # Where the bytes start.
+    valid: npt.NDArray[np.uint8]  # A byte an entry, 0 for null; empty if all are valid.
+    owner: pa.Array  # Keeps the memory alive.
 
 
 class MetadataParts(NamedTuple):
-    """A metadata column: each distinct dictionary once, and which one each row has.
+    """A metadata column: each distinct dictionary once, and which one each row has."""
 
-    Parameters
-    ----------
-    indices
-        ``int32[n]``: index into ``dictionary``; -1 for null.
-    dictionary
-        The distinct metadata, plain binary.
-    """
-
-    indices: npt.NDArray[np.int32]
-    dictionary: pa.BinaryArray
+    indices: npt.NDArray[np.int32]  # ``int32[n]``: index into ``dictionary``; -1 for null.
+    dictionary: pa.BinaryArray  # The distinct metadata, plain binary.
 
     @property
     def column(self) -> pa.DictionaryArray:
         """The canonical metadata column: without nulls, so a null row has any of the dictionaries."""
-        return metadata_array(pa.array(np.maximum(self.indices, 0)), self.dictionary)
+        return metadata_array(from_numpy(np.maximum(self.indices, 0)), self.dictionary)
 
 
 def metadata_array(indices: pa.Array, dictionary: pa.Array) -> pa.DictionaryArray:
     """Metadata of rows; with an entry where the dictionary has none, which the indices of null rows point at."""
     if not len(dictionary):
-        dictionary = pa.array([EMPTY_METADATA], dictionary.type)
+        dictionary = from_bytes([EMPTY_METADATA], dictionary.type)
     return pa.DictionaryArray.from_arrays(indices, dictionary)
 
 
@@ -104,13 +72,30 @@ def _plain(array: pa.Array) -> pa.Array:
     return array
 
 
+def columns_of(group: pa.StructArray) -> dict[str, pa.Array]:
+    """The columns of a group by name, null where the group is."""
+    return dict(zip(group.type.names, group.flatten(), strict=True))
+
+
+def stored_columns(group: pa.StructArray) -> dict[str, pa.Array]:
+    """The columns of a group by name, as they lie: what is under a null group is whatever it is."""
+    return {field.name: group.field(index) for index, field in enumerate(group.type)}
+
+
+def with_columns(group: pa.StructArray, columns: Mapping[str, pa.Array]) -> pa.StructArray:
+    """The group with other columns under the names of its own, of which some may be left out, or under new ones."""
+    own = group.type.names
+    fields = [
+        (group.type.field(name) if name in own else pa.field(name, column.type)).with_type(column.type)
+        for name, column in columns.items()
+    ]
+    return pa.StructArray.from_arrays(list(columns.values()), fields=fields, mask=group.is_null())
+
+
 def binary_parts(array: pa.Array) -> BinaryParts:
     """The parts of a binary or string array of any form.
 
-    Raises
-    ------
-    SchemaError
-        If the array holds neither bytes nor text.
+    Raises `SchemaError` if the array holds neither bytes nor text.
     """
     array = _plain(array)
     if pa.types.is_null(array.type):
@@ -135,29 +120,26 @@ def binary_parts(array: pa.Array) -> BinaryParts:
 def metadata_parts(array: pa.Array) -> MetadataParts:
     """The distinct dictionaries of a metadata column, and the one of each row.
 
-    Raises
-    ------
-    SchemaError
-        If the column does not hold bytes.
+    Raises `SchemaError` if the column does not hold bytes.
     """
     if isinstance(array, pa.ChunkedArray):
         array = array.combine_chunks()
     if pa.types.is_run_end_encoded(array.type):
         array = without_encoding(array)
     if not pa.types.is_dictionary(array.type):
-        plain = _plain(array)
+        plain = _bytes_of(_plain(array))
         if not (pa.types.is_binary(plain.type) or pa.types.is_large_binary(plain.type)):
             raise SchemaError(f"expected binary metadata, found {plain.type}", reason="not-binary")
         array = _one_everywhere(plain) or plain.dictionary_encode()
-    dictionary = _plain(array.dictionary)
+    dictionary = _bytes_of(_plain(array.dictionary))
     # Under a null row of the storage an index may be any number, which nobody has checked.
     numbers = array.indices
     if numbers.type != pa.int32():
         numbers = numbers.cast(pa.int32(), safe=False)
-    indices = (numbers.fill_null(-1) if numbers.null_count else numbers).to_numpy(zero_copy_only=False)
+    indices = to_numpy(numbers.fill_null(scalar(-1, pa.int32())) if numbers.null_count else numbers)
     outside = (indices < 0) | (indices >= len(dictionary))
     if dictionary.null_count:  # a null may be an index or, behind one, a value
-        outside |= np.isin(indices, np.flatnonzero(~np.asarray(dictionary.is_valid())))
+        outside |= np.isin(indices, np.flatnonzero(~to_numpy(dictionary.is_valid())))
         dictionary = dictionary.fill_null(EMPTY_METADATA)
     if outside.any():
         indices = np.where(outside, np.int32(-1), indices)
@@ -176,14 +158,28 @@ def _one_everywhere(plain: pa.Array) -> pa.DictionaryArray | None:
     if (np.diff(parts.offsets) != size).any():
         return None
     data = np.frombuffer(plain.buffers()[2] or b"", np.uint8)[parts.offsets[0] : parts.offsets[-1]].reshape(rows, size)
-    return None if (data != data[0]).any() else pa.DictionaryArray.from_arrays(np.zeros(rows, np.int32), plain[:1])
+    return (
+        None
+        if (data != data[0]).any()
+        else pa.DictionaryArray.from_arrays(from_numpy(np.zeros(rows, np.int32)), plain[:1])
+    )
 
 
 def variants_of(storage: pa.StructArray) -> Iterator[Variant | None]:
     """The values of an unshredded storage, row by row; None for SQL NULL."""
-    metadata, value = storage.field("metadata"), storage.field("value")
+    metadata, value = _bytes_of(storage.field("metadata")), _bytes_of(storage.field("value"))
     for row, present in enumerate(storage.is_valid().to_pylist()):
         yield Variant(metadata[row].as_py() or b"", value[row].as_py()) if present else None
+
+
+_BYTES = {pa.string(): pa.binary(), pa.large_string(): pa.large_binary(), pa.string_view(): pa.binary_view()}
+
+
+def _bytes_of(array: pa.Array) -> pa.Array:
+    """Texts as the bytes that they are, also those of a dictionary; other arrays as they are."""
+    if pa.types.is_dictionary(array.type):
+        return pa.DictionaryArray.from_arrays(array.indices, _bytes_of(array.dictionary), safe=False)
+    return array.view(_BYTES[array.type]) if array.type in _BYTES else array
 
 
 def storage_of(metadata: pa.Array, value: pa.Array, missing: pa.Array | None = None) -> pa.StructArray:
@@ -194,7 +190,8 @@ def storage_of(metadata: pa.Array, value: pa.Array, missing: pa.Array | None = N
 
 def metadata_of_all(names: Iterable[str], rows: int) -> pa.DictionaryArray:
     """One metadata for all rows, which has the names."""
-    return pa.DictionaryArray.from_arrays(np.zeros(rows, np.int32), pa.array([encode_metadata(names)], pa.binary()))
+    dictionary = from_bytes([encode_metadata(names)], pa.binary())
+    return pa.DictionaryArray.from_arrays(from_numpy(np.zeros(rows, np.int32)), dictionary)
 
 
 def joined_storages(storages: list[pa.StructArray]) -> pa.StructArray:

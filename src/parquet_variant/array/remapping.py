@@ -19,7 +19,7 @@ import pyarrow as pa
 from parquet_variant.array.parts import binary_parts
 from parquet_variant.encoding.metadata import decode_metadata
 from parquet_variant.errors import MalformedVariantError
-from parquet_variant.kernels.arrow_buffers import filled_binary, offsets_of
+from parquet_variant.kernels.arrow_buffers import filled_binary, offsets_of, to_numpy
 from parquet_variant.kernels.buffer_pool import adopt
 from parquet_variant.kernels.memory import copy_spans
 from parquet_variant.kernels.operations.canonical_nodes import canonical_nodes
@@ -27,28 +27,17 @@ from parquet_variant.kernels.operations.remap import least_metadata, metadata_si
 from parquet_variant.kernels.values.name_tables import NameTable
 from parquet_variant.kernels.values.value_nodes import value_array
 
-__all__ = ["Spans", "dictionary_names", "least", "remapped", "spans_of", "split_combined"]
-
 Int64s = npt.NDArray[np.int64]
 
 
 class Spans(NamedTuple):
-    """Where encoded values lie.
+    """Where encoded values lie."""
 
-    Parameters
-    ----------
-    starts, stops
-        Addresses; start -1 for null.
-    dictionary_of
-        Index of each value's dictionary.
-    owner
-        Keeps the memory alive.
-    """
-
+    # Addresses; start -1 for null.
     starts: Int64s
     stops: Int64s
-    dictionary_of: Int64s
-    owner: Any
+    dictionary_of: Int64s  # Index of each value's dictionary.
+    owner: Any  # Keeps the memory alive.
 
     @property
     def valid(self) -> npt.NDArray[np.uint8] | None:
@@ -75,7 +64,7 @@ def split_combined(array: pa.Array) -> tuple[Spans, pa.BinaryArray] | None:
         return None
     metadata = filled_binary(sizes, partial(copy_spans, spans.starts, sizes), spans.valid)
     encoded = metadata.dictionary_encode()
-    dictionary_of = encoded.indices.fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64)
+    dictionary_of = to_numpy(encoded.indices.fill_null(0)).astype(np.int64)
     starts = np.where(spans.starts >= 0, spans.starts + sizes, -1)
     return Spans(starts, spans.stops, dictionary_of, spans.owner), encoded.dictionary.cast(pa.binary())
 

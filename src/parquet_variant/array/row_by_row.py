@@ -14,8 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from parquet_variant.errors import VariantError
-
-__all__ = ["row_by_row", "with_fallback_rows"]
+from parquet_variant.kernels.arrow_buffers import from_numpy
 
 T = TypeVar("T")
 
@@ -25,8 +24,6 @@ def row_by_row(rows: Iterable[int], of_row: Callable[[int], T], *, null_on_error
 
     With ``null_on_error``, rows for which it raises give None; otherwise the first error is raised, with its row.
 
-    Examples
-    --------
     >>> from parquet_variant.encoding.variant import Variant
     >>> values = [Variant.from_python(1), Variant(b"", b"")]
     >>> row_by_row(range(2), lambda row: values[row].to_json(), null_on_error=True)
@@ -59,4 +56,4 @@ def with_fallback_rows(
     pieces = [pa.nulls(1, storage.type) if piece is None else piece for piece in pieces]
     where = np.arange(len(storage))
     where[rows] = len(storage) + np.arange(len(rows))
-    return pa.concat_arrays([storage, *pieces]).take(pa.array(where))
+    return pa.concat_arrays([storage, *pieces]).take(from_numpy(where))

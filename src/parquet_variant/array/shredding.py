@@ -19,8 +19,6 @@ from parquet_variant.kernels.values.reading import EncodedValues
 from parquet_variant.layouts import storages as scalar
 from parquet_variant.schema.shredding_schema import ShreddingSchema
 
-__all__ = ["shredded_final"]
-
 
 def shredded_final(storage: pa.StructArray, schema: ShreddingSchema) -> pa.StructArray:
     """Take the values of an unshredded storage apart; see `storages.shredded_storage`."""

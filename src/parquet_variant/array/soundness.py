@@ -17,19 +17,12 @@ import pyarrow as pa
 from parquet_variant import arrow_compute as pc
 from parquet_variant.errors import SchemaError
 
-__all__ = ["refuse_bad_indices", "refuse_unsound"]
-
 
 def refuse_unsound(array: pa.Array) -> None:
     """Raise if an array's buffers point outside of one another.
 
-    Raises
-    ------
-    SchemaError
-        With reason ``bad-arrow`` and the path of the child.
+    Raises `SchemaError` with reason ``bad-arrow`` and the path of the child.
 
-    Examples
-    --------
     >>> import numpy as np
     >>> offsets = pa.py_buffer(np.array([0, 4, 0], np.int32))
     >>> refuse_unsound(pa.Array.from_buffers(pa.binary(), 2, [None, offsets, pa.py_buffer(b"abcd")]))
@@ -47,12 +40,8 @@ def refuse_unsound(array: pa.Array) -> None:
 def refuse_bad_indices(array: pa.Array) -> None:
     """Raise if an index of a dictionary in an array, or in its structs and lists, is outside of the dictionary.
 
-    For data that pyarrow has just read: all else in it is as pyarrow made it.
-
-    Raises
-    ------
-    SchemaError
-        With reason ``bad-arrow`` and the path of the child.
+    For data that pyarrow has just read: all else in it is as pyarrow made it. Raises `SchemaError` with reason
+    ``bad-arrow`` and the path of the child.
     """
     _check(array, "$", nested_only=True)
 

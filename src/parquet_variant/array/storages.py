@@ -12,19 +12,12 @@ import pyarrow as pa
 from parquet_variant.choices import Layout, OnConflict
 from parquet_variant.schema.shredding_schema import ShreddingSchema
 
-__all__ = ["shredded_storage", "unshredded_storage"]
-
 
 def shredded_storage(storage: pa.StructArray, schema: ShreddingSchema, layout: Layout) -> pa.StructArray:
     """Take the values of an unshredded storage apart, as any layout; ``"unshredded"`` gives the storage itself.
 
-    Raises
-    ------
-    MalformedVariantError
-        With the row.
+    Raises `MalformedVariantError` with the row.
 
-    Examples
-    --------
     >>> from parquet_variant.array.variant_array import VariantArray
     >>> plain = VariantArray.from_pylist([{"a": 1}, {"a": "x"}, None]).storage
     >>> draft = shredded_storage(plain, ShreddingSchema.from_ddl("a bigint"), "draft-object")
@@ -56,13 +49,8 @@ def shredded_storage(storage: pa.StructArray, schema: ShreddingSchema, layout: L
 def unshredded_storage(storage: pa.StructArray, layout: Layout, on_conflict: OnConflict = "error") -> pa.StructArray:
     """Put the values of a storage of some layout together; the rows of a draft share one dictionary.
 
-    Raises
-    ------
-    ConflictError, MalformedVariantError
-        With row and path.
+    Raises `ConflictError` or `MalformedVariantError` with row and path.
 
-    Examples
-    --------
     >>> from parquet_variant.array.variant_array import VariantArray
     >>> plain = VariantArray.from_pylist([{"a": 1}, {"a": "x"}, None])
     >>> draft = shredded_storage(plain.storage, ShreddingSchema.from_ddl("a bigint"), "draft-paths")

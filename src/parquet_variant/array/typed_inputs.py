@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from parquet_variant import arrow_compute as pc
 from parquet_variant.array.parts import binary_parts, valid_bytes
+from parquet_variant.kernels.arrow_buffers import to_numpy
 from parquet_variant.kernels.shredding.schema_table import S_END, S_PARENT, S_WIDTH, SchemaTable
 from parquet_variant.kernels.shredding.unshred import (
     I_GROUP_VALID,
@@ -27,19 +28,11 @@ from parquet_variant.kernels.shredding.unshred import (
     INPUT_COLUMNS,
 )
 
-__all__ = ["TypedInputs"]
-
 _NONE_VALID = -1
 
 
 class TypedInputs:
-    """The address table of a storage of the final layout, under its schema.
-
-    Attributes
-    ----------
-    addresses
-        ``int64[schema nodes, INPUT_COLUMNS]``.
-    """
+    """The address table of a storage of the final layout, under its schema: ``int64[schema nodes, INPUT_COLUMNS]``."""
 
     def __init__(self, storage: pa.StructArray, table: SchemaTable) -> None:
         self._table = table
@@ -84,7 +77,7 @@ class TypedInputs:
         elif schema.kind == "array":
             if not (pa.types.is_list(typed.type) or pa.types.is_large_list(typed.type)):
                 typed = typed.cast(pa.large_list(typed.type.value_field))
-            self.addresses[s, I_TYPED_OFFSETS] = self._address(typed.offsets.to_numpy().astype(np.int64))
+            self.addresses[s, I_TYPED_OFFSETS] = self._address(to_numpy(typed.offsets).astype(np.int64))
             self._group(s + 1, typed.values)
         elif self.addresses[s, I_TYPED_VALID] != _NONE_VALID:
             self._primitive(s, typed, schema.type)

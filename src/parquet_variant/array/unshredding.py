@@ -19,6 +19,7 @@ from parquet_variant.array.typed_inputs import TypedInputs
 from parquet_variant.choices import OnConflict
 from parquet_variant.encoding.metadata import extend_metadata
 from parquet_variant.errors import MalformedVariantError
+from parquet_variant.kernels.arrow_buffers import from_numpy
 from parquet_variant.kernels.buffer_pool import acquire_block, adopt, release
 from parquet_variant.kernels.operations.canonical_nodes import canonical_nodes
 from parquet_variant.kernels.shredding.schema_table import SchemaTable, schema_table
@@ -27,8 +28,6 @@ from parquet_variant.kernels.values.name_tables import NameTable, name_table
 from parquet_variant.kernels.values.value_nodes import RAW, value_array
 from parquet_variant.layouts import storages as scalar
 from parquet_variant.schema.shredding_schema import ShreddingSchema
-
-__all__ = ["AssembledNodes", "assembled_nodes", "assembled_storage", "unshredded_final"]
 
 
 def unshredded_final(storage: pa.StructArray, on_conflict: OnConflict = "error") -> pa.StructArray:
@@ -57,7 +56,7 @@ def _with_names_of_fields(
         pa.array([_extended(metadata.dictionary[d].as_py(), names) for d in used.tolist()], pa.binary()),
     )
     own = MetadataParts(metadata.indices[rows], metadata.dictionary)
-    again, still_refused = assembled_storage(storage.take(pa.array(rows)), table, extended, own)
+    again, still_refused = assembled_storage(storage.take(from_numpy(rows)), table, extended, own)
     where = np.arange(len(plain))
     where[rows] = len(plain) + np.arange(len(rows))
     known = plain.field("metadata").dictionary
@@ -69,7 +68,7 @@ def _with_names_of_fields(
     refused = np.zeros(len(plain), np.uint8)
     refused[rows] = still_refused
     valid = valid_bytes(storage)
-    value = pa.concat_arrays(values).take(pa.array(where))
+    value = pa.concat_arrays(values).take(from_numpy(where))
     return _struct(joined, value, valid if len(valid) else None), refused
 
 
@@ -82,22 +81,13 @@ def _extended(metadata: bytes, names: Sequence[str]) -> bytes:
 
 
 class AssembledNodes(NamedTuple):
-    """The rows of a shredded storage as nodes (see `kernels.values.value_nodes`).
+    """The rows of a shredded storage as nodes (see `kernels.values.value_nodes`)."""
 
-    Parameters
-    ----------
-    nodes, row_start
-        The nodes, and where each row's start.
-    names
-        The names of the dictionaries.
-    refused
-        A flag for each row that the kernel leaves; it has no nodes.
-    """
-
+    # The nodes, and where each row's start.
     nodes: npt.NDArray[np.int64]
     row_start: npt.NDArray[np.int64]
-    names: NameTable
-    refused: npt.NDArray[np.uint8]
+    names: NameTable  # The names of the dictionaries.
+    refused: npt.NDArray[np.uint8]  # A flag for each row that the kernel leaves; it has no nodes.
 
 
 def assembled_nodes(storage: pa.StructArray, table: SchemaTable, metadata: MetadataParts) -> AssembledNodes:
@@ -152,4 +142,4 @@ def _rows_of_unsound_pieces(
 
 
 def _struct(metadata: MetadataParts, value: pa.Array, valid: np.ndarray | None) -> pa.StructArray:
-    return storage_of(metadata.column, value, None if valid is None else pa.array(valid == 0))
+    return storage_of(metadata.column, value, None if valid is None else from_numpy(valid == 0))

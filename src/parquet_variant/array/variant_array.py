@@ -23,11 +23,10 @@ from parquet_variant.array.soundness import refuse_unsound
 from parquet_variant.choices import Layout
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import MalformedVariantError, SchemaError
+from parquet_variant.kernels.arrow_buffers import to_numpy
 from parquet_variant.path import VariantPath
 from parquet_variant.schema.layout import detect_layout
 from parquet_variant.schema.shredding_schema import ShreddingSchema
-
-__all__ = ["VariantArray", "is_one_value", "refuse_one_value", "trusted_array"]
 
 
 class VariantArray:
@@ -60,6 +59,12 @@ class VariantArray:
     def __init__(self, storage: pa.StructArray) -> None:
         if isinstance(storage, pa.ChunkedArray):
             storage = storage.combine_chunks() if storage.num_chunks else pa.nulls(0, storage.type)
+        if not isinstance(storage, pa.Array):
+            raise SchemaError(
+                f"a Variant column is an Arrow array, not a {type(storage).__name__}; to make one of JSON text use "
+                "parse_json, of Python values from_python",
+                reason="not-a-variant",
+            )
         if isinstance(storage.type, pa.BaseExtensionType):
             storage = storage.storage
         if not pa.types.is_struct(storage.type):
@@ -189,7 +194,7 @@ class VariantArray:
             return None
         one = self._over(self._storage.slice(row, 1)).to_unshredded()._storage
         # Never .as_py() on the struct: it would copy every child.
-        return Variant(one.field("metadata")[0].as_py() or b"", one.field("value")[0].as_py())
+        return next(variants_of(one))
 
     def _rows(self, index: Any) -> VariantArray:
         """The rows of a mask, or at indices, which may count from the end."""
@@ -200,7 +205,7 @@ class VariantArray:
             return self.filter(picked)
         if not pa.types.is_integer(picked.type) or picked.null_count:
             raise IndexError(f"rows are chosen by integers or a mask, not by {picked.type}")
-        rows = picked.cast(pa.int64()).to_numpy()
+        rows = to_numpy(picked.cast(pa.int64()))
         rows = np.where(rows < 0, rows + len(self), rows)
         if len(rows) and (rows.min() < 0 or rows.max() >= len(self)):
             raise IndexError(f"a row of {index!r} is not among {len(self)}")
@@ -335,12 +340,9 @@ class VariantArray:
 def trusted_array(storage: pa.StructArray, *, fits_files: bool = False) -> VariantArray:
     """The array over a storage that kernels have just made: its buffers are not looked at again.
 
-    Parameters
-    ----------
-    storage
-        A storage whose values are there in every row that is. Whatever comes from outside goes to the constructor.
-    fits_files
-        Whether it has the shape that files need, as what kernels make of nodes has.
+    `storage`: a storage whose values are there in every row that is. Whatever comes from outside goes to the
+      constructor.
+    `fits_files`: whether it has the shape that files need, as what kernels make of nodes has.
     """
     made = VariantArray.__new__(VariantArray)
     made._storage = _with_dictionary(storage)
@@ -356,13 +358,7 @@ def is_one_value(values: Any) -> bool:
 
 
 def refuse_one_value(values: Any) -> None:
-    """Refuse one value where a column of them is wanted.
-
-    Raises
-    ------
-    SchemaError
-        With reason ``one-value``.
-    """
+    """Refuse one value where a column of them is wanted. Raises `SchemaError` with reason ``one-value``."""
     if is_one_value(values):
         raise SchemaError(
             f"expected a column of values, found one {type(values).__name__}: put it into a list, or make one Variant "

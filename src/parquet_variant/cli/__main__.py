@@ -14,8 +14,6 @@ from typing import NoReturn
 
 from parquet_variant.cli.app import main
 
-__all__ = ["run"]
-
 
 class _NoPandas:
     """A finder of modules that knows of one that is not there."""

@@ -14,8 +14,6 @@ from typing import Any
 
 from parquet_variant.cli.failure import DATA_PROBLEM, INTERRUPTED, USAGE_PROBLEM, report_failure
 
-__all__ = ["main"]
-
 # In the order of the help: the way in, the way out, care of files, care of Delta tables.
 FILE_COMMANDS = ("ingest", "query", "sql-view", "cat", "infer", "explore", "inspect", "validate", "rewrite")
 DELTA_COMMANDS = ("delete", "update", "merge", "optimize", "vacuum", "history", "restore")

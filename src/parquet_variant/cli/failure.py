@@ -11,8 +11,6 @@ import sys
 
 from parquet_variant.errors import VariantError, without_secrets
 
-__all__ = ["DATA_PROBLEM", "INTERRUPTED", "USAGE_PROBLEM", "one_line", "report_failure"]
-
 DATA_PROBLEM = 1
 USAGE_PROBLEM = 2
 INTERRUPTED = 130
@@ -31,14 +29,8 @@ _FIELDS = ("file", "row", "path", "offset")
 def report_failure(error: BaseException | str, code: int, *, as_json: bool = False) -> int:
     """Print one line about an error to stderr and give the exit code back.
 
-    Parameters
-    ----------
-    error
-        A `VariantError` is printed as it stands; of any other exception, its type, and how to see more.
-    code
-        The exit code.
-    as_json
-        Print ``{"error": {"reason": …, "message": …, "file": …}}`` in place of text.
+    `error`: a `VariantError` is printed as it stands; of any other exception, its type, and how to see more.
+    `as_json`: print ``{"error": {"reason": …, "message": …, "file": …}}`` in place of text.
     """
     if as_json:
         reason = _REASONS.get(code, "internal") if isinstance(error, str) else getattr(error, "reason", "internal")
@@ -53,8 +45,6 @@ def report_failure(error: BaseException | str, code: int, *, as_json: bool = Fal
 def one_line(error: BaseException | str) -> str:
     r"""The error in one line; a location that the message names already is not said twice.
 
-    Examples
-    --------
     >>> one_line(VariantError("a.json is empty", file="a.json", row=3))
     'a.json is empty (row 3)'
     >>> one_line(VariantError("several columns: choose one with column=, from v, w"))

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
     from parquet_variant.cli.output.progress import Progress
 
-__all__ = ["spark_session"]
-
 
 @contextmanager
 def spark_session(progress: Progress) -> Iterator[SparkSession]:

@@ -11,7 +11,6 @@ from __future__ import annotations
 import io
 import os
 import tempfile
-import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, suppress
@@ -24,11 +23,10 @@ from urllib.parse import parse_qsl, unquote, urlparse
 import pyarrow as pa
 import pyarrow.fs as pafs
 
-from parquet_variant.errors import DeltaError
-from parquet_variant.io.filesystems import with_known_scheme
+from parquet_variant.errors import DeltaError, check_mapping
+from parquet_variant.io.filesystems import refuse_no_path, with_known_scheme
+from parquet_variant.io.temporaries import temporary_beside
 from parquet_variant.io.write_errors import write_errors
-
-__all__ = ["FileInfo", "LocalStorage", "ObjectStorage", "Storage", "local_path", "open_storage", "outside"]
 
 _ENDPOINTS = ("endpoint", "aws_endpoint", "endpoint_url", "aws_endpoint_url")
 # Windows drives look like one-letter schemes.
@@ -59,11 +57,17 @@ class Storage(ABC):
 
     def __init__(self, uri: str, options: Mapping[str, str] | None = None, *, allow_outside: bool = False) -> None:
         self.uri = uri
+        check_mapping("storage_options", {} if options is None else options, DeltaError)
         self.options = dict(options or {})
         self.allow_outside = allow_outside
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _reopened, (self.uri, self.options, self.allow_outside)
+
+    @property
+    def failures(self) -> type[Exception]:
+        """What the store raises, beside errors of the system."""
+        return OSError
 
     @abstractmethod
     def list(self, directory: str, start: str = "") -> Iterator[FileInfo]:
@@ -196,7 +200,7 @@ class LocalStorage(Storage):
 
     def _write_temporary(self, path: str, data: bytes) -> Path:
         target = self._writable(path)
-        temporary = target.parent / f".{target.name}.{uuid.uuid4().hex}.tmp"
+        temporary = Path(temporary_beside(str(target)))
         try:
             with write_errors(target):
                 target.parent.mkdir(parents=True, exist_ok=True)
@@ -217,6 +221,13 @@ class ObjectStorage(Storage):
     def __init__(self, uri: str, options: Mapping[str, str] | None = None, *, allow_outside: bool = False) -> None:
         super().__init__(uri, options, allow_outside=allow_outside)
         self._store = _store(uri, self.options)
+
+    @property
+    def failures(self) -> type[Exception]:
+        """See `Storage.failures`."""
+        from obstore.exceptions import BaseError
+
+        return BaseError
 
     def _place(self, path: str) -> tuple[Any, str]:
         """The store and the path in it; another store for a URL, which `relative_path` gives only where allowed."""
@@ -359,31 +370,20 @@ def open_storage(
 ) -> Storage:
     """The storage of a table.
 
-    Parameters
-    ----------
-    uri
-        A local path, or a URL: ``file://``, ``s3://`` (``s3a://``), ``gs://``, ``az://``, ``abfss://``, ``memory://``.
-    options
-        Configuration of the object store (`obstore.store.from_url`).
-    allow_outside
-        See `Storage`.
+    `uri`: a local path, or a URL: ``file://``, ``s3://`` (``s3a://``), ``gs://``, ``az://``, ``abfss://``,
+      ``memory://``.
+    `options`: configuration of the object store (`obstore.store.from_url`).
+    Raises `DeltaError`: reason ``"missing-extra"`` if the URL needs obstore and it is not installed.
 
-    Returns
-    -------
-    Storage
-
-    Raises
-    ------
-    DeltaError
-        Reason ``"missing-extra"`` if the URL needs obstore and it is not installed.
-
-    Examples
-    --------
     >>> open_storage("some/table").uri
     'some/table'
     """
     text = os.fspath(uri)
-    scheme = urlparse(text).scheme
+    refuse_no_path(text)
+    try:
+        scheme = urlparse(text).scheme
+    except ValueError as error:
+        raise DeltaError(f"{text!r} is no URL: {error}", reason="bad-uri") from None
     if len(scheme) < _MIN_SCHEME or scheme == "file":
         return LocalStorage(text, options, allow_outside=allow_outside)
     return ObjectStorage(text, options, allow_outside=allow_outside)

@@ -12,8 +12,6 @@ import pyarrow as pa
 
 from parquet_variant.errors import DeltaError
 
-__all__ = ["decode", "decode_array", "encode"]
-
 _ALPHABET = np.frombuffer(
     b"0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#", dtype=np.uint8
 )
@@ -31,18 +29,8 @@ _WORTH_OF_TWO = [np.add.outer(_WORTH[k], _WORTH[k + 1]).ravel() for k in (0, 2)]
 def encode(data: bytes) -> str:
     """Bytes as Z85 text, padded with zero bytes to a multiple of four.
 
-    Parameters
-    ----------
-    data
-        Any bytes.
+    Returns five characters for every four bytes begun.
 
-    Returns
-    -------
-    str
-        Five characters for every four bytes begun.
-
-    Examples
-    --------
     >>> encode(bytes.fromhex("864fd26fb559f75b"))
     'HelloWorld'
     >>> encode(b"a") == encode(b"a" + bytes(3))
@@ -58,22 +46,10 @@ def decode(text: str) -> bytes:
 
     The two examples of Delta's RFC have such an unpadded tail (53 and 49 characters), the standard has none.
 
-    Parameters
-    ----------
-    text
-        Z85 text of any length that is not one more than a multiple of five.
+    `text`: Z85 text of any length that is not one more than a multiple of five.
+    Raises `DeltaError`: reason ``"bad-z85"``: a character outside the alphabet, a group above 2^32 - 1, or a tail of
+    one character.
 
-    Returns
-    -------
-    bytes
-
-    Raises
-    ------
-    DeltaError
-        Reason ``"bad-z85"``: a character outside the alphabet, a group above 2^32 - 1, or a tail of one character.
-
-    Examples
-    --------
     >>> decode("HelloWorld").hex()
     '864fd26fb559f75b'
     >>> decode("HelloWo")
@@ -94,23 +70,9 @@ def decode(text: str) -> bytes:
 def decode_array(texts: pa.Array) -> pa.Array:
     r"""A column of Z85 texts as a binary column; nulls stay null.
 
-    Parameters
-    ----------
-    texts
-        A ``string`` or ``large_string`` array.
+    `texts`: a ``string`` or ``large_string`` array.
+    Returns ``large_binary``. Raises `DeltaError`: reason ``"bad-z85"``, as `decode`.
 
-    Returns
-    -------
-    pyarrow.Array
-        ``large_binary``.
-
-    Raises
-    ------
-    DeltaError
-        Reason ``"bad-z85"``, as `decode`.
-
-    Examples
-    --------
     >>> decode_array(pa.array(["HelloWorld", None])).to_pylist()
     [b'\x86O\xd2o\xb5Y\xf7[', None]
     """

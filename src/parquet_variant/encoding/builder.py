@@ -15,8 +15,6 @@ from parquet_variant.encoding.scalars import encode_scalar
 from parquet_variant.errors import VariantError
 from parquet_variant.types import VariantType
 
-__all__ = ["VariantBuilder", "encode_value"]
-
 # A scalar is its bytes already; a container holds its children.
 Node: TypeAlias = "bytes | list[Node] | dict[str, Node]"
 
@@ -24,8 +22,6 @@ Node: TypeAlias = "bytes | list[Node] | dict[str, Node]"
 class VariantBuilder:
     """Builds one value from the outside in; `finish` gives its metadata and value bytes.
 
-    Examples
-    --------
     >>> builder = VariantBuilder()
     >>> builder.begin_object()
     >>> builder.key("a")
@@ -77,13 +73,7 @@ class VariantBuilder:
         self._keys.pop()
 
     def finish(self) -> tuple[bytes, bytes]:
-        """The metadata and the value.
-
-        Raises
-        ------
-        VariantError
-            If nothing was added, or a container is still open.
-        """
+        """The metadata and the value. Raises `VariantError` if nothing was added, or a container is still open."""
         if self._open or not self._root:
             raise VariantError(f"the value is not finished: {len(self._open)} containers are open", reason="unfinished")
         return encode_value(self._root[0])
@@ -108,8 +98,6 @@ class VariantBuilder:
 def encode_value(root: Node) -> tuple[bytes, bytes]:
     r"""Metadata and value of a tree of nodes: bytes for a scalar, a list for an array, a dict for an object.
 
-    Examples
-    --------
     >>> encode_value([b"\x00"])
     (b'\x11\x00\x00', b'\x03\x01\x00\x01\x00')
     """

@@ -17,8 +17,6 @@ from parquet_variant.errors import PathError, VariantError
 from parquet_variant.path import VariantPath, Wildcard
 from parquet_variant.types import PrimitiveId, VariantType
 
-__all__ = ["MAX_SIZE", "Edit", "EditKind", "apply_edit", "canonical", "value_path"]
-
 MAX_SIZE = 128 << 20
 _NULL = bytes([PrimitiveId.NULL << 2])
 # A Variant null that pads an array takes a byte and, in an array of that size, an offset of four.
@@ -43,21 +41,11 @@ class EditKind(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """One change.
+    """One change."""
 
-    Parameters
-    ----------
-    kind
-        What is done.
-    path
-        Where, without wildcards.
-    max_size
-        The most bytes, metadata and value together, that a changed value may have.
-    """
-
-    kind: EditKind
-    path: VariantPath = _ROOT
-    max_size: int = MAX_SIZE
+    kind: EditKind  # What is done.
+    path: VariantPath = _ROOT  # Where, without wildcards.
+    max_size: int = MAX_SIZE  # The most bytes, metadata and value together, that a changed value may have.
 
     @property
     def takes_value(self) -> bool:
@@ -98,13 +86,8 @@ class Edit:
 def value_path(path: str | VariantPath, *, root: bool = False) -> VariantPath:
     """Parse the path of a change; with ``root``, ``$`` itself may be changed.
 
-    Raises
-    ------
-    PathError
-        If it cannot be read, has a wildcard, or is ``$`` where that makes no sense.
+    Raises `PathError` if it cannot be read, has a wildcard, or is ``$`` where that makes no sense.
 
-    Examples
-    --------
     >>> value_path("$.a[0]")
     VariantPath("$['a'][0]")
     """
@@ -127,15 +110,9 @@ def value_path(path: str | VariantPath, *, root: bool = False) -> VariantPath:
 def canonical(variant: Variant) -> Variant:
     r"""The value in canonical bytes: sorted metadata of just its keys, sorted fields, narrowest widths.
 
-    The types of scalars stay: an int64 of 1 is not made an int8.
+    The types of scalars stay: an int64 of 1 is not made an int8. Raises `MalformedVariantError` if the bytes are
+    malformed.
 
-    Raises
-    ------
-    MalformedVariantError
-        If the bytes are malformed.
-
-    Examples
-    --------
     >>> canonical(Variant(bytes.fromhex("0101000178"), b"\x0c\x01")).metadata.hex()
     '110000'
     """
@@ -145,22 +122,10 @@ def canonical(variant: Variant) -> Variant:
 def apply_edit(variant: Variant, edit: Edit, value: Variant | None = None) -> Variant:
     """Change one value; ``value`` is what is inserted, set or appended.
 
-    Returns
-    -------
-    Variant
-        The value itself where nothing changes, else a new one in canonical bytes.
+    Returns the value itself where nothing changes, else a new one in canonical bytes. Raises `PathError` with reason
+    ``path-mismatch`` or ``duplicate-key``; `MalformedVariantError` if the bytes of either value are malformed;
+    `VariantError` with reason ``too-large``.
 
-    Raises
-    ------
-    PathError
-        With reason ``path-mismatch`` or ``duplicate-key``.
-    MalformedVariantError
-        If the bytes of either value are malformed.
-    VariantError
-        With reason ``too-large``.
-
-    Examples
-    --------
     >>> edit = Edit(EditKind.INSERT, value_path("$.b[1]"))
     >>> apply_edit(Variant.from_python({"a": 1}), edit, Variant.from_python(True)).to_json()
     '{"a":1,"b":[null,true]}'

@@ -11,8 +11,6 @@ from typing import NamedTuple
 from parquet_variant.errors import MalformedVariantError
 from parquet_variant.types import TYPE_OF_ID, BasicType, PrimitiveId
 
-__all__ = ["Container", "array_bytes", "object_bytes", "read_container", "read_uint", "uint_width", "value_size"]
-
 MAX_SHORT_STRING = 63
 _MAX_SMALL_COUNT = 255
 
@@ -20,10 +18,7 @@ _MAX_SMALL_COUNT = 255
 def read_uint(data: bytes, at: int, width: int, stop: int) -> int:
     """The little-endian unsigned integer of ``width`` bytes at ``at``.
 
-    Raises
-    ------
-    MalformedVariantError
-        With reason ``truncated`` if it would end after ``stop``.
+    Raises `MalformedVariantError` with reason ``truncated`` if it would end after ``stop``.
     """
     if at + width > stop:
         raise MalformedVariantError(
@@ -37,8 +32,6 @@ def read_uint(data: bytes, at: int, width: int, stop: int) -> int:
 def uint_width(largest: int) -> int:
     """The narrowest of 1 to 4 bytes that holds ``largest``.
 
-    Examples
-    --------
     >>> [uint_width(n) for n in (0, 255, 256, 65_536, 16_777_216)]
     [1, 1, 2, 3, 4]
     """
@@ -78,10 +71,7 @@ class Container(NamedTuple):
 def read_container(data: bytes, at: int, stop: int) -> Container | None:
     """The layout of the object or array at ``at``; None if the value there is a scalar.
 
-    Raises
-    ------
-    MalformedVariantError
-        If its header, ids, offsets or values would end after ``stop``.
+    Raises `MalformedVariantError` if its header, ids, offsets or values would end after ``stop``.
     """
     header = read_uint(data, at, 1, stop)
     basic, bits = header & 3, header >> 2
@@ -115,13 +105,8 @@ def read_container(data: bytes, at: int, stop: int) -> Container | None:
 def value_size(data: bytes, at: int, stop: int) -> int:
     """The number of bytes of the value at ``at``, header included.
 
-    Raises
-    ------
-    MalformedVariantError
-        If it would end after ``stop``, or its type id is unknown.
+    Raises `MalformedVariantError` if it would end after ``stop``, or its type id is unknown.
 
-    Examples
-    --------
     >>> value_size(bytes.fromhex("0c01ff"), 0, 3)
     2
     """
@@ -165,8 +150,6 @@ def _offset_bytes(values: list[bytes], width: int) -> bytes:
 def object_bytes(ids: list[int], values: list[bytes]) -> bytes:
     r"""An object: dictionary ids and encoded values, both in the order of the keys; narrowest widths.
 
-    Examples
-    --------
     >>> object_bytes([0], [b"\x00"]).hex()
     '020100000100'
     """
@@ -181,8 +164,6 @@ def object_bytes(ids: list[int], values: list[bytes]) -> bytes:
 def array_bytes(values: list[bytes]) -> bytes:
     r"""An array of encoded values; narrowest widths.
 
-    Examples
-    --------
     >>> array_bytes([b"\x0c\x01"]).hex()
     '030100020c01'
     """

@@ -6,8 +6,6 @@ between date and time, no zeros at the end of a fraction, ``+00:00`` for UTC, a 
 
 from __future__ import annotations
 
-__all__ = ["date_text", "time_text", "timestamp_text"]
-
 _SECONDS_PER_DAY = 86_400
 _DAYS_PER_ERA = 146_097  # 400 years
 _DAYS_TO_1970 = 719_468  # from 0000-03-01
@@ -16,8 +14,6 @@ _DAYS_TO_1970 = 719_468  # from 0000-03-01
 def date_text(days: int) -> str:
     """The date ``days`` after 1970-01-01.
 
-    Examples
-    --------
     >>> date_text(0), date_text(-735_525), date_text(3_789_391)
     ('1970-01-01', '-0044-03-15', '+12345-01-01')
     """
@@ -36,8 +32,6 @@ def date_text(days: int) -> str:
 def time_text(count: int, per_second: int) -> str:
     """The time of day ``count`` ticks after midnight, ``per_second`` (a power of ten) of which are a second.
 
-    Examples
-    --------
     >>> time_text(45_296_500_000, 1_000_000)
     '12:34:56.5'
     """
@@ -52,8 +46,6 @@ def time_text(count: int, per_second: int) -> str:
 def timestamp_text(count: int, per_second: int, *, has_zone: bool) -> str:
     """The moment ``count`` ticks after 1970-01-01 00:00:00.
 
-    Examples
-    --------
     >>> timestamp_text(-1, 1_000_000, has_zone=True)
     '1969-12-31 23:59:59.999999+00:00'
     """

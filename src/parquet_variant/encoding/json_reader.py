@@ -41,10 +41,8 @@ from typing import Literal, NoReturn
 from parquet_variant.encoding.builder import VariantBuilder
 from parquet_variant.encoding.scalars import MAX_DIGITS, MAX_SCALE, Scalar, narrowest_decimal, narrowest_integer
 from parquet_variant.encoding.variant import Variant
-from parquet_variant.errors import JsonError, VariantError
+from parquet_variant.errors import JsonError, bad_option, check_choice
 from parquet_variant.types import VariantType
-
-__all__ = ["MAX_SIZE", "MOST_DEPTH", "check_options", "parse_json"]
 
 MAX_SIZE = 128 << 20
 MOST_DEPTH = 1_000_000
@@ -83,30 +81,15 @@ def parse_json(
 ) -> Variant:
     """The canonical Variant of one JSON text.
 
-    Parameters
-    ----------
-    text
-        The text; bytes are UTF-8.
-    floats
-        What a number with a fraction and no exponent is: an exact decimal where it has one, or always a double.
-    on_duplicate_key
-        Whether the last of several values of a key stays, or they are an error.
-    on_lone_surrogate
-        Whether half a surrogate pair is an error, or becomes U+FFFD.
-    max_depth
-        The most containers inside each other: 0 to 1,000,000.
-    max_size
-        The most bytes of text.
+    `text`: the text; bytes are UTF-8.
+    `floats`: what a number with a fraction and no exponent is: an exact decimal where it has one, or always a double.
+    `on_duplicate_key`: whether the last of several values of a key stays, or they are an error.
+    `on_lone_surrogate`: whether half a surrogate pair is an error, or becomes U+FFFD.
+    `max_depth`: the most containers inside each other: 0 to 1,000,000.
+    `max_size`: the most bytes of text.
+    Raises `VariantError` for an option that is not there, with reason ``bad-option``; `JsonError` with the byte offset
+    of the fault, a reason and what was expected there.
 
-    Raises
-    ------
-    VariantError
-        For an option that is not there, with reason ``bad-option``.
-    JsonError
-        With the byte offset of the fault, a reason and what was expected there.
-
-    Examples
-    --------
     >>> parse_json('{"b": 1.50, "a": [true, 1e3]}').to_python()
     {'a': [True, 1000.0], 'b': Decimal('1.50')}
     >>> parse_json("[1,]")
@@ -123,25 +106,16 @@ def parse_json(
 
 
 def check_options(floats: str, on_duplicate_key: str, on_lone_surrogate: str, max_depth: int, max_size: int) -> None:
-    """Refuse options that `parse_json` does not have.
-
-    Raises
-    ------
-    VariantError
-        With reason ``bad-option``.
-    """
+    """Refuse options that `parse_json` does not have. Raises `VariantError` with reason ``bad-option``."""
     for name, value, allowed in (
         ("floats", floats, ("decimal", "double")),
         ("on_duplicate_key", on_duplicate_key, ("last", "error")),
         ("on_lone_surrogate", on_lone_surrogate, ("error", "replace")),
     ):
-        if value not in allowed:
-            raise VariantError(f"{name}={value!r} is unknown: use one of {', '.join(allowed)}", reason="bad-option")
+        check_choice(name, value, allowed)
     for name, number, least, most in (("max_depth", max_depth, 0, MOST_DEPTH), ("max_size", max_size, 1, _MOST_SIZE)):
         if not isinstance(number, int) or isinstance(number, bool) or not least <= number <= most:
-            raise VariantError(
-                f"{name}={number!r} cannot be: give an integer from {least} to {most}", reason="bad-option"
-            )
+            raise bad_option(f"{name} is {number!r}: give an integer from {least} to {most}")
 
 
 def _utf8(text: str, replace: bool) -> bytes:

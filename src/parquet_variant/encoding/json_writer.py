@@ -38,8 +38,6 @@ from parquet_variant.types import INTEGERS, VariantType
 if TYPE_CHECKING:
     from parquet_variant.encoding.variant import Variant
 
-__all__ = ["json_pieces", "number_text", "to_json"]
-
 _MICROS = 1_000_000
 _NANOS = 1_000_000_000
 _MUST_ESCAPE = re.compile(r'[\x00-\x1f"\\]')
@@ -49,15 +47,8 @@ _PLAIN_FROM, _PLAIN_BELOW = 1e-3, 1e7
 
 
 def to_json(variant: Variant) -> str:
-    r"""The value as compact JSON text.
+    r"""The value as compact JSON text. Raises `MalformedVariantError` if the bytes are malformed.
 
-    Raises
-    ------
-    MalformedVariantError
-        If the bytes are malformed.
-
-    Examples
-    --------
     >>> from parquet_variant import Variant
     >>> to_json(Variant.from_python({"a": 1e10, "b": b"\x00"}))
     '{"a":1.0E10,"b":"AA=="}'
@@ -132,8 +123,6 @@ def _decimal_text(unscaled: int, scale: int) -> str:
 def number_text(number: float, *, is_float: bool = False) -> str:
     """A double (or, if ``is_float``, a single) as JSON.
 
-    Examples
-    --------
     >>> [number_text(x) for x in (0.1, 1e7, -0.0, 5e-324, float("nan"))]
     ['0.1', '1.0E7', '-0.0', '5.0E-324', '"NaN"']
     >>> number_text(1.100000023841858, is_float=True)

@@ -13,16 +13,6 @@ from itertools import accumulate
 from parquet_variant.encoding.header import read_uint, uint_width
 from parquet_variant.errors import MalformedVariantError
 
-__all__ = [
-    "EMPTY_METADATA",
-    "Dictionary",
-    "decode_metadata",
-    "dictionary_of",
-    "encode_metadata",
-    "extend_metadata",
-    "metadata_length",
-]
-
 VERSION = 1
 SORTED_BIT = 0x10
 # Sorted, offsets of one byte, no names, the one offset 0: what every value without keys carries.
@@ -30,17 +20,9 @@ EMPTY_METADATA = b"\x11\x00\x00"
 
 
 class Dictionary:
-    """The names of one metadata, decoded one by one as they are asked for.
+    """The names of one metadata, decoded one by one as they are asked for; bytes after its end are ignored.
 
-    Parameters
-    ----------
-    metadata
-        The encoded metadata; bytes after its end are ignored.
-
-    Raises
-    ------
-    MalformedVariantError
-        For a version other than 1, or if the list of offsets is cut off.
+    Raises `MalformedVariantError` for a version other than 1, or if the list of offsets is cut off.
     """
 
     __slots__ = ("_decoded", "_names", "bytes_at", "is_sorted", "metadata", "offset_size", "offsets_at", "size")
@@ -133,13 +115,8 @@ dictionary_of = lru_cache(maxsize=64)(Dictionary)
 def decode_metadata(metadata: bytes) -> list[str]:
     """All names of a metadata, in the order of their ids.
 
-    Raises
-    ------
-    MalformedVariantError
-        If the metadata is not well-formed.
+    Raises `MalformedVariantError` if the metadata is not well-formed.
 
-    Examples
-    --------
     >>> decode_metadata(bytes.fromhex("1102000102" "6162"))
     ['a', 'b']
     """
@@ -150,13 +127,8 @@ def decode_metadata(metadata: bytes) -> list[str]:
 def metadata_length(data: bytes) -> int:
     """The number of bytes of the metadata that ``data`` starts with (``metadata ‖ value``).
 
-    Raises
-    ------
-    MalformedVariantError
-        If the metadata is cut off.
+    Raises `MalformedVariantError` if the metadata is cut off.
 
-    Examples
-    --------
     >>> metadata_length(bytes.fromhex("110000" "0c01"))
     3
     """
@@ -174,8 +146,6 @@ def metadata_length(data: bytes) -> int:
 def encode_metadata(names: Iterable[str]) -> bytes:
     """A dictionary of the names, sorted by their UTF-8 bytes, each once, with the narrowest offsets.
 
-    Examples
-    --------
     >>> encode_metadata(["b", "a", "b"]).hex()
     '11020001026162'
     """
@@ -185,13 +155,8 @@ def encode_metadata(names: Iterable[str]) -> bytes:
 def extend_metadata(metadata: bytes, names: Iterable[str]) -> bytes:
     """The metadata with those of the names that it lacks at its end: what refers to it by id stays right.
 
-    Raises
-    ------
-    MalformedVariantError
-        If the metadata is not well-formed.
+    Raises `MalformedVariantError` if the metadata is not well-formed.
 
-    Examples
-    --------
     >>> decode_metadata(extend_metadata(encode_metadata(["b", "c"]), ["a", "c"]))
     ['b', 'c', 'a']
     """

@@ -48,8 +48,6 @@ from parquet_variant.types import VariantType
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["MAX_DEPTH", "build_python", "events_to_python", "scalar_to_python"]
-
 MAX_DEPTH = 1000
 
 _EPOCH = dt.datetime(1970, 1, 1)
@@ -62,20 +60,11 @@ _LIMIT = 10**MAX_DIGITS
 def build_python(obj: Any, events_of: Callable[[Any], Iterator[Event] | None], max_depth: int) -> tuple[bytes, bytes]:
     """Metadata and value bytes of a Python object.
 
-    Parameters
-    ----------
-    obj
-        See the table above.
-    events_of
-        Gives the walk of an object that is a Variant, None for others.
-    max_depth
-        The most containers inside each other.
-
-    Raises
-    ------
-    CastError
-        For an object without a Variant type, a number of more than 38 digits, a string with a lone surrogate, or a
-        structure deeper than ``max_depth`` (or that contains itself).
+    `obj`: see the table above.
+    `events_of`: gives the walk of an object that is a Variant, None for others.
+    `max_depth`: the most containers inside each other.
+    Raises `CastError` for an object without a Variant type, a number of more than 38 digits, a string with a lone
+    surrogate, or a structure deeper than ``max_depth`` (or that contains itself).
     """
     builder = VariantBuilder()
     # Each entry gives what is left of one open container: pairs of an optional key and a child.
@@ -239,13 +228,8 @@ def _datetime64_of(moment: np.datetime64) -> Scalar:
 def scalar_to_python(kind: VariantType | str, raw: Any) -> Any:
     """The Python object of a scalar's type and raw payload.
 
-    Raises
-    ------
-    CastError
-        For the one timestamp of each unit, the lowest, that numpy uses for NaT.
+    Raises `CastError` for the one timestamp of each unit, the lowest, that numpy uses for NaT.
 
-    Examples
-    --------
     >>> scalar_to_python(VariantType.DECIMAL4, (150, 2)), scalar_to_python(VariantType.DATE, 1)
     (Decimal('1.50'), datetime.date(1970, 1, 2))
     """

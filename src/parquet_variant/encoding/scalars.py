@@ -22,17 +22,6 @@ from parquet_variant.types import (
     decimal_type_for_precision,
 )
 
-__all__ = [
-    "MAX_DIGITS",
-    "MAX_SCALE",
-    "Scalar",
-    "encode_scalar",
-    "narrowest_decimal",
-    "narrowest_integer",
-    "read_scalar",
-    "value_type",
-]
-
 MAX_DIGITS = 38
 MAX_SCALE = 38
 MICROS_PER_DAY = 86_400_000_000
@@ -50,13 +39,8 @@ class Scalar(NamedTuple):
 def value_type(data: bytes, at: int, stop: int) -> VariantType:
     r"""The type of the value at ``at``, by its first byte only.
 
-    Raises
-    ------
-    MalformedVariantError
-        If there is no byte, or the type id is unknown.
+    Raises `MalformedVariantError` if there is no byte, or the type id is unknown.
 
-    Examples
-    --------
     >>> value_type(b"\x0c\x01", 0, 2)
     <VariantType.INT8: 'int8'>
     """
@@ -81,13 +65,9 @@ def value_type(data: bytes, at: int, stop: int) -> VariantType:
 def read_scalar(data: bytes, at: int, stop: int) -> Scalar:
     """The scalar at ``at``.
 
-    Raises
-    ------
-    MalformedVariantError
-        If it is cut off, of an unknown type, no UTF-8, a decimal of scale over 38 or a time outside the day.
+    Raises `MalformedVariantError` if it is cut off, of an unknown type, no UTF-8, a decimal of scale over 38 or a time
+    outside the day.
 
-    Examples
-    --------
     >>> read_scalar(bytes.fromhex("200296000000"), 0, 6)
     Scalar(type=<VariantType.DECIMAL4: 'decimal4'>, raw=(150, 2))
     """
@@ -133,8 +113,6 @@ def read_scalar(data: bytes, at: int, stop: int) -> Scalar:
 def encode_scalar(kind: VariantType, raw: Any) -> bytes:
     """The bytes of a scalar; strings up to 63 bytes as short strings.
 
-    Examples
-    --------
     >>> encode_scalar(VariantType.STRING, "a").hex(), encode_scalar(VariantType.INT16, 258).hex()
     ('0561', '100201')
     """
@@ -169,15 +147,8 @@ def encode_scalar(kind: VariantType, raw: Any) -> bytes:
 
 
 def narrowest_integer(number: int) -> Scalar:
-    """The narrowest integer type; beyond int64 a decimal16 of scale 0.
+    """The narrowest integer type; beyond int64 a decimal16 of scale 0. Raises `CastError` for more than 38 digits.
 
-    Raises
-    ------
-    CastError
-        For more than 38 digits.
-
-    Examples
-    --------
     >>> [narrowest_integer(n).type.value for n in (-128, 128, 2**31, 2**63)]
     ['int8', 'int16', 'int64', 'decimal16']
     """
@@ -192,15 +163,9 @@ def narrowest_integer(number: int) -> Scalar:
 def narrowest_decimal(unscaled: int, scale: int) -> Scalar:
     """The narrowest decimal type whose precision holds both the digits and the scale.
 
-    The scale counts too, since Spark refuses a decimal4 of scale 10 as malformed, whatever its digits.
+    The scale counts too, since Spark refuses a decimal4 of scale 10 as malformed, whatever its digits. Raises
+    `CastError` for more than 38 digits or a scale outside 0 to 38.
 
-    Raises
-    ------
-    CastError
-        For more than 38 digits or a scale outside 0 to 38.
-
-    Examples
-    --------
     >>> narrowest_decimal(150, 2), narrowest_decimal(1, 12).type.value
     (Scalar(type=<VariantType.DECIMAL4: 'decimal4'>, raw=(150, 2)), 'decimal8')
     """

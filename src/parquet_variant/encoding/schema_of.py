@@ -9,7 +9,6 @@ other merges to VARIANT. Merging is commutative and associative, so that the ord
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache, reduce
@@ -18,24 +17,9 @@ from parquet_variant.encoding.scalars import MAX_DIGITS
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.encoding.walk import END, KEY
 from parquet_variant.errors import VariantError
+from parquet_variant.path import quote_name
 from parquet_variant.types import DECIMAL_TYPES, TYPES, VariantType
 
-__all__ = [
-    "BIGINT_DIGITS",
-    "MAX_DEPTH",
-    "VOID",
-    "SparkType",
-    "decimal_type",
-    "merge_all",
-    "merged",
-    "name_order",
-    "object_type",
-    "quoted_name",
-    "scalar_type",
-    "schema_of",
-]
-
-_PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 # A type is nested like its value, but compared and written by recursion.
 MAX_DEPTH = 200
 # A BIGINT among decimals counts as this many digits.
@@ -78,18 +62,13 @@ class SparkType:
         if self.name == "ARRAY":
             return f"ARRAY<{self.element}>"
         if self.name == "OBJECT":
-            return f"OBJECT<{', '.join(f'{quoted_name(name)}: {field}' for name, field in self.fields)}>"
+            return f"OBJECT<{', '.join(f'{quote_name(name)}: {field}' for name, field in self.fields)}>"
         return self.name
 
 
 VOID = SparkType("VOID")
 _VARIANT = SparkType("VARIANT")
 _DOUBLE = SparkType("DOUBLE")
-
-
-def quoted_name(name: str) -> str:
-    """A field name as a type spells it."""
-    return name if _PLAIN_NAME.fullmatch(name) else "`" + name.replace("`", "``") + "`"
 
 
 def object_type(fields: dict[str, SparkType]) -> SparkType:
@@ -105,8 +84,6 @@ def name_order(name: str) -> bytes:
 def decimal_type(unscaled: int, scale: int) -> SparkType:
     """The narrowest decimal for a number, zeros at the end of its fraction left out.
 
-    Examples
-    --------
     >>> str(decimal_type(12300, 2)), str(decimal_type(1, 9))
     ('DECIMAL(3,0)', 'DECIMAL(9,9)')
     """
@@ -125,15 +102,9 @@ def scalar_type(kind: VariantType) -> SparkType:
 def schema_of(variant: Variant) -> SparkType:
     """The type of a value.
 
-    Raises
-    ------
-    MalformedVariantError
-        If the bytes are malformed.
-    VariantError
-        With reason ``depth`` for a value deeper than 200.
+    Raises `MalformedVariantError` if the bytes are malformed; `VariantError` with reason ``depth`` for a value deeper
+    than 200.
 
-    Examples
-    --------
     >>> str(schema_of(Variant.from_python({"a": [1, 2.5], "b c": None})))
     'OBJECT<a: ARRAY<DOUBLE>, `b c`: VOID>'
     """
@@ -172,8 +143,6 @@ def merge_all(types: Iterable[SparkType]) -> SparkType:
 def merged(left: SparkType, right: SparkType) -> SparkType:
     """The type that holds two types.
 
-    Examples
-    --------
     >>> str(merged(SparkType("BIGINT"), decimal_type(25, 1))), str(merged(SparkType("STRING"), SparkType("BOOLEAN")))
     ('DECIMAL(21,1)', 'VARIANT')
     """

@@ -20,8 +20,6 @@ from parquet_variant.encoding.scalars import read_scalar
 from parquet_variant.errors import MalformedVariantError
 from parquet_variant.types import DECIMAL_TYPES, TYPES
 
-__all__ = ["Fault", "find_faults"]
-
 Part = Literal["metadata", "value"]
 
 
@@ -50,8 +48,6 @@ class Fault:
 def find_faults(metadata: bytes, value: bytes, max_depth: int = 1000) -> list[Fault]:
     r"""All faults of a Variant, those of the metadata first, each part in the order of offsets; none if it is valid.
 
-    Examples
-    --------
     >>> find_faults(b"\x11\x00\x00", b"\x0c")
     [Fault(part='value', offset=0, reason='truncated', message='a value of 2 bytes starts here, but only 1 are left')]
     """

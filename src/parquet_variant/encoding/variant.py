@@ -20,8 +20,6 @@ from parquet_variant.errors import MalformedVariantError, PathError
 from parquet_variant.path import VariantPath
 from parquet_variant.types import EXACT_NUMERIC, BasicType, VariantType
 
-__all__ = ["Variant"]
-
 # Below this many fields a scan costs less than the jumps of a binary search.
 _SCAN_FIELDS = 16
 _REPR_CHARACTERS = 60

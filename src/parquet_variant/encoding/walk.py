@@ -16,8 +16,6 @@ from parquet_variant.encoding.scalars import read_scalar
 from parquet_variant.errors import MalformedVariantError
 from parquet_variant.types import VariantType
 
-__all__ = ["END", "KEY", "Event", "walk"]
-
 KEY = "key"
 END = "end"
 
@@ -41,19 +39,10 @@ _END = Event(END, None)
 def walk(metadata: bytes, data: bytes, at: int, stop: int, *, by_key: bool = False) -> Iterator[Event]:
     """Every event of the value at ``at``.
 
-    Parameters
-    ----------
-    metadata
-        The encoded dictionary; looked at only if the value has keys.
-    data, at, stop
-        The bytes, where the value starts, and where they end.
-    by_key
-        Fields in the order of their keys, not in the order in which they are stored.
-
-    Raises
-    ------
-    MalformedVariantError
-        When the walk meets a fault; what came before it has been given.
+    `metadata`: the encoded dictionary; looked at only if the value has keys.
+    `data` and `at` and `stop`: the bytes, where the value starts, and where they end.
+    `by_key`: fields in the order of their keys, not in the order in which they are stored.
+    Raises `MalformedVariantError` when the walk meets a fault; what came before it has been given.
     """
     # Children that share bytes could make a few stand for 2**1000 values: together they may have no more of them than
     # their container has.

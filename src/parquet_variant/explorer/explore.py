@@ -20,8 +20,6 @@ from parquet_variant.explorer.sources import report_of
 from parquet_variant.ingest.read_json import read_json
 from parquet_variant.sql_query.sql import sql
 
-__all__ = ["Exploration", "explore"]
-
 
 @dataclass(frozen=True, slots=True)
 class Exploration:
@@ -94,10 +92,10 @@ def explore(
     >>> import tempfile, parquet_variant as pv
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     _ = pv.parquet.write(f"{folder}/a.parquet", pv.parse_json(['{"a": 1}', '{"a": "x"}']), schema="a bigint")
-    ...     found = pv.explore(folder)
-    ...     found.save(f"{folder}/a.html").stat().st_size > 10_000
+    ...     page = pv.explore(folder)
+    ...     page.save(f"{folder}/a.html").stat().st_size > 10_000
     True
-    >>> found.to_dict()["paths"]["kinds"][1]
+    >>> page.to_dict()["paths"]["kinds"][1]
     {'int64': 1, 'string': 1}
     """
     report = report_of(source, column=column, version=version)

@@ -24,8 +24,6 @@ from parquet_variant.parquet.scanning.projection import only_nulls
 from parquet_variant.path import VariantPath
 from parquet_variant.shredding.leaf_statistics import LeafStatistics
 
-__all__ = ["Footers", "Leaf", "read_footers"]
-
 # Leaf columns times row groups of which each is told apart: what a page of 3 MB has room for, and a second can read.
 _CELLS = 200_000
 # A text bound longer than this is cut: below, a cut bound still is one; above, it is not.
@@ -38,31 +36,19 @@ MAY_HOLD, ALL_NULL, VARIANT_NULLS, NO_NULLS = range(4)
 
 @dataclass(slots=True)
 class Leaf:
-    """A leaf column of the Variant over all row groups that were looked at.
+    """A leaf column of the Variant over all row groups that were looked at."""
 
-    Parameters
-    ----------
-    name
-        The dotted name in the files.
-    bytes, plain
-        In the file and decompressed, over all row groups.
-    by_group
-        Compressed bytes in each row group; 0 where the file lacks it.
-    states
-        For each row group: may hold values, only nulls, only Variant nulls, no nulls.
-    lower, upper
-        Bounds in each row group, as JSON values; None for unknown.
-    values, nulls
-        Entries and nulls in all; ``nulls`` None if unknown.
-    """
-
-    name: str
+    name: str  # The dotted name in the files.
+    # In the file and decompressed, over all row groups.
     bytes: int = 0
     plain: int = 0
-    by_group: list[int] = field(default_factory=list)
+    by_group: list[int] = field(default_factory=list)  # Compressed bytes in each row group; 0 where the file lacks it.
+    # For each row group: may hold values, only nulls, only Variant nulls, no nulls.
     states: list[int] = field(default_factory=list)
+    # Bounds in each row group, as JSON values; None for unknown.
     lower: list[Any] = field(default_factory=list)
     upper: list[Any] = field(default_factory=list)
+    # Entries and nulls in all; ``nulls`` None if unknown.
     values: int = 0
     nulls: int | None = 0
 
@@ -88,30 +74,17 @@ class Shape:
 
 @dataclass(slots=True)
 class Footers:
-    """All that was read.
+    """All that was read."""
 
-    Parameters
-    ----------
-    files
-        Name, bytes and the shape's number of each file; its row groups are in `groups`.
-    groups
-        Number of the file, and rows.
-    leaves
-        The leaf columns of the Variant.
-    other_bytes
-        Bytes of the other columns.
-    skipped_files
-        Files whose footers were not read, since the table would have grown too large.
-    """
-
+    # Name, bytes and the shape's number of each file; its row groups are in `groups`.
     files: list[tuple[str, int, int]] = field(default_factory=list)
-    groups: list[tuple[int, int]] = field(default_factory=list)
-    leaves: list[Leaf] = field(default_factory=list)
+    groups: list[tuple[int, int]] = field(default_factory=list)  # Number of the file, and rows.
+    leaves: list[Leaf] = field(default_factory=list)  # The leaf columns of the Variant.
     shapes: list[Shape] = field(default_factory=list)
     other_columns: list[str] = field(default_factory=list)
-    other_bytes: int = 0
+    other_bytes: int = 0  # Bytes of the other columns.
     created_by: dict[str, int] = field(default_factory=dict)
-    skipped_files: int = 0
+    skipped_files: int = 0  # Files whose footers were not read, since the table would have grown too large.
     skipped_bytes: int = 0
 
     @property
@@ -123,14 +96,9 @@ class Footers:
 def read_footers(sources: Iterable[ParquetSource], column: str | None, root: str = "") -> Footers:
     """Read the footers of files; no data.
 
-    Parameters
-    ----------
-    sources
-        The files, in order.
-    column
-        The Variant column, if there are several.
-    root
-        What all names begin with, to be left out of them.
+    `sources`: the files, in order.
+    `column`: the Variant column, if there are several.
+    `root`: what all names begin with, to be left out of them.
     """
     footers = Footers()
     numbers: dict[str, int] = {}

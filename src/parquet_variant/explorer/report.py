@@ -14,8 +14,6 @@ from parquet_variant.explorer.footers import Footers, Leaf
 from parquet_variant.explorer.sample import PathSample, Sample
 from parquet_variant.path import VariantPath
 
-__all__ = ["ExploreReport"]
-
 # Paths on the page: the heaviest ones; a page of 3 MB holds so many with their examples.
 _PATHS = 12_000
 

@@ -25,13 +25,12 @@ from parquet_variant.parquet.operations.inspect import inspect
 from parquet_variant.parquet.reading.storage import nested_array
 from parquet_variant.parquet.writing.write import write
 from parquet_variant.path import WILDCARD, VariantPath, Wildcard
-from parquet_variant.shredding.infer import InferenceResult, infer
+from parquet_variant.shredding.infer import infer
 from parquet_variant.shredding.policies.auto import AutoPolicy
 from parquet_variant.shredding.policies.column_types import best_column
+from parquet_variant.shredding.policies.decision import InferenceResult
 from parquet_variant.shredding.profile import Profile
 from parquet_variant.shredding.profile_path import PathProfile
-
-__all__ = ["PathSample", "Sample", "json_rows", "look_at", "parquet_rows"]
 
 _ROWS = 20_000
 _BYTES = 8 << 20
@@ -170,8 +169,6 @@ def _no_rows() -> pa.StructArray:
 def look_at(rows: VariantArray) -> Sample:
     """What some rows say of every path in them.
 
-    Examples
-    --------
     >>> import parquet_variant as pv
     >>> sample = look_at(pv.parse_json(['{"a": 1, "b": "x"}', '{"a": "one"}'] * 50))
     >>> a = sample.paths[VariantPath(("a",))]

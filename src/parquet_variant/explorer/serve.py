@@ -18,8 +18,6 @@ from parquet_variant.errors import VariantError
 from parquet_variant.explorer.explore import Exploration
 from parquet_variant.explorer.page import page
 
-__all__ = ["ExploreServer"]
-
 _ROWS = 200
 _LARGEST_REQUEST = 1 << 20
 _HOST = "127.0.0.1"

@@ -10,6 +10,7 @@ import os
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from parquet_variant.array.variant_array import VariantArray
@@ -22,9 +23,7 @@ from parquet_variant.io.filesystems import filesystem_of
 from parquet_variant.parquet.format.columns import choose_column
 from parquet_variant.parquet.format.files import ParquetSource, locate, open_file
 from parquet_variant.path import VariantPath
-from parquet_variant.sql_query.paths import is_delta, is_vortex
-
-__all__ = ["report_of"]
+from parquet_variant.sql_query.paths import is_delta, is_vortex, refuse_versions
 
 _JSON = (".json", ".ndjson", ".jsonl", ".gz", ".zst", ".bz2", ".lz4")
 _PARQUET_MAGIC = b"PAR1"
@@ -35,16 +34,12 @@ def report_of(
 ) -> ExploreReport:
     """The report over whatever a path names.
 
-    Raises
-    ------
-    VariantFileError
-        If there is nothing, no Variant column, or a version is asked of what has none.
+    Raises `VariantFileError` if there is nothing, no Variant column, or a version is asked of what has none.
     """
     path = os.fspath(source)
     if is_delta(path):
         return _of_delta(path, column, version)
-    if version is not None:
-        raise VariantFileError(f"{path} is no Delta table, so it has no versions", reason="not-a-table", file=path)
+    refuse_versions(path, version)
     if is_vortex(path):
         return _of_vortex(path, column)
     if _is_json(path):
@@ -148,7 +143,7 @@ def _of_json(path: str) -> ExploreReport:
             for chunk in open_chunks(file):
                 text = split_lines(chunk).text
                 # The chunk's memory is lent: what is kept must be a copy.
-                yield pa.array(text[:20_000].to_pylist(), pa.string())
+                yield text.take(np.arange(min(len(text), 20_000)))
                 chunk.release()
 
     sample = look_at(json_rows(lines()))

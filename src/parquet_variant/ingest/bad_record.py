@@ -12,8 +12,6 @@ from typing import Any
 
 from parquet_variant.errors import VariantError
 
-__all__ = ["BadRecord"]
-
 
 @dataclass(frozen=True, slots=True)
 class BadRecord:

@@ -33,8 +33,6 @@ from parquet_variant.kernels.tapes.tape import Tape
 from parquet_variant.shredding.profile import array_tapes
 from parquet_variant.shredding.typed_texts import Counts
 
-__all__ = ["Batch", "Use", "steps"]
-
 Result = TypeVar("Result")
 # About what a row of a table counts as text, where a sample is taken.
 _ROW_BYTES = 256
@@ -132,8 +130,9 @@ def _steps_of(
     split: Split, options: TextOptions, use: Use[Result], sample: float
 ) -> Iterator[Callable[[], Batch[Result]]]:
     if options.json_column is not None:
+        file = _partition(split.file) if options.of_dataframe else split.file
         for rows in open_rows(split, options.json_column, options.layout.csv):
-            yield partial(_use_rows, split.file, rows, options, use, sample)
+            yield partial(_use_rows, file, rows, options, use, sample)
         return
     if sample < 1 and (text := sampled_text(split, sample, options.layout)) is not None:
         chunk = Chunk(split.file, text)
@@ -157,6 +156,12 @@ def _steps_of(
         element = last[0].first_line + len(last[1].text) if last else 1
         bad = [BadRecord.of(split.file, element, b"", error)]
         yield partial(_as_is, Batch(use.of_tape(_no_rows()), bad, 0))
+
+
+def _partition(file: str) -> str:
+    """The partition of a DataFrame that Spark put into a file."""
+    number = re.search(r"part-(\d+)-[^/]*$", file)
+    return f"partition {int(number[1])} of the DataFrame" if number else "the DataFrame"
 
 
 def _as_is(batch: Batch[Result]) -> Batch[Result]:

@@ -17,8 +17,6 @@ from parquet_variant.parquet.writing.encodings import ColumnEncodings, known_enc
 from parquet_variant.parquet.writing.options import WriterOptions
 from parquet_variant.schema.shredding_schema import ShreddingSchema
 
-__all__ = ["planned_encodings"]
-
 # As many rows as are tried have rarely more text.
 _TEXT_BYTES = 2 << 20
 
@@ -28,14 +26,8 @@ def planned_encodings(
 ) -> ColumnEncodings | None:
     """The encodings of the columns that have values in the first rows; None where each task does better by itself.
 
-    Parameters
-    ----------
-    request
-        What is asked for.
-    schema
-        What is shredded.
-    tasks
-        The splits of every task.
+    `request`: what is asked for.
+    `tasks`: the splits of every task.
     """
     if request.format == "vortex" or (len(tasks) == 1 and not request.partition_by):
         return None

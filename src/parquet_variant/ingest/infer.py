@@ -9,10 +9,8 @@ from typing import Any
 
 from parquet_variant.ingest.profile import profile
 from parquet_variant.ingest.request import Sources
-from parquet_variant.shredding.infer import InferenceResult
 from parquet_variant.shredding.infer import infer as infer_from_profile
-
-__all__ = ["infer"]
+from parquet_variant.shredding.policies.decision import InferenceResult
 
 
 def infer(sources: Sources, policy: Any = None, **options: Any) -> InferenceResult:

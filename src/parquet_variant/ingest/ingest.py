@@ -16,8 +16,6 @@ from parquet_variant.ingest.result import IngestResult
 from parquet_variant.io.engine import Progress
 from parquet_variant.io.thread_engine import ThreadEngine
 
-__all__ = ["LocalOptions", "ingest", "ingest_delta", "ingest_vortex"]
-
 
 class LocalOptions(IngestOptions, total=False):
     """The keywords of an ingest in this process."""

@@ -26,15 +26,13 @@ from parquet_variant.ingest.request import IngestRequest, Sources, TextOptions
 from parquet_variant.ingest.result import IngestResult
 from parquet_variant.ingest.sources import codec_of, plan_splits, split_size, whole_splits
 from parquet_variant.ingest.splits import Split
-from parquet_variant.ingest.task import ProfiledSplits, WrittenSplits, pack_splits, profile_splits
-from parquet_variant.ingest.task_plan import TaskPlan
+from parquet_variant.ingest.task import ProfiledSplits, TaskPlan, WrittenSplits, pack_splits, profile_splits
 from parquet_variant.io.engine import Engine
 from parquet_variant.schema.shredding_schema import ShreddingSchema
-from parquet_variant.shredding.infer import InferenceResult, infer
+from parquet_variant.shredding.infer import infer
+from parquet_variant.shredding.policies.decision import InferenceResult
 from parquet_variant.shredding.profile import Profile
 from parquet_variant.shredding.typed_texts import TypedText
-
-__all__ = ["IngestJob", "profile_sources"]
 
 _LARGEST_SPLIT = 128 << 20
 _SMALLEST_SPLIT = 4 << 20
@@ -50,15 +48,8 @@ _LOOKED_AT = 64
 class IngestJob:
     """An ingest whose sources were found and whose destination was opened; nothing is written before `run`.
 
-    Parameters
-    ----------
-    request
-        What is asked for.
-
-    Raises
-    ------
-    VariantFileError, DeltaError
-        For a source that is missing, or a destination that holds data or cannot be written.
+    Raises `VariantFileError` or `DeltaError` for a source that is missing, or a destination that holds data or cannot
+    be written.
     """
 
     def __init__(self, request: IngestRequest) -> None:
@@ -69,13 +60,7 @@ class IngestJob:
         self._destination = _open(self._request)
 
     def run(self, engine: Engine) -> IngestResult:
-        """Do it: all of it, or nothing.
-
-        Raises
-        ------
-        JsonError, VariantFileError
-            As `pv.parquet.ingest`.
-        """
+        """Do it: all of it, or nothing. Raises as `pv.parquet.ingest`."""
         destination = self._destination
         if destination is None:
             return IngestResult(self._request.dest, (), 0, 0, None, 0, 0, None)
@@ -92,7 +77,7 @@ class IngestJob:
             work = destination.work(TaskPlan(schema, _threads(engine, tasks), encodings, fields))
             written = engine.run("write", work, tasks)
             if not any(part.rows or part.bad for part in written):
-                raise _no_value(self._whole)
+                raise _no_value([] if self._request.text.of_dataframe else self._whole)
             committed = destination.commit(written)
         except BaseException:
             destination.abort()
@@ -164,9 +149,9 @@ def _open(request: IngestRequest) -> Destination | None:
 
         return open_vortex(request)
     if request.one_file:
-        from parquet_variant.ingest.destinations.parquet_file import open_parquet_file
+        from parquet_variant.ingest.destinations.parquet import ParquetFileDestination
 
-        return open_parquet_file(request)
+        return ParquetFileDestination.open(request)
     from parquet_variant.ingest.destinations.parquet import open_parquet
 
     return open_parquet(request)

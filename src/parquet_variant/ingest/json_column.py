@@ -20,9 +20,7 @@ from parquet_variant.ingest.formats.layout import CsvOptions
 from parquet_variant.ingest.sources import codec_of, expand_sources, file_errors
 from parquet_variant.ingest.splits import Split, TablePart
 from parquet_variant.interop.table_of import table_of
-from parquet_variant.io.filesystems import filesystem_of
-
-__all__ = ["TextRows", "beside_fields", "open_rows", "plan_parts", "split_rows", "table_sources"]
+from parquet_variant.io.filesystems import filesystem_of, has_delta_log
 
 _ROWS = 1 << 16
 _PARQUET, _ARROW = b"PAR1", b"ARROW1"
@@ -41,7 +39,7 @@ def table_sources(sources: Iterable[str | os.PathLike[str]]) -> list[str]:
     """The Delta tables and files that the sources name, each once."""
     files: dict[str, None] = {}
     for source in (os.fspath(each) for each in sources):
-        files.update(dict.fromkeys([source] if _is_delta(source) else expand_sources(source)))
+        files.update(dict.fromkeys([source] if has_delta_log(source) else expand_sources(source)))
     return list(files)
 
 
@@ -49,7 +47,7 @@ def plan_parts(files: Iterable[str], split_bytes: int) -> list[Split]:
     """What tasks read: files of a Delta table, row groups of a Parquet file, other files as a whole."""
     splits: list[Split] = []
     for file in files:
-        if _is_delta(file):
+        if has_delta_log(file):
             from parquet_variant.delta import snapshot
 
             current = snapshot(file)
@@ -75,10 +73,7 @@ def split_rows(rows: pa.Table, parts: int) -> list[Split]:
 def beside_fields(tasks: Sequence[Sequence[Split]], column: str, name: str, options: CsvOptions) -> list[pa.Field]:
     """The columns of the first rows, the one of JSON under the name that the Variants get.
 
-    Raises
-    ------
-    VariantError
-        As `open_rows`; with reason ``"bad-option"`` if the name is that of another column.
+    Raises `VariantError` as `open_rows`; with reason ``"bad-option"`` if the name is that of another column.
     """
     rows = next((rows for task in tasks for split in task for rows in open_rows(split, column, options)), None)
     fields = [] if rows is None else list(rows.others.schema)
@@ -92,21 +87,11 @@ def beside_fields(tasks: Sequence[Sequence[Split]], column: str, name: str, opti
 def open_rows(split: Split, column: str, options: CsvOptions) -> Iterator[TextRows]:
     """The rows of a split, some thousand at a time.
 
-    Parameters
-    ----------
-    split
-        Which rows.
-    column
-        The column of JSON: text, or bytes as Kafka has them.
-    options
-        How CSV is read.
-
-    Raises
-    ------
-    VariantFileError
-        For a file that cannot be read, or that has no such column (``"no-such-column"``).
-    SchemaError
-        For a column that is no text (``"not-text"``).
+    `split`: which rows.
+    `column`: the column of JSON: text, or bytes as Kafka has them.
+    `options`: how CSV is read.
+    Raises `VariantFileError` for a file that cannot be read, or that has no such column (``"no-such-column"``);
+    `SchemaError` for a column that is no text (``"not-text"``).
     """
     for first, table in _numbered(split, options):
         if column not in table.column_names:
@@ -156,6 +141,7 @@ def _tables(split: Split, options: CsvOptions) -> Iterator[pa.Table]:
 def _parquet_tables(split: Split) -> Iterator[tuple[int, pa.Table]]:
     """The row groups that begin in the split's bytes."""
     from parquet_variant.parquet.format.files import locate, open_file
+    from parquet_variant.parquet.format.page_places import chunk_start_of
     from parquet_variant.parquet.reading.read_table import partitioned_table
 
     start, end = split.byte_range or (0, None)
@@ -163,8 +149,7 @@ def _parquet_tables(split: Split) -> Iterator[tuple[int, pa.Table]]:
     number = 1
     with open_file(source) as file:
         for group in range(file.metadata.num_row_groups):
-            first = file.metadata.row_group(group).column(0)
-            offset = min(first.data_page_offset, first.dictionary_page_offset or first.data_page_offset)
+            offset = chunk_start_of(file.metadata.row_group(group).column(0))
             if start <= offset and (end is None or offset < end):
                 yield number, partitioned_table(file, [group])
             number += file.metadata.row_group(group).num_rows
@@ -240,10 +225,3 @@ def _head(file: str) -> bytes:
     filesystem, path = filesystem_of(file)
     with file_errors(file), filesystem.open_input_stream(path, compression=None) as stream:
         return bytes(stream.read(6))
-
-
-def _is_delta(source: str) -> bool:
-    import pyarrow.fs as pafs
-
-    filesystem, root = filesystem_of(source)
-    return bool(filesystem.get_file_info(f"{root.rstrip('/')}/_delta_log").type == pafs.FileType.Directory)

@@ -14,8 +14,6 @@ import numpy.typing as npt
 
 from parquet_variant.kernels.buffer_pool import acquire, release
 
-__all__ = ["Fill", "first_line_start", "line_chunks", "range_lines", "range_text", "stream_text"]
-
 # Fills some memory with the text that comes next, as far as it goes; how many bytes that are, 0 at the end.
 Fill: TypeAlias = Callable[[memoryview], int]
 Bytes: TypeAlias = npt.NDArray[np.uint8]
@@ -87,12 +85,8 @@ def range_lines(file: Any, start: int, end: int) -> bytes:
 def line_chunks(fill: Fill, size: int, most: int) -> Iterator[Bytes]:
     """Pieces of about ``size`` bytes; the last line of the last piece may lack its newline.
 
-    A piece can be released (`buffer_pool.release`) when nothing uses its text any more.
-
-    Raises
-    ------
-    OverflowError
-        For a line of more than ``most`` bytes.
+    A piece can be released (`buffer_pool.release`) when nothing uses its text any more. Raises `OverflowError` for a
+    line of more than ``most`` bytes.
     """
     room, used = acquire(np.uint8, size), 0
     while got := fill(room[used:].data):

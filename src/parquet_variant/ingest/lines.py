@@ -15,8 +15,6 @@ import pyarrow as pa
 from parquet_variant.ingest.sources import Chunk
 from parquet_variant.types import MAX_OFFSET
 
-__all__ = ["Lines", "split_lines"]
-
 
 @dataclass(frozen=True, slots=True)
 class Lines:
@@ -34,8 +32,6 @@ def split_lines(chunk: Chunk) -> Lines:
 
     The text is not checked to be UTF-8: the parser does that.
 
-    Examples
-    --------
     >>> lines = split_lines(Chunk("a.json", b'{"a": 1}\n\n[2]'))
     >>> lines.text.to_pylist(), lines.number.tolist()
     (['{"a": 1}\n', '[2]'], [0, 2])

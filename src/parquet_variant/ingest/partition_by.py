@@ -14,11 +14,9 @@ import pyarrow as pa
 
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.delta.data.partitions import split_by_partition
-from parquet_variant.errors import VariantError
+from parquet_variant.errors import bad_option
 from parquet_variant.path import VariantPath
 from parquet_variant.query.selection import Selected, read_selection
-
-__all__ = ["PartitionBy", "PartitionColumns", "split_columns"]
 
 PartitionColumns: TypeAlias = "Mapping[str, Any] | Sequence[str] | str"
 # No partition column can have this name: a directory's has no slash.
@@ -27,46 +25,34 @@ _ROW = "/row"
 
 @dataclass(frozen=True, slots=True)
 class PartitionBy:
-    """The partition columns, in the order of the directories; none for no partitions.
+    """The partition columns, in the order of the directories; none for no partitions."""
 
-    Parameters
-    ----------
-    columns
-        Each a typed path.
-    """
-
-    columns: tuple[Selected, ...] = ()
+    columns: tuple[Selected, ...] = ()  # Each a typed path.
 
     @classmethod
-    def of(cls, given: PartitionColumns) -> PartitionBy:
+    def of(cls, paths: PartitionColumns) -> PartitionBy:
         """Read ``"day=$.ts:date"``, a list of such, or a mapping of names to typed paths (string by default).
 
-        Raises
-        ------
-        VariantError
-            With reason ``"bad-option"`` for anything else, and for a type that has no text.
-        PathError
-            For a path that cannot be read.
+        Raises `VariantError` with reason ``"bad-option"`` for anything else, and for a type that has no text;
+        `PathError` for a path that cannot be read.
 
-        Examples
-        --------
         >>> PartitionBy.of("day=$.ts:date").columns[0].type
         DataType(date32[day])
         >>> PartitionBy.of({"kind": "$.kind"}).names
         ('kind',)
         """
-        if isinstance(given, str):
-            given = [given]
-        if not isinstance(given, Mapping):
-            pairs = [text.partition("=") for text in given]
-            wrong = [text for text, (name, _, path) in zip(given, pairs, strict=True) if not name or path[:1] != "$"]
+        if isinstance(paths, str):
+            paths = [paths]
+        if not isinstance(paths, Mapping):
+            pairs = [text.partition("=") for text in paths]
+            wrong = [text for text, (name, _, path) in zip(paths, pairs, strict=True) if not name or path[:1] != "$"]
             if wrong:
-                raise _bad(f"partition_by has {wrong[0]!r}: write NAME=PATH:TYPE, such as day=$.ts:date")
-            given = {name: path for name, _, path in pairs}
-        columns = tuple(map(_typed, read_selection(given)))
+                raise bad_option(f"partition_by has {wrong[0]!r}: write NAME=PATH:TYPE, such as day=$.ts:date")
+            paths = {name: path for name, _, path in pairs}
+        columns = tuple(map(_typed, read_selection(paths)))
         names = [each.name.lower() for each in columns]
         if len(set(names)) < len(names):
-            raise _bad("partition_by names a column twice")
+            raise bad_option("partition_by names a column twice")
         return cls(columns)
 
     def __bool__(self) -> bool:
@@ -103,8 +89,6 @@ def split_columns(
 ) -> Iterator[tuple[dict[str, str | None], dict[str, Any]]]:
     """The rows of each partition: its values as text, and the columns, which may be `VariantArray`.
 
-    Examples
-    --------
     >>> parts = split_columns({"k": pa.array([1, 2, 1])}, {"x": pa.array(["a", "b", "c"])})
     >>> [(values, part["x"].to_pylist()) for values, part in parts]
     [({'k': '1'}, ['a', 'c']), ({'k': '2'}, ['b'])]
@@ -121,7 +105,7 @@ def split_columns(
 
 def _typed(column: Selected) -> Selected:
     if column.path is None:
-        raise _bad(f"partition_by has no path for {column.name}: write NAME=PATH:TYPE, such as day=$.ts:date")
+        raise bad_option(f"partition_by has no path for {column.name}: write NAME=PATH:TYPE, such as day=$.ts:date")
     kind = pa.string() if column.type is None else column.type
     if not (
         pa.types.is_string(kind)
@@ -131,11 +115,9 @@ def _typed(column: Selected) -> Selected:
         or pa.types.is_date(kind)
         or (pa.types.is_timestamp(kind) and kind.unit == "us")
     ):
-        raise _bad(f"{column.name} is {kind}: partition by string, an integer, boolean, decimal, date or timestamp")
+        raise bad_option(
+            f"{column.name} is {kind}: partition by string, an integer, boolean, decimal, date or timestamp"
+        )
     if column.output != column.type:
-        raise _bad(f"{column.name}: {column.path} names many values of a row; partition by a path without [*]")
+        raise bad_option(f"{column.name}: {column.path} names many values of a row; partition by a path without [*]")
     return Selected(column.name, column.path, kind)
-
-
-def _bad(message: str) -> VariantError:
-    return VariantError(message, reason="bad-option")

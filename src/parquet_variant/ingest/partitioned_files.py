@@ -14,8 +14,6 @@ from parquet_variant.errors import VariantFileError
 from parquet_variant.io.staging import StagedFile, Staging
 from parquet_variant.parquet.writing.writer import VariantWriter
 
-__all__ = ["PartitionedFiles"]
-
 # A file that is open holds a row group in memory; beyond this many the one that was used longest ago is closed.
 MOST_OPEN_FILES = 100
 
@@ -23,14 +21,7 @@ MOST_OPEN_FILES = 100
 class PartitionedFiles:
     """The files that a task attempt stages, by partition; a context that takes back what it wrote if it fails.
 
-    Parameters
-    ----------
-    staging, directory
-        The job's way into the destination, and the attempt's directory.
-    task
-        Number of the task, which names the files.
-    options
-        Options of `VariantWriter`.
+    `task` is the number that names the files, `options` are those of `VariantWriter`.
     """
 
     def __init__(self, staging: Staging, directory: str, task: int, **options: Any) -> None:

@@ -21,8 +21,6 @@ from parquet_variant.parquet.format.files import locate
 from parquet_variant.parquet.reading.read import profile_column
 from parquet_variant.shredding.profile import Profile
 
-__all__ = ["profile"]
-
 
 def profile(
     sources: Sources,
@@ -63,8 +61,8 @@ def profile(
 
     Examples
     --------
-    >>> found = profile("examples/usgs_earthquakes.ndjson")
-    >>> found.rows, len(list(found))
+    >>> paths = profile("examples/usgs_earthquakes.ndjson")
+    >>> paths.rows, len(list(paths))
     (1707, 34)
     """
     files = [os.fspath(sources)] if isinstance(sources, str | os.PathLike) else list(sources)

@@ -10,14 +10,12 @@ from typing import Any, Literal
 
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.choices import InputFormat
-from parquet_variant.errors import VariantError, VariantFileError
+from parquet_variant.errors import VariantFileError, check_choice
 from parquet_variant.ingest.request import Sources, TextOptions
 from parquet_variant.ingest.sources import whole_splits
 from parquet_variant.ingest.task import read_arrays
 from parquet_variant.renamed import renamed
 from parquet_variant.schema.shredding_schema import ShreddingSchema
-
-__all__ = ["read_json"]
 
 
 @renamed(errors=("on_error", {"raise": "fail"}))
@@ -66,8 +64,7 @@ def read_json(
     >>> len(quakes), quakes["properties"]["mag"][0].to_python()
     (1707, 2)
     """
-    if on_error not in ("fail", "null"):
-        raise VariantError(f"on_error is {on_error!r}: use 'fail' or 'null'", reason="bad-option")
+    check_choice("on_error", on_error, ("fail", "null"))
     options = TextOptions.of(on_error=on_error, input_format=input_format, root=root, parse=parse,
         types=types, detect_timestamps=detect_timestamps,
     )  # fmt: skip

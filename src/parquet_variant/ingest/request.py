@@ -14,9 +14,10 @@ from typing import Any, TypeAlias, TypedDict, Unpack, get_args
 import pyarrow as pa
 
 from parquet_variant.choices import InputFormat, Mode, OnError, OutputFormat, VortexLayout
-from parquet_variant.errors import VariantError
+from parquet_variant.errors import VariantError, bad_option, check_choice, check_names
 from parquet_variant.ingest.formats.layout import Layout, our_name
 from parquet_variant.ingest.partition_by import PartitionBy, PartitionColumns
+from parquet_variant.ingest.splits import CHUNK_BYTES
 from parquet_variant.interop.table_of import is_rows, table_of
 from parquet_variant.io.staging import check_mode
 from parquet_variant.kernels.shredding.json_batch import JsonOptions
@@ -24,10 +25,9 @@ from parquet_variant.parquet.format.bloom import check_bloom_paths
 from parquet_variant.parquet.writing.options import Writer, WriterOptions
 from parquet_variant.path import VariantPath
 from parquet_variant.schema.shredding_schema import ShreddingSchema
-from parquet_variant.shredding.infer import Policy, policy_named
+from parquet_variant.shredding.infer import policy_named
+from parquet_variant.shredding.policies.decision import Policy
 from parquet_variant.shredding.typed_texts import TextTypes
-
-__all__ = ["IngestOptions", "IngestRequest", "Sources", "TextOptions"]
 
 # Also rows in memory, with `json_column`.
 Sources: TypeAlias = "str | os.PathLike[str] | Iterable[str | os.PathLike[str]] | Any"
@@ -71,43 +71,30 @@ class IngestOptions(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True)
 class TextOptions:
-    """How JSON text is read, by every task.
+    """How JSON text is read, by every task."""
 
-    Parameters
-    ----------
-    on_error
-        ``"fail"``: the first bad line ends the job; ``"quarantine"``: it goes to the bad records; ``"null"``: it is
-        SQL NULL.
-    layout
-        How the values lie in the text.
-    json_column
-        The column of tables that holds JSON; None if the sources are texts.
-    texts
-        Which strings become dates, timestamps, UUIDs or binary.
-    sample
-        Share of the lines that is profiled, above 0 up to 1; None leaves it to the job.
-    json
-        Options of `parse_json`.
-    chunk_bytes
-        Text parsed at a time.
-    """
-
+    # ``"fail"``: the first bad line ends the job; ``"quarantine"``: it goes to the bad records; ``"null"``: it is SQL
+    # NULL.
     on_error: OnError = "fail"
-    layout: Layout = field(default_factory=Layout)
-    json_column: str | None = None
-    texts: TextTypes = field(default_factory=TextTypes)
-    sample: float | None = None
-    json: JsonOptions = field(default_factory=JsonOptions)
-    chunk_bytes: int = 16 << 20
+    layout: Layout = field(default_factory=Layout)  # How the values lie in the text.
+    json_column: str | None = None  # The column of tables that holds JSON; None if the sources are texts.
+    # Whether these tables are the files in which Spark put a DataFrame aside; rows are told by its partitions then.
+    of_dataframe: bool = False
+    texts: TextTypes = field(default_factory=TextTypes)  # Which strings become dates, timestamps, UUIDs or binary.
+    sample: float | None = None  # Share of the lines that is profiled, above 0 up to 1; None leaves it to the job.
+    json: JsonOptions = field(default_factory=JsonOptions)  # Options of `parse_json`.
+    chunk_bytes: int = CHUNK_BYTES  # Text parsed at a time.
 
     def __post_init__(self) -> None:
-        _check_choice("on_error", self.on_error, OnError)
+        check_choice("on_error", self.on_error, get_args(OnError))
         if self.json_column is not None and not (isinstance(self.json_column, str) and self.json_column):
-            raise _bad(f"json_column is {self.json_column!r}: name the column that holds JSON")
+            raise bad_option(f"json_column is {self.json_column!r}: name the column that holds JSON")
         if self.json_column is not None and self.layout.format not in ("auto", "csv"):
-            raise _bad(f"json_column is for tables, and input_format is {self.layout.format!r}: leave one of them out")
+            raise bad_option(
+                f"json_column is for tables, and input_format is {self.layout.format!r}: leave one of them out"
+            )
         if self.sample is not None and not 0 < self.sample <= 1:
-            raise _bad(f"sample is {self.sample}: give a share above 0 and up to 1")
+            raise bad_option(f"sample is {self.sample}: give a share above 0 and up to 1")
 
     @classmethod
     def of(
@@ -122,13 +109,13 @@ class TextOptions:
     ) -> TextOptions:
         """The options, with those of the parser by name; of CSV and XML, those of their readers too."""
         known = [each.name for each in fields(JsonOptions)]
-        given = {our_name(name): value for name, value in (parse or {}).items()}
-        of_json = {name: value for name, value in given.items() if name in known}
-        others = {name: value for name, value in given.items() if name not in known}
+        by_our_name = {our_name(name): value for name, value in (parse or {}).items()}
+        of_json = {name: value for name, value in by_our_name.items() if name in known}
+        others = {name: value for name, value in by_our_name.items() if name not in known}
         if options.get("json_column") is not None and input_format == "csv":
             input_format = "auto"  # a table is known by its beginning, and all else is CSV
         elif others and input_format not in ("csv", "xml") and options.get("json_column") is None:
-            raise _bad(f"there is no parse option {sorted(others)[0]!r}: use {', '.join(known)}")
+            check_names("parse option", others, known)
         layout = Layout.of(input_format, root=root, parse=others)
         # As Spark does for its singleVariantColumn.
         detect = layout.format == "csv" if detect_timestamps is None else detect_timestamps
@@ -138,42 +125,11 @@ class TextOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IngestRequest:
-    """What to read, what to make of it and where to write it; can be pickled.
+    """What to read, what to make of it and where to write it; can be pickled. The options mean what `ingest` says.
 
-    Parameters
-    ----------
-    sources, dest
-        Files that are read; the directory, table or file that is written.
-    text
-        How the JSON is read.
-    format
-        ``"parquet"``, ``"delta"`` or ``"vortex"``.
-    schema, policy
-        What to shred; None infers it, as the policy says.
-    column
-        Name of the variant column.
-    mode
-        If `dest` holds data.
-    split_bytes
-        Size of the parts into which plain files are cut.
-    preview
-        For a new Delta table: name the feature ``variantShredding-preview``.
-    partition_by
-        Columns out of JSON paths, by which the rows are put into directories.
-    one_file
-        `dest` is one Parquet file.
-    write
-        Options of the files.
-    rows
-        Rows in memory, in the place of `sources`.
+    Raises `VariantError` for options that cannot be, with a reason such as ``"bad-option"``, ``"bad-mode"`` or
+    ``"bad-policy"``.
 
-    Raises
-    ------
-    VariantError
-        With a reason such as ``"bad-option"``, ``"bad-mode"`` or ``"bad-policy"``.
-
-    Examples
-    --------
     >>> request = IngestRequest.of("logs/*.ndjson", "logs.parquet", schema="id bigint", compression="snappy")
     >>> request.schema.to_ddl(), request.write
     ('id bigint', {'compression': 'snappy'})
@@ -181,7 +137,7 @@ class IngestRequest:
 
     sources: tuple[str, ...]
     dest: str
-    text: TextOptions = field(default_factory=TextOptions)
+    text: TextOptions = field(default_factory=TextOptions)  # How the JSON is read.
     format: OutputFormat = "parquet"
     schema: ShreddingSchema | None = None
     policy: Policy | None = None
@@ -191,24 +147,24 @@ class IngestRequest:
     preview: bool = False
     partition_by: PartitionBy = field(default_factory=PartitionBy)
     one_file: bool = False
-    write: Mapping[str, Any] = field(default_factory=dict)
-    rows: pa.Table | None = field(default=None, repr=False)
+    write: Mapping[str, Any] = field(default_factory=dict)  # Options of the files.
+    rows: pa.Table | None = field(default=None, repr=False)  # Rows in memory, in the place of `sources`.
 
     def __post_init__(self) -> None:
-        _check_choice("format", self.format, OutputFormat)
+        check_choice("format", self.format, get_args(OutputFormat))
         check_mode(self.mode)
         if not isinstance(self.column, str) or not self.column:
-            raise _bad(f"column is {self.column!r}: give the variant column a name")
+            raise bad_option(f"column is {self.column!r}: give the variant column a name")
         if self.split_bytes is not None and self.split_bytes < 1:
-            raise _bad(f"split_bytes is {self.split_bytes}: give a positive number of bytes")
+            raise bad_option(f"split_bytes is {self.split_bytes}: give a positive number of bytes")
         if self.preview and self.format != "delta":
-            raise _bad("preview is for Delta tables only")
+            raise bad_option("preview is for Delta tables only")
         if self.partition_by and self.format == "vortex":
-            raise _bad("partition_by is for Parquet files and Delta tables")
+            raise bad_option("partition_by is for Parquet files and Delta tables")
         if self.one_file and (self.format != "parquet" or self.partition_by):
-            raise _bad("one_file is for Parquet without partitions")
+            raise bad_option("one_file is for Parquet without partitions")
         if self.column.lower() in map(str.lower, self.partition_by.names):
-            raise _bad(f"partition_by gives {self.column!r}, the name of the variant column: choose another name")
+            raise bad_option(f"partition_by gives {self.column!r}, the name of the variant column: choose another name")
         self._check_write()
 
     @classmethod
@@ -220,24 +176,15 @@ class IngestRequest:
         format: OutputFormat = "parquet",
         **options: Unpack[IngestOptions],
     ) -> IngestRequest:
-        """Make the request of the keywords of `ingest`.
-
-        Raises
-        ------
-        VariantError
-            As the class; also for a name that no option has.
-        """
-        given: dict[str, Any] = dict(options)
-        names = (
-            *("on_error", "input_format", "sample", "parse", "root", "json_column"),
-            *("types", "detect_timestamps"),
-        )
-        text = {name: given.pop(name) for name in names if name in given}
+        """Make the request of the keywords of `ingest`; `VariantError` also for a name that no option has."""
+        remaining: dict[str, Any] = dict(options)
+        names = ("on_error", "input_format", "sample", "parse", "root", "json_column", "types", "detect_timestamps")
+        text = {name: remaining.pop(name) for name in names if name in remaining}
         if text.get("json_column"):
-            given.setdefault("column", text["json_column"])
-        own = {each.name: given.pop(each.name) for each in fields(cls) if each.name in given}
+            remaining.setdefault("column", text["json_column"])
+        own = {each.name: remaining.pop(each.name) for each in fields(cls) if each.name in remaining}
         schema, policy = own.pop("schema", None), own.pop("policy", None)
-        readers = given.pop("readers", ())
+        readers = remaining.pop("readers", ())
         files, rows = _sources(sources, text.get("json_column"))
         return cls(
             sources=files,
@@ -248,18 +195,12 @@ class IngestRequest:
             schema=None if schema is None else ShreddingSchema.of(schema),
             policy=_for_readers(policy_named(policy) if isinstance(policy, str) else policy, readers),
             partition_by=PartitionBy.of(own.pop("partition_by", ())),
-            write=given,
+            write=remaining,
             **own,
         )
 
     def check_schema(self, schema: ShreddingSchema) -> None:
-        """Check what can be known of the files only with the schema: that a path with a bloom filter is shredded.
-
-        Raises
-        ------
-        VariantFileError
-            With reason ``"not-shredded"``.
-        """
+        """Check what is known of the files only with the schema: that a path with a bloom filter is shredded."""
         if paths := self.write.get("bloom_filters", ()):
             check_bloom_paths(schema, (paths,) if isinstance(paths, str) else paths)
 
@@ -269,11 +210,11 @@ class IngestRequest:
 
             check_options(**self.write)
             if self.write.get("exact") and self.text.json_column is None:
-                raise _bad("exact keeps the texts of a column of JSON: name it by json_column")
+                raise bad_option("exact keeps the texts of a column of JSON: name it by json_column")
             return
         write = dict(self.write)
         if self.format == "delta" and write.pop("file_bytes", 1) < 1:
-            raise _bad(f"file_bytes is {self.write['file_bytes']}: give a positive number of bytes")
+            raise bad_option(f"file_bytes is {self.write['file_bytes']}: give a positive number of bytes")
         WriterOptions.of(write)
 
 
@@ -294,15 +235,8 @@ def _sources(sources: Any, json_column: str | None) -> tuple[tuple[str, ...], pa
         return (os.fspath(sources),), None
     if is_rows(sources):
         if json_column is None:
-            raise _bad("for rows in memory name the column that holds JSON: json_column=; to write Variants use write")
+            raise bad_option(
+                "for rows in memory name the column that holds JSON: json_column=; to write Variants use write"
+            )
         return (), table_of(sources)
     return tuple(os.fspath(source) for source in sources), None
-
-
-def _check_choice(name: str, value: Any, choices: Any) -> None:
-    if value not in get_args(choices):
-        raise _bad(f"{name} is {value!r}: use {' or '.join(get_args(choices))}")
-
-
-def _bad(message: str) -> VariantError:
-    return VariantError(message, reason="bad-option")

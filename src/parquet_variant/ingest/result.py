@@ -10,10 +10,8 @@ from typing import Any
 
 from parquet_variant.errors import without_secrets
 from parquet_variant.schema.shredding_schema import ShreddingSchema
-from parquet_variant.shredding.infer import InferenceResult
+from parquet_variant.shredding.policies.decision import InferenceResult
 from parquet_variant.shredding.typed_texts import TypedText
-
-__all__ = ["IngestResult"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,8 +16,6 @@ from parquet_variant.ingest.formats.layout import Layout
 from parquet_variant.ingest.sources import is_seekable, read_ranges, split_size
 from parquet_variant.ingest.splits import Split
 
-__all__ = ["BLOCK_BYTES", "in_sample", "sampled_text"]
-
 # Small enough for hundreds of places in the 8 MiB that are sampled of a file, large enough for a few lines each.
 BLOCK_BYTES = 32 << 10
 
@@ -32,19 +30,10 @@ def in_sample(offsets: npt.NDArray[Any], share: float) -> npt.NDArray[np.bool_]:
 def sampled_text(split: Split, share: float, format: InputFormat | Layout) -> bytes | None:
     """The sampled lines of a split, one after the other; None where only all of the file can be read.
 
-    Parameters
-    ----------
-    split
-        Part of a file.
-    share
-        Of the lines, above 0 and up to 1.
-    format
-        As for `open_chunks`.
-
-    Raises
-    ------
-    VariantFileError
-        As by `open_chunks`.
+    `split`: part of a file.
+    `share`: of the lines, above 0 and up to 1.
+    `format`: as for `open_chunks`.
+    Raises `VariantFileError` as by `open_chunks`.
     """
     if not is_seekable(split.file, format):
         return None

@@ -31,26 +31,10 @@ from parquet_variant.ingest.formats.json_splitters import ArraySplitter, Documen
 from parquet_variant.ingest.formats.layout import Layout
 from parquet_variant.ingest.formats.wrapped import WrappedSplitter
 from parquet_variant.ingest.line_chunks import Fill, first_line_start, line_chunks, range_lines, range_text, stream_text
-from parquet_variant.ingest.splits import Split
+from parquet_variant.ingest.splits import CHUNK_BYTES, Split
 from parquet_variant.io.commit_journal import everything_below
 from parquet_variant.io.filesystems import filesystem_of
 from parquet_variant.kernels.buffer_pool import release
-
-__all__ = [
-    "Chunk",
-    "InputFormat",
-    "codec_of",
-    "expand_sources",
-    "file_errors",
-    "filesystem_of",
-    "is_seekable",
-    "open_chunks",
-    "plan_splits",
-    "read_ranges",
-    "split_size",
-    "whole_splits",
-    "whole_text",
-]
 
 # What is numbered in a text.
 Unit: TypeAlias = Literal["line", "element", "document", "row"]
@@ -65,32 +49,18 @@ _ARRAY_BLOCK_BYTES = 1 << 20
 
 @dataclass(frozen=True, eq=False)
 class Chunk:
-    """Whole lines of one file.
+    """Whole lines of one file."""
 
-    Parameters
-    ----------
-    file
-        The file as it was named.
-    data
-        UTF-8 text (not yet checked), lines ended by a newline; the last line of a file may lack it.
-    line_in_range
-        1-based number of the first line, counted from the start of the byte range.
-    range_start
-        Where the byte range starts in the file.
-    offset
-        Where ``data`` begins in the file's (decompressed) text, whatever ranges and chunks it is read in.
-    unit
-        What is numbered: ``"line"``, ``"element"`` of a JSON array or of XML, ``"document"``, or ``"row"`` of CSV.
-    refused
-        Lines that stand for what is no row: the number of the line in ``data``, its own text, and why.
-    """
-
-    file: str
+    file: str  # The file as it was named.
+    # UTF-8 text (not yet checked), lines ended by a newline; the last line of a file may lack it.
     data: bytes | npt.NDArray[np.uint8] = field(repr=False)
-    line_in_range: int = 1
-    range_start: int = 0
+    line_in_range: int = 1  # 1-based number of the first line, counted from the start of the byte range.
+    range_start: int = 0  # Where the byte range starts in the file.
+    # Where ``data`` begins in the file's (decompressed) text, whatever ranges and chunks it is read in.
     offset: int = 0
+    # What is numbered: ``"line"``, ``"element"`` of a JSON array or of XML, ``"document"``, or ``"row"`` of CSV.
     unit: Unit = "line"
+    # Lines that stand for what is no row: the number of the line in ``data``, its own text, and why.
     refused: Mapping[int, tuple[bytes, JsonError]] = field(default_factory=dict, repr=False)
 
     @property
@@ -120,20 +90,11 @@ class Chunk:
 def expand_sources(sources: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -> list[str]:
     """The files that the sources name, in order, each once.
 
-    Parameters
-    ----------
-    sources
-        Files, directories (read recursively; names that begin with ``.`` or ``_`` are left out), glob patterns (``**``
-        for any depth) or URIs (``s3://bucket/key``, ``file:///…``), one or several.
+    `sources`: files, directories (read recursively; names that begin with ``.`` or ``_`` are left out), glob patterns
+      (``**`` for any depth) or URIs (``s3://bucket/key``, ``file:///…``), one or several.
+    Raises `VariantFileError`: ``reason="missing"`` for a path that is not there or a pattern without a match;
+    ``"no-files"`` for a directory without files, or no sources at all.
 
-    Raises
-    ------
-    VariantFileError
-        ``reason="missing"`` for a path that is not there or a pattern without a match; ``"no-files"`` for a directory
-        without files, or no sources at all.
-
-    Examples
-    --------
     >>> [Path(file).name for file in expand_sources("examples/*.ndjson")]
     ['usgs_earthquakes.ndjson']
     """
@@ -192,34 +153,24 @@ def split_size(split: Split) -> int:
 def open_chunks(
     source: str,
     byte_range: tuple[int, int] | None = None,
-    chunk_bytes: int = 16 << 20,
+    chunk_bytes: int = CHUNK_BYTES,
     format: InputFormat | Layout = "auto",
 ) -> Iterator[Chunk]:
     """Read a file as chunks of whole lines.
 
-    Parameters
-    ----------
-    source
-        One file, plain or compressed (see `codec_of`).
-    byte_range
-        Read only the lines that begin at a byte offset in ``start <= offset < end``; plain files of lines only.
-    chunk_bytes
-        About how large a chunk is; it is larger only where a line is.
-    format
-        ``"ndjson"``: a value a line. ``"array"``: the file is one JSON array, each of its elements a row; the chunk
-        holds one element a line. ``"documents"``: values over any number of lines, or several on one.
-        ``"auto"``: an array if the first array in the file is all that there is in it; documents if the first line is
-        no value, but the text from its beginning has one. ``"csv"``, ``"xml"``: a row is an object. A `Layout` says
-        also how those are read, and where the rows are in a document.
-
-    Raises
-    ------
-    VariantFileError
-        For a file that cannot be read (``"missing"``, ``"unreadable"``), broken compression (``"bad-compression"``),
-        text in UTF-16 (``"encoding"``), a line over 1 GiB (``"line-too-long"``).
-    JsonError
-        For a JSON array that is cut off (``"truncated"``), after its elements were given, or followed by other text
-        (``"trailing-text"``).
+    `source`: one file, plain or compressed (see `codec_of`).
+    `byte_range`: read only the lines that begin at a byte offset in ``start <= offset < end``; plain files of lines
+      only.
+    `chunk_bytes`: about how large a chunk is; it is larger only where a line is.
+    `format`: ``"ndjson"``: a value a line. ``"array"``: the file is one JSON array, each of its elements a row; the
+      chunk holds one element a line. ``"documents"``: values over any number of lines, or several on one. ``"auto"``:
+      an array if the first array in the file is all that there is in it; documents if the first line is no value, but
+      the text from its beginning has one. ``"csv"``, ``"xml"``: a row is an object. A `Layout` says also how those are
+      read, and where the rows are in a document.
+    Raises `VariantFileError` for a file that cannot be read (``"missing"``, ``"unreadable"``), broken compression
+    (``"bad-compression"``), text in UTF-16 (``"encoding"``), a line over 1 GiB (``"line-too-long"``); `JsonError` for a
+    JSON array that is cut off (``"truncated"``), after its elements were given, or followed by other text
+    (``"trailing-text"``).
     """
     if chunk_bytes < 1:
         raise ValueError(f"chunk_bytes must be positive, not {chunk_bytes}")
@@ -266,10 +217,7 @@ def _chunks_of(stream: Any, source: str, chunk_bytes: int, layout: Layout) -> It
 def whole_text(source: str, layout: Layout) -> bytes:
     """The lines of `open_chunks` of a file that is small: it is opened once.
 
-    Raises
-    ------
-    VariantFileError, JsonError
-        As by `open_chunks`, and for a row that is refused.
+    Raises `VariantFileError` or `JsonError` as by `open_chunks`, and for a row that is refused.
     """
     filesystem, path = filesystem_of(source)
     with file_errors(source):
@@ -295,10 +243,7 @@ def is_seekable(source: str, format: InputFormat | Layout) -> bool:
 def read_ranges(source: str, ranges: Sequence[tuple[int, int]]) -> bytes:
     """The lines that begin in any of some byte ranges of a file, each ended by a newline; see `is_seekable`.
 
-    Raises
-    ------
-    VariantFileError
-        As by `open_chunks`.
+    Raises `VariantFileError` as by `open_chunks`.
     """
     filesystem, path = filesystem_of(source)
     parts: list[bytes] = []
@@ -312,9 +257,13 @@ def read_ranges(source: str, ranges: Sequence[tuple[int, int]]) -> bytes:
 
 
 def _expand(source: str) -> list[tuple[str, int]]:
-    filesystem, path = filesystem_of(source)
     with file_errors(source):
-        info = filesystem.get_file_info(path)
+        return _expanded(source)
+
+
+def _expanded(source: str) -> list[tuple[str, int]]:
+    filesystem, path = filesystem_of(source)
+    info = filesystem.get_file_info(path)
     if info.type == pafs.FileType.File:
         return [(source, info.size or 0)]
     if info.type == pafs.FileType.Directory:

@@ -9,27 +9,19 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-__all__ = ["Split", "TablePart"]
+# Text that is parsed at a time: less costs calls for each column, more costs memory that the system has to clear.
+CHUNK_BYTES = 12 << 20
 
 
 @dataclass(frozen=True, slots=True)
 class TablePart:
-    """What of a table one task reads, where that is no part of a file by its bytes.
+    """What of a table one task reads, where that is no part of a file by its bytes."""
 
-    Parameters
-    ----------
-    size
-        About how many bytes.
-    number, version
-        Which file of a Delta table, and of which version.
-    rows
-        Rows in memory.
-    """
-
-    size: int
+    size: int  # About how many bytes.
+    # Which file of a Delta table, and of which version.
     number: int = 0
     version: int | None = None
-    rows: Any = None
+    rows: Any = None  # Rows in memory.
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,46 +22,36 @@ from parquet_variant.ingest.batches import Use, steps
 from parquet_variant.ingest.request import TextOptions
 from parquet_variant.ingest.sources import split_size
 from parquet_variant.ingest.splits import Split
-from parquet_variant.ingest.task_plan import TaskPlan
 from parquet_variant.io.filesystems import filesystem_of
 from parquet_variant.io.interruption import check_interrupted
 from parquet_variant.io.parallel import in_order
 from parquet_variant.io.staging import BAD_RECORDS, StagedFile, Staging
 from parquet_variant.kernels.shredding.json_batch import storage_from_tape
 from parquet_variant.kernels.tapes.tape import Tape
+from parquet_variant.parquet.writing.encodings import ColumnEncodings
 from parquet_variant.schema.shredding_schema import ShreddingSchema
 from parquet_variant.shredding.profile import Profile
 from parquet_variant.shredding.typed_texts import Counts
 
-__all__ = [
-    "ProfiledSplits",
-    "Rows",
-    "SplitArrays",
-    "WrittenSplits",
-    "first_rows",
-    "pack_splits",
-    "profile_splits",
-    "read_arrays",
-]
+
+@dataclass(frozen=True, slots=True)
+class TaskPlan:
+    """What the job found for all its tasks."""
+
+    schema: ShreddingSchema  # What to shred.
+    threads: int = 1  # How many threads a task has: more than one where there are fewer tasks than cores.
+    encodings: ColumnEncodings | None = None  # How columns are encoded, for Parquet files; None leaves it to the tasks.
+    fields: tuple[pa.Field, ...] = ()  # All columns of the rows, if the JSON is a column of a table.
 
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """Rows that were read.
+    """Rows that were read."""
 
-    Parameters
-    ----------
-    variants
-        Their Variants, shredded.
-    beside
-        The rows of the table whose column held the JSON, that column among them; None if there is no such table.
-    json_column
-        Its name.
-    """
-
-    variants: VariantArray
+    variants: VariantArray  # Their Variants, shredded.
+    # The rows of the table whose column held the JSON, that column among them; None if there is no such table.
     beside: pa.Table | None = None
-    json_column: str | None = None
+    json_column: str | None = None  # Its name.
 
     def __len__(self) -> int:
         return len(self.variants)
@@ -90,40 +80,24 @@ class ProfiledSplits:
 
 @dataclass(frozen=True, slots=True)
 class WrittenSplits:
-    """What the second pass wrote, not yet committed.
+    """What the second pass wrote, not yet committed."""
 
-    Parameters
-    ----------
-    files
-        The data file, if there were rows, then the file of bad records, if there were any.
-    rows, bad
-        Rows written, lines quarantined.
-    typed
-        What became of texts that were to be typed.
-    text_bytes, file_bytes
-        Size of the decompressed text that was read and of the data files.
-    adds
-        Files that are in their place in a table already, for its log.
-    """
-
-    files: tuple[StagedFile, ...]
+    files: tuple[StagedFile, ...]  # The data file, if there were rows, then the file of bad records, if there were any.
+    # Rows written, lines quarantined.
     rows: int
     bad: int
+    # Size of the decompressed text that was read and of the data files.
     text_bytes: int
     file_bytes: int
-    adds: tuple[Add, ...] = ()
-    typed: Counts = field(default_factory=Counter)
+    adds: tuple[Add, ...] = ()  # Files that are in their place in a table already, for its log.
+    typed: Counts = field(default_factory=Counter)  # What became of texts that were to be typed.
 
 
 def profile_splits(splits: Sequence[Split], text: TextOptions, threads: int = 1) -> ProfiledSplits:
     """First pass: what is at which path, over the good rows; a bad line that will be quarantined is passed over.
 
-    Raises
-    ------
-    JsonError
-        For a bad line if ``on_error`` is ``"fail"``, with its file and line.
-    VariantFileError
-        For a file that cannot be read.
+    Raises `JsonError` for a bad line if ``on_error`` is ``"fail"``, with its file and line; `VariantFileError` for a
+    file that cannot be read.
     """
     total = ProfiledSplits(Profile(), 0)
     use = Use(Profile.of_tape, Profile.merge)
@@ -198,10 +172,7 @@ class SplitArrays:
 def read_arrays(splits: Sequence[Split], schema: ShreddingSchema | None, text: TextOptions) -> Iterator[Rows]:
     """The rows of some splits, shredded if there is a schema.
 
-    Raises
-    ------
-    JsonError, VariantFileError
-        As `profile_splits`.
+    Raises `JsonError` or `VariantFileError` as `profile_splits`.
     """
     for step in steps(splits, text, _encoding(schema)):
         batch = step()
@@ -213,10 +184,7 @@ def first_rows(
 ) -> VariantArray | None:
     """The good rows in about so much text at the start of some splits, shredded; None if there is no text.
 
-    Raises
-    ------
-    VariantError
-        As `profile_splits`, but not for bad lines.
+    Raises `VariantError` as `profile_splits`, but not for bad lines.
     """
     lenient = replace(text, on_error="quarantine", chunk_bytes=text_bytes)
     step = next(steps(splits, lenient, _encoding(schema)), None)
@@ -250,6 +218,6 @@ def pack_splits(splits: Iterable[Split], task_bytes: int) -> list[list[Split]]:
 
 
 def _open_output(location: str) -> Any:
-    filesystem, path = filesystem_of(location, None)
+    filesystem, path = filesystem_of(location)
     filesystem.create_dir(path.rpartition("/")[0], recursive=True)
     return filesystem.open_output_stream(path)

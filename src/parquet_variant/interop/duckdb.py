@@ -10,8 +10,6 @@ from typing import Any
 from parquet_variant.array.chunked_array import variant_table
 from parquet_variant.array.variant_array import VariantArray
 
-__all__ = ["to_duckdb"]
-
 
 def to_duckdb(array: VariantArray, connection: Any, name: str, column: str = "v") -> Any:
     """Register the array under a name as a relation with one VARIANT column.

@@ -17,14 +17,12 @@ from pandas.api.extensions import ExtensionArray, ExtensionDtype, register_exten
 from parquet_variant.array.chunked_array import variant_table
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.encoding.variant import Variant
-from parquet_variant.errors import SchemaError
+from parquet_variant.errors import SchemaError, check_choice
 from parquet_variant.functions.conversions.from_python import from_python
 from parquet_variant.functions.extraction.variant_get import try_variant_get, variant_get
 from parquet_variant.functions.inspection.schema_of_variant_agg import schema_of_variant_agg
 from parquet_variant.functions.inspection.variant_type import variant_type
 from parquet_variant.functions.json.to_json import to_json
-
-__all__ = ["VariantAccessor", "VariantDtype", "VariantExtensionArray", "from_pandas", "table_of_frame", "to_pandas"]
 
 
 @register_extension_dtype
@@ -188,8 +186,7 @@ class VariantAccessor:
         CastError
             For a value that cannot be cast, unless ``errors="null"``.
         """
-        if errors not in ("raise", "null"):
-            raise SchemaError(f"errors is {errors!r}: use 'raise' or 'null'", reason="bad-option")
+        check_choice("errors", errors, ("raise", "null"), SchemaError)
         values = (variant_get if errors == "raise" else try_variant_get)(self.array, path, type)
         return self._series_of(values)
 

@@ -16,8 +16,6 @@ from parquet_variant.functions.extraction.variant_get import try_variant_get, va
 from parquet_variant.functions.inspection.variant_type import variant_type
 from parquet_variant.functions.json.to_json import to_json
 
-__all__ = ["VariantExpr", "VariantSeries", "to_polars"]
-
 
 @pl.api.register_series_namespace("variant")
 class VariantSeries:

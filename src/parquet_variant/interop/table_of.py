@@ -15,31 +15,17 @@ import pyarrow as pa
 from parquet_variant.array.capsules import EXTENSION_METADATA, is_named, is_storage
 from parquet_variant.array.chunked_array import ChunkedVariantArray, variant_table
 from parquet_variant.array.variant_array import VariantArray
-from parquet_variant.encoding.cast.forms import in_form, plain_form
+from parquet_variant.encoding.cast.forms import chunks_in_form, plain_form
 from parquet_variant.errors import SchemaError, VariantFileError
-
-__all__ = ["is_rows", "table_of"]
 
 
 def table_of(data: Any) -> pa.Table:
     """The table that some data are.
 
-    Parameters
-    ----------
-    data
-        A mapping from name to `VariantArray`, Arrow array or whatever ``pyarrow.array`` takes; a pyarrow table or
-        record batch; a data frame of pandas or polars; any object with ``__arrow_c_stream__``. A single
-        `VariantArray` is the column ``v``.
+    They are a mapping from name to `VariantArray`, Arrow array or whatever ``pyarrow.array`` takes; a pyarrow table or
+    record batch; a data frame of pandas or polars; any object with ``__arrow_c_stream__``; or a `VariantArray`, which
+    is the column ``v``. Columns of different lengths, and anything else, are refused.
 
-    Raises
-    ------
-    VariantFileError
-        If there are no columns (``no-columns``), or they differ in length (``lengths-differ``).
-    SchemaError
-        For anything else (``bad-data``).
-
-    Examples
-    --------
     >>> import polars as pl
     >>> events = VariantArray.from_pylist([{"a": 1}, None])
     >>> table_of(pl.DataFrame({"id": [1, 2], "v": events.to_polars("v")})).schema.names
@@ -85,8 +71,9 @@ def _with_names(table: pa.Table) -> pa.Table:
     Nothing else makes structs like them: with metadata in a dictionary.
     """
     for number, field in enumerate(table.schema):
-        is_lent = pa.types.is_struct(field.type) and is_storage(field.type) and not is_named(field)
-        if is_lent and pa.types.is_dictionary(field.type.field("metadata").type):
+        at = field.type.get_field_index("metadata") if pa.types.is_struct(field.type) else -1
+        is_lent = at >= 0 and field.type[at].type == pa.dictionary(pa.int32(), pa.binary())
+        if is_lent and is_storage(field.type) and not is_named(field):
             named = field.with_metadata({**(field.metadata or {}), **EXTENSION_METADATA})
             table = table.set_column(number, named, table.column(number))
     return table
@@ -102,7 +89,7 @@ def _plain(table: pa.Table) -> pa.Table:
         if is_named(field):
             column = variant_table({field.name: VariantArray.from_arrow(column)}).column(0)
         else:
-            column = pa.chunked_array([in_form(chunk, kind) for chunk in column.chunks], kind)
+            column = chunks_in_form(column, kind)
         table = table.set_column(number, field.with_type(column.type), column)
     return table
 

@@ -22,19 +22,6 @@ import pyarrow.fs as pafs
 
 from parquet_variant.errors import VariantFileError
 
-__all__ = [
-    "COMMITTED",
-    "PREPARED",
-    "TEMPORARY",
-    "Journal",
-    "entries_that_count",
-    "everything_below",
-    "files_that_count",
-    "journal_of",
-    "others",
-    "publish",
-]
-
 TEMPORARY = "_temporary"
 PREPARED = "prepared.json"
 COMMITTED = "committed.json"
@@ -45,21 +32,11 @@ _LISTINGS = 20
 
 @dataclass(frozen=True, slots=True)
 class Journal:
-    """What a commit does to a directory; every path is below its root.
+    """What a commit does to a directory; every path is below its root."""
 
-    Parameters
-    ----------
-    add
-        Files that are moved in.
-    remove
-        Files that are no longer wanted.
-    markers
-        Empty files that say that it is done.
-    """
-
-    add: tuple[str, ...] = ()
-    remove: tuple[str, ...] = ()
-    markers: tuple[str, ...] = ()
+    add: tuple[str, ...] = ()  # Files that are moved in.
+    remove: tuple[str, ...] = ()  # Files that are no longer wanted.
+    markers: tuple[str, ...] = ()  # Empty files that say that it is done.
 
     def to_json(self) -> str:
         """As it is written."""
@@ -69,13 +46,8 @@ class Journal:
     def from_json(cls, text: str) -> Journal:
         """Read it; whoever wrote it, it names nothing outside of its directory.
 
-        Raises
-        ------
-        VariantFileError
-            With reason ``"bad-journal"``.
+        Raises `VariantFileError` with reason ``"bad-journal"``.
 
-        Examples
-        --------
         >>> journal = Journal(("new.parquet",), ("old.parquet",))
         >>> Journal.from_json(journal.to_json()) == journal
         True
@@ -140,15 +112,8 @@ def files_that_count(filesystem: pafs.FileSystem, root: str) -> list[pafs.FileIn
 def entries_that_count(filesystem: pafs.FileSystem, root: str) -> list[pafs.FileInfo]:
     """All files and directories below one, but files that a commit has not put there yet, or has removed already.
 
-    Parameters
-    ----------
-    filesystem, root
-        The directory, or one of partitions below it. Journals of directories below it hold, too.
-
-    Returns
-    -------
-    list of pyarrow.fs.FileInfo
-        As of one moment; of a directory into which others commit all the time, as it was listed last.
+    `filesystem` and `root`: the directory, or one of partitions below it. Journals of directories below it hold, too.
+    Returns as of one moment; of a directory into which others commit all the time, as it was listed last.
     """
     root = root.rstrip("/")
     above = _above(root)

@@ -8,8 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Protocol, TypeAlias, TypeVar
 
-__all__ = ["Engine", "Progress"]
-
 # Called with the name of the step, the tasks done and the tasks in all.
 Progress: TypeAlias = Callable[[str, int, int], None]
 Item = TypeVar("Item")

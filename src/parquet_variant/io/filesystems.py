@@ -13,12 +13,12 @@ from urllib.parse import quote
 import pyarrow as pa
 from pyarrow import fs
 
-from parquet_variant.errors import VariantFileError
-
-__all__ = ["absolute", "filesystem_of", "with_known_scheme"]
+from parquet_variant.errors import VariantFileError, bad_option
 
 # What Hadoop, and with it Spark, calls a filesystem -> what pyarrow and obstore call it.
 _SCHEMES = {"s3a": "s3", "s3n": "s3", "gcs": "gs", "abfs": "abfss"}
+# Bytes of a path on a disk, and of a name in it.
+_LONGEST_PATH, _LONGEST_NAME = 4096, 255
 _QUERY = re.compile(r"\?\w+=[^/]*")
 # The Blob endpoint of an Azure account has the same containers as the one that pyarrow and obstore speak to.
 _BLOB = {"wasb": "abfss", "wasbs": "abfss"}
@@ -27,7 +27,14 @@ _BLOB = {"wasb": "abfss", "wasbs": "abfss"}
 def filesystem_of(path: str | os.PathLike[str], filesystem: fs.FileSystem | None = None) -> tuple[fs.FileSystem, str]:
     """The filesystem of a path and the path on it; a URI such as ``s3://bucket/key`` names its own."""
     text = os.fspath(path)
+    refuse_no_path(text)
     if filesystem is not None:
+        if not isinstance(filesystem, fs.FileSystem):
+            raise bad_option(
+                f"filesystem is a {type(filesystem).__name__}: give one of pyarrow.fs; one of fsspec becomes one as "
+                "PyFileSystem(FSSpecHandler(filesystem))",
+                VariantFileError,
+            )
         return filesystem, text
     if "://" in text:
         try:
@@ -35,7 +42,34 @@ def filesystem_of(path: str | os.PathLike[str], filesystem: fs.FileSystem | None
         except (pa.ArrowException, OSError, ValueError) as error:
             raise VariantFileError(f"cannot use {text}: {error}", reason="bad-uri") from None
         return named[0], named[1]
-    return fs.LocalFileSystem(), str(Path(text).expanduser()) if text.startswith("~") else text
+    if text.startswith("~"):
+        text = str(Path(text).expanduser())
+    # pyarrow takes what begins so for a URI.
+    return fs.LocalFileSystem(), f"./{text}" if ":" in text.partition("/")[0] else text
+
+
+def refuse_no_path(text: str) -> None:
+    """Raise `VariantFileError` for what no filesystem has, before one says so in its own way."""
+    why = ""
+    if not isinstance(text, str):
+        raise VariantFileError(f"{text!r} is no path: give text or a pathlib.Path", reason="bad-path")
+    encoded = text.encode(errors="replace")
+    if encoded.count(b"?") != text.count("?"):
+        why = "it is not Unicode"
+    elif "\0" in text:
+        why = "it holds a NUL"
+    elif text.endswith("://"):
+        why = "it names nothing behind its scheme"
+    elif "://" not in text and (len(encoded) > _LONGEST_PATH or max(map(len, encoded.split(b"/"))) > _LONGEST_NAME):
+        why = "it is too long"
+    if why:
+        raise VariantFileError(f"{text!r} is no path: {why}", reason="bad-path")
+
+
+def has_delta_log(path: str | os.PathLike[str]) -> bool:
+    """Whether a path is that of a Delta table: a directory with a log."""
+    filesystem, root = filesystem_of(path)
+    return bool(filesystem.get_file_info(f"{root.rstrip('/')}/_delta_log").type == fs.FileType.Directory)
 
 
 def _quoted(uri: str) -> str:
@@ -56,8 +90,6 @@ def _quoted(uri: str) -> str:
 def with_known_scheme(uri: str) -> str:
     """A URI as pyarrow and obstore know it, where Hadoop has another name for the same place.
 
-    Examples
-    --------
     >>> with_known_scheme("s3a://lake/events"), with_known_scheme("wasbs://c@a.blob.core.windows.net/x")
     ('s3://lake/events', 'abfss://c@a.dfs.core.windows.net/x')
     """
@@ -70,8 +102,6 @@ def with_known_scheme(uri: str) -> str:
 def absolute(path: str | os.PathLike[str]) -> str:
     """A path that means the same in every process; Spark's ``file:/x`` becomes plain.
 
-    Examples
-    --------
     >>> absolute("file:/lake/a.parquet"), absolute("s3://lake/*.ndjson"), absolute("/a/b/../*.json")
     ('/lake/a.parquet', 's3://lake/*.ndjson', '/a/*.json')
     """

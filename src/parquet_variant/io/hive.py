@@ -14,8 +14,6 @@ from urllib.parse import unquote
 
 import pyarrow as pa
 
-__all__ = ["Partition", "partition_texts", "typed_partitions"]
-
 # Column and value, in the order of the directories; null where the file is in no such partition.
 Partition: TypeAlias = "tuple[tuple[str, pa.Scalar], ...]"
 
@@ -29,8 +27,6 @@ _TIMESTAMP = re.compile(r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(\.\d{1,6})?(Z|[-+]\d
 def partition_texts(folders: Sequence[str]) -> dict[str, str | None]:
     """The partition columns that the names of directories say, as text.
 
-    Examples
-    --------
     >>> partition_texts(["day=2026-01-31", "kind=a%2Fb", "n=__HIVE_DEFAULT_PARTITION__", "plain"])
     {'day': '2026-01-31', 'kind': 'a/b', 'n': None}
     """
@@ -48,8 +44,6 @@ def typed_partitions(files: Sequence[dict[str, str | None]]) -> list[Partition]:
     Integers are ``int32`` if they fit, else ``int64``; then come ``double``, ``date32``, ``timestamp`` and, for
     anything else, ``string``.
 
-    Examples
-    --------
     >>> typed_partitions([{"day": "2026-01-31", "n": "1"}, {"day": None, "n": "x"}])[0][1]
     ('n', <pyarrow.StringScalar: '1'>)
     """

@@ -10,8 +10,6 @@ from contextvars import ContextVar, copy_context
 from threading import Event
 from typing import Any
 
-__all__ = ["InterruptedJobError", "check_interrupted", "interruptible"]
-
 _STOP: ContextVar[Event | None] = ContextVar("stop", default=None)
 
 
@@ -22,8 +20,6 @@ class InterruptedJobError(Exception):
 def interruptible(stop: Event, work: Callable[..., Any]) -> Callable[..., Any]:
     """The same work, for one call in another thread, within which `check_interrupted` asks `stop`.
 
-    Examples
-    --------
     >>> stop = Event()
     >>> stop.set()
     >>> interruptible(stop, check_interrupted)()

@@ -1,39 +1,38 @@
 """Whose job it is: the process that runs it, so that somebody else can tell later whether it still does.
 
 Owns telling processes apart, over restarts of the machine and containers. Leaves what becomes of a dead job's files to
-`staging`.
+`staging` and `temporaries`.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
+import math
 import os
 import platform
+import time
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-__all__ = ["JobOwner"]
+# Where the process cannot be asked for, what has not changed for so many seconds is dead.
+STALE_AFTER = 24 * 3600
 
 _PROC = Path("/proc")
 _ZOMBIE = "Z"
 # Spark sets such variables for its Python workers.
 _WORKER = "PYTHON_WORKER_FACTORY_"
 _MAX_PARENTS = 8
+_UNKNOWN = "0" * 12
 
 
 @dataclass(frozen=True, slots=True)
 class JobOwner:
-    """A process.
+    """A process."""
 
-    Parameters
-    ----------
-    machine
-        The machine, since it was started, and the container.
-    pid, started
-        The process: its number, and when it began in ticks of the machine's clock; None if that cannot be told.
-    """
-
-    machine: str
+    machine: str  # The machine, since it was started, and the container.
+    # The process: its number, and when it began in ticks of the machine's clock; None if that cannot be told.
     pid: int
     started: int | None
 
@@ -41,15 +40,13 @@ class JobOwner:
     def current(cls) -> JobOwner:
         """This process; in a worker of Spark's, which may end before its job, the JVM that started it.
 
-        Examples
-        --------
         >>> JobOwner.current().is_gone()
         False
         """
         pid: int | None = os.getpid()
         if any(name.startswith(_WORKER) for name in os.environ):
             pid = _java_above(os.getpid())
-        return cls("unknown", 0, None) if pid is None else cls(_machine(), pid, _started(pid))
+        return cls(_UNKNOWN, 0, None) if pid is None else cls(_machine(), pid, _started(pid))
 
     @classmethod
     def from_json(cls, text: str) -> JobOwner:
@@ -59,6 +56,20 @@ class JobOwner:
     def to_json(self) -> str:
         """As it is written."""
         return json.dumps(asdict(self))
+
+    @classmethod
+    def from_token(cls, text: str) -> JobOwner:
+        """Read what `to_token` gave."""
+        machine, pid, started = text.split("-")
+        return cls(machine, int(pid, 16), int(started, 16) or None)
+
+    def to_token(self) -> str:
+        """As a part of a file's name.
+
+        >>> JobOwner("0123456789ab", 4242, None).to_token()
+        '0123456789ab-1092-0'
+        """
+        return f"{self.machine}-{self.pid:x}-{self.started or 0:x}"
 
     def is_gone(self) -> bool | None:
         """Whether the process has ended; None for one of another machine, of which nothing is known."""
@@ -77,14 +88,25 @@ class JobOwner:
         return now is not None and self.started is not None and now != self.started
 
 
+def is_dead(owner: JobOwner | None, changed: Iterable[float]) -> bool:
+    """Whether a job has ended: its process is gone, or, if that cannot be told, nothing of it changed for 24 hours.
+
+    `owner`: its process; None if that is not known.
+    `changed`: when its files changed, in seconds since 1970; looked at only where the process cannot be asked for.
+    """
+    gone = None if owner is None else owner.is_gone()
+    return time.time() - max(changed, default=math.inf) > STALE_AFTER if gone is None else gone
+
+
 def _machine() -> str:
+    """A number for the machine since it was started, and the container: short, since it is part of names."""
     parts = [platform.node()]
     try:
         parts.append((_PROC / "sys/kernel/random/boot_id").read_text().strip())
         parts.append((_PROC / "self/ns/pid").readlink().name)
     except OSError:
         pass
-    return " ".join(parts)
+    return hashlib.blake2b(" ".join(parts).encode(), digest_size=6).hexdigest()
 
 
 def _fields(pid: int) -> list[str] | None:

@@ -19,35 +19,30 @@ from typing import Any, TypeVar
 
 from parquet_variant.errors import VariantError
 
-__all__ = ["ThreadPool", "available_cpus", "cpu_quota", "in_order", "thread_count"]
-
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 CGROUP = Path("/sys/fs/cgroup")
 _POOLS = count()
+# Some engines start as many as they are told, whatever there is to do.
+_MOST_THREADS = 1024
 _END: Any = object()
 
 
 def thread_count(threads: int | None) -> int:
     """The number of threads that a user asked for, or the default: the CPUs that this process may use.
 
-    Raises
-    ------
-    VariantError
-        For fewer than 1.
+    Raises `VariantError` for fewer than 1.
     """
     if threads is None:
         return available_cpus()
     if isinstance(threads, bool) or not isinstance(threads, int) or threads < 1:
         raise VariantError(f"threads is {threads!r}: give 1 or more", reason="bad-option")
-    return threads
+    return min(threads, _MOST_THREADS)
 
 
 def available_cpus() -> int:
     """The CPUs that this process may use: by its affinity, and by the quota of its control groups, rounded up.
 
-    Examples
-    --------
     >>> 1 <= available_cpus() <= os.cpu_count()
     True
     """
@@ -113,26 +108,13 @@ def in_order(
 ) -> Generator[Result, None, None]:
     """The result of each item, in the order of the items.
 
-    Parameters
-    ----------
-    work
-        Called in a thread, unless there is one thread or one item.
-    items
-        Taken as they are needed.
-    threads
-        How many work at the same time.
-    ahead
-        Results that may wait beside them: no more than ``threads + ahead`` are in memory.
-    read_ahead
-        Take the next item in a thread, too, where that is work of its own, such as decompressing.
+    `work`: called in a thread, unless there is one thread or one item.
+    `items`: taken as they are needed.
+    `threads`: how many work at the same time.
+    `ahead`: results that may wait beside them: no more than ``threads + ahead`` are in memory.
+    `read_ahead`: take the next item in a thread, too, where that is work of its own, such as decompressing.
+    Raises `Exception`: what an item's work, or taking an item, raised, after the results before it.
 
-    Raises
-    ------
-    Exception
-        What an item's work, or taking an item, raised, after the results before it.
-
-    Examples
-    --------
     >>> list(in_order(lambda item: item * 10, range(5), threads=2))
     [0, 10, 20, 30, 40]
     """

@@ -9,17 +9,16 @@ from __future__ import annotations
 
 import posixpath
 import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import get_args
 
 import pyarrow.fs as pafs
 
 from parquet_variant.choices import FileMode, Mode
-from parquet_variant.errors import VariantFileError
+from parquet_variant.errors import VariantFileError, check_choice
 from parquet_variant.io.commit_journal import (
     COMMITTED,
     PREPARED,
@@ -30,11 +29,9 @@ from parquet_variant.io.commit_journal import (
     others,
     publish,
 )
-from parquet_variant.io.filesystems import filesystem_of
-from parquet_variant.io.job_owner import JobOwner
+from parquet_variant.io.filesystems import filesystem_of, has_delta_log
+from parquet_variant.io.job_owner import JobOwner, is_dead
 from parquet_variant.io.write_errors import write_errors
-
-__all__ = ["BAD_RECORDS", "COMPACTED", "StagedFile", "Staging", "check_mode", "open_staging", "staging_beside", "sweep"]
 
 # Names that begin with an underscore are no data to Spark, pyarrow and our own scan.
 BAD_RECORDS = "_bad_records"
@@ -44,24 +41,14 @@ _STREAMS = "_streams"
 _SUCCESS = "_SUCCESS"
 _OWNER = "owner.json"
 _DATA = (".parquet", ".parquet.crc", ".vortex")
-# A job of another machine, of which nothing has changed for so long, is dead.
-STALE_AFTER = timedelta(hours=24)
 
 
 @dataclass(frozen=True, slots=True)
 class StagedFile:
-    """A finished file that waits for the commit.
+    """A finished file that waits for the commit."""
 
-    Parameters
-    ----------
-    attempt
-        The directory of the task attempt that wrote it.
-    name
-        Its path below that directory, and below the destination once committed.
-    """
-
-    attempt: str
-    name: str
+    attempt: str  # The directory of the task attempt that wrote it.
+    name: str  # Its path below that directory, and below the destination once committed.
 
     @property
     def path(self) -> str:
@@ -76,22 +63,12 @@ class Staging:
     A task attempt writes into its own directory (`attempt`). `commit` moves only the files it is told of, so that what
     failed, repeated or speculative attempts wrote is never seen. A commit that is cut off at any point leaves what was
     there before, or all that is new, to every reader of this package; the next job carries it through or takes it back.
-
-    Parameters
-    ----------
-    dest
-        The directory, as a path or URI.
-    overwrite
-        Whether the commit removes the Parquet files that were there before.
-    job
-        A unique name, part of every file's name.
-    begun
-        Whether the driver said that the job runs (`begin`): tasks then write only as long as it does.
     """
 
-    dest: str
-    overwrite: bool = False
-    job: str = field(default_factory=lambda: uuid.uuid4().hex[:12])
+    dest: str  # The directory, as a path or URI.
+    overwrite: bool = False  # Whether the commit removes the Parquet files that were there before.
+    job: str = field(default_factory=lambda: uuid.uuid4().hex[:12])  # A unique name, part of every file's name.
+    # Whether the driver said that the job runs (`begin`): tasks then write only as long as it does.
     begun: bool = False
 
     @property
@@ -100,31 +77,34 @@ class Staging:
         return f"{self.dest.rstrip('/')}/{TEMPORARY}/{self.job}"
 
     def _place(self) -> tuple[pafs.FileSystem, str]:
-        filesystem, root = filesystem_of(self.dest, None)
+        filesystem, root = filesystem_of(self.dest)
         return filesystem, root.rstrip("/")
 
     def begin(self) -> Staging:
         """Say who runs the job; on the driver, before the first task."""
-        filesystem, path = filesystem_of(self.directory, None)
+        filesystem, path = filesystem_of(self.directory)
         with write_errors(self.dest):
             filesystem.create_dir(path, recursive=True)
             with filesystem.open_output_stream(f"{path}/{_OWNER}") as stream:
                 stream.write(JobOwner.current().to_json().encode())
         return replace(self, begun=True)
 
-    def attempt(self, task: int, attempt: int | str = 0) -> str:
-        """Make the directory of a task attempt; no two runs of a task may have the same `attempt`.
-
-        Raises
-        ------
-        VariantFileError
-            With reason ``"job-over"`` if the job was ended meanwhile: nothing is to be written any more.
-        """
-        filesystem, path = filesystem_of(self.directory, None)
+    def check_running(self) -> None:
+        """Raise the error ``"job-over"`` if the job was begun and has ended."""
+        filesystem, path = filesystem_of(self.directory)
         if self.begun and filesystem.get_file_info(f"{path}/{_OWNER}").type != pafs.FileType.File:
             raise VariantFileError(
                 f"the job that writes {self.dest} has ended, and what it staged is gone", reason="job-over"
             )
+
+    def attempt(self, task: int, attempt: int | str = 0) -> str:
+        """Make the directory of a task attempt; no two runs of a task may have the same `attempt`.
+
+        Raises `VariantFileError` with reason ``"job-over"`` if the job was ended meanwhile: nothing is to be written
+        any more.
+        """
+        self.check_running()
+        filesystem, path = filesystem_of(self.directory)
         name = f"{task:05d}-{attempt}"
         with write_errors(self.dest):
             filesystem.create_dir(f"{path}/{name}", recursive=True)
@@ -139,26 +119,13 @@ class Staging:
     ) -> list[str]:
         """Make the files visible and the old ones invisible in one step, and write ``_SUCCESS`` if `marker` says so.
 
-        Parameters
-        ----------
-        files
-            What to make visible.
-        marker
-            Whether to write ``_SUCCESS``.
-        replaced
-            Paths below `dest` of the files that these stand for; by default those of the mode.
-
-        Returns
-        -------
-        list of str
-            The files in the destination, in the order given.
-
-        Raises
-        ------
-        VariantFileError
-            With reason ``"commit-failed"`` if a file cannot be moved: the destination is as it was; ``"conflict"`` if
-            another job replaces files there, too: the same; with ``"overwrite-failed"`` if an old file cannot be
-            removed after that, which then counts no more.
+        `files`: what to make visible.
+        `marker`: whether to write ``_SUCCESS``.
+        `replaced`: paths below `dest` of the files that these stand for; by default those of the mode.
+        Returns the files in the destination, in the order given. Raises `VariantFileError` with reason
+        ``"commit-failed"`` if a file cannot be moved: the destination is as it was; ``"conflict"`` if another job
+        replaces files there, too: the same; with ``"overwrite-failed"`` if an old file cannot be removed after that,
+        which then counts no more.
         """
         moves = {file.name: file for file in files}
         self._switch(moves, (_SUCCESS,) if marker else (), None if replaced is None else tuple(replaced))
@@ -170,14 +137,7 @@ class Staging:
         The names of the files say which batch they are of, and a marker says that it is whole: what an attempt that
         died left without a marker is removed first, and a batch with a marker is not committed again.
 
-        Parameters
-        ----------
-        files
-            The batch's files.
-        stream
-            A name for the stream that is part of file names and does not change when the stream starts again.
-        batch
-            Number of the batch.
+        `stream`: a name for the stream that is part of file names and does not change when the stream starts again.
         """
         filesystem, root = self._place()
         marker = f"{_STREAMS}/{stream}/{batch}"
@@ -222,7 +182,7 @@ class Staging:
             for name, file in moves.items():
                 target = f"{root}/{name}"
                 filesystem.create_dir(posixpath.dirname(target), recursive=True)
-                filesystem.move(filesystem_of(file.path, None)[1], target)
+                filesystem.move(filesystem_of(file.path)[1], target)
             filesystem.move(f"{directory}/{PREPARED}", f"{directory}/{COMMITTED}")
         except VariantFileError:
             self.abort()
@@ -280,7 +240,7 @@ class Staging:
 
     def _clear(self) -> None:
         """Remove the job's directory, the journal first; and the one above it, unless it holds other jobs."""
-        filesystem, path = filesystem_of(self.directory, None)
+        filesystem, path = filesystem_of(self.directory)
         for name in (COMMITTED, PREPARED):
             if filesystem.get_file_info(f"{path}/{name}").type == pafs.FileType.File:
                 filesystem.delete_file(f"{path}/{name}")
@@ -293,14 +253,9 @@ def sweep(dest: str) -> list[str]:
     """Put in order what jobs that died left in a directory: carry through their commits, or take them back.
 
     A job is dead if its process is gone; if that cannot be told, after 24 hours in which nothing of it changed. What
-    was committed is carried through in any case.
-
-    Returns
-    -------
-    list of str
-        The jobs.
+    was committed is carried through in any case. Returns the jobs.
     """
-    filesystem, root = filesystem_of(dest, None)
+    filesystem, root = filesystem_of(dest)
     temporary = f"{root.rstrip('/')}/{TEMPORARY}"
     swept = []
     for info in filesystem.get_file_info(pafs.FileSelector(temporary, allow_not_found=True)):
@@ -321,25 +276,28 @@ def _remove_empty(filesystem: pafs.FileSystem, directory: str) -> None:
 
 
 def _is_dead(filesystem: pafs.FileSystem, directory: str) -> bool:
+    owner = None
     with suppress(OSError, ValueError, TypeError), filesystem.open_input_stream(f"{directory}/{_OWNER}") as stream:
-        gone = JobOwner.from_json(stream.read().decode()).is_gone()
-        if gone is not None:
-            return gone
-    infos = filesystem.get_file_info(pafs.FileSelector(directory, recursive=True, allow_not_found=True))
-    changed = [info.mtime for info in (*infos, filesystem.get_file_info(directory)) if info.mtime is not None]
-    return bool(changed) and datetime.now(UTC) - max(changed).astimezone(UTC) > STALE_AFTER
+        owner = JobOwner.from_json(stream.read().decode())
+    return is_dead(owner, _changed(filesystem, directory))
+
+
+def _changed(filesystem: pafs.FileSystem, directory: str) -> Iterator[float]:
+    yield from (
+        info.mtime.timestamp()
+        for info in (
+            *filesystem.get_file_info(pafs.FileSelector(directory, recursive=True, allow_not_found=True)),
+            filesystem.get_file_info(directory),
+        )
+        if info.mtime is not None
+    )
 
 
 def replaces(mode: FileMode) -> bool:
     """Whether a file that is there is replaced, by the mode of who writes it.
 
-    Raises
-    ------
-    VariantFileError
-        With reason ``"bad-mode"`` for any other mode.
+    Raises `VariantFileError` with reason ``"bad-mode"`` for any other mode.
 
-    Examples
-    --------
     >>> replaces("overwrite"), replaces("error")
     (True, False)
     """
@@ -350,38 +308,25 @@ def replaces(mode: FileMode) -> bool:
 
 def check_mode(mode: str) -> None:
     """Check that there is such a mode; with reason ``"bad-mode"`` if there is not."""
-    if mode not in get_args(Mode):
-        raise VariantFileError(f"mode is {mode!r}: use error, append, overwrite or ignore", reason="bad-mode")
+    check_choice("mode", mode, get_args(Mode), VariantFileError, "bad-mode")
 
 
 def open_staging(dest: str, mode: Mode = "error") -> Staging | None:
     """Look at a destination that is to be written into; what jobs that died left there is put in order first.
 
-    Parameters
-    ----------
-    dest
-        A directory, as a path or URI; it need not exist.
-    mode
-        What to do if data is there: ``"error"``, ``"append"``, ``"overwrite"`` (when the job commits), or
-        ``"ignore"``: write nothing.
-
-    Returns
-    -------
-    Staging or None
-        None if the mode is ``"ignore"`` and data is there.
-
-    Raises
-    ------
-    VariantFileError
-        With reason ``"exists"``: the destination is a file, a Delta table, or holds data and the mode is ``"error"``.
+    `dest`: a directory, as a path or URI; it need not exist.
+    `mode`: what to do if data is there: ``"error"``, ``"append"``, ``"overwrite"`` (when the job commits), or
+      ``"ignore"``: write nothing.
+    Returns none if the mode is ``"ignore"`` and data is there. Raises `VariantFileError` with reason ``"exists"``: the
+    destination is a file, a Delta table, or holds data and the mode is ``"error"``.
     """
     check_mode(mode)
-    filesystem, path = filesystem_of(dest, None)
+    filesystem, path = filesystem_of(dest)
     kind = filesystem.get_file_info(path).type
     if kind == pafs.FileType.File:
         raise VariantFileError(f"{dest} is a file: name a directory", reason="exists", file=dest)
     if kind == pafs.FileType.Directory:
-        if filesystem.get_file_info(f"{path}/_delta_log").type == pafs.FileType.Directory:
+        if has_delta_log(dest):
             raise VariantFileError(
                 f"{dest} is a Delta table: write to it with format='delta'", reason="exists", file=dest
             )

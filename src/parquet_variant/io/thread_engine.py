@@ -16,8 +16,6 @@ from parquet_variant.io.engine import Progress
 from parquet_variant.io.interruption import interruptible
 from parquet_variant.io.parallel import ThreadPool, thread_count
 
-__all__ = ["ThreadEngine"]
-
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 

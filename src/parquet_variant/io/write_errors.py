@@ -11,8 +11,6 @@ from contextlib import contextmanager
 
 from parquet_variant.errors import VariantFileError
 
-__all__ = ["cannot_write", "write_errors"]
-
 
 def cannot_write(place: str | os.PathLike[str], why: object) -> VariantFileError:
     """The error of a place that cannot be written: the disk is full, or it is not allowed."""

@@ -1,12 +1,14 @@
-"""Arrow's buffers of what kernels fill: validity, offsets, and arrays of bytes.
+"""Arrow's buffers of what kernels fill, and of NumPy's and Python's values: validity, offsets, numbers and bytes.
 
-Owns a byte an entry made a bit, lengths made offsets, and when offsets take 64 bits. Leaves shredded storages to
-`shredding.columns`.
+Owns a byte an entry made a bit, lengths made offsets, and when offsets take 64 bits. pyarrow's `array`, `scalar` and
+`to_numpy` import pandas, where it is installed, for longer than importing pyarrow takes: what has a known type takes
+this way. Leaves values of any kind to pyarrow, shredded storages to `shredding.columns`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -15,14 +17,71 @@ import pyarrow as pa
 from parquet_variant.kernels.memory import address_of
 from parquet_variant.types import MAX_OFFSET
 
-__all__ = ["binary_array", "binary_type", "bitmap", "filled_binary", "offsets_of", "row_chunks"]
-
 Int64s = npt.NDArray[np.int64]
 
 
-def bitmap(valid: npt.NDArray[np.uint8] | None) -> pa.Buffer | None:
+def bitmap(valid: npt.NDArray[np.uint8 | np.bool_] | None) -> pa.Buffer | None:
     """An Arrow validity buffer from a byte an entry; None (all valid) stays None."""
     return None if valid is None else pa.py_buffer(np.packbits(valid, bitorder="little"))
+
+
+def from_numpy(values: npt.NDArray[Any], missing: npt.NDArray[np.bool_] | None = None) -> pa.Array:
+    """A column of booleans or numbers, which is null where they are missing; numbers are not copied.
+
+    >>> from_numpy(np.array([1, 2], np.int8), np.array([False, True])).to_pylist()
+    [1, None]
+    """
+    nulls = bitmap(~missing) if missing is not None and missing.any() else None
+    data = bitmap(values) if values.dtype == np.bool_ else pa.py_buffer(np.ascontiguousarray(values))
+    return pa.Array.from_buffers(pa.from_numpy_dtype(values.dtype), len(values), [nulls, data])
+
+
+def to_numpy(array: pa.Array) -> npt.NDArray[Any]:
+    """The booleans or numbers of a column, which under nulls are whatever stands there; numbers are not copied.
+
+    >>> to_numpy(pa.array([1, 2, 3], pa.int8())[1:])
+    array([2, 3], dtype=int8)
+    """
+    data, start, stop = array.buffers()[1], array.offset, array.offset + len(array)
+    if data is None or start == stop:
+        return np.empty(0, array.type.to_pandas_dtype())
+    if pa.types.is_boolean(array.type):
+        first = start >> 3
+        bits = np.unpackbits(np.frombuffer(data, np.uint8)[first:], count=stop - 8 * first, bitorder="little")
+        return bits[start - 8 * first :].view(np.bool_)
+    return np.frombuffer(data, array.type.to_pandas_dtype(), stop)[start:]
+
+
+def from_bytes(values: Sequence[bytes | None], arrow_type: pa.DataType) -> pa.Array:
+    """A binary or string array of some values.
+
+    >>> from_bytes([b"a", None], pa.string()).to_pylist()
+    ['a', None]
+    """
+    lengths = np.array([len(value or b"") for value in values], np.int64)
+    valid = np.array([value is not None for value in values], np.uint8)
+    data = np.frombuffer(b"".join(value or b"" for value in values), np.uint8)
+    return binary_array(lengths, data, None if valid.all() else valid, arrow_type)
+
+
+def scalar(value: Any, arrow_type: pa.DataType) -> pa.Scalar:
+    """What `pa.scalar` gives.
+
+    >>> scalar(3, pa.int32()), scalar("x", pa.string()), scalar(None, pa.date32())
+    (<pyarrow.Int32Scalar: 3>, <pyarrow.StringScalar: 'x'>, <pyarrow.Date32Scalar: None>)
+    """
+    if value is None:
+        return pa.nulls(1, arrow_type)[0]
+    if type(value) is str and arrow_type in (pa.string(), pa.large_string()):
+        return from_bytes([value.encode()], arrow_type)[0]
+    if type(value) is bytes and arrow_type in (pa.binary(), pa.large_binary()):
+        return from_bytes([value], arrow_type)[0]
+    is_integer = pa.types.is_int64(arrow_type) or pa.types.is_int32(arrow_type)
+    if type(value) is int and is_integer and value.bit_length() < arrow_type.bit_width:
+        return from_numpy(np.array([value], f"i{arrow_type.bit_width // 8}"))[0]
+    if (type(value), arrow_type) in ((bool, pa.bool_()), (float, pa.float64())):
+        return from_numpy(np.array([value]))[0]
+    return pa.scalar(value, arrow_type)
 
 
 def offsets_of(lengths: npt.ArrayLike) -> Int64s:

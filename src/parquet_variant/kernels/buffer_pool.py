@@ -13,21 +13,22 @@ import math
 import mmap
 import os
 from collections.abc import Callable
+from operator import itemgetter
 from threading import Lock
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["acquire", "acquire_block", "adopt", "adopt_bytes", "lend", "release"]
-
 _MOST_BLOCKS = 16
 # Smaller blocks are left to the C library: kept here, they would take the places of large ones.
 _LEAST_BYTES = 256 << 10
+# A block that is more than so many times as large as what is asked for is left to whoever needs one of its size.
+_MOST_TIMES = 4
 # A block of which more than this was used is freed: memory must not stay as high as the largest batch made it.
 _MOST_BYTES = 128 << 20
 # Of results that nobody holds any more, no more than this is kept for the next ones.
-_MOST_LENT_BYTES = 128 << 20
+_MOST_RESULT_BYTES = 128 << 20
 # From this size on the system is asked for huge pages, as NumPy does for its arrays.
 _HUGE_BYTES = 4 << 20
 _PAGE_BYTES = mmap.PAGESIZE
@@ -38,9 +39,10 @@ _free = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(("free", _c))
 _madvise = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)(("madvise", _c))
 
 # Address and size of each block that nobody holds: those that were released, and those of results.
-_pool: list[tuple[int, int]] = []
+spare_blocks: list[tuple[int, int]] = []
 returned_blocks: list[tuple[int, int]] = []
 _lock = Lock()
+_size = itemgetter(1)
 
 
 def _start_anew() -> None:
@@ -73,7 +75,7 @@ class _Block:
         typestr = np.dtype(dtype).str
         self.__array_interface__ = {"version": 3, "data": (address, False), "shape": shape, "typestr": typestr}
 
-    def __del__(self, _free: Callable[[int], None] = _free, _most: int = _MOST_LENT_BYTES) -> None:
+    def __del__(self, _free: Callable[[int], None] = _free, _most: int = _MOST_RESULT_BYTES) -> None:
         # No lock: whoever collects garbage may have it. To append needs none.
         home = self.home
         if self.address and home is not None and self.size + sum(size for _, size in home) <= _most:
@@ -87,30 +89,37 @@ def acquire(dtype: npt.DTypeLike, *shape: int) -> npt.NDArray[Any]:
     return np.asarray(_Block(*_memory(dtype, shape), dtype, shape))
 
 
-def lend(dtype: npt.DTypeLike, *shape: int) -> npt.NDArray[Any]:
+def acquire_result(dtype: npt.DTypeLike, *shape: int) -> npt.NDArray[Any]:
     """What `acquire` gives, for a result: its memory comes back when nothing uses it any more."""
     address, size = _memory(dtype, shape)
     return np.asarray(_Block(address, size, dtype, shape, returned_blocks if size >= _LEAST_BYTES else None))
 
 
 def _memory(dtype: npt.DTypeLike, shape: tuple[int, ...]) -> tuple[int, int]:
-    """Address and size of the smallest block that is large enough, or of a new one."""
+    """Address and size of the smallest block that is large enough and not much too large, or of a new one."""
     size = math.prod(shape) * np.dtype(dtype).itemsize
     if size >= _LEAST_BYTES:
+        # What batches of about the same size ask for fits into the same blocks: 241 to 272 MiB into those of 272.
+        step = 1 << ((size + size // 4).bit_length() - 4)
+        size += (step // 2 - size) % step
         with _lock:
-            found = [(capacity, n, pool) for pool in (_pool, returned_blocks) for n, (_, capacity) in enumerate(pool)]
-            fitting = [each for each in found if size <= each[0]]
+            pools, most = (spare_blocks, returned_blocks), _MOST_TIMES * size
+            fitting = [(block, pool) for pool in pools for block in pool if size <= block[1] <= most]
             if fitting:
-                _, number, pool = min(fitting, key=lambda each: each[0])
-                return pool.pop(number)
+                block, pool = min(fitting, key=lambda each: each[0][1])
+                pool.remove(block)
+                return block
     return _allocated(size), size
 
 
 def acquire_block() -> tuple[int, int]:
     """Address and size of the largest block, for a kernel, which has to free or export it; zeros if there is none."""
     with _lock:
-        largest = max(range(len(_pool)), key=lambda number: _pool[number][1], default=-1)
-        return _pool.pop(largest) if largest >= 0 else (0, 0)
+        if not spare_blocks:
+            return 0, 0
+        largest = max(spare_blocks, key=_size)
+        spare_blocks.remove(largest)
+        return largest
 
 
 def adopt(address: int, *shape: int) -> npt.NDArray[np.int64]:
@@ -135,9 +144,13 @@ def release(*arrays: npt.NDArray[Any]) -> None:
         if not isinstance(block, _Block) or block.size < _LEAST_BYTES or array.nbytes > _MOST_BYTES:
             continue
         with _lock:
-            if block.address and len(_pool) < _MOST_BLOCKS:
-                _pool.append((block.address, block.size))
+            if block.address:
+                spare_blocks.append((block.address, block.size))
                 block.address = 0
+                if len(spare_blocks) > _MOST_BLOCKS:
+                    smallest = min(spare_blocks, key=_size)
+                    spare_blocks.remove(smallest)
+                    _free(smallest[0])
 
 
 def _allocated(size: int) -> int:

@@ -13,32 +13,6 @@ from collections.abc import Callable
 from typing import Any, overload
 
 from parquet_variant.machine_code.functions import Helper, Intrinsic, Kernel
-from parquet_variant.machine_code.signatures import (
-    Bools,
-    Int32s,
-    Int64s,
-    Int64Table,
-    ReadOnlyInt32s,
-    ReadOnlyInt64s,
-    ReadOnlyUInt8s,
-    UInt8s,
-    UInt8Table,
-)
-
-__all__ = [
-    "Bools",
-    "Int32s",
-    "Int64Table",
-    "Int64s",
-    "ReadOnlyInt32s",
-    "ReadOnlyInt64s",
-    "ReadOnlyUInt8s",
-    "UInt8Table",
-    "UInt8s",
-    "helper",
-    "intrinsic",
-    "kernel",
-]
 
 
 def kernel(function: Callable[..., Any]) -> Any:

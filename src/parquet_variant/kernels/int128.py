@@ -10,8 +10,6 @@ import numpy as np
 
 from parquet_variant.kernels.compiling import helper, intrinsic, kernel
 
-__all__ = ["digits_of", "divide_by_power", "divide_small", "fits_int64", "multiply_add", "multiply_power", "negate"]
-
 # 10**k as halves, k = 0..38: for counting digits and for scaling.
 _POWERS = [10**k for k in range(39)]
 POWER_HIGH = np.array([p >> 64 for p in _POWERS], np.int64)

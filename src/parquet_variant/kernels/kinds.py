@@ -4,28 +4,6 @@ from __future__ import annotations
 
 from parquet_variant.types import PrimitiveId
 
-__all__ = [
-    "ARRAY",
-    "BINARY",
-    "DATE",
-    "DECIMAL4",
-    "DECIMAL8",
-    "DECIMAL16",
-    "DOUBLE",
-    "FALSE",
-    "FLOAT",
-    "INT8",
-    "INT16",
-    "INT32",
-    "INT64",
-    "NULL",
-    "OBJECT",
-    "STRING",
-    "TIME",
-    "TRUE",
-    "UUID",
-]
-
 NULL, TRUE, FALSE = int(PrimitiveId.NULL), int(PrimitiveId.TRUE), int(PrimitiveId.FALSE)
 INT8, INT16 = int(PrimitiveId.INT8), int(PrimitiveId.INT16)
 INT32, INT64 = int(PrimitiveId.INT32), int(PrimitiveId.INT64)

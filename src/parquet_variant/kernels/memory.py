@@ -13,35 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from parquet_variant.kernels.compiling import Int64s, helper, intrinsic, kernel
-
-__all__ = [
-    "address_of",
-    "copy",
-    "copy_spans",
-    "equal",
-    "high_of_32",
-    "load_f32",
-    "load_f64",
-    "load_s8",
-    "load_s16",
-    "load_s32",
-    "load_u8",
-    "load_u16",
-    "load_u32",
-    "load_u64",
-    "load_uint",
-    "memcpy",
-    "newlines_of_32",
-    "short_word",
-    "stops_of_32",
-    "store_u8",
-    "store_u16",
-    "store_u32",
-    "store_u64",
-    "store_uint",
-    "trailing_zeros",
-]
+from parquet_variant.kernels.compiling import helper, intrinsic, kernel
+from parquet_variant.machine_code.signatures import Int64s
 
 
 def address_of(array: np.ndarray[Any, Any]) -> int:

@@ -10,21 +10,6 @@ from __future__ import annotations
 
 from parquet_variant.kernels.compiling import helper, intrinsic
 
-__all__ = [
-    "address_in",
-    "export_table",
-    "export_vector",
-    "filled_vector",
-    "free",
-    "new_table",
-    "new_vector",
-    "pooled_table",
-    "reallocate",
-    "reserve",
-    "reserve_bytes",
-    "reserve_rows",
-]
-
 # No address space has more bytes.
 _MOST_ADDRESSED = 1 << 47
 

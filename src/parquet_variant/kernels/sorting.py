@@ -5,9 +5,8 @@ Owns one sort: most runs are short or sorted already, and NumPy's own allocates 
 
 from __future__ import annotations
 
-from parquet_variant.kernels.compiling import Int64s, helper, kernel
-
-__all__ = ["sort_run", "sort_with"]
+from parquet_variant.kernels.compiling import helper, kernel
+from parquet_variant.machine_code.signatures import Int64s
 
 
 @helper

@@ -16,14 +16,14 @@ reason                       meaning
 
 from __future__ import annotations
 
+from typing import get_args
+
 from parquet_variant.choices import OnConflict
 from parquet_variant.encoding.variant import Variant
-from parquet_variant.errors import ConflictError, VariantError
+from parquet_variant.errors import ConflictError, check_choice
 from parquet_variant.layouts.trees import Tree, fields_of_object
 from parquet_variant.path import VariantPath
 from parquet_variant.types import VariantType
-
-__all__ = ["Policy"]
 
 _MESSAGES = {
     "both-set": "two columns are set that exclude each other",
@@ -38,21 +38,12 @@ _MESSAGES = {
 class Policy:
     """How to go on when a conflict is met.
 
-    Parameters
-    ----------
-    on_conflict
-        ``"error"``: raise `ConflictError`; ``"typed"``: the typed columns are right, as the specification says for
-        engines that choose to go on; a value that has no typed column set is taken as it is.
-
-    Raises
-    ------
-    VariantError
-        For any other word.
+    ``"error"``: raise `ConflictError`; ``"typed"``: the typed columns are right, as the specification says for engines
+    that choose to go on; a value that has no typed column set is taken as it is.
     """
 
     def __init__(self, on_conflict: OnConflict) -> None:
-        if on_conflict not in ("error", "typed"):
-            raise VariantError(f"on_conflict is 'error' or 'typed', not {on_conflict!r}", reason="bad-option")
+        check_choice("on_conflict", on_conflict, get_args(OnConflict))
         self.goes_on = on_conflict == "typed"
 
     def meet(self, reason: str, path: VariantPath) -> None:

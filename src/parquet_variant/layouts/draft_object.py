@@ -25,8 +25,6 @@ from parquet_variant.schema.draft_object_storage import ObjectNode, object_plan,
 from parquet_variant.schema.shredding_schema import ShreddingSchema
 from parquet_variant.types import VariantType
 
-__all__ = ["reconstruct", "shred_value"]
-
 
 def _plan(schema: ShreddingSchema | pa.StructType) -> ObjectNode:
     return object_plan(object_storage_type(schema) if isinstance(schema, ShreddingSchema) else schema)
@@ -35,23 +33,12 @@ def _plan(schema: ShreddingSchema | pa.StructType) -> ObjectNode:
 def shred_value(variant: Variant | None, schema: ShreddingSchema | pa.StructType) -> dict[str, Any] | None:
     """Take a value apart; the row is as that of `final.shred_value`.
 
-    Parameters
-    ----------
-    variant
-        The value; None is a SQL NULL.
-    schema
-        The schema, or a storage type of this layout, whose groups may have several of ``object``, ``array`` and
-        ``typed_value``.
+    `variant`: the value; None is a SQL NULL.
+    `schema`: the schema, or a storage type of this layout, whose groups may have several of ``object``, ``array`` and
+      ``typed_value``.
+    Raises `SchemaError` if a value needs an ``untyped_value`` that the storage type does not have
+    (``no-untyped-value``); `MalformedVariantError` for bytes that are not a Variant.
 
-    Raises
-    ------
-    SchemaError
-        If a value needs an ``untyped_value`` that the storage type does not have (``no-untyped-value``).
-    MalformedVariantError
-        For bytes that are not a Variant.
-
-    Examples
-    --------
     >>> schema = ShreddingSchema.from_ddl("a bigint")
     >>> shred_value(Variant.from_python({"a": 123}), schema)
     {'untyped_value': None, 'object': {'a': {'untyped_value': None, 'typed_value': 123}}}
@@ -97,17 +84,9 @@ def reconstruct(
 ) -> Variant | None:
     """Put a row's value together again, as `final.reconstruct` does, with metadata of just its names.
 
-    Raises
-    ------
-    ConflictError
-        If columns are set that exclude each other.
-    MalformedVariantError
-        For bytes that are not a Variant.
-    SchemaError
-        If the storage type is not allowed.
+    Raises `ConflictError` if columns are set that exclude each other; `MalformedVariantError` for bytes that are not a
+    Variant; `SchemaError` if the storage type is not allowed.
 
-    Examples
-    --------
     >>> row = {"untyped_value": None, "object": {"a": {"untyped_value": None, "typed_value": 123}}}
     >>> reconstruct(row, ShreddingSchema.from_ddl("a bigint"))
     <Variant object: {"a":123}>

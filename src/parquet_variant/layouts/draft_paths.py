@@ -26,8 +26,6 @@ from parquet_variant.schema.draft_paths_storage import PathsNode, paths_plan, pa
 from parquet_variant.schema.shredding_schema import ShreddingSchema
 from parquet_variant.types import VariantType
 
-__all__ = ["reconstruct", "shred_value"]
-
 
 def _plan(schema: ShreddingSchema | pa.StructType) -> PathsNode | None:
     return paths_plan(paths_storage_type(schema) if isinstance(schema, ShreddingSchema) else schema)
@@ -36,23 +34,12 @@ def _plan(schema: ShreddingSchema | pa.StructType) -> PathsNode | None:
 def shred_value(variant: Variant | None, schema: ShreddingSchema | pa.StructType) -> dict[str, Any] | None:
     """Take a value apart; the row is as that of `final.shred_value`.
 
-    Parameters
-    ----------
-    variant
-        The value; None is a SQL NULL.
-    schema
-        The schema, or a storage type of this layout with ``value`` and ``metadata``; its leaves may have one column
-        only, and nested typed values.
+    `variant`: the value; None is a SQL NULL.
+    `schema`: the schema, or a storage type of this layout with ``value`` and ``metadata``; its leaves may have one
+      column only, and nested typed values.
+    Raises `SchemaError` if something is left and the storage type has no ``value`` (``no-value``);
+    `MalformedVariantError` for bytes that are not a Variant.
 
-    Raises
-    ------
-    SchemaError
-        If something is left and the storage type has no ``value`` (``no-value``).
-    MalformedVariantError
-        For bytes that are not a Variant.
-
-    Examples
-    --------
     >>> row = shred_value(Variant.from_python([1, "x"]), ShreddingSchema.from_ddl("array<bigint>"))
     >>> row["value"], [leaf["typed_value"] for leaf in row["paths"]], row["paths"][1]["untyped_value"].hex()
     (None, [1, None], '1100000578')
@@ -106,17 +93,9 @@ def reconstruct(
 ) -> Variant | None:
     """Put a row's value together again, as `final.reconstruct` does, with metadata of just its names.
 
-    Raises
-    ------
-    ConflictError
-        If columns are set that exclude each other.
-    MalformedVariantError
-        For bytes that are not a Variant, and for a ``value`` whose metadata is null.
-    SchemaError
-        If the storage type is not allowed.
+    Raises `ConflictError` if columns are set that exclude each other; `MalformedVariantError` for bytes that are not a
+    Variant, and for a ``value`` whose metadata is null; `SchemaError` if the storage type is not allowed.
 
-    Examples
-    --------
     >>> row = {"value": None, "metadata": None, "paths": [{"typed_value": 1, "untyped_value": None}]}
     >>> reconstruct(row, ShreddingSchema.from_ddl("array<bigint>"))
     <Variant array: [1]>

@@ -24,33 +24,17 @@ from parquet_variant.path import VariantPath
 from parquet_variant.schema.shredding_schema import ShreddingSchema
 from parquet_variant.types import VariantType
 
-__all__ = ["reconstruct", "shred_value"]
-
 _schema_of = lru_cache(maxsize=64)(ShreddingSchema.from_storage)
 
 
 def shred_value(variant: Variant | None, schema: ShreddingSchema | pa.StructType) -> dict[str, Any] | None:
     """Take a value apart as a schema says.
 
-    Parameters
-    ----------
-    variant
-        The value; None is a SQL NULL.
-    schema
-        The schema, or a storage type that has one; every group is written with its ``value``.
+    `variant`: the value; None is a SQL NULL.
+    `schema`: the schema, or a storage type that has one; every group is written with its ``value``.
+    Returns the row of the storage struct, slots as in `typed_values`; None for a SQL NULL. Raises
+    `MalformedVariantError` for bytes that are not a Variant.
 
-    Returns
-    -------
-    dict or None
-        The row of the storage struct, slots as in `typed_values`; None for a SQL NULL.
-
-    Raises
-    ------
-    MalformedVariantError
-        For bytes that are not a Variant.
-
-    Examples
-    --------
     >>> row = shred_value(Variant.from_python({"a": 1, "b": "x"}), ShreddingSchema.from_ddl("a bigint"))
     >>> row["value"].hex(), row["typed_value"]
     ('02010100020578', {'a': {'value': None, 'typed_value': 1}})
@@ -87,31 +71,13 @@ def reconstruct(
 ) -> Variant | None:
     """Put a row's value together again.
 
-    Parameters
-    ----------
-    row
-        The row of the storage struct; columns that the file does not have may be missing. None is a SQL NULL.
-    schema
-        The schema, or the storage type.
-    on_conflict
-        ``"error"`` or ``"typed"``; see `conflicts`.
+    `row`: the row of the storage struct; columns that the file does not have may be missing. None is a SQL NULL.
+    `schema`: the schema, or the storage type.
+    `on_conflict`: ``"error"`` or ``"typed"``; see `conflicts`.
+    Returns none for a SQL NULL; Variant null where a required value is missing. Raises `ConflictError` if ``value`` and
+    ``typed_value`` contradict each other: a line of the specification that is INVALID; `MalformedVariantError` for
+    bytes that are not a Variant, and for metadata that is null; `SchemaError` if the storage type is not allowed.
 
-    Returns
-    -------
-    Variant or None
-        None for a SQL NULL; Variant null where a required value is missing.
-
-    Raises
-    ------
-    ConflictError
-        If ``value`` and ``typed_value`` contradict each other: a line of the specification that is INVALID.
-    MalformedVariantError
-        For bytes that are not a Variant, and for metadata that is null.
-    SchemaError
-        If the storage type is not allowed.
-
-    Examples
-    --------
     >>> schema = ShreddingSchema.from_ddl("bigint")
     >>> reconstruct({"metadata": bytes.fromhex("110000"), "value": None, "typed_value": 34}, schema)
     <Variant int64: 34>

@@ -16,14 +16,10 @@ from parquet_variant.layouts.trees import VARIANT_NULL, Tree, elements_of_array,
 from parquet_variant.layouts.typed_values import slot_of, variant_of
 from parquet_variant.types import VariantType
 
-__all__ = ["nested_slot_of", "tree_of_nested_slot"]
-
 
 def nested_slot_of(variant: Variant, arrow: pa.DataType) -> Any | None:
     """Give the slot that holds a whole value exactly, or None if a column of that type cannot.
 
-    Examples
-    --------
     >>> nested_slot_of(Variant.from_python([1, 2]), pa.list_(pa.int64()))
     [1, 2]
     >>> nested_slot_of(Variant.from_python([1, "x"]), pa.list_(pa.int64())) is None
@@ -48,8 +44,6 @@ def nested_slot_of(variant: Variant, arrow: pa.DataType) -> Any | None:
 def tree_of_nested_slot(slot: Any, arrow: pa.DataType) -> Tree:
     """Make the value of a slot.
 
-    Examples
-    --------
     >>> tree_of_nested_slot([1, None], pa.list_(pa.int8()))
     [<Variant int8: 1>, <Variant null: null>]
     """

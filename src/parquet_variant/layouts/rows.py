@@ -11,18 +11,13 @@ from typing import Any
 
 import pyarrow as pa
 
-from parquet_variant.encoding.cast.forms import without_encoding
+from parquet_variant.encoding.cast.forms import with_fields, without_encoding
 from parquet_variant.errors import MalformedVariantError
-from parquet_variant.schema.storage_shape import is_list
-
-__all__ = ["array_of_rows", "rows_of_array"]
 
 
 def array_of_rows(rows: Sequence[Any], storage: pa.DataType) -> pa.Array:
     """Make an Arrow array of rows whose slots are those of `typed_values`.
 
-    Examples
-    --------
     >>> array_of_rows([1, None], pa.timestamp("ns")).type
     TimestampType(timestamp[ns])
     """
@@ -32,13 +27,8 @@ def array_of_rows(rows: Sequence[Any], storage: pa.DataType) -> pa.Array:
 def rows_of_array(array: pa.Array) -> list[Any]:
     """Give the rows of an Arrow array as Python objects, slots as in `typed_values`.
 
-    Raises
-    ------
-    MalformedVariantError
-        If a string is not UTF-8 (``bad-utf8``).
+    Raises `MalformedVariantError` if a string is not UTF-8 (``bad-utf8``).
 
-    Examples
-    --------
     >>> rows_of_array(pa.array([None, 1], pa.timestamp("us", "UTC")))
     [None, 1]
     """
@@ -67,11 +57,8 @@ def _run_ends_decoded(array: pa.StructArray) -> pa.StructArray:
 def _plain(arrow: pa.DataType) -> pa.DataType:
     if isinstance(arrow, pa.BaseExtensionType):
         return _plain(arrow.storage_type)
-    if pa.types.is_struct(arrow):
-        return pa.struct([field.with_type(_plain(field.type)) for field in arrow])
-    if is_list(arrow):
-        element = arrow.value_field.with_type(_plain(arrow.value_type))
-        return pa.large_list(element) if pa.types.is_large_list(arrow) else pa.list_(element)
     if pa.types.is_date32(arrow):
         return pa.int32()
-    return pa.int64() if pa.types.is_timestamp(arrow) or pa.types.is_time64(arrow) else arrow
+    if pa.types.is_timestamp(arrow) or pa.types.is_time64(arrow):
+        return pa.int64()
+    return with_fields(arrow, lambda field: field.with_type(_plain(field.type)))

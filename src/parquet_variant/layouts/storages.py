@@ -14,7 +14,7 @@ import pyarrow as pa
 from parquet_variant.choices import Layout, OnConflict
 from parquet_variant.encoding.metadata import EMPTY_METADATA
 from parquet_variant.encoding.variant import Variant
-from parquet_variant.errors import VariantError
+from parquet_variant.errors import VariantError, check_choice
 from parquet_variant.layouts import draft_object, draft_paths, final
 from parquet_variant.layouts.rows import array_of_rows, rows_of_array
 from parquet_variant.schema.draft_object_storage import object_storage_type
@@ -22,8 +22,6 @@ from parquet_variant.schema.draft_paths_storage import paths_storage_type
 from parquet_variant.schema.final_storage import final_storage_type
 from parquet_variant.schema.layout import detect_layout
 from parquet_variant.schema.shredding_schema import ShreddingSchema
-
-__all__ = ["shredded_storage", "storage_type_of", "unshredded_storage", "variants_of_storage"]
 
 _MODULES: dict[Layout, ModuleType] = {
     "unshredded": final,
@@ -34,15 +32,8 @@ _MODULES: dict[Layout, ModuleType] = {
 
 
 def storage_type_of(schema: ShreddingSchema, layout: Layout) -> pa.StructType:
-    """Give the storage struct of a schema in a layout.
+    """Give the storage struct of a schema in a layout. Raises `VariantError` for the name of no layout.
 
-    Raises
-    ------
-    VariantError
-        For the name of no layout.
-
-    Examples
-    --------
     >>> print(storage_type_of(ShreddingSchema.from_ddl("bigint"), "draft-object"))
     struct<untyped_value: binary, typed_value: int64>
     """
@@ -50,21 +41,15 @@ def storage_type_of(schema: ShreddingSchema, layout: Layout) -> pa.StructType:
         return paths_storage_type(schema)
     if layout == "draft-object":
         return object_storage_type(schema)
-    if layout not in _MODULES:
-        raise VariantError(f"{layout!r} is no layout; there are {', '.join(_MODULES)}", reason="bad-option")
+    check_choice("layout", layout, _MODULES)
     return final_storage_type(schema if layout == "final" else ShreddingSchema.variant())
 
 
 def variants_of_storage(storage: pa.StructArray, on_conflict: OnConflict = "error") -> list[Variant | None]:
     """Give the values of a storage array of any layout; None is SQL NULL.
 
-    Raises
-    ------
-    VariantError
-        What ``reconstruct`` of the layout raises, with the row.
+    Raises `VariantError`: what ``reconstruct`` of the layout raises, with the row.
 
-    Examples
-    --------
     >>> storage = pa.array([{"untyped_value": None, "typed_value": 1}, None], pa.struct(
     ...     {"untyped_value": pa.binary(), "typed_value": pa.int64()}))
     >>> variants_of_storage(storage)
@@ -86,13 +71,8 @@ def shredded_storage(
 ) -> pa.StructArray:
     """Make the storage of some values (None is SQL NULL) in a layout; ``"unshredded"`` ignores the schema.
 
-    Raises
-    ------
-    VariantError
-        What ``shred_value`` of the layout raises, with the row.
+    Raises `VariantError`: what ``shred_value`` of the layout raises, with the row.
 
-    Examples
-    --------
     >>> shredded_storage([Variant.from_python(1), None], ShreddingSchema.from_ddl("bigint"), "draft-object").to_pylist()
     [{'untyped_value': None, 'typed_value': 1}, None]
     """
@@ -110,13 +90,8 @@ def shredded_storage(
 def unshredded_storage(storage: pa.StructArray, on_conflict: OnConflict = "error") -> pa.StructArray:
     """Make the unshredded storage array of one in any layout: ``struct<metadata: dictionary, value>``.
 
-    Raises
-    ------
-    VariantError
-        As `variants_of_storage`.
+    Raises `VariantError` as `variants_of_storage`.
 
-    Examples
-    --------
     >>> storage = shredded_storage([Variant.from_python(1)], ShreddingSchema.from_ddl("bigint"), "final")
     >>> unshredded_storage(storage).field("value")[0].as_py().hex()
     '180100000000000000'

@@ -16,18 +16,6 @@ from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import MalformedVariantError
 from parquet_variant.types import VariantType
 
-__all__ = [
-    "VARIANT_NULL",
-    "Tree",
-    "bytes_of",
-    "check_apart",
-    "compact",
-    "elements_of_array",
-    "fields_of_object",
-    "is_null",
-    "joined",
-]
-
 # A Variant is a piece with its own metadata; a list is an array, a dict an object of pieces.
 Tree: TypeAlias = "Variant | list[Tree] | dict[str, Tree]"
 
@@ -42,10 +30,7 @@ def is_null(variant: Variant) -> bool:
 def fields_of_object(variant: Variant) -> dict[str, Variant]:
     """Give an object's fields by name.
 
-    Raises
-    ------
-    MalformedVariantError
-        If a name comes twice (``duplicate-key``), or values share bytes (``overlap``).
+    Raises `MalformedVariantError` if a name comes twice (``duplicate-key``), or values share bytes (``overlap``).
     """
     items = variant.items()
     fields = dict(items)
@@ -56,13 +41,7 @@ def fields_of_object(variant: Variant) -> dict[str, Variant]:
 
 
 def elements_of_array(variant: Variant) -> list[Variant]:
-    """Give an array's elements.
-
-    Raises
-    ------
-    MalformedVariantError
-        If they share bytes (``overlap``).
-    """
+    """Give an array's elements. Raises `MalformedVariantError` if they share bytes (``overlap``)."""
     elements = list(variant)
     check_apart(variant, elements)
     return elements
@@ -71,8 +50,6 @@ def elements_of_array(variant: Variant) -> list[Variant]:
 def bytes_of(variant: Variant) -> bytes:
     """Give a value's bytes without what follows them.
 
-    Examples
-    --------
     >>> bytes_of(Variant(EMPTY_METADATA, bytes.fromhex("0c01ff"))).hex()
     '0c01'
     """
@@ -92,8 +69,6 @@ def check_apart(variant: Variant, children: Iterable[Variant]) -> None:
 def compact(tree: Tree) -> Variant:
     """Make one Variant with metadata of its own: just the names that it uses.
 
-    Examples
-    --------
     >>> compact({"a": VARIANT_NULL}).metadata.hex()
     '1101000161'
     """
@@ -115,8 +90,6 @@ def joined(metadata: bytes, tree: Tree) -> Variant:
 
     A name that `metadata` does not have, though the specification asks for all, makes it `compact` instead.
 
-    Examples
-    --------
     >>> metadata = bytes.fromhex("01020001026261")  # b before a
     >>> joined(metadata, {"b": VARIANT_NULL, "a": VARIANT_NULL}).value.hex()
     '020201000001020000'

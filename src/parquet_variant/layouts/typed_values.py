@@ -19,16 +19,12 @@ from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import MalformedVariantError
 from parquet_variant.types import EXACT_NUMERIC, INTEGERS, TYPE_OF_ARROW, TYPES, VariantType, decimal_type_for_precision
 
-__all__ = ["slot_of", "variant_of"]
-
 _CONTAINERS = (VariantType.ARRAY, VariantType.OBJECT, VariantType.NULL)
 
 
 def slot_of(variant: Variant, arrow: pa.DataType) -> Any | None:
     """Give the slot that holds a value exactly, or None if a column of that canonical Arrow type cannot.
 
-    Examples
-    --------
     >>> slot_of(Variant.from_python(123), pa.decimal128(9, 2)), slot_of(Variant.from_python(1.0), pa.int64())
     (Decimal('123.00'), None)
     """
@@ -69,13 +65,9 @@ def _number(variant: Variant, kind: VariantType, scale: int) -> int | None:
 def variant_of(slot: Any, arrow: pa.DataType) -> Variant:
     """Make the Variant of a slot: its type is the column's.
 
-    Raises
-    ------
-    MalformedVariantError
-        For a slot that its column's type cannot hold: a time outside the day, a decimal with too many digits.
+    Raises `MalformedVariantError` for a slot that its column's type cannot hold: a time outside the day, a decimal with
+    too many digits.
 
-    Examples
-    --------
     >>> variant_of(Decimal("1.50"), pa.decimal128(9, 2)), variant_of(7, pa.int16())
     (<Variant decimal4: 1.5>, <Variant int16: 7>)
     """

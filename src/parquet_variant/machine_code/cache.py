@@ -12,8 +12,6 @@ import stat
 import tempfile
 from pathlib import Path
 
-__all__ = ["cache_home", "find_object", "keep_object", "own_temporary"]
-
 
 def cache_home() -> Path:
     """Where things of all versions are kept; ``PARQUET_VARIANT_CACHE`` names another place."""
@@ -30,10 +28,7 @@ def cache_home() -> Path:
 def own_temporary() -> Path:
     """A place for what is run later, below the directory of temporary files, where anybody may write.
 
-    Raises
-    ------
-    PermissionError
-        If somebody else made it, or can write there.
+    Raises `PermissionError` if somebody else made it, or can write there.
     """
     place = Path(tempfile.gettempdir()) / f"parquet-variant-{os.getuid()}"
     with contextlib.suppress(FileExistsError):

@@ -20,8 +20,6 @@ from parquet_variant.errors import KernelsError
 if TYPE_CHECKING:
     from parquet_variant.machine_code.functions import Kernel
 
-__all__ = ["MachineCode", "entry_point", "machine_code"]
-
 _VARIABLE = "PARQUET_VARIANT_KERNELS"
 _INSTALL = "install Numba with pip install 'parquet-variant[jit]', or a wheel that was built for this platform"
 _PROTOTYPE = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)
@@ -64,10 +62,8 @@ def _is_checkout() -> bool:
 def machine_code() -> MachineCode:
     """The way that this process takes.
 
-    Raises
-    ------
-    KernelsError
-        If there is no machine code that fits, and no Numba; or what the variable asks for is not there.
+    Raises `KernelsError` if there is no machine code that fits, and no Numba; or what the variable asks for is not
+    there.
     """
     mode = os.environ.get(_VARIABLE, "")
     if mode not in ("", "built", "jit"):

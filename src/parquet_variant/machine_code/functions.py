@@ -11,9 +11,8 @@ from collections.abc import Callable
 from functools import cached_property, update_wrapper
 from typing import Any
 
+from parquet_variant.machine_code.packing import packer, unpacker
 from parquet_variant.machine_code.signatures import Signature
-
-__all__ = ["Helper", "Intrinsic", "Kernel"]
 
 
 class _Compiled:
@@ -89,18 +88,21 @@ class Kernel(_Compiled):
 
         return entry_point(self)
 
+    @cached_property
+    def _pack(self) -> Callable[[tuple[Any, ...]], Any]:
+        return packer(self.signature)
+
+    @cached_property
+    def _unpack(self) -> Callable[[Any], Any]:
+        return unpacker(self.signature)
+
     def __call__(self, *arguments: Any) -> Any:
         """Run the machine code.
 
-        Raises
-        ------
-        TypeError
-            If an argument is not of the type that the kernel declares.
-        MemoryError
-            If there is no memory left for what the kernel makes.
+        Raises `TypeError` if an argument is not of the type that the kernel declares; `MemoryError` if there is no
+        memory left for what the kernel makes.
         """
-        signature = self.signature
-        words = signature.pack(arguments)
+        words = self._pack(arguments)
         if self._entry(words.buffer_info()[0]):
             raise MemoryError("no memory left for a kernel's tables; work on fewer rows at a time")
-        return signature.unpack(words)
+        return self._unpack(words)

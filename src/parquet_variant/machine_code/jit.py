@@ -15,8 +15,6 @@ from parquet_variant.machine_code.levels import levels_here
 if TYPE_CHECKING:
     from parquet_variant.machine_code.functions import Kernel
 
-__all__ = ["Jit"]
-
 
 class Jit:
     """Objects that LLVM has loaded."""

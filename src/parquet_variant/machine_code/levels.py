@@ -8,18 +8,6 @@ from __future__ import annotations
 import platform
 import sys
 
-__all__ = [
-    "AARCH64",
-    "LEVELS",
-    "X86_64",
-    "X86_64_V3",
-    "architecture",
-    "cpu_flags",
-    "levels_here",
-    "levels_of_wheel",
-    "platform_tag",
-]
-
 X86_64, X86_64_V3, AARCH64 = "x86-64", "x86-64-v3", "aarch64"
 LEVELS = (X86_64_V3, X86_64, AARCH64)
 
@@ -52,8 +40,6 @@ def architecture(level: str) -> str:
 def platform_tag(levels: tuple[str, ...]) -> str:
     """The platform of a wheel with libraries for some levels.
 
-    Examples
-    --------
     >>> platform_tag((X86_64_V3, X86_64))
     'manylinux_2_17_x86_64'
     """

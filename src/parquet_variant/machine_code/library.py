@@ -19,8 +19,6 @@ from parquet_variant.machine_code.sources import PACKAGE, kernel_sources, read, 
 if TYPE_CHECKING:
     from parquet_variant.machine_code.functions import Kernel
 
-__all__ = ["FOLDER", "HASH_SYMBOL", "TABLE", "Library", "file_name", "load"]
-
 # Where the libraries are, below the package, and the table beside them.
 FOLDER = "machine_code/libraries"
 TABLE = "kernels.json"
@@ -44,13 +42,7 @@ class Library:
     way: str = "built"
 
     def address(self, kernel: Kernel) -> int:
-        """Where the entry point of a kernel is.
-
-        Raises
-        ------
-        KernelsError
-            If the library was built without this kernel.
-        """
+        """Where the entry point of a kernel is. Raises `KernelsError` if the library was built without this kernel."""
         if self.kernels.get(kernel.symbol) != str(kernel.signature):
             raise KernelsError(f"{kernel!r} is not in the library of kernels; {_BUILD}", reason="no-kernels")
         address = ctypes.cast(getattr(self.handle, kernel.symbol), ctypes.c_void_p).value
@@ -113,15 +105,9 @@ def _open(name: str, size: int) -> ctypes.CDLL:
 def load(levels: tuple[str, ...] | None = None) -> Library:
     """The library for this machine.
 
-    Parameters
-    ----------
-    levels
-        CPU levels to choose from, the best first; those of this machine by default.
-
-    Raises
-    ------
-    KernelsError
-        If there is none, if it was built from other sources than those beside it, or if it is damaged.
+    `levels`: CPU levels to choose from, the best first; those of this machine by default.
+    Raises `KernelsError` if there is none, if it was built from other sources than those beside it, or if it is
+    damaged.
     """
     table = _table()
     _check_sources(table)

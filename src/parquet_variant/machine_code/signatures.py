@@ -2,14 +2,14 @@
 
 Owns the array types and `Signature`, which checks the arguments of a call and lays them out as the vector of 64-bit
 words that every entry point reads: an integer or a boolean is one word, an array its address and then its shape. The
-words of the result follow those of the parameters. Leaves calling to `functions`, the code behind it to `building`.
+words of the result follow those of the parameters. Leaves calls that are as declared to `packing`, calling to
+`functions`, the code behind it to `building`.
 """
 
 from __future__ import annotations
 
-import ctypes
 from array import array
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Annotated, Any, get_args, get_origin, get_type_hints
@@ -17,20 +17,7 @@ from typing import Annotated, Any, get_args, get_origin, get_type_hints
 import numpy as np
 import numpy.typing as npt
 
-__all__ = [
-    "ArrayType",
-    "Bools",
-    "Int32s",
-    "Int64Table",
-    "Int64s",
-    "ReadOnlyInt32s",
-    "ReadOnlyInt64s",
-    "ReadOnlyUInt8s",
-    "RecordType",
-    "Signature",
-    "UInt8Table",
-    "UInt8s",
-]
+from parquet_variant.errors import VariantError
 
 
 @dataclass(frozen=True)
@@ -141,12 +128,6 @@ def _words(kind: Type) -> int:
     return kind.words if isinstance(kind, ArrayType | RecordType) else 1
 
 
-# The address of an array that may be written, in a seventh of the time that the array interface takes.
-_address, _cells = ctypes.addressof, ctypes.c_char.from_buffer
-_NOTHING = ctypes.c_int64()
-_NOWHERE = _address(_NOTHING)
-
-
 def _put(words: list[Any], kind: Type, value: Any, name: str) -> None:
     """Append the words of one argument."""
     if kind is int:
@@ -164,10 +145,11 @@ def _put(words: list[Any], kind: Type, value: Any, name: str) -> None:
         for (field, each_kind), each in zip(kind.fields, value, strict=False):
             _put(words, each_kind, each, f"{name}.{field}")
     else:
-        _put_array(words, kind, value, name)
+        words += array_words(kind, value, name)
 
 
-def _put_array(words: list[Any], kind: ArrayType, value: Any, name: str) -> None:
+def array_words(kind: ArrayType, value: Any, name: str) -> tuple[int, ...]:
+    """The words of an array. Raises `TypeError` if it is not of the type."""
     try:
         view = value.__array_interface__
     except AttributeError:
@@ -181,15 +163,7 @@ def _put_array(words: list[Any], kind: ArrayType, value: Any, name: str) -> None
         or (read_only and not kind.read_only)
     ):
         raise TypeError(f"{name} must be {kind}, not {kind.describe(value)}")
-    words.append(address)
-    words.extend(shape)
-
-
-def _take(words: Iterator[int], kind: Type) -> Any:
-    """The next result of some words."""
-    if isinstance(kind, tuple):
-        return tuple(_take(words, each) for each in kind)
-    return kind(next(words))
+    return (address, *shape)
 
 
 @dataclass(frozen=True)
@@ -210,10 +184,7 @@ class Signature:
     def of(cls, function: Callable[..., Any]) -> Signature:
         """What the annotations of a function say.
 
-        Raises
-        ------
-        TypeError
-            If an annotation is missing, or is none of the types that kernels take and return.
+        Raises `TypeError` if an annotation is missing, or is none of the types that kernels take and return.
         """
         where = f"kernel {function.__module__}.{function.__name__}"
         hints = get_type_hints(function, include_extras=True)
@@ -239,39 +210,15 @@ class Signature:
     def pack(self, arguments: tuple[Any, ...]) -> array[int]:
         """Lay out the arguments of a call, with room for the result behind them.
 
-        Raises
-        ------
-        TypeError
-            If an argument is not of the type that is declared for it.
+        Raises `TypeError` if an argument is not of the type that is declared for it.
         """
         if len(arguments) != len(self.parameters):
             raise TypeError(f"{len(arguments)} arguments for {self}")
         words: list[Any] = []
         for (name, kind), value in zip(self.parameters, arguments, strict=True):
-            if kind is int:
-                words.append(value)
-            elif (  # here, since another call would take as long as this
-                type(value) is np.ndarray
-                and type(kind) is ArrayType
-                and value.dtype is kind.numpy
-                and value.ndim == kind.dimensions
-                and not kind.read_only
-            ):
-                try:
-                    words.append(_address(_cells(value)) if value.size else _NOWHERE)  # type: ignore[arg-type]
-                except TypeError:  # read-only, or not contiguous
-                    _put_array(words, kind, value, name)
-                else:
-                    words += value.shape
-            else:
-                _put(words, kind, value, name)
+            _put(words, kind, value, name)
         words += self.result_words
-        return array("q", words)
-
-    def unpack(self, words: array[int]) -> Any:
-        """The result of a call that is done."""
-        if self.result is None:
-            return None
-        if self.result is int:
-            return words[-1]
-        return _take(iter(words[-len(self.result_words) :]), self.result)
+        try:
+            return array("q", words)
+        except OverflowError:
+            raise VariantError("a number is given that has more than 64 bits", reason="bad-option") from None

@@ -15,8 +15,6 @@ from typing import Any
 
 import parquet_variant
 
-__all__ = ["PACKAGE", "kernel_sources", "read", "source_hash", "sources"]
-
 # The directory (or the place in a zip file) of the package.
 PACKAGE = os.path.dirname(parquet_variant.__file__)  # noqa: PTH120
 _FOREIGN = re.compile(rb"^from parquet_variant\.(types|encoding\.[\w.]+) import", re.MULTILINE)
@@ -29,13 +27,7 @@ _COMPILING = {
 
 
 def read(name: str) -> bytes:
-    """The bytes of a file of the package, named with slashes.
-
-    Raises
-    ------
-    OSError
-        If there is no such file.
-    """
+    """The bytes of a file of the package, named with slashes. Raises `OSError` if there is no such file."""
     loader: Any = parquet_variant.__spec__.loader
     return loader.get_data(os.path.join(PACKAGE, *name.split("/")))  # noqa: PTH118
 

@@ -11,8 +11,6 @@ from pathlib import Path
 
 from parquet_variant.machine_code.entry_points import machine_code
 
-__all__ = ["warmup"]
-
 
 def warmup(progress: Callable[[str, int, int], None] | None = None) -> bool:
     """Compile the kernels that were neither built with the package nor kept in the cache.

@@ -4,14 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["counted", "rewritten"]
-
 
 def counted(count: int, noun: str) -> str:
     """A number of things.
 
-    Examples
-    --------
     >>> counted(1, "file"), counted(1707, "row")
     ('1 file', '1,707 rows')
     """

@@ -7,14 +7,10 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-__all__ = ["cast_keeps_order"]
-
 
 def cast_keeps_order(stored: pa.DataType, target: pa.DataType) -> bool:
     """Whether a cast never puts a smaller value above a larger one, and rounds nothing that is compared exactly.
 
-    Examples
-    --------
     >>> cast_keeps_order(pa.int64(), pa.decimal128(38, 2)), cast_keeps_order(pa.decimal128(9, 2), pa.int64())
     (True, False)
     >>> cast_keeps_order(pa.float32(), pa.float64()), cast_keeps_order(pa.int64(), pa.string())
@@ -22,14 +18,15 @@ def cast_keeps_order(stored: pa.DataType, target: pa.DataType) -> bool:
     """
     if stored == target or (_is_text(stored) and _is_text(target)):
         return True
-    if _is_exact(stored) and _is_exact(target):
+    if is_exact(stored) and is_exact(target):
         return _scale(stored) <= _scale(target)
     if pa.types.is_float32(target) or pa.types.is_float64(target):
-        return _is_exact(stored) or (pa.types.is_floating(stored) and stored.bit_width <= target.bit_width)
+        return is_exact(stored) or (pa.types.is_floating(stored) and stored.bit_width <= target.bit_width)
     return False
 
 
-def _is_exact(kind: pa.DataType) -> bool:
+def is_exact(kind: pa.DataType) -> bool:
+    """Whether a type holds exact numbers: integers, decimals."""
     return bool(pa.types.is_signed_integer(kind) or pa.types.is_decimal(kind))
 
 

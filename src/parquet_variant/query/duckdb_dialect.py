@@ -16,8 +16,6 @@ from sqlglot.parsers.duckdb import DuckDBParser
 
 from parquet_variant.query.path_dialect import OPERATORS, SPARK_TYPES, PathParser, path_text
 
-__all__ = ["ForDuckDB"]
-
 # Functions of Spark that DuckDB has under other names; those that it knows are its own.
 _SPARK_FUNCTIONS = """
     ADD_MONTHS ARRAY_JOIN ARRAY_MAX ARRAY_MIN ARRAY_SIZE COLLECT_LIST COLLECT_SET DATEADD DATE_FORMAT ENDSWITH EXPLODE
@@ -60,6 +58,12 @@ def _nulls(words: str) -> Callable[[Any, exp.Expr], str]:
     return text
 
 
+def _extraction(generator: Any, node: exp.JSONExtract) -> str:
+    """A path of a Variant, or ``->`` of JSON."""
+    write = path_text if node.args.get("variant_extract") else DuckDBGenerator.TRANSFORMS[exp.JSONExtract]
+    return str(write(generator, node))
+
+
 class ForDuckDB(DuckDB):
     """DuckDB's SQL with Variant paths."""
 
@@ -80,10 +84,16 @@ class ForDuckDB(DuckDB):
         COLUMN_OPERATORS = {**DuckDBParser.COLUMN_OPERATORS, **OPERATORS}
         CAST_COLUMN_OPERATORS = {*DuckDBParser.CAST_COLUMN_OPERATORS, TokenType.QDCOLON}
 
+        def _parse_simplified_pivot(self, is_unpivot: bool | None = None) -> Any:
+            pivot = super()._parse_simplified_pivot(is_unpivot)
+            if self._curr.token_type in (TokenType.ORDER_BY, TokenType.LIMIT, TokenType.OFFSET):
+                return self._parse_query_modifiers(exp.select("*").from_(exp.Subquery(this=pivot)))
+            return pivot
+
     class Generator(DuckDBGenerator):
         TRANSFORMS = {
             **DuckDBGenerator.TRANSFORMS,
-            exp.JSONExtract: path_text,
+            exp.JSONExtract: _extraction,
             exp.IgnoreNulls: _nulls("IGNORE NULLS"),
             exp.RespectNulls: _nulls("RESPECT NULLS"),
             exp.WithinGroup: Generator.withingroup_sql,

@@ -7,6 +7,7 @@ dialect is imported where it is needed, so that DuckDB can start before it.
 from __future__ import annotations
 
 import atexit
+import datetime as dt
 import os
 import threading
 from collections.abc import Iterator, Mapping
@@ -15,10 +16,9 @@ from typing import Any
 
 import pyarrow as pa
 
+from parquet_variant.encoding.cast.zones import zone_of
 from parquet_variant.errors import VariantError
 from parquet_variant.io.parallel import thread_count
-
-__all__ = ["begin", "connect", "run_sql"]
 
 _INSTANCES: dict[tuple[int, int], Any] = {}  # by process (a fork has no use for its parent's) and threads
 _LOCK = threading.Lock()
@@ -42,10 +42,7 @@ def begin(*, threads: int | None = None) -> None:
 def connect(*, zone: str = "UTC", threads: int | None = None) -> Iterator[Any]:
     """A DuckDB connection in memory, closed at the end.
 
-    Raises
-    ------
-    VariantError
-        With reason ``no-engine`` if DuckDB is not installed.
+    Raises `VariantError` with reason ``no-engine`` if DuckDB is not installed.
     """
     try:
         import duckdb
@@ -57,8 +54,30 @@ def connect(*, zone: str = "UTC", threads: int | None = None) -> Iterator[Any]:
 
 def _prepared(connection: Any, zone: str) -> Any:
     if zone != "UTC":
-        connection.execute("SET TimeZone = ?", [zone])
+        connection.execute("SET TimeZone = ?", [duckdb_zone(zone)])
     return connection
+
+
+def duckdb_zone(zone: str) -> str:
+    """The name that DuckDB and Arrow have for a zone of Spark's: it may be an offset or an abbreviation.
+
+    Raises `CastError` for what is none, and `VariantError` for an offset of parts of an hour; both ``bad-zone``.
+
+    >>> duckdb_zone("PST"), duckdb_zone("+01:00"), duckdb_zone("Z")
+    ('America/Los_Angeles', 'Etc/GMT-1', 'UTC')
+    """
+    known = zone_of(zone)
+    if known is dt.UTC:
+        return "UTC"
+    if not isinstance(known, dt.timezone):
+        return str(known)
+    hours, rest = divmod(int(known.utcoffset(None).total_seconds()), 3600)
+    if rest or not -12 <= hours <= 14:
+        raise VariantError(
+            f"{zone!r} is an offset that DuckDB does not have: use a region such as 'Asia/Kolkata', or whole hours",
+            reason="bad-zone",
+        )
+    return f"Etc/GMT{-hours:+d}"
 
 
 def _instance(duckdb: Any, threads: int) -> Any:
@@ -73,23 +92,12 @@ def _instance(duckdb: Any, threads: int) -> Any:
         return _INSTANCES[key]
 
 
-def run_sql(text: str, tables: Mapping[str, Any], *, zone: str = "UTC", threads: int | None = None) -> pa.Table:
+def run_sql(text: str, tables: Mapping[str, Any], *, zone: str = "UTC") -> pa.Table:
     """The answer to a query over Arrow tables or streams.
 
-    Parameters
-    ----------
-    text
-        DuckDB's SQL.
-    tables
-        Arrow tables, or readers of batches (each is read once), by the names that the text has.
+    `tables`: Arrow tables, or readers of batches (each is read once), by the names that the text has.
+    Raises `SqlError`: what DuckDB has against the query.
 
-    Raises
-    ------
-    SqlError
-        What DuckDB has against the query.
-
-    Examples
-    --------
     >>> run_sql("SELECT a + 1 AS b FROM t", {"t": pa.table({"a": [1, 2]})}).to_pydict()
     {'b': [2, 3]}
     """
@@ -97,10 +105,10 @@ def run_sql(text: str, tables: Mapping[str, Any], *, zone: str = "UTC", threads:
 
     from parquet_variant.query.sql_dialect import SqlError
 
-    with connect(zone=zone, threads=threads) as connection:
-        for name, table in tables.items():
-            connection.register(name, table)
+    with connect(zone=zone) as connection:
         try:
+            for name, table in tables.items():
+                connection.register(name, table)
             return connection.sql(text).to_arrow_table()
         except duckdb.Error as error:
             raise SqlError(f"the SQL cannot be run: {str(error).strip().splitlines()[0]}") from None

@@ -10,22 +10,10 @@ from typing import Any, ClassVar
 
 from sqlglot import TokenType, exp, parser
 
-__all__ = ["OPERATORS", "SPARK_TYPES", "PathParser", "path_text"]
-
 _WORD = re.compile(r"[^\W\d]\w*")
 # After these a colon is that of a slice.
 _NO_KEYS = frozenset((TokenType.NUMBER, TokenType.R_BRACKET, TokenType.DASH))
-_BEFORE_PATH = (
-    exp.Column,
-    exp.Dot,
-    exp.Bracket,
-    exp.Paren,
-    exp.JSONExtract,
-    exp.Anonymous,
-    exp.Cast,
-    exp.ArgMax,
-    exp.ArgMin,
-)
+_NO_VARIANTS = (exp.Literal, exp.Boolean, exp.Null, exp.Star, exp.Placeholder, exp.Parameter, exp.Interval)
 _OPENING = frozenset((TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE))
 _CLOSING = frozenset((TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE))
 _CASTS = frozenset((TokenType.DCOLON, TokenType.QDCOLON))
@@ -87,7 +75,7 @@ class PathParser:
         return first
 
     def _parse_colon_as_variant_extract(self: Any, this: Any) -> Any:
-        while isinstance(this, _BEFORE_PATH):
+        while isinstance(this, exp.Expr) and not isinstance(this, _NO_VARIANTS):
             if self._curr.token_type != TokenType.COLON or self._next.token_type in _NO_KEYS:
                 break
             if self._index == self.end_of_key:
@@ -122,24 +110,25 @@ class PathParser:
         elif self._match(TokenType.DASH):
             self.raise_error("indexes count from 0: a negative one cannot be asked for")
         else:
-            self.raise_error("[0], ['key'] or [*] is expected in a path")
+            self.raise_error("[0], ['key'] or [*] is expected in a path; slices are of arrays: (v:a::array<type>)[:2]")
         if not self._match(TokenType.R_BRACKET):
-            self.raise_error("] is expected")
+            self.raise_error("] is expected; a Variant has no slices: write (v:a::array<type>)[1:2]")
         return step
 
-    def _parse_types(self: Any, *given: Any, **options: Any) -> Any:
-        found = super()._parse_types(*given, **options)  # type: ignore[misc]
-        if isinstance(found, exp.Cast):  # BigQuery's array<int>[1, 2]
+    def _parse_types(self: Any, *arguments: Any, **options: Any) -> Any:
+        kind = super()._parse_types(*arguments, **options)  # type: ignore[misc]
+        if isinstance(kind, exp.Cast):  # BigQuery's array<int>[1, 2]
             self.raise_error("what stands behind a type is the type's: write (v:a::array<int>)[…]")
-        return found
+        return kind
 
     def _parse_struct_types(self: Any, type_required: bool = False) -> Any:
         start = self._index
+        called = [each.text.upper() for each in self._tokens[start - 2 : start]] in (["ROW", "("], ["STRUCT", "("])
         name = self._parse_id_var(any_token=True)
-        self._match(TokenType.COLON)
-        kind = self._parse_types()
+        colon = self._match(TokenType.COLON)
+        kind = None if called and colon else self._parse_types()
         if name is None or kind is None:
-            if [each.text.upper() for each in self._tokens[start - 2 : start]] == ["ROW", "("]:
+            if called:
                 return self._retreat(start)  # a function's arguments, no type's fields
             self.raise_error("a field is written name type")
         if self._match_text_seq("NOT"):
@@ -148,10 +137,10 @@ class PathParser:
 
     def _parse_expression(self: Any) -> Any:
         start = self._curr.start
-        found = parser.Parser._parse_expression(self)
-        if isinstance(found, exp.Expr) and not isinstance(found, exp.Alias):
-            found.meta["text"] = self.sql[start : self._prev.end + 1]
-        return found
+        tree = parser.Parser._parse_expression(self)
+        if isinstance(tree, exp.Expr) and not isinstance(tree, exp.Alias):
+            tree.meta["text"] = self.sql[start : self._prev.end + 1]
+        return tree
 
 
 def path_text(self: Any, node: exp.JSONExtract) -> str:

@@ -20,23 +20,7 @@ import pyarrow as pa
 from parquet_variant import arrow_compute as pc
 from parquet_variant.encoding.cast.zones import zone_of
 from parquet_variant.errors import PredicateError
-
-__all__ = [
-    "And",
-    "Compare",
-    "Constant",
-    "IsNull",
-    "Like",
-    "Not",
-    "Or",
-    "Predicate",
-    "PredicateError",
-    "all_of",
-    "bind",
-    "columns_of",
-    "evaluate",
-    "is_in",
-]
+from parquet_variant.kernels.arrow_buffers import scalar
 
 Operator = Literal["=", "<>", "<", "<=", ">", ">="]
 OPERATORS: tuple[Operator, ...] = ("=", "<>", "<", "<=", ">", ">=")
@@ -130,8 +114,6 @@ def is_in(column: str, values: Iterable[Any]) -> Predicate:
 def all_of(conditions: Iterable[Any]) -> Predicate:
     """Tuples as pyarrow takes them: ``[("mag", ">", 5), …]`` is AND; a list of such lists is OR.
 
-    Examples
-    --------
     >>> all_of([("mag", ">", 5), ("place", "like", "x%")])
     And(parts=(Compare(column='mag', op='>', literal=5), Like(column='place', pattern='x%')))
     """
@@ -180,19 +162,11 @@ def bind(predicate: Predicate, types: Mapping[str, pa.DataType | None], zone: st
     A literal between two values of an exact column moves to the next one that means the same (``n > 5.5`` is
     ``n >= 6``); one that no value can equal or pass becomes a `Constant`. A float column is compared as double.
 
-    Parameters
-    ----------
-    predicate
-        A predicate with Python literals: bool, int, float, Decimal, str, bytes, date, datetime, time, UUID, None.
-    types
-        The Arrow type of each column; None for a Variant, of which only IS NULL can be asked.
-    zone
-        The session time zone, in which a literal without one is meant if it is compared with instants.
-
-    Raises
-    ------
-    PredicateError
-        For an unknown column, or a literal that cannot be compared with the column.
+    `predicate`: a predicate with Python literals: bool, int, float, Decimal, str, bytes, date, datetime, time, UUID,
+      None.
+    `types`: the Arrow type of each column; None for a Variant, of which only IS NULL can be asked.
+    `zone`: the session time zone, in which a literal without one is meant if it is compared with instants.
+    Raises `PredicateError` for an unknown column, or a literal that cannot be compared with the column.
     """
     if isinstance(predicate, And):
         return And(tuple(bind(part, types, zone) for part in predicate.parts))
@@ -206,7 +180,8 @@ def bind(predicate: Predicate, types: Mapping[str, pa.DataType | None], zone: st
     if isinstance(predicate, (IsNull, Constant)):
         return predicate
     if kind is None or pa.types.is_nested(kind):
-        raise PredicateError(f"{predicate.column} is {kind or 'variant'}: only IS NULL can be asked of it")
+        hint = ", unless a type is written, as in $.a.b:int" if kind is None else ""
+        raise PredicateError(f"{predicate.column} is {kind or 'variant'}: only IS NULL can be asked of it{hint}")
     if isinstance(predicate, Like):
         if not (pa.types.is_string(kind) or pa.types.is_large_string(kind)) or not isinstance(predicate.pattern, str):
             raise PredicateError(f"{predicate.column} LIKE {predicate.pattern!r} needs a string column and pattern")
@@ -220,7 +195,7 @@ def _bind_compare(compare: Compare, kind: pa.DataType, zone: str) -> Predicate:
     literal = compare.literal
     number = isinstance(literal, (int, float, Decimal)) and not isinstance(literal, bool)
     if pa.types.is_floating(kind) and number:
-        return Compare(compare.column, compare.op, pa.scalar(_as_double(literal), pa.float64()))
+        return Compare(compare.column, compare.op, scalar(_as_double(literal), pa.float64()))
     if (pa.types.is_integer(kind) or pa.types.is_decimal(kind)) and number:
         return _bind_exact(compare, kind)
     try:
@@ -263,7 +238,7 @@ def _bind_exact(compare: Compare, kind: pa.DataType) -> Predicate:
     if not low <= units <= high:
         return Constant(column, {"=": False, "<>": True}.get(op, (units > high) == (op in ("<", "<="))))
     if pa.types.is_integer(kind):
-        return Compare(column, op, pa.scalar(units, kind))
+        return Compare(column, op, scalar(units, kind))
     text = tuple(int(digit) for digit in str(abs(units)))
     return Compare(column, op, pa.scalar(Decimal((int(units < 0), text, -scale)), kind))
 
@@ -277,11 +252,11 @@ def _unit_range(kind: pa.DataType) -> tuple[int, int]:
 
 def _scalar(literal: Any, kind: pa.DataType, zone: str) -> pa.Scalar:
     if pa.types.is_boolean(kind) and isinstance(literal, bool):
-        return pa.scalar(literal, kind)
+        return scalar(literal, kind)
     if (pa.types.is_string(kind) or pa.types.is_large_string(kind)) and isinstance(literal, str):
-        return pa.scalar(literal, kind)
+        return scalar(literal, kind)
     if (pa.types.is_binary(kind) or pa.types.is_large_binary(kind)) and isinstance(literal, bytes):
-        return pa.scalar(literal, kind)
+        return scalar(literal, kind)
     if kind == pa.uuid() and isinstance(literal, (str, uuid.UUID)):
         return pa.scalar(uuid.UUID(str(literal)).bytes, pa.binary(16)).cast(kind)
     if pa.types.is_date(kind) and isinstance(literal, (str, dt.date)) and not isinstance(literal, dt.datetime):
@@ -304,7 +279,7 @@ def _timestamp(literal: str | dt.date, kind: pa.DataType, zone: str) -> pa.Scala
     if literal.tzinfo is None:
         literal = literal.replace(tzinfo=dt.UTC if kind.tz is None else zone_of(zone))
     micros = (literal - dt.datetime(1970, 1, 1, tzinfo=dt.UTC)) // dt.timedelta(microseconds=1)
-    return pa.scalar(micros * 1000 if kind.unit == "ns" else micros, pa.int64()).cast(kind)
+    return scalar(micros * 1000 if kind.unit == "ns" else micros, pa.int64()).cast(kind)
 
 
 # ---- evaluation
@@ -313,12 +288,7 @@ def _timestamp(literal: str | dt.date, kind: pa.DataType, zone: str) -> pa.Scala
 def evaluate(predicate: Predicate, columns: Mapping[str, pa.Array | pa.ChunkedArray] | pa.Table) -> Any:
     """The answer for every row, as an Arrow boolean array with null for "unknown".
 
-    Parameters
-    ----------
-    predicate
-        A bound predicate.
-    columns
-        The columns by name, of one length.
+    `columns`: the columns by name, of one length.
     """
     if isinstance(predicate, (And, Or)):
         names = columns_of(predicate)
@@ -338,8 +308,8 @@ def evaluate(predicate: Predicate, columns: Mapping[str, pa.Array | pa.ChunkedAr
     if isinstance(column, pa.DictionaryArray):
         return _of_distinct(predicate, predicate.column, column)
     if isinstance(predicate, Constant):
-        answer = pa.scalar(predicate.answer, pa.bool_())
-        return pc.if_else(pc.is_valid(column), answer, pa.scalar(None, pa.bool_()))
+        answer = scalar(predicate.answer, pa.bool_())
+        return pc.if_else(pc.is_valid(column), answer, scalar(None, pa.bool_()))
     if isinstance(predicate, Like):
         return pc.match_like(column, predicate.pattern)
     return _compare(column, predicate.op, predicate.literal)
@@ -373,7 +343,7 @@ def _compare(column: Any, op: Operator, literal: pa.Scalar) -> Any:
             return nan
         if op in ("<>", "<"):
             return pc.invert(nan)
-        return pc.if_else(pc.is_valid(column), pa.scalar(op == "<="), pa.scalar(None, pa.bool_()))
+        return pc.if_else(pc.is_valid(column), scalar(op == "<=", pa.bool_()), scalar(None, pa.bool_()))
     answer = pc.call_function(_ARROW_NAMES[op], [column, literal])
     return pc.or_kleene(answer, nan) if op in (">", ">=", "<>") else answer
 

@@ -14,8 +14,6 @@ from typing import Any, NamedTuple, NoReturn
 from parquet_variant.errors import PredicateError
 from parquet_variant.query.predicate import And, Compare, Constant, IsNull, Like, Not, Or, Predicate, is_in
 
-__all__ = ["parse_predicate", "predicate_text"]
-
 _MAX_DEPTH = 100
 _TOKEN = re.compile(
     r"""\s*(?:
@@ -23,6 +21,8 @@ _TOKEN = re.compile(
     | (?P<hex>[xX]'(?:[0-9a-fA-F]{2})*')
     | (?P<string>'(?:[^']|'')*')
     | (?P<quoted>"(?:[^"]|"")*"|`(?:[^`]|``)*`)
+    | (?P<path>\$(?:\['(?:\\.|[^'\\])*'\]|\["(?:\\.|[^"\\])*"\]|\[[\d*]+\]|[^\s\[\]<>=!(),:'"`])*
+        (?::\w+(?:\(\d+(?:,\s*\d+)?\))?)?)
     | (?P<name>[^\W\d]\w*)
     | (?P<op><>|!=|<=|>=|==|=|<|>)
     | (?P<mark>[(),])
@@ -51,8 +51,8 @@ def parse_predicate(text: str) -> Predicate:
     text
         Comparisons (``= <> != < <= > >=``), ``IN (…)``, ``BETWEEN … AND …``, ``LIKE 'x%'``, ``IS NULL`` of columns with
         literals, joined by AND, OR, NOT and parentheses. Literals: numbers, ``'text'``, TRUE, FALSE, NULL,
-        ``DATE '2024-01-31'``, ``TIMESTAMP '2024-01-31 12:00:00'``, ``X'0A0B'``. Odd column names stand in double quotes
-        or backticks. Keywords in any case.
+        ``DATE '2024-01-31'``, ``TIMESTAMP '2024-01-31 12:00:00'``, ``X'0A0B'``. A path with its type is a column, too:
+        ``$.a.b:int``. Odd column names stand in double quotes or backticks. Keywords in any case.
 
     Raises
     ------
@@ -74,15 +74,9 @@ def parse_predicate(text: str) -> Predicate:
 def predicate_text(predicate: Predicate, column: Callable[[str], str] | None = None) -> str:
     r"""A predicate as text, which `parse_predicate` reads.
 
-    Parameters
-    ----------
-    predicate
-        A predicate with Python literals: not bound yet.
-    column
-        How a column is written; in double quotes by default.
+    `predicate`: a predicate with Python literals: not bound yet.
+    `column`: how a column is written; in double quotes by default.
 
-    Examples
-    --------
     >>> predicate_text(parse_predicate("a > 5 and not (b like 'x%' or c is null)"))
     '"a" > 5 and not ("b" like \'x%\' or "c" is null)'
     """
@@ -125,7 +119,8 @@ class _Parser:
             match = _TOKEN.match(text, position)
             if match is None or match.lastgroup is None:
                 offset = position + len(text[position:]) - len(text[position:].lstrip())
-                raise PredicateError(f"cannot read the filter at {text[offset : offset + 20]!r}", offset=offset)
+                hint = ": a path is written as $.a.b:int" if text[offset] in ":.[" else ""
+                raise PredicateError(f"cannot read the filter at {text[offset : offset + 20]!r}{hint}", offset=offset)
             self.tokens.append(_Token(match.lastgroup, match[match.lastgroup], match.start(match.lastgroup)))
             position = match.end()
         self.position, self.depth = 0, 0
@@ -231,7 +226,7 @@ class _Parser:
             self._take()
             mark = token.text[0]
             return token.text[1:-1].replace(mark * 2, mark)
-        if token.kind != "name" or token.word in _KEYWORDS:
+        if token.kind not in ("name", "path") or token.word in _KEYWORDS:
             self._fail("a column")
         self._take()
         return token.text

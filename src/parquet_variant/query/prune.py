@@ -17,11 +17,10 @@ from typing import Any, Literal, Protocol, TypeAlias
 import numpy as np
 import pyarrow as pa
 
+from parquet_variant.kernels.arrow_buffers import scalar
 from parquet_variant.query.predicate import And, Compare, Constant, IsNull, Like, Not, Or, Predicate
 from parquet_variant.shredding.leaf_statistics import order_key
 from parquet_variant.shredding.statistics import upper_text
-
-__all__ = ["UNKNOWN", "ColumnStatistics", "PruningStatistics", "Side", "Truth", "may_match"]
 
 # A bool about one part of the data, or an array of bool with one entry a part.
 Truth: TypeAlias = Any
@@ -90,15 +89,8 @@ UNKNOWN = ColumnStatistics()
 def may_match(predicate: Predicate, statistics: Callable[[str], PruningStatistics]) -> Truth:
     """Whether some row of a part may satisfy the predicate; False only if it is certain that none does.
 
-    Parameters
-    ----------
-    predicate
-        A bound predicate (see `predicate.bind`).
-    statistics
-        Gives what is known of a column by its name.
+    `predicate`: a bound predicate (see `predicate.bind`).
 
-    Examples
-    --------
     >>> low = ColumnStatistics(pa.scalar(1), pa.scalar(3), may_be_nan=False)
     >>> may_match(Compare("n", ">", pa.scalar(3)), lambda name: low)
     False
@@ -131,10 +123,10 @@ def _possible(predicate: Predicate, statistics: Callable[[str], PruningStatistic
 
 
 def _like(like: Like, known: PruningStatistics) -> tuple[Truth, Truth]:
-    prefix = pa.scalar(like.prefix)
+    prefix = scalar(like.prefix, pa.string())
     # Every text that starts with the prefix is below the next text that does not.
     following = upper_text(like.prefix + "\x00", len(like.prefix))
-    end = None if following is None else pa.scalar(following)
+    end = None if following is None else scalar(following, pa.string())
     maybe = known.may_be(">=", prefix) & (end is None or known.may_be("<", end))
     others = known.may_be("<", prefix) | (end is not None and known.may_be(">=", end))
     return maybe, others | (not like.only_prefix)

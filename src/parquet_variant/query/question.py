@@ -15,43 +15,26 @@ from parquet_variant.query.predicate import Predicate, all_of, bind, columns_of
 from parquet_variant.query.predicate_text import parse_predicate
 from parquet_variant.query.selection import Selected, read_selection
 
-__all__ = ["Question", "in_short", "read_predicate"]
-
 
 @dataclass(frozen=True, slots=True)
 class Question:
     """What a scan is asked.
 
-    Parameters
-    ----------
-    selection
-        The output columns.
-    hidden
-        The columns that only the filter looks at.
-    predicate
-        The filter, or None.
-
-    Examples
-    --------
     >>> question = Question.of({"mag": "$.mag:double"}, "id > 5")
     >>> [each.name for each in question.columns], question.hidden[0].column
     (['mag', 'id'], 'id')
     """
 
-    selection: tuple[Selected, ...]
-    hidden: tuple[Selected, ...]
-    predicate: Predicate | None
+    selection: tuple[Selected, ...]  # The output columns.
+    hidden: tuple[Selected, ...]  # The columns that only the filter looks at.
+    predicate: Predicate | None  # The filter, or None.
 
     @classmethod
     def of(cls, columns: Mapping[str, Any] | Sequence[str], where: Any) -> Question:
         """Read what a user writes; see `pv.parquet.scan`.
 
-        Raises
-        ------
-        VariantFileError
-            If no column is selected.
-        PathError, PredicateError
-            If a path or the filter cannot be read.
+        Raises `VariantFileError` if no column is selected; `PathError` or `PredicateError` if a path or the filter
+        cannot be read.
         """
         selection = read_selection(columns)
         if not selection:
@@ -69,12 +52,7 @@ class Question:
     def bound(self, columns: Sequence[Selected], zone: str) -> Question:
         """The same with the types that the columns have in the files, and the filter bound to these.
 
-        Parameters
-        ----------
-        columns
-            Those of `columns`, typed.
-        zone
-            The session time zone.
+        `columns`: those of `columns`, typed.
         """
         predicate = self.predicate
         if predicate is not None:
@@ -86,10 +64,7 @@ class Question:
 def read_predicate(where: Any) -> Predicate | None:
     """A filter as text, as conditions, or as a predicate; None for none.
 
-    Raises
-    ------
-    PredicateError
-        If it cannot be read.
+    Raises `PredicateError` if it cannot be read.
     """
     if where is None:
         return None
@@ -101,8 +76,6 @@ def read_predicate(where: Any) -> Predicate | None:
 def in_short(selection: Sequence[Selected], predicate: Predicate | None) -> str:
     """What a scan is asked, for one line: the first columns, and whether rows are left out.
 
-    Examples
-    --------
     >>> in_short(read_selection(["a", "b", "c", "d", "e", "f"]), None)
     'of a, b, c, d, e and 1 more'
     """

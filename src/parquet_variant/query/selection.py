@@ -14,11 +14,9 @@ import pyarrow as pa
 
 from parquet_variant.array.capsules import EXTENSION_METADATA
 from parquet_variant.encoding.cast.targets import VARIANT_STORAGE
-from parquet_variant.errors import VariantError
+from parquet_variant.errors import VariantError, check_column_name
 from parquet_variant.functions.columns.target_type import as_target
 from parquet_variant.path import WILDCARD, VariantPath
-
-__all__ = ["Selected", "arrow_type", "read_selection", "split_type"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +62,6 @@ class Selected:
 def arrow_type(kind: Any) -> pa.DataType | None:
     """The Arrow type that a type's name stands for; None for ``variant``.
 
-    Examples
-    --------
     >>> arrow_type("double"), arrow_type("array<string>"), arrow_type("variant")
     (DataType(double), ListType(list<element: string>), None)
     """
@@ -77,30 +73,20 @@ def arrow_type(kind: Any) -> pa.DataType | None:
 def read_selection(columns: Mapping[str, Any] | Sequence[str]) -> tuple[Selected, ...]:
     """The output columns, in their order.
 
-    Parameters
-    ----------
-    columns
-        By name: ``("$.path", "type")``; ``"$.path:type"``; ``"$.path"`` for a Variant; or the name of an ordinary
-        column. A list of these, or a single one, selects columns under their own names.
+    `columns`: by name: ``("$.path", "type")``; ``"$.path:type"``; ``"$.path"`` for a Variant; or the name of an
+      ordinary column. A list of these, or a single one, selects columns under their own names.
+    Raises `VariantError` for anything else, or a type that does not exist; `PathError` for a path that cannot be read.
 
-    Raises
-    ------
-    VariantError
-        For anything else, or a type that does not exist.
-    PathError
-        For a path that cannot be read.
-
-    Examples
-    --------
     >>> read_selection({"mag": ("$.properties.mag", "double"), "id": "id"})[0].type
     DataType(double)
     """
     if not isinstance(columns, Mapping):
         columns = {name: name for name in ([columns] if isinstance(columns, str) else columns)}
-    return tuple(_selected(name, given) for name, given in columns.items())
+    return tuple(_selected(name, asked) for name, asked in columns.items())
 
 
 def _selected(name: str, what: Any) -> Selected:
+    check_column_name(name)
     if isinstance(what, VariantPath):
         return Selected(name, what)
     if isinstance(what, tuple) and len(what) == 2:

@@ -14,8 +14,6 @@ from sqlglot.parsers.databricks import DatabricksParser
 
 from parquet_variant.query.path_dialect import SPARK_TYPES, PathParser, path_text
 
-__all__ = ["ForSpark"]
-
 
 class ForSpark(Databricks):
     """Spark's SQL with Variant paths."""

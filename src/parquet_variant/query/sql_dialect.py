@@ -18,10 +18,9 @@ from parquet_variant.choices import SqlEngine
 from parquet_variant.errors import VariantError
 from parquet_variant.query.duckdb_dialect import ForDuckDB
 
-__all__ = ["SqlError", "parse_sql", "to_sql", "written"]
-
 _MAX_LENGTH = 1 << 20
 _MAX_DEPTH = 400
+_QUERIES = (exp.Query, exp.Describe, exp.Values, exp.Summarize, exp.Pivot)
 
 
 class SqlError(VariantError):
@@ -46,22 +45,12 @@ def _dialect(engine: SqlEngine) -> type[Dialect]:
 def parse_sql(text: str, engine: SqlEngine = "duckdb", *, what: Literal["query", "expression"] = "query") -> exp.Expr:
     """The tree of one query, or of one expression.
 
-    Parameters
-    ----------
-    text
-        The SQL: the engine's, with paths as in ``v:a.b[0]::string``.
-    engine
-        Whose SQL the rest of the text is: ``"duckdb"`` (double quotes are names) or ``"spark"`` (they are text).
-    what
-        ``"query"``: one SELECT, WITH, VALUES, FROM, DESCRIBE or set operation; ``"expression"``: a condition or value.
+    `text`: the SQL: the engine's, with paths as in ``v:a.b[0]::string``.
+    `engine`: whose SQL the rest of the text is: ``"duckdb"`` (double quotes are names) or ``"spark"`` (they are text).
+    `what`: ``"query"``: one SELECT, WITH, VALUES, FROM, DESCRIBE or set operation; ``"expression"``: a condition or
+      value.
+    Raises `SqlError` with line and column of what cannot be read.
 
-    Raises
-    ------
-    SqlError
-        With line and column of what cannot be read.
-
-    Examples
-    --------
     >>> to_sql(parse_sql("select v:a['b c'] from t"))
     "SELECT v:a['b c'] FROM t"
     >>> parse_sql("select v:a..b from t")
@@ -80,8 +69,11 @@ def parse_sql(text: str, engine: SqlEngine = "duckdb", *, what: Literal["query",
     if len(statements) != 1:
         raise SqlError(f"the SQL has {len(statements)} statements: write one query")
     (tree,) = statements
-    if what == "query" and not isinstance(tree, (exp.Query, exp.Describe, exp.Values, exp.Summarize)):
-        raise SqlError("the SQL is no query: write one SELECT")
+    if what == "query" and not isinstance(tree, _QUERIES):
+        explains = isinstance(tree, exp.Command) and tree.name.upper() == "EXPLAIN"
+        raise SqlError("the SQL is no query: write one SELECT" + (", and ask with --explain" if explains else ""))
+    if (parameter := tree.find(exp.Placeholder, exp.Parameter)) is not None:
+        raise SqlError(f"the SQL has a parameter, {to_sql(parameter, engine)}, and takes none: write the value")
     return tree
 
 
@@ -91,10 +83,10 @@ def _parse(text: str, engine: SqlEngine, into: type[exp.Expr] | None) -> list[ex
     logger.setLevel(logging.ERROR)  # what it cannot read is refused below, not warned of
     dialect = _dialect(engine)()
     try:
-        found = dialect.parse_into(into, text) if into is not None else dialect.parse(text)
-        if any(depth > _MAX_DEPTH for depth in map(_depth, filter(None, found))):
+        trees = dialect.parse_into(into, text) if into is not None else dialect.parse(text)
+        if any(depth > _MAX_DEPTH for depth in map(_depth, filter(None, trees))):
             raise SqlError(f"the SQL nests deeper than {_MAX_DEPTH}")
-        return list(found)
+        return list(trees)
     except ParseError as error:
         raise _unreadable(error) from None
     except TokenError:
@@ -129,13 +121,7 @@ def _unreadable(error: ParseError) -> SqlError:
 
 
 def to_sql(tree: exp.Expr, engine: SqlEngine = "duckdb") -> str:
-    """The text of a tree in an engine's SQL, to be run.
-
-    Raises
-    ------
-    SqlError
-        For what sqlglot would leave out of it.
-    """
+    """The text of a tree in an engine's SQL, to be run. Raises `SqlError` for what sqlglot would leave out of it."""
     try:
         return tree.sql(dialect=_dialect(engine), unsupported_level=ErrorLevel.RAISE, comments=False)
     except UnsupportedError as error:
@@ -145,4 +131,6 @@ def to_sql(tree: exp.Expr, engine: SqlEngine = "duckdb") -> str:
 def written(tree: exp.Expr, engine: SqlEngine = "duckdb") -> str:
     """An expression as the user wrote it, where that is known; for messages and for names of columns."""
     text = tree.meta.get("text")
+    if not text and tree.find(exp.Column, exp.Anonymous):
+        tree = tree.transform(lambda node: node.meta.get("written", node))
     return str(text or tree.sql(dialect=_dialect(engine), unsupported_level=ErrorLevel.IGNORE, comments=False))

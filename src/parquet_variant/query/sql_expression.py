@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from sqlglot import exp
 
-from parquet_variant.choices import SqlEngine
 from parquet_variant.query.predicate import Predicate
 from parquet_variant.query.selection import Selected
 from parquet_variant.query.sql_dialect import SqlError, parse_sql, to_sql, written
@@ -24,23 +23,13 @@ from parquet_variant.query.sql_types import sql_type_name
 if TYPE_CHECKING:
     from parquet_variant.path import VariantPath
 
-__all__ = ["NeededColumn", "SqlExpression", "TableColumns", "column_name", "read_expression"]
-
 
 @dataclass(frozen=True, slots=True)
 class TableColumns:
-    """The columns of a table that a text may name.
+    """The columns of a table that a text may name."""
 
-    Parameters
-    ----------
-    variants
-        Names of its Variant columns; ``s.v`` is the field v of the struct s.
-    ordinary
-        Arrow types of its other columns by name.
-    """
-
-    variants: Sequence[str] = ()
-    ordinary: Mapping[str, pa.DataType] = field(default_factory=dict)
+    variants: Sequence[str] = ()  # Names of its Variant columns; ``s.v`` is the field v of the struct s.
+    ordinary: Mapping[str, pa.DataType] = field(default_factory=dict)  # Arrow types of its other columns by name.
 
     def find(self, name: str) -> tuple[str, bool] | None:
         """The column that a name means, in any case where that is clear, and whether it is a Variant."""
@@ -53,21 +42,11 @@ class TableColumns:
 
 @dataclass(frozen=True, slots=True)
 class NeededColumn:
-    """A column that an expression needs of a table.
+    """A column that an expression needs of a table."""
 
-    Parameters
-    ----------
-    column
-        The table's column: the Variant, or the ordinary one.
-    path
-        The path into the Variant; None for an ordinary column.
-    type
-        The Arrow type asked for; None for a Variant, or an ordinary column as it is.
-    """
-
-    column: str
-    path: VariantPath | None = None
-    type: pa.DataType | None = None
+    column: str  # The table's column: the Variant, or the ordinary one.
+    path: VariantPath | None = None  # The path into the Variant; None for an ordinary column.
+    type: pa.DataType | None = None  # The Arrow type asked for; None for a Variant, or an ordinary column as it is.
 
     @property
     def output(self) -> pa.DataType | None:
@@ -82,63 +61,40 @@ class NeededColumn:
 
 @dataclass(frozen=True, slots=True)
 class SqlExpression:
-    """An expression, taken apart.
+    """An expression, taken apart."""
 
-    Parameters
-    ----------
-    text
-        The engine's text over the columns below, each qualified by its table.
-    columns
-        For each table, the columns that the text needs, by the names that it has for them.
-    pushdown
-        For each table, a predicate over those names that holds wherever the expression is true (if it is a condition).
-    """
-
-    text: str
+    text: str  # DuckDB's text over the columns below, each qualified by its table.
+    # For each table, the columns that the text needs, by the names that it has for them.
     columns: Mapping[str, Mapping[str, NeededColumn]]
+    # For each table, a predicate over those names that holds wherever the expression is true (if it is a condition).
     pushdown: Mapping[str, Predicate]
 
 
-def read_expression(
-    text: str, tables: Mapping[str, TableColumns], *, engine: SqlEngine = "duckdb", zone: str = "UTC"
-) -> SqlExpression:
+def read_expression(text: str, tables: Mapping[str, TableColumns], *, zone: str = "UTC") -> SqlExpression:
     r"""Take an expression apart.
 
-    Parameters
-    ----------
-    text
-        A condition or a value: ``v:a.b::int > 5 AND day = DATE '2024-01-31'``.
-    tables
-        The columns of each table, by the name or alias that qualifies them in the text.
-    engine
-        Whose SQL it is.
-    zone
-        The session time zone.
+    `text`: a condition or a value: ``v:a.b::int > 5 AND day = DATE '2024-01-31'``.
+    `tables`: the columns of each table, by the name or alias that qualifies them in the text.
+    Raises `SqlError` or `PathError` if the text cannot be read, names what is not there, has a subquery, or compares a
+    Variant that is not cast.
 
-    Raises
-    ------
-    SqlError, PathError
-        If the text cannot be read, names what is not there, has a subquery, or compares a Variant that is not cast.
-
-    Examples
-    --------
-    >>> found = read_expression("v:a.b::int > 5 AND lower(c) = 'x'", {"t": TableColumns(["v"], {"c": pa.string()})})
-    >>> found.text
+    >>> where = read_expression("v:a.b::int > 5 AND lower(c) = 'x'", {"t": TableColumns(["v"], {"c": pa.string()})})
+    >>> where.text
     't."v:$[\'a\'][\'b\']:int" > 5 AND LOWER(t.c) = \'x\''
-    >>> found.pushdown["t"]
+    >>> where.pushdown["t"]
     Compare(column="v:$['a']['b']:int", op='>', literal=5)
     """
-    tree = parse_sql(text, engine, what="expression")
+    tree = parse_sql(text, what="expression")
     for node in tree.find_all(exp.Query, exp.Window, exp.Star):
-        raise SqlError(f"{written(node, engine)!r} cannot stand in a condition on rows: it asks for other rows")
-    reading = _Reading(tables, engine)
+        raise SqlError(f"{written(node)!r} cannot stand in a condition on rows: it asks for other rows")
+    reading = _Reading(tables)
     condition = reading.rewritten(tree)
     predicates = {}
     for table in tables:
         predicate = pushdown(condition, reading.columns_of(table), zone)
         if predicate is not None:
             predicates[table] = predicate
-    return SqlExpression(to_sql(condition, engine), reading.columns, predicates)
+    return SqlExpression(to_sql(condition), reading.columns, predicates)
 
 
 def column_name(term: VariantTerm, column: str) -> str:
@@ -152,8 +108,8 @@ def column_name(term: VariantTerm, column: str) -> str:
 class _Reading:
     """Rewrites one tree; `columns` fills up with what it needs."""
 
-    def __init__(self, tables: Mapping[str, TableColumns], engine: SqlEngine) -> None:
-        self.tables, self.engine = tables, engine
+    def __init__(self, tables: Mapping[str, TableColumns]) -> None:
+        self.tables = tables
         self.columns: dict[str, dict[str, NeededColumn]] = {table: {} for table in tables}
         self.types: dict[tuple[str, str], pa.DataType | None] = {}
 
@@ -173,7 +129,7 @@ class _Reading:
         return column is not None and column[2]
 
     def rewritten(self, node: exp.Expr) -> exp.Expr:
-        term = read_term(node, self.is_variant, self.engine)
+        term = read_term(node, self.is_variant)
         if term is not None:
             return self.term(term, node)
         if isinstance(node, exp.Column):
@@ -192,22 +148,20 @@ class _Reading:
         assert resolved is not None
         table, column, _ = resolved
         if not term.cast and not _takes_variant(node):
-            raise SqlError(
-                f"{written(node, self.engine)} is a Variant: write the type, as in {written(node, self.engine)}::string"
-            )
+            raise SqlError(f"{written(node)} is a Variant: write the type, as in {written(node)}::string")
         name = column_name(term, column)
         self.columns[table][name] = NeededColumn(column, term.path, term.type)
         self.types[table, name] = term.output
         return _reference(table, name)
 
     def ordinary(self, node: exp.Column) -> exp.Expr:
-        found = self.resolve(node)
-        if found is None and len(node.parts) > 1:  # a field of a struct
+        place = self.resolve(node)
+        if place is None and len(node.parts) > 1:  # a field of a struct
             owner = exp.Column(**dict(zip(("this", "table", "db"), reversed(node.parts[:-1]), strict=False)))
             return exp.Dot(this=exp.Paren(this=self.ordinary(owner)), expression=node.this.copy())
-        if found is None:
+        if place is None:
             raise SqlError(f"there is no column {node.name}: choose from {', '.join(self.names())}")
-        table, column, _ = found
+        table, column, _ = place
         if column not in self.tables[table].ordinary:
             raise SqlError(f"{column} is a Variant: write a path into it as {column}:key")
         self.columns[table][column] = NeededColumn(column)

@@ -18,8 +18,6 @@ from sqlglot import exp
 from parquet_variant.errors import VariantError
 from parquet_variant.query.predicate import And, Compare, IsNull, Like, Not, Or, Predicate, bind
 
-__all__ = ["Known", "pushdown"]
-
 # The column that an expression is, and its Arrow type (None for a Variant); None if it is no column of the scan.
 Known = Callable[[exp.Expr], tuple[str, pa.DataType | None] | None]
 _OPERATORS: dict[type[exp.Expr], str] = {
@@ -40,14 +38,7 @@ _MAX_DIGITS = 18  # more, and the engine may compare as double
 def pushdown(condition: exp.Expr, known: Known, zone: str = "UTC") -> Predicate | None:
     """A predicate that every row meets for which the condition is true; None if nothing is known.
 
-    Parameters
-    ----------
-    condition
-        The condition.
-    known
-        Which expressions are columns of the scan.
-    zone
-        The session time zone.
+    `known`: which expressions are columns of the scan.
     """
     condition = _unwrapped(condition)
     if isinstance(condition, exp.And):
@@ -120,12 +111,12 @@ def _like(node: exp.Like, known: Known) -> Predicate | None:
 def _comparison(node: exp.Expr, known: Known, zone: str) -> Predicate | None:
     op = _OPERATORS[type(node)]
     left, right = _unwrapped(node.this), _unwrapped(node.expression)
-    found, other = known(left), right
-    if found is None:
-        found, other, op = known(right), left, _FLIPPED.get(op, op)
-    if found is None or found[1] is None:
+    compared, other = known(left), right
+    if compared is None:
+        compared, other, op = known(right), left, _FLIPPED.get(op, op)
+    if compared is None or compared[1] is None:
         return None
-    column, kind = found
+    column, kind = compared
     literal = _literal(other)
     if literal is _NO_LITERAL or not _compares_alike(kind, literal, other):
         return None

@@ -18,31 +18,17 @@ from parquet_variant.query.selection import Selected
 from parquet_variant.query.sql_dialect import SqlError, to_sql, written
 from parquet_variant.query.sql_types import sql_type, sql_type_named
 
-__all__ = ["VariantTerm", "read_term"]
-
 _GETTERS = {"variant_get": False, "try_variant_get": True}
 
 
 @dataclass(frozen=True, slots=True)
 class VariantTerm:
-    """A path into a Variant column, as an expression asks for it.
+    """A path into a Variant column, as an expression asks for it."""
 
-    Parameters
-    ----------
-    column
-        The Variant: a column, or an expression that gives one.
-    path
-        The path.
-    type
-        The Arrow type of the result; None for a Variant.
-    cast
-        Whether a type is asked for: ``::variant`` is a cast without a type.
-    """
-
-    column: exp.Expr
-    path: VariantPath
-    type: pa.DataType | None = None
-    cast: bool = False
+    column: exp.Expr  # The Variant: a column, or an expression that gives one.
+    path: VariantPath  # The path.
+    type: pa.DataType | None = None  # The Arrow type of the result; None for a Variant.
+    cast: bool = False  # Whether a type is asked for: ``::variant`` is a cast without a type.
 
     @property
     def key(self) -> str | None:
@@ -61,24 +47,12 @@ def read_term(
 ) -> VariantTerm | None:
     """What an expression reads of a Variant column; None if it is anything else.
 
-    Parameters
-    ----------
-    node
-        The expression; what a Variant is cast to belongs to it, what surrounds that does not.
-    is_variant
-        Whether a column, or any other expression that is no path or cast, is a Variant.
-    engine
-        Whose names types have.
+    `node`: the expression; what a Variant is cast to belongs to it, what surrounds that does not.
+    `is_variant`: whether a column, or any other expression that is no path or cast, is a Variant.
+    `engine`: whose names types have.
+    Raises `SqlError` for a type that does not exist, or arguments of ``variant_get`` that are no path and type;
+    `PathError` for a path that cannot be read.
 
-    Raises
-    ------
-    SqlError
-        For a type that does not exist, or arguments of ``variant_get`` that are no path and type.
-    PathError
-        For a path that cannot be read.
-
-    Examples
-    --------
     >>> from parquet_variant.query.sql_dialect import parse_sql
     >>> term = read_term(parse_sql("v:a['b c'][0]::int", what="expression"), lambda column: column.name == "v")
     >>> str(term.path), term.type
@@ -88,12 +62,12 @@ def read_term(
         return read_term(node.this, is_variant, engine)
     if isinstance(node, exp.JSONExtract) and node.args.get("variant_extract"):
         return _extended(read_term(node.this, is_variant, engine), _steps(node))
-    if isinstance(node, exp.Bracket):
+    if isinstance(node, exp.Bracket) or (isinstance(node, exp.Dot) and isinstance(node.expression, exp.Identifier)):
         inner = read_term(node.this, is_variant, engine)
-        return None if inner is None or inner.cast else _extended(inner, (_subscript(node, engine),))
-    if isinstance(node, exp.Dot) and isinstance(node.expression, exp.Identifier):  # v['a'].b
-        inner = read_term(node.this, is_variant, engine)
-        return None if inner is None or inner.cast else _extended(inner, (node.expression.name,))
+        if inner is not None and inner.type is None:  # v['a'].b
+            return _extended(
+                inner, (_subscript(node, engine) if isinstance(node, exp.Bracket) else node.expression.name,)
+            )
     if isinstance(node, exp.Cast):
         inner = read_term(node.this, is_variant, engine)
         if inner is None or inner.cast:

@@ -13,11 +13,9 @@ from sqlglot import exp
 
 from parquet_variant.choices import SqlEngine
 from parquet_variant.encoding.cast.targets import VARIANT_STORAGE
+from parquet_variant.path import quote_name
 from parquet_variant.query.sql_dialect import SqlError, parse_sql, to_sql
-from parquet_variant.schema.ddl import quote_name
 from parquet_variant.schema.primitive_types import ddl_name
-
-__all__ = ["sql_type", "sql_type_name", "sql_type_named"]
 
 _T = exp.DataType.Type
 _ARROW: dict[Any, pa.DataType] = {
@@ -61,10 +59,7 @@ _KNOWN = (
 def sql_type(kind: exp.DataType, engine: SqlEngine = "duckdb") -> pa.DataType | None:
     """The Arrow type of a type in a parsed text; None for ``variant``.
 
-    Raises
-    ------
-    SqlError
-        With reason ``bad-type`` and the list of types, for one that no Variant can be cast to.
+    Raises `SqlError` with reason ``bad-type`` and the list of types, for one that no Variant can be cast to.
     """
     arrow = _arrow(kind, engine)
     return None if arrow == VARIANT_STORAGE else arrow
@@ -73,8 +68,6 @@ def sql_type(kind: exp.DataType, engine: SqlEngine = "duckdb") -> pa.DataType | 
 def sql_type_named(name: str, engine: SqlEngine = "duckdb") -> pa.DataType | None:
     """The Arrow type of a type's name, as the third argument of ``variant_get`` has it; None for ``variant``.
 
-    Examples
-    --------
     >>> sql_type_named("int8"), sql_type_named("array<struct<a: text>>")
     (DataType(int64), ListType(list<element: struct<a: string>>))
     >>> sql_type_named("nope")
@@ -94,8 +87,6 @@ def sql_type_named(name: str, engine: SqlEngine = "duckdb") -> pa.DataType | Non
 def sql_type_name(kind: pa.DataType) -> str:
     """What a type is called in SQL: Spark's name, or Arrow's for types that Spark lacks.
 
-    Examples
-    --------
     >>> sql_type_name(pa.list_(pa.int64())), sql_type_name(pa.decimal128(9, 2))
     ('array<bigint>', 'decimal(9,2)')
     """
@@ -114,21 +105,21 @@ def sql_type_name(kind: pa.DataType) -> str:
         return str(kind)
 
 
-def _arrow(given: exp.DataType, engine: SqlEngine) -> pa.DataType:
-    kind, inner = given.this, given.expressions
+def _arrow(tree: exp.DataType, engine: SqlEngine) -> pa.DataType:
+    kind, inner = tree.this, tree.expressions
     if kind == _T.VARIANT:
         return VARIANT_STORAGE
-    if kind in (_T.ARRAY, _T.LIST) and len(inner) == 1 and not given.args.get("values"):
+    if kind in (_T.ARRAY, _T.LIST) and len(inner) == 1 and not tree.args.get("values"):
         return pa.list_(pa.field("element", _arrow(inner[0], engine)))
     if kind == _T.MAP and len(inner) == 2:
         return pa.map_(_arrow(inner[0], engine), _arrow(inner[1], engine))
     if kind == _T.STRUCT and inner and all(isinstance(each, exp.ColumnDef) for each in inner):
         return pa.struct([pa.field(each.name, _arrow(each.args["kind"], engine)) for each in inner])
     if kind == _T.DECIMAL:
-        return _decimal(given, engine)
-    named = _NAMED.get(str(given.args.get("kind") or "").lower()) if kind == _T.USERDEFINED else _ARROW.get(kind)
+        return _decimal(tree, engine)
+    named = _NAMED.get(str(tree.args.get("kind") or "").lower()) if kind == _T.USERDEFINED else _ARROW.get(kind)
     if named is None:
-        raise _unknown(to_sql(given, engine))
+        raise _unknown(to_sql(tree, engine))
     return named
 
 

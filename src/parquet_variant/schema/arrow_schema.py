@@ -21,22 +21,15 @@ from parquet_variant.schema.type_tree import TypeTree
 if TYPE_CHECKING:
     from parquet_variant.schema.shredding_schema import ShreddingSchema
 
-__all__ = ["schema_to_arrow", "tree_from_arrow"]
-
 ROOT = VariantPath()
 
 
 def tree_from_arrow(arrow: pa.Schema | pa.DataType) -> TypeTree:
     """Take the shredding schema from an Arrow schema or type.
 
-    Raises
-    ------
-    SchemaError
-        For a type that no Variant type holds: nanosecond times, durations, intervals, unions, decimals over 38 digits
-        (``unsupported-type``).
+    Raises `SchemaError` for a type that no Variant type holds: nanosecond times, durations, intervals, unions, decimals
+    over 38 digits (``unsupported-type``).
 
-    Examples
-    --------
     >>> tree_from_arrow(pa.schema({"a": pa.uint32(), "m": pa.map_(pa.string(), pa.int8())}))
     {'a': DataType(int64), 'm': None}
     """
@@ -75,8 +68,6 @@ def _is_variant(arrow: pa.StructType) -> bool:
 def schema_to_arrow(schema: ShreddingSchema) -> pa.DataType:
     """Give the logical Arrow type of a schema.
 
-    Examples
-    --------
     >>> from parquet_variant.schema.shredding_schema import ShreddingSchema
     >>> print(schema_to_arrow(ShreddingSchema.from_ddl("a array<int>, b variant")))
     struct<a: list<element: int32>, b: struct<metadata: binary not null, value: binary not null>>

@@ -7,10 +7,10 @@ Owns which types a schema has: Spark's names, any case, plus ``int8`` … ``int6
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
 from parquet_variant.errors import SchemaError
+from parquet_variant.path import quote_name
 from parquet_variant.schema.primitive_types import ddl_name
 from parquet_variant.schema.type_grammar import Column, TypeParser
 from parquet_variant.schema.type_tree import MAX_DEPTH, TypeTree
@@ -18,21 +18,12 @@ from parquet_variant.schema.type_tree import MAX_DEPTH, TypeTree
 if TYPE_CHECKING:
     from parquet_variant.schema.shredding_schema import ShreddingSchema
 
-__all__ = ["parse_ddl", "quote_name", "render_ddl"]
-
-_PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
-
 
 def parse_ddl(text: str) -> TypeTree:
     """Read a shredding schema from DDL: columns separated by commas, or one type.
 
-    Raises
-    ------
-    SchemaError
-        Reason ``bad-ddl``, with the byte offset (UTF-8) of the first thing that does not fit.
+    Raises `SchemaError`: reason ``bad-ddl``, with the byte offset (UTF-8) of the first thing that does not fit.
 
-    Examples
-    --------
     >>> parse_ddl("a bigint, b struct<c: string>")
     {'a': DataType(int64), 'b': {'c': DataType(string)}}
     >>> parse_ddl("a bigint, b strin")
@@ -72,22 +63,9 @@ class _Parser(TypeParser[TypeTree]):
         return fields
 
 
-def quote_name(name: str) -> str:
-    """Write a field name for DDL, in backquotes where it is not a plain word.
-
-    Examples
-    --------
-    >>> quote_name("a"), quote_name("a`b")
-    ('a', '`a``b`')
-    """
-    return name if _PLAIN_NAME.match(name) else "`" + name.replace("`", "``") + "`"
-
-
 def render_ddl(schema: ShreddingSchema) -> str:
     """Write a schema as DDL: an object as columns, anything else as one type.
 
-    Examples
-    --------
     >>> from parquet_variant.schema.shredding_schema import ShreddingSchema
     >>> render_ddl(ShreddingSchema.from_ddl("struct<b string, a array<struct<c: int>>>"))
     'a array<struct<c: int>>, b string'

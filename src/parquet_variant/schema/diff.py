@@ -11,8 +11,6 @@ from parquet_variant.schema.ddl import render_ddl
 if TYPE_CHECKING:
     from parquet_variant.schema.shredding_schema import ShreddingSchema
 
-__all__ = ["SchemaChange", "diff_schemas"]
-
 ROOT = VariantPath()
 
 
@@ -40,8 +38,6 @@ class SchemaChange:
 def diff_schemas(before: ShreddingSchema, after: ShreddingSchema) -> list[SchemaChange]:
     """List the differences, the topmost of each kind only.
 
-    Examples
-    --------
     >>> from parquet_variant.schema.shredding_schema import ShreddingSchema
     >>> ddl = ShreddingSchema.from_ddl
     >>> [str(change) for change in diff_schemas(ddl("a array<int>"), ddl("a array<string>"))]

@@ -21,46 +21,25 @@ from parquet_variant.schema.type_tree import TypeTree
 if TYPE_CHECKING:
     from parquet_variant.schema.shredding_schema import ShreddingSchema
 
-__all__ = ["ObjectNode", "object_plan", "object_storage_type", "tree_of_object"]
-
 ROOT = VariantPath()
 
 
 @dataclass(frozen=True, slots=True)
 class ObjectNode:
-    """A shredded value: which of the four columns it has, and what is below.
+    """A shredded value: which of the four columns it has, and what is below."""
 
-    Parameters
-    ----------
-    typed
-        The canonical type of ``typed_value``, or None without that column.
-    has_untyped
-        Whether there is an ``untyped_value``.
-    fields
-        The groups in ``object``, or None without that column.
-    element
-        The group of an element of ``array``, or None without that column.
-    """
-
-    typed: pa.DataType | None
-    has_untyped: bool
-    fields: dict[str, ObjectNode] | None
-    element: ObjectNode | None
+    typed: pa.DataType | None  # The canonical type of ``typed_value``, or None without that column.
+    has_untyped: bool  # Whether there is an ``untyped_value``.
+    fields: dict[str, ObjectNode] | None  # The groups in ``object``, or None without that column.
+    element: ObjectNode | None  # The group of an element of ``array``, or None without that column.
 
 
 def object_storage_type(schema: ShreddingSchema, *, untyped: bool = True) -> pa.StructType:
     """Give the storage struct of a schema in this layout; everything is optional.
 
-    Parameters
-    ----------
-    schema
-        What is shredded.
-    untyped
-        Give every group an ``untyped_value``; without, only those that have nothing else, and then only values that
-        fit the schema wholly can be stored.
+    `untyped`: give every group an ``untyped_value``; without, only those that have nothing else, and then only values
+      that fit the schema wholly can be stored.
 
-    Examples
-    --------
     >>> from parquet_variant.schema.shredding_schema import ShreddingSchema
     >>> print(object_storage_type(ShreddingSchema.from_ddl("a bigint")))
     struct<untyped_value: binary,
@@ -84,14 +63,9 @@ def object_storage_type(schema: ShreddingSchema, *, untyped: bool = True) -> pa.
 def object_plan(storage: pa.StructType) -> ObjectNode:
     """Read a storage struct.
 
-    Raises
-    ------
-    SchemaError
-        ``unknown-field``, ``not-binary``, ``duplicate-field``, ``no-value`` (none of the four), ``unsupported-type``,
-        ``not-a-list``, ``empty-object``, ``not-a-group``.
+    Raises `SchemaError`: ``unknown-field``, ``not-binary``, ``duplicate-field``, ``no-value`` (none of the four),
+    ``unsupported-type``, ``not-a-list``, ``empty-object``, ``not-a-group``.
 
-    Examples
-    --------
     >>> from parquet_variant.schema.shredding_schema import ShreddingSchema
     >>> object_plan(object_storage_type(ShreddingSchema.from_ddl("array<int>"))).element.typed
     DataType(int32)
@@ -126,15 +100,8 @@ def tree_of_object(storage: pa.StructType) -> TypeTree:
     """Say what a storage struct of this layout shreds.
 
     A group may have several of ``object``, ``array`` and ``typed_value``, which a `ShreddingSchema` cannot say: then
-    the first of them is given.
+    the first of them is given. Raises `SchemaError` as `object_plan`.
 
-    Raises
-    ------
-    SchemaError
-        As `object_plan`.
-
-    Examples
-    --------
     >>> from parquet_variant.schema.shredding_schema import ShreddingSchema
     >>> tree_of_object(object_storage_type(ShreddingSchema.from_ddl("a array<int>")))
     {'a': [DataType(int32)]}

@@ -23,8 +23,6 @@ from parquet_variant.schema.type_tree import TypeTree
 if TYPE_CHECKING:
     from parquet_variant.schema.shredding_schema import ShreddingSchema
 
-__all__ = ["PathsNode", "paths_plan", "paths_storage_type", "tree_of_paths"]
-
 ROOT = VariantPath()
 
 
@@ -54,18 +52,11 @@ class PathsNode:
 def paths_storage_type(schema: ShreddingSchema, *, whole_arrays: bool = False, untyped: bool = True) -> pa.StructType:
     """Give the storage struct of a schema in this layout; everything is optional.
 
-    Parameters
-    ----------
-    schema
-        What is shredded. Where it is a lone variant, nothing is, and there is no ``paths``.
-    whole_arrays
-        Make arrays of primitives leaves with a list as ``typed_value`` (the draft's "alternative Parquet schema"):
-        one element of another type sends the whole array to ``untyped_value``.
-    untyped
-        Give typed leaves an ``untyped_value``. Without, values of other types go to the top-level ``value``.
+    `schema`: what is shredded. Where it is a lone variant, nothing is, and there is no ``paths``.
+    `whole_arrays`: make arrays of primitives leaves with a list as ``typed_value`` (the draft's "alternative Parquet
+      schema"): one element of another type sends the whole array to ``untyped_value``.
+    `untyped`: give typed leaves an ``untyped_value``. Without, values of other types go to the top-level ``value``.
 
-    Examples
-    --------
     >>> from parquet_variant.schema.shredding_schema import ShreddingSchema
     >>> print(paths_storage_type(ShreddingSchema.from_ddl("a bigint")))
     struct<value: binary, metadata: binary,
@@ -104,14 +95,9 @@ def _whole(schema: ShreddingSchema) -> pa.DataType | None:
 def paths_plan(storage: pa.StructType) -> PathsNode | None:
     """Read a storage struct; None if it has no ``paths``.
 
-    Raises
-    ------
-    SchemaError
-        ``unknown-field``, ``not-binary``, ``duplicate-field``, ``no-metadata`` (``value`` without ``metadata``),
-        ``unsupported-type``, ``empty-object``, ``not-a-group``.
+    Raises `SchemaError`: ``unknown-field``, ``not-binary``, ``duplicate-field``, ``no-metadata`` (``value`` without
+    ``metadata``), ``unsupported-type``, ``empty-object``, ``not-a-group``.
 
-    Examples
-    --------
     >>> from parquet_variant.schema.shredding_schema import ShreddingSchema
     >>> plan = paths_plan(paths_storage_type(ShreddingSchema.from_ddl("array<int>")))
     >>> plan.kind, plan.element.kind, plan.element.typed
@@ -154,13 +140,8 @@ def _typed(arrow: pa.DataType, path: VariantPath) -> pa.DataType:
 def tree_of_paths(storage: pa.StructType) -> TypeTree:
     """Say what a storage struct of this layout shreds; a nested ``typed_value`` counts as what it holds.
 
-    Raises
-    ------
-    SchemaError
-        As `paths_plan`.
+    Raises `SchemaError` as `paths_plan`.
 
-    Examples
-    --------
     >>> from parquet_variant.schema.shredding_schema import ShreddingSchema
     >>> tree_of_paths(paths_storage_type(ShreddingSchema.from_ddl("a array<int>"), whole_arrays=True))
     {'a': [DataType(int32)]}

@@ -20,8 +20,6 @@ from parquet_variant.schema.type_tree import TypeTree
 if TYPE_CHECKING:
     from parquet_variant.schema.shredding_schema import ShreddingSchema
 
-__all__ = ["final_storage_type", "tree_of_final"]
-
 ROOT = VariantPath()
 
 
@@ -30,8 +28,6 @@ def final_storage_type(schema: ShreddingSchema) -> pa.StructType:
 
     ``value`` is always there; it is required only where nothing is shredded at all.
 
-    Examples
-    --------
     >>> from parquet_variant.schema.shredding_schema import ShreddingSchema
     >>> print(final_storage_type(ShreddingSchema.from_ddl("array<date>")))
     struct<metadata: binary not null, value: binary,
@@ -59,15 +55,10 @@ def _typed(schema: ShreddingSchema) -> pa.DataType:
 def tree_of_final(storage: pa.DataType) -> TypeTree:
     """Read the schema out of a storage struct.
 
-    Raises
-    ------
-    SchemaError
-        With the path of the group, and a reason: ``no-metadata``, ``no-value`` (neither ``value`` nor
-        ``typed_value``), ``unknown-field``, ``duplicate-field``, ``not-binary``, ``not-a-group``,
-        ``unsupported-type``, ``empty-object``.
+    Raises `SchemaError` with the path of the group, and a reason: ``no-metadata``, ``no-value`` (neither ``value`` nor
+    ``typed_value``), ``unknown-field``, ``duplicate-field``, ``not-binary``, ``not-a-group``, ``unsupported-type``,
+    ``empty-object``.
 
-    Examples
-    --------
     >>> tree_of_final(pa.struct({"metadata": pa.binary(), "typed_value": pa.large_string()}))
     DataType(string)
     >>> tree_of_final(pa.struct({"metadata": pa.binary(), "typed_value": pa.uint32()}))

@@ -17,14 +17,10 @@ from parquet_variant.schema.type_tree import MAX_DEPTH, TypeTree
 if TYPE_CHECKING:
     from parquet_variant.schema.shredding_schema import ShreddingSchema
 
-__all__ = ["schema_to_json", "tree_from_json"]
-
 
 def schema_to_json(schema: ShreddingSchema) -> str:
     """Write a schema as JSON text.
 
-    Examples
-    --------
     >>> from parquet_variant.schema.shredding_schema import ShreddingSchema
     >>> schema_to_json(ShreddingSchema.array(ShreddingSchema.variant()))
     '{"array": "variant"}'
@@ -35,13 +31,8 @@ def schema_to_json(schema: ShreddingSchema) -> str:
 def tree_from_json(text: str | Mapping[str, Any]) -> TypeTree:
     """Read a schema from JSON text, or from the object that it parses to.
 
-    Raises
-    ------
-    SchemaError
-        Reason ``bad-json-schema``.
+    Raises `SchemaError`: reason ``bad-json-schema``.
 
-    Examples
-    --------
     >>> tree_from_json('{"object": {"a": "int"}}')
     {'a': DataType(int32)}
     """

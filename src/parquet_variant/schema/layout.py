@@ -16,19 +16,12 @@ from parquet_variant.schema.final_storage import tree_of_final
 from parquet_variant.schema.storage_shape import fields_of
 from parquet_variant.schema.type_tree import TypeTree
 
-__all__ = ["detect_layout", "tree_of_layout"]
-
 
 def detect_layout(storage: pa.DataType) -> Layout:
     """Tell the layout of a storage struct by the names of its fields.
 
-    Raises
-    ------
-    SchemaError
-        If it is none (``not-a-variant``, ``not-a-group``).
+    Raises `SchemaError` if it is none (``not-a-variant``, ``not-a-group``).
 
-    Examples
-    --------
     >>> detect_layout(pa.struct({"value": pa.binary(), "metadata": pa.binary()}))
     'unshredded'
     >>> detect_layout(pa.struct({"untyped_value": pa.binary(), "typed_value": pa.int64()}))
@@ -57,13 +50,8 @@ def _layout_of(storage: pa.DataType) -> Layout | None:
 def tree_of_layout(storage: pa.DataType) -> TypeTree:
     """Say what a storage struct of any layout shreds.
 
-    Raises
-    ------
-    SchemaError
-        If its layout does not allow it; a struct of no layout is told what the final one lacks.
+    Raises `SchemaError` if its layout does not allow it; a struct of no layout is told what the final one lacks.
 
-    Examples
-    --------
     >>> tree_of_layout(pa.struct({"untyped_value": pa.binary(), "typed_value": pa.int64()}))
     DataType(int64)
     """

@@ -15,8 +15,6 @@ from parquet_variant.schema.primitive_types import MAX_PRECISION
 if TYPE_CHECKING:
     from parquet_variant.schema.shredding_schema import ShreddingSchema
 
-__all__ = ["common_numeric", "merge_schemas"]
-
 # Decimal digits that hold every value of an integer type.
 _DIGITS = {pa.int8(): 3, pa.int16(): 5, pa.int32(): 10, pa.int64(): 19}
 
@@ -24,8 +22,6 @@ _DIGITS = {pa.int8(): 3, pa.int16(): 5, pa.int32(): 10, pa.int64(): 19}
 def common_numeric(a: pa.DataType, b: pa.DataType) -> pa.DataType | None:
     """Give the least int or decimal type that holds every value of both, or None if there is none.
 
-    Examples
-    --------
     >>> common_numeric(pa.int8(), pa.int32()), common_numeric(pa.int64(), pa.decimal128(5, 2))
     (DataType(int32), Decimal128Type(decimal128(21, 2)))
     >>> common_numeric(pa.int64(), pa.float64()) is None
@@ -49,8 +45,6 @@ def common_numeric(a: pa.DataType, b: pa.DataType) -> pa.DataType | None:
 def merge_schemas(a: ShreddingSchema, b: ShreddingSchema) -> ShreddingSchema:
     """Unite two schemas.
 
-    Examples
-    --------
     >>> from parquet_variant.schema.shredding_schema import ShreddingSchema
     >>> ddl = ShreddingSchema.from_ddl
     >>> merge_schemas(ddl("a struct<x: int>"), ddl("a struct<y: int>, b string")).to_ddl()

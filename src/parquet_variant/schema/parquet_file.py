@@ -16,22 +16,13 @@ from parquet_variant.errors import SchemaError, VariantFileError
 from parquet_variant.schema.layout import tree_of_layout
 from parquet_variant.schema.type_tree import TypeTree
 
-__all__ = ["tree_of_parquet"]
-
 
 def tree_of_parquet(file: Any, column: str | None = None, filesystem: Any = None) -> TypeTree:
     """Read the schema of a Variant column.
 
-    Raises
-    ------
-    VariantFileError
-        If the file cannot be read.
-    SchemaError
-        If there is no such column, or none or several to choose from (``no-such-column``); for a named column also what
-        its layout does not allow.
+    Raises `VariantFileError` if the file cannot be read. Raises `SchemaError` if there is no such column, or none or
+    several to choose from (``no-such-column``); for a named column also what its layout does not allow.
 
-    Examples
-    --------
     >>> from parquet_variant.schema.shredding_schema import ShreddingSchema
     >>> sink = pa.BufferOutputStream()
     >>> storage = ShreddingSchema.from_ddl("a bigint").storage_type()

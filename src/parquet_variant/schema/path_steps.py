@@ -16,8 +16,6 @@ import pyarrow as pa
 from parquet_variant.path import Segment, VariantPath
 from parquet_variant.schema.storage_shape import is_list
 
-__all__ = ["ArrowGroup", "ColumnGroup", "PathEnd", "Step", "next_group", "walk_path"]
-
 
 class Step(Enum):
     """Where a step of a path leads."""
@@ -89,8 +87,6 @@ class ArrowGroup:
 def next_group(group: Columns, segment: Segment) -> tuple[Step, Columns | None]:
     """Where a step leads from a group with ``value`` and ``typed_value``, and the group that it finds.
 
-    Examples
-    --------
     >>> typed = pa.struct({"a": pa.struct({"typed_value": pa.int64()})})
     >>> group = ArrowGroup(pa.struct({"value": pa.binary(), "typed_value": typed}))
     >>> next_group(group, "a")[0], next_group(group, "b")[0], next_group(group.child("typed_value").child("a"), "c")[0]
@@ -106,21 +102,11 @@ def next_group(group: Columns, segment: Segment) -> tuple[Step, Columns | None]:
 
 @dataclass(frozen=True, slots=True)
 class PathEnd(Generic[Columns]):
-    """Where a path ends in a schema.
+    """Where a path ends in a schema."""
 
-    Parameters
-    ----------
-    group
-        The group that answers it, or the last one on the way.
-    step
-        `Step.FOUND` if `group` answers it, else where the rest of the path leads from there.
-    is_repeated
-        Whether the way goes through a list.
-    """
-
-    group: Columns
-    step: Step
-    is_repeated: bool
+    group: Columns  # The group that answers it, or the last one on the way.
+    step: Step  # `Step.FOUND` if `group` answers it, else where the rest of the path leads from there.
+    is_repeated: bool  # Whether the way goes through a list.
 
 
 def walk_path(group: Columns, path: VariantPath) -> PathEnd[Columns]:

@@ -12,8 +12,6 @@ import pyarrow as pa
 from parquet_variant.errors import SchemaError
 from parquet_variant.types import TYPE_OF_ARROW, of_arrow
 
-__all__ = ["DDL_NAMES", "canonical_primitive", "ddl_name", "decimal", "lenient_primitive", "stored_primitive"]
-
 MAX_PRECISION = 38
 
 DDL_NAMES: dict[str, pa.DataType] = {name: arrow for arrow, row in TYPE_OF_ARROW.items() for name in row.ddl}
@@ -22,8 +20,6 @@ DDL_NAMES: dict[str, pa.DataType] = {name: arrow for arrow, row in TYPE_OF_ARROW
 def ddl_name(arrow: pa.DataType) -> str:
     """Name a canonical primitive type as DDL does.
 
-    Examples
-    --------
     >>> ddl_name(pa.decimal128(10, 2)), ddl_name(pa.timestamp("us"))
     ('decimal(10,2)', 'timestamp_ntz')
     """
@@ -35,10 +31,7 @@ def ddl_name(arrow: pa.DataType) -> str:
 def canonical_primitive(arrow: pa.DataType) -> pa.DataType:
     """Return `arrow` if it is the canonical type of a primitive node.
 
-    Raises
-    ------
-    SchemaError
-        For every other type, with the nearest way out.
+    Raises `SchemaError` for every other type, with the nearest way out.
     """
     if of_arrow(TYPE_OF_ARROW, arrow) is not None:
         return arrow
@@ -58,8 +51,6 @@ def stored_primitive(arrow: pa.DataType) -> pa.DataType | None:
     Only the Arrow form may differ (large, view, dictionary-encoded; any decimal width), never the values: unsigned
     integers, milliseconds and the like give None (spec: "Shredded Value Types").
 
-    Examples
-    --------
     >>> stored_primitive(pa.large_string()), stored_primitive(pa.uint32())
     (DataType(string), None)
     """
@@ -97,8 +88,6 @@ _LENIENT: dict[pa.DataType, pa.DataType] = {
 def lenient_primitive(arrow: pa.DataType) -> pa.DataType | None:
     """Return the canonical type that holds the values of a user's Arrow type, or None if there is none.
 
-    Examples
-    --------
     >>> lenient_primitive(pa.uint64()), lenient_primitive(pa.timestamp("ms", "Europe/Paris"))
     (Decimal128Type(decimal128(20, 0)), TimestampType(timestamp[us, tz=UTC]))
     """
@@ -116,10 +105,7 @@ def lenient_primitive(arrow: pa.DataType) -> pa.DataType | None:
 def decimal(precision: int, scale: int) -> pa.DataType:
     """Return the canonical decimal type.
 
-    Raises
-    ------
-    SchemaError
-        If precision is not 1 to 38, or scale not 0 to precision (``bad-decimal``).
+    Raises `SchemaError` if precision is not 1 to 38, or scale not 0 to precision (``bad-decimal``).
     """
     if not (1 <= precision <= MAX_PRECISION and 0 <= scale <= precision):
         raise SchemaError(

@@ -28,8 +28,6 @@ from parquet_variant.schema.primitive_types import canonical_primitive
 from parquet_variant.schema.tree import render_tree
 from parquet_variant.schema.type_tree import MAX_DEPTH, TypeTree
 
-__all__ = ["Kind", "ShreddingSchema"]
-
 # Characters of a schema that fit on a screen.
 _REPR_WIDTH = 1000
 
@@ -215,7 +213,7 @@ class ShreddingSchema:
         return cls.from_tree(parse_ddl(text))
 
     @classmethod
-    def of(cls, given: ShreddingSchema | str) -> ShreddingSchema:
+    def of(cls, schema: ShreddingSchema | str) -> ShreddingSchema:
         """A schema where a user may give one, or DDL.
 
         Raises
@@ -230,15 +228,15 @@ class ShreddingSchema:
         ...
         parquet_variant.errors.SchemaError: schema is a dict: give DDL, such as 'id bigint, ...', or a ShreddingSchema
         """
-        if isinstance(given, str):
-            return cls.from_ddl(given)
-        if not isinstance(given, cls):
-            kind = type(given).__name__
+        if isinstance(schema, str):
+            return cls.from_ddl(schema)
+        if not isinstance(schema, cls):
+            kind = type(schema).__name__
             raise SchemaError(
                 f"schema is a {kind}: give DDL, such as 'id bigint, tags array<string>', or a ShreddingSchema",
                 reason="bad-schema",
             )
-        return given
+        return schema
 
     def to_ddl(self) -> str:
         """Write the DDL that `from_ddl` takes back.

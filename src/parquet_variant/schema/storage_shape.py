@@ -10,8 +10,6 @@ import pyarrow as pa
 from parquet_variant.errors import SchemaError
 from parquet_variant.path import VariantPath
 
-__all__ = ["fields_of", "is_binary", "is_list", "refuse", "value_fields"]
-
 
 def refuse(message: str, path: VariantPath, reason: str) -> SchemaError:
     """Make the error for a storage struct that a layout does not allow."""
@@ -21,8 +19,6 @@ def refuse(message: str, path: VariantPath, reason: str) -> SchemaError:
 def is_binary(arrow: pa.DataType) -> bool:
     """Tell whether a type holds bytes, in any Arrow form.
 
-    Examples
-    --------
     >>> is_binary(pa.dictionary(pa.int32(), pa.binary())), is_binary(pa.string())
     (True, False)
     """
@@ -44,10 +40,7 @@ def is_list(arrow: pa.DataType) -> bool:
 def fields_of(arrow: pa.DataType, path: VariantPath) -> dict[str, pa.Field]:
     """Give a group's fields by name.
 
-    Raises
-    ------
-    SchemaError
-        If it is no struct (``not-a-group``) or has a name twice (``duplicate-field``).
+    Raises `SchemaError` if it is no struct (``not-a-group``) or has a name twice (``duplicate-field``).
     """
     if not pa.types.is_struct(arrow):
         raise refuse(f"expected a group, found {arrow}", path, "not-a-group")
@@ -60,10 +53,8 @@ def fields_of(arrow: pa.DataType, path: VariantPath) -> dict[str, pa.Field]:
 def value_fields(arrow: pa.DataType, allowed: tuple[str, ...], path: VariantPath) -> dict[str, pa.Field]:
     """Give the fields of one shredded value: those in `allowed`, without the ones that start with ``_``.
 
-    Raises
-    ------
-    SchemaError
-        For any other field (``unknown-field``), or one of the binary columns that is not binary (``not-binary``).
+    Raises `SchemaError` for any other field (``unknown-field``), or one of the binary columns that is not binary
+    (``not-binary``).
     """
     fields = {name: field for name, field in fields_of(arrow, path).items() if not name.startswith("_")}
     for name, field in fields.items():

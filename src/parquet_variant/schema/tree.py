@@ -9,8 +9,6 @@ from parquet_variant.schema.primitive_types import ddl_name
 if TYPE_CHECKING:
     from parquet_variant.schema.shredding_schema import ShreddingSchema
 
-__all__ = ["node_name", "render_tree"]
-
 
 def node_name(schema: ShreddingSchema) -> str:
     """Name one node without what is below it: its DDL type, ``array``, ``object`` or ``variant``."""
@@ -20,8 +18,6 @@ def node_name(schema: ShreddingSchema) -> str:
 def render_tree(schema: ShreddingSchema) -> str:
     """Draw a schema, one line a node.
 
-    Examples
-    --------
     >>> from parquet_variant.schema.shredding_schema import ShreddingSchema
     >>> print(render_tree(ShreddingSchema.from_ddl("a struct<b: int>, c array<variant>")))
     object

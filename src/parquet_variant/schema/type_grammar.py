@@ -16,8 +16,6 @@ import pyarrow as pa
 from parquet_variant.errors import SchemaError, VariantError, choice_of
 from parquet_variant.schema.primitive_types import DDL_NAMES, decimal
 
-__all__ = ["Column", "TypeParser"]
-
 T = TypeVar("T")
 
 _TOKEN = re.compile(
@@ -33,21 +31,11 @@ class _Token(NamedTuple):
 
 
 class Column(NamedTuple):
-    """A column of a struct.
+    """A column of a struct."""
 
-    Parameters
-    ----------
-    name
-        Its name, without backquotes.
-    type
-        What was made of its type.
-    offset
-        Where it begins, in characters.
-    """
-
-    name: str
-    type: Any
-    offset: int
+    name: str  # Its name, without backquotes.
+    type: Any  # What was made of its type.
+    offset: int  # Where it begins, in characters.
 
 
 class TypeParser(Generic[T]):

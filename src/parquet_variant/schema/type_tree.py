@@ -9,8 +9,6 @@ from typing import TypeAlias
 
 import pyarrow as pa
 
-__all__ = ["MAX_DEPTH", "TypeTree"]
-
 # None: an untyped variant. An Arrow type: a typed column. A list of one: an array of it. A dict: an object's fields.
 TypeTree: TypeAlias = "pa.DataType | list[TypeTree] | dict[str, TypeTree] | None"
 

@@ -15,8 +15,6 @@ from parquet_variant.schema.shredding_schema import ShreddingSchema
 from parquet_variant.shredding.profile_path import PathProfile
 from parquet_variant.types import DECIMAL_TYPES, INTEGERS, TYPE_OF_ARROW, TYPES, VariantType
 
-__all__ = ["bytes_saved", "typed_count", "typed_share"]
-
 _INTEGER_DIGITS = {pa.int8(): 2, pa.int16(): 4, pa.int32(): 9, pa.int64(): 18}
 
 
@@ -26,8 +24,6 @@ def typed_count(path_profile: PathProfile, node: ShreddingSchema) -> int:
     Exact but for decimals that fit in part, of which only the digits before and after the point are known, each on its
     own; and for integers that fit in part, of which only the range is known.
 
-    Examples
-    --------
     >>> import parquet_variant as pv
     >>> from parquet_variant.shredding.profile import Profile
     >>> root = Profile.of_array(pv.parse_json(["1", "2.5", "3.25", '"x"', "null"])).root
@@ -47,8 +43,6 @@ def typed_count(path_profile: PathProfile, node: ShreddingSchema) -> int:
 def typed_share(path_profile: PathProfile, node: ShreddingSchema) -> float:
     """`typed_count` as a share of the path's values without its Variant nulls.
 
-    Examples
-    --------
     >>> import parquet_variant as pv
     >>> from parquet_variant.shredding.profile import Profile
     >>> root = Profile.of_array(pv.parse_json(["1", "2", "3", '"x"', "null"])).root

@@ -18,8 +18,6 @@ from parquet_variant.shredding.profile import Profile
 if TYPE_CHECKING:
     from parquet_variant.shredding.policies.decision import Decision, InferenceResult
 
-__all__ = ["Also", "Costs", "PathCost", "also", "costs_of"]
-
 
 @dataclass(frozen=True, slots=True)
 class PathCost:
@@ -117,13 +115,8 @@ class Also:
 def also(profile: Profile, path: str | VariantPath, kind: str) -> Also:
     """What typing one more path would cost and save.
 
-    Raises
-    ------
-    SchemaError
-        For a type that is none, or that has no column of its own.
+    Raises `SchemaError` for a type that is none, or that has no column of its own.
 
-    Examples
-    --------
     >>> import parquet_variant as pv
     >>> rows = pv.parse_json(['{"n": 1}', '{"n": "x", "brand": "one of two"}', '{"brand": "one of two"}'] * 50)
     >>> what = also(Profile.of_array(rows), "$.brand", "string")

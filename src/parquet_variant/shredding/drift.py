@@ -18,8 +18,6 @@ from parquet_variant.shredding.policies.decision import Policy
 from parquet_variant.shredding.profile import Profile
 from parquet_variant.shredding.profile_path import PathProfile
 
-__all__ = ["Drift", "DriftReport", "find_drift"]
-
 Change = Literal["hot", "shifted", "dead"]
 
 # A column that typed less than this share of the values that it could type has shifted.
@@ -132,21 +130,12 @@ def find_drift(
 ) -> DriftReport:
     """Compare an existing schema with new data.
 
-    Parameters
-    ----------
-    schema
-        What the table shreds.
-    profile
-        The new data.
-    policy
-        Chooses the schema that fits it; ``"auto"`` if None.
-    min_saving
-        Share of the encoded bytes that shredding again must take off the residual to pay.
-    drop_dead
-        Whether `DriftReport.merged` leaves out columns that the new data lacks.
+    `schema`: what the table shreds.
+    `profile`: the new data.
+    `policy`: chooses the schema that fits it; ``"auto"`` if None.
+    `min_saving`: share of the encoded bytes that shredding again must take off the residual to pay.
+    `drop_dead`: whether `DriftReport.merged` leaves out columns that the new data lacks.
 
-    Examples
-    --------
     >>> import parquet_variant as pv
     >>> rows = ['{"id": "a-%d", "kind": "new kind", "seen": "2026-11-20"}' % n for n in range(50)]
     >>> table = ShreddingSchema.from_ddl("id bigint, kind string, old double")

@@ -18,8 +18,6 @@ from parquet_variant.shredding.column_gain import typed_count
 from parquet_variant.shredding.profile import Profile
 from parquet_variant.shredding.profile_path import PathProfile
 
-__all__ = ["Actual", "Comparison", "Prediction", "compare", "predict", "predictions_from_json", "predictions_to_json"]
-
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
@@ -86,8 +84,6 @@ class Comparison:
 def predict(profile: Profile, schema: ShreddingSchema) -> tuple[Prediction, ...]:
     """How many values each leaf of a schema will hold, for data of a profile.
 
-    Examples
-    --------
     >>> import parquet_variant as pv
     >>> profile = Profile.of_array(pv.parse_json(['{"a": 1}', '{"a": "x"}', '{"b": null}']))
     >>> for prediction in predict(profile, ShreddingSchema.from_ddl("a bigint, b date")):
@@ -115,8 +111,6 @@ def predict(profile: Profile, schema: ShreddingSchema) -> tuple[Prediction, ...]
 def compare(predictions: Iterable[Prediction], actuals: Iterable[Actual]) -> tuple[Comparison, ...]:
     """Set predictions beside what files hold, path by path; paths that no file has are compared with None.
 
-    Examples
-    --------
     >>> import tempfile, parquet_variant as pv
     >>> rows = pv.parse_json(['{"a": 1}', '{"a": "x"}'])
     >>> schema = ShreddingSchema.from_ddl("a bigint")
@@ -141,8 +135,6 @@ def compare(predictions: Iterable[Prediction], actuals: Iterable[Actual]) -> tup
 def predictions_to_json(predictions: Iterable[Prediction]) -> str:
     r"""Text that can be kept in a file's metadata until `inspect` asks for it.
 
-    Examples
-    --------
     >>> predictions_to_json([Prediction(VariantPath(("a",)), 4, 3)])
     '{"$[\'a\']": [4, 3]}'
     """
@@ -150,13 +142,7 @@ def predictions_to_json(predictions: Iterable[Prediction]) -> str:
 
 
 def predictions_from_json(text: str) -> tuple[Prediction, ...]:
-    """Predictions that `predictions_to_json` wrote.
-
-    Raises
-    ------
-    VariantError
-        For other text (``bad-predictions``).
-    """
+    """Predictions that `predictions_to_json` wrote. Raises `VariantError` for other text (``bad-predictions``)."""
     try:
         return tuple(
             Prediction(VariantPath.parse(path), int(values), int(typed))

@@ -13,8 +13,6 @@ from parquet_variant.path import VariantPath, Wildcard
 from parquet_variant.shredding.costs import Also, PathCost
 from parquet_variant.shredding.policies.decision import Decision, InferenceResult
 
-__all__ = ["explain", "explain_also", "explain_diff", "explain_json", "explain_table", "summary"]
-
 
 def explain(result: InferenceResult) -> str:
     """Sum up, and draw every path that was looked at: type, shares, bytes saved and left in the residual, reason.
@@ -69,15 +67,8 @@ def summary(result: InferenceResult) -> list[str]:
 def explain_table(result: InferenceResult, sort: SortBy = "saved", top: int | None = None) -> str:
     """The same as a list, without the tree: paths as commands take them, those that matter most first.
 
-    Parameters
-    ----------
-    result
-        The choice.
-    sort
-        ``"saved"``: bytes that typing saves; ``"residual"``: bytes that stay; ``"typed"``, ``"missing"``: the share;
-        ``"path"``.
-    top
-        So many paths; by default all.
+    They are sorted by the bytes that typing saves, by those that stay (``"residual"``), by a share, or by path; `top`
+    keeps so many.
     """
     costs = {} if result.costs is None else result.costs.paths
 
@@ -95,8 +86,6 @@ def explain_table(result: InferenceResult, sort: SortBy = "saved", top: int | No
 def explain_also(what: Also) -> str:
     """One more typed path, in a line.
 
-    Examples
-    --------
     >>> print(explain_also(Also(VariantPath(("brand",)), "string", 100, 98, 2400, 1000)))
     $.brand as string: would hold 98 of 100 values; takes 2.4 kB out of the residual, costs 1.0 kB, saves 1.4 kB
     """
@@ -111,12 +100,10 @@ def explain_also(what: Also) -> str:
 def explain_json(result: InferenceResult) -> str:
     """The same as JSON: ``schema`` (what `ShreddingSchema.from_json` takes), ``ddl``, ``policy``, ``rows``, ``paths``.
 
-    Examples
-    --------
     >>> import json, parquet_variant as pv
     >>> from parquet_variant.shredding.infer import infer
-    >>> found = json.loads(explain_json(infer(pv.parse_json(['{"a": true}']))))
-    >>> found["ddl"], found["paths"][1]["path"], found["paths"][1]["reason"]
+    >>> shown = json.loads(explain_json(infer(pv.parse_json(['{"a": true}']))))
+    >>> shown["ddl"], shown["paths"][1]["path"], shown["paths"][1]["reason"]
     ('a boolean', "$['a']", 'all boolean')
     """
     costs = {} if result.costs is None else result.costs.paths
@@ -148,8 +135,6 @@ def explain_json(result: InferenceResult) -> str:
 def explain_diff(before: InferenceResult, after: InferenceResult) -> str:
     """What another policy, or another threshold, changes: a line for each path, with the new reason; empty if nothing.
 
-    Examples
-    --------
     >>> import parquet_variant as pv
     >>> from parquet_variant.shredding.infer import infer
     >>> from parquet_variant.shredding.policies.auto import AutoPolicy

@@ -12,11 +12,9 @@ from typing import cast
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.errors import VariantError
 from parquet_variant.shredding.costs import costs_of
-from parquet_variant.shredding.policies.decision import Decision, InferenceResult, Policy, RowsPolicy
+from parquet_variant.shredding.policies.decision import InferenceResult, Policy, RowsPolicy
 from parquet_variant.shredding.profile import Profile
 from parquet_variant.shredding.typed_texts import TypedText
-
-__all__ = ["POLICIES", "Decision", "InferenceResult", "Policy", "RowsPolicy", "infer", "policy_named"]
 
 # Policy name -> its class in the module of that name.
 POLICIES = {
@@ -30,15 +28,8 @@ POLICIES = {
 
 
 def policy_named(name: str) -> Policy:
-    """A policy with its default constants.
+    """A policy with its default constants; `VariantError` for one that is not there, or that needs to be told more.
 
-    Raises
-    ------
-    VariantError
-        For a name that no policy has, or a policy that needs to be told more (``bad-policy``).
-
-    Examples
-    --------
     >>> policy_named("auto").max_columns
     300
     """
@@ -87,6 +78,11 @@ def infer(
     chosen = policy_named(policy or "auto") if policy is None or isinstance(policy, str) else policy
     if not isinstance(data, Profile) and isinstance(chosen, RowsPolicy):
         return chosen.choose_rows(data)
+    if not hasattr(chosen, "choose"):
+        raise VariantError(
+            f"policy is a {type(chosen).__name__}: give the name of one ({', '.join(POLICIES)}), or a policy",
+            reason="bad-policy",
+        )
     profile = data if isinstance(data, Profile) else Profile.of_array(data, threads=threads)
     result = chosen.choose(profile)
     typed_texts = TypedText.of_counts(profile.typed_texts)

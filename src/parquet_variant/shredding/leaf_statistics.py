@@ -11,16 +11,14 @@ from typing import Any
 
 import pyarrow as pa
 
-__all__ = ["LeafStatistics", "merged", "order_key"]
-
 
 def order_key(scalar: pa.Scalar) -> Any:
     """A Python value that orders as the Parquet column does."""
     if pa.types.is_temporal(scalar.type):
         return scalar.value
+    if pa.types.is_string(scalar.type) or pa.types.is_large_string(scalar.type):
+        return scalar.as_buffer().to_pybytes()  # It may not be UTF-8.
     value = scalar.as_py()
-    if isinstance(value, str):
-        return value.encode()
     return value.bytes if hasattr(value, "bytes") else value
 
 

@@ -22,6 +22,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from parquet_variant.errors import MalformedVariantError, VariantError
+from parquet_variant.kernels.arrow_buffers import from_bytes
 from parquet_variant.path import WILDCARD, VariantPath
 from parquet_variant.shredding.profile_merge import (
     PathTable,
@@ -41,8 +42,6 @@ if TYPE_CHECKING:
     from parquet_variant.kernels.tapes.tape import Tape
     from parquet_variant.path import Wildcard
     from parquet_variant.shredding.typed_texts import Counts
-
-__all__ = ["MAX_PATHS", "Profile", "array_tapes"]
 
 MAX_PATHS = 1 << 17
 # Rows of an array that are unshredded at a time, and bytes that are decoded at a time: they bound the tape.
@@ -349,7 +348,7 @@ def _packed_table(table: PathTable) -> dict[str, Any]:
 def _unpacked_table(packed: dict[str, Any]) -> PathTable:
     keys = [None if key is None else base64.b64decode(key) for key in packed["keys"]]
     arrays = {name: _unpacked(values) for name, values in packed.items() if name != "keys"}
-    return PathTable(keys=pa.array(keys, pa.binary()), **arrays)
+    return PathTable(keys=from_bytes(keys, pa.binary()), **arrays)
 
 
 def _packed(values: npt.NDArray[Any]) -> dict[str, Any]:

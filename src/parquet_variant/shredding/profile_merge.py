@@ -19,36 +19,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from parquet_variant.kernels.arrow_buffers import from_bytes, from_numpy, to_numpy
+
 if TYPE_CHECKING:
     from parquet_variant.kernels.tapes.tape import Tape
-
-__all__ = [
-    "ARRAY_MAX",
-    "ARRAY_MIN",
-    "COUNTS",
-    "DIGIT_BUCKETS",
-    "ELEMENTS",
-    "FIELDS",
-    "INT_MAX",
-    "INT_MIN",
-    "KINDS",
-    "LONG_STRINGS",
-    "REGISTERS",
-    "ROWS",
-    "STRING_BYTES",
-    "STRING_MAX",
-    "STRING_MIN",
-    "PathTable",
-    "TapePaths",
-    "capped",
-    "distinct_paths",
-    "keys_kept",
-    "merged_sketch",
-    "merged_table",
-    "no_paths",
-    "path_hashes",
-    "table_of_rows",
-]
 
 Int64s = npt.NDArray[np.int64]
 
@@ -64,33 +38,17 @@ _HASH_RANGE = 2**63
 
 @dataclass(frozen=True, eq=False)
 class PathTable:
-    """Figures by path, in the order of depth and hash.
+    """Figures by path, in the order of depth and hash."""
 
-    Parameters
-    ----------
-    hashes, parents
-        Hash of each path and of its parent; the root's parent is -1.
-    depths
-        Segments of each path.
-    keys
-        Last segment; null for the root and for elements.
-    kinds
-        ``int64[n, 23]``: values by tape kind.
-    counts
-        ``int64[n, 11]``: columns as named above.
-    sketches
-        ``uint8[n, 64]``: HyperLogLog registers of the distinct values.
-    digit_hashes, digits
-        Paths with decimals, by hash, and their ``int64[d, 78]``: decimals by digits before the point, then by scale.
-    """
-
+    # Hash of each path and of its parent; the root's parent is -1.
     hashes: Int64s
     parents: Int64s
-    depths: Int64s
-    keys: pa.BinaryArray
-    kinds: Int64s
-    counts: Int64s
-    sketches: npt.NDArray[np.uint8]
+    depths: Int64s  # Segments of each path.
+    keys: pa.BinaryArray  # Last segment; null for the root and for elements.
+    kinds: Int64s  # ``int64[n, 23]``: values by tape kind.
+    counts: Int64s  # ``int64[n, 11]``: columns as named above.
+    sketches: npt.NDArray[np.uint8]  # ``uint8[n, 64]``: HyperLogLog registers of the distinct values.
+    # Paths with decimals, by hash, and their ``int64[d, 78]``: decimals by digits before the point, then by scale.
     digit_hashes: Int64s
     digits: Int64s
 
@@ -109,7 +67,7 @@ class PathTable:
         hashes = self.hashes[rows]
         kept = np.isin(self.digit_hashes, hashes)
         return PathTable(
-            hashes, self.parents[rows], self.depths[rows], self.keys.take(pa.array(rows)), self.kinds[rows],
+            hashes, self.parents[rows], self.depths[rows], self.keys.take(from_numpy(rows)), self.kinds[rows],
             self.counts[rows], self.sketches[rows], self.digit_hashes[kept], self.digits[kept],
         )  # fmt: skip
 
@@ -142,7 +100,7 @@ class TapePaths:
     def of(cls, tape: Tape) -> TapePaths:
         """All paths of a tape, in its order."""
         hashes, depths = _identities(tape)
-        return cls(hashes, depths, pa.array(tape.key_list, pa.binary()))
+        return cls(hashes, depths, from_bytes(tape.key_list, pa.binary()))
 
 
 def table_of_rows(tape: Tape, paths: TapePaths, rows: npt.NDArray[np.intp]) -> PathTable:
@@ -167,7 +125,7 @@ def table_of_rows(tape: Tape, paths: TapePaths, rows: npt.NDArray[np.intp]) -> P
         hashes=hashes[present],
         parents=np.where(above < 0, -1, hashes[above]),
         depths=paths.depths[present],
-        keys=paths.names.take(pa.array(key_ids, mask=key_ids < 0)),
+        keys=paths.names.take(from_numpy(key_ids, key_ids < 0)),
         kinds=kinds[present],
         counts=counts[present][:, :COUNTS],
         sketches=sketches[present],
@@ -221,7 +179,7 @@ def merged_table(left: PathTable, right: PathTable) -> PathTable:
         hashes=hashes[first],
         parents=np.concatenate([left.parents, right.parents])[first],
         depths=np.concatenate([left.depths, right.depths])[first],
-        keys=pa.concat_arrays([left.keys, right.keys]).take(pa.array(first)),
+        keys=pa.concat_arrays([left.keys, right.keys]).take(from_numpy(first)),
         kinds=together("kinds", np.add),
         counts=np.hstack(
             [
@@ -278,7 +236,7 @@ def capped(table: PathTable, sketch: Int64s, max_paths: int) -> PathTable:
         return table
     most_keys, depth = limits
     keep = table.depths <= depth
-    fields_of_objects = np.flatnonzero(table.keys.is_valid().to_numpy(zero_copy_only=False))
+    fields_of_objects = np.flatnonzero(to_numpy(table.keys.is_valid()))
     parents, hashes = table.parents[fields_of_objects], table.hashes[fields_of_objects]
     order = np.lexsort((hashes, parents))
     starts = np.flatnonzero(np.r_[True, np.diff(parents[order]) != 0])

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from parquet_variant.path import Wildcard
     from parquet_variant.shredding.profile import Profile
 
-__all__ = ["PathProfile", "inner_bytes_of", "scalar_bytes_of"]
-
 Int64s = npt.NDArray[np.int64]
 
 _ARRAY, _OBJECT = 21, 22

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from parquet_variant.kernels.arrow_buffers import to_numpy
 from parquet_variant.shredding.profile_merge import (
     ELEMENTS,
     INT_MIN,
@@ -34,8 +35,6 @@ if TYPE_CHECKING:
 
     from parquet_variant.kernels.tapes.tape import Tape
 
-__all__ = ["RowSample", "with_frequent_paths"]
-
 # An eighth of the rows is the largest sample: data with too many paths has many rows, or few that would fit.
 _LOWEST, _HIGHEST = 3, 10
 # A path in fewer rows of the sample tells nothing.
@@ -47,14 +46,9 @@ _EPSILON = 1e-6
 
 @dataclass(frozen=True, eq=False)
 class RowSample:
-    """Figures by path, of the rows of each level from ``level`` on.
+    """Figures by path, of the rows of each level from ``level`` on: a table a level.
 
-    Parameters
-    ----------
-    level
-        The lowest level in the sample.
-    tables
-        A table a level; rows of the levels above the last one are in the last one.
+    Rows of the levels above the last one are in the last one.
     """
 
     level: int = _LOWEST
@@ -109,7 +103,7 @@ def with_frequent_paths(capped: PathTable, sample: RowSample) -> tuple[PathTable
         return capped, np.zeros(len(capped.hashes), bool)
     _, above = _find(paths.hashes, paths.parents)
     # Where values can be: objects above a field, elements of the arrays above.
-    is_field = paths.keys.is_valid().to_numpy(zero_copy_only=False)
+    is_field = to_numpy(paths.keys.is_valid())
     in_sample = np.where(is_field, paths.kinds[above, _OBJECT], paths.counts[above, ELEMENTS])
     in_all = np.where(is_field, capped.kinds[at[above], _OBJECT], capped.counts[at[above], ELEMENTS])
     factor = in_all / np.maximum(in_sample, 1)

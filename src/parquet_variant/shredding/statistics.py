@@ -22,7 +22,8 @@ from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.encoding.scalars import encode_scalar
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import SchemaError
-from parquet_variant.path import VariantPath
+from parquet_variant.kernels.arrow_buffers import scalar
+from parquet_variant.path import VariantPath, is_within
 from parquet_variant.schema.shredding_schema import ShreddingSchema
 from parquet_variant.shredding.leaf_statistics import LeafStatistics
 from parquet_variant.types import (
@@ -37,17 +38,6 @@ from parquet_variant.types import (
 
 if TYPE_CHECKING:
     from parquet_variant.shredding.profile_path import PathProfile
-
-__all__ = [
-    "TEXT_LENGTH",
-    "Bounds",
-    "array_statistics",
-    "lower_text",
-    "residual_objects",
-    "shredded_bounds",
-    "uniform_schema",
-    "upper_text",
-]
 
 # Characters that a bound of a text keeps.
 TEXT_LENGTH = 32
@@ -79,32 +69,16 @@ def shredded_bounds(
     leaf_statistics: LeafLookup,
     *,
     unsafe: Collection[VariantPath] = (),
-    text_length: int = TEXT_LENGTH,
     limit: int | None = None,
 ) -> dict[VariantPath, Bounds]:
     r"""The bounds of every path that may have some, in the order of the schema.
 
-    Parameters
-    ----------
-    schema
-        What is shredded.
-    leaf_statistics
-        Given the place of a leaf below the column (``("typed_value", "a", "value")``), what is known of it; None if
-        there is no such leaf.
-    unsafe
-        Places of objects (see `residual_objects`) below which nothing can be said.
-    text_length
-        How many characters of a text a bound keeps.
-    limit
-        How many paths to give at most.
+    `leaf_statistics`: given the place of a leaf below the column (``("typed_value", "a", "value")``), what is known of
+      it; None if there is no such leaf.
+    `unsafe`: places of objects (see `residual_objects`) below which nothing can be said.
+    `limit`: how many paths to give at most.
+    Returns `Bounds` by path.
 
-    Returns
-    -------
-    dict
-        `Bounds` by path.
-
-    Examples
-    --------
     >>> storage = pa.array(
     ...     [{"metadata": b"\x01\x00\x00", "value": None, "typed_value": n} for n in (3, 1)],
     ...     pa.struct({"metadata": pa.binary(), "value": pa.binary(), "typed_value": pa.int64()}),
@@ -116,7 +90,7 @@ def shredded_bounds(
     """
     by_path: dict[VariantPath, Bounds] = {}
     for path, node in schema.walk():
-        if node.type is None or path.has_wildcard or any(_inside(path, place) for place in unsafe):
+        if node.type is None or path.has_wildcard or any(is_within(path, place) for place in unsafe):
             continue
         if limit is not None and len(by_path) >= limit:
             break
@@ -126,7 +100,7 @@ def shredded_bounds(
             continue
         if typed is None or typed.nulls == typed.values or typed.lower is None or typed.upper is None:
             continue
-        bounds = _bounds(typed.lower, typed.upper, node.type, text_length)
+        bounds = _bounds(typed.lower, typed.upper, node.type)
         if bounds is not None:
             by_path[path] = bounds
     return by_path
@@ -136,7 +110,7 @@ def array_statistics(column: VariantArray) -> LeafLookup:
     """What a shredded array of the final layout tells of its own leaf columns, as `shredded_bounds` wants it."""
 
     def leaf_statistics(place: tuple[str, ...]) -> LeafStatistics | None:
-        leaf = _below(column.storage, place)
+        leaf = part_at(column.storage, place)
         if leaf is None:
             return None
         nulls = leaf.null_count
@@ -155,8 +129,6 @@ def residual_objects(column: VariantArray) -> frozenset[VariantPath]:
     The specification wants such an object in ``typed_value``, so this package never writes one; an array from elsewhere
     may hold one, and then the typed columns below do not tell of every row.
 
-    Examples
-    --------
     >>> residual_objects(VariantArray.from_pylist([{"a": 1}]))
     frozenset()
     """
@@ -174,8 +146,6 @@ def uniform_schema(array: VariantArray, limit: int) -> ShreddingSchema | None:
 
     It has ``limit`` leaves at most; under it, `array_statistics` tells the bounds.
 
-    Examples
-    --------
     >>> uniform_schema(VariantArray.from_pylist([{"a": 1, "b": "x"}, {"a": 200, "b": 2}]), 10).to_ddl()
     'a bigint'
     """
@@ -216,8 +186,6 @@ def _one_type(path_profile: PathProfile) -> pa.DataType | None:
 def lower_text(text: str, length: int = TEXT_LENGTH) -> str:
     """A text that is not above `text`, of at most `length` characters.
 
-    Examples
-    --------
     >>> lower_text("abcdef", 3)
     'abc'
     """
@@ -227,8 +195,6 @@ def lower_text(text: str, length: int = TEXT_LENGTH) -> str:
 def upper_text(text: str, length: int = TEXT_LENGTH) -> str | None:
     r"""A text that is not below `text`, of at most `length` characters; None if there is none.
 
-    Examples
-    --------
     >>> upper_text("abcdef", 3), upper_text("abc", 3), upper_text("a\U0010ffffz", 2)
     ('abd', 'abc', 'b')
     >>> upper_text("\U0010ffffz", 1) is None
@@ -245,19 +211,19 @@ def upper_text(text: str, length: int = TEXT_LENGTH) -> str | None:
     return None
 
 
-def _bounds(lower: pa.Scalar, upper: pa.Scalar, arrow: pa.DataType, text_length: int) -> Bounds | None:
+def _bounds(lower: pa.Scalar, upper: pa.Scalar, arrow: pa.DataType) -> Bounds | None:
     if pa.types.is_binary(arrow):
         return None
     if not pa.types.is_string(arrow):
         return Bounds(_variant(lower, arrow), _variant(upper, arrow))
-    raised = upper_text(upper.as_py(), text_length)
-    low = _variant(pa.scalar(lower_text(lower.as_py(), text_length)), arrow)
-    return Bounds(low, None if raised is None else _variant(pa.scalar(raised), arrow))
+    raised = upper_text(upper.as_py())
+    low = _variant(scalar(lower_text(lower.as_py()), pa.string()), arrow)
+    return Bounds(low, None if raised is None else _variant(scalar(raised, pa.string()), arrow))
 
 
-def _variant(scalar: pa.Scalar, arrow: pa.DataType) -> Variant:
+def _variant(bound: pa.Scalar, arrow: pa.DataType) -> Variant:
     if pa.types.is_decimal(arrow):
-        unscaled = int(scalar.as_py().scaleb(arrow.scale, _wide()))
+        unscaled = int(bound.as_py().scaleb(arrow.scale, _wide()))
         return Variant(
             _EMPTY_METADATA, encode_scalar(decimal_type_for_precision(arrow.precision), (unscaled, arrow.scale))
         )
@@ -265,11 +231,11 @@ def _variant(scalar: pa.Scalar, arrow: pa.DataType) -> Variant:
     if info is None:
         raise SchemaError(f"no Variant type is stored as {arrow}", reason="unsupported-type")
     if pa.types.is_temporal(arrow):
-        raw: Any = scalar.value
+        raw: Any = bound.value
     elif info.type == VariantType.UUID:
-        raw = scalar.as_py().bytes
+        raw = bound.as_py().bytes
     else:
-        raw = scalar.as_py()
+        raw = bound.as_py()
     return Variant(_EMPTY_METADATA, encode_scalar(info.type, raw))
 
 
@@ -288,8 +254,8 @@ def _extremes(leaf: pa.Array) -> tuple[pa.Scalar, pa.Scalar]:
     return extremes["min"], extremes["max"]
 
 
-def _below(storage: pa.Array, place: tuple[str, ...]) -> pa.Array | None:
-    """A child of a struct, null where any struct above it is."""
+def part_at(storage: Any, place: tuple[str, ...]) -> Any | None:
+    """What is at a place in a column of structs, null where any struct above it is; None if it is not there."""
     for name in place:
         if not pa.types.is_struct(storage.type) or storage.type.get_field_index(name) < 0:
             return None
@@ -302,13 +268,9 @@ def _place(path: VariantPath) -> tuple[str, ...]:
     return tuple(part for name in path.segments for part in ("typed_value", str(name)))
 
 
-def _inside(path: VariantPath, place: VariantPath) -> bool:
-    return path.segments[: len(place)] == place.segments
-
-
 def _keeps_object(storage: pa.StructArray, path: VariantPath) -> bool:
     place = _place(path)
-    value, typed = _below(storage, (*place, "value")), _below(storage, (*place, "typed_value"))
+    value, typed = part_at(storage, (*place, "value")), part_at(storage, (*place, "typed_value"))
     if value is None or typed is None:
         return False
     alone = pc.and_(value.is_valid(), typed.is_null())

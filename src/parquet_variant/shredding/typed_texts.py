@@ -18,12 +18,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from parquet_variant.errors import PathError, VariantError
+from parquet_variant.errors import PathError, VariantError, check_mapping
 from parquet_variant.kernels.memory import copy_spans
 from parquet_variant.kernels.tapes.tape import DROPPED, PATH_KEY, PATH_PARENT, Tape
 from parquet_variant.types import PrimitiveId
-
-__all__ = ["TextTypes", "TypedText"]
 
 Int64s = npt.NDArray[np.int64]
 Bytes = npt.NDArray[np.uint8]
@@ -95,6 +93,7 @@ class TextTypes:
     detect_timestamps: bool = False
 
     def __post_init__(self) -> None:
+        check_mapping("types", self.types)
         for path, kind in self.types.items():
             _pattern(path)
             if str(kind).lower() not in _READERS:
@@ -109,8 +108,6 @@ class TextTypes:
     def apply(self, tape: Tape) -> tuple[Tape, Counts]:
         """The tape with what is typed now, and counts; the nodes of the tape that is given are changed.
 
-        Examples
-        --------
         >>> from parquet_variant.functions.json.parse_json import parse_json
         >>> array = parse_json(['{"at": "2026-01-31"}', '{"at": "2026-02-30"}'], types={"$.at": "date"})
         >>> [each["at"].type.value for each in array], [each.to_json() for each in array]

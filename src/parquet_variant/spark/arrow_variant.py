@@ -16,17 +16,6 @@ from parquet_variant import arrow_compute as pc
 from parquet_variant.array.capsules import EXTENSION_METADATA
 from parquet_variant.array.variant_array import VariantArray
 
-__all__ = [
-    "SPARK_VARIANT",
-    "from_spark",
-    "is_spark_variant",
-    "nested_variants",
-    "row_bytes",
-    "slices_by_bytes",
-    "to_spark",
-    "with_variants",
-]
-
 SPARK_VARIANT = pa.struct(
     [
         pa.field("value", pa.binary(), nullable=False),
@@ -38,8 +27,6 @@ SPARK_VARIANT = pa.struct(
 def is_spark_variant(arrow_type: pa.DataType) -> bool:
     """Whether an Arrow type is Spark's form of VARIANT.
 
-    Examples
-    --------
     >>> is_spark_variant(SPARK_VARIANT), is_spark_variant(pa.string())
     (True, False)
     """
@@ -52,8 +39,6 @@ def is_spark_variant(arrow_type: pa.DataType) -> bool:
 def nested_variants(schema: pa.Schema) -> list[str]:
     """Dotted Parquet schema paths of the VARIANTs inside structs, lists and maps.
 
-    Examples
-    --------
     >>> nested_variants(pa.schema({"v": SPARK_VARIANT, "s": pa.struct({"a": SPARK_VARIANT})}))
     ['s.a']
     """
@@ -79,8 +64,6 @@ def nested_variants(schema: pa.Schema) -> list[str]:
 def from_spark(array: pa.StructArray) -> VariantArray:
     r"""Take a VARIANT column as Spark hands it to Python; no bytes are copied.
 
-    Examples
-    --------
     >>> from_spark(pa.array([{"value": b"\x0c\x01", "metadata": b"\x01\x00\x00"}], SPARK_VARIANT))[0].to_python()
     1
     """
@@ -104,10 +87,7 @@ def with_variants(table: pa.Table) -> pa.Table:
 def to_spark(array: VariantArray) -> pa.StructArray:
     """Give an array in the form that Spark takes, unshredded; SQL NULL stays a null struct.
 
-    Raises
-    ------
-    VariantError
-        If the array is shredded and a row cannot be put together again.
+    Raises `VariantError` if the array is shredded and a row cannot be put together again.
     """
     storage = array.to_unshredded().storage
     children = []
@@ -125,10 +105,7 @@ def to_spark(array: VariantArray) -> pa.StructArray:
 def as_spark(array: pa.Array, target: pa.DataType) -> pa.Array:
     """An array in the Arrow type that Spark wants, with every Variant storage in it, at any depth, in Spark's form.
 
-    Raises
-    ------
-    VariantError
-        If a shredded value cannot be put together.
+    Raises `VariantError` if a shredded value cannot be put together.
     """
     if is_spark_variant(target):
         return to_spark(VariantArray(array))
@@ -159,12 +136,8 @@ def _list_parts(array: pa.Array) -> tuple[pa.Array, pa.Array]:
 def row_bytes(array: pa.Array, target: pa.DataType) -> np.ndarray:
     """About how many bytes each row takes for Spark; in a VARIANT every row carries its own dictionary.
 
-    Parameters
-    ----------
-    array
-        A Variant storage, or anything else.
-    target
-        The type that Spark wants.
+    `array`: a Variant storage, or anything else.
+    `target`: the type that Spark wants.
     """
     if not is_spark_variant(target):
         return np.full(len(array), array.nbytes / max(len(array), 1) + 1)
@@ -181,8 +154,6 @@ def row_bytes(array: pa.Array, target: pa.DataType) -> np.ndarray:
 def slices_by_bytes(sizes: np.ndarray, limit: int) -> Iterator[tuple[int, int]]:
     """Cut rows into runs ``(start, stop)`` of at most `limit` bytes; a row that is larger stands alone.
 
-    Examples
-    --------
     >>> list(slices_by_bytes(np.array([4, 4, 9, 1]), 8))
     [(0, 2), (2, 3), (3, 4)]
     """

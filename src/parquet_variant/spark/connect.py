@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
     from parquet_variant.io.engine import Progress
 
-__all__ = ["connect_parallelism", "is_connect", "run_over_connect"]
-
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 _ROWS = 10_000
@@ -48,10 +46,7 @@ def run_over_connect(
 ) -> list[Result]:
     """Run ``work(task, attempt, item)`` for every item, a task each, and give the results in order.
 
-    Raises
-    ------
-    VariantError
-        The error that `work` raised.
+    Raises `VariantError`: the error that `work` raised.
     """
     count, end = len(items), QuietEnd()
     everything = list(items)

@@ -17,8 +17,6 @@ from parquet_variant.spark.jobs import reduce_tasks, run_tasks
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["SparkEngine"]
-
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 

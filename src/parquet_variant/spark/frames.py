@@ -19,8 +19,6 @@ from parquet_variant.errors import JsonError, VariantError
 from parquet_variant.schema.shredding_schema import ShreddingSchema
 from parquet_variant.spark.arrow_variant import from_spark, is_spark_variant
 
-__all__ = ["Frame", "choose_column"]
-
 # Spark sends 10,000 rows at a time; larger batches share dictionaries and amortise the kernels' set-up.
 _BATCH_BYTES = 16 << 20
 # Rows that a file's schema is inferred from where none is given.
@@ -30,10 +28,8 @@ _SAMPLE_BYTES = 64 << 20
 def choose_column(schema: StructType, name: str | None) -> tuple[str, bool]:
     """The column that becomes the Variant, and whether it holds JSON text.
 
-    Raises
-    ------
-    VariantError
-        With reason ``"bad-column"`` if there is no such column, none at all, or more than one and no name.
+    Raises `VariantError` with reason ``"bad-column"`` if there is no such column, none at all, or more than one and no
+    name.
     """
     types = {field.name: field.dataType for field in schema.fields}
     variants = [column for column, kind in types.items() if isinstance(kind, VariantType)]
@@ -75,10 +71,7 @@ class Frame:
     def columns(self, batches: Iterable[pa.RecordBatch], task: int) -> Iterator[dict[str, Any]]:
         """The columns to write, by name: VARIANTs and the JSON text as `VariantArray`, the chosen one shredded.
 
-        Raises
-        ------
-        JsonError
-            For a row that is no JSON, with its number in the partition.
+        Raises `JsonError` for a row that is no JSON, with its number in the partition.
         """
         tables = _joined(batches, _BATCH_BYTES)
         shredding = self.shredding

@@ -22,8 +22,6 @@ from parquet_variant.spark.worker_end import QuietEnd
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["FUNCTION_TYPES", "register_functions"]
-
 # Suffix of a getter's name -> the type that it gives. A function of Spark has one type, whatever its arguments.
 FUNCTION_TYPES: dict[str, pa.DataType] = {
     name: DDL_NAMES.get(name, pa.decimal128(38, 9))

@@ -22,8 +22,6 @@ from pathlib import Path
 from parquet_variant.errors import VariantError
 from parquet_variant.machine_code.cache import own_temporary
 
-__all__ = ["MINIMUM_JAVA", "JavaRuntime", "find_java"]
-
 MINIMUM_JAVA = 17
 
 COMMON_HOMES = (
@@ -70,10 +68,7 @@ class JavaRuntime:
     def spark_home(self) -> Path:
         """Give a directory for Spark's ``JAVA_HOME``: a wrapper whose ``bin/java`` drops the flags that do harm.
 
-        Raises
-        ------
-        VariantError
-            If no directory for the wrapper can be written.
+        Raises `VariantError` if no directory for the wrapper can be written.
         """
         if os.name != "posix":
             return self.home

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
     from parquet_variant.io.engine import Progress
 
-__all__ = ["reduce_tasks", "run_tasks"]
-
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
@@ -43,24 +41,13 @@ def run_tasks(
 ) -> list[Result]:
     """Run ``work(task, attempt, item)`` for every item, a task each, and give the results in order.
 
-    Parameters
-    ----------
-    spark
-        The session.
-    step
-        What the job does, for `progress` and Spark's UI.
-    work
-        A function that can be pickled. `attempt` is different in every run of a task, so that repeated and speculative
-        runs can keep apart; the result of just one of them is returned.
-    items
-        What to work on; can be pickled.
-    progress
-        Told about the tasks that are done, from another thread.
-
-    Raises
-    ------
-    VariantError
-        The error that `work` raised, as it was.
+    `spark`: the session.
+    `step`: what the job does, for `progress` and Spark's UI.
+    `work`: a function that can be pickled. `attempt` is different in every run of a task, so that repeated and
+      speculative runs can keep apart; the result of just one of them is returned.
+    `items`: what to work on; can be pickled.
+    `progress`: told about the tasks that are done, from another thread.
+    Raises `VariantError`: the error that `work` raised, as it was.
     """
     if not items:
         return []
@@ -81,10 +68,7 @@ def reduce_tasks(
 ) -> Result:
     """Run tasks as `run_tasks` does and merge their results, in a tree if they are many.
 
-    Raises
-    ------
-    VariantError
-        The error that `work` raised, as it was.
+    Raises `VariantError`: the error that `work` raised, as it was.
     """
     if is_connect(spark):
         return reduce(merge, run_over_connect(spark, step, work, items, progress))

@@ -20,8 +20,6 @@ from parquet_variant.spark.java import find_java
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["local_session", "worker_environment"]
-
 _PANDAS_WARNING = "PySpark does not yet fully support pandas"
 _JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 

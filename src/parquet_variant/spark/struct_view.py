@@ -21,13 +21,12 @@ from parquet_variant.parquet.format.files import OpenFile, locate, open_file
 from parquet_variant.parquet.format.footer import SchemaNode
 from parquet_variant.parquet.format.statistics import leaf_statistics, leaf_type
 from parquet_variant.parquet.scanning.projection import columns_of_path
+from parquet_variant.path import backquoted
 from parquet_variant.query.selection import Selected, read_selection
 from parquet_variant.shredding.leaf_statistics import LeafStatistics
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-
-__all__ = ["ReadPlan", "plan_read", "struct_view"]
 
 # Each shape of files is a scan of its own; beyond this many, the data source is the simpler plan.
 _MAX_SHAPES = 8
@@ -38,21 +37,12 @@ _Place = tuple[tuple[str, ...], pa.DataType] | None
 
 @dataclass
 class ReadPlan:
-    """Which reader takes which files.
+    """Which reader takes which files."""
 
-    Parameters
-    ----------
-    columns
-        The output columns' names and types.
-    jvm
-        Files that the JVM reads alone, by shape: where each output column lies.
-    python
-        The files that the data source reads, with the reason.
-    """
-
-    columns: dict[str, pa.DataType | None]
+    columns: dict[str, pa.DataType | None]  # The output columns' names and types.
+    # Files that the JVM reads alone, by shape: where each output column lies.
     jvm: dict[tuple[_Place, ...], list[str]] = field(default_factory=dict)
-    python: dict[str, str] = field(default_factory=dict)
+    python: dict[str, str] = field(default_factory=dict)  # The files that the data source reads, with the reason.
 
     @property
     def jvm_files(self) -> list[str]:
@@ -147,10 +137,8 @@ def _same_everywhere(stored: pa.DataType, kind: pa.DataType) -> bool:
 def struct_view(spark: SparkSession, plan: ReadPlan) -> list[DataFrame]:
     """A DataFrame for each shape of the plan's files, in the session, with the plan's columns.
 
-    Raises
-    ------
-    VariantError
-        With reason ``"no-struct-view"`` if this Spark has no way to read a Variant as a struct in one query only.
+    Raises `VariantError` with reason ``"no-struct-view"`` if this Spark has no way to read a Variant as a struct in one
+    query only.
     """
     from pyspark.sql import DataFrame
     from pyspark.sql.pandas.types import from_arrow_type
@@ -169,8 +157,8 @@ def struct_view(spark: SparkSession, plan: ReadPlan) -> list[DataFrame]:
                 if place is not None:
                     path, stored = place
                     _insert(tree, path, from_arrow_type(stored))
-                    value = ".".join(map(_quoted, path))
-                outputs.append(f"CAST({value} AS {from_arrow_type(kind).simpleString()}) AS {_quoted(name)}")
+                    value = ".".join(map(backquoted, path))
+                outputs.append(f"CAST({value} AS {from_arrow_type(kind).simpleString()}) AS {backquoted(name)}")
             frame = own.read.schema(_struct(tree)).parquet(*files).selectExpr(*outputs)
             frames.append(DataFrame(of_rows(spark._jsparkSession, frame._jdf.logicalPlan()), spark))
     except (AttributeError, TypeError) as error:
@@ -185,10 +173,6 @@ def _own_session(spark: SparkSession) -> SparkSession:
     own.conf.set("spark.sql.parquet.ignoreVariantAnnotation", "true")
     own.conf.set("spark.sql.caseSensitive", "true")
     return own
-
-
-def _quoted(name: str) -> str:
-    return f"`{name.replace('`', '``')}`"
 
 
 def _insert(tree: dict[str, Any], path: tuple[str, ...], kind: Any) -> None:

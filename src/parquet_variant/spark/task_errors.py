@@ -16,14 +16,12 @@ from contextlib import contextmanager
 from parquet_variant import errors
 from parquet_variant.errors import VariantError
 
-__all__ = ["TaskError", "from_spark_errors", "one_line", "to_spark_errors"]
-
 # Asked by PySpark's workers when they tell an error; and what Spark sets for its workers alone.
 _HIDE = "SPARK_HIDE_TRACEBACK"
 _WORKER = "PYTHON_WORKER_FACTORY_"
 _ENVELOPE = re.compile(r"variant-error:([A-Za-z0-9+/=]+)")
-# The last line of a traceback that names one of our errors.
-_TRACEBACK = re.compile(r"\bparquet_variant\.errors\.(\w+): (.*)$", re.MULTILINE)
+# The last line of a traceback that names one of our errors; `one_line` puts the reason behind it.
+_TRACEBACK = re.compile(r"\bparquet_variant\.errors\.(\w+): (.*?)(?: \[([a-z-]+)\])?$", re.MULTILINE)
 
 
 class TaskError(RuntimeError):
@@ -49,21 +47,23 @@ def to_spark_errors() -> Iterator[None]:
 def one_line() -> Iterator[None]:
     """In a worker that runs the data source: let Spark show an error of ours as its one line, without the traceback.
 
-    The worker ends with the error, so that the variable says nothing to anyone else.
+    The line ends with the reason, which nothing else of it says. The worker ends with the error, so that the variable
+    says nothing to anyone else.
     """
     try:
         yield
-    except VariantError:
-        if any(name.startswith(_WORKER) for name in os.environ):
-            os.environ[_HIDE] = "1"
-        raise
+    except VariantError as error:
+        if not any(name.startswith(_WORKER) for name in os.environ):
+            raise
+        os.environ[_HIDE] = "1"
+        raise type(error)(f"{error} [{error.reason}]", reason=error.reason) from None
 
 
 @contextmanager
 def from_spark_errors() -> Iterator[None]:
     """On the driver: raise the `VariantError` that is inside Spark's exception, if there is one.
 
-    It comes whole from an envelope; from a traceback come its class and its message, with the location in the text.
+    It comes whole from an envelope; from a traceback come its class, reason and message, with the location in the text.
     """
     try:
         yield
@@ -80,6 +80,7 @@ def _inside(text: str) -> VariantError | None:
         return pickle.loads(base64.b64decode(match[1]))
     if not (lines := _TRACEBACK.findall(text)):
         return None
-    name, message = lines[-1]
+    name, message, reason = lines[-1]
     kind = getattr(errors, name, VariantError)
-    return kind(message) if isinstance(kind, type) and issubclass(kind, VariantError) else VariantError(message)
+    is_ours = isinstance(kind, type) and issubclass(kind, VariantError)
+    return (kind if is_ours else VariantError)(message, reason=reason or None)

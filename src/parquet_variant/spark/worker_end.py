@@ -12,8 +12,6 @@ import sys
 import traceback
 from typing import Any
 
-__all__ = ["QuietEnd", "end_quietly", "keep_quiet"]
-
 _DAEMONS = ("pyspark.daemon", "pyspark.worker")
 
 

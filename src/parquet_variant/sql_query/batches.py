@@ -17,10 +17,10 @@ from parquet_variant.array.capsules import EXTENSION_METADATA
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.encoding.cast.targets import VARIANT_STORAGE
 from parquet_variant.errors import VariantFileError
+from parquet_variant.path import VariantPath
 from parquet_variant.query.predicate import Predicate
 from parquet_variant.query.sql_expression import NeededColumn
-
-__all__ = ["ArrowScan", "Batches", "FileRows", "plain_variants", "side_by_side", "variant_field"]
+from parquet_variant.query.sql_terms import VariantTerm
 
 
 class Batches(Protocol):
@@ -72,14 +72,21 @@ class ArrowScan:
     def _column(self, column: pa.Array, each: NeededColumn) -> pa.Array:
         if each.path is None:
             return column
-        from parquet_variant.functions.extraction.extract_variant import extract_variant
-        from parquet_variant.functions.walks.extract_path import extract_path
+        return values_at(column, each.path, each, strict=self.strict, zone=self.zone)
 
-        storage = VariantArray(column).storage
-        if each.output is None:
-            return plain_variants(extract_variant(storage, each.path))
-        target = VARIANT_STORAGE if each.type is None else each.type
-        return extract_path(storage, each.path, target, safe=self.strict, zone=self.zone)
+
+def values_at(
+    column: pa.Array, path: VariantPath, asked: NeededColumn | VariantTerm, *, strict: bool, zone: str
+) -> pa.Array:
+    """What is at a path of a column of Variants, as the type that is asked for; Variants where that is none."""
+    from parquet_variant.functions.extraction.extract_variant import extract_variant
+    from parquet_variant.functions.walks.extract_path import extract_path
+
+    storage = VariantArray(column).storage
+    if asked.output is None:
+        return plain_variants(extract_variant(storage, path))
+    target = VARIANT_STORAGE if asked.type is None else asked.type
+    return extract_path(storage, path, target, safe=strict, zone=zone)
 
 
 def plain_variants(values: VariantArray) -> pa.StructArray:
@@ -102,7 +109,7 @@ class FileRows:
 
         for source in self.sources:
             with open_file(source) as file:
-                left = file.metadata.num_rows
+                left = file.rows
             while left > 0:
                 yield pa.table([pa.nulls(min(left, 1 << 20))], schema=self.schema)
                 left -= 1 << 20
@@ -115,14 +122,7 @@ def side_by_side(
 ) -> Batches:
     """One scan a Variant column, since a scan reads paths of one; their columns as one.
 
-    Parameters
-    ----------
-    needed
-        The columns, by their names in the result; at least one.
-    predicate
-        Which rows may be left out; only where there is one scan.
-    plan
-        Plans one scan, of a Variant column, some columns and a predicate.
+    `plan` plans one scan, of a Variant column, some columns and a predicate, which is used only if there is no other.
     """
     groups = _by_variant(needed)
     if len(groups) == 1:

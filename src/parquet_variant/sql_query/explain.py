@@ -10,14 +10,10 @@ from parquet_variant.query.sql_expression import NeededColumn
 from parquet_variant.query.sql_types import sql_type_name
 from parquet_variant.sql_query.scopes import TableUse
 
-__all__ = ["columns_text", "filter_text", "path_text"]
-
 
 def path_text(need: NeededColumn) -> str:
     """A column as a query writes it.
 
-    Examples
-    --------
     >>> import pyarrow as pa
     >>> from parquet_variant.path import VariantPath
     >>> path_text(NeededColumn("v", VariantPath.parse("$.a['b c'][0][*]"), pa.int64()))

@@ -6,34 +6,39 @@ Owns telling them apart. Leaves what is there to the rooms that own the formats.
 from __future__ import annotations
 
 import os
+import re
 from typing import Any
 
-__all__ = ["is_delta", "is_json", "is_vortex"]
+import pyarrow as pa
 
 _HEAD_BYTES = 4096
+# A file of such a name is JSON whatever is in it, if it is no Parquet file; perhaps compressed.
+_JSON_NAMES = re.compile(r"\.(json|ndjson|jsonl)(\.\w+)?$", re.IGNORECASE)
 
 
 def is_delta(path: Any) -> bool:
     """Whether a path is that of a Delta table: a directory with a log.
 
-    Examples
-    --------
     >>> is_delta("examples")
     False
     """
-    import pyarrow.fs as pafs
+    from parquet_variant.io.filesystems import has_delta_log
 
-    from parquet_variant.io.filesystems import filesystem_of
+    return has_delta_log(path)
 
-    filesystem, root = filesystem_of(os.fspath(path), None)
-    return bool(filesystem.get_file_info(f"{root.rstrip('/')}/_delta_log").type == pafs.FileType.Directory)
+
+def refuse_versions(path: Any, *asked: Any) -> None:
+    """Refuse that a version is asked for of what is no Delta table."""
+    if any(each is not None for each in asked):
+        from parquet_variant.errors import VariantFileError
+
+        name = os.fspath(path) if isinstance(path, os.PathLike) else str(path)
+        raise VariantFileError(f"{name} is no Delta table, so it has no versions", reason="not-a-table", file=name)
 
 
 def is_vortex(path: Any) -> bool:
     """Whether a path names Vortex files: one, a glob, or a directory that holds some.
 
-    Examples
-    --------
     >>> is_vortex("events.vortex"), is_vortex("examples")
     (True, False)
     """
@@ -45,10 +50,8 @@ def is_vortex(path: Any) -> bool:
 
 
 def is_json(path: Any) -> bool:
-    """Whether paths name JSON files, plain or compressed, that were not ingested: by their first bytes.
+    """Whether paths name JSON files, plain or compressed, that were not ingested: by their first bytes, or their names.
 
-    Examples
-    --------
     >>> is_json("examples/usgs_earthquakes.ndjson"), is_json("README.md")
     (True, False)
     """
@@ -56,18 +59,27 @@ def is_json(path: Any) -> bool:
         return False
     from parquet_variant.errors import VariantError
     from parquet_variant.ingest.sources import codec_of, expand_sources
-    from parquet_variant.io.filesystems import filesystem_of
 
     try:
         files = expand_sources(path)
         if any(file.endswith(".parquet") for file in files):
             return False
-        codec = codec_of(files[0])
-        filesystem, name = filesystem_of(files[0], None)
-        with filesystem.open_input_stream(name, compression=codec) as stream:
-            return bool(stream.read(_HEAD_BYTES).removeprefix(b"\xef\xbb\xbf").lstrip()[:1] in (b"{", b"["))
-    except (VariantError, OSError):
+        head = _head(files[0], codec_of(files[0])).removeprefix(b"\xef\xbb\xbf").lstrip()
+    except VariantError:
         return False  # who reads it says what is wrong
+    return head[:1] in (b"{", b"[") or (_JSON_NAMES.search(files[0]) is not None and not head.startswith(b"PAR1"))
+
+
+def _head(file: str, codec: str | None) -> bytes:
+    """The first bytes of a file; none where they cannot be had."""
+    from parquet_variant.io.filesystems import filesystem_of
+
+    filesystem, name = filesystem_of(file)
+    try:
+        with filesystem.open_input_stream(name, compression=codec) as stream:
+            return bytes(stream.read(_HEAD_BYTES))
+    except (OSError, pa.ArrowException):
+        return b""
 
 
 def _is_parquet(path: Any) -> bool:

@@ -12,8 +12,8 @@ import pyarrow as pa
 
 from parquet_variant import arrow_compute as pc
 from parquet_variant.array.capsules import EXTENSION_METADATA
-
-__all__ = ["SqlResult", "with_json", "with_variants"]
+from parquet_variant.encoding.cast.forms import with_fields
+from parquet_variant.sql_query.kinds import holds_variants, is_variant
 
 _SHOWN_ROWS = 20
 _SHOWN_WIDTH = 40
@@ -27,13 +27,13 @@ class SqlResult:
     Examples
     --------
     >>> import parquet_variant as pv
-    >>> found = pv.sql("SELECT v:a::int FROM t", t=pv.parse_json(['{"a": 1}', '{"a": 2}']))
-    >>> found
+    >>> result = pv.sql("SELECT v:a::int FROM t", t=pv.parse_json(['{"a": 1}', '{"a": 2}']))
+    >>> result
     a
     -
     1
     2
-    >>> found.arrow().to_pydict(), found.to_pylist(), len(found)
+    >>> result.arrow().to_pydict(), result.to_pylist(), len(result)
     ({'a': [1, 2]}, [{'a': 1}, {'a': 2}], 2)
     """
 
@@ -118,20 +118,18 @@ def _cut(text: str) -> str:
 def with_json(table: pa.Table) -> pa.Table:
     """The table with every Variant in it as JSON text, also inside of lists and structs.
 
-    Examples
-    --------
     >>> import parquet_variant as pv
     >>> one = pv.Variant.from_python({"a": 1})
     >>> with_json(pa.table({"v": [{"metadata": one.metadata, "value": one.value}]})).to_pydict()
     {'v': ['{"a":1}']}
     """
-    if not any(_holds_variant(field.type) for field in table.schema):
+    if not any(holds_variants(field.type) for field in table.schema):
         return table
     columns = [
         pa.chunked_array([_json(chunk) for chunk in column.chunks], _json_type(column.type)) for column in table.columns
     ]
     fields = [
-        field.with_type(column.type).remove_metadata() if _holds_variant(field.type) else field
+        field.with_type(column.type).remove_metadata() if holds_variants(field.type) else field
         for field, column in zip(table.schema, columns, strict=True)
     ]
     return pa.table(columns, schema=pa.schema(fields))
@@ -143,37 +141,15 @@ def with_variants(table: pa.Table) -> pa.Table:
 
 
 def _tagged(field: pa.Field) -> pa.Field:
-    kind = field.type
-    if _is_storage(kind):
+    if is_variant(field.type):
         return field.with_metadata(EXTENSION_METADATA)
-    if pa.types.is_list(kind):
-        kind = pa.list_(_tagged(kind.value_field))
-    elif pa.types.is_map(kind):
-        kind = pa.map_(kind.key_field, _tagged(kind.item_field))
-    elif pa.types.is_struct(kind):
-        kind = pa.struct([_tagged(child) for child in kind])
-    return field.with_type(kind)
-
-
-def _is_storage(kind: pa.DataType) -> bool:
-    names = {child.name: child.type for child in kind} if pa.types.is_struct(kind) else {}
-    return names == {"metadata": pa.binary(), "value": pa.binary()}
-
-
-def _holds_variant(kind: pa.DataType) -> bool:
-    return _is_storage(kind) or any(_holds_variant(kind.field(index).type) for index in range(kind.num_fields))
+    return field.with_type(with_fields(field.type, _tagged))
 
 
 def _json_type(kind: pa.DataType) -> pa.DataType:
-    if _is_storage(kind):
+    if is_variant(kind):
         return pa.string()
-    if pa.types.is_list(kind):
-        return pa.list_(kind.value_field.with_type(_json_type(kind.value_type)))
-    if pa.types.is_map(kind):
-        return pa.map_(kind.key_field, kind.item_field.with_type(_json_type(kind.item_type)))
-    if pa.types.is_struct(kind):
-        return pa.struct([child.with_type(_json_type(child.type)) for child in kind])
-    return kind
+    return with_fields(kind, lambda field: field.with_type(_json_type(field.type)))
 
 
 def _json(array: pa.Array) -> pa.Array:
@@ -181,17 +157,17 @@ def _json(array: pa.Array) -> pa.Array:
     from parquet_variant.functions.json.to_json import to_json
 
     kind = array.type
-    if _is_storage(kind):
+    if is_variant(kind):
         return to_json(VariantArray(array)).cast(pa.string())
-    if pa.types.is_map(kind) and _holds_variant(kind):
+    if pa.types.is_map(kind) and holds_variants(kind):
         entries = pa.field("entries", pa.struct([kind.key_field, kind.item_field]), nullable=False)
         pairs = array.cast(pa.list_(entries))
         keys, items = pairs.flatten().flatten()
         return pa.MapArray.from_arrays(_offsets(pairs), keys, _json(items), _json_type(kind), mask=array.is_null())
-    if pa.types.is_list(kind) and _holds_variant(kind):
+    if pa.types.is_list(kind) and holds_variants(kind):
         values = _json(array.flatten())
         return pa.ListArray.from_arrays(_offsets(array), values, type=_json_type(kind), mask=array.is_null())
-    if pa.types.is_struct(kind) and _holds_variant(kind):
+    if pa.types.is_struct(kind) and holds_variants(kind):
         fields = list(_json_type(kind))
         return pa.StructArray.from_arrays(
             [_json(each) for each in array.flatten()], fields=fields, mask=array.is_null()

@@ -17,6 +17,7 @@ from typing import Any
 from sqlglot import exp
 
 from parquet_variant.choices import SqlEngine
+from parquet_variant.encoding.cast.targets import VARIANT_STORAGE
 from parquet_variant.query.predicate import And, Predicate
 from parquet_variant.query.sql_dialect import SqlError, parse_sql, to_sql
 from parquet_variant.query.sql_pushdown import pushdown
@@ -24,8 +25,6 @@ from parquet_variant.query.sql_terms import VariantTerm
 from parquet_variant.sql_query.scopes import OutputColumn, Relation, Scope, TableUse
 from parquet_variant.sql_query.tables import BoundTable
 from parquet_variant.sql_query.values import USE, Values
-
-__all__ = ["Getter", "Rewritten", "rewrite"]
 
 Outputs = Sequence[OutputColumn] | None
 _NUMBERS = count(1)
@@ -35,41 +34,25 @@ _BOUNDS = {exp.Min, exp.Max, exp.Column, exp.Identifier, exp.Alias, exp.Add, exp
 
 @dataclass(frozen=True, slots=True)
 class Getter:
-    """A function that the engine's text calls on a Variant: what is at a path, or without one its JSON."""
+    """A function that the engine's text calls on a Variant: what is at a path, or one of ours without a path."""
 
     name: str
-    term: VariantTerm | None
+    term: VariantTerm | None = None
+    function: str = ""
 
 
 @dataclass(slots=True)
 class Rewritten:
-    """A query, rewritten.
+    """A query, rewritten."""
 
-    Parameters
-    ----------
-    text
-        The engine's text.
-    uses
-        What is read: a relation of the text each.
-    getters
-        Functions that the text calls.
-    describes
-        Whether the query asks for its columns, not its rows.
-    unknown
-        What to say about a name that is no column, if the engine does not know it either.
-    outputs
-        The columns of the answer, where they are known.
-    only_bounds
-        Whether of all rows only the least and the greatest value of each column count.
-    """
-
-    text: str = ""
-    uses: list[TableUse] = field(default_factory=list)
-    getters: list[Getter] = field(default_factory=list)
-    describes: bool = False
+    text: str = ""  # The engine's text.
+    uses: list[TableUse] = field(default_factory=list)  # What is read: a relation of the text each.
+    getters: list[Getter] = field(default_factory=list)  # Functions that the text calls.
+    describes: bool = False  # Whether the query asks for its columns, not its rows.
+    # What to say about a name that is no column, if the engine does not know it either.
     unknown: list[str] = field(default_factory=list)
-    outputs: Outputs = None
-    only_bounds: bool = False
+    outputs: Outputs = None  # The columns of the answer, where they are known.
+    only_bounds: bool = False  # Whether of all rows only the least and the greatest value of each column count.
 
     def predicate(self, use: TableUse) -> Predicate | None:
         """All that is pushed down to one use of a table."""
@@ -83,23 +66,10 @@ def rewrite(
 ) -> Rewritten:
     """Rewrite a query.
 
-    Parameters
-    ----------
-    text
-        The query.
-    bind
-        The table that a name or path in FROM stands for; None for one that only the engine may know.
-    engine
-        Whose SQL it is.
-    zone
-        The session time zone.
-
-    Raises
-    ------
-    SqlError, PathError
-        If it cannot be read, or asks of a Variant what only typed values have.
-    VariantError
-        What `bind` raises.
+    `text`: the query.
+    `bind`: the table that a name or path in FROM stands for; None for one that only the engine may know.
+    Raises `SqlError` or `PathError` if it cannot be read, or asks of a Variant what only typed values have;
+    `VariantError`: what `bind` raises.
     """
     tree = parse_sql(text, engine)
     return _Rewriter(bind, engine, zone).whole(tree)
@@ -108,32 +78,32 @@ def rewrite(
 class _Rewriter:
     def __init__(self, bind: Callable[[str], BoundTable | None], engine: SqlEngine, zone: str) -> None:
         self.bind, self.engine, self.zone = bind, engine, zone
-        self.found = Rewritten()
+        self.rewritten = Rewritten()
 
     def whole(self, tree: exp.Expr) -> Rewritten:
         if isinstance(tree, (exp.Describe, exp.Summarize)):
-            self.found.describes = isinstance(tree, exp.Describe)
+            self.rewritten.describes = isinstance(tree, exp.Describe)
             inner = tree.this
             if isinstance(inner, exp.Table):
                 inner = exp.Select(expressions=[exp.Star()]).from_(inner.copy())
-            self.found.outputs = self.query(inner, Scope({}))
-            if isinstance(tree, exp.Summarize) and any(each.is_variant for each in self.found.outputs or ()):
+            self.rewritten.outputs = self.query(inner, Scope({}))
+            if isinstance(tree, exp.Summarize) and any(each.kind is not None for each in self.rewritten.outputs or ()):
                 raise SqlError(
                     "SUMMARIZE compares values: select typed columns, such as SUMMARIZE SELECT v:a::int FROM t"
                 )
             prefix = "DESCRIBE " if isinstance(tree, exp.Describe) else "SUMMARIZE "
-            self.found.text = prefix + to_sql(inner, self.engine)
-            return self.found
-        self.found.outputs = self.query(tree, Scope({}))
-        self.found.only_bounds = self.engine == "duckdb" and _asks_for_bounds(tree)
+            self.rewritten.text = prefix + to_sql(inner, self.engine)
+            return self.rewritten
+        self.rewritten.outputs = self.query(tree, Scope({}))
+        self.rewritten.only_bounds = self.engine == "duckdb" and _asks_for_bounds(tree)
         if self.zone == "UTC" and self.engine == "duckdb":
             _parts_of_instants(tree)
-        self.found.text = to_sql(tree, self.engine)
-        return self.found
+        self.rewritten.text = to_sql(tree, self.engine)
+        return self.rewritten
 
     # ---- queries: each gives its outputs, and rewrites its node in place
 
-    def query(self, node: exp.Expr, around: Scope, recursive: str | None = None) -> Outputs:
+    def query(self, node: exp.Expr, around: Scope, recursive: exp.CTE | None = None) -> Outputs:
         scope = Scope(dict(around.ctes), around.outer)
         if around.relations or around.locals:
             scope.outer = around
@@ -149,6 +119,9 @@ class _Rewriter:
         if isinstance(node, exp.Table):
             self._table(node, scope)
             return None
+        if isinstance(node, exp.Pivot):
+            node.set("this", self._pivoted(node.this, scope))
+            return None
         self._generic(node, scope)
         return None
 
@@ -156,25 +129,25 @@ class _Rewriter:
         clause: Any = node.args.get("with_")
         for cte in () if clause is None else clause.expressions:
             name = cte.alias.lower()
-            recursive = name if clause.args.get("recursive") else None
-            if recursive and not isinstance(cte.this, exp.SetOperation):
-                recursive = None
-            outputs = self.query(cte.this, scope, recursive)
+            recursive = clause.args.get("recursive") and isinstance(cte.this, exp.SetOperation)
+            outputs = self.query(cte.this, scope, cte if recursive else None)
             scope.ctes[name] = _named(outputs, cte.args.get("alias"))
 
-    def _set_operation(self, node: exp.SetOperation, scope: Scope, recursive: str | None) -> Outputs:
+    def _set_operation(self, node: exp.SetOperation, scope: Scope, recursive: exp.CTE | None) -> Outputs:
         left = self.query(node.this, scope)
-        if recursive:
-            scope.ctes[recursive] = left
+        if recursive is not None:
+            scope.ctes[recursive.alias.lower()] = _named(left, recursive.args.get("alias"))
         right = self.query(node.expression, scope)
-        variant = [each.name or "?" for each in (*(left or ()), *(right or ())) if each.is_variant]
+        variant = [each.name or "?" for each in (*(left or ()), *(right or ())) if each.kind is not None]
         if variant and (node.args.get("distinct") or not isinstance(node, exp.Union)):
             raise SqlError(
                 f"{type(node).__name__.upper()} compares rows, and {variant[0]} is a Variant: cast it, as in "
                 f"{variant[0]}::string, or write UNION ALL"
             )
         if left is not None and right is not None and len(left) == len(right) and not node.args.get("by_name"):
-            left = [OutputColumn(a.name, a.is_variant or b.is_variant) for a, b in zip(left, right, strict=True)]
+            left = [
+                OutputColumn(a.name, b.kind if a.kind is None else a.kind) for a, b in zip(left, right, strict=True)
+            ]
         self._modifiers(node, scope, left)
         return left
 
@@ -187,11 +160,14 @@ class _Rewriter:
                 Values(self, inner).clause(clause, outputs)
 
     def _select(self, node: exp.Select, scope: Scope) -> Outputs:
+        if self.engine == "duckdb":
+            _explode_by_joins(node)
         if (from_ := node.args.get("from_")) is not None:
             self._relation(from_.this, scope)
         joins = node.args.get("joins") or []
         for join in joins:
             self._relation(join.this, scope)
+            scope.relations[-1].in_star = str(join.args.get("kind") or "").upper() not in ("SEMI", "ANTI")
         for lateral in node.args.get("laterals") or []:
             self._lateral(lateral, scope)
         _merge_columns(joins, scope)
@@ -225,10 +201,11 @@ class _Rewriter:
 
     def _refuse_variants(self, outputs: Outputs, what: str) -> None:
         for each in outputs or ():
-            if each.is_variant:
-                raise SqlError(
-                    f"{what} compares values, and {each.name or 'an output'} is a Variant: cast it, as in ::string"
+            if each.kind is not None:
+                wrong = (
+                    "is a Variant: cast it, as in ::string" if each.is_variant else "holds Variants: give them types"
                 )
+                raise SqlError(f"{what} compares values, and {each.name or 'an output'} {wrong}")
 
     def _generic(self, node: exp.Expr, scope: Scope) -> None:
         Values(self, scope).children(node)
@@ -236,32 +213,58 @@ class _Rewriter:
     # ---- FROM
 
     def _relation(self, node: exp.Expr, scope: Scope) -> None:
-        if isinstance(node, exp.Table) and not isinstance(node.this, (exp.Anonymous, exp.Func)):
+        if node.args.get("pivots"):
+            shown = node.args["pivots"][-1].alias or node.alias_or_name
+            node.replace(self._pivoted(node, scope))
+            scope.relations.append(Relation(shown, (), is_open=True))
+        elif isinstance(node, exp.Table) and not isinstance(node.this, (exp.Anonymous, exp.Func)):
             scope.relations.append(self._table(node, scope))
         elif isinstance(node, exp.Subquery):
             outputs = self.query(node.this, scope)  # DuckDB takes a correlated one without LATERAL
             outputs = _named(outputs, node.args.get("alias"))
-            opened = outputs is None or bool(node.args.get("pivots"))
-            scope.relations.append(Relation(node.alias, outputs or (), is_open=opened))
+            scope.relations.append(Relation(node.alias, outputs or (), is_open=outputs is None))
         elif isinstance(node, exp.Lateral):
             self._lateral(node, scope)
         else:  # a function, VALUES, UNNEST
-            self._generic(node, scope)
-            scope.relations.append(Relation(node.alias_or_name, (), is_open=True))
+            scope.relations.append(self._function(node, node, scope))
         for join in node.args.get("joins") or ():  # FROM (a JOIN b)
             self._relation(join.this, scope)
             if isinstance(join.args.get("on"), exp.Expr):
                 join.set("on", Values(self, scope).value(join.args["on"]))
 
+    def _pivoted(self, node: exp.Expr, scope: Scope) -> exp.Expr:
+        """What a PIVOT or UNPIVOT is over, as a subquery: all columns count there, so none may hold Variants."""
+        if isinstance(node, exp.Table):
+            alias = node.args.get("alias") or exp.TableAlias(this=exp.to_identifier(node.name, quoted=True))
+            pivots, table = node.args.get("pivots"), node.copy()
+            table.set("pivots", None)
+            node = exp.Subquery(this=exp.select("*").from_(table), pivots=pivots, alias=alias.copy())
+        outputs = self.query(node.this, scope) if isinstance(node, exp.Subquery) else self.query(node, scope)
+        for each in outputs or ():
+            if each.kind is not None:
+                raise SqlError(
+                    f"PIVOT and UNPIVOT take typed columns, and {each.name or 'an output'} is a Variant: write them "
+                    "over a subquery, (SELECT v:a::string AS a, … FROM …)"
+                )
+        return node
+
     def _lateral(self, node: exp.Expr, scope: Scope) -> None:
-        inner = node.this
-        outputs = None
-        if isinstance(inner, exp.Subquery):
-            outputs = self.query(inner.this, Scope(scope.ctes, scope, []))
-        else:
-            self._generic(node, scope)
-        outputs = _named(outputs, node.args.get("alias"))
+        if not isinstance(node.this, exp.Subquery):
+            scope.relations.append(self._function(node, node.this, scope))
+            return
+        outputs = _named(self.query(node.this.this, Scope(scope.ctes, scope, [])), node.args.get("alias"))
         scope.relations.append(Relation(node.alias, outputs or (), is_open=outputs is None))
+
+    def _function(self, node: exp.Expr, call: exp.Expr, scope: Scope) -> Relation:
+        """The rows that a function gives, such as the elements of a list."""
+        values = Values(self, scope)
+        kind = values.expression(call)[1]
+        columns = [OutputColumn("unnest", kind), OutputColumn(node.alias, kind)]
+        if call.name.lower().startswith("variant_explode"):
+            columns = [OutputColumn("pos"), OutputColumn("key"), OutputColumn("value", VARIANT_STORAGE)]
+        if call is not node:
+            values.children(node, skip=("this",))
+        return Relation(node.alias_or_name, _named(columns, node.args.get("alias")) or (), is_open=True)
 
     def _table(self, node: exp.Table, scope: Scope) -> Relation:
         name = ".".join(part.name for part in node.parts)
@@ -273,14 +276,10 @@ class _Rewriter:
         table = self.bind(path)
         if table is None:
             return Relation(node.alias_or_name, (), is_open=True)
-        if node.args.get("pivots"):
-            raise SqlError(
-                f"PIVOT over {path}: write it over a subquery with typed columns, (SELECT v:a::string AS a FROM …)"
-            )
-        use = TableUse(len(self.found.uses) + 1, table)
-        self.found.uses.append(use)
+        use = TableUse(len(self.rewritten.uses) + 1, table)
+        self.rewritten.uses.append(use)
         every = dict.fromkeys((*table.order, *table.columns.variants))  # also those inside of structs
-        columns = [OutputColumn(each, each in table.columns.variants) for each in every]
+        columns = [OutputColumn(each, table.kind(each)) for each in every]
         shown = node.alias or _stem(name)
         relation = Relation(shown, _named(columns, alias) or (), use)
         use_alias = exp.TableAlias(this=exp.to_identifier(shown, quoted=True))
@@ -331,10 +330,10 @@ class _Rewriter:
         if predicate is not None:
             use.filters.append(predicate)
 
-    def getter(self, term: VariantTerm | None) -> str:
-        """The name of the function that reads a path of a Variant that is no column of a table, or its JSON."""
+    def getter(self, term: VariantTerm | None = None, function: str = "") -> str:
+        """The name of the function that reads a path of a Variant that is no column of a table, or is one of ours."""
         name = f"_variant_function_{next(_NUMBERS)}"  # all queries of a process share DuckDB's functions
-        self.found.getters.append(Getter(name, term))
+        self.rewritten.getters.append(Getter(name, term, function))
         return name
 
 
@@ -384,11 +383,23 @@ def _named(outputs: Outputs, alias: exp.Expr | None) -> Outputs:
     if outputs is None or not names:
         return outputs
     names_of_outputs = [*names, *(each.name for each in outputs[len(names) :])]
-    return [OutputColumn(name, each.is_variant) for name, each in zip(names_of_outputs, outputs, strict=False)]
+    return [OutputColumn(name, each.kind) for name, each in zip(names_of_outputs, outputs, strict=False)]
 
 
 def _is_sampled(node: exp.Expr) -> bool:
     return node.args.get("sample") is not None
+
+
+def _explode_by_joins(node: exp.Select) -> None:
+    """Let LATERAL VIEW and LATERAL explode(…) be joins with UNNEST, as DuckDB has them."""
+    for lateral in node.args.get("laterals") or ():
+        how = {"side": "LEFT", "on": exp.true()} if lateral.args.get("outer") else {"kind": "CROSS"}
+        node.append("joins", exp.Join(this=lateral, **how))
+    node.set("laterals", None)
+    for join in node.args.get("joins") or ():
+        call = join.this.this if isinstance(join.this, exp.Lateral) else None
+        if isinstance(call, exp.Explode):
+            join.set("this", exp.Unnest(expressions=[call.this], alias=join.this.args.get("alias")))
 
 
 def _merge_columns(joins: list[exp.Join], scope: Scope) -> None:
@@ -402,7 +413,7 @@ def _merge_columns(joins: list[exp.Join], scope: Scope) -> None:
         for name in names:
             scope.merged.add(name.lower())
             for hit in scope.everywhere(name):
-                if hit.column.is_variant:
+                if hit.column.kind is not None:
                     raise SqlError(f"{name} is a Variant, which cannot be compared: join ON {name}:key::type instead")
                 if (use := hit.relation.use) is not None:
                     use.needed[hit.column.name or name] = use.table.needs(hit.column.name or name)

@@ -7,44 +7,39 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import reduce
 
 from sqlglot import exp
 
 from parquet_variant.query.predicate import Predicate
 from parquet_variant.query.sql_dialect import SqlError
 from parquet_variant.query.sql_expression import NeededColumn
+from parquet_variant.sql_query.kinds import Kind, field_of, is_variant
 from parquet_variant.sql_query.tables import BoundTable
-
-__all__ = ["Hit", "OutputColumn", "Relation", "Scope", "TableUse"]
 
 
 @dataclass(frozen=True, slots=True)
 class OutputColumn:
-    """A column that a query gives: its name (None if the engine makes one up), and whether it is a Variant."""
+    """A column that a query gives: its name (None if the engine makes one up), and the Variants in it."""
 
     name: str | None
-    is_variant: bool = False
+    kind: Kind = None
+
+    @property
+    def is_variant(self) -> bool:
+        """Whether it is a Variant itself."""
+        return is_variant(self.kind)
 
 
 @dataclass(slots=True)
 class TableUse:
-    """One place of a query that names a table: each is read on its own.
+    """One place of a query that names a table: each is read on its own."""
 
-    Parameters
-    ----------
-    number
-        Its number in the query.
-    table
-        The table.
-    needed
-        What is read of it, by the names that the engine's text has.
-    filters
-        Predicates over those names, which every row that the query looks at meets.
-    """
-
-    number: int
-    table: BoundTable
+    number: int  # Its number in the query.
+    table: BoundTable  # The table.
+    # What is read of it, by the names that the engine's text has.
     needed: dict[str, NeededColumn] = field(default_factory=dict)
+    # Predicates over those names, which every row that the query looks at meets.
     filters: list[Predicate] = field(default_factory=list)
 
     @property
@@ -55,24 +50,13 @@ class TableUse:
 
 @dataclass(slots=True)
 class Relation:
-    """Something in FROM.
+    """Something in FROM."""
 
-    Parameters
-    ----------
-    alias
-        What qualifies its columns.
-    columns
-        Its columns in order; of a table, those of its schema.
-    use
-        The table, if it is one.
-    is_open
-        Whether it may have columns that are not known.
-    """
-
-    alias: str
-    columns: Sequence[OutputColumn]
-    use: TableUse | None = None
-    is_open: bool = False
+    alias: str  # What qualifies its columns.
+    columns: Sequence[OutputColumn]  # Its columns in order; of a table, those of its schema.
+    use: TableUse | None = None  # The table, if it is one.
+    is_open: bool = False  # Whether it may have columns that are not known.
+    in_star: bool = True  # Whether ``*`` gives its columns: not those of what is only looked into.
 
     def find(self, name: str) -> OutputColumn | None:
         """The column of that name; in any case, unless two differ in nothing else."""
@@ -90,41 +74,28 @@ class Hit:
     rest: tuple[str, ...] = ()
     ambiguous: bool = False
 
+    @property
+    def kind(self) -> Kind:
+        """The Variants in it."""
+        return reduce(field_of, self.rest, self.column.kind)
+
 
 @dataclass(slots=True)
 class Scope:
-    """One SELECT: its relations, the names it gives to outputs, and the scope around it.
+    """One SELECT: its relations, the names it gives to outputs, and the scope around it."""
 
-    Parameters
-    ----------
-    relations
-        What stands in FROM.
-    ctes
-        The outputs of common table expressions, by name in lower case.
-    outer
-        The scope whose columns a correlated subquery may name.
-    aliases
-        Outputs of the SELECT by name in lower case.
-    locals
-        Names of lambda parameters.
-    merged
-        Columns that USING or NATURAL makes one of.
-    """
-
-    ctes: dict[str, Sequence[OutputColumn] | None]
-    outer: Scope | None = None
-    relations: list[Relation] = field(default_factory=list)
-    aliases: dict[str, OutputColumn] = field(default_factory=dict)
-    locals: set[str] = field(default_factory=set)
-    merged: set[str] = field(default_factory=set)
+    ctes: dict[str, Sequence[OutputColumn] | None]  # The outputs of common table expressions, by name in lower case.
+    outer: Scope | None = None  # The scope whose columns a correlated subquery may name.
+    relations: list[Relation] = field(default_factory=list)  # What stands in FROM.
+    aliases: dict[str, OutputColumn] = field(default_factory=dict)  # Outputs of the SELECT by name in lower case.
+    # Lambda parameters by name in lower case: the Variants in them.
+    locals: dict[str, Kind] = field(default_factory=dict)
+    merged: set[str] = field(default_factory=set)  # Columns that USING or NATURAL makes one of.
 
     def resolve(self, column: exp.Column) -> Hit | None:
         """The column that a name means, in this scope or one around it.
 
-        Raises
-        ------
-        SqlError
-            For the field of a Variant that is asked for with a dot.
+        Raises `SqlError` for the field of a Variant that is asked for with a dot.
         """
         parts = tuple(part.name for part in column.parts)
         scope: Scope | None = self
@@ -150,9 +121,8 @@ class Scope:
         if not hits:
             return None
         several = len(hits) > 1 and parts[0].lower() not in self.merged
-        column = (
-            OutputColumn(hits[0].column.name, any(hit.column.is_variant for hit in hits)) if several else hits[0].column
-        )
+        kinds = [hit.column.kind for hit in hits if hit.column.kind is not None]
+        column = OutputColumn(hits[0].column.name, kinds[0]) if several and kinds else hits[0].column
         return Hit(hits[0].relation, column, hits[0].rest, ambiguous=len(hits) > 1)
 
     def everywhere(self, name: str) -> list[Hit]:

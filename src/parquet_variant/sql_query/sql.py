@@ -7,6 +7,7 @@ Owns the public operation: names bound to tables, the engine run, errors in the 
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import chain
@@ -16,7 +17,7 @@ import pyarrow as pa
 
 from parquet_variant.array.empty_table import empty_table
 from parquet_variant.choices import SqlEngine
-from parquet_variant.errors import VariantError
+from parquet_variant.errors import check_choice
 from parquet_variant.io.parallel import thread_count
 from parquet_variant.query.duckdb_engine import connect
 from parquet_variant.query.sql_dialect import SqlError
@@ -27,10 +28,11 @@ from parquet_variant.sql_query.rewriting import Rewritten, rewrite
 from parquet_variant.sql_query.streams import Stream, register_getters
 from parquet_variant.sql_query.tables import BoundTable, bind_table
 
-__all__ = ["SqlQuery", "plan_sql", "sql"]
-
 Errors = Literal["null", "raise"]
 _BATCH_ROWS = 1 << 17
+# Types of Arrow that DuckDB's own reading of it does not know.
+_UNKNOWN = re.compile("halffloat|decimal256")
+_STORAGE = 'STRUCT(metadata BLOB, "value" BLOB)'  # what DuckDB calls a Variant's storage
 
 
 @renamed(on_error="errors")
@@ -92,50 +94,28 @@ def plan_sql(
 ) -> SqlQuery:
     """Read a query and bind its tables; nothing but footers and logs is read.
 
-    Parameters
-    ----------
-    query, tables, errors, zone, threads
-        As for `sql`.
-    engine
-        Whose SQL it is.
-    version, timestamp
-        Which version the bound Delta tables have.
-
-    Raises
-    ------
-    SqlError, VariantError
-        As for `sql`.
+    `query` and `tables` and `errors` and `zone` and `threads`: as for `sql`.
+    `version` and `timestamp`: which version the bound Delta tables have.
+    Raises `SqlError` or `VariantError` as for `sql`.
     """
-    if errors not in ("null", "raise"):
-        raise VariantError(f"errors={errors!r}: give 'null' or 'raise'", reason="bad-option")
+    check_choice("errors", errors, ("null", "raise"))
     thread_count(threads)
     catalog = _Catalog(tables, version, timestamp)
-    found = rewrite(query, catalog.bind, engine=engine, zone=zone)
+    rewritten = rewrite(query, catalog.bind, engine=engine, zone=zone)
     options = {"on_error": errors, "zone": zone, "threads": threads, "dictionaries": engine == "duckdb"}
-    options["only_bounds"] = found.only_bounds
-    plans = {use.relation: use.table.scan(use.needed, found.predicate(use), options) for use in found.uses}
-    return SqlQuery(query, found, plans, options)
+    options["only_bounds"] = rewritten.only_bounds
+    plans = {use.relation: use.table.scan(use.needed, rewritten.predicate(use), options) for use in rewritten.uses}
+    return SqlQuery(query, rewritten, plans, options)
 
 
 @dataclass(slots=True)
 class SqlQuery:
-    """A planned query.
+    """A planned query."""
 
-    Parameters
-    ----------
-    query
-        The user's text.
-    rewritten
-        The engine's text, and what it needs.
-    plans
-        The scan of each relation of the engine's text.
-    options
-        Session zone, threads, and what becomes of values that cannot be cast.
-    """
-
-    query: str
-    rewritten: Rewritten
-    plans: Mapping[str, Batches]
+    query: str  # The user's text.
+    rewritten: Rewritten  # The engine's text, and what it needs.
+    plans: Mapping[str, Batches]  # The scan of each relation of the engine's text.
+    # Session zone, threads, and what becomes of values that cannot be cast.
     options: Mapping[str, Any] = field(default_factory=dict)
 
     def run(self) -> pa.Table:
@@ -148,10 +128,10 @@ class SqlQuery:
 
         failures: list[Exception] = []
         with connect(zone=self.options.get("zone", "UTC"), threads=self.options.get("threads")) as connection:
-            for name, plan in self.plans.items():
-                connection.register(name, Stream(plan, failures))
-            register_getters(connection, self.rewritten.getters, self.options, failures)
             try:
+                for name, plan in self.plans.items():
+                    connection.register(name, Stream(plan, failures))
+                register_getters(connection, self.rewritten.getters, self.options, failures)
                 reader = connection.sql(self.rewritten.text).to_arrow_reader(_BATCH_ROWS)
                 parts = (pa.table([*batch.columns], schema=batch.schema) for batch in reader)
                 for part in chain([next(parts, empty_table(reader.schema))], parts):
@@ -170,13 +150,16 @@ class SqlQuery:
         """What an engine has against the query, in the user's words where we have them."""
         if self.rewritten.unknown:
             return SqlError(self.rewritten.unknown[0])
-        return SqlError(f"the SQL cannot be run: {str(error).strip().splitlines()[0]}")
+        said = str(error).strip().splitlines()[0].replace(_STORAGE, "VARIANT")
+        if "Unsupported Internal Arrow Type" in said:
+            fields = [field for plan in self.plans.values() for field in plan.schema]
+            told = ", ".join(f"{field.name} {field.type}" for field in fields if _UNKNOWN.search(str(field.type)))
+            said = f"DuckDB has no type for {told or 'a column'}: leave it out, or write it as another type"
+        hint = ": give the Variant a type, as in ::string" if "VARIANT" in said else ""
+        return SqlError(f"the SQL cannot be run: {said}{hint}")
 
     def _described(self, answer: pa.Table) -> pa.Table:
-        kinds = [
-            "VARIANT" if kind == 'STRUCT(metadata BLOB, "value" BLOB)' else kind
-            for kind in answer["column_type"].to_pylist()
-        ]
+        kinds = [kind.replace(_STORAGE, "VARIANT") for kind in answer["column_type"].to_pylist()]
         return answer.set_column(1, "column_type", pa.array(kinds, pa.string()))
 
 
@@ -184,20 +167,20 @@ class _Catalog:
     """The names and paths of a query's FROM, each bound once."""
 
     def __init__(self, tables: Mapping[str, Any], version: int | None, timestamp: Any) -> None:
-        self.given = {name.lower(): (name, table) for name, table in tables.items()}
+        self.tables = {name.lower(): (name, table) for name, table in tables.items()}
         self.version, self.timestamp = version, timestamp
         self.bound: dict[str, BoundTable] = {}
 
     def bind(self, name: str) -> BoundTable | None:
-        key = name.lower() if name.lower() in self.given else name
+        key = name.lower() if name.lower() in self.tables else name
         if key not in self.bound:
-            if key in self.given:
-                shown, given = self.given[key]
-                self.bound[key] = bind_table(given, shown, version=self.version, timestamp=self.timestamp)
+            if key in self.tables:
+                shown, table = self.tables[key]
+                self.bound[key] = bind_table(table, shown, version=self.version, timestamp=self.timestamp)
             elif _is_path(name):
                 self.bound[key] = bind_table(name, name)
             else:
-                known = ", ".join(shown for shown, _ in self.given.values())
+                known = ", ".join(shown for shown, _ in self.tables.values())
                 raise SqlError(
                     f"there is no table {name}: " + (f"choose from {known}, or " if known else "") + "write a path in "
                     "quotes, as in FROM 'events/'",

@@ -8,21 +8,18 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, get_args
 
 import pyarrow as pa
 from sqlglot import exp
 
 from parquet_variant.choices import SqlEngine
-from parquet_variant.errors import VariantError
-from parquet_variant.path import VariantPath
+from parquet_variant.errors import VariantError, check_choice
+from parquet_variant.path import VariantPath, quote_name
 from parquet_variant.query.selection import Selected, read_selection
 from parquet_variant.query.sql_types import sql_type_name
-from parquet_variant.schema.ddl import quote_name
 from parquet_variant.sql_query.paths import is_delta, is_json, is_vortex
 from parquet_variant.sql_query.tables import BoundTable, bind_table
-
-__all__ = ["sql_view"]
 
 
 def sql_view(
@@ -66,8 +63,7 @@ def sql_view(
       try_variant_get(v, '$[\'c\']', 'string') AS c
     FROM parquet.`/data/a.parquet`
     """
-    if engine not in ("duckdb", "spark"):
-        raise VariantError(f"engine={engine!r}: use duckdb or spark", reason="bad-option")
+    check_choice("engine", engine, get_args(SqlEngine))
     if is_vortex(path):
         raise VariantError(f"{path} is Vortex: views are over Parquet files and Delta tables", reason="not-parquet")
     if is_json(path):

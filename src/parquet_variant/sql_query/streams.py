@@ -7,17 +7,17 @@ through it. Leaves the query to `rewriting`.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
 
 from parquet_variant.array.variant_array import VariantArray
+from parquet_variant.encoding.cast.forms import with_fields
 from parquet_variant.encoding.cast.targets import VARIANT_STORAGE
 from parquet_variant.query.sql_terms import VariantTerm
-from parquet_variant.sql_query.batches import Batches, plain_variants
+from parquet_variant.sql_query.batches import Batches, values_at
 from parquet_variant.sql_query.rewriting import Getter
-
-__all__ = ["Stream", "register_getters"]
 
 
 class Stream:
@@ -26,7 +26,7 @@ class Stream:
     def __init__(self, plan: Batches, failures: list[Exception]) -> None:
         self.plan, self.failures = plan, failures
         # The extension's name would make DuckDB convert Variants to its own: they go through it as bytes.
-        self.schema = pa.schema([field.remove_metadata() for field in plan.schema])
+        self.schema = pa.schema([_unmarked(field) for field in plan.schema])
 
     def __arrow_c_schema__(self) -> object:
         return self.schema.__arrow_c_schema__()
@@ -46,6 +46,10 @@ class Stream:
             raise
 
 
+def _unmarked(field: pa.Field) -> pa.Field:
+    return pa.field(field.name, with_fields(field.type, _unmarked), field.nullable)
+
+
 def _one(column: Any) -> pa.Array:
     return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
 
@@ -62,8 +66,9 @@ def register_getters(
     for getter in getters:
         if getter.term is None:
             connection.create_function(
-                getter.name, _to_json, [variant], "VARCHAR", type="arrow", null_handling="special"
-            )
+                getter.name, partial(_call, getter.function), [variant],
+                "BOOLEAN" if getter.function == "is_variant_null" else "VARCHAR", type="arrow", null_handling="special",
+            )  # fmt: skip
             continue
         output = getter.term.output
         kind = variant if output is None else _duckdb_type(connection, output)
@@ -72,36 +77,30 @@ def register_getters(
         )
 
 
-def _to_json(column: Any) -> pa.Array:
-    from parquet_variant.functions.json.to_json import to_json
+def _call(function: str, column: Any) -> pa.Array:
+    import parquet_variant as pv
 
-    return to_json(VariantArray(_one(column))).cast(pa.string())
+    answer: pa.Array = getattr(pv, function)(VariantArray(_one(column)))
+    return answer.cast(pa.string()) if pa.types.is_large_string(answer.type) else answer
 
 
 def _duckdb_type(connection: Any, kind: pa.DataType) -> Any:
     name = "_type_probe"
     connection.register(name, pa.table([pa.nulls(0, kind)], names=["a"]))
-    found = connection.table(name).types[0]
+    duckdb_type = connection.table(name).types[0]
     connection.unregister(name)
-    return found
+    return duckdb_type
 
 
 def _getter(term: VariantTerm, options: Mapping[str, Any], failures: list[Exception]) -> Any:
-    from parquet_variant.functions.extraction.extract_variant import extract_variant
-    from parquet_variant.functions.walks.extract_path import extract_path
-
     strict, zone = options.get("on_error") == "raise", options.get("zone", "UTC")
 
-    def get(given: Any) -> pa.Array:
+    def get(argument: Any) -> pa.Array:
         try:
-            column = _one(given)
+            column = _one(argument)
             if pa.types.is_null(column.type):
                 column = pa.nulls(len(column), VARIANT_STORAGE)
-            storage = VariantArray(column).storage
-            if term.output is None:
-                return plain_variants(extract_variant(storage, term.path))
-            target = VARIANT_STORAGE if term.type is None else term.type
-            return extract_path(storage, term.path, target, safe=strict, zone=zone)
+            return values_at(column, term.path, term, strict=strict, zone=zone)
         except Exception as error:
             failures.append(error)
             raise

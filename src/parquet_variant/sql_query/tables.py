@@ -14,64 +14,58 @@ from typing import Any
 
 import pyarrow as pa
 
+from parquet_variant.array.capsules import is_named, named_variants
 from parquet_variant.array.variant_array import VariantArray
+from parquet_variant.encoding.cast.targets import VARIANT_STORAGE
 from parquet_variant.errors import VariantError, VariantFileError
 from parquet_variant.path import VariantPath
 from parquet_variant.query.predicate import And, Compare, Constant, IsNull, Like, Not, Or, Predicate, bind
 from parquet_variant.query.selection import Selected, read_selection
 from parquet_variant.query.sql_expression import NeededColumn, TableColumns
 from parquet_variant.sql_query.batches import ArrowScan, Batches, FileRows, side_by_side, variant_field
-from parquet_variant.sql_query.paths import is_delta, is_json, is_vortex
-
-__all__ = ["BoundTable", "bind_table"]
+from parquet_variant.sql_query.kinds import Kind, is_variant, only_variants
+from parquet_variant.sql_query.paths import is_delta, is_json, is_vortex, refuse_versions
 
 
 @dataclass(frozen=True)
 class BoundTable:
-    """A table that a query names.
+    """A table that a query names."""
 
-    Parameters
-    ----------
-    name
-        What messages call it.
-    columns
-        Its columns.
-    order
-        The names of all of them, in the table's order.
-    path
-        Where it is, if it was given by its path.
-    version, timestamp
-        Which version of a Delta table was asked for.
-    derived
-        Columns that are paths into others.
-    """
-
-    name: str
-    columns: TableColumns
-    order: tuple[str, ...]
-    path: Any = field(default=None, kw_only=True)
+    name: str  # What messages call it.
+    columns: TableColumns  # Its columns.
+    order: tuple[str, ...]  # The names of all of them, in the table's order.
+    path: Any = field(default=None, kw_only=True)  # Where it is, if it was given by its path.
+    # Which version of a Delta table was asked for.
     version: int | None = field(default=None, kw_only=True)
     timestamp: Any = field(default=None, kw_only=True)
+    # Columns that are paths into others.
     derived: Mapping[str, NeededColumn] = field(default_factory=dict, kw_only=True)
 
     def needs(self, name: str, path: VariantPath | None = None, kind: pa.DataType | None = None) -> NeededColumn:
         """What is read for a column, or for a path into it."""
         derived = self.derived.get(name)
         if derived is None:
+            if is_variant(self.columns.ordinary.get(name)):
+                # What the engine gives back is told by its type alone.
+                raise VariantError(
+                    f"{name} of {self.name} has the fields of a Variant, and nothing says that it is one: name other "
+                    "columns, or give it the extension type arrow.parquet.variant",
+                    reason="not-a-variant",
+                )
             return NeededColumn(name, path, kind)
         if path is None or derived.path is None:
             return derived
         return NeededColumn(derived.column, VariantPath((*derived.path.segments, *path.segments)), kind)
 
+    def kind(self, name: str) -> Kind:
+        """The Variants in a column."""
+        return VARIANT_STORAGE if name in self.columns.variants else only_variants(self.columns.ordinary.get(name))
+
     def with_columns(self, columns: Mapping[str, Any], variant: str | None = None) -> BoundTable:
         """The table with further columns, given as `parquet.scan` takes them.
 
-        Parameters
-        ----------
-        columns
-            By name: ``("$.path", "type")``, ``"$.path:type"``, or the name of a column.
-        variant
-            The Variant column that paths go into, if there are several.
+        `columns`: by name: ``("$.path", "type")``, ``"$.path:type"``, or the name of a column.
+        `variant`: the Variant column that paths go into, if there are several.
         """
         derived = dict(self.derived)
         variants, ordinary = list(self.columns.variants), dict(self.columns.ordinary)
@@ -113,20 +107,11 @@ class BoundTable:
 def bind_table(source: Any, name: str, *, version: int | None = None, timestamp: Any = None) -> BoundTable:
     """The table that a value stands for.
 
-    Parameters
-    ----------
-    source
-        A path, glob, URI or list of them; a Delta table's path or `Snapshot`; Vortex files; a planned scan; a
-        `VariantArray` (the column ``v`` of a table); a pyarrow table, or anything that gives an Arrow stream.
-    name
-        What messages call it.
-    version, timestamp
-        Which version of a Delta table.
-
-    Raises
-    ------
-    VariantError
-        If it is none of these, is not there, or has no versions.
+    `source`: a path, glob, URI or list of them; a Delta table's path or `Snapshot`; Vortex files; a planned scan; a
+      `VariantArray` (the column ``v`` of a table); a pyarrow table, or anything that gives an Arrow stream.
+    `name`: what messages call it.
+    `version` and `timestamp`: which version of a Delta table.
+    Raises `VariantError` if it is none of these, is not there, or has no versions.
     """
     if isinstance(source, BoundTable):
         return source
@@ -156,9 +141,9 @@ def bind_table(source: Any, name: str, *, version: int | None = None, timestamp:
     )
 
 
-def _from_mapping(given: Mapping[str, Any]) -> pa.Table:
+def _from_mapping(named: Mapping[str, Any]) -> pa.Table:
     fields, columns = [], []
-    for key, value in given.items():
+    for key, value in named.items():
         array = (
             value.storage if isinstance(value, VariantArray) else pa.array(value) if isinstance(value, list) else value
         )
@@ -173,10 +158,7 @@ def _of_path(source: Any, name: str, version: int | None, timestamp: Any) -> Bou
         from parquet_variant.delta import snapshot
 
         return _delta_table(snapshot(single, version=version, timestamp=timestamp), name)
-    if version is not None or timestamp is not None:
-        raise VariantFileError(
-            f"{source} is no Delta table, so it has no versions", reason="not-a-table", file=str(source)
-        )
+    refuse_versions(source, version, timestamp)
     if single is not None and is_vortex(single):
         return _VortexTable.at(os.fspath(single), name)
     if is_json(source):
@@ -234,18 +216,12 @@ class _ParquetTable(BoundTable):
         return Selected(key, each.path, each.type)
 
 
-def _below(variants: Sequence[str], top: str) -> list[str]:
-    return [each for each in variants if each.split(".")[0] == top]
-
-
 def _delta_table(current: Any, name: str) -> BoundTable:
-    from parquet_variant.delta.protocol.schema import arrow_type, variant_paths
+    from parquet_variant.delta.data.expressions import columns_of_table
 
-    variants = [".".join(path) for path in variant_paths(current.schema) if not {"element", "key"} & set(path)]
-    fields = current.schema.fields
-    ordinary = {each.name: arrow_type(each.type) for each in fields if not any(True for _ in variant_paths(each.type))}
-    order = [each for field in fields for each in (_below(variants, field.name) or [field.name])]
-    return _DeltaTable(name, TableColumns(variants, ordinary), tuple(order), current)
+    return _DeltaTable(
+        name, columns_of_table(current.schema), tuple(each.name for each in current.schema.fields), current
+    )
 
 
 @dataclass(frozen=True)
@@ -375,9 +351,7 @@ class _ArrowTable(BoundTable):
 
     @classmethod
     def over(cls, table: pa.Table, name: str) -> _ArrowTable:
-        from parquet_variant.parquet.writing.nested import is_tagged
-
-        variants = [each.name for each in table.schema if is_tagged(each) or _is_variant(table, each)]
+        variants = named_variants(each for each in table.schema if is_named(each) or _has_metadata(each.type))
         ordinary = {each.name: each.type for each in table.schema if each.name not in variants}
         return cls(name, TableColumns(variants, ordinary), tuple(table.column_names), table)
 
@@ -391,12 +365,6 @@ class _ArrowTable(BoundTable):
         return ArrowScan(self.table, dict(needed), options.get("on_error") == "raise", options.get("zone", "UTC"))
 
 
-def _is_variant(table: pa.Table, field: pa.Field) -> bool:
-    kind = field.type.storage_type if isinstance(field.type, pa.BaseExtensionType) else field.type
-    if not pa.types.is_struct(kind) or not {"metadata"} <= {child.name for child in kind}:
-        return False
-    try:
-        VariantArray(pa.nulls(0, kind))
-    except VariantError:
-        return False
-    return True
+def _has_metadata(kind: pa.DataType) -> bool:
+    """Whether a type has what a Variant cannot be without, but in an old draft, which only files have."""
+    return pa.types.is_struct(kind) and kind.get_field_index("metadata") >= 0

@@ -6,15 +6,20 @@ Owns which expressions may hold a Variant, stars, and what output columns are ca
 
 from __future__ import annotations
 
+from functools import reduce
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 from sqlglot import exp
 
+from parquet_variant.encoding.cast.targets import VARIANT_STORAGE
 from parquet_variant.path import VariantPath
-from parquet_variant.query.sql_dialect import SqlError, to_sql, written
+from parquet_variant.query.sql_dialect import SqlError, written
 from parquet_variant.query.sql_expression import column_name
 from parquet_variant.query.sql_terms import VariantTerm, read_term
 from parquet_variant.query.sql_types import sql_type_name
+from parquet_variant.sql_query.kinds import Kind, field_of, is_variant, only_variants
+from parquet_variant.sql_query.nested import NOT_NESTED, nested_kind, taken_from
 from parquet_variant.sql_query.scopes import Hit, OutputColumn, Relation, Scope, TableUse
 
 if TYPE_CHECKING:
@@ -22,16 +27,16 @@ if TYPE_CHECKING:
 
     from parquet_variant.sql_query.rewriting import _Rewriter
 
-__all__ = ["USE", "Values"]
-
 USE = "table_use"
 # Functions that hand on their first argument as it is, and those that hand on any.
 _FIRST_ONLY = {"any_value", "arbitrary", "first", "last", "first_value", "last_value", "nth_value", "lag", "lead"}
 _FIRST_ONLY |= {"arg_min", "arg_max", "min_by", "max_by", "argmin", "argmax"}
-_HAND_ON = _FIRST_ONLY | {"coalesce", "ifnull", "nvl", "if", "iff", "nullif"}
+_HAND_ON = _FIRST_ONLY | {"coalesce", "ifnull", "nvl", "if", "iff"}
 _OF_WHAT_IS_IN = (exp.Window, exp.Filter, exp.IgnoreNulls, exp.RespectNulls, exp.ArgMax, exp.ArgMin)
+_OF_VARIANTS = frozenset(["to_json", "is_variant_null", "schema_of_variant"])
+_NO_ELEMENTS = exp.Array(expressions=[])
 _COUNTS = frozenset(["count"])
-_LISTS = frozenset(["list", "array_agg", "collect_list"])
+_AGGREGATES = frozenset(["list", "array_agg", "collect_list"])
 
 
 class Values:
@@ -39,7 +44,7 @@ class Values:
 
     def __init__(self, rewriter: _Rewriter, scope: Scope) -> None:
         self.rewriter, self.scope, self.engine = rewriter, scope, rewriter.engine
-        self.done: dict[int, tuple[exp.Expr, exp.Expr, bool]] = {}  # the node is kept: its id must stay its own
+        self.done: dict[int, tuple[exp.Expr, exp.Expr, Kind]] = {}  # the node is kept: its id must stay its own
         self.stars: list[tuple[exp.Expr, str | None, set[str]]] = []
         self.in_having = False
 
@@ -58,16 +63,16 @@ class Values:
             text = written(item, self.engine)
             inner = item.this if isinstance(item, exp.Alias) else item
             name = self._name(item, inner, text)
-            value, is_variant = self.expression(inner)
+            value, kind = self.expression(inner)
             if name is not None:
-                self.scope.aliases.setdefault(name.lower(), OutputColumn(name, is_variant))
+                self.scope.aliases.setdefault(name.lower(), OutputColumn(name, kind))
                 value = exp.Alias(this=value, alias=exp.to_identifier(name, quoted=True))
             items.append(value)
             if inner.find(exp.Columns):
                 outputs = None
             if outputs is not None:
                 shown = name if name is not None else inner.name if isinstance(inner, exp.Column) else None
-                outputs.append(OutputColumn(shown, is_variant))
+                outputs.append(OutputColumn(shown, kind))
         node.set("expressions", items)
         return outputs
 
@@ -91,13 +96,13 @@ class Values:
         if isinstance(node.args.get("on"), exp.Tuple):
             node = node.args["on"]
         for each in self._outputs_meant(node, outputs or ()):
-            if each.is_variant:
-                raise self._untyped(each.name or "an output")
+            if each.kind is not None:
+                raise self._untyped(each.name or "an output", each.kind)
         for child in list(node.iter_expressions()):
             inner = child.this if isinstance(child, exp.Ordered) else child
             alias = self._alias(inner) if prefers_alias else None
-            if alias is not None and alias.is_variant:
-                raise self._untyped(inner.name)
+            if alias is not None and alias.kind is not None:
+                raise self._untyped(inner.name, alias.kind)
             if alias is None and child is inner:
                 _replace(node, child, self.value(child))
             elif alias is None:
@@ -121,149 +126,151 @@ class Values:
 
     def value(self, node: exp.Expr) -> exp.Expr:
         """A rewritten expression that must have a type."""
-        found, is_variant = self.expression(node)
-        if is_variant:
-            raise self._untyped(written(node, self.engine))
-        return found
+        rewritten, kind = self.expression(node)
+        if kind is not None:
+            raise self._untyped(written(node, self.engine), kind)
+        return rewritten
 
-    def _untyped(self, text: str) -> SqlError:
-        return SqlError(
-            f"{text} is a Variant, which cannot be compared, ordered, grouped or computed with: write the type, as in "
-            f"{text}::string or {text}::double"
-        )
+    def _untyped(self, text: str, kind: Kind) -> SqlError:
+        refused = "cannot be compared, ordered, grouped or computed with"
+        if not is_variant(kind):
+            return SqlError(f"{text} holds Variants, which {refused}: give them types, as in ::array<string>")
+        cast = f"({text})" if " " in text else text
+        return SqlError(f"{text} is a Variant, which {refused}: write the type, as in {cast}::string or {cast}::double")
 
     def is_variant(self, node: exp.Expr) -> bool:
         """Whether an expression that is no path and no cast gives a Variant."""
         if isinstance(node, exp.Column):
-            if isinstance(node.this, exp.Star):
-                return False
-            hit = self.scope.resolve(node)
-            if hit is None:
-                alias = self._alias(node)
-                return alias is not None and alias.is_variant
-            return hit.column.is_variant
-        if isinstance(node, (exp.Case, exp.If, exp.Subquery, exp.Coalesce, *_OF_WHAT_IS_IN)):
-            return self.expression(node)[1]
-        return isinstance(node, exp.Anonymous) and str(node.this).lower() in _HAND_ON and self.expression(node)[1]
+            return not isinstance(node.this, exp.Star) and is_variant(self._kind(node))
+        if isinstance(node, (exp.Bracket, exp.Dot)):
+            return is_variant(taken_from(self.expression(node.this)[1], node))
+        if isinstance(node, (exp.JSONExtract, exp.Cast)) or _is_getter(node):
+            return False  # of a Variant, these are terms
+        return is_variant(self.expression(node)[1])
 
-    def expression(self, node: exp.Expr) -> tuple[exp.Expr, bool]:
-        """A rewritten expression, and whether it is a Variant."""
+    def expression(self, node: exp.Expr) -> tuple[exp.Expr, Kind]:
+        """A rewritten expression, and the Variants in what it gives."""
         known = self.done.get(id(node))
         if known is None:
             known = self.done[id(node)] = (node, *self._expression(node))
             self.done[id(known[1])] = known
         return known[1:]
 
-    def _expression(self, node: exp.Expr) -> tuple[exp.Expr, bool]:
+    def _expression(self, node: exp.Expr) -> tuple[exp.Expr, Kind]:
         asks = isinstance(node, (exp.Column, exp.JSONExtract, exp.Bracket, exp.Dot, exp.Cast)) or _is_getter(node)
         term = read_term(node, self.is_variant, self.engine) if asks else None
         if term is not None:
-            return self._term(term), term.type is None and term.output is None
+            rewritten = self._term(term)
+            if rewritten is not node:
+                rewritten.meta["written"] = node
+            return rewritten, VARIANT_STORAGE if term.output is None else only_variants(term.output)
         if isinstance(node, exp.Column):
-            return self._column(node), False
+            return self._column(node), self._kind(node)
+        if isinstance(node, exp.Identifier):
+            return node, self.scope.locals.get(node.name.lower())
         if isinstance(node, exp.JSONExtract) and node.args.get("variant_extract"):
             raise self._no_variant(node)
         if isinstance(node, (exp.Select, exp.SetOperation, exp.Subquery)):
             outputs = self.rewriter.query(node, self.scope)
-            return node, bool(outputs) and len(outputs or ()) == 1 and (outputs or ())[0].is_variant
+            return node, outputs[0].kind if outputs and len(outputs) == 1 else None
         if isinstance(node, exp.Lambda):
-            return self._lambda(node, [each.name for each in node.expressions]), False
-        if isinstance(node, exp.Comprehension):
-            return self._lambda(
-                node, [each.name for each in (node.expression, node.args.get("position")) if each]
-            ), False
+            return node, self.lambda_kind(node, [each.name for each in node.expressions])
         if isinstance(node, exp.Star):
-            return node, False
+            return node, None
         if isinstance(node, exp.Columns) or (isinstance(node, exp.Anonymous) and str(node.this).lower() == "columns"):
             if any(_may_hold_variants(each) for each in self.scope.relations):
                 raise SqlError("COLUMNS(…) is not for tables with Variants: list the columns")
-            return node, False
+            return node, None
         if isinstance(node, exp.Binary) and node.this.is_star:
             raise SqlError("* LIKE … is not for tables with Variants: list the columns")
         return self._handing_on(node)
 
-    def _handing_on(self, node: exp.Expr) -> tuple[exp.Expr, bool]:
+    def _handing_on(self, node: exp.Expr) -> tuple[exp.Expr, Kind]:
         """Expressions that may hold a Variant: CASE, COALESCE, IS NULL, COUNT, windows over them; no other."""
         name = str(node.this).lower() if isinstance(node, exp.Anonymous) else ""
-        if isinstance(node, exp.Paren):
-            value, is_variant = self.expression(node.this)
-            node.set("this", value)
-            return node, is_variant
+        if isinstance(node, (exp.Paren, exp.Alias, exp.PropertyEQ)):
+            key = "expression" if isinstance(node, exp.PropertyEQ) else "this"
+            value, kind = self.expression(node.args[key])
+            node.set(key, value)
+            names = [each for each in node.iter_expressions() if isinstance(each, exp.Identifier)]
+            self.children(node, names, skip=(key,))
+            return node, kind
         if isinstance(node, exp.Exists):
             _ask_for_rows_alone(node.this)
         if isinstance(node, (exp.Is, exp.Exists)) or name in _COUNTS:
-            self.children(node, allowed=lambda key, index: True)
-            return node, False
-        if name in _LISTS or isinstance(node, exp.ArrayAgg):
-            self.children(node, allowed=lambda key, index: key in ("this", "expressions") and index == 0)
-            return node, False
+            self.children(node, [*node.iter_expressions()])
+            return node, None
+        if (name in _AGGREGATES and node.expressions) or isinstance(node, exp.ArrayAgg):
+            first = node.this if isinstance(node, exp.ArrayAgg) else node.expressions[0]
+            kind = self.expression(first)[1]
+            self.children(node, [first])
+            return node, None if kind is None else pa.list_(kind)
         if isinstance(node, exp.Coalesce):
-            return node, self._alike(node, [node.this, *node.expressions],
-                                     lambda: self.children(node, lambda key, index: True))  # fmt: skip
-        if name == "to_json" and len(node.expressions) == 1:
-            value, is_variant = self.expression(node.expressions[0])
+            return node, self.alike(node, [node.this, *node.expressions])
+        if name in _OF_VARIANTS and len(node.expressions) == 1:
+            value, kind = self.expression(node.expressions[0])
             node.set("expressions", [value])
-            if is_variant and self.engine == "duckdb":
-                node.set("this", self.rewriter.getter(None))
-            return node, False
+            if is_variant(kind) and self.engine == "duckdb":
+                node.set("this", self.rewriter.getter(function=name))
+            return node, None
         if isinstance(node, exp.Case):
             branches = [each.args["true"] for each in node.args.get("ifs") or ()] + [node.args.get("default")]
-            return node, self._alike(node, branches, lambda: self._case(node))
+            return node, self.alike(node, branches)
         if isinstance(node, exp.If):
-            return node, self._alike(node, [node.args["true"], node.args.get("false")],
-                                     lambda: self.children(node, lambda key, index: key != "this"))  # fmt: skip
+            return node, self.alike(node, [node.args["true"], node.args.get("false")])
         if name in _HAND_ON:
             first = 1 if name in ("if", "iff") else 0
-            last = 1 if name in _FIRST_ONLY else len(node.expressions)
-            handed = node.expressions[first:last]
-            return node, self._alike(node, handed, lambda: self.children(
-                node, lambda key, index: key == "expressions" and first <= index < last))  # fmt: skip
+            return node, self.alike(node, node.expressions[first : 1 if name in _FIRST_ONLY else None])
         if isinstance(node, _OF_WHAT_IS_IN) or (isinstance(node, exp.Order) and node.this):
-            is_variant = self.expression(node.this)[1]
-            self.children(node, lambda key, index: key == "this")
-            return node, is_variant
+            kind = self.expression(node.this)[1]
+            self.children(node, [node.this])
+            return node, kind
+        kind = nested_kind(self, node, name)
+        if kind is not NOT_NESTED:
+            return node, kind
         self.children(node)
-        return node, False
+        return node, None
 
-    def _case(self, node: exp.Case) -> None:
-        for each in node.args.get("ifs") or ():
-            self.children(each, lambda key, index: key == "true")
-        self.children(node, lambda key, index: key in ("ifs", "default"), skip=("ifs",))
-
-    def _alike(self, node: exp.Expr, parts: Sequence[exp.Expr | None], rewrite: Any) -> bool:
-        """Whether the parts that an expression hands on are Variants: then all must be."""
+    def alike(self, node: exp.Expr, parts: Sequence[exp.Expr | None]) -> Kind:
+        """Rewrite an expression that hands on some of its parts: the Variants in those, which must be alike."""
         text = written(node, self.engine)
-        given = [
-            (each, self.expression(each)[1]) for each in parts if each is not None and not isinstance(each, exp.Null)
+        values = [
+            each for each in parts if each is not None and not isinstance(each, exp.Null) and each != _NO_ELEMENTS
         ]
-        variants = [is_variant for _, is_variant in given]
-        if any(variants) and not all(variants):
+        kinds = [self.expression(each)[1] for each in values]
+        if any(each is not None for each in kinds) and not all(each == kinds[0] for each in kinds):
             raise SqlError(f"{text} mixes a Variant with other values: cast the Variant, as in ::string")
-        rewrite()
-        return any(variants)
+        for each in node.args.get("ifs") or ():
+            self.children(each, [each.args["true"]])
+        self.children(node, parts, skip=("ifs",))
+        return kinds[0] if kinds else None
 
-    def children(self, node: exp.Expr, allowed: Any = None, skip: tuple[str, ...] = ()) -> None:
-        """Rewrite what an expression is made of; a Variant only where it is allowed, by key and number."""
-        for key, given in list(node.args.items()):
+    def children(self, node: exp.Expr, handed: Sequence[exp.Expr | None] = (), skip: tuple[str, ...] = ()) -> None:
+        """Rewrite what an expression is made of; only what it hands on may hold Variants."""
+        may = {id(each) for each in handed}
+        for key, argument in list(node.args.items()):
             if key in skip:
                 continue
-            if isinstance(given, exp.Expr):
-                node.set(key, self._child(given, allowed is not None and allowed(key, 0)))
-            elif isinstance(given, list):
-                may = [allowed is not None and allowed(key, index) for index in range(len(given))]
-                node.set(key, [self._child(each, may_be) for each, may_be in zip(given, may, strict=True)])
+            if isinstance(argument, exp.Expr):
+                node.set(key, self._child(argument, may))
+            elif isinstance(argument, list):
+                node.set(key, [self._child(each, may) for each in argument])
 
-    def _child(self, node: Any, allowed: bool) -> Any:
-        if not isinstance(node, exp.Expr) or isinstance(node, (exp.Identifier, exp.DataType, exp.Var)):
+    def _child(self, node: Any, may: set[int]) -> Any:
+        if not isinstance(node, exp.Expr) or isinstance(node, (exp.DataType, exp.Var)):
             return node
-        return self.expression(node)[0] if allowed else self.value(node)
+        return self.expression(node)[0] if id(node) in may else self.value(node)
 
-    def _lambda(self, node: exp.Expr, names: list[str]) -> exp.Expr:
-        before = set(self.scope.locals)
-        self.scope.locals |= {name.lower() for name in names}
-        self.children(node, allowed=None, skip=("expressions",) if isinstance(node, exp.Lambda) else ())
+    def lambda_kind(self, node: exp.Lambda | exp.Comprehension, names: list[str], element: Kind = None) -> Kind:
+        """Rewrite a lambda, whose first parameter is an element: the Variants in what it gives."""
+        before = self.scope.locals
+        self.scope.locals = before | {name.lower(): None for name in names} | {names[0].lower(): element}
+        own = ("expressions",) if isinstance(node, exp.Lambda) else ("expression", "position")
+        self.children(node, [node.this, node.args.get("iterator")], skip=own)
+        kind = self.expression(node.this)[1]
         self.scope.locals = before
-        return node
+        self.done[id(node)] = (node, node, kind)
+        return kind
 
     # ---- columns and paths
 
@@ -273,24 +280,26 @@ class Values:
             if hit is not None and hit.ambiguous and hit.column.is_variant:
                 tables = " or ".join(each.relation.alias for each in self.scope.everywhere(term.column.name))
                 raise SqlError(f"{term.column.name} may be of {tables}: write the table before it")
-            if hit is not None and hit.relation.use is not None:
+            if hit is not None and hit.relation.use is not None and not hit.rest:
                 return self._table_column(hit, hit.relation.use, term)
         inner = self._handed(term.column)
         return inner if not term.path.segments and not term.cast else self._get(inner, term)
 
     def _handed(self, node: exp.Expr) -> exp.Expr:
-        return node.copy() if isinstance(node, exp.Column) else self.expression(node)[0]
+        if isinstance(node, exp.Column):
+            return self._column(node).copy()
+        return self._handing_on(node)[0] if isinstance(node, (exp.Bracket, exp.Dot)) else self.expression(node)[0]
 
     def _table_column(self, hit: Hit, use: TableUse, term: VariantTerm) -> exp.Expr:
         column = hit.column.name or ""
         name = column_name(term, column)
         name = name if name == column else f"{use.number}.{name}"
         use.needed[name] = use.table.needs(column, term.path, term.type)
-        found = exp.column(
+        column_node = exp.column(
             exp.to_identifier(name, quoted=True), table=exp.to_identifier(hit.relation.alias, quoted=True)
         )
-        found.meta[USE], found.meta["type"] = use.number, term.output
-        return found
+        column_node.meta[USE], column_node.meta["type"] = use.number, term.output
+        return column_node
 
     def _get(self, inner: exp.Expr, term: VariantTerm) -> exp.Expr:
         if self.engine == "spark":
@@ -302,13 +311,27 @@ class Values:
     def _call(self, name: str, *arguments: exp.Expr) -> exp.Expr:
         return exp.Anonymous(this=name, expressions=list(arguments))
 
+    def _is_local(self, node: exp.Column) -> bool:
+        return node.parts[0].name.lower() in self.scope.locals
+
+    def _kind(self, node: exp.Column) -> Kind:
+        """The Variants in a column, a lambda's parameter or an output."""
+        if self._is_local(node):
+            first, *fields = (part.name for part in node.parts)
+            return reduce(field_of, fields, self.scope.locals[first.lower()])
+        hit = self.scope.resolve(node)
+        if hit is not None:
+            return hit.kind
+        alias = self._alias(node)
+        return None if alias is None else alias.kind
+
     def _column(self, node: exp.Column) -> exp.Expr:
-        if isinstance(node.this, exp.Star):
+        if isinstance(node.this, exp.Star) or self._is_local(node):
             return node
         hit = self.scope.resolve(node)
         if hit is None:
             if not self.scope.is_known(node):
-                self.rewriter.found.unknown.append(self._missing(node))
+                self.rewriter.rewritten.unknown.append(self._missing(node))
             elif self._whole_table(node):
                 raise SqlError(f"{node.name} is a table: name its columns, or write {node.name}.*")
             return node
@@ -324,13 +347,13 @@ class Values:
         use.needed[name] = use.table.needs(name)
         if self.in_having and self._alias(node) is not None:
             return node  # an output's name, unless the column is grouped by: the engine knows
-        found: exp.Expr = exp.column(
+        column_node: exp.Expr = exp.column(
             exp.to_identifier(name, quoted=True), table=exp.to_identifier(hit.relation.alias, quoted=True)
         )
-        found.meta[USE] = use.number
+        column_node.meta[USE], column_node.meta["written"] = use.number, node
         for part in hit.rest:
-            found = exp.Dot(this=found, expression=exp.to_identifier(part, quoted=True))
-        return found
+            column_node = exp.Dot(this=column_node, expression=exp.to_identifier(part, quoted=True))
+        return column_node
 
     def _whole_table(self, node: exp.Column) -> bool:
         names = {each.alias.lower() for each in self.scope.relations if each.use is not None}
@@ -346,10 +369,12 @@ class Values:
 
     def _no_variant(self, node: exp.JSONExtract) -> SqlError:
         inner = node.this
-        name = to_sql(inner, self.engine)
         if isinstance(inner, exp.Column) and self.scope.resolve(inner) is None and not self.scope.is_known(inner):
             return SqlError(self._missing(inner))
-        return SqlError(f"{written(node, self.engine)}: {name} is no Variant, so it has no paths")
+        slices = "; a slice is written list_slice(list, 1, 2)" if node.find_ancestor(exp.Bracket) else ""
+        return SqlError(
+            f"{written(node, self.engine)}: {written(inner, self.engine)} is no Variant, so it has no paths{slices}"
+        )
 
     # ---- stars
 
@@ -359,11 +384,12 @@ class Values:
         if not isinstance(star, exp.Star):
             return None
         table = item.table if isinstance(item, exp.Column) else None
-        relations = [each for each in self.scope.relations if not table or each.alias.lower() == table.lower()]
+        relations = [each for each in self.scope.relations if each.alias.lower() == (table or each.alias).lower()]
         if table and not relations:
             raise SqlError(
                 f"there is no table {table}: FROM has {', '.join(each.alias for each in self.scope.relations)}"
             )
+        relations = [each for each in relations if each.in_star]
         left_out = {_excluded(each).lower() for each in star.args.get("except_") or ()}
         replaced = {each.alias.lower(): each for each in star.args.get("replace") or ()}
         outputs: list[OutputColumn] = []
@@ -378,9 +404,9 @@ class Values:
                 if name.lower() not in left_out:
                     outputs.append(column)
         for alias, each in replaced.items():
-            value, is_variant = self.expression(each.this)
+            value, kind = self.expression(each.this)
             each.set("this", value)
-            outputs = [OutputColumn(o.name, is_variant) if (o.name or "").lower() == alias else o for o in outputs]
+            outputs = [OutputColumn(o.name, kind) if (o.name or "").lower() == alias else o for o in outputs]
         own = [each for each in star.args.get("except_") or () if self._is_given(_excluded(each), relations)]
         star.set("except_", own)
         self.stars.append((star, table, left_out))
@@ -401,7 +427,11 @@ class Values:
         for star, table, left_out in self.stars:
             hidden = list(star.args.get("except_") or ())
             for relation in self.scope.relations:
-                if relation.use is None or (table and relation.alias.lower() != table.lower()):
+                if (
+                    relation.use is None
+                    or not relation.in_star
+                    or relation.alias.lower() != (table or relation.alias).lower()
+                ):
                     continue
                 own = {each.name for each in relation.columns if (each.name or "").lower() not in left_out}
                 hidden += [exp.to_identifier(name, quoted=True) for name in relation.use.needed if name not in own]
@@ -417,7 +447,7 @@ def _ask_for_rows_alone(query: exp.Expr) -> None:
 
 
 def _may_hold_variants(relation: Relation) -> bool:
-    return relation.use is not None or relation.is_open or any(each.is_variant for each in relation.columns)
+    return relation.use is not None or relation.is_open or any(each.kind is not None for each in relation.columns)
 
 
 def _excluded(node: exp.Expr) -> str:
@@ -429,10 +459,10 @@ def _is_getter(node: exp.Expr) -> bool:
 
 
 def _replace(node: exp.Expr, child: exp.Expr, new: exp.Expr) -> None:
-    for key, given in node.args.items():
-        if given is child:
+    for key, argument in node.args.items():
+        if argument is child:
             node.set(key, new)
             return
-        if isinstance(given, list) and any(each is child for each in given):
-            node.set(key, [new if each is child else each for each in given])
+        if isinstance(argument, list) and any(each is child for each in argument):
+            node.set(key, [new if each is child else each for each in argument])
             return

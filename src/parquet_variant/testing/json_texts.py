@@ -10,8 +10,6 @@ from parquet_variant.testing.lazy import strategies
 if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy
 
-__all__ = ["json_texts"]
-
 _NUMBER = r"-?(0|[1-9][0-9]{0,45})(\.[0-9]{1,45})?([eE][+-]?[0-9]{1,3})?"
 
 

@@ -13,8 +13,6 @@ from parquet_variant.encoding.variant import Variant
 from parquet_variant.encoding.walk import END, KEY, walk
 from parquet_variant.types import BasicType, PrimitiveId, VariantType
 
-__all__ = ["Layout", "lay_out"]
-
 
 @dataclass(frozen=True, slots=True)
 class Layout:

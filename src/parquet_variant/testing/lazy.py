@@ -6,17 +6,9 @@ from types import ModuleType
 
 from parquet_variant.errors import VariantError
 
-__all__ = ["strategies"]
-
 
 def strategies() -> ModuleType:
-    """``hypothesis.strategies``.
-
-    Raises
-    ------
-    VariantError
-        If Hypothesis is not installed.
-    """
+    """``hypothesis.strategies``; `VariantError` if Hypothesis is not installed."""
     try:
         from hypothesis import strategies as found
     except ImportError:

@@ -8,8 +8,6 @@ from parquet_variant.encoding.variant import Variant
 from parquet_variant.testing.lazy import strategies
 from parquet_variant.testing.variants import variants
 
-__all__ = ["mutated_variants"]
-
 
 def mutated_variants(*, max_leaves: int = 20, max_changes: int = 4) -> Any:
     """Variants with bytes flipped, overwritten, cut off, repeated or appended; a few are still valid.

@@ -14,8 +14,6 @@ from parquet_variant.testing.lazy import strategies
 if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy
 
-__all__ = ["python_values"]
-
 
 def python_values(*, max_leaves: int = 20) -> SearchStrategy[Any]:
     """Nested Python objects of every type that has a Variant type.

@@ -13,8 +13,6 @@ from parquet_variant.schema.shredding_schema import ShreddingSchema
 from parquet_variant.testing.lazy import strategies
 from parquet_variant.types import EXACT_NUMERIC, TYPES, VariantType
 
-__all__ = ["shredding_schemas"]
-
 
 def shredding_schemas(variants: Sequence[Variant | None] = (), *, max_depth: int = 4) -> Any:
     """Schemas, drawn so that most of their nodes meet values of the kind that they shred.

@@ -14,8 +14,6 @@ from parquet_variant.types import DECIMAL_TYPES, TYPES, VariantType
 if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy
 
-__all__ = ["variant_scalars", "variants"]
-
 
 def variants(*, max_leaves: int = 20, layouts: bool = True, types: set[VariantType] | None = None) -> Any:
     """Variants of every type.

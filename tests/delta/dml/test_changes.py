@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import random
+from datetime import UTC, datetime
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -106,6 +108,53 @@ def test_what_cannot_be_set_is_refused_and_changes_nothing(table: Path, updates:
         pv.delta.update(table, updates, "k = 1")
     assert caught.value.reason == reason
     assert pv.delta.snapshot(table).version == 4
+
+
+_COLUMNS = pa.schema(
+    [
+        ("k", pa.int64()),
+        ("s", pa.struct([pa.field("a", pa.int64(), nullable=False)])),
+        ("r", pa.struct([pa.field("a", pa.int32())])),
+        ("d", pa.decimal128(5, 2)),
+        ("t", pa.timestamp("us", "UTC")),
+    ]
+)
+
+
+@pytest.mark.parametrize(
+    ("updates", "found"),
+    [
+        ({"s": "r"}, {"s": [{"a": 5}, None]}),
+        ({"s": "CASE WHEN k = 1 THEN {'A': 7} END"}, {"s": [{"a": 7}, None]}),
+        ({"d": "k"}, {"d": [Decimal(1), Decimal(2)]}),
+        ({"t": "TIMESTAMP '2020-01-01 01:00:00'"}, {"t": [datetime(2020, 1, 1, tzinfo=UTC)] * 2}),
+    ],
+)
+def test_columns_take_values_that_fit(tmp_path: Path, updates: dict[str, str], found: dict[str, Any]) -> None:
+    pv.delta.create(tmp_path / "t", _COLUMNS)
+    pv.delta.append(tmp_path / "t", {"k": [1, 2], "r": [{"a": 5}, None]})
+    pv.delta.update(tmp_path / "t", updates, zone="Europe/Berlin")
+    table = pv.delta.read_table(tmp_path / "t").sort_by("k")
+    assert {name: table[name].to_pylist() for name in found} == found
+
+
+@pytest.mark.parametrize(
+    ("new", "reason"),
+    [
+        ({"updates": {"s": "{'a': 1, 'other': 2}"}}, "unknown-column"),
+        ({"updates": {"s": "{'a': NULL}"}}, "null-value"),
+        ({"updates": {"r": "{'a': 3000000000}"}}, "type-mismatch"),
+        ({"new_values": {"r": {"a": 1, "other": 2}}}, "unknown-column"),
+        ({"new_values": {"r": {"A": 1}}}, "unknown-column"),
+        ({"new_values": {"k": 2**70}}, "type-mismatch"),
+    ],
+)
+def test_what_would_be_lost_of_a_new_value_is_refused(tmp_path: Path, new: dict[str, Any], reason: str) -> None:
+    pv.delta.create(tmp_path / "t", _COLUMNS)
+    pv.delta.append(tmp_path / "t", {"k": [1]})
+    with pytest.raises(VariantError) as caught:
+        pv.delta.update(tmp_path / "t", **new)
+    assert caught.value.reason == reason
 
 
 def test_merge_with_every_branch(table: Path) -> None:

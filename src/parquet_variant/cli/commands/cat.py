@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
     from parquet_variant.parquet.format.files import OpenFile
 
-__all__ = ["command"]
-
 # Whole rows; or the values of one column, with its field.
 Part: TypeAlias = "tuple[pa.Table, None] | tuple[pa.Array, pa.Field]"
 
@@ -54,9 +52,9 @@ def command(
 
 
 def _parts(path: str, column: str | None, of_table: dict[str, Any], threads: int | None) -> Iterator[Part]:
-    from parquet_variant.cli.options.tables import is_delta, is_vortex
     from parquet_variant.io.parallel import thread_count
     from parquet_variant.parquet.format.files import locate, open_file
+    from parquet_variant.sql_query.paths import is_delta, is_vortex
 
     if is_delta(path) or of_table["version"] is not None or of_table["timestamp"] is not None:
         yield from _table_parts(path, column, of_table, thread_count(threads))
@@ -106,7 +104,7 @@ def _vortex_parts(path: str, column: str | None, threads: int) -> Iterator[Part]
     for name in vortex_files(path):
         file = open_file(name)
         for table in iter_tables(name, threads=threads):
-            if column is None and len(file.schema) > 1:
+            if column is None and list(file.layouts) != file.schema.names:
                 yield table, None
                 continue
             array = VariantArray.from_arrow(table, choose_variant(file, column))

@@ -9,8 +9,6 @@ from typing import Any
 
 from parquet_variant.cli.options.common import AsJson
 
-__all__ = ["command"]
-
 _PACKAGES = (
     *("numpy", "pyarrow", "numba", "duckdb", "sqlglot", "pyspark", "obstore", "vortex-data", "pandas", "polars"),
     *("typer", "rich"),

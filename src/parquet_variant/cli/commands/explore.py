@@ -12,8 +12,6 @@ import typer
 
 from parquet_variant.cli.options.common import AsJson, Column
 
-__all__ = ["command"]
-
 
 def command(
     path: Annotated[str, typer.Argument(metavar="PATH", help="Parquet, Delta, Vortex, or JSON before any ingest.")],

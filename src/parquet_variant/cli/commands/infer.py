@@ -17,8 +17,6 @@ from parquet_variant.cli.options.groups import JsonOptions, PolicyOptions
 if TYPE_CHECKING:
     from parquet_variant.shredding.policies.decision import InferenceResult
 
-__all__ = ["command"]
-
 
 Top: TypeAlias = Annotated[
     int | None, typer.Option(help="With --explain: only so many paths, as a list.", min=1, show_default=False)

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from parquet_variant.ingest.job import IngestJob
     from parquet_variant.ingest.result import IngestResult
 
-__all__ = ["command"]
-
 
 ColumnName: TypeAlias = Annotated[
     str | None, typer.Option(help="Name of the variant column: v, or that of --json-column.", show_default=False)
@@ -149,7 +147,8 @@ def _of_files(into: OutputFormat, writer: WriterOptions, vortex: VortexOptions) 
 
 
 def _report(result: IngestResult, into: OutputFormat, as_json: bool) -> None:
-    from parquet_variant.cli.output.report import counted, human_bytes, print_json
+    from parquet_variant.cli.output.report import human_bytes, print_json
+    from parquet_variant.parquet.report_text import counted
 
     if as_json:
         print_json(result.to_dict())

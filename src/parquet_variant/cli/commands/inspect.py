@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from parquet_variant.shredding.costs import Also as TypedToo
     from parquet_variant.shredding.estimate import Comparison
 
-__all__ = ["command"]
-
 
 SortBy: TypeAlias = Literal["file", "path", "bytes", "residual", "typed", "missing"]
 
@@ -41,9 +39,11 @@ def command(
 
     Reads footers only; for --also the rows. Of Vortex files: how the column lies in them, and what is typed.
     """
-    from parquet_variant.cli.options.tables import data_files, is_vortex
-    from parquet_variant.cli.output.report import counted, human_bytes, print_json
+    from parquet_variant.cli.options.tables import data_files
+    from parquet_variant.cli.output.report import human_bytes, print_json
     from parquet_variant.parquet import inspect
+    from parquet_variant.parquet.report_text import counted
+    from parquet_variant.sql_query.paths import is_vortex
 
     if is_vortex(path):
         if predict_from or also:
@@ -82,7 +82,8 @@ def command(
 
 
 def _inspect_vortex(path: str, column: str | None, *, as_json: bool) -> int:
-    from parquet_variant.cli.output.report import counted, human_bytes, print_grid, print_json
+    from parquet_variant.cli.output.report import human_bytes, print_grid, print_json
+    from parquet_variant.parquet.report_text import counted
     from parquet_variant.vortex import inspect
 
     report = inspect(path, column)
@@ -130,7 +131,8 @@ def _compared(files: list[str], column: ColumnReport, sources: list[str]) -> tup
 
 
 def _print_column(column: ColumnReport, sort: SortBy, top: int | None) -> None:
-    from parquet_variant.cli.output.report import counted, human_bytes, print_grid
+    from parquet_variant.cli.output.report import human_bytes, print_grid
+    from parquet_variant.parquet.report_text import counted
     from parquet_variant.path import VariantPath
 
     layouts = ", ".join(f"{layout} in {counted(files, 'file')}" for layout, files in column.layouts.items())

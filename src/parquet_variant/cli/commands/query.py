@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 
     from parquet_variant.spark.struct_view import ReadPlan
 
-__all__ = ["command"]
-
 
 def command(
     path: Path,
@@ -39,7 +37,9 @@ def command(
         list[str] | None,
         typer.Option("--select", "-s", help="'name=$.path:type', or an ordinary column; repeat for more."),
     ] = None,
-    where: Annotated[str | None, typer.Option("--where", "-w", help="Such as \"mag > 5 and place like 'x%'\".")] = None,
+    where: Annotated[
+        str | None, typer.Option("--where", "-w", help="Such as \"mag > 5 and $.properties.place:string like 'x%'\".")
+    ] = None,
     column: Column = None,
     version: Version = None,
     at: At = None,
@@ -131,8 +131,9 @@ def _answer_sql(
 
 def _readers(path: str, columns: dict[str, str], options: dict[str, Any]) -> ReadPlan:
     """Who reads which file on Spark: the JVM alone, or the data source."""
-    from parquet_variant.cli.options.tables import data_files, is_delta
+    from parquet_variant.cli.options.tables import data_files
     from parquet_variant.spark.struct_view import ReadPlan, plan_read
+    from parquet_variant.sql_query.paths import is_delta
 
     delta = is_delta(path)
     if delta or options["where"]:

@@ -15,16 +15,12 @@ if TYPE_CHECKING:
     from parquet_variant.sql_query.sql import SqlQuery
     from parquet_variant.sql_query.tables import BoundTable
 
-__all__ = ["explained", "is_sql", "plan", "spark_batches"]
-
 _SQL = re.compile(r"\s*(?:select|with|from|values|describe|summarize|\(|--|/\*)(?:\b|\s|$|\()", re.IGNORECASE)
 
 
 def is_sql(word: str) -> bool:
     """Whether the first word of the command is a query, not a path.
 
-    Examples
-    --------
     >>> is_sql("SELECT 1"), is_sql("select.parquet"), is_sql("events/")
     (True, False, False)
     """

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from parquet_variant.cli.output.progress import Progress
     from parquet_variant.parquet.writing.writer import FileInfo
 
-__all__ = ["command"]
-
 
 def command(
     source: Annotated[str, typer.Argument(metavar="SRC", help="A Parquet file, directory, glob or URI.")],
@@ -43,8 +41,9 @@ def command(
     """
     from parquet_variant.cli.options.schema import read_schema
     from parquet_variant.cli.output.progress import Progress
-    from parquet_variant.cli.output.report import counted, human_bytes, print_json
+    from parquet_variant.cli.output.report import human_bytes, print_json
     from parquet_variant.parquet import rewrite
+    from parquet_variant.parquet.report_text import counted
 
     if schema is not None and reinfer:
         raise typer.BadParameter("--schema and --reinfer exclude each other")

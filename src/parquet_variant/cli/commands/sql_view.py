@@ -12,8 +12,6 @@ import typer
 from parquet_variant.choices import SqlEngine
 from parquet_variant.cli.options.common import Column, Path
 
-__all__ = ["command"]
-
 
 def command(
     path: Path,

@@ -12,8 +12,6 @@ import typer
 from parquet_variant.cli.failure import DATA_PROBLEM
 from parquet_variant.cli.options.common import AllowOutside, AsJson, Column, Threads
 
-__all__ = ["command"]
-
 
 def command(
     paths: Annotated[

@@ -9,8 +9,6 @@ import time
 
 from parquet_variant.cli.options.common import AsJson
 
-__all__ = ["command"]
-
 
 def command(as_json: AsJson = False) -> int:
     """Compile kernels that were not built with the package: there are some only in a checkout, or on rare platforms."""

@@ -14,8 +14,6 @@ import typer
 if TYPE_CHECKING:
     from parquet_variant.delta import ChangeResult
 
-__all__ = ["read_assignments", "report_change"]
-
 
 def read_assignments(texts: Iterable[str], option: str) -> dict[str, str]:
     """The assignments of ``COLUMN=SQL`` texts."""
@@ -30,7 +28,8 @@ def read_assignments(texts: Iterable[str], option: str) -> dict[str, str]:
 
 def report_change(result: ChangeResult, *, as_json: bool) -> int:
     """Say what a change did."""
-    from parquet_variant.cli.output.report import counted, print_json
+    from parquet_variant.cli.output.report import print_json
+    from parquet_variant.parquet.report_text import counted
 
     if as_json:
         print_json(asdict(result))

@@ -11,8 +11,6 @@ import typer
 
 from parquet_variant.cli.options.common import AsJson, Table
 
-__all__ = ["command"]
-
 
 def command(
     table: Table,

@@ -12,8 +12,6 @@ import typer
 from parquet_variant.cli.delta_commands.change import read_assignments, report_change
 from parquet_variant.cli.options.common import AsJson, Table
 
-__all__ = ["command"]
-
 
 def command(
     table: Table,
@@ -33,9 +31,9 @@ def command(
     as_json: AsJson = False,
 ) -> int:
     """Bring rows into a Delta table: update what is there, insert what is not."""
-    from parquet_variant.cli.options.tables import is_delta
     from parquet_variant.delta import merge
     from parquet_variant.parquet import read_table
+    from parquet_variant.sql_query.paths import is_delta
 
     if matched not in (None, "update", "delete"):
         raise typer.BadParameter(f"--matched is {matched!r}: use update or delete")

@@ -15,8 +15,6 @@ from parquet_variant.cli.options.groups import PolicyOptions
 if TYPE_CHECKING:
     from parquet_variant.cli.output.progress import Progress
 
-__all__ = ["command"]
-
 
 Reshred: TypeAlias = Annotated[
     bool, typer.Option("--reshred", help="Rewrite every file under one new schema, whether it pays or not.")
@@ -55,9 +53,9 @@ def command(
     No row changes. A Delta table gets it in one commit.
     """
     from parquet_variant.cli.options.schema import read_schema
-    from parquet_variant.cli.options.tables import is_delta
     from parquet_variant.cli.output.progress import Progress
     from parquet_variant.parquet.operations.optimize import DEFAULT_FILE_BYTES
+    from parquet_variant.sql_query.paths import is_delta
 
     if drop_shredding and (reshred or schema is not None or dry_run):
         raise typer.BadParameter("--drop-shredding excludes --reshred, --schema and --dry-run")
@@ -97,10 +95,10 @@ def _in_process(path: str, progress: Progress, **options: Any) -> Any:
 
 
 def _on_spark(path: str, progress: Progress, **options: Any) -> Any:
-    from parquet_variant.cli.options.tables import is_delta
     from parquet_variant.cli.spark_session import spark_session
     from parquet_variant.parquet.format.files import locate
     from parquet_variant.spark.operations.optimize import optimize
+    from parquet_variant.sql_query.paths import is_delta
 
     if not is_delta(path):
         locate(path)  # before anyone waits for a JVM
@@ -109,7 +107,8 @@ def _on_spark(path: str, progress: Progress, **options: Any) -> Any:
 
 
 def _report(result: Any, dry_run: bool, as_json: bool) -> None:
-    from parquet_variant.cli.output.report import counted, human_bytes, print_json
+    from parquet_variant.cli.output.report import human_bytes, print_json
+    from parquet_variant.parquet.report_text import counted
 
     version = getattr(result, "version", None)
     if as_json:

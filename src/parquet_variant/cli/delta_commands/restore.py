@@ -9,8 +9,6 @@ import typer
 
 from parquet_variant.cli.options.common import AsJson, At, Table, Version
 
-__all__ = ["command"]
-
 
 def command(table: Table, version: Version = None, at: At = None, as_json: AsJson = False) -> int:
     """Bring an old version of a Delta table back, as a new version."""

@@ -12,8 +12,6 @@ import typer
 from parquet_variant.cli.delta_commands.change import read_assignments, report_change
 from parquet_variant.cli.options.common import AsJson, Table
 
-__all__ = ["command"]
-
 
 def command(
     table: Table,

@@ -11,8 +11,6 @@ import typer
 
 from parquet_variant.cli.options.common import AsJson, Table
 
-__all__ = ["command"]
-
 
 def command(
     table: Table,
@@ -27,8 +25,9 @@ def command(
     """Delete files of a Delta table that no recent version holds."""
     from datetime import timedelta
 
-    from parquet_variant.cli.output.report import counted, print_json
+    from parquet_variant.cli.output.report import print_json
     from parquet_variant.delta import vacuum
+    from parquet_variant.parquet.report_text import counted
 
     retention = None if hours is None else timedelta(hours=hours)
     gone = vacuum(table, retention=retention, dry_run=dry_run, force=force)

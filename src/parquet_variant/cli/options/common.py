@@ -12,36 +12,6 @@ import typer
 
 from parquet_variant.choices import InputFormat, OnError
 
-__all__ = [
-    "AllowOutside",
-    "Also",
-    "AsJson",
-    "BloomFilters",
-    "Column",
-    "DetectTimestamps",
-    "Engine",
-    "EngineOption",
-    "FormatOption",
-    "JsonColumn",
-    "OnErrorOption",
-    "PageWriter",
-    "Parse",
-    "Path",
-    "Policy",
-    "Queries",
-    "Root",
-    "RowGroupBytes",
-    "Sample",
-    "SampleOrDefault",
-    "Settings",
-    "SortKeys",
-    "Threads",
-    "Types",
-    "read_parse",
-    "read_types",
-]
-
-
 Engine: TypeAlias = Literal["local", "spark"]
 AllowOutside: TypeAlias = Annotated[
     bool, typer.Option("--allow-outside", help="Of a Delta table: read files outside of it, too (shallow clones).")
@@ -144,8 +114,6 @@ Parse: TypeAlias = Annotated[
 def read_types(texts: list[str] | None, option: str = "--type") -> list[tuple[str, str]]:
     """The paths and types of ``--type`` or ``--also``.
 
-    Examples
-    --------
     >>> read_types(["$..*_id:uuid"])
     [('$..*_id', 'uuid')]
     """
@@ -161,8 +129,6 @@ def read_types(texts: list[str] | None, option: str = "--type") -> list[tuple[st
 def read_parse(texts: list[str] | None) -> dict[str, Any]:
     """The options of ``--parse``: a value is JSON, or text as it stands.
 
-    Examples
-    --------
     >>> read_parse(["delimiter=;", "header=false"])
     {'delimiter': ';', 'header': False}
     """

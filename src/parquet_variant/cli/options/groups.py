@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
+from parquet_variant.choices import DEFAULT_COMPRESSION
 from parquet_variant.cli.options.common import (
     BloomFilters,
     DetectTimestamps,
@@ -33,9 +34,7 @@ from parquet_variant.cli.options.common import (
 )
 
 if TYPE_CHECKING:
-    from parquet_variant.shredding.infer import Policy as ShreddingPolicy
-
-__all__ = ["JsonOptions", "PolicyOptions", "WriterOptions", "flat"]
+    from parquet_variant.shredding.policies.decision import Policy as ShreddingPolicy
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,7 +74,7 @@ class JsonOptions:
 class WriterOptions:
     """How Parquet files are written."""
 
-    compression: Annotated[str, typer.Option(help="Codec of the Parquet files.")] = "zstd"
+    compression: Annotated[str, typer.Option(help="Codec of the Parquet files.")] = DEFAULT_COMPRESSION
     sort_by: SortKeys = None
     bloom_filters: BloomFilters = None
     row_group_bytes: RowGroupBytes = None

@@ -12,31 +12,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from parquet_variant.shredding.infer import Policy
-
-__all__ = ["read_policy"]
+    from parquet_variant.shredding.policies.decision import Policy
 
 
 def read_policy(name: str, settings: list[str] | None = None, queries: str | None = None) -> Policy:
     """Make a policy.
 
-    Parameters
-    ----------
-    name
-        Its name.
-    settings
-        ``constant=value``; the value is JSON, or text as it stands. A constant of a constant is written with a dot:
-        ``maps.keys=100``.
-    queries
-        A file of SQL, a query a line or ended by ``;``, from which the workload policy takes its weights.
+    `settings`: ``constant=value``; the value is JSON, or text as it stands. A constant of a constant is written with a
+      dot: ``maps.keys=100``.
+    `queries`: a file of SQL, a query a line or ended by ``;``, from which the workload policy takes its weights.
+    Raises `VariantError` for a name, constant or value that does not fit, and a file that cannot be read.
 
-    Raises
-    ------
-    VariantError
-        For a name, constant or value that does not fit, and a file that cannot be read.
-
-    Examples
-    --------
     >>> read_policy("auto", ["min_row_share=0.05", "maps.keys=100"])
     AutoPolicy(min_row_share=0.05, least_columns=10, min_type_share=0.3, ..., maps=MapRules(keys=100, ...))
     >>> read_policy("hints", ['skip=["$.debug"]']).skip

@@ -12,21 +12,14 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from parquet_variant.schema.shredding_schema import ShreddingSchema
 
-__all__ = ["read_schema"]
-
 _SUFFIXES = (".ddl", ".json", ".parquet", ".sql", ".txt")
 
 
 def read_schema(schema: str | None) -> ShreddingSchema | None:
     """Read what ``--schema`` was given; None stays None.
 
-    Raises
-    ------
-    VariantError
-        For text that is no schema, and for a file that holds none.
+    Raises `VariantError` for text that is no schema, and for a file that holds none.
 
-    Examples
-    --------
     >>> read_schema("mag double, place string").to_ddl()
     'mag double, place string'
     """

@@ -7,23 +7,15 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["read_selects"]
-
 _NAMED = re.compile(r"([^$=\[\]]*[^$=\[\]\s])\s*=\s*(.*)", re.DOTALL)
 
 
 def read_selects(texts: list[str]) -> dict[str, str]:
     """Read all ``--select`` options of a command, as a mapping that `parquet.scan` takes.
 
-    Without a name, a path is called by its last key, and an ordinary column by its own name.
+    Without a name, a path is called by its last key, and an ordinary column by its own name. Raises `PathError` for a
+    path that cannot be read, and for a name that is given twice.
 
-    Raises
-    ------
-    PathError
-        For a path that cannot be read, and for a name that is given twice.
-
-    Examples
-    --------
     >>> read_selects(["mag=$.properties.mag:double", "$.id", "$['a=b'][0]:struct<x: int>", "day"])
     {'mag': '$.properties.mag:double', 'id': '$.id', 'a=b': "$['a=b'][0]:struct<x: int>", 'day': 'day'}
     """

@@ -13,20 +13,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-__all__ = ["called", "queryable", "with_stdin"]
-
 
 @contextmanager
 def with_stdin(sources: list[str]) -> Iterator[list[str]]:
     """The sources with a file in the place of ``-``, private and gone at the end.
 
-    Raises
-    ------
-    VariantFileError
-        If standard input is a terminal, or named twice.
+    Raises `VariantFileError` if standard input is a terminal, or named twice.
 
-    Examples
-    --------
     >>> with with_stdin(["a.ndjson"]) as sources:
     ...     sources
     ['a.ndjson']
@@ -52,8 +45,6 @@ def with_stdin(sources: list[str]) -> Iterator[list[str]]:
 def called(file: str, name: str) -> Iterator[None]:
     """Errors about a private file name what it stands for.
 
-    Examples
-    --------
     >>> from parquet_variant.errors import JsonError
     >>> with called("/tmp/x/stdin", "standard input"):
     ...     raise JsonError("line 3 of /tmp/x/stdin is no JSON", file="/tmp/x/stdin")
@@ -75,13 +66,8 @@ def called(file: str, name: str) -> Iterator[None]:
 def queryable(path: str, threads: int | None = None) -> Iterator[str]:
     """A path that can be queried: the one given, or a private Parquet file of the JSON that it names; ``-`` is stdin.
 
-    Raises
-    ------
-    JsonError, VariantFileError
-        As `pv.parquet.ingest`.
+    Raises `JsonError` or `VariantFileError` as `pv.parquet.ingest`.
 
-    Examples
-    --------
     >>> with queryable("events/") as path:
     ...     path
     'events/'

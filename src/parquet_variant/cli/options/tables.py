@@ -7,18 +7,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from parquet_variant.sql_query.paths import is_delta, is_vortex
-
-__all__ = ["data_files", "is_delta", "is_vortex", "plan_query"]
+from parquet_variant.sql_query.paths import is_delta, is_vortex, refuse_versions
 
 
 def data_files(path: str, *, allow_outside: bool = False) -> list[str]:
     """The files that the newest version of a Delta table holds; any other path as it is.
 
-    Raises
-    ------
-    VariantFileError
-        For a table without files; a `DeltaError` for files outside of the table that were not allowed.
+    Raises `VariantFileError` for a table without files; a `DeltaError` for files outside of the table that were not
+    allowed.
     """
     from parquet_variant.errors import VariantFileError
 
@@ -52,10 +48,8 @@ def plan_query(
 ) -> Any:
     """Plan a query over a Delta table (of a version), Vortex or Parquet files; all answers have the same methods.
 
-    Raises
-    ------
-    VariantError
-        As `delta.scan`, `vortex.scan_files` and `parquet.scan`, and for a version of what is no Delta table.
+    Raises `VariantError` as `delta.scan`, `vortex.scan_files` and `parquet.scan`, and for a version of what is no Delta
+    table.
     """
     from parquet_variant.errors import VariantFileError
 
@@ -74,8 +68,7 @@ def plan_query(
             allow_outside=allow_outside,
             threads=threads,
         )
-    if version is not None or at is not None:
-        raise VariantFileError(f"{path} is no Delta table, so it has no versions", reason="not-a-table", file=path)
+    refuse_versions(path, version, at)
     if is_vortex(path):
         from parquet_variant.vortex import scan_files as scan_vortex
 

@@ -12,8 +12,6 @@ import time
 from types import TracebackType
 from typing import Any
 
-__all__ = ["Progress"]
-
 LINE_SECONDS = 10.0
 
 
@@ -23,8 +21,6 @@ class Progress:
     A bar on a terminal, which goes when the command is done. Elsewhere a line every ten seconds, whether or not
     anything has been called: a log shows that the command is alive, and of a quick failure only the error.
 
-    Examples
-    --------
     >>> with Progress() as progress:
     ...     progress("write", 1, 4)
     """

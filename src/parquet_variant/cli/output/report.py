@@ -12,22 +12,8 @@ from collections.abc import Iterable, Sequence
 from itertools import chain, islice, pairwise
 from typing import TYPE_CHECKING, Any
 
-from parquet_variant.parquet.report_text import counted
-
 if TYPE_CHECKING:
     import pyarrow as pa
-
-__all__ = [
-    "counted",
-    "human_bytes",
-    "is_variant",
-    "json_texts",
-    "print_grid",
-    "print_json",
-    "print_json_rows",
-    "print_json_values",
-    "python_values",
-]
 
 _UNITS = ("bytes", "kB", "MB", "GB", "TB")
 _GRID_ROWS = 1000  # that are looked at to find the widths
@@ -92,16 +78,14 @@ def python_values(column: pa.Array, field: pa.Field) -> list[Any]:
 def print_grid(header: Sequence[str], rows: Iterable[Sequence[Any]], *, right: Iterable[str] = ()) -> None:
     """Print a grid with a header; the columns named in `right` are aligned to the right.
 
-    Examples
-    --------
     >>> print_grid(["path", "rows"], [["$.a", 12], ["$.bcd", 3]], right=["rows"])
     path   rows
     -----  ----
     $.a      12
     $.bcd     3
     """
-    cells = ([_cell(value) for value in row] for row in rows)
-    first = list(islice(cells, _GRID_ROWS))
+    texts = ([_cell(value) for value in row] for row in rows)
+    first = list(islice(texts, _GRID_ROWS))
     widths = [max(map(len, column)) for column in zip(header, *first, strict=True)]
     to_right = set(right)
 
@@ -111,15 +95,13 @@ def print_grid(header: Sequence[str], rows: Iterable[Sequence[Any]], *, right: I
 
     print(line(header))
     print("  ".join("-" * width for width in widths))
-    for row in chain(first, cells):
+    for row in chain(first, texts):
         print(line(row))
 
 
 def human_bytes(size: int) -> str:
     """A size for people.
 
-    Examples
-    --------
     >>> human_bytes(999), human_bytes(1_234_567)
     ('999 bytes', '1.2 MB')
     """

@@ -23,10 +23,8 @@ from parquet_variant.delta.protocol.schema import (
     StructType,
     arrow_type,
 )
-from parquet_variant.encoding.cast.forms import cast_values, in_form
+from parquet_variant.encoding.cast.forms import cast_values, in_form, struct_like
 from parquet_variant.errors import DeltaError
-
-__all__ = ["Matcher", "by_field_id", "by_name", "conform_column", "conform_table"]
 
 # Given the fields of an Arrow struct and a Delta field, the index of the one that holds it; -1 if none does.
 Matcher: TypeAlias = "Callable[[pa.DataType | pa.Schema, Field], int]"
@@ -36,6 +34,17 @@ OnVariant: TypeAlias = "Callable[[tuple[str, ...], VariantArray], VariantArray]"
 def by_name(fields: pa.DataType | pa.Schema, f: Field) -> int:
     """Match by physical name."""
     return int(fields.get_field_index(f.physical_name))
+
+
+def by_logical_name(fields: pa.DataType | pa.Schema, f: Field) -> int:
+    """Match by the table's own name."""
+    return int(fields.get_field_index(f.name))
+
+
+def by_given_name(fields: pa.DataType | pa.Schema, f: Field) -> int:
+    """Match by the table's own name as users write it: in any case."""
+    named = [index for index, each in enumerate(fields) if each.name.lower() == f.name.lower()]
+    return named[0] if len(named) == 1 else -1
 
 
 def by_field_id(fields: pa.DataType | pa.Schema, f: Field) -> int:
@@ -49,32 +58,22 @@ def by_field_id(fields: pa.DataType | pa.Schema, f: Field) -> int:
     return -1
 
 
-def conform_table(table: pa.Table, schema: StructType, match: Matcher, on_variant: OnVariant) -> pa.Table:
+def align_table(table: pa.Table, schema: StructType, match: Matcher, on_variant: OnVariant) -> pa.Table:
     """Data in the columns, order and types of a schema, under its logical names.
 
-    Parameters
-    ----------
-    table
-        What there is; columns that the schema does not know are left out.
-    schema
-        What is wanted; columns that are not there become null.
-    match
-        How a wanted field is found.
-    on_variant
-        Applied to every variant, with its place (see `schema.variant_paths`).
-
-    Raises
-    ------
-    DeltaError
-        Reason ``"type-mismatch"`` if a column cannot be given as its type.
+    `table`: what there is; columns that the schema does not know are left out.
+    `schema`: what is wanted; columns that are not there become null.
+    `match`: how a wanted field is found.
+    `on_variant`: applied to every variant, with its place (see `schema.variant_paths`).
+    Raises `DeltaError`: reason ``"type-mismatch"`` if a column cannot be given as its type.
     """
     fields, columns = [], []
     for f in schema.fields:
         index = match(table.schema, f)
         chunks = [pa.nulls(len(table))] if index < 0 else table.column(index).chunks
-        done = [conform_column(c, f.type, match, on_variant, (f.name,)) for c in chunks]
+        done = [align_column(c, f.type, match, on_variant, (f.name,)) for c in chunks]
         if not done:
-            done = [conform_column(pa.nulls(0), f.type, match, on_variant, (f.name,))]
+            done = [align_column(pa.nulls(0), f.type, match, on_variant, (f.name,))]
         done = _same_type(done)
         metadata = EXTENSION_METADATA if f.type == VARIANT else None
         fields.append(pa.field(f.name, done[0].type, f.nullable, metadata))
@@ -82,10 +81,31 @@ def conform_table(table: pa.Table, schema: StructType, match: Matcher, on_varian
     return pa.table(columns, schema=pa.schema(fields))
 
 
-def conform_column(
+def check_known(given: pa.DataType | pa.Schema, kind: DeltaType, match: Matcher, place: tuple[str, ...] = ()) -> None:
+    """Refuse data with fields that a table has not, at any depth: `align_table` leaves them out.
+
+    Raises `DeltaError`: reason ``"unknown-column"``.
+    """
+    if isinstance(kind, StructType) and (isinstance(given, pa.Schema) or pa.types.is_struct(given)):
+        places = [match(given, f) for f in kind.fields]
+        for index, each in enumerate(given):
+            if index not in places:
+                known = ", ".join(_dotted((*place, f.name)) for f in kind.fields)
+                name = _dotted((*place, each.name))
+                raise DeltaError(f"the table has no column {name!r}: its columns are {known}", reason="unknown-column")
+            f = kind.fields[places.index(index)]
+            check_known(each.type, f.type, match, (*place, f.name))
+    elif isinstance(kind, ArrayType) and _is_list(given):
+        check_known(given.value_type, kind.element, match, (*place, "element"))
+    elif isinstance(kind, MapType) and pa.types.is_map(given):
+        check_known(given.key_type, kind.key, match, (*place, "key"))
+        check_known(given.item_type, kind.value, match, (*place, "value"))
+
+
+def align_column(
     array: pa.Array, kind: DeltaType, match: Matcher, on_variant: OnVariant, place: tuple[str, ...]
 ) -> pa.Array:
-    """One column, or a part of one, as a Delta type; see `conform_table`."""
+    """One column, or a part of one, as a Delta type; see `align_table`."""
     if kind == VARIANT:
         return _variant(array, on_variant, place)
     if pa.types.is_null(array.type) and isinstance(kind, (StructType, ArrayType, MapType)):
@@ -111,34 +131,29 @@ def _struct(
     array: pa.StructArray, kind: StructType, match: Matcher, on_variant: OnVariant, place: tuple[str, ...]
 ) -> pa.Array:
     children, fields = [], []
-    for wanted in kind.fields:
-        index = match(array.type, wanted)
+    for column in kind.fields:
+        index = match(array.type, column)
         child = pa.nulls(len(array)) if index < 0 else pc.struct_field(array, [index])
-        done = conform_column(child, wanted.type, match, on_variant, (*place, wanted.name))
-        metadata = EXTENSION_METADATA if wanted.type == VARIANT else None
-        fields.append(pa.field(wanted.name, done.type, wanted.nullable, metadata))
+        done = align_column(child, column.type, match, on_variant, (*place, column.name))
+        metadata = EXTENSION_METADATA if column.type == VARIANT else None
+        fields.append(pa.field(column.name, done.type, column.nullable, metadata))
         children.append(done)
-    mask = array.is_null() if array.null_count else None
-    if not children:
-        return pa.array([None if bad else {} for bad in array.is_null().to_pylist()], pa.struct([]))
-    # Where the struct is null its children are too, whatever the schema says of them.
-    fields = [f.with_nullable(True) if mask is not None else f for f in fields]
-    return pa.StructArray.from_arrays(children, fields=fields, mask=mask)
+    return struct_like(array, fields, children)
 
 
 def _list(array: pa.Array, kind: ArrayType, match: Matcher, on_variant: OnVariant, place: tuple[str, ...]) -> pa.Array:
     if not pa.types.is_list(array.type):
         array = in_form(array, pa.list_(array.type.value_field))  # pyarrow 26 casts list views wrongly
     values = array.values
-    done = conform_column(values, kind.element, match, on_variant, (*place, "element"))
+    done = align_column(values, kind.element, match, on_variant, (*place, "element"))
     metadata = EXTENSION_METADATA if kind.element == VARIANT else None
     list_type = pa.list_(pa.field("element", done.type, kind.contains_null, metadata))
     return pa.Array.from_buffers(list_type, len(array), array.buffers()[:2], array.null_count, array.offset, [done])
 
 
 def _map(array: pa.MapArray, kind: MapType, match: Matcher, on_variant: OnVariant, place: tuple[str, ...]) -> pa.Array:
-    keys = conform_column(array.keys, kind.key, match, on_variant, (*place, "key"))
-    items = conform_column(array.items, kind.value, match, on_variant, (*place, "value"))
+    keys = align_column(array.keys, kind.key, match, on_variant, (*place, "key"))
+    items = align_column(array.items, kind.value, match, on_variant, (*place, "value"))
     metadata = EXTENSION_METADATA if kind.value == VARIANT else None
     key_field = pa.field("key", keys.type, False)
     item_field = pa.field("value", items.type, kind.value_contains_null, metadata)
@@ -152,17 +167,24 @@ def _primitive(array: pa.Array, kind: DeltaType, place: tuple[str, ...]) -> pa.A
     if array.type == target:
         return array
     try:
-        # Nanoseconds (INT96 among them) lose what Delta's microseconds do not have.
-        safe = not (pa.types.is_timestamp(array.type) and pa.types.is_timestamp(target))
         if pa.types.is_dictionary(array.type):
             array = array.dictionary_decode()
         if pa.types.is_fixed_size_binary(array.type):
             array = array.cast(pa.binary())
-        return cast_values(array, target) if safe else array.cast(target, safe=False)
+        if pa.types.is_timestamp(target) and pa.types.is_timestamp(array.type) and array.type.unit == "ns":
+            return _whole_microseconds(array).cast(target)
+        return cast_values(array, target)
     except pa.ArrowException as error:
         raise DeltaError(
             f"column {_dotted(place)} is {array.type}, which is not {target}: {error}", reason="type-mismatch"
         ) from error
+
+
+def _whole_microseconds(array: pa.Array) -> pa.Array:
+    """Nanoseconds (INT96 among them) without what Delta's microseconds do not have: the earlier one, as in casts."""
+    nanos = array.cast(pa.int64())
+    nearest_zero = pc.divide(nanos, 1000)
+    return pc.subtract(nearest_zero, pc.greater(pc.multiply(nearest_zero, 1000), nanos).cast(pa.int64()))
 
 
 def _is_list(kind: pa.DataType) -> bool:

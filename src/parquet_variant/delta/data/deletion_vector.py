@@ -19,8 +19,6 @@ from parquet_variant.delta.protocol.actions import DeletionVector
 from parquet_variant.delta.storage import Storage
 from parquet_variant.errors import DeltaError
 
-__all__ = ["deleted_rows", "read_bitmap"]
-
 _MAGIC = 1681511377
 _MAGIC_NATIVE = 1681511376
 _FILE_VERSION = 1
@@ -34,10 +32,8 @@ _BITMAP_BYTES = 8192
 def deleted_rows(storage: Storage, vector: DeletionVector) -> npt.NDArray[np.uint64]:
     """The 0-based rows that a deletion vector marks, ascending.
 
-    Raises
-    ------
-    DeltaError
-        Reason ``"bad-deletion-vector"`` if it is damaged, or marks another number of rows than the log says.
+    Raises `DeltaError`: reason ``"bad-deletion-vector"`` if it is damaged, or marks another number of rows than the log
+    says.
     """
     if vector.storage_type == "i":
         data = z85.decode(vector.path_or_inline_dv)[: vector.size_in_bytes]
@@ -55,13 +51,8 @@ def deleted_rows(storage: Storage, vector: DeletionVector) -> npt.NDArray[np.uin
 def read_bitmap(data: bytes) -> npt.NDArray[np.uint64]:
     """The members of a serialized 64-bit roaring bitmap with Delta's magic number.
 
-    Raises
-    ------
-    DeltaError
-        Reason ``"bad-deletion-vector"``.
+    Raises `DeltaError`: reason ``"bad-deletion-vector"``.
 
-    Examples
-    --------
     >>> text = "wi5b=000010000siXQKl0rr91000f55c8Xg0@@D72lkbi5=-{L"
     >>> read_bitmap(z85.decode(text)).tolist()
     [3, 4, 7, 11, 18, 29]

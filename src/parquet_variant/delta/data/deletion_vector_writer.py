@@ -16,8 +16,6 @@ from parquet_variant.delta import z85
 from parquet_variant.delta.protocol.actions import DeletionVector
 from parquet_variant.delta.storage import Storage
 
-__all__ = ["write_bitmap", "write_vector"]
-
 _MAGIC = 1681511377
 _FILE_VERSION = b"\x01"
 _COOKIE = 12346
@@ -28,12 +26,7 @@ _CONTAINER_ROWS = 1 << 16
 def write_vector(storage: Storage, rows: npt.NDArray[np.uint64]) -> DeletionVector:
     """Put the vector of some rows into a new file of the table.
 
-    Parameters
-    ----------
-    storage
-        Where the table is.
-    rows
-        Ascending 0-based positions, each once.
+    `rows`: ascending 0-based positions, each once.
     """
     data = write_bitmap(rows)
     name = uuid.uuid4()
@@ -46,8 +39,6 @@ def write_vector(storage: Storage, rows: npt.NDArray[np.uint64]) -> DeletionVect
 def write_bitmap(rows: npt.NDArray[np.uint64]) -> bytes:
     """A serialized 64-bit roaring bitmap with Delta's magic number.
 
-    Examples
-    --------
     >>> from parquet_variant.delta.data.deletion_vector import read_bitmap
     >>> read_bitmap(write_bitmap(np.array([3, 4, 70000, 2**33], dtype=np.uint64))).tolist()
     [3, 4, 70000, 8589934592]

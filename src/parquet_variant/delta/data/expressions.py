@@ -16,7 +16,7 @@ from sqlglot import exp
 
 from parquet_variant import arrow_compute as pc
 from parquet_variant.array.variant_array import VariantArray
-from parquet_variant.delta.protocol.schema import VARIANT, StructType, arrow_type, is_variant_field, variant_paths
+from parquet_variant.delta.protocol.schema import VARIANT, StructType, arrow_type, is_variant_field, reachable_variants
 from parquet_variant.errors import DeltaError
 from parquet_variant.functions.extraction.variant_get import try_variant_get
 from parquet_variant.path import VariantPath
@@ -25,33 +25,15 @@ from parquet_variant.query.selection import Selected
 from parquet_variant.query.sql_dialect import parse_sql
 from parquet_variant.query.sql_expression import NeededColumn, SqlExpression, TableColumns, read_expression
 
-__all__ = [
-    "ROW",
-    "Assignment",
-    "columns_of_data",
-    "columns_of_table",
-    "evaluate",
-    "is_true",
-    "needed_table",
-    "read_target",
-]
-
 # The column that numbers rows beside those that expressions need.
 ROW = "__row"
 Mask = npt.NDArray[np.bool_]
 
 
 def columns_of_table(schema: StructType) -> TableColumns:
-    """The columns of a Delta table that a text may name: variants, also those in structs, and all without variants."""
-    variants, ordinary = [], {}
-    for f in schema.fields:
-        if f.type == VARIANT:
-            variants.append(f.name)
-        elif isinstance(f.type, StructType):
-            variants += [".".join((f.name, *place)) for place in _reachable(f.type)]
-        if not any(True for _ in variant_paths(f.type)):
-            ordinary[f.name] = arrow_type(f.type)
-    return TableColumns(variants, ordinary)
+    """The columns of a Delta table that a text may name: variants, also those in structs, and all that are none."""
+    variants = [".".join(place) for place in reachable_variants(schema)]
+    return TableColumns(variants, {f.name: arrow_type(f.type) for f in schema.fields if f.type != VARIANT})
 
 
 def columns_of_data(table: pa.Table) -> TableColumns:
@@ -60,25 +42,11 @@ def columns_of_data(table: pa.Table) -> TableColumns:
     return TableColumns(variants, {f.name: f.type for f in table.schema if not is_variant_field(f)})
 
 
-def _reachable(kind: StructType) -> list[tuple[str, ...]]:
-    places: list[tuple[str, ...]] = []
-    for f in kind.fields:
-        if f.type == VARIANT:
-            places.append((f.name,))
-        elif isinstance(f.type, StructType):
-            places += [(f.name, *place) for place in _reachable(f.type)]
-    return places
-
-
 def needed_table(rows: pa.Table, columns: Mapping[str, NeededColumn]) -> pa.Table:
     """The columns that expressions need, out of rows in memory, and a column that numbers the rows.
 
-    Parameters
-    ----------
-    rows
-        Whole rows, variants as storage structs.
-    columns
-        What is needed, by the names that the text has for it.
+    `rows`: whole rows, variants as storage structs.
+    `columns`: what is needed, by the names that the text has for it.
     """
     arrays: dict[str, Any] = {ROW: pa.array(np.arange(len(rows)))}
     for name, needed in columns.items():
@@ -107,16 +75,9 @@ def _pulled(rows: pa.Table, needed: NeededColumn) -> Any:
 def evaluate(texts: Mapping[str, str], source: str, tables: Mapping[str, pa.Table], zone: str) -> pa.Table:
     """Texts over tables, a column each, in the order of the rows.
 
-    Parameters
-    ----------
-    texts
-        DuckDB's text by the name of its column.
-    source
-        The FROM clause.
-    tables
-        By the names that the texts have for them; those of the FROM clause have a column `ROW`.
-    zone
-        The session time zone.
+    `texts`: DuckDB's text by the name of its column.
+    `source`: the FROM clause.
+    `tables`: by the names that the texts have for them; those of the FROM clause have a column `ROW`.
     """
     selected = ", ".join(f'({text}) AS "{name}"' for name, text in texts.items())
     return run_sql(f"SELECT {selected} FROM {source}", tables, zone=zone)
@@ -127,13 +88,13 @@ def is_true(expression: SqlExpression, alias: str, table: pa.Table, zone: str) -
     if not len(table):
         return np.zeros(0, dtype=bool)
     texts = {"row": f'{alias}."{ROW}"', "answer": expression.text}
-    found = evaluate(texts, alias, {alias: table}, zone)
-    answer = found["answer"]
+    answers = evaluate(texts, alias, {alias: table}, zone)
+    answer = answers["answer"]
     if not pa.types.is_boolean(answer.type) and not pa.types.is_null(answer.type):
         raise DeltaError(f"the condition {expression.text} is {answer.type}, not true or false", reason="bad-condition")
     mask = np.zeros(len(table), dtype=bool)
     if pa.types.is_boolean(answer.type):
-        rows = found["row"].to_numpy()
+        rows = answers["row"].to_numpy()
         mask[rows] = np.asarray(pc.fill_null(answer, False))
     return mask
 
@@ -162,10 +123,7 @@ class Assignment:
 def read_target(text: str, columns: TableColumns, alias: str, zone: str) -> tuple[str, VariantPath | None]:
     """The column, and the path inside of a Variant, that an assignment names.
 
-    Raises
-    ------
-    DeltaError
-        Reason ``"bad-assignment"`` for anything else.
+    Raises `DeltaError`: reason ``"bad-assignment"`` for anything else.
     """
     if columns.find(text) is not None:
         column = columns.find(text)

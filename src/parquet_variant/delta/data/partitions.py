@@ -14,10 +14,9 @@ from urllib.parse import quote
 
 import pyarrow as pa
 
-from parquet_variant.delta.protocol.schema import DeltaType, PrimitiveType, arrow_type
+from parquet_variant import arrow_compute as pc
+from parquet_variant.delta.protocol.schema import DeltaType, Field, PrimitiveType, arrow_type
 from parquet_variant.errors import DeltaError
-
-__all__ = ["partition_array", "partition_directory", "partition_text", "split_by_partition"]
 
 _HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
 _MAX_NAME_BYTES = 255
@@ -28,8 +27,6 @@ _HIVE_UNSAFE = set("\"#%'*/:=?\\\x7f{}[]^") | {chr(c) for c in range(32)}
 def partition_text(value: Any) -> str | None:
     """A partition value as the log holds it; None for null, and for the empty string, which the protocol equates.
 
-    Examples
-    --------
     >>> partition_text(date(2020, 1, 2)), partition_text(True), partition_text(None)
     ('2020-01-02', 'true', None)
     """
@@ -53,13 +50,8 @@ def partition_text(value: Any) -> str | None:
 def partition_array(text: str | None, kind: DeltaType, rows: int) -> pa.Array:
     """A column of one partition value.
 
-    Raises
-    ------
-    DeltaError
-        Reason ``"bad-partition-value"`` for text that is not of the type.
+    Raises `DeltaError`: reason ``"bad-partition-value"`` for text that is not of the type.
 
-    Examples
-    --------
     >>> partition_array("7", PrimitiveType("long"), 2).to_pylist()
     [7, 7]
     """
@@ -69,11 +61,23 @@ def partition_array(text: str | None, kind: DeltaType, rows: int) -> pa.Array:
     return pa.repeat(_parse(text, kind, target), rows)
 
 
+def partition_keys(files: pa.Table, fields: Sequence[Field]) -> list[tuple[str | None, ...]]:
+    """The partition of each file, as `partition_text` says it: writers have several texts for one value.
+
+    `files`: rows of `Snapshot.files`.
+    `fields`: the partition columns.
+    """
+    columns = []
+    for field in fields:
+        texts = pc.map_lookup(files["partitionValues"], field.physical_name, "first").to_pylist()
+        values = {text: partition_text(partition_array(text, field.type, 1)[0].as_py()) for text in set(texts)}
+        columns.append([values[text] for text in texts])
+    return list(zip(*columns, strict=True)) if columns else [()] * len(files)
+
+
 def partition_directory(values: Mapping[str, str | None]) -> str:
     """The directory of a partition by Hive's convention, with a slash at its end; empty without partition columns.
 
-    Examples
-    --------
     >>> partition_directory({"day": "2020-01-02", "k": "a/b"})
     'day=2020-01-02/k=a%2Fb/'
     """
@@ -85,8 +89,6 @@ def partition_directory(values: Mapping[str, str | None]) -> str:
 def split_by_partition(table: pa.Table, columns: Sequence[str]) -> list[tuple[dict[str, str | None], pa.Table]]:
     """The rows of each partition, without the partition columns, in order of first appearance.
 
-    Examples
-    --------
     >>> parts = split_by_partition(pa.table({"p": [1, 2, 1], "x": [1, 2, 3]}), ["p"])
     >>> [(values, part["x"].to_pylist()) for values, part in parts]
     [({'p': '1'}, [1, 3]), ({'p': '2'}, [2])]

@@ -16,8 +16,6 @@ from parquet_variant.delta.protocol.actions import DeletionVector
 from parquet_variant.delta.storage import LocalStorage, Storage, outside
 from parquet_variant.errors import DeltaError
 
-__all__ = ["relative_path", "vector_path"]
-
 _UUID_CHARACTERS = 20
 # Names of one and the same object store.
 _SAME_SCHEME = {"s3a": "s3", "s3n": "s3", "gcs": "gs", "abfs": "abfss"}
@@ -26,10 +24,7 @@ _SAME_SCHEME = {"s3a": "s3", "s3n": "s3", "gcs": "gs", "abfs": "abfss"}
 def relative_path(storage: Storage, path: str) -> str:
     """A path of the log (percent-encoded, perhaps absolute) as the storage takes it.
 
-    Raises
-    ------
-    DeltaError
-        Reason ``"outside-table"`` if it lies outside of the table and the storage does not allow that.
+    Raises `DeltaError`: reason ``"outside-table"`` if it lies outside of the table and the storage does not allow that.
     """
     scheme = urlparse(path).scheme
     if len(scheme) > 1 and scheme != "file":
@@ -66,10 +61,7 @@ def _local(storage: LocalStorage, decoded: str, path: str) -> str:
 def vector_path(storage: Storage, vector: DeletionVector) -> str | None:
     """The file of a deletion vector as the storage takes it; None for one without a file.
 
-    Raises
-    ------
-    DeltaError
-        As `relative_path`; ``"bad-deletion-vector"`` for a name that is none.
+    Raises `DeltaError` as `relative_path`; ``"bad-deletion-vector"`` for a name that is none.
     """
     if vector.storage_type == "u":
         text = vector.path_or_inline_dv

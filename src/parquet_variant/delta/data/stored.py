@@ -19,8 +19,6 @@ from parquet_variant.delta.protocol.schema import (
 )
 from parquet_variant.errors import DeltaError
 
-__all__ = ["VOID", "check_storable", "stored_schema", "to_stored"]
-
 VOID = PrimitiveType("void")
 
 
@@ -38,10 +36,8 @@ def stored_schema(schema: StructType) -> StructType:
 def check_storable(schema: StructType) -> None:
     """Refuse to write data files for columns that cannot be in any.
 
-    Raises
-    ------
-    DeltaError
-        Reason ``"void-column"`` for void in lists or maps, and for structs or tables of nothing but void.
+    Raises `DeltaError`: reason ``"void-column"`` for void in lists or maps, and for structs or tables of nothing but
+    void.
     """
     stack: list[tuple[str, DeltaType]] = [("the table", schema)]
     while stack:
@@ -61,14 +57,9 @@ def check_storable(schema: StructType) -> None:
 
 
 def to_stored(table: pa.Table, schema: StructType) -> pa.Table:
-    """Data of a table's schema (see `columns.conform_table`) under the names and ids that its files have.
+    """Data of a table's schema (see `columns.align_table`) under the names and ids that its files have.
 
-    Parameters
-    ----------
-    table
-        Columns under the schema's names; those that are not there (partition columns) are left out.
-    schema
-        The table's columns.
+    `table`: columns under the schema's names; those that are not there (partition columns) are left out.
     """
     fields, columns = [], []
     for f in schema.fields:

@@ -12,18 +12,18 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from parquet_variant import arrow_compute as pc
 from parquet_variant.array.capsules import EXTENSION_METADATA
 from parquet_variant.array.variant_array import VariantArray
+from parquet_variant.delta.data.columns import align_column, by_given_name, by_logical_name, check_known
 from parquet_variant.delta.data.expressions import ROW, Assignment, evaluate, needed_table, plain_column, read_target
 from parquet_variant.delta.data.expressions import columns_of_table as columns_of
 from parquet_variant.delta.protocol.schema import VARIANT, Field, StructType, arrow_type
 from parquet_variant.encoding.variant import Variant
-from parquet_variant.errors import DeltaError
+from parquet_variant.errors import DeltaError, check_mapping
 from parquet_variant.functions.conversions.cast_to_variant import cast_to_variant
 from parquet_variant.functions.edits.variant_set import variant_set
 from parquet_variant.query.sql_expression import NeededColumn, TableColumns, read_expression
-
-__all__ = ["assigned", "needed_columns", "path_values", "read_assignments"]
 
 
 def read_assignments(
@@ -37,26 +37,14 @@ def read_assignments(
 ) -> list[Assignment]:
     """The assignments of a mapping from column or path to SQL, or to plain values.
 
-    Parameters
-    ----------
-    values
-        By column (``k``) or path inside of a Variant (``v:a.b``).
-    schema
-        The target's columns.
-    tables
-        What the expressions may name.
-    alias
-        The target's name among them.
-    zone
-        The session time zone.
-    literals
-        The values are Python values, not SQL.
-
-    Raises
-    ------
-    DeltaError
-        Reason ``"bad-assignment"``.
+    `values`: by column (``k``) or path inside of a Variant (``v:a.b``).
+    `schema`: the target's columns.
+    `tables`: what the expressions may name.
+    `alias`: the target's name among them.
+    `literals`: the values are Python values, not SQL.
+    Raises `DeltaError`: reason ``"bad-assignment"``.
     """
+    check_mapping("new_values" if literals else "updates", values, DeltaError)
     target = tables.get(alias) or columns_of(schema)
     assignments: list[Assignment] = []
     seen: set[tuple[str, Any]] = set()
@@ -86,23 +74,10 @@ def assigned(
 ) -> pa.Table:
     """Rows with new values.
 
-    Parameters
-    ----------
-    rows
-        Whole rows, in the table's columns.
-    schema
-        The table's columns.
-    assignments
-        What is set; expressions see the values before.
-    tables
-        The rows that the expressions see, by name, each as long as `rows`.
-    zone
-        The session time zone.
-
-    Raises
-    ------
-    DeltaError
-        Reason ``"type-mismatch"`` for a value that does not fit its column.
+    `rows`: whole rows, in the table's columns.
+    `assignments`: what is set; expressions see the values before.
+    `tables`: the rows that the expressions see, by name, each as long as `rows`.
+    Raises `DeltaError`: reason ``"type-mismatch"`` for a value that does not fit its column.
     """
     values = _values(assignments, tables, len(rows), zone)
     out = rows
@@ -114,7 +89,7 @@ def assigned(
             column = _variant(assignment, value, out[field.name])
             arrow = pa.field(field.name, column.type, field.nullable, EXTENSION_METADATA)
         else:
-            column = _typed(value, field, assignment.target)
+            column = _typed(value, field, assignment, zone)
             if isinstance(column, pa.Scalar):
                 column = pa.repeat(column, len(out))
             arrow = pa.field(field.name, column.type, field.nullable)
@@ -127,16 +102,9 @@ def path_values(
 ) -> list[VariantArray]:
     """The values that are set at paths, a column for each assignment.
 
-    Parameters
-    ----------
-    assignments
-        Each with a path.
-    pulled
-        What `needed_columns` names of the tables that the expressions see, and `ROW`, by the tables' names.
-    rows
-        How many each of them has.
-    zone
-        The session time zone.
+    `assignments`: each with a path.
+    `pulled`: what `needed_columns` names of the tables that the expressions see, and `ROW`, by the tables' names.
+    `rows`: how many each of them has.
     """
     values = _evaluated(assignments, pulled, rows, zone)
     return [_at_path(each, value, rows) for each, value in zip(assignments, values, strict=True)]
@@ -212,14 +180,23 @@ def _variants(assignment: Assignment, value: Any, rows: int) -> VariantArray:
     return VariantArray.from_storage(single.storage.take(pa.array(np.zeros(rows, np.int32))))
 
 
-def _typed(value: Any, field: Field, target: str) -> Any:
+def _typed(value: Any, field: Field, assignment: Assignment, zone: str) -> pa.Scalar | pa.ChunkedArray:
     kind = arrow_type(field.type)
+    target = f"{assignment.target} is {kind}"
+    if isinstance(value, VariantArray):
+        raise DeltaError(f"{target}, the value a Variant: cast it (::type)", reason="type-mismatch")
     try:
-        if isinstance(value, VariantArray):
-            raise DeltaError(f"{target} is {kind}, the value a Variant: cast it (::type)", reason="type-mismatch")
-        return value.cast(kind) if hasattr(value, "cast") else pa.scalar(value, kind)
-    except (pa.ArrowException, AttributeError) as error:
-        raise DeltaError(f"{target} is {kind}, which its new value is not: {error}", reason="type-mismatch") from None
+        if assignment.value is None:
+            check_known(pa.infer_type([value]), field.type, by_logical_name, (field.name,))
+            return pa.scalar(value, kind)
+        check_known(value.type, field.type, by_given_name, (field.name,))
+        if pa.types.is_timestamp(value.type) and value.type.tz is None and getattr(kind, "tz", None):
+            value = pc.assume_timezone(value, zone)
+        chunks = value.chunks if isinstance(value, pa.ChunkedArray) else [value]
+        done = [align_column(each, field.type, by_given_name, lambda _, array: array, (field.name,)) for each in chunks]
+        return pa.chunked_array(done, None if done else kind)
+    except (pa.ArrowException, OverflowError) as error:
+        raise DeltaError(f"{target}, which its new value is not: {error}", reason="type-mismatch") from None
 
 
 def _one(column: Any) -> pa.Array:

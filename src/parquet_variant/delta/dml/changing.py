@@ -6,97 +6,65 @@ operations and the commit to `committing`.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from decimal import Decimal
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from parquet_variant.array.empty_table import empty_table
 from parquet_variant.delta.data.deletion_vector_writer import write_vector
 from parquet_variant.delta.log.snapshot import Snapshot
 from parquet_variant.delta.protocol.actions import Add, Cdc
 from parquet_variant.delta.protocol.features import enabled, has_feature
 from parquet_variant.delta.reading.row_ids import row_tracking_columns, tracked_rows, unshredded_rows
 from parquet_variant.delta.reading.shredded_schemas import shredded_in
-from parquet_variant.delta.statistics.file_stats import dump_stats
+from parquet_variant.delta.statistics.file_stats import dump_stats, read_stats
 from parquet_variant.delta.writing.data_files import WritePlan, plan_write
 from parquet_variant.delta.writing.file_rows import to_adds
-
-__all__ = ["ChangePlan", "ChangedRows", "FileChange", "as_shredded", "change_file", "plan_change"]
 
 Mask = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
 class ChangePlan:
-    """What every task of a change needs; can be pickled.
+    """What every task of a change needs; can be pickled."""
 
-    Parameters
-    ----------
-    current
-        The table, without its list of files.
-    write
-        How new files are written.
-    vectors
-        Whether deletion vectors mark the rows that go.
-    change_data
-        Whether the rows that change are written as change data, too.
-    """
-
-    current: Snapshot
-    write: WritePlan
-    vectors: bool
-    change_data: bool
+    current: Snapshot  # The table, without its list of files.
+    write: WritePlan  # How new files are written.
+    vectors: bool  # Whether deletion vectors mark the rows that go.
+    change_data: bool  # Whether the rows that change are written as change data, too.
 
 
 @dataclass(frozen=True)
 class ChangedRows:
-    """The rows of one file that go or change.
+    """The rows of one file that go or change."""
 
-    Parameters
-    ----------
-    live
-        Which rows count before, by position.
-    deleted, updated
-        Which of them go, and which change.
-    new_rows
-        Gives the changed rows for those that are to change, in their order.
-    """
-
-    live: Mask
+    live: Mask  # Which rows count before, by position.
+    # Which of them go, and which change.
     deleted: Mask
     updated: Mask
-    new_rows: Callable[[pa.Table], pa.Table]
+    new_rows: Callable[[pa.Table], pa.Table]  # Gives the changed rows for those that are to change, in their order.
 
 
 @dataclass(frozen=True)
 class FileChange:
-    """What became of one file.
+    """What became of one file."""
 
-    Parameters
-    ----------
-    path, vector
-        The file as it was: its path in the log, and its deletion vector.
-    adds, change_data
-        What takes its place.
-    deleted, updated, copied
-        Rows.
-    matched
-        For a merge: the rows of the source that met a row of the file.
-    """
-
+    # The file as it was: its path in the log, and its deletion vector.
     path: str
     vector: Any
     changed: bool = False
+    # What takes its place.
     adds: tuple[Add, ...] = ()
     change_data: tuple[Cdc, ...] = ()
+    # Rows.
     deleted: int = 0
     updated: int = 0
     copied: int = 0
+    # For a merge: the rows of the source that met a row of the file.
     matched: npt.NDArray[np.int64] = field(default_factory=lambda: np.empty(0, dtype=np.int64))
 
 
@@ -105,7 +73,7 @@ def plan_change(current: Snapshot, options: Mapping[str, Any]) -> ChangePlan:
     configuration = current.metadata.configuration
     vectors = configuration.get("delta.enableDeletionVectors") == "true"
     vectors = vectors and has_feature(current.protocol.writer_features, "deletionVectors")
-    nothing = current.files.schema.empty_table()
+    nothing = empty_table(current.files.schema)
     return ChangePlan(
         replace(current, files=nothing, tombstones=nothing),
         plan_write(current, options=options),
@@ -165,7 +133,6 @@ def as_shredded(plan: ChangePlan, rows: pa.Table) -> WritePlan:
 def _marked(current: Snapshot, file: Mapping[str, Any], gone: Mask) -> Add:
     """The same file with a deletion vector; its bounds still bound, but may be wider than the rows."""
     vector = write_vector(current.storage, np.flatnonzero(gone).astype(np.uint64))
-    stats = json.loads(file["stats"], parse_float=Decimal) if file["stats"] else {}
-    stats = (stats if isinstance(stats, dict) else {}) | {"numRecords": len(gone), "tightBounds": False}
+    stats = read_stats(file["stats"]) | {"numRecords": len(gone), "tightBounds": False}
     (add,) = to_adds(current, pa.Table.from_pylist([dict(file)], schema=current.files.schema))
     return replace(add, deletion_vector=vector, stats=dump_stats(stats))

@@ -24,8 +24,6 @@ from parquet_variant.delta.statistics.stats_json import with_json_stats
 from parquet_variant.delta.writing.file_rows import to_removes
 from parquet_variant.errors import DeltaError
 
-__all__ = ["Change", "ChangeResult", "file_rows", "run_change"]
-
 _RETRIES = 20
 
 
@@ -56,34 +54,17 @@ class ChangeResult:
 
 @dataclass(frozen=True)
 class Change:
-    """A change as it is planned on one version.
+    """A change as it is planned on one version."""
 
-    Parameters
-    ----------
-    opened
-        The files that were looked into: rows of `Snapshot.files`.
-    files
-        What became of each.
-    reads
-        Whether added files may hold rows that it would have read.
-    adds, change_data
-        New files beside those of `files`.
-    inserted
-        Rows in them.
-    parameters
-        Told in the history.
-    metadata
-        The table's, if it changes.
-    """
-
-    opened: pa.Table
-    files: Sequence[FileChange]
-    reads: Callable[[pa.Table], bool] | None
+    opened: pa.Table  # The files that were looked into: rows of `Snapshot.files`.
+    files: Sequence[FileChange]  # What became of each.
+    reads: Callable[[pa.Table], bool] | None  # Whether added files may hold rows that it would have read.
+    # New files beside those of `files`.
     adds: Sequence[Add] = ()
     change_data: Sequence[Cdc] = ()
-    inserted: int = 0
-    parameters: Mapping[str, Any] = field(default_factory=dict)
-    metadata: Metadata | None = None
+    inserted: int = 0  # Rows in them.
+    parameters: Mapping[str, Any] = field(default_factory=dict)  # Told in the history.
+    metadata: Metadata | None = None  # The table's, if it changes.
 
 
 def file_rows(current: Snapshot, files: pa.Table) -> list[dict[str, Any]]:
@@ -94,10 +75,7 @@ def file_rows(current: Snapshot, files: pa.Table) -> list[dict[str, Any]]:
 def run_change(current: Snapshot, operation: str, plan: Callable[[Snapshot], Change]) -> ChangeResult:
     """Plan a change and commit it; on a conflict drop its files and begin again from the newest version.
 
-    Raises
-    ------
-    DeltaError
-        ``"append-only"``; ``"too-many-retries"``; and as `plan`.
+    Raises `DeltaError`: ``"append-only"``; ``"too-many-retries"``; and as `plan`.
     """
     problem = ""
     for _ in range(_RETRIES):

@@ -15,15 +15,14 @@ import numpy as np
 import pyarrow as pa
 
 from parquet_variant.delta.data.expressions import columns_of_table, is_true
-from parquet_variant.delta.dml.changing import ChangedRows, ChangePlan, FileChange, change_file, plan_change
+from parquet_variant.delta.dml.changing import ChangedRows, ChangePlan, FileChange, plan_change
 from parquet_variant.delta.dml.committing import Change, ChangeResult, file_rows, run_change
 from parquet_variant.delta.dml.matching import candidate_files, file_columns
+from parquet_variant.delta.dml.patching import NO_COLUMNS, rewrite_file
 from parquet_variant.delta.log.snapshot import Snapshot, snapshot
 from parquet_variant.io.engine import Engine, Progress
 from parquet_variant.io.thread_engine import ThreadEngine
 from parquet_variant.query.sql_expression import SqlExpression, read_expression
-
-__all__ = ["delete", "delete_from_file", "matched_rows", "matching_files", "read_condition", "reads_of", "run_delete"]
 
 TARGET = "target"
 
@@ -134,4 +133,5 @@ def delete_from_file(
 ) -> FileChange:
     """What a task does: let the rows of a file go for which a condition is true."""
     live, deleted = matched_rows(plan, condition, zone, file)
-    return change_file(plan, file, ChangedRows(live, deleted, np.zeros_like(deleted), lambda rows: rows))
+    changed = ChangedRows(live, deleted, np.zeros_like(deleted), lambda rows: rows)
+    return rewrite_file(plan, file, changed, NO_COLUMNS)

@@ -26,8 +26,6 @@ from parquet_variant.delta.reading.scan import DeltaScan, DeltaScanTask, scan
 from parquet_variant.query.predicate import And, Predicate, bind, columns_of
 from parquet_variant.query.sql_expression import NeededColumn
 
-__all__ = ["candidate_files", "chosen_rows", "file_columns", "may_hold_keys"]
-
 Mask = npt.NDArray[np.bool_]
 
 
@@ -36,16 +34,9 @@ def candidate_files(
 ) -> pa.Table:
     """The files of a snapshot that may hold a row for which a predicate is true.
 
-    Parameters
-    ----------
-    current
-        The table; its files may be some of it.
-    predicate
-        What is known of the rows, over `columns`; None for nothing.
-    columns
-        What the predicate's names stand for.
-    zone
-        The session time zone.
+    `current`: the table; its files may be some of it.
+    `predicate`: what is known of the rows, over `columns`; None for nothing.
+    `columns`: what the predicate's names stand for.
     """
     files = current.files
     for part in predicate.parts if isinstance(predicate, And) else (predicate,):
@@ -65,16 +56,9 @@ def candidate_files(
 def may_hold_keys(current: Snapshot, files: pa.Table, needed: NeededColumn, name: str, keys: Any, zone: str) -> Mask:
     """For each file, whether one of some keys may be among a column's values; True where that is not known.
 
-    Parameters
-    ----------
-    current, files
-        The table, and the files.
-    needed, name
-        The column, and the name that it goes by.
-    keys
-        The keys: an Arrow column of the column's type or one that compares alike.
-    zone
-        The session time zone.
+    `current` and `files`: the table, and the files.
+    `needed` and `name`: the column, and the name that it goes by.
+    `keys`: the keys: an Arrow column of the column's type or one that compares alike.
     """
     unknown = np.ones(len(files), dtype=bool)
     query = _query(current, {name: needed}, needed.column if needed.path is not None else None, zone)
@@ -112,23 +96,10 @@ def file_columns(
 ) -> tuple[pa.Table, Mask]:
     """The needed columns of a data file, every row by its position, and which rows still count.
 
-    Parameters
-    ----------
-    current
-        The table.
-    file
-        A row of `Snapshot.files`.
-    columns
-        What is needed, by name.
-    zone
-        The session time zone.
-
-    Returns
-    -------
-    pyarrow.Table
-        The columns, and `ROW`.
-    numpy.ndarray
-        False for rows that a deletion vector has deleted.
+    `current`: the table.
+    `file`: a row of `Snapshot.files`.
+    `columns`: what is needed, by name.
+    Returns the columns, and `ROW`. False for rows that a deletion vector has deleted.
     """
     variants: list[str | None] = list(
         dict.fromkeys(needed.column for needed in columns.values() if needed.path is not None)

@@ -22,8 +22,6 @@ from parquet_variant.interop.table_of import table_of
 from parquet_variant.io.engine import Progress
 from parquet_variant.io.thread_engine import ThreadEngine
 
-__all__ = ["Merge", "merge"]
-
 
 class Merge(MergeRequest):
     """A merge that waits for its clauses and for `execute`; made by `merge`. Each method gives a new one.

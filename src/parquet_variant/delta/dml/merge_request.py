@@ -14,34 +14,19 @@ import pyarrow as pa
 from parquet_variant.delta.log.snapshot import Snapshot
 from parquet_variant.io.engine import Engine
 
-__all__ = ["MergeClause", "MergeRequest"]
-
 Kind: TypeAlias = Literal["matched", "not_matched", "not_matched_by_source"]
 
 
 @dataclass(frozen=True)
 class MergeClause:
-    """One WHEN clause.
+    """One WHEN clause."""
 
-    Parameters
-    ----------
-    kind
-        Of which rows it speaks.
-    action
-        ``"update"``, ``"insert"`` or ``"delete"``.
-    values
-        SQL by column or path; None for all columns of the source under their own names.
-    predicate
-        SQL that must also be true; None for nothing.
-    without
-        Columns that "all" leaves out.
-    """
-
-    kind: Kind
+    kind: Kind  # Of which rows it speaks.
     action: Literal["update", "insert", "delete"]
+    # SQL by column or path; None for all columns of the source under their own names.
     values: Mapping[str, str] | None = None
-    predicate: str | None = None
-    without: frozenset[str] = frozenset()
+    predicate: str | None = None  # SQL that must also be true; None for nothing.
+    without: frozenset[str] = frozenset()  # Columns that "all" leaves out.
 
 
 @dataclass(frozen=True)

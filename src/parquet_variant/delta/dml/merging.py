@@ -29,15 +29,13 @@ from parquet_variant.delta.dml.changing import ChangedRows, ChangePlan, FileChan
 from parquet_variant.delta.dml.committing import Change, ChangeResult, file_rows, run_change
 from parquet_variant.delta.dml.matching import candidate_files, chosen_rows, file_columns, may_hold_keys
 from parquet_variant.delta.dml.merge_request import MergeClause, MergeRequest
-from parquet_variant.delta.dml.patching import columns_in_use, paths_set, update_file
+from parquet_variant.delta.dml.patching import columns_in_use, paths_set, rewrite_file
 from parquet_variant.delta.log.snapshot import Snapshot
 from parquet_variant.delta.protocol.schema import VARIANT, StructType, arrow_type
 from parquet_variant.delta.writing.identity import IdentityValues, refuse_identity_set
 from parquet_variant.errors import DeltaError
 from parquet_variant.query.duckdb_engine import run_sql
 from parquet_variant.query.sql_expression import NeededColumn, SqlExpression, TableColumns, read_expression
-
-__all__ = ["run_merge"]
 
 _NONE = -1
 
@@ -204,7 +202,7 @@ def _merge_file(plan: ChangePlan, read: _Plan, task: int, attempt: int, file: Ma
     set_by = [a for clause in updates for a in clause.assignments]
     paths = paths_set(set_by, seen, int(updated.sum()), read.zone) if len(updates) == 1 else None
     used = columns_in_use(set_by, read.target)
-    file_change = update_file(plan, file, ChangedRows(live, deleted, updated, new_rows), used, paths)
+    file_change = rewrite_file(plan, file, ChangedRows(live, deleted, updated, new_rows), used, paths)
     return replace(file_change, matched=np.unique(right))
 
 

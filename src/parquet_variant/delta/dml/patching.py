@@ -1,16 +1,14 @@
 """Changed rows of a file whose other rows stay where they are: a new file with the old one's columns, but for some.
 
-Owns when that will do, and the new file's statistics. Leaves the file to `parquet.writing.patch`, and all other changes
-to `changing`.
+Owns when that will do, and the new file's statistics. Leaves the file to `parquet.writing.patch`, rows
+that only go to `shrinking`, and all other changes to `changing`.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -23,11 +21,12 @@ from parquet_variant.delta.data.paths import relative_path
 from parquet_variant.delta.data.stored import stored_schema, to_stored
 from parquet_variant.delta.dml.assigning import needed_columns, path_values
 from parquet_variant.delta.dml.changing import ChangedRows, ChangePlan, FileChange, as_shredded, change_file
+from parquet_variant.delta.dml.shrinking import without_rows
 from parquet_variant.delta.protocol.actions import Add, Cdc
 from parquet_variant.delta.protocol.schema import StructType
 from parquet_variant.delta.reading.read import read_file, unshredded_table
 from parquet_variant.delta.reading.row_ids import row_tracking_columns
-from parquet_variant.delta.statistics.file_stats import dump_stats
+from parquet_variant.delta.statistics.file_stats import dump_stats, read_stats
 from parquet_variant.delta.statistics.variant_stats import decode_bounds, encode_bounds
 from parquet_variant.delta.storage import Storage
 from parquet_variant.delta.writing.data_files import WritePlan
@@ -41,8 +40,6 @@ from parquet_variant.path import VariantPath
 from parquet_variant.query.sql_expression import NeededColumn
 from parquet_variant.shredding.statistics import Bounds
 
-__all__ = ["ColumnsInUse", "PathValues", "columns_in_use", "paths_set", "update_file"]
-
 Mask = npt.NDArray[np.bool_]
 
 
@@ -54,20 +51,15 @@ class ColumnsInUse:
     read: frozenset[str]
 
 
+NO_COLUMNS = ColumnsInUse(frozenset(), frozenset())
+
+
 @dataclass(frozen=True)
 class PathValues:
-    """What is set in all rows that change, if that is nothing but paths inside of Variants.
+    """What is set in all rows that change, if that is nothing but paths inside of Variants."""
 
-    Parameters
-    ----------
-    paths
-        Columns, and paths in them.
-    values
-        Gives a column of values for each.
-    """
-
-    paths: tuple[tuple[str, VariantPath], ...]
-    values: Callable[[], Sequence[VariantArray]]
+    paths: tuple[tuple[str, VariantPath], ...]  # Columns, and paths in them.
+    values: Callable[[], Sequence[VariantArray]]  # Gives a column of values for each.
 
 
 def paths_set(
@@ -78,16 +70,7 @@ def paths_set(
 ) -> PathValues | None:
     """What assignments set, if all of them set paths of names.
 
-    Parameters
-    ----------
-    assignments
-        Those of every row that changes.
-    pulled
-        Gives, for the columns that the expressions need of each table, the rows that they see, with `ROW`.
-    rows
-        How many rows change.
-    zone
-        The session time zone.
+    `pulled` gives the rows that change, in the columns that the expressions need of each table, with `ROW`.
     """
     paths = tuple((each.column, each.path) for each in assignments if each.path is not None)
     if len(paths) < len(assignments) or not all(isinstance(s, str) for _, path in paths for s in path.segments):
@@ -105,22 +88,19 @@ def columns_in_use(assignments: Iterable[Assignment], alias: str) -> ColumnsInUs
     return ColumnsInUse(frozenset(each.column for each in assignments), frozenset(read))
 
 
-def update_file(
+def rewrite_file(
     plan: ChangePlan, file: Mapping[str, Any], changed: ChangedRows, used: ColumnsInUse, paths: PathValues | None = None
 ) -> FileChange:
-    """As `change_file`, but columns that do not change are copied as they are, where that can be done.
+    """As `change_file`, but what does not change is copied as it is, where that can be done.
 
-    Parameters
-    ----------
-    plan, file, changed
-        As for `change_file`; `new_rows` is given rows with the columns in use, or with all.
-    used
-        The columns that `new_rows` sets and reads.
-    paths
-        What `new_rows` does, if it sets paths only.
+    `new_rows` is given rows with the columns in use, or with all; `paths` is what it does, if it sets paths only.
     """
     patched = None
-    if changed.live.all() and not changed.deleted.any() and changed.updated.any() and _may_patch(plan, used):
+    if not changed.live.all() or not _may_patch(plan, used):
+        return change_file(plan, file, changed)
+    if not changed.updated.any():
+        patched = without_rows(plan, file, changed.deleted)
+    elif not changed.deleted.any():
         if paths is not None and plan.write.shred and not _needs_all_columns(plan):
             patched = _with_paths(plan, file, changed.updated, paths)
         patched = patched or _patched(plan, file, changed, used)
@@ -220,7 +200,7 @@ def _written(
 
 def _merged_stats(before: str | None, changed: str, columns: list[str]) -> str:
     """The statistics of a file as it was, with those of some columns as they are now."""
-    old, new = _read_stats(before), _read_stats(changed)
+    old, new = read_stats(before), read_stats(changed)
     new["tightBounds"] = old.get("tightBounds", True)
     for kind in ("minValues", "maxValues", "nullCount"):
         kept = {name: each for name, each in (old.get(kind) or {}).items() if name not in columns}
@@ -230,9 +210,9 @@ def _merged_stats(before: str | None, changed: str, columns: list[str]) -> str:
 
 def _stats_with_paths(before: str | None, info: FileInfo, paths: Iterable[tuple[str, VariantPath]]) -> str:
     """The statistics of a file as it was, with the bounds of some paths as they are now, where they had some."""
-    stats = _read_stats(before) | {"numRecords": info.rows}
+    stats = read_stats(before) | {"numRecords": info.rows}
     for column, path in paths:
-        known = path_bounds(info, column, path) or Bounds(None, None)
+        known = path_bounds(info, (column,), path) or Bounds(None, None)
         for kind, bound in (("minValues", known.lower), ("maxValues", known.upper)):
             if column in (stats.get(kind) or {}):
                 _put_bound(stats[kind], column, path, bound)
@@ -248,8 +228,3 @@ def _put_bound(bounds: dict[str, Any], column: str, path: VariantPath, bound: Va
             by_path[path] = bound
         if by_path:
             bounds[column] = encode_bounds(by_path)
-
-
-def _read_stats(text: str | None) -> dict[str, Any]:
-    stats = json.loads(text, parse_float=Decimal) if text else {}
-    return stats if isinstance(stats, dict) else {}

@@ -14,6 +14,7 @@ from typing import Any
 import pyarrow as pa
 
 from parquet_variant.delta.data.expressions import is_true, needed_table
+from parquet_variant.delta.data.partitions import partition_keys
 from parquet_variant.delta.dml.changing import ChangePlan, plan_change
 from parquet_variant.delta.dml.committing import Change, ChangeResult, file_rows, run_change
 from parquet_variant.delta.dml.delete import (
@@ -28,8 +29,6 @@ from parquet_variant.delta.writing.identity import IdentityValues
 from parquet_variant.errors import DeltaError
 from parquet_variant.interop.table_of import is_rows, table_of
 from parquet_variant.io.thread_engine import ThreadEngine
-
-__all__ = ["replace_partitions", "replace_where"]
 
 
 def replace_where(
@@ -141,11 +140,11 @@ def replace_partitions(
         changes = plan_change(newest, options)
         identity = IdentityValues(newest)
         insertion = _insertion(newest, list(identity.of(tables)), identity, changes)
-        taken = {tuple(sorted(add.partition_values.items())) for add in insertion.adds}
+        fields = newest.partition_fields
+        taken = {tuple(add.partition_values[field.physical_name] for field in fields) for add in insertion.adds}
 
         def touched(files: pa.Table) -> pa.Table:
-            keys = [tuple(sorted(row or ())) for row in files["partitionValues"].to_pylist()]
-            return files.filter(pa.array([key in taken for key in keys], pa.bool_()))
+            return files.filter(pa.array([key in taken for key in partition_keys(files, fields)], pa.bool_()))
 
         opened = touched(newest.files)
         work = partial(delete_from_file, changes, None, "UTC")

@@ -20,15 +20,13 @@ from parquet_variant.delta.dml.changing import ChangedRows, ChangePlan, FileChan
 from parquet_variant.delta.dml.committing import Change, ChangeResult, file_rows, run_change
 from parquet_variant.delta.dml.delete import TARGET, matched_rows, matching_files, read_condition, reads_of
 from parquet_variant.delta.dml.matching import chosen_rows
-from parquet_variant.delta.dml.patching import columns_in_use, paths_set, update_file
+from parquet_variant.delta.dml.patching import columns_in_use, paths_set, rewrite_file
 from parquet_variant.delta.log.snapshot import Snapshot, snapshot
 from parquet_variant.delta.writing.identity import refuse_identity_set
 from parquet_variant.errors import DeltaError
 from parquet_variant.io.engine import Engine, Progress
 from parquet_variant.io.thread_engine import ThreadEngine
 from parquet_variant.query.sql_expression import NeededColumn, SqlExpression
-
-__all__ = ["run_update", "update"]
 
 
 def update(
@@ -133,4 +131,4 @@ def _update(
 
     changed = ChangedRows(live, np.zeros_like(updated), updated, new_rows)
     paths = paths_set(assignments, seen, int(updated.sum()), zone)
-    return update_file(plan, file, changed, columns_in_use(assignments, TARGET), paths)
+    return rewrite_file(plan, file, changed, columns_in_use(assignments, TARGET), paths)

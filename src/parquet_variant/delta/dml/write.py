@@ -20,8 +20,6 @@ from parquet_variant.delta.writing.create import commit_new, existing_table, pla
 from parquet_variant.delta.writing.write import append, overwrite, peek, plan
 from parquet_variant.errors import DeltaError
 
-__all__ = ["write"]
-
 
 def write(
     table: str | os.PathLike[str],
@@ -29,7 +27,7 @@ def write(
     *,
     mode: Mode = "error",
     replace_where: str | None = None,
-    partition_by: Sequence[str] = (),
+    partition_by: str | Sequence[str] | None = None,
     properties: Mapping[str, str | bool | int] | None = None,
     preview: bool = False,
     storage_options: Mapping[str, str] | None = None,

@@ -30,10 +30,9 @@ from parquet_variant.delta.protocol.table_properties import duration_millis
 from parquet_variant.delta.statistics.stats_json import with_json_stats
 from parquet_variant.delta.statistics.stats_table import StatsTable, read_stats, stats_type
 from parquet_variant.delta.statistics.variant_stats import decode_bounds_array, parsed_bounds
+from parquet_variant.encoding.cast.targets import VARIANT_STORAGE
 from parquet_variant.errors import VariantError
 from parquet_variant.parquet.writing.writer import VariantWriter
-
-__all__ = ["DEFAULT_RETENTION", "checkpoint", "checkpoint_if_due", "parsed_stats"]
 
 _STRINGS = pa.map_(pa.string(), pa.string())
 _LIST = pa.list_(pa.string())
@@ -70,7 +69,6 @@ _REMOVE_NAMES = (
     "defaultRowCommitVersion",
 )  # fmt: skip
 _ADD_NAMES = tuple(n for n in FILE_SCHEMA.names if n not in ("isAdd", "deletionTimestamp"))
-_VARIANT_STORAGE = pa.struct([pa.field("metadata", pa.binary(), False), pa.field("value", pa.binary(), False)])
 _DEFAULT_INTERVAL = 100
 DEFAULT_RETENTION = "interval 1 week"
 
@@ -218,15 +216,9 @@ def _actions(name: str, rows: list[dict[str, Any]]) -> pa.Table:
 
 
 def _files(name: str, files: pa.Table, columns: dict[str, Any]) -> pa.Table:
-    arrays, fields = [], []
-    for key, column in columns.items():
-        array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
-        if isinstance(array, pa.ChunkedArray):
-            array = pa.concat_arrays(array.chunks) if array.num_chunks else pa.nulls(0, array.type)
-        arrays.append(array)
-        fields.append(pa.field(key, array.type))
-    rows = files.num_rows
-    struct = pa.StructArray.from_arrays(arrays, fields=fields) if rows else pa.nulls(0, pa.struct(fields))
+    arrays = [_one_chunk(column) for column in columns.values()]
+    fields = [pa.field(key, array.type) for key, array in zip(columns, arrays, strict=True)]
+    struct = pa.StructArray.from_arrays(arrays, fields=fields) if len(files) else pa.nulls(0, pa.struct(fields))
     return pa.table({name: struct})
 
 
@@ -257,7 +249,7 @@ def _removes(current: Snapshot) -> tuple[pa.Table, dict[str, Any]]:
 def parsed_stats(files: pa.Table, schema: StructType) -> pa.StructArray:
     """The statistics of files in their original types; variants as Variant columns (RFC, "In Parquet")."""
     stats = read_stats(files, schema)
-    kind = stats_type(schema, variants=_VARIANT_STORAGE)
+    kind = stats_type(schema, variants=VARIANT_STORAGE)
     return _typed(stats, kind, (), schema)
 
 
@@ -265,11 +257,11 @@ def _typed(stats: StatsTable, kind: pa.StructType, place: tuple[str, ...], schem
     children, fields = [], []
     for f in kind:
         here = (*place, f.name)
-        if pa.types.is_struct(f.type) and f.type != _VARIANT_STORAGE:
+        if pa.types.is_struct(f.type) and f.type != VARIANT_STORAGE:
             if not f.type.num_fields:
                 continue
             children.append(_typed(stats, f.type, here, schema))
-        elif f.type == _VARIANT_STORAGE:
+        elif f.type == VARIANT_STORAGE:
             children.append(_variant_bounds(stats, here))
         else:
             children.append(_one_chunk(stats.get(here[0], here[1:])))
@@ -283,7 +275,7 @@ def _variant_bounds(stats: StatsTable, place: tuple[str, ...]) -> pa.Array:
     if other is not None:
         bounds = pc.if_else(bounds.is_null(), parsed_bounds(other), bounds)
     pieces = [pc.fill_null(pc.struct_field(bounds, name).cast(pa.binary()), b"") for name in ("metadata", "value")]
-    return pa.StructArray.from_arrays(pieces, fields=list(_VARIANT_STORAGE), mask=bounds.is_null())
+    return pa.StructArray.from_arrays(pieces, fields=list(VARIANT_STORAGE), mask=bounds.is_null())
 
 
 def _parsed_partitions(current: Snapshot) -> pa.Array:

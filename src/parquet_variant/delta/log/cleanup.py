@@ -15,8 +15,6 @@ from parquet_variant.delta.log.segment import LOG
 from parquet_variant.delta.protocol.table_properties import duration_millis
 from parquet_variant.delta.storage import FileInfo, Storage
 
-__all__ = ["clean_log"]
-
 _DAY = 86_400_000
 _DEFAULT_RETENTION = "interval 30 days"
 _NAME = re.compile(r"(\d{20})\.(json|crc|checkpoint\..*|(\d{20})\.compacted\.json)")
@@ -25,10 +23,7 @@ _NAME = re.compile(r"(\d{20})\.(json|crc|checkpoint\..*|(\d{20})\.compacted\.jso
 def clean_log(storage: Storage, configuration: Mapping[str, str]) -> list[str]:
     """Delete what no version within ``delta.logRetentionDuration`` needs, if ``delta.enableExpiredLogCleanup`` lets it.
 
-    Returns
-    -------
-    list of str
-        The files deleted.
+    Returns the files deleted.
     """
     if configuration.get("delta.enableExpiredLogCleanup", "true").lower() == "false":
         return []

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import time
 
-__all__ = ["now_millis"]
-
 
 def now_millis() -> int:
     """Milliseconds since 1970."""

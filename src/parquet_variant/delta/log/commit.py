@@ -45,8 +45,6 @@ from parquet_variant.delta.protocol.schema import partition_names
 from parquet_variant.delta.storage import Storage
 from parquet_variant.errors import DeltaError
 
-__all__ = ["CommitResult", "Rebase", "Transaction", "commit"]
-
 _ENGINE = "parquet-variant"
 _RETRIES = 1000
 _MAX_WAIT_SECONDS = 0.5
@@ -73,42 +71,28 @@ class CommitResult:
 
 @dataclass(frozen=True)
 class Transaction:
-    """What one commit is to hold.
+    """What one commit is to hold."""
 
-    Parameters
-    ----------
-    operation, parameters
-        Told in the commit's `commitInfo`.
-    adds, removes
-        File actions.
-    protocol, metadata
-        Set when they change.
-    txn
-        Application id and version, for exactly-once.
-    read_version
-        The version that the transaction was planned on; None for the first commit of a table.
-    reads_table
-        Whether it is about every row of the table, so that a row appended meanwhile is a conflict.
-    reads
-        Whether one of some added files (as `FILE_SCHEMA`) may hold rows that it would have read; None if it reads none.
-    read_paths
-        The files, by path in the log, that it has looked into: their removal is a conflict.
-    current
-        The table that it was planned on, for what every commit must say of row ids and time.
-    """
-
+    # Told in the commit's `commitInfo`.
     operation: str
     parameters: Mapping[str, Any] = field(default_factory=dict)
+    # File actions.
     adds: Sequence[Add] = ()
     removes: Sequence[Remove] = ()
+    # Set when they change.
     protocol: Protocol | None = None
     metadata: Metadata | None = None
     others: Sequence[Action] = ()
-    txn: Txn | None = None
+    txn: Txn | None = None  # Application id and version, for exactly-once.
+    # The version that the transaction was planned on; None for the first commit of a table.
     read_version: int | None = None
+    # Whether it is about every row of the table, so that a row appended meanwhile is a conflict.
     reads_table: bool = False
+    # Whether one of some added files (as `FILE_SCHEMA`) may hold rows that it would have read; None if it reads none.
     reads: Callable[[pa.Table], bool] | None = None
+    # The files, by path in the log, that it has looked into: their removal is a conflict.
     read_paths: frozenset[str] = frozenset()
+    # The table that it was planned on, for what every commit must say of row ids and time.
     current: Snapshot | None = None
 
     @property
@@ -122,26 +106,12 @@ def commit(
 ) -> CommitResult:
     """Commit a transaction at the first free version after the one that it was planned on.
 
-    Parameters
-    ----------
-    storage
-        Where the table is.
-    transaction
-        What to commit; its data files are in place already.
-    rebase
-        Called on a conflict that a new plan solves, with the newest snapshot; without it the conflict is an error.
-    retries
-        How many lost races to take before giving up.
-
-    Returns
-    -------
-    CommitResult
-
-    Raises
-    ------
-    DeltaError
-        Reason ``"exists"`` if a table is to be created where one is; ``"conflict"`` if another commit changed what
-        this one relies on; ``"too-many-retries"``. The table is then as the others left it.
+    `transaction`: what to commit; its data files are in place already.
+    `rebase`: called on a conflict that a new plan solves, with the newest snapshot; without it the conflict is an
+      error.
+    `retries`: how many lost races to take before giving up.
+    Raises `DeltaError`: reason ``"exists"`` if a table is to be created where one is; ``"conflict"`` if another commit
+    changed what this one relies on; ``"too-many-retries"``. The table is then as the others left it.
     """
     identity = uuid.uuid4().hex
     version = 0 if transaction.read_version is None else transaction.read_version + 1

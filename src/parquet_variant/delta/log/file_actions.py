@@ -20,9 +20,9 @@ import pyarrow.json as pj
 import pyarrow.parquet as pq
 
 from parquet_variant import arrow_compute as pc
+from parquet_variant.array.empty_table import empty_table
 from parquet_variant.errors import DeltaError
-
-__all__ = ["FILE_SCHEMA", "CommitLines", "read_checkpoint_part", "rows_to_files", "split_commits"]
+from parquet_variant.kernels.arrow_buffers import from_bytes, from_numpy
 
 _STRINGS = pa.map_(pa.string(), pa.string())
 _DV = pa.struct(
@@ -66,37 +66,20 @@ _PASSED_OVER = {"extendedFileMetadata": pa.bool_()}
 
 @dataclass(frozen=True)
 class CommitLines:
-    """The lines of concatenated commit files.
+    """The lines of concatenated commit files."""
 
-    Parameters
-    ----------
-    others
-        All actions but adds, removes and change data files, parsed, in order.
-    files
-        The text of the lines that are left, in order.
-    samples
-        The first add and the first remove of them, as far as there are any.
-    """
-
-    others: list[dict[str, Any]]
-    files: bytes | memoryview
-    samples: tuple[bytes, ...] = ()
+    others: list[dict[str, Any]]  # All actions but adds, removes and change data files, parsed, in order.
+    files: bytes | memoryview  # The text of the lines that are left, in order.
+    samples: tuple[bytes, ...] = ()  # The first add and the first remove of them, as far as there are any.
 
     def table(self, partition_names: Sequence[str]) -> pa.Table:
         """Adds and removes, as `FILE_SCHEMA`.
 
-        Parameters
-        ----------
-        partition_names
-            Keys of `partitionValues` to keep: the physical names of the partition columns.
-
-        Raises
-        ------
-        DeltaError
-            Reason ``"broken-log"`` for a line that is no file action.
+        `partition_names`: keys of `partitionValues` to keep: the physical names of the partition columns.
+        Raises `DeltaError`: reason ``"broken-log"`` for a line that is no file action.
         """
         if not self.files:
-            return FILE_SCHEMA.empty_table()
+            return no_files()
         for read in (_as_samples, _with_any_fields):
             try:
                 return _canonical(read(self, partition_names), partition_names)
@@ -109,18 +92,8 @@ class CommitLines:
 def split_commits(data: bytes) -> CommitLines:
     r"""Part the file actions, of which there may be a million, from the others.
 
-    Parameters
-    ----------
-    data
-        JSON lines.
+    Raises `DeltaError`: reason ``"broken-log"`` for a line that is not a JSON object.
 
-    Raises
-    ------
-    DeltaError
-        Reason ``"broken-log"`` for a line that is not a JSON object.
-
-    Examples
-    --------
     >>> lines = split_commits(b'{"txn":{"appId":"a","version":1}}\n{"add":{"path":"x"}}\n')
     >>> lines.others, lines.table([])["path"].to_pylist()
     ([{'txn': {'appId': 'a', 'version': 1}}], ['x'])
@@ -143,7 +116,7 @@ def split_commits(data: bytes) -> CommitLines:
         if line := data[begin:end].strip():
             others.append(_load(line))
     kept = [piece for piece in (*kept, view[position:]) if piece]
-    samples = tuple(data[starts[at] : ends[at]] for at in (int(found.argmax()) for found in firsts if found.any()))
+    samples = tuple(data[starts[at] : ends[at]] for at in (int(hits.argmax()) for hits in firsts if hits.any()))
     return CommitLines(others, kept[0] if len(kept) == 1 else b"".join(kept), samples)
 
 
@@ -154,11 +127,14 @@ def _begins(characters: npt.NDArray[np.uint8], starts: npt.NDArray[np.int64], he
     return begins
 
 
+def no_files() -> pa.Table:
+    """A table without adds and removes, as `FILE_SCHEMA`."""
+    return empty_table(FILE_SCHEMA)
+
+
 def rows_to_files(rows: Sequence[Mapping[str, Any]]) -> pa.Table:
     """File actions given as parsed log lines (``{"add": {...}}`` or ``{"remove": {...}}``), as `FILE_SCHEMA`.
 
-    Examples
-    --------
     >>> rows_to_files([{"add": {"path": "a", "partitionValues": {}, "size": 1}}])["path"].to_pylist()
     ['a']
     """
@@ -180,19 +156,10 @@ def rows_to_files(rows: Sequence[Mapping[str, Any]]) -> pa.Table:
 def read_checkpoint_part(source: Any, *, files: bool) -> tuple[list[dict[str, Any]], pa.Table | None]:
     """The actions of one Parquet file of a checkpoint, or of a sidecar.
 
-    Parameters
-    ----------
-    source
-        What pyarrow's reader takes.
-    files
-        Whether to read the adds and removes.
-
-    Returns
-    -------
-    list of dict
-        All other actions.
-    pyarrow.Table or None
-        Adds and removes as `FILE_SCHEMA`; with a column `stats_parsed` where statistics are there only in that form.
+    `source`: what pyarrow's reader takes.
+    `files`: whether to read the adds and removes.
+    Returns all other actions. Adds and removes as `FILE_SCHEMA`; with a column `stats_parsed` where statistics are
+    there only in that form.
     """
     with pq.ParquetFile(source, coerce_int96_timestamp_unit="us") as parquet:
         present = parquet.schema_arrow
@@ -210,7 +177,7 @@ def read_checkpoint_part(source: Any, *, files: bool) -> tuple[list[dict[str, An
             for key in ("add", "remove")
             if key in present.names
         ]
-        return others, pa.concat_tables(parts, promote_options="default") if parts else FILE_SCHEMA.empty_table()
+        return others, pa.concat_tables(parts, promote_options="default") if parts else no_files()
 
 
 def _load(line: bytes) -> dict[str, Any]:
@@ -267,15 +234,15 @@ def _canonical(table: pa.Table, partition_names: Sequence[str]) -> pa.Table:
         is_add = valid["add"] if "add" in valid else pa.array(np.zeros(len(batch), dtype=bool))
         columns: list[pa.Array] = []
         for name, kind in zip(FILE_SCHEMA.names, FILE_SCHEMA.types, strict=True):
-            found = [pc.struct_field(a, name) for a in kinds.values() if a.type.get_field_index(name) >= 0]
+            children = [pc.struct_field(a, name) for a in kinds.values() if a.type.get_field_index(name) >= 0]
             if name == "isAdd":
                 columns.append(is_add)
             elif name == "partitionValues":
-                columns.append(_as_map(found, partition_names, len(batch)))
-            elif name == "tags" or not found:
+                columns.append(_as_map(children, partition_names, len(batch)))
+            elif name == "tags" or not children:
                 columns.append(_nulls(kind, len(batch)))
             else:
-                columns.append(found[0] if len(found) == 1 else pc.if_else(is_add, *found))
+                columns.append(children[0] if len(children) == 1 else pc.if_else(is_add, *children))
         part = pa.RecordBatch.from_arrays(columns, schema=FILE_SCHEMA)
         some = pc.or_(is_add, valid["remove"]) if "remove" in valid else is_add
         batches.append(part if some.true_count == len(part) else part.filter(some))
@@ -295,14 +262,16 @@ def _shared_nulls(kind: pa.DataType) -> pa.Array:
 def _as_map(structs: Sequence[pa.StructArray], names: Sequence[str], rows: int) -> pa.Array:
     """Structs of partition values, each for the rows where it is valid, as a map with every name in every row."""
     width = len(names)
-    offsets = pa.array(np.arange(rows + 1, dtype=np.int32) * width)
+    offsets = from_numpy(np.arange(rows + 1, dtype=np.int32) * width)
     if not width:
-        return pa.MapArray.from_arrays(offsets, pa.array([], pa.string()), pa.array([], pa.string()))
+        return pa.MapArray.from_arrays(offsets, pa.nulls(0, pa.string()), pa.nulls(0, pa.string()))
     columns = [pc.coalesce(*(pc.struct_field(struct, name) for struct in structs)) for name in names] if structs else []
     values = pa.concat_arrays(columns) if structs else _nulls(pa.string(), rows * width)
     order = np.arange(rows * width).reshape(width, rows).T.ravel()
-    keys = pa.array(np.tile(np.arange(width, dtype=np.int32), rows))
-    return pa.MapArray.from_arrays(offsets, pa.array(list(names), pa.string()).take(keys), values.take(pa.array(order)))
+    keys = from_numpy(np.tile(np.arange(width, dtype=np.int32), rows))
+    return pa.MapArray.from_arrays(
+        offsets, from_bytes([name.encode() for name in names], pa.string()).take(keys), values.take(from_numpy(order))
+    )
 
 
 def _checkpoint_files(parquet: pq.ParquetFile, struct: pa.StructType, key: str) -> pa.Table:

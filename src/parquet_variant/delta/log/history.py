@@ -16,8 +16,6 @@ from parquet_variant.delta.log.segment import LOG
 from parquet_variant.delta.storage import open_storage
 from parquet_variant.errors import DeltaError
 
-__all__ = ["history"]
-
 
 def history(
     table: str | os.PathLike[str],
@@ -63,12 +61,12 @@ def history(
             commits[int(stem)] = file
     if not commits:
         raise DeltaError(f"{storage.uri} is not a Delta table, or its log holds no commits", reason="not-a-table")
-    found = []
+    entries = []
     for version in sorted(commits, reverse=True)[:limit]:
         info = _commit_info(storage.read(commits[version].path))
         stamp = _time_of(info.get("inCommitTimestamp"), info.pop("timestamp", None), commits[version].modified)
-        found.append({"version": version, "timestamp": stamp, "operation": info.pop("operation", None)} | info)
-    return found
+        entries.append({"version": version, "timestamp": stamp, "operation": info.pop("operation", None)} | info)
+    return entries
 
 
 def _time_of(*millis: Any) -> datetime:

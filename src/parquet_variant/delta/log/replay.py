@@ -5,9 +5,7 @@ Owns which action wins. Leaves what the winners mean for reading to `snapshot`.
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import unquote
@@ -17,14 +15,14 @@ import pyarrow as pa
 
 from parquet_variant import arrow_compute as pc
 from parquet_variant.delta.data.paths import relative_path
-from parquet_variant.delta.log.file_actions import FILE_SCHEMA, read_checkpoint_part, split_commits
+from parquet_variant.delta.log.file_actions import no_files, read_checkpoint_part, split_commits
 from parquet_variant.delta.log.segment import LOG, Segment
 from parquet_variant.delta.protocol.actions import DomainMetadata, Metadata, Protocol, Txn
 from parquet_variant.delta.protocol.schema import partition_names
 from parquet_variant.delta.storage import FileInfo, LocalStorage, Storage, outside
 from parquet_variant.errors import DeltaError, VariantError
-
-__all__ = ["PART_BYTES", "READERS", "State", "apply_actions", "last_file_actions", "replay"]
+from parquet_variant.io.parallel import in_order
+from parquet_variant.kernels.arrow_buffers import from_numpy, to_numpy
 
 _SIDECARS = f"{LOG}/_sidecars"
 READERS = 16
@@ -36,47 +34,32 @@ _WEIGHTS = np.random.default_rng(7).integers(1, 1 << 63, 1024, dtype=np.uint64)
 
 @dataclass
 class State:
-    """What a version of a table is made of.
+    """What a version of a table is made of."""
 
-    Parameters
-    ----------
-    protocol, metadata
-        The newest of each.
-    txns, domains
-        By application id, and by domain; removed domains are left out.
-    files, tombstones
-        Adds, and removes, as `FILE_SCHEMA`.
-    """
-
+    # The newest of each.
     protocol: Protocol | None = None
     metadata: Metadata | None = None
+    # By application id, and by domain; removed domains are left out.
     txns: dict[str, Txn] = field(default_factory=dict)
     domains: dict[str, DomainMetadata] = field(default_factory=dict)
-    files: pa.Table = field(default_factory=FILE_SCHEMA.empty_table)
-    tombstones: pa.Table = field(default_factory=FILE_SCHEMA.empty_table)
+    # Adds, and removes, as `FILE_SCHEMA`.
+    files: pa.Table = field(default_factory=no_files)
+    tombstones: pa.Table = field(default_factory=no_files)
 
 
 def replay(storage: Storage, segment: Segment, *, files: bool = True) -> State:
     """The state of a table at a segment's version.
 
-    Parameters
-    ----------
-    storage, segment
-        Where, and which log files.
-    files
-        Whether to build `State.files` and `State.tombstones`.
-
-    Raises
-    ------
-    DeltaError
-        Reason ``"broken-log"`` without protocol or metadata, or for actions that are not as PROTOCOL.md says.
+    `files`: whether to build `State.files` and `State.tombstones`.
+    Raises `DeltaError`: reason ``"broken-log"`` without protocol or metadata, or for actions that are not as
+    PROTOCOL.md says.
     """
     state = State()
     tables: list[pa.Table] = []
     if segment.checkpoint is not None:
         for path in segment.checkpoint.files:
             tables.extend(_checkpoint(storage, path, state, files))
-    found, known = _commits(storage, segment.commits, state, files)
+    files_of_commits, known = _commits(storage, segment.commits, state, files)
     if state.protocol is None or state.metadata is None:
         missing = "protocol" if state.protocol is None else "metaData"
         raise DeltaError(f"the log of {storage.uri} has no {missing} action", reason="broken-log", file=storage.uri)
@@ -84,8 +67,8 @@ def replay(storage: Storage, segment: Segment, *, files: bool = True) -> State:
         names = partition_names(state.metadata)
         if any(other != names for other in known):
             # Files came before the metadata that says how to read them: rare enough to read them twice.
-            found, _ = _commits(storage, segment.commits, State(), files, names)
-        tables.extend(found)
+            files_of_commits, _ = _commits(storage, segment.commits, State(), files, names)
+        tables.extend(files_of_commits)
         _reconcile(state, tables)
     return state
 
@@ -130,14 +113,14 @@ def last_file_actions(table: pa.Table) -> pa.Table:
     encoded = encoded.combine_chunks() if isinstance(encoded, pa.ChunkedArray) else encoded
     if isinstance(encoded, pa.ChunkedArray):
         encoded = encoded.chunk(0)
-    codes = np.asarray(encoded.indices)
+    codes = to_numpy(encoded.indices)
     # Assignment by index keeps the last of repeated indexes.
     last = np.empty(len(encoded.dictionary), dtype=np.int64)
     last[codes] = np.arange(len(codes))
     if len(last) == len(codes):
         return table
     last.sort()
-    return table.take(pa.array(last))
+    return table.take(from_numpy(last))
 
 
 def _all_differ(keys: pa.Array | pa.ChunkedArray) -> bool:
@@ -257,14 +240,4 @@ def _read_ranges(storage: Storage, ranges: Sequence[tuple[FileInfo, int]]) -> It
             return storage.read(commit.path)
         return storage.read(commit.path, at, min(PART_BYTES, commit.size - at))
 
-    if isinstance(storage, LocalStorage) or len(ranges) <= 1:
-        yield from (read(*each) for each in ranges)
-        return
-    with ThreadPoolExecutor(READERS) as pool:
-        ahead: deque[Future[bytes]] = deque()
-        for each in ranges:
-            ahead.append(pool.submit(read, *each))
-            if len(ahead) >= READERS:
-                yield ahead.popleft().result()
-        while ahead:
-            yield ahead.popleft().result()
+    return in_order(lambda each: read(*each), ranges, 1 if isinstance(storage, LocalStorage) else READERS, ahead=0)

@@ -12,19 +12,10 @@ from bisect import bisect_right
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+import numpy as np
+
 from parquet_variant.delta.storage import FileInfo, Storage
 from parquet_variant.errors import DeltaError
-
-__all__ = [
-    "LAST_CHECKPOINT",
-    "LOG",
-    "Checkpoint",
-    "Segment",
-    "commit_path",
-    "later_versions",
-    "list_segment",
-    "version_at",
-]
 
 LOG = "_delta_log"
 LAST_CHECKPOINT = f"{LOG}/_last_checkpoint"
@@ -46,31 +37,18 @@ class Checkpoint:
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """The files that make up a version.
+    """The files that make up a version."""
 
-    Parameters
-    ----------
-    version
-        The table's version.
-    checkpoint
-        Where replay begins; None to begin at version 0.
-    commits
-        The commit files after the checkpoint, by version.
-    modified
-        Modification time of the last commit file (of the checkpoint if there is none), milliseconds since 1970.
-    """
-
-    version: int
-    checkpoint: Checkpoint | None
-    commits: tuple[FileInfo, ...]
+    version: int  # The table's version.
+    checkpoint: Checkpoint | None  # Where replay begins; None to begin at version 0.
+    commits: tuple[FileInfo, ...]  # The commit files after the checkpoint, by version.
+    # Modification time of the last commit file (of the checkpoint if there is none), milliseconds since 1970.
     modified: int
 
 
 def commit_path(version: int) -> str:
     """The name of a commit file.
 
-    Examples
-    --------
     >>> commit_path(42)
     '_delta_log/00000000000000000042.json'
     """
@@ -80,22 +58,9 @@ def commit_path(version: int) -> str:
 def list_segment(storage: Storage, version: int | None = None) -> Segment:
     """The files that make up a version of the table.
 
-    Parameters
-    ----------
-    storage
-        Where the table is.
-    version
-        The version; by default the newest.
-
-    Returns
-    -------
-    Segment
-
-    Raises
-    ------
-    DeltaError
-        Reason ``"not-a-table"`` without a log, ``"no-such-version"`` if the version is not there (any more),
-        ``"broken-log"`` if a commit file is missing.
+    `version`: the version; by default the newest.
+    Raises `DeltaError`: reason ``"not-a-table"`` without a log, ``"no-such-version"`` if the version is not there (any
+    more), ``"broken-log"`` if a commit file is missing.
     """
     hint = _last_checkpoint(storage)
     start = hint if hint is not None and (version is None or hint <= version) else None
@@ -108,29 +73,29 @@ def list_segment(storage: Storage, version: int | None = None) -> Segment:
     if not commits and not checkpoints:
         raise DeltaError(f"{storage.uri} is not a Delta table: it has no {LOG}", reason="not-a-table", file=storage.uri)
     newest = max([*commits, *(c.version for c in checkpoints)])
-    wanted = newest if version is None else version
-    usable = [c for c in checkpoints if c.version <= wanted]
+    last_version = newest if version is None else version
+    usable = [c for c in checkpoints if c.version <= last_version]
     checkpoint = max(usable, key=lambda c: c.version) if usable else None
     first = 0 if checkpoint is None else checkpoint.version + 1
-    if wanted > newest or wanted < 0 or (first == 0 and 0 not in commits):
+    if last_version > newest or last_version < 0 or (first == 0 and 0 not in commits):
         oldest = _oldest(commits, checkpoints)
         raise DeltaError(
-            f"version {wanted} of {storage.uri} is not there: the log holds {oldest} to {newest}",
+            f"version {last_version} of {storage.uri} is not there: the log holds {oldest} to {newest}",
             reason="no-such-version",
             file=storage.uri,
         )
-    missing = [v for v in range(first, wanted + 1) if v not in commits]
+    missing = [v for v in range(first, last_version + 1) if v not in commits]
     if missing:
         raise DeltaError(
-            f"the log lacks {commit_path(missing[0])}: version {wanted} cannot be built",
+            f"the log lacks {commit_path(missing[0])}: version {last_version} cannot be built",
             reason="broken-log",
             file=storage.uri,
         )
-    used = _compacted(files, commits, first, wanted)
-    last = commits.get(wanted)
+    used = _compacted(files, commits, first, last_version)
+    last = commits.get(last_version)
     if last is None and checkpoint is not None:
         last = next(f for f in files if f.path == checkpoint.files[0])
-    return Segment(wanted, checkpoint, used, last.modified if last is not None else 0)
+    return Segment(last_version, checkpoint, used, last.modified if last is not None else 0)
 
 
 def _compacted(files: Iterable[FileInfo], commits: dict[int, FileInfo], first: int, last: int) -> tuple[FileInfo, ...]:
@@ -158,37 +123,29 @@ def later_versions(storage: Storage, known: int) -> list[int]:
 def version_at(storage: Storage, timestamp: int, in_commit_since: int | None = None) -> int:
     """The newest version that was committed at or before a time.
 
-    Parameters
-    ----------
-    storage
-        Where the table is.
-    timestamp
-        Milliseconds since 1970.
-    in_commit_since
-        The version since which commits tell their own time (``inCommitTimestamp``); before it, and by default, it is
-        the commit file's modification time.
-
-    Raises
-    ------
-    DeltaError
-        Reason ``"no-such-version"`` if every commit is younger; ``"broken-log"`` if a commit tells no time.
+    `timestamp`: milliseconds since 1970.
+    `in_commit_since`: the version since which commits tell their own time (``inCommitTimestamp``); before it, and by
+      default, it is the commit file's modification time.
+    Raises `DeltaError`: reason ``"no-such-version"`` if every commit is younger; ``"broken-log"`` if a commit tells no
+    time.
     """
     commits, _ = _classify(_list(storage, ""))
     told = [v for v in sorted(commits) if in_commit_since is not None and v >= in_commit_since]
     if told and _told_time(storage, told[0]) <= timestamp:
         # They only rise, so that few of them have to be read.
         return told[bisect_right(told, timestamp, key=lambda version: _told_time(storage, version)) - 1]
-    found, last = None, -1
+    chosen, last = None, -1
     for version in sorted(commits.keys() - told):
         # Clocks go back: a commit counts as no older than the one before it (as Spark's Delta does).
         last = max(commits[version].modified, last + 1)
         if last <= timestamp:
-            found = version
-    if found is None:
+            chosen = version
+    if chosen is None:
+        asked = np.datetime64(max(timestamp, -(2**62)), "ms")
         raise DeltaError(
-            f"{storage.uri} has no version as old as timestamp {timestamp} ms", reason="no-such-version"
+            f"{storage.uri} has no version as old as {asked} UTC: ask for a later time", reason="no-such-version"
         ).at(file=storage.uri)
-    return found
+    return chosen
 
 
 def _told_time(storage: Storage, version: int) -> int:
@@ -219,10 +176,10 @@ def _classify(files: Iterable[FileInfo]) -> tuple[dict[int, FileInfo], list[Chec
             checkpoints.append(Checkpoint(int(match[1]), (file.path,)))
         elif match := _PARTS.fullmatch(name):
             parts.setdefault((int(match[1]), int(match[3])), {})[int(match[2])] = file.path
-    for (version, count), found in parts.items():
+    for (version, count), paths in parts.items():
         # PROTOCOL.md: a multi-part checkpoint with a missing part must be ignored.
-        if sorted(found) == list(range(1, count + 1)):
-            checkpoints.append(Checkpoint(version, tuple(found[part] for part in sorted(found))))
+        if sorted(paths) == list(range(1, count + 1)):
+            checkpoints.append(Checkpoint(version, tuple(paths[part] for part in sorted(paths))))
     return commits, checkpoints
 
 

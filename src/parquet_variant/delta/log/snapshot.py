@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property
 
 import pyarrow as pa
 
+from parquet_variant.array.empty_table import empty_table
 from parquet_variant.delta.log.replay import replay
 from parquet_variant.delta.log.segment import list_segment, version_at
 from parquet_variant.delta.protocol.actions import DomainMetadata, Metadata, Protocol, Txn
@@ -23,12 +24,10 @@ from parquet_variant.delta.protocol.features import (
     in_commit_since,
     shredding_enabled,
 )
-from parquet_variant.delta.protocol.schema import StructType, parse_schema
+from parquet_variant.delta.protocol.schema import Field, StructType, parse_schema
 from parquet_variant.delta.protocol.type_changes import check_type_changes
 from parquet_variant.delta.storage import Storage, open_storage
 from parquet_variant.errors import DeltaError, without_secrets
-
-__all__ = ["Snapshot", "load_snapshot", "snapshot", "to_millis"]
 
 
 @dataclass(frozen=True)
@@ -70,6 +69,11 @@ class Snapshot:
         return self.metadata.partition_columns
 
     @property
+    def partition_fields(self) -> tuple[Field, ...]:
+        """The partition columns."""
+        return tuple(field for name in self.partition_columns if (field := self.schema.get(name)) is not None)
+
+    @property
     def shredding_enabled(self) -> bool:
         """Whether new files may hold shredded variants."""
         return shredding_enabled(self.protocol, self.metadata)
@@ -83,6 +87,14 @@ class Snapshot:
     def num_files(self) -> int:
         """How many data files the version has."""
         return int(self.files.num_rows)
+
+    def without_files(self) -> Snapshot:
+        """The table as tasks need it, which are told their files: those of a large table are much to pickle.
+
+        An empty slice would not do: it is pickled with the memory that it shares.
+        """
+        nothing = empty_table(self.files.schema)
+        return replace(self, files=nothing, tombstones=nothing)
 
     def __repr__(self) -> str:
         return f"Snapshot({without_secrets(self.storage.uri)!r}, version={self.version}, files={self.num_files})"
@@ -128,8 +140,8 @@ def snapshot(
     >>> import tempfile, parquet_variant as pv
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     _ = pv.delta.write(folder, {"v": pv.parse_json(['{"n": 1}'])})
-    ...     found = pv.delta.snapshot(folder)
-    ...     found.version, found.num_files, found.protocol.reader_features
+    ...     snapshot = pv.delta.snapshot(folder)
+    ...     snapshot.version, snapshot.num_files, snapshot.protocol.reader_features
     (0, 1, ('variantType', 'variantShredding'))
     """
     if isinstance(table, Snapshot):
@@ -150,6 +162,12 @@ def load_snapshot(storage: Storage, version: int | None = None, *, files: bool =
         state = replay(storage, segment, files=files)
     except DeltaError as error:
         raise error.at(file=storage.uri) from None
+    except FileNotFoundError:
+        raise
+    except (OSError, storage.failures) as error:
+        # Of the log alone: whether a commit was written is nobody's to say after an error of the store.
+        line = (str(error).splitlines() or [type(error).__name__])[0]
+        raise DeltaError(f"the log cannot be read: {line}", reason="cannot-read", file=storage.uri) from None
     assert state.protocol is not None and state.metadata is not None
     check_readable(state.protocol, storage.uri)
     if "delta.typeChanges" in state.metadata.schema_string:
@@ -170,16 +188,19 @@ def load_snapshot(storage: Storage, version: int | None = None, *, files: bool =
 def to_millis(timestamp: int | str | datetime) -> int:
     """A time as milliseconds since 1970; text and datetimes without a zone are local.
 
-    Examples
-    --------
     >>> to_millis("1970-01-01T00:00:01Z")
     1000
     """
     if isinstance(timestamp, int):
         return timestamp
+    if not isinstance(timestamp, str | datetime):
+        raise DeltaError(f"{timestamp!r} is no time: give milliseconds, ISO 8601 or a datetime", reason="bad-argument")
     if isinstance(timestamp, str):
         try:
             timestamp = datetime.fromisoformat(timestamp)
         except ValueError:
             raise DeltaError(f"{timestamp!r} is not an ISO 8601 time", reason="bad-argument") from None
-    return int(timestamp.timestamp() * 1000)
+    try:
+        return int(timestamp.timestamp() * 1000)
+    except (ValueError, OverflowError, OSError):
+        raise DeltaError(f"{timestamp} is outside of the times that there are", reason="bad-argument") from None

@@ -21,29 +21,17 @@ from parquet_variant.errors import DeltaError
 if TYPE_CHECKING:
     from parquet_variant.delta.log.commit import Transaction
 
-__all__ = ["ROW_TRACKING", "Told"]
-
 ROW_TRACKING = "delta.rowTracking"
 _TIME = "inCommitTimestamp"
 
 
 @dataclass(frozen=True)
 class Told:
-    """What the commits so far tell, of what the next one must go beyond.
+    """What the commits so far tell, of what the next one must go beyond."""
 
-    Parameters
-    ----------
-    mark
-        The highest row id that was given; None if the table does not track rows.
-    last
-        The time of the last commit; None if commits need not tell theirs.
-    enabling
-        Whether this commit is the first that tells its time.
-    """
-
-    mark: int | None = None
-    last: int | None = None
-    enabling: bool = False
+    mark: int | None = None  # The highest row id that was given; None if the table does not track rows.
+    last: int | None = None  # The time of the last commit; None if commits need not tell theirs.
+    enabling: bool = False  # Whether this commit is the first that tells its time.
 
     @classmethod
     def begin(cls, storage: Storage, transaction: Transaction) -> Told:

@@ -22,15 +22,13 @@ from parquet_variant.delta.protocol.merging import merged_metadata, part_of, wid
 from parquet_variant.delta.protocol.schema import (
     DeltaType,
     Field,
-    PrimitiveType,
     StructType,
     check_schema,
-    from_arrow_schema,
+    named_type,
     parse_schema,
+    read_schema,
 )
 from parquet_variant.errors import DeltaError
-
-__all__ = ["add_columns", "drop_column", "rename_column", "widen_column"]
 
 # Given a field, and the way to a part of it in lists and maps, what takes the field's place.
 _OnField: TypeAlias = "Callable[[Field, tuple[str, ...]], tuple[Field, ...]]"
@@ -72,9 +70,7 @@ def add_columns(
     ['n', 'v']
     """
     current = snapshot(table, storage_options=storage_options)
-    new = columns if isinstance(columns, StructType) else None
-    if new is None:
-        new = parse_schema(columns) if isinstance(columns, str) else from_arrow_schema(columns)
+    new = read_schema(columns)
     for f in new.fields:
         if current.schema.get(f.name) is not None:
             raise DeltaError(f"the table has a column {f.name!r} already", reason="bad-schema")
@@ -176,7 +172,7 @@ def widen_column(
         The column, or what is in it by its path: fields of structs, ``element`` of lists, ``key`` and ``value`` of
         maps.
     to
-        The type by Delta's name: ``long``, ``double``, ``decimal(20,4)``, ``timestamp_ntz``.
+        The type by its name in SQL or Delta: ``bigint`` or ``long``, ``double``, ``decimal(20,4)``, ``timestamp_ntz``.
     storage_options
         Configuration of the object store.
 
@@ -191,7 +187,7 @@ def widen_column(
         ``"unknown-column"``.
     """
     current = snapshot(table, storage_options=storage_options)
-    wide, metadata = PrimitiveType(to), current.metadata
+    wide, metadata = named_type(to), current.metadata
     schema = _changed(current.schema, name, lambda f, inside: (widened(f, wide, metadata, inside),))
     return _commit(current, "CHANGE COLUMN", {"column": name, "type": to}, schema)
 

@@ -16,7 +16,8 @@ from typing import Any
 import pyarrow as pa
 
 from parquet_variant.array.variant_array import VariantArray
-from parquet_variant.delta.data.columns import by_name, conform_table
+from parquet_variant.delta.data.columns import align_table, by_name
+from parquet_variant.delta.data.partitions import partition_keys
 from parquet_variant.delta.log.commit import Transaction, commit
 from parquet_variant.delta.log.snapshot import Snapshot, snapshot
 from parquet_variant.delta.maintenance.properties import with_properties, without_feature
@@ -36,8 +37,6 @@ from parquet_variant.parquet.report_text import rewritten
 from parquet_variant.schema.shredding_schema import ShreddingSchema
 from parquet_variant.shredding.drift import DriftReport, find_drift
 from parquet_variant.shredding.profile import Profile
-
-__all__ = ["OptimizeResult", "drop_shredding", "optimize", "run_optimize"]
 
 # What a table's files hold: profiles by dotted column name, and rows by schema as JSON.
 _Seen = tuple[dict[str, Profile], dict[str, Counter[str]]]
@@ -217,19 +216,19 @@ def drop_shredding(
 def _packs(current: Snapshot, file_bytes: int, *, everything: bool) -> list[pa.Table]:
     """The files to rewrite: those of a partition that make about one new file together."""
     files = current.files
-    rows = files.select(["partitionValues", "size", "deletionVector"]).to_pylist()
+    rows = files.select(["size", "deletionVector"]).to_pylist()
+    keys = partition_keys(files, current.partition_fields)
     packs: list[list[int]] = []
     filled: dict[tuple[Any, ...], tuple[list[int], int]] = {}
     for index, row in enumerate(rows):
         small = row["size"] < file_bytes * 3 // 4
         if everything or small or row["deletionVector"] is not None:
-            key = tuple(sorted(row["partitionValues"] or (), key=str))
-            pack, size = filled.get(key, ([], 0))
+            pack, size = filled.get(keys[index], ([], 0))
             if not pack or size + row["size"] > file_bytes:
                 pack, size = [], 0
                 packs.append(pack)
             pack.append(index)
-            filled[key] = pack, size + row["size"]
+            filled[keys[index]] = pack, size + row["size"]
     chosen = [at for at in packs if everything or len(at) > 1 or rows[at[0]]["deletionVector"] is not None]
     return [files.take(pa.array(at)) for at in chosen]
 
@@ -241,7 +240,7 @@ def _drifts(
     packs = _packs(current, file_bytes, everything=True)
     if not packs:
         return {}
-    profiles, schemas = engine.reduce("profile", partial(_see, _without_files(current)), packs, _both)
+    profiles, schemas = engine.reduce("profile", partial(_see, current.without_files()), packs, _both)
     reports = {}
     for name, profile in profiles.items():
         text = max(schemas[name], key=lambda each: (schemas[name][each], each))
@@ -262,7 +261,7 @@ def _see(current: Snapshot, task: int, attempt: int, files: pa.Table) -> _Seen:
     for path, rows in iter_files(current, current.schema, files):
         for name, text in shredded_schemas(current, path).items():
             schemas.setdefault(name, Counter())[text] += len(rows)
-        conform_table(rows, current.schema, by_name, see)
+        align_table(rows, current.schema, by_name, see)
     return profiles, schemas
 
 
@@ -273,11 +272,6 @@ def _both(left: _Seen, right: _Seen) -> _Seen:
     for name, counted in right[1].items():
         schemas[name] = schemas.get(name, Counter()) + counted
     return profiles, schemas
-
-
-def _without_files(current: Snapshot) -> Snapshot:
-    """The table as a task needs it: it is told its files, and the list of all may be long."""
-    return replace(current, files=current.files.slice(0, 0))
 
 
 def _rewrite(
@@ -293,7 +287,7 @@ def _rewrite(
     if not packs and change is None:
         return OptimizeResult(current.version)
     removes = [remove for pack in packs for remove in to_removes(current, pack, data_change=False)]
-    written = engine.run("optimize", partial(_write, _without_files(current), made), packs)
+    written = engine.run("optimize", partial(_write, current.without_files(), made), packs)
     adds = [add for part in written for add in part]
     transaction = replace(
         base, parameters=parameters, adds=adds, removes=removes, read_version=current.version, current=current

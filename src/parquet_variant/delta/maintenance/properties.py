@@ -21,8 +21,6 @@ from parquet_variant.delta.writing.file_rows import to_adds
 from parquet_variant.delta.writing.rules import Rules, rules_of
 from parquet_variant.errors import DeltaError
 
-__all__ = ["set_properties", "with_properties", "with_resolved", "without_feature"]
-
 
 def set_properties(
     table: str | os.PathLike[str] | Snapshot,

@@ -22,8 +22,6 @@ from parquet_variant.delta.storage import Storage, open_storage
 from parquet_variant.delta.writing.file_rows import to_adds, to_removes
 from parquet_variant.errors import DeltaError
 
-__all__ = ["restore"]
-
 
 def restore(
     table: str | os.PathLike[str],

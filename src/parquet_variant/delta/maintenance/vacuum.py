@@ -1,6 +1,6 @@
 """Removing files that no version within the retention needs: old data, and what failed or killed writers left.
 
-Owns which files may go. Leaves the log itself alone.
+Owns which files may go. Leaves the log's own files alone.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from parquet_variant.delta.data.paths import relative_path, vector_path
 from parquet_variant.delta.log.checkpoint import DEFAULT_RETENTION
 from parquet_variant.delta.log.clock import now_millis
 from parquet_variant.delta.log.commit import Transaction, commit
+from parquet_variant.delta.log.segment import LOG
 from parquet_variant.delta.log.snapshot import Snapshot, load_snapshot
 from parquet_variant.delta.protocol.actions import DeletionVector
 from parquet_variant.delta.protocol.features import check_writable
@@ -21,8 +22,7 @@ from parquet_variant.delta.protocol.table_properties import duration_millis
 from parquet_variant.delta.storage import open_storage
 from parquet_variant.delta.writing.data_files import CHANGE_DATA
 from parquet_variant.errors import DeltaError
-
-__all__ = ["vacuum"]
+from parquet_variant.io.temporaries import dead_temporaries
 
 _RETENTION = "delta.deletedFileRetentionDuration"
 
@@ -38,7 +38,7 @@ def vacuum(
     """Delete the files that the table no longer needs.
 
     A file goes if the newest version does not hold it, and it was removed, or (if no version ever held it) written,
-    longer ago than the retention.
+    longer ago than the retention. So do temporary files in the log whose writers died.
 
     Parameters
     ----------
@@ -88,6 +88,7 @@ def vacuum(
         for file in current.storage.list("")
         if not _hidden(file.path) and file.path not in needed and file.modified <= cutoff
     ]
+    going += [f"{LOG}/{name}" for name in dead_temporaries(*current.storage.filesystem(LOG))]
     if not dry_run:
         for path in going:
             current.storage.delete(path)

@@ -11,21 +11,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import Field, dataclass, field, fields
 from typing import Any, ClassVar
 
-__all__ = [
-    "Action",
-    "Add",
-    "Cdc",
-    "CommitInfo",
-    "DeletionVector",
-    "DomainMetadata",
-    "Metadata",
-    "Protocol",
-    "Remove",
-    "Txn",
-    "to_lines",
-]
-
-
 _UNLOGGED = {"logged": False}
 
 
@@ -235,8 +220,6 @@ class CommitInfo(Action):
 def to_lines(actions: Iterable[Action]) -> bytes:
     r"""The bytes of a commit file: one JSON document a line.
 
-    Examples
-    --------
     >>> to_lines([Txn("a", 3)])
     b'{"txn":{"appId":"a","version":3}}\n'
     """

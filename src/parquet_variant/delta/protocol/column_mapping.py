@@ -14,8 +14,6 @@ from parquet_variant.delta.protocol.actions import Metadata
 from parquet_variant.delta.protocol.schema import ArrayType, DeltaType, Field, MapType, StructType, parse_schema
 from parquet_variant.errors import DeltaError
 
-__all__ = ["MODE", "assign_mapping", "with_last_id", "with_mode"]
-
 MODE = "delta.columnMapping.mode"
 _MAX_ID = "delta.columnMapping.maxColumnId"
 _ID = "delta.columnMapping.id"
@@ -25,17 +23,9 @@ _PHYSICAL = "delta.columnMapping.physicalName"
 def with_mode(old: Metadata | None, new: Metadata) -> Metadata:
     """The metadata whose columns have the ids and names that its mode needs.
 
-    Parameters
-    ----------
-    old
-        The metadata before; None for a new table, whose columns get names of their own.
-    new
-        The metadata with the mode that is wanted.
-
-    Raises
-    ------
-    DeltaError
-        Reason ``"bad-property"`` for a change of mode that would leave files without their columns.
+    `old`: the metadata before; None for a new table, whose columns get names of their own.
+    `new`: the metadata with the mode that is wanted.
+    Raises `DeltaError`: reason ``"bad-property"`` for a change of mode that would leave files without their columns.
     """
     mode = new.configuration.get(MODE, "none")
     before = "none" if old is None else old.configuration.get(MODE, "none")
@@ -47,12 +37,7 @@ def with_mode(old: Metadata | None, new: Metadata) -> Metadata:
 def assign_mapping(metadata: Metadata, *, named: bool = False) -> Metadata:
     """The metadata with an id and a physical name for every column that has none.
 
-    Parameters
-    ----------
-    metadata
-        The metadata.
-    named
-        Physical names are the columns' own, since files have them already.
+    `named`: physical names are the columns' own, since files have them already.
     """
     schema = parse_schema(metadata.schema_string)
     assigning = _Assigning(max([int(metadata.configuration.get(_MAX_ID, 0)), *_ids(schema)]), named)

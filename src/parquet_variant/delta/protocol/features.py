@@ -12,25 +12,6 @@ from parquet_variant.delta.protocol.actions import Metadata, Protocol
 from parquet_variant.delta.protocol.schema import ArrayType, DeltaType, MapType, StructType
 from parquet_variant.errors import DeltaError
 
-__all__ = [
-    "FEATURES",
-    "ROW_COMMIT_COLUMN",
-    "ROW_ID_COLUMN",
-    "SHREDDING",
-    "VARIANT_TYPE",
-    "check_readable",
-    "check_writable",
-    "column_mapping_mode",
-    "enabled",
-    "has_feature",
-    "in_commit_since",
-    "schema_features",
-    "shredding_enabled",
-    "supports",
-    "table_protocol",
-    "with_features",
-]
-
 VARIANT_TYPE = "variantType"
 SHREDDING = "variantShredding"
 ROW_ID_COLUMN = "delta.rowTracking.materializedRowIdColumnName"
@@ -74,8 +55,6 @@ _MAPPING_READER_FEATURE = "columnMapping"
 def has_feature(features: Iterable[str] | None, name: str) -> bool:
     """Whether a list of features holds a name, or the name with ``-preview``.
 
-    Examples
-    --------
     >>> has_feature(["variantShredding-preview"], "variantShredding")
     True
     """
@@ -85,10 +64,7 @@ def has_feature(features: Iterable[str] | None, name: str) -> bool:
 def check_readable(protocol: Protocol, uri: str) -> None:
     """Refuse a table that needs more of a reader than this one can.
 
-    Raises
-    ------
-    DeltaError
-        Reason ``"unsupported-feature"``; the message names every feature that is missing here.
+    Raises `DeltaError`: reason ``"unsupported-feature"``; the message names every feature that is missing here.
     """
     version = protocol.min_reader_version
     if not 1 <= version <= _FEATURE_READER:
@@ -108,10 +84,7 @@ def check_readable(protocol: Protocol, uri: str) -> None:
 def check_writable(protocol: Protocol, metadata: Metadata, uri: str) -> None:
     """Refuse a table that needs more of a writer than this one can.
 
-    Raises
-    ------
-    DeltaError
-        Reason ``"unsupported-feature"``; the message names the features or properties.
+    Raises `DeltaError`: reason ``"unsupported-feature"``; the message names the features or properties.
     """
     version = protocol.min_writer_version
     problems: list[str] = []
@@ -152,8 +125,6 @@ def column_mapping_mode(protocol: Protocol, metadata: Metadata) -> str:
 def in_commit_since(protocol: Protocol, metadata: Metadata) -> int | None:
     """The version since which every commit tells its own time; None if the table has no in-commit timestamps.
 
-    Examples
-    --------
     >>> in_commit_since(Protocol(1, 7, None, ("inCommitTimestamp",)), Metadata("x", "")) is None
     True
     """
@@ -167,8 +138,6 @@ def in_commit_since(protocol: Protocol, metadata: Metadata) -> int | None:
 def shredding_enabled(protocol: Protocol, metadata: Metadata) -> bool:
     """Whether new files may be shredded: the feature is there, and ``delta.enableVariantShredding`` is ``true``.
 
-    Examples
-    --------
     >>> protocol = Protocol(3, 7, ("variantType", "variantShredding"), ("variantType", "variantShredding"))
     >>> shredding_enabled(protocol, Metadata("x", "", configuration={"delta.enableVariantShredding": "true"}))
     True
@@ -183,14 +152,8 @@ def shredding_enabled(protocol: Protocol, metadata: Metadata) -> bool:
 def table_protocol(schema: StructType, features: Iterable[str] = (), *, preview: bool = False) -> Protocol:
     """The protocol that a new table with a schema needs.
 
-    Parameters
-    ----------
-    schema
-        The table's columns.
-    features
-        Features that its properties need.
-    preview
-        Name the feature ``variantShredding-preview``, for readers that know no other.
+    `features`: features that its properties need.
+    `preview`: name the feature ``variantShredding-preview``, for readers that know no other.
     """
     needed = (*schema_features(schema), *features)
     if not needed:

@@ -25,8 +25,6 @@ from parquet_variant.delta.protocol.schema import (
 from parquet_variant.delta.protocol.type_changes import TYPE_CHANGES, is_widening
 from parquet_variant.errors import DeltaError
 
-__all__ = ["merged_metadata", "part_of", "widened", "with_part"]
-
 _VOID = PrimitiveType("void")
 # Where in a field a type changed, from which, to which.
 _Change: TypeAlias = "tuple[tuple[str, ...], str, str]"
@@ -35,17 +33,7 @@ _Change: TypeAlias = "tuple[tuple[str, ...], str, str]"
 def merged_metadata(metadata: Metadata, protocol: Protocol, new: StructType) -> tuple[Metadata, Protocol]:
     """Metadata and protocol of a table that also has the columns of some data.
 
-    Parameters
-    ----------
-    metadata, protocol
-        Of the table.
-    new
-        The data's columns.
-
-    Raises
-    ------
-    DeltaError
-        Reason ``"type-mismatch"`` for a column whose types do not go together.
+    Raises `DeltaError`: reason ``"type-mismatch"`` for a column whose types do not go together.
     """
     old = parse_schema(metadata.schema_string)
     merged = _struct(old, new, metadata, "")
@@ -61,19 +49,9 @@ def merged_metadata(metadata: Metadata, protocol: Protocol, new: StructType) -> 
 def widened(f: Field, to: PrimitiveType, metadata: Metadata, inside: tuple[str, ...] = ()) -> Field:
     """A field of a wider type, with the change in its history.
 
-    Parameters
-    ----------
-    f, to
-        The field, and the type that it gets.
-    metadata
-        Of the table.
-    inside
-        The way to what widens in lists and maps: ``element``, ``key``, ``value``.
-
-    Raises
-    ------
-    DeltaError
-        Reason ``"not-widening"``.
+    `f` and `to`: the field, and the type that it gets.
+    `inside`: the way to what widens in lists and maps: ``element``, ``key``, ``value``.
+    Raises `DeltaError`: reason ``"not-widening"``.
     """
     old: DeltaType = f.type
     for step in inside:

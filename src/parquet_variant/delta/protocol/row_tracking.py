@@ -11,8 +11,6 @@ from dataclasses import replace
 from parquet_variant.delta.protocol.actions import Metadata
 from parquet_variant.delta.protocol.features import ROW_COMMIT_COLUMN, ROW_ID_COLUMN
 
-__all__ = ["with_tracking_columns"]
-
 
 def with_tracking_columns(metadata: Metadata) -> Metadata:
     """The metadata with names for these columns, if it enables row tracking and has none."""

@@ -18,34 +18,15 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 
 from parquet_variant.delta.protocol.actions import Metadata
+from parquet_variant.encoding.cast.targets import VARIANT_STORAGE
 from parquet_variant.errors import DeltaError
 from parquet_variant.schema.storage_shape import is_list
 from parquet_variant.types import TYPES, of_arrow
-
-__all__ = [
-    "VARIANT",
-    "ArrayType",
-    "DeltaType",
-    "Field",
-    "MapType",
-    "PrimitiveType",
-    "StructType",
-    "arrow_schema",
-    "arrow_type",
-    "check_schema",
-    "from_arrow_schema",
-    "is_variant_field",
-    "parse_schema",
-    "partition_names",
-    "variant_paths",
-    "was_float",
-]
 
 _PHYSICAL = "delta.columnMapping.physicalName"
 _FIELD_ID = "delta.columnMapping.id"
 _EXTENSION = b"ARROW:extension:name"
 _VARIANT_NAME = b"arrow.parquet.variant"
-_VARIANT_STORAGE = pa.struct([pa.field("metadata", pa.binary(), False), pa.field("value", pa.binary(), False)])
 _DECIMAL = re.compile(r"decimal\(\s*(\d+)\s*,\s*(-?\d+)\s*\)")
 
 
@@ -88,8 +69,6 @@ class StructType:
     def to_json(self) -> str:
         """The schema string.
 
-        Examples
-        --------
         >>> StructType((Field("v", VARIANT),)).to_json()
         '{"type":"struct","fields":[{"name":"v","type":"variant","nullable":true,"metadata":{}}]}'
         """
@@ -124,15 +103,8 @@ VARIANT = PrimitiveType("variant")
 
 
 def parse_schema(text: str) -> StructType:
-    """Read a schema string.
+    """Read a schema string. Raises `DeltaError`: reason ``"bad-schema"`` for text that is not a Delta schema.
 
-    Raises
-    ------
-    DeltaError
-        Reason ``"bad-schema"`` for text that is not a Delta schema.
-
-    Examples
-    --------
     >>> parse_schema('{"type":"struct","fields":[{"name":"v","type":"variant"}]}').fields[0].type
     PrimitiveType(name='variant')
     """
@@ -148,20 +120,9 @@ def parse_schema(text: str) -> StructType:
 def arrow_type(kind: DeltaType, *, physical: bool = False) -> pa.DataType:
     """The Arrow type of a Delta type.
 
-    Parameters
-    ----------
-    kind
-        The type.
-    physical
-        Name the fields of structs as data files do.
+    `physical`: name the fields of structs as data files do.
+    Raises `DeltaError`: reason ``"unsupported-type"`` for a type that this code does not know.
 
-    Raises
-    ------
-    DeltaError
-        Reason ``"unsupported-type"`` for a type that this code does not know.
-
-    Examples
-    --------
     >>> arrow_type(PrimitiveType("timestamp_ntz"))
     TimestampType(timestamp[us])
     """
@@ -173,7 +134,7 @@ def arrow_type(kind: DeltaType, *, physical: bool = False) -> pa.DataType:
         key = _element("key", kind.key, False, physical)
         return pa.map_(key, _element("value", kind.value, kind.value_contains_null, physical))
     if kind == VARIANT:
-        return _VARIANT_STORAGE
+        return VARIANT_STORAGE
     if match := _DECIMAL.fullmatch(kind.name):
         return pa.decimal128(int(match[1]), int(match[2]))
     arrow = _ARROW.get(kind.name)
@@ -185,8 +146,6 @@ def arrow_type(kind: DeltaType, *, physical: bool = False) -> pa.DataType:
 def arrow_schema(schema: StructType, *, physical: bool = False) -> pa.Schema:
     """The Arrow schema of a table.
 
-    Examples
-    --------
     >>> arrow_schema(StructType((Field("n", PrimitiveType("long")),))).names
     ['n']
     """
@@ -201,17 +160,40 @@ def is_variant_field(item: pa.Field) -> bool:
 def from_arrow_schema(schema: pa.Schema) -> StructType:
     """The Delta schema of Arrow data whose variant fields are marked (`is_variant_field`).
 
-    Raises
-    ------
-    DeltaError
-        Reason ``"unsupported-type"`` for an Arrow type that Delta has no type for.
+    Raises `DeltaError`: reason ``"unsupported-type"`` for an Arrow type that Delta has no type for.
 
-    Examples
-    --------
     >>> from_arrow_schema(pa.schema([("n", pa.int32())])).fields[0].type.name
     'integer'
     """
     return StructType(tuple(_field_from_arrow(f) for f in schema))
+
+
+def read_schema(schema: pa.Schema | StructType | str) -> StructType:
+    """The columns that a user gives, as Arrow's schema or Delta's JSON.
+
+    Raises `DeltaError`: reason ``"bad-schema"``; and as `from_arrow_schema`.
+
+    >>> read_schema(pa.schema([("n", pa.int64())])).fields[0].name
+    'n'
+    """
+    if isinstance(schema, StructType):
+        return schema
+    if isinstance(schema, str):
+        return parse_schema(schema)
+    if not isinstance(schema, pa.Schema):
+        what = type(schema).__name__
+        raise DeltaError(f"schema is a {what}: give one of pyarrow, or Delta's JSON", reason="bad-schema")
+    return from_arrow_schema(schema)
+
+
+def named_type(name: str) -> PrimitiveType:
+    """A type without parts by its name in Delta or in SQL.
+
+    >>> named_type("BIGINT").name, named_type("long").name, named_type("decimal(10, 2)").name
+    ('long', 'long', 'decimal(10,2)')
+    """
+    plain = "".join(str(name).lower().split())
+    return PrimitiveType(_DELTA_OF_SQL.get(plain, plain))
 
 
 def partition_names(metadata: Metadata) -> list[str]:
@@ -224,13 +206,7 @@ def partition_names(metadata: Metadata) -> list[str]:
 
 
 def check_schema(schema: StructType, partition_by: Sequence[str] = ()) -> None:
-    """Refuse columns that no table may have, at every depth.
-
-    Raises
-    ------
-    DeltaError
-        Reason ``"bad-schema"``.
-    """
+    """Refuse columns that no table may have, at every depth. Raises `DeltaError`: reason ``"bad-schema"``."""
     stack: list[DeltaType] = [schema]
     while stack:
         kind = stack.pop()
@@ -263,8 +239,6 @@ def was_float(column: Field) -> bool:
 def variant_paths(kind: DeltaType, prefix: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
     """Where a type holds variants: field names, with ``element``, ``key`` and ``value`` for parts of lists and maps.
 
-    Examples
-    --------
     >>> list(variant_paths(StructType((Field("a", ArrayType(VARIANT)),))))
     [('a', 'element')]
     """
@@ -280,6 +254,19 @@ def variant_paths(kind: DeltaType, prefix: tuple[str, ...] = ()) -> Iterator[tup
         yield from variant_paths(kind.value, (*prefix, "value"))
 
 
+def reachable_variants(schema: StructType, prefix: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    """Where a type holds variants that have one value a row: columns, and fields of structs.
+
+    >>> list(reachable_variants(StructType((Field("a", ArrayType(VARIANT)), Field("b", VARIANT)))))
+    [('b',)]
+    """
+    for f in schema.fields:
+        if f.type == VARIANT:
+            yield (*prefix, f.name)
+        elif isinstance(f.type, StructType):
+            yield from reachable_variants(f.type, (*prefix, f.name))
+
+
 # Delta's names where Variant has the type too, from the one type table; decimals carry parameters.
 _ARROW: dict[str, pa.DataType] = {
     row.delta: row.arrow
@@ -287,6 +274,7 @@ _ARROW: dict[str, pa.DataType] = {
     if row.delta is not None and row.arrow is not None and row.delta != "decimal"
 } | {"void": pa.null()}
 _DELTA = {arrow: name for name, arrow in _ARROW.items()}
+_DELTA_OF_SQL = {name: row.delta for row in TYPES.values() for name in row.ddl if row.delta is not None}
 
 
 def _arrow_field(f: Field, physical: bool) -> pa.Field:

@@ -11,9 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from parquet_variant.delta.protocol.features import FEATURES, SHREDDING, VARIANT_TYPE
-from parquet_variant.errors import DeltaError, choice_of
-
-__all__ = ["CONSTRAINT", "SHREDDING_PROPERTY", "ResolvedProperties", "duration_millis", "resolve_properties"]
+from parquet_variant.errors import DeltaError, check_mapping, choice_of
 
 CONSTRAINT = "delta.constraints."
 SHREDDING_PROPERTY = "delta.enableVariantShredding"
@@ -31,44 +29,29 @@ _PART = re.compile(r"(\d+)\s*(millisecond|second|minute|hour|day|week)s?", re.IG
 
 @dataclass(frozen=True)
 class ResolvedProperties:
-    """What a change of properties comes to.
+    """What a change of properties comes to."""
 
-    Parameters
-    ----------
-    changes
-        Values in their one spelling, by name; None removes a property.
-    features
-        The features that they need.
-    """
-
-    changes: Mapping[str, str | None]
-    features: tuple[str, ...]
+    changes: Mapping[str, str | None]  # Values in their one spelling, by name; None removes a property.
+    features: tuple[str, ...]  # The features that they need.
 
 
 def resolve_properties(properties: Mapping[str, str | bool | int | None]) -> ResolvedProperties:
     """Check properties that a user sets.
 
-    Parameters
-    ----------
-    properties
-        Values by name; None removes a property. ``delta.feature.X = supported`` names a feature. Names that do not
-        begin with ``delta.`` are the user's own.
+    `properties`: values by name; None removes a property. ``delta.feature.X = supported`` names a feature. Names that
+      do not begin with ``delta.`` are the user's own.
+    Raises `DeltaError`: ``"unsupported-property"`` for a ``delta.`` property that nothing here acts on,
+    ``"bad-property"`` for a value.
 
-    Raises
-    ------
-    DeltaError
-        ``"unsupported-property"`` for a ``delta.`` property that nothing here acts on, ``"bad-property"`` for a value.
-
-    Examples
-    --------
-    >>> found = resolve_properties({"delta.enableDeletionVectors": "TRUE", "owner": "me"})
-    >>> dict(found.changes), found.features
+    >>> resolved = resolve_properties({"delta.enableDeletionVectors": "TRUE", "owner": "me"})
+    >>> dict(resolved.changes), resolved.features
     ({'delta.enableDeletionVectors': 'true', 'owner': 'me'}, ('deletionVectors',))
     """
+    check_mapping("properties", properties, DeltaError)
     changes: dict[str, str | None] = {}
     features: list[str] = []
-    for given, value in properties.items():
-        name = _NAMES.get(str(given).lower(), str(given))
+    for key, value in properties.items():
+        name = _NAMES.get(str(key).lower(), str(key))
         if name.lower().startswith(_FEATURE):
             features.append(_feature(name[len(_FEATURE) :], value))
         elif name.startswith(CONSTRAINT):
@@ -90,13 +73,8 @@ def resolve_properties(properties: Mapping[str, str | bool | int | None]) -> Res
 def duration_millis(text: str) -> int:
     """Milliseconds of an interval such as ``interval 1 week`` or ``30 days``.
 
-    Raises
-    ------
-    DeltaError
-        Reason ``"bad-property"``.
+    Raises `DeltaError`: reason ``"bad-property"``.
 
-    Examples
-    --------
     >>> duration_millis("interval 1 week") == duration_millis("7 days")
     True
     """

@@ -12,8 +12,6 @@ from typing import Any
 from parquet_variant.delta.protocol.schema import ArrayType, DeltaType, MapType, StructType
 from parquet_variant.errors import DeltaError
 
-__all__ = ["TYPE_CHANGES", "check_type_changes", "is_widening"]
-
 TYPE_CHANGES = "delta.typeChanges"
 _WHOLE = ("byte", "short", "integer", "long")
 # Digits before the point of the decimals that a whole number may become; the preview asked for those that hold it.
@@ -26,8 +24,6 @@ _DECIMAL = re.compile(r"decimal\(\s*(\d+)\s*,\s*(-?\d+)\s*\)")
 def is_widening(old: str, new: str, *, preview: bool = False) -> bool:
     """Whether a primitive type may become another one, by Delta's names; in tables of the feature's preview, did.
 
-    Examples
-    --------
     >>> is_widening("integer", "long"), is_widening("long", "double"), is_widening("decimal(6,2)", "decimal(10,4)")
     (True, False, True)
     """
@@ -52,10 +48,7 @@ def is_widening(old: str, new: str, *, preview: bool = False) -> bool:
 def check_type_changes(schema: StructType, features: Collection[str] | None, uri: str) -> None:
     """Refuse a schema whose columns changed their type in a way that is not known; the features are those of readers.
 
-    Raises
-    ------
-    DeltaError
-        Reason ``"unsupported-feature"``; the column and the change are named.
+    Raises `DeltaError`: reason ``"unsupported-feature"``; the column and the change are named.
     """
     preview = _PREVIEW in (features or ())
     stack: list[DeltaType] = [schema]

@@ -12,13 +12,11 @@ from dataclasses import replace
 import pyarrow as pa
 
 from parquet_variant import arrow_compute as pc
-from parquet_variant.delta.log.file_actions import FILE_SCHEMA, split_commits
+from parquet_variant.delta.log.file_actions import no_files, split_commits
 from parquet_variant.delta.log.segment import commit_path
 from parquet_variant.delta.log.snapshot import Snapshot, snapshot
 from parquet_variant.delta.protocol.schema import partition_names
 from parquet_variant.errors import DeltaError
-
-__all__ = ["added"]
 
 
 def added(
@@ -70,7 +68,7 @@ def added(
     """
     newest = snapshot(table, version=until, storage_options=storage_options, allow_outside=allow_outside)
     names = partition_names(newest.metadata)
-    parts = [FILE_SCHEMA.empty_table()]
+    parts = [no_files()]
     for version in range(since + 1, newest.version + 1):
         try:
             data = newest.storage.read(commit_path(version))
@@ -88,4 +86,4 @@ def added(
                 f"version {version} removed rows, which cannot be told as additions", reason="rows-removed"
             ).at(file=newest.storage.uri)
         parts.append(changes.filter(changes["isAdd"]))
-    return replace(newest, files=pa.concat_tables(parts), tombstones=FILE_SCHEMA.empty_table())
+    return replace(newest, files=pa.concat_tables(parts), tombstones=no_files())

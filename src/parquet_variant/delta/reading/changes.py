@@ -23,8 +23,6 @@ from parquet_variant.delta.protocol.schema import VARIANT, Field, PrimitiveType,
 from parquet_variant.delta.reading.read import read_file
 from parquet_variant.errors import DeltaError
 
-__all__ = ["changes"]
-
 _TYPE, _VERSION, _TIME = "_change_type", "_commit_version", "_commit_timestamp"
 
 

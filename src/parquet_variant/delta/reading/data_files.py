@@ -10,19 +10,13 @@ import os
 from parquet_variant.delta.data.paths import relative_path
 from parquet_variant.delta.log.snapshot import Snapshot, snapshot
 
-__all__ = ["data_files"]
-
 
 def data_files(table: str | os.PathLike[str], *, allow_outside: bool = False) -> list[str]:
     """Paths or URLs of the Parquet files that the newest version of a table holds; arguments as for `snapshot`.
 
-    Raises
-    ------
-    DeltaError
-        As `snapshot`, and ``"outside-table"`` if a file lies outside of the table, itself or through a link.
+    Raises `DeltaError` as `snapshot`, and ``"outside-table"`` if a file lies outside of the table, itself or through a
+    link.
 
-    Examples
-    --------
     >>> import tempfile, parquet_variant as pv
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     _ = pv.delta.write(folder, {"v": pv.parse_json(["1"])})

@@ -24,14 +24,13 @@ from parquet_variant.delta.statistics.stats_table import StatsTable, read_stats
 from parquet_variant.delta.statistics.variant_stats import decode_bounds_array, parsed_bounds
 from parquet_variant.errors import VariantError
 from parquet_variant.functions.extraction.variant_get import try_variant_get
+from parquet_variant.kernels.arrow_buffers import from_numpy, scalar, to_numpy
 from parquet_variant.path import VariantPath
 from parquet_variant.query.cast_order import cast_keeps_order
 from parquet_variant.query.predicate import Predicate, columns_of
 from parquet_variant.query.prune import Side, Truth, may_match
 from parquet_variant.query.selection import Selected
 from parquet_variant.types import TYPE_OF_ID, BasicType, VariantType
-
-__all__ = ["FILES_AT_ONCE", "FileStatistics", "Pruned", "column_bounds", "may_match_files", "prune_files"]
 
 Mask = npt.NDArray[np.bool_]
 # Statistics of so many files are in memory as columns at a time.
@@ -45,23 +44,16 @@ _DECIMALS = {VariantType.DECIMAL4, VariantType.DECIMAL8, VariantType.DECIMAL16}
 
 @dataclass(frozen=True)
 class FileStatistics:
-    """What is known of one column in each file.
-
-    Parameters
-    ----------
-    lower, upper
-        Bounds, null where unknown; doubles for float columns. None if unknown everywhere.
-    may_be_null, may_be_value
-        Whether a row may be null, or anything else: for all files, or for each.
-    may_be_nan
-        Whether a NaN may be there that the bounds do not show; for all files, or for each.
-    """
+    """What is known of one column in each file."""
 
     files: int
+    # Bounds, null where unknown; doubles for float columns. None if unknown everywhere.
     lower: pa.Array | None = None
     upper: pa.Array | None = None
+    # Whether a row may be null, or anything else: for all files, or for each.
     may_be_null: bool | Mask = True
     may_be_value: bool | Mask = True
+    # Whether a NaN may be there that the bounds do not show; for all files, or for each.
     may_be_nan: bool | Mask = True
 
     def may_be(self, side: Side, literal: pa.Scalar) -> Truth:
@@ -73,7 +65,7 @@ class FileStatistics:
             bounds, literal = bounds.cast(pa.binary(16)), literal.cast(pa.binary(16))
         elif pa.types.is_string(bounds.type) or pa.types.is_large_string(bounds.type):
             literal = literal.cast(bounds.type)
-        return np.asarray(pc.fill_null(pc.call_function(_FUNCTIONS[side], [bounds, literal]), True))
+        return _or_unknown(pc.call_function(_FUNCTIONS[side], [bounds, literal]))
 
     def may_equal(self, literal: pa.Scalar) -> bool:
         """Whether any value may equal a literal: nothing but the bounds says so."""
@@ -82,17 +74,10 @@ class FileStatistics:
 
 @dataclass(frozen=True)
 class Pruned:
-    """The files that are left.
+    """The files that are left."""
 
-    Parameters
-    ----------
-    files
-        Rows of `Snapshot.files`.
-    total, by_partition, by_statistics
-        How many there were, and how many went for which reason.
-    """
-
-    files: pa.Table
+    files: pa.Table  # Rows of `Snapshot.files`.
+    # How many there were, and how many went for which reason.
     total: int
     by_partition: int = 0
     by_statistics: int = 0
@@ -103,20 +88,10 @@ def prune_files(
 ) -> Pruned:
     """The files of a snapshot that may hold a match.
 
-    Parameters
-    ----------
-    current
-        The table.
-    predicate
-        A bound predicate, or None.
-    selection
-        The columns that the predicate may name.
-    place
-        Where the variant column is, as logical names; None if there is none.
-
-    Returns
-    -------
-    Pruned
+    `current`: the table.
+    `predicate`: a bound predicate, or None.
+    `selection`: the columns that the predicate may name.
+    `place`: where the variant column is, as logical names; None if there is none.
     """
     total = current.num_files
     if predicate is None or not total:
@@ -130,17 +105,17 @@ def prune_files(
     others = names - partitions
     if not others or not len(files):
         return Pruned(files, total, by_partition)
-    wanted = {name: selection[name] for name in others}
+    selected = {name: selection[name] for name in others}
     left = {name: _subset(known, kept) for name, known in statistics.items()}
     masks = []
     for start in range(0, len(files), FILES_AT_ONCE):
         part = files.slice(start, FILES_AT_ONCE)
         at = slice(start, start + len(part))
         known = {name: _subset(each, at) for name, each in left.items()}
-        known |= _Statistics(current, part, place, wanted).by_column()
+        known |= _Statistics(current, part, place, selected).by_column()
         masks.append(may_match_files(predicate, known, len(part)))
     mask = np.concatenate(masks)
-    return Pruned(files.filter(pa.array(mask)), total, by_partition, int(len(files) - mask.sum()))
+    return Pruned(files.filter(from_numpy(mask)), total, by_partition, int(len(files) - mask.sum()))
 
 
 def column_bounds(
@@ -158,14 +133,8 @@ def column_bounds(
 def may_match_files(predicate: Predicate, statistics: Mapping[str, FileStatistics], files: int) -> Mask:
     """For each file, whether some row may satisfy the predicate; False only if it is certain that none does.
 
-    Parameters
-    ----------
-    predicate
-        A bound predicate.
-    statistics
-        What is known of columns, by name; of others nothing is.
-    files
-        How many files there are.
+    `statistics`: what is known of columns, by name; of others nothing is.
+    `files`: how many files there are.
     """
     answer = may_match(predicate, lambda name: statistics.get(name, FileStatistics(files)))
     return np.full(files, answer) if isinstance(answer, bool) else answer
@@ -175,10 +144,10 @@ class _Statistics:
     """Statistics of columns from the statistics of some files."""
 
     def __init__(
-        self, current: Snapshot, files: pa.Table, place: tuple[str, ...] | None, wanted: Mapping[str, Selected]
+        self, current: Snapshot, files: pa.Table, place: tuple[str, ...] | None, selected: Mapping[str, Selected]
     ) -> None:
-        self.files, self.wanted, self.count = files, wanted, len(files)
-        self.fields = {name: current.schema.get(each.column or each.name) for name, each in wanted.items()}
+        self.files, self.selected, self.count = files, selected, len(files)
+        self.fields = {name: current.schema.get(each.column or each.name) for name, each in selected.items()}
         self.place = None if place is None else _physical(current, place)
         places: list[tuple[str, ...]] = [(f.physical_name,) for f in self.fields.values() if f is not None]
         places += [self.place] if self.place is not None else []
@@ -187,7 +156,7 @@ class _Statistics:
 
     def by_column(self) -> dict[str, FileStatistics]:
         by_column = {}
-        for name, each in self.wanted.items():
+        for name, each in self.selected.items():
             field = self.fields[name]
             if each.path is not None:
                 by_column[name] = self._path_statistics(each)
@@ -223,8 +192,8 @@ class _Statistics:
         if not (pa.types.is_string(each.type) or pa.types.is_large_string(each.type)):
             # A cast that fails makes a null; one that holds for both bounds holds for all between. Texts need none.
             both = pc.and_(lower.is_valid(), upper.is_valid())
-            lower = pc.if_else(both, lower, pa.scalar(None, lower.type))
-            upper = pc.if_else(both, upper, pa.scalar(None, upper.type))
+            lower = pc.if_else(both, lower, scalar(None, lower.type))
+            upper = pc.if_else(both, upper, scalar(None, upper.type))
         return FileStatistics(self.count, lower, upper, True, value, False)
 
     def _nulls(self, place: tuple[str, ...]) -> tuple[bool | Mask, bool | Mask]:
@@ -232,8 +201,8 @@ class _Statistics:
         if nulls is None:
             return True, True
         rows = _one_chunk(self.stats.num_records)
-        null = np.asarray(pc.fill_null(pc.not_equal(nulls, 0), True))
-        value = np.asarray(pc.fill_null(pc.not_equal(nulls, rows), True))
+        null = _or_unknown(pc.not_equal(nulls, scalar(0, nulls.type)))
+        value = _or_unknown(pc.not_equal(nulls, rows))
         return null, value
 
     def _variants(self, kind: str) -> list[VariantArray]:
@@ -263,13 +232,18 @@ class _Statistics:
         return answer, nan
 
 
+def _or_unknown(answers: pa.BooleanArray) -> Mask:
+    """Where an answer is true or null, which is unknown."""
+    return to_numpy(answers.fill_null(scalar(True, pa.bool_())))
+
+
 def _bound_at(bounds: VariantArray, path: VariantPath, target: pa.DataType) -> tuple[pa.Array, Mask]:
     """The bound of a path as the target type, and where it is a float; null where damaged, since it is then unknown."""
     try:
         at_path = try_variant_get(bounds, VariantPath((str(path),)), "variant")
         keep, floating = _order_kept(at_path.storage, target)
         typed = try_variant_get(at_path, "$", target)
-        return pc.if_else(pa.array(keep), typed, pa.scalar(None, typed.type)).cast(target), floating
+        return pc.if_else(from_numpy(keep), typed, scalar(None, typed.type)).cast(target), floating
     except VariantError:
         if len(bounds) == 1:
             return pa.nulls(1, target), np.zeros(1, dtype=bool)
@@ -281,7 +255,7 @@ def _bound_at(bounds: VariantArray, path: VariantPath, target: pa.DataType) -> t
 def _numbers(bounds: pa.Array) -> pa.Array:
     """Bounds as doubles; a NaN among them says nothing."""
     bounds = bounds.cast(pa.float64())
-    return pc.if_else(pc.is_nan(bounds), pa.scalar(None, pa.float64()), bounds)
+    return pc.if_else(pc.is_nan(bounds), scalar(None, pa.float64()), bounds)
 
 
 def _order_kept(storage: pa.StructArray, target: pa.DataType) -> tuple[Mask, Mask]:
@@ -292,7 +266,7 @@ def _order_kept(storage: pa.StructArray, target: pa.DataType) -> tuple[Mask, Mas
     if pa.types.is_decimal(target) or pa.types.is_integer(target):
         scale = target.scale if pa.types.is_decimal(target) else 0
         keep &= ~_headers(_DECIMALS)[first] | (second <= scale)
-    return keep & np.asarray(pc.and_(storage.is_valid(), values.is_valid())), _headers(_FLOATS)[first]
+    return keep & to_numpy(pc.and_(storage.is_valid(), values.is_valid())), _headers(_FLOATS)[first]
 
 
 def _headers(kinds: Collection[VariantType]) -> Mask:
@@ -382,7 +356,7 @@ def _partition_statistics(current: Snapshot, each: Selected) -> FileStatistics:
     distinct = [partition_array(text, field.type, 1) for text in encoded.dictionary.to_pylist()]
     kind = partition_array(None, field.type, 0).type
     values = (pa.concat_arrays(distinct) if distinct else pa.nulls(0, kind)).take(encoded.indices)
-    null = np.asarray(values.is_null())
+    null = to_numpy(values.is_null())
     bounds = values.cast(pa.float64()) if pa.types.is_floating(kind) else values
     return FileStatistics(len(texts), bounds, bounds, null, ~null)
 

@@ -17,18 +17,18 @@ import pyarrow.parquet as pq
 
 from parquet_variant.array.empty_table import empty_table
 from parquet_variant.array.variant_array import VariantArray
-from parquet_variant.delta.data.columns import by_field_id, by_name, conform_table
+from parquet_variant.delta.data.columns import align_table, by_field_id, by_logical_name, by_name
 from parquet_variant.delta.data.deletion_vector import deleted_rows
 from parquet_variant.delta.data.partitions import partition_array
 from parquet_variant.delta.data.paths import relative_path
 from parquet_variant.delta.log.snapshot import Snapshot, snapshot
 from parquet_variant.delta.protocol.actions import DeletionVector
-from parquet_variant.delta.protocol.schema import VARIANT, Field, StructType, arrow_schema
+from parquet_variant.delta.protocol.schema import VARIANT, StructType, arrow_schema
+from parquet_variant.delta.storage import LocalStorage
 from parquet_variant.errors import DeltaError
 from parquet_variant.io.parallel import in_order, thread_count
+from parquet_variant.parquet.reading.page_rows import rows_of_pages
 from parquet_variant.parquet.writing.conform import conform
-
-__all__ = ["iter_files", "live_rows", "read", "read_file", "read_table", "selected_schema", "unshredded_table"]
 
 
 def read_table(
@@ -83,7 +83,7 @@ def read_table(
     schema = selected_schema(current, columns)
     parts = [part for _, part in iter_files(current, schema, threads=thread_count(threads))]
     if not parts:
-        return conform_table(empty_table(arrow_schema(schema)), schema, _by_logical_name, _unshredded)
+        return align_table(empty_table(arrow_schema(schema)), schema, by_logical_name, _unshredded)
     return pa.concat_tables(parts, promote_options="permissive")
 
 
@@ -139,13 +139,7 @@ def read(
 
 
 def selected_schema(current: Snapshot, columns: Sequence[str] | None) -> StructType:
-    """The schema of some columns, in the order asked for.
-
-    Raises
-    ------
-    DeltaError
-        Reason ``"unknown-column"``.
-    """
+    """The schema of some columns, in the order asked for; `DeltaError` for one that is not there."""
     if columns is None:
         return current.schema
     fields = []
@@ -161,18 +155,9 @@ def selected_schema(current: Snapshot, columns: Sequence[str] | None) -> StructT
 def iter_files(
     current: Snapshot, schema: StructType, files: pa.Table | None = None, *, threads: int = 1
 ) -> Iterator[tuple[str, pa.Table]]:
-    """The rows of each file, with the file's path in the storage.
+    """The rows of each file, or of some rows of `Snapshot.files`, with the file's path in the storage, in order.
 
-    Parameters
-    ----------
-    current
-        The table.
-    schema
-        The columns wanted, with the table's own fields.
-    files
-        Rows of `Snapshot.files`; by default all.
-    threads
-        How many are read at the same time; no more than one is in memory beside those, and they come in order.
+    No more files than one are in memory beside those that threads read.
     """
     chosen = current.files if files is None else files
 
@@ -190,20 +175,9 @@ def read_file(
     chosen: Any = None,
     shredded: bool = False,
 ) -> pa.Table:
-    """The live rows of one data file, in the columns of a schema.
+    """The live rows of one data file, in the columns of a schema; or those that a mask has chosen in their place.
 
-    Parameters
-    ----------
-    current
-        The table.
-    schema
-        The columns wanted, with the table's own fields.
-    file
-        A row of `Snapshot.files`, or the action that adds or removes it.
-    chosen
-        Which rows are wanted, in the place of all live ones: a NumPy mask by position.
-    shredded
-        Leave variants as the file has them.
+    `shredded` leaves Variants as the file has them.
     """
     partitions = {name.lower() for name in current.partition_columns}
     stored = StructType(tuple(f for f in schema.fields if f.name.lower() not in partitions))
@@ -216,33 +190,43 @@ def read_file(
             if current.column_mapping == "id" and not _has_field_ids(present):
                 raise DeltaError("the table maps columns by id, the file has no field ids", reason="bad-data-file")
             names = [present.field(i).name for i in (match(present, f) for f in stored.fields) if i >= 0]
-            data = parquet.read(columns=names) if names else pa.table({"": pa.nulls(parquet.metadata.num_rows)})
+            data = _chosen_rows(current, path, present, names, chosen)
+            mask = None
+            if data is None:
+                data = parquet.read(columns=names) if names else pa.table({"": pa.nulls(parquet.metadata.num_rows)})
+                mask = live_rows(current, file.get("deletionVector"), len(data)) if chosen is None else chosen
     except FileNotFoundError:
         raise DeltaError(f"data file {path} is missing", reason="missing-file", file=path) from None
-    except (pa.ArrowException, OSError) as error:
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         raise DeltaError(f"data file {path} cannot be read: {error}", reason="bad-data-file", file=path) from error
     except DeltaError as error:
         raise error.at(file=path) from None
-    mask = live_rows(current, file.get("deletionVector"), len(data)) if chosen is None else chosen
     if mask is not None:
         # Before anything is made of them: a change may be about few rows of a file.
         data = data.filter(pa.array(mask))
-    rows = conform_table(data, stored, match, _as_stored if shredded else _unshredded)
+    rows = align_table(data, stored, match, _as_stored if shredded else _unshredded)
     return _with_partitions(rows, schema, partitions, dict(file.get("partitionValues") or ()), len(data))
+
+
+def _chosen_rows(current: Snapshot, path: str, present: pa.Schema, names: list[str], chosen: Any) -> pa.Table | None:
+    """The rows that are chosen, if no more of a file at hand than the pages that hold them has to be read."""
+    if chosen is None or not names or not isinstance(current.storage, LocalStorage):
+        return None
+    with current.storage.open(path) as source:
+        rows = rows_of_pages(source, names, chosen)
+    kinds = [field.type for field in present if field.name in names]
+    return rows if rows is not None and rows.schema.types == kinds else None
 
 
 def unshredded_table(rows: pa.Table, schema: StructType) -> pa.Table:
     """Rows in a schema's columns, their variants unshredded."""
-    return conform_table(rows, schema, _by_logical_name, _unshredded)
+    return align_table(rows, schema, by_logical_name, _unshredded)
 
 
 def live_rows(current: Snapshot, vector: Mapping[str, Any] | None, rows: int) -> Any:
     """A NumPy mask of the rows that a deletion vector leaves; None if there is no vector.
 
-    Raises
-    ------
-    DeltaError
-        Reason ``"bad-deletion-vector"``, also if it names a row that the file does not have.
+    Raises `DeltaError` for a vector that cannot be read, or that names a row that the file does not have.
     """
     if vector is None:
         return None
@@ -274,10 +258,6 @@ def _with_partitions(
 
 def _has_field_ids(present: pa.Schema) -> bool:
     return any(b"PARQUET:field_id" in (f.metadata or {}) for f in present)
-
-
-def _by_logical_name(fields: pa.DataType | pa.Schema, f: Field) -> int:
-    return int(fields.get_field_index(f.name))
 
 
 def _as_stored(_: tuple[str, ...], array: VariantArray) -> VariantArray:

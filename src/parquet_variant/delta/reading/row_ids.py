@@ -20,8 +20,6 @@ from parquet_variant.delta.log.snapshot import Snapshot
 from parquet_variant.delta.protocol.features import ROW_COMMIT_COLUMN, ROW_ID_COLUMN, enabled
 from parquet_variant.delta.reading.read import live_rows, read_file, unshredded_table
 
-__all__ = ["row_ids", "row_tracking_columns", "tracked_rows", "unshredded_rows"]
-
 
 def row_tracking_columns(current: Snapshot) -> tuple[str, str] | None:
     """The names of the columns that keep row ids and commit versions; None if the table does not track rows."""
@@ -37,16 +35,10 @@ def row_ids(
 ) -> dict[str, pa.ChunkedArray]:
     """The columns of ids and commit versions of a file's live rows; none if the table does not track rows.
 
-    Parameters
-    ----------
-    current
-        The table.
-    file
-        A row of `Snapshot.files`.
-    path
-        The file in the storage.
-    live
-        Which rows count, by position.
+    `current`: the table.
+    `file`: a row of `Snapshot.files`.
+    `path`: the file in the storage.
+    `live`: which rows count, by position.
     """
     names = row_tracking_columns(current)
     if names is None:
@@ -75,16 +67,10 @@ def tracked_rows(
 ) -> pa.Table:
     """Rows of a file whole, with the columns that keep their ids where the table tracks rows.
 
-    Parameters
-    ----------
-    current
-        The table.
-    file
-        A row of `Snapshot.files`.
-    live
-        Which rows are wanted, by position; by default those that no deletion vector deletes.
-    shredded
-        Leave variants as the file has them.
+    `current`: the table.
+    `file`: a row of `Snapshot.files`.
+    `live`: which rows are wanted, by position; by default those that no deletion vector deletes.
+    `shredded`: leave variants as the file has them.
     """
     rows = read_file(current, current.schema, file, chosen=live, shredded=shredded)
     if row_tracking_columns(current) is None:

@@ -1,7 +1,7 @@
 """Typed columns out of a table's variants: files pruned by the log, then row groups, then leaf columns.
 
 Owns the query over a table: pruning, deletion vectors, partition columns, column mapping. Leaves a single file to
-`parquet.scan`, which files to open to `pruning`, and casts to `functions`.
+`parquet.scan`, which files to open to `pruning`, what its columns are to `scan_columns`, and casts to `functions`.
 """
 
 from __future__ import annotations
@@ -17,28 +17,26 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from parquet_variant.array.empty_table import empty_table
-from parquet_variant.delta.data.columns import by_field_id, by_name, conform_column
+from parquet_variant.delta.data.columns import align_column, by_field_id, by_name
 from parquet_variant.delta.data.partitions import partition_array
 from parquet_variant.delta.data.paths import relative_path
 from parquet_variant.delta.log.snapshot import Snapshot, snapshot
-from parquet_variant.delta.protocol.schema import VARIANT, Field, PrimitiveType, StructType, arrow_type, variant_paths
+from parquet_variant.delta.protocol.schema import Field, PrimitiveType
 from parquet_variant.delta.reading.pruning import Pruned, prune_files
 from parquet_variant.delta.reading.read import live_rows
+from parquet_variant.delta.reading.scan_columns import only_variant, typed_columns, variant_place
 from parquet_variant.delta.reading.scan_report import DeltaScanReport, add_reports
 from parquet_variant.delta.storage import LocalStorage, open_storage
-from parquet_variant.errors import DeltaError
 from parquet_variant.io.parallel import in_order, thread_count
 from parquet_variant.parquet.format.columns import find_variants
 from parquet_variant.parquet.format.files import OpenFile, ParquetSource, open_file
+from parquet_variant.parquet.reading.read_table import plain_field
 from parquet_variant.parquet.scanning.scan import FOOTERS, FilePart, Scan, tables_of_parts
 from parquet_variant.parquet.scanning.scan_report import ScanReport
-from parquet_variant.path import VariantPath
+from parquet_variant.query.planned import PlannedQuery
 from parquet_variant.query.predicate import And, Predicate, columns_of, evaluate
 from parquet_variant.query.question import Question, in_short
 from parquet_variant.query.selection import Selected
-
-__all__ = ["DeltaScan", "DeltaScanReport", "DeltaScanTask", "extract", "scan"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +68,7 @@ class _Part(NamedTuple):
 
 
 @dataclass(frozen=True, repr=False)
-class DeltaScan:
+class DeltaScan(PlannedQuery):
     """A query over a table: made by `scan`, it reads nothing but the log until asked for rows.
 
     Parameters
@@ -105,11 +103,6 @@ class DeltaScan:
         return f"<DeltaScan {in_short(self.selection, self.predicate)} over {self.current!r}>"
 
     @property
-    def schema(self) -> pa.Schema:
-        """The Arrow schema of the answer; a Variant is a struct that names its extension."""
-        return pa.schema([each.field for each in self.selection])
-
-    @property
     def bytes_read(self) -> int:
         """Compressed bytes of the column chunks that this scan has read so far, in this process."""
         return self._bytes_read[0]
@@ -119,7 +112,7 @@ class DeltaScan:
         """The files that are left, by the log alone."""
         if not self.skipping:
             return Pruned(self.current.files, self.current.num_files)
-        return prune_files(self.current, self.predicate, {each.name: each for each in self._all()}, self.place)
+        return prune_files(self.current, self.predicate, {each.name: each for each in self.every_column}, self.place)
 
     def explain(self) -> DeltaScanReport:
         """What the scan would read, of how much; opens the footers of the files that are left."""
@@ -154,25 +147,13 @@ class DeltaScan:
         """The answer in parts, each with at least one row."""
         return self._read(self._rows())
 
-    def to_table(self) -> pa.Table:
-        """The whole answer."""
-        parts = list(self.batches())
-        return pa.concat_tables(parts) if parts else empty_table(self.schema)
-
     def __reduce__(self) -> tuple[Any, ...]:
-        # Executors need the table's schema, not its files: those come with the task.
-        # A slice would not do: it is pickled with the memory that it shares.
-        nothing = self.current.files.schema.empty_table()
-        bare = replace(self.current, files=nothing, tombstones=nothing)
         return _rebuild, (
-            _Bare(bare), self.selection, self.hidden, self.predicate, self.place, self.skipping, self.zone,
-            self.threads,
+            _Bare(self.current.without_files()), self.selection, self.hidden, self.predicate, self.place,
+            self.skipping, self.zone, self.threads,
         )  # fmt: skip
 
     # ---- one file
-
-    def _all(self) -> tuple[Selected, ...]:
-        return (*self.selection, *self.hidden)
 
     def _rows(self) -> Iterator[dict[str, Any]]:
         files = self.pruned.files.select(["path", "partitionValues", "deletionVector", "size"])
@@ -191,7 +172,7 @@ class DeltaScan:
         arrow = file.reader.schema_arrow
         variants = {name for variant in find_variants(file.schema) for name in (variant.name, variant.node.dotted)}
         place = self._place_in(arrow)
-        inside, outside = self._split(arrow, place if place in variants else None, row)
+        inside, outside = self._split(file, place if place in variants else None, row)
         names = {each.name for each in inside}
         # Deleted rows are counted by position, so that no row may be left out before they are.
         positions = row["deletionVector"] is not None
@@ -209,13 +190,14 @@ class DeltaScan:
         return scan, left, outside
 
     def _split(
-        self, arrow: pa.Schema, place: str | None, row: Mapping[str, Any]
+        self, file: OpenFile, place: str | None, row: Mapping[str, Any]
     ) -> tuple[list[Selected], dict[str, Any]]:
         """The columns to read from the file, by their names there; and the others: a type and a partition text."""
         partitions = {name.lower() for name in self.current.partition_columns}
+        arrow = file.reader.schema_arrow
         inside: list[Selected] = []
         outside: dict[str, Any] = {}
-        for each in self._all():
+        for each in self.every_column:
             nothing = (each.field.type, None, None)
             if each.path is not None:
                 if place is None:
@@ -235,7 +217,8 @@ class DeltaScan:
                 inside.append(replace(each, column=arrow.field(index).name))
             else:
                 # As the file has it: its names inside may be physical ones, which a cast would not find.
-                inside.append(replace(each, column=arrow.field(index).name, type=arrow.field(index).type))
+                whole = plain_field(arrow.field(index), file)
+                inside.append(replace(each, column=whole.name, type=whole.type))
         return inside, outside
 
     def _match(self, fields: pa.Schema | pa.DataType, f: Field) -> int:
@@ -268,7 +251,7 @@ class DeltaScan:
         file = self._open(row)
         try:
             scan, left, outside = self._inner(row, file)
-            live = live_rows(self.current, row["deletionVector"], file.metadata.num_rows)
+            live = live_rows(self.current, row["deletionVector"], file.rows)
         except BaseException:
             file.close()
             raise
@@ -279,14 +262,14 @@ class DeltaScan:
     def _part(self, part: _Part) -> pa.Table | None:
         """The rows of a part."""
         if part.inside is None:
-            found, start = pa.table({"": pa.nulls(part.file.metadata.num_rows)}), 0
+            rows, start = pa.table({"": pa.nulls(part.file.rows)}), 0
         else:
-            found, start = part.scan.read_part(part.inside), part.inside.first_row
-        if found is None:
+            rows, start = part.scan.read_part(part.inside), part.inside.first_row
+        if rows is None:
             return None
         if part.live is not None:
-            found = found.filter(pa.array(part.live[start : start + len(found)]))
-        table = self._completed(found, part.outside)
+            rows = rows.filter(pa.array(part.live[start : start + len(rows)]))
+        table = self._completed(rows, part.outside)
         if part.left is not None:
             table = table.filter(evaluate(part.left, table))
         table = table.select([each.name for each in self.selection])
@@ -294,7 +277,7 @@ class DeltaScan:
 
     def _completed(self, part: pa.Table, outside: Mapping[str, Any]) -> pa.Table:
         columns: dict[str, Any] = {}
-        for each in self._all():
+        for each in self.every_column:
             if each.name in outside:
                 kind, delta_type, text = outside[each.name]
                 column = pa.nulls(len(part)) if delta_type is None else partition_array(text, delta_type, len(part))
@@ -303,7 +286,7 @@ class DeltaScan:
                 columns[each.name] = self._renamed(part[each.name], each)
             else:
                 columns[each.name] = part[each.name]
-        return pa.table(columns, schema=pa.schema([each.field for each in self._all()]))
+        return pa.table(columns, schema=pa.schema([each.field for each in self.every_column]))
 
     def _renamed(self, column: pa.ChunkedArray, each: Selected) -> pa.ChunkedArray:
         """A nested column of a file under the table's names."""
@@ -311,8 +294,7 @@ class DeltaScan:
         assert f is not None
         kind = each.field.type
         chunks = [
-            conform_column(chunk, f.type, self._match, lambda _, array: array, (f.name,)).cast(kind)
-            for chunk in column.chunks
+            align_column(chunk, f.type, self._match, lambda _, array: array, (f.name,)) for chunk in column.chunks
         ]
         return pa.chunked_array(chunks, kind)
 
@@ -382,9 +364,9 @@ def scan(
     )
     question = Question.of(columns, where)
     if column is None:
-        column = _only_variant(current.schema, question.columns)
-    asked = question.bound(_typed(current.schema, question.columns, column), zone)
-    place = _variant_place(current, column) if any(each.path is not None for each in asked.columns) else None
+        column = only_variant(current.schema, question.columns)
+    asked = question.bound(typed_columns(current.schema, question.columns, column), zone)
+    place = variant_place(current.schema, column) if any(each.path is not None for each in asked.columns) else None
     return DeltaScan(current, asked.selection, asked.hidden, asked.predicate, place, skipping, zone, threads)
 
 
@@ -448,65 +430,6 @@ def _open_bare(uri: str, options: dict[str, str], allow_outside: bool, *parts: A
 
 def _rebuild(bare: _Bare, *parts: Any) -> DeltaScan:
     return DeltaScan(bare.snapshot, *parts)
-
-
-def _typed(schema: StructType, selection: tuple[Selected, ...], column: str | None) -> tuple[Selected, ...]:
-    """The selection with the types that the table's schema gives ordinary columns; a variant column is a path."""
-    typed = []
-    for each in selection:
-        if each.path is None:
-            stored = schema.get(each.column or each.name)
-            if stored is None:
-                known = ", ".join(f.name for f in schema.fields)
-                raise DeltaError(
-                    f"the table has no column {each.column or each.name!r}: its columns are {known}",
-                    reason="unknown-column",
-                )
-            if stored.type == VARIANT and column in (None, stored.name):
-                each = Selected(each.name, VariantPath())
-            elif stored.type == VARIANT:
-                each = Selected(each.name, None, None, stored.name)
-            elif any(True for _ in variant_paths(stored.type)):
-                raise DeltaError(
-                    f"column {stored.name!r} holds variants: select paths of one of them (column={stored.name}.…), or "
-                    "read whole rows (read_table; variant cat)",
-                    reason="unknown-column",
-                )
-            else:
-                each = replace(each, type=arrow_type(stored.type), column=stored.name)
-        typed.append(each)
-    return tuple(typed)
-
-
-def _variant_place(current: Snapshot, column: str | None) -> tuple[str, ...]:
-    places = [p for p in variant_paths(current.schema) if _reachable(current.schema, p)]
-    if column is None and len(places) == 1:
-        return places[0]
-    matching = [p for p in places if ".".join(p) == column]
-    if not matching:
-        names = ", ".join(".".join(p) for p in places) or "none"
-        lacking = "several variant columns" if column is None else f"no variant column {column!r}"
-        raise DeltaError(f"{lacking}: choose one with column=, from {names}", reason="unknown-column")
-    return matching[0]
-
-
-def _reachable(schema: StructType, place: tuple[str, ...]) -> bool:
-    """Whether a variant has one value a row: it does not lie in a list or map."""
-    kind: Any = schema
-    for name in place:
-        field_found = kind.get(name) if isinstance(kind, StructType) else None
-        if field_found is None:
-            return False
-        kind = field_found.type
-    return True
-
-
-def _only_variant(schema: StructType, selection: tuple[Selected, ...]) -> str | None:
-    """The variant column that is selected by name, if no path says which one is meant."""
-    stored = [schema.get(each.column or each.name) for each in selection if each.path is None]
-    names = {f.name for f in stored if f is not None and f.type == VARIANT}
-    several = len(list(variant_paths(schema))) > 1
-    return names.pop() if several and len(names) == 1 else None
 
 
 def _split_predicate(predicate: Predicate | None, inside: set[str]) -> tuple[Predicate | None, Predicate | None]:

@@ -10,8 +10,6 @@ from typing import Any
 
 from parquet_variant.parquet.scanning.scan_report import ScanReport
 
-__all__ = ["DeltaScanReport", "add_reports"]
-
 
 @dataclass(frozen=True, slots=True)
 class DeltaScanReport:

@@ -10,12 +10,10 @@ import pyarrow.parquet as pq
 
 from parquet_variant.array.empty_table import empty_table
 from parquet_variant.array.variant_array import VariantArray
-from parquet_variant.delta.data.columns import Matcher, by_field_id, by_name, conform_table
+from parquet_variant.delta.data.columns import Matcher, align_table, by_field_id, by_name
 from parquet_variant.delta.log.snapshot import Snapshot
 from parquet_variant.delta.protocol.schema import StructType
 from parquet_variant.schema.shredding_schema import ShreddingSchema
-
-__all__ = ["shredded_in", "shredded_schemas"]
 
 
 def shredded_schemas(current: Snapshot, path: str) -> dict[str, str]:
@@ -29,7 +27,7 @@ def shredded_schemas(current: Snapshot, path: str) -> dict[str, str]:
 def shredded_in(rows: pa.Table, schema: StructType) -> dict[str, ShreddingSchema]:
     """What the file shreds whose rows these are, in a table's columns, or in some of them."""
     there = StructType(tuple(f for f in schema.fields if f.name in rows.column_names))
-    return _seen(rows.schema, there, lambda fields, wanted: int(fields.get_field_index(wanted.name)))
+    return _seen(rows.schema, there, lambda fields, column: int(fields.get_field_index(column.name)))
 
 
 def _seen(present: pa.Schema, schema: StructType, match: Matcher) -> dict[str, ShreddingSchema]:
@@ -39,5 +37,5 @@ def _seen(present: pa.Schema, schema: StructType, match: Matcher) -> dict[str, S
         schemas[".".join(place)] = array.schema or ShreddingSchema.variant()
         return array
 
-    conform_table(empty_table(present), schema, match, see)
+    align_table(empty_table(present), schema, match, see)
     return schemas

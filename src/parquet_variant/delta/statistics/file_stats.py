@@ -24,8 +24,6 @@ from parquet_variant.path import VariantPath
 from parquet_variant.shredding.leaf_statistics import LeafStatistics
 from parquet_variant.shredding.statistics import TEXT_LENGTH, Bounds, lower_text, upper_text
 
-__all__ = ["FileStats", "dump_stats", "indexed_places", "leaf_columns", "python_value", "set_at", "spelled_bound"]
-
 _INDEXED_COLUMNS = "delta.dataSkippingNumIndexedCols"
 _STATS_COLUMNS = "delta.dataSkippingStatsColumns"
 _COLUMN_NAME = re.compile(r"(?:`[^`]*`|[^,`])+")
@@ -43,14 +41,8 @@ def indexed_places(schema: StructType, configuration: Mapping[str, str], least: 
     Those that ``delta.dataSkippingStatsColumns`` names, whole structs among them; else the first
     ``delta.dataSkippingNumIndexedCols``, 32 unless set, -1 for all.
 
-    Parameters
-    ----------
-    schema
-        The table's columns, without partition columns.
-    configuration
-        The table's properties.
-    least
-        How many of the first get them in any case.
+    `schema`: the table's columns, without partition columns.
+    `least`: how many of the first get them in any case.
     """
     leaves = list(_named_leaves(schema, (), ()))
     named = configuration.get(_STATS_COLUMNS)
@@ -86,19 +78,12 @@ def _column_names(text: str) -> list[tuple[str, ...]]:
 
 @dataclass
 class FileStats:
-    """Collects what the footer does not tell (nulls of variants, lists and maps) and builds the JSON.
+    """Collects what the footer does not tell (nulls of variants, lists and maps) and builds the JSON."""
 
-    Parameters
-    ----------
-    schema
-        The columns of the data file, without partition columns.
-    places
-        The leaf columns that get statistics.
-    """
-
-    schema: StructType
-    places: frozenset[tuple[str, ...]]
+    schema: StructType  # The columns of the data file, without partition columns.
+    places: frozenset[tuple[str, ...]]  # The leaf columns that get statistics.
     _nulls: dict[tuple[str, ...], int] = field(default_factory=dict)
+    _unknown: frozenset[tuple[str, ...]] = frozenset()
 
     def see(self, table: pa.Table) -> None:
         """Count the nulls of variants, lists and maps in rows that are going to be written."""
@@ -108,6 +93,13 @@ class FileStats:
                 for name in place[1:]:
                     column = pc.struct_field(column, name)
                 self._nulls[place] = self._nulls.get(place, 0) + column.null_count
+
+    def count_without(self, before: Mapping[str, Any], gone: pa.Table) -> None:
+        """Take the nulls of a file, less those of rows that went."""
+        self.see(gone)
+        counts = {place: value_at(before, place) for place in self._nulls}
+        self._nulls = {place: int(count) - self._nulls[place] for place, count in counts.items() if count is not None}
+        self._unknown = frozenset(counts) - frozenset(self._nulls)
 
     def build(
         self,
@@ -119,23 +111,16 @@ class FileStats:
     ) -> str:
         """The statistics of a file.
 
-        Parameters
-        ----------
-        rows
-            Number of rows.
-        leaf
-            What the file says of a leaf column, by schema path.
-        variants
-            The bounds of every variant column that has some.
-        hidden_nan
-            Whether float columns may hold NaN.
+        `leaf`: what the file says of a leaf column, by schema path.
+        `variants`: the bounds of every variant column that has some.
+        `hidden_nan`: whether float columns may hold NaN.
         """
         nulls: dict[str, Any] = {}
         low: dict[str, Any] = {}
         high: dict[str, Any] = {}
         for place, kind in self._indexed():
             if kind == VARIANT or isinstance(kind, (ArrayType, MapType)):
-                set_at(nulls, place, self._nulls.get(place, 0))
+                set_at(nulls, place, None if place in self._unknown else self._nulls.get(place, 0))
                 bounds = variants.get(place, {})
                 _set_variant(low, place, {p: b.lower for p, b in bounds.items()})
                 _set_variant(high, place, {p: b.upper for p, b in bounds.items()})
@@ -161,13 +146,13 @@ class FileStats:
 def _leaves(kind: DeltaType, place: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], DeltaType]]:
     if isinstance(kind, StructType):
         for f in kind.fields:
-            yield from _leaves(f.type, (*place, f.name))
+            yield from _leaves(f.type, (*place, f.physical_name))
     else:
         yield place, kind
 
 
 def leaf_columns(schema: StructType) -> list[tuple[tuple[str, ...], DeltaType]]:
-    """The columns that may have statistics, in order: leaves of structs; lists and maps whole."""
+    """The columns that may have statistics by physical names, in order: leaves of structs; lists and maps whole."""
     return list(_leaves(schema, ()))
 
 
@@ -178,6 +163,13 @@ def set_at(tree: dict[str, Any], place: tuple[str, ...], value: Any) -> None:
     for name in place[:-1]:
         tree = tree.setdefault(name, {})
     tree[place[-1]] = value
+
+
+def value_at(tree: Any, place: tuple[str, ...]) -> Any:
+    """What is in a tree of objects; None if there is nothing."""
+    for name in place:
+        tree = tree.get(name) if isinstance(tree, dict) else None
+    return tree
 
 
 def _set_variant(tree: dict[str, Any], place: tuple[str, ...], bounds: Mapping[VariantPath, Any]) -> None:
@@ -221,6 +213,12 @@ def _instant(value: datetime, *, up: bool) -> str | None:
     if whole.tzinfo is not None:
         whole = whole.astimezone(UTC).replace(tzinfo=None)
     return whole.isoformat(timespec="milliseconds") + zone
+
+
+def read_stats(text: str | None) -> dict[str, Any]:
+    """The statistics of a file as a tree of objects; an empty one where there are none."""
+    stats = json.loads(text, parse_float=Decimal) if text else {}
+    return stats if isinstance(stats, dict) else {}
 
 
 def dump_stats(value: Any) -> str:

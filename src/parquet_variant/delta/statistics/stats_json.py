@@ -6,18 +6,16 @@ Leaves the other direction to `stats_table`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pyarrow as pa
 
 from parquet_variant import arrow_compute as pc
 from parquet_variant.delta import z85
-from parquet_variant.delta.protocol.schema import VARIANT, DeltaType, PrimitiveType, StructType
-from parquet_variant.delta.statistics.file_stats import dump_stats, python_value, set_at, spelled_bound
+from parquet_variant.delta.protocol.schema import VARIANT, PrimitiveType, StructType
+from parquet_variant.delta.statistics.file_stats import dump_stats, leaf_columns, python_value, set_at, spelled_bound
 from parquet_variant.delta.statistics.variant_stats import parsed_bounds
-
-__all__ = ["with_json_stats"]
+from parquet_variant.shredding.statistics import part_at
 
 Place = tuple[str, ...]
 
@@ -25,12 +23,7 @@ Place = tuple[str, ...]
 def with_json_stats(files: pa.Table, schema: StructType) -> pa.Table:
     """Rows of `Snapshot.files` with all statistics as JSON, and no column of parsed ones.
 
-    Parameters
-    ----------
-    files
-        Rows of `Snapshot.files`.
-    schema
-        The table's columns.
+    `files`: rows of `Snapshot.files`.
     """
     if "stats_parsed" not in files.column_names:
         return files
@@ -47,11 +40,11 @@ def with_json_stats(files: pa.Table, schema: StructType) -> pa.Table:
 def _texts(parsed: pa.StructArray, schema: StructType) -> list[str]:
     rows: list[dict[str, Any]] = [{} for _ in range(len(parsed))]
     for name in ("numRecords", "tightBounds"):
-        _put(rows, (name,), _values(_dig(parsed, (name,))))
-    for place, kind in _leaves(schema, ()):
-        _put(rows, ("nullCount", *place), _values(_dig(parsed, ("nullCount", *place))))
+        _put(rows, (name,), _values(part_at(parsed, (name,))))
+    for place, kind in leaf_columns(schema):
+        _put(rows, ("nullCount", *place), _values(part_at(parsed, ("nullCount", *place))))
         for name in ("minValues", "maxValues"):
-            column = _dig(parsed, (name, *place))
+            column = part_at(parsed, (name, *place))
             if column is None:
                 continue
             if kind == VARIANT:
@@ -60,22 +53,6 @@ def _texts(parsed: pa.StructArray, schema: StructType) -> list[str]:
                 texts = [spelled_bound(value, kind, up=name == "maxValues") for value in _values(column)]
                 _put(rows, (name, *place), texts)
     return [dump_stats(row) for row in rows]
-
-
-def _leaves(kind: DeltaType, place: Place) -> Iterator[tuple[Place, DeltaType]]:
-    if isinstance(kind, StructType):
-        for f in kind.fields:
-            yield from _leaves(f.type, (*place, f.physical_name))
-    else:
-        yield place, kind
-
-
-def _dig(parsed: pa.Array, place: Place) -> pa.Array | None:
-    for name in place:
-        if not pa.types.is_struct(parsed.type) or parsed.type.get_field_index(name) < 0:
-            return None
-        parsed = pc.struct_field(parsed, name)
-    return parsed
 
 
 def _values(column: pa.Array | None) -> list[Any]:

@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.json as pj
 
 from parquet_variant import arrow_compute as pc
+from parquet_variant.array.empty_table import empty_table
 from parquet_variant.delta.protocol.schema import (
     VARIANT,
     ArrayType,
@@ -26,8 +27,8 @@ from parquet_variant.delta.protocol.schema import (
     StructType,
     arrow_type,
 )
-
-__all__ = ["StatsTable", "read_stats", "stats_type"]
+from parquet_variant.kernels.arrow_buffers import scalar
+from parquet_variant.shredding.statistics import part_at
 
 Place = tuple[str, ...]
 _CHUNK_ROWS = 1 << 16
@@ -38,19 +39,12 @@ _KINDS = ("minValues", "maxValues", "nullCount")
 
 @dataclass(frozen=True)
 class StatsTable:
-    """Statistics by column, one row a file.
+    """Statistics by column, one row a file."""
 
-    Parameters
-    ----------
-    table
-        Columns ``numRecords``, ``minValues``, ``maxValues`` and ``nullCount``, the last three as structs of physical
-        names; bounds of variants are Z85 text.
-    parsed
-        The `stats_parsed` column of the files that had no JSON, or None.
-    """
-
+    # Columns ``numRecords``, ``minValues``, ``maxValues`` and ``nullCount``, the last three as structs of physical
+    # names; bounds of variants are Z85 text.
     table: pa.Table
-    parsed: pa.ChunkedArray | None = None
+    parsed: pa.ChunkedArray | None = None  # The `stats_parsed` column of the files that had no JSON, or None.
 
     @property
     def num_records(self) -> pa.ChunkedArray:
@@ -59,30 +53,18 @@ class StatsTable:
 
     def get(self, kind: str, place: Place) -> pa.ChunkedArray:
         """One statistic of one column: ``minValues``, ``maxValues``, ``nullCount`` or ``numRecords``."""
-        column: Any = self.table[kind]
-        for name in place:
-            column = pc.struct_field(column, name)
+        column: Any = part_at(self.table[kind], place)
         if self.parsed is None:
             return column
-        other: Any = self.parsed
-        for name in (kind, *place):
-            if not pa.types.is_struct(other.type) or other.type.get_field_index(name) < 0:
-                return column
-            other = pc.struct_field(other, name)
-        if pa.types.is_struct(other.type):
+        other: Any = part_at(self.parsed, (kind, *place))
+        if other is None or pa.types.is_struct(other.type):
             return column  # A variant in Parquet form: see `parsed_variant`.
         return pc.if_else(column.is_null(), other.cast(column.type, safe=False), column)
 
     def parsed_variant(self, kind: str, place: Place) -> pa.Array | None:
         """The bounds of a variant in Parquet form, as a storage struct; None if no file has them so."""
-        other: Any = self.parsed
-        if other is None:
-            return None
-        for name in (kind, *place):
-            if not pa.types.is_struct(other.type) or other.type.get_field_index(name) < 0:
-                return None
-            other = pc.struct_field(other, name)
-        if not pa.types.is_struct(other.type) or other.type.get_field_index("metadata") < 0:
+        other: Any = None if self.parsed is None else part_at(self.parsed, (kind, *place))
+        if other is None or not pa.types.is_struct(other.type) or other.type.get_field_index("metadata") < 0:
             return None
         return other.combine_chunks() if isinstance(other, pa.ChunkedArray) else other
 
@@ -90,25 +72,15 @@ class StatsTable:
 def read_stats(files: pa.Table, schema: StructType, places: Sequence[Place] | None = None) -> StatsTable:
     """Parse the statistics of files.
 
-    Parameters
-    ----------
-    files
-        Rows of `Snapshot.files`.
-    schema
-        The table's columns.
-    places
-        Physical names of the columns that are wanted; by default all that have statistics.
-
-    Returns
-    -------
-    StatsTable
+    `files`: rows of `Snapshot.files`.
+    `places`: physical names of the columns that are wanted; by default all that have statistics.
     """
     kind = stats_type(schema, None if places is None else set(places))
     stats = files["stats"].combine_chunks() if files["stats"].num_chunks != 1 else files["stats"].chunk(0)
     if isinstance(stats, pa.ChunkedArray):
         stats = pa.array([], pa.large_string())
     parts = [_parse(stats.slice(start, _CHUNK_ROWS), kind) for start in range(0, len(stats), _CHUNK_ROWS)]
-    table = pa.concat_tables(parts) if parts else pa.schema(list(kind)).empty_table()
+    table = pa.concat_tables(parts) if parts else empty_table(pa.schema(list(kind)))
     parsed = files["stats_parsed"] if "stats_parsed" in files.column_names else None
     return StatsTable(table, parsed)
 
@@ -116,14 +88,8 @@ def read_stats(files: pa.Table, schema: StructType, places: Sequence[Place] | No
 def stats_type(schema: StructType, places: set[Place] | None = None, *, variants: pa.DataType | None = None) -> Any:
     """The Arrow struct of a file's statistics.
 
-    Parameters
-    ----------
-    schema
-        The table's columns.
-    places
-        Physical places to keep; by default all.
-    variants
-        The type of a variant's bounds; by default Z85 text.
+    `places`: physical places to keep; by default all.
+    `variants`: the type of a variant's bounds; by default Z85 text.
     """
     bounds = _tree(schema, (), places, variants or pa.string())
     nulls = _null_tree(schema, (), places)
@@ -171,8 +137,8 @@ def _has_bounds(kind: DeltaType) -> bool:
 
 
 def _parse(stats: pa.Array, kind: pa.StructType) -> pa.Table:
-    filled = pc.fill_null(stats, pa.scalar("{}", pa.large_string()))
-    empty, newline = pa.scalar("", pa.large_string()), pa.scalar("\n", pa.large_string())
+    filled = pc.fill_null(stats, scalar("{}", pa.large_string()))
+    empty, newline = scalar("", pa.large_string()), scalar("\n", pa.large_string())
     lines = pc.binary_join_element_wise(filled, empty, newline)
     offsets = np.frombuffer(lines.buffers()[1], dtype=np.int64)[lines.offset : lines.offset + len(lines) + 1]
     text = lines.buffers()[2].slice(int(offsets[0]), int(offsets[-1] - offsets[0]))

@@ -24,10 +24,9 @@ from parquet_variant.encoding.header import value_size
 from parquet_variant.encoding.metadata import metadata_length
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import DeltaError, VariantError
+from parquet_variant.kernels.arrow_buffers import from_numpy, to_numpy
 from parquet_variant.path import VariantPath
 from parquet_variant.types import VariantType
-
-__all__ = ["decode_bounds", "decode_bounds_array", "encode_bounds", "parsed_bounds", "split_bounds"]
 
 _VERSION_MASK = 0x0F
 _VERSION = 1
@@ -38,18 +37,9 @@ _BOUNDS = pa.struct([("metadata", pa.large_binary()), ("value", pa.large_binary(
 def encode_bounds(bounds: Mapping[VariantPath, Variant]) -> str:
     """Bounds as the log holds them in JSON.
 
-    Parameters
-    ----------
-    bounds
-        A primitive Variant for each path; the root's path is ``$``.
+    `bounds`: a primitive Variant for each path; the root's path is ``$``.
+    Returns Z85 of metadata and value, padded with zero bytes to a multiple of four.
 
-    Returns
-    -------
-    str
-        Z85 of metadata and value, padded with zero bytes to a multiple of four.
-
-    Examples
-    --------
     >>> encode_bounds({VariantPath.parse("$.key"): Variant.from_python(7)})
     '5DI>qbWhTiwQbUe0S-o30T]ql'
     """
@@ -59,15 +49,11 @@ def encode_bounds(bounds: Mapping[VariantPath, Variant]) -> str:
 def decode_bounds(text: str) -> dict[VariantPath, Variant]:
     """The bounds in a Z85 text, by path.
 
-    Raises
-    ------
-    DeltaError
-        Reason ``"bad-z85"`` or ``"bad-stats"`` if the text holds no object of primitive values by path.
+    Raises `DeltaError`: reason ``"bad-z85"`` or ``"bad-stats"`` if the text holds no object of primitive values by
+    path.
 
-    Examples
-    --------
-    >>> found = decode_bounds("0S&u501fk+ze0(tB98CpzF6vU0rJl95HpNdvjbtatpi(cu0wW^cTu")
-    >>> {str(path): bound.to_python() for path, bound in found.items()}
+    >>> bounds = decode_bounds("0S&u501fk+ze0(tB98CpzF6vU0rJl95HpNdvjbtatpi(cu0wW^cTu")
+    >>> {str(path): bound.to_python() for path, bound in bounds.items()}
     {"$['a']": 'min-string', "$['b']['c']": 1}
     """
     data = z85.decode(text)
@@ -85,10 +71,7 @@ def decode_bounds(text: str) -> dict[VariantPath, Variant]:
 def split_bounds(data: bytes) -> tuple[bytes, bytes]:
     """Metadata and value of concatenated bytes, in either order, without the padding.
 
-    Raises
-    ------
-    MalformedVariantError
-        If one of them is cut off.
+    Raises `MalformedVariantError` if one of them is cut off.
     """
     if data[:1] and data[0] & _VERSION_MASK == _VERSION:
         middle = metadata_length(data)
@@ -101,15 +84,8 @@ def split_bounds(data: bytes) -> tuple[bytes, bytes]:
 def decode_bounds_array(texts: pa.Array) -> pa.StructArray:
     """A column of Z85 texts as a struct of metadata and value; what cannot be read is null, since it is then unknown.
 
-    Parameters
-    ----------
-    texts
-        A string array.
-
-    Returns
-    -------
-    pyarrow.StructArray
-        ``struct<metadata: large_binary, value: large_binary>``.
+    `texts`: a string array.
+    Returns ``struct<metadata: large_binary, value: large_binary>``.
     """
     try:
         blobs = z85.decode_array(texts)
@@ -119,11 +95,11 @@ def decode_bounds_array(texts: pa.Array) -> pa.StructArray:
     data = np.frombuffer(blobs.buffers()[2] or b"", dtype=np.uint8)
     starts, stops = offsets[:-1], offsets[1:]
     middles, ends, good = _cut(data, starts, stops)
-    valid = np.asarray(texts.is_valid())
+    valid = to_numpy(texts.is_valid())
     if not np.array_equal(good, valid):
         # The RFC's byte order, or damage: rare enough for one at a time.
         return _row_by_row(texts)
-    null = pa.array(~valid)
+    null = from_numpy(~valid)
     return pa.StructArray.from_arrays(
         [_slices(data, starts, middles), _slices(data, middles, ends)], ["metadata", "value"], mask=null
     )
@@ -196,7 +172,7 @@ def _slices(data: npt.NDArray[np.uint8], starts: npt.NDArray[np.int64], stops: n
     spans = pa.Array.from_buffers(
         pa.large_binary(), 2 * len(starts), [None, pa.py_buffer(bounds.tobytes()), pa.py_buffer(data)]
     )
-    return pc.take(spans, pa.array(np.arange(len(starts)) * 2))
+    return pc.take(spans, from_numpy(np.arange(len(starts)) * 2))
 
 
 def _row_by_row(texts: pa.Array) -> pa.StructArray:

@@ -16,7 +16,7 @@ import pyarrow as pa
 from parquet_variant.choices import Mode
 from parquet_variant.delta.log.clock import now_millis
 from parquet_variant.delta.log.commit import CommitResult, Transaction, commit
-from parquet_variant.delta.log.file_actions import FILE_SCHEMA
+from parquet_variant.delta.log.file_actions import no_files
 from parquet_variant.delta.log.snapshot import Snapshot, load_snapshot
 from parquet_variant.delta.protocol.actions import Add, Metadata, Txn
 from parquet_variant.delta.protocol.column_mapping import with_mode
@@ -25,23 +25,20 @@ from parquet_variant.delta.protocol.row_tracking import with_tracking_columns
 from parquet_variant.delta.protocol.schema import (
     StructType,
     check_schema,
-    from_arrow_schema,
-    parse_schema,
+    read_schema,
     variant_paths,
 )
 from parquet_variant.delta.protocol.table_properties import SHREDDING_PROPERTY, resolve_properties
 from parquet_variant.delta.storage import Storage, open_storage
 from parquet_variant.delta.writing.write import commit_files
-from parquet_variant.errors import DeltaError
-
-__all__ = ["commit_new", "create", "existing_table", "planned_table"]
+from parquet_variant.errors import DeltaError, check_mapping
 
 
 def create(
     table: str | os.PathLike[str],
     schema: pa.Schema | StructType | str,
     *,
-    partition_by: Sequence[str] = (),
+    partition_by: str | Sequence[str] | None = None,
     properties: Mapping[str, str | bool | int] | None = None,
     shredding: bool = True,
     preview: bool = False,
@@ -59,7 +56,7 @@ def create(
         Columns: an Arrow schema whose variant fields carry the extension name ``arrow.parquet.variant``, or a Delta
         schema or schema string.
     partition_by
-        Names of partition columns.
+        The partition column, or several.
     properties
         Table properties, such as ``delta.appendOnly``.
     shredding
@@ -90,7 +87,7 @@ def create(
     """
     storage = open_storage(table, storage_options)
     bare = planned_table(
-        storage, _schema(schema), partition_by, properties, shredding, preview, name=name, description=description
+        storage, read_schema(schema), partition_by, properties, shredding, preview, name=name, description=description
     )
     commit(storage, _creation(bare, "CREATE TABLE"))
     return load_snapshot(storage, 0)
@@ -99,7 +96,7 @@ def create(
 def planned_table(
     storage: Storage,
     columns: StructType,
-    partition_by: Sequence[str] = (),
+    partition_by: str | Sequence[str] | None = None,
     properties: Mapping[str, Any] | None = None,
     shredding: bool = True,
     preview: bool = False,
@@ -108,12 +105,14 @@ def planned_table(
     """A table that is not there yet, at version -1: `plan` takes it, and `commit_new` makes it."""
     variants = any(True for _ in variant_paths(columns))
     defaults: dict[str, Any] = {SHREDDING_PROPERTY: True} if shredding and variants else {}
+    check_mapping("properties", properties or {}, DeltaError)
     resolved = resolve_properties(defaults | dict(properties or {}))
-    check_schema(columns, partition_by)
+    partitions = (partition_by,) if isinstance(partition_by, str) else tuple(partition_by or ())
+    check_schema(columns, partitions)
     metadata = Metadata(
         id=str(uuid.uuid4()),
         schema_string=columns.to_json(),
-        partition_columns=tuple(partition_by),
+        partition_columns=partitions,
         configuration={name: value for name, value in resolved.changes.items() if value is not None},
         created_time=now_millis(),
         **names,
@@ -121,7 +120,7 @@ def planned_table(
     metadata = with_tracking_columns(with_mode(None, metadata))
     protocol = table_protocol(columns, resolved.features, preview=preview)
     check_writable(protocol, metadata, storage.uri)
-    nothing = FILE_SCHEMA.empty_table()
+    nothing = no_files()
     return Snapshot(storage, -1, 0, protocol, metadata, {}, {}, nothing, nothing)
 
 
@@ -136,12 +135,8 @@ def commit_new(
 ) -> CommitResult:
     """Make a planned table with its first files in one commit, so that nobody ever sees it without them.
 
-    Where somebody else made the same table meanwhile, modes ``"append"`` and ``"overwrite"`` commit to that one.
-
-    Raises
-    ------
-    DeltaError
-        Reason ``"exists"``; the files are then for the caller to remove.
+    Where somebody else made the same table meanwhile, modes ``"append"`` and ``"overwrite"`` commit to that one. Raises
+    `DeltaError`: reason ``"exists"``; the files are then for the caller to remove.
     """
     application = None if txn is None else Txn(txn[0], txn[1], now_millis())
     transaction = replace(_creation(planned, "CREATE TABLE AS SELECT"), adds=adds, txn=application)
@@ -172,7 +167,8 @@ def existing_table(storage: Storage) -> Snapshot | None:
         raise
 
 
-def _schema(schema: pa.Schema | StructType | str) -> StructType:
-    if isinstance(schema, StructType):
-        return schema
-    return parse_schema(schema) if isinstance(schema, str) else from_arrow_schema(schema)
+def check_partitioned_by(current: Snapshot, names: tuple[str, ...]) -> None:
+    """Refuse partition columns that a table does not have; none are any."""
+    if names and names != current.partition_columns:
+        has = ", ".join(current.partition_columns) or "none"
+        raise DeltaError(f"the table's partition columns are {has}, not {', '.join(names)}", reason="bad-option")

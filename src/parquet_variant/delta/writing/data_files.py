@@ -19,7 +19,8 @@ from urllib.parse import quote
 import pyarrow as pa
 
 from parquet_variant.array.variant_array import VariantArray
-from parquet_variant.delta.data.columns import conform_table
+from parquet_variant.choices import DEFAULT_COMPRESSION
+from parquet_variant.delta.data.columns import align_table, by_given_name, check_known
 from parquet_variant.delta.data.partitions import partition_directory, split_by_partition
 from parquet_variant.delta.data.stored import check_storable, stored_schema, to_stored
 from parquet_variant.delta.log.clock import now_millis
@@ -31,14 +32,12 @@ from parquet_variant.delta.statistics.file_stats import indexed_places, leaf_col
 from parquet_variant.delta.storage import Storage, open_storage
 from parquet_variant.delta.writing.rules import Rules, check_nulls, rules_of
 from parquet_variant.delta.writing.stats_collector import StatsCollector
-from parquet_variant.errors import DeltaError, SchemaError
+from parquet_variant.errors import DeltaError, SchemaError, bad_option
 from parquet_variant.functions.storage.infer_shredding_schema import infer_shredding_schema
 from parquet_variant.functions.storage.shred_variant import shred_variant
 from parquet_variant.interop.table_of import is_rows, table_of
 from parquet_variant.parquet.writing.writer import FileInfo, VariantWriter
 from parquet_variant.schema.shredding_schema import ShreddingSchema
-
-__all__ = ["CHANGE_DATA", "CHANGE_TYPE", "DEFAULT_FILE_BYTES", "WritePlan", "is_data_file_name", "plan_write"]
 
 DEFAULT_FILE_BYTES = 256 << 20
 # Arrow bytes are larger than what they become in a file; how much larger is only known afterwards.
@@ -100,6 +99,10 @@ class WritePlan:
     rules: Rules = field(default_factory=Rules)
     least_indexed: int = 0
 
+    def __post_init__(self) -> None:
+        if isinstance(self.file_bytes, bool) or not isinstance(self.file_bytes, int) or self.file_bytes < 1:
+            raise bad_option(f"file_bytes is {self.file_bytes!r}: give a positive number of bytes", DeltaError)
+
     def write(self, data: Any, *, data_change: bool = True) -> list[dict[str, Any]]:
         """Write rows to new files and describe them.
 
@@ -137,7 +140,7 @@ class WritePlan:
     def completed(self, rows: pa.Table) -> pa.Table:
         """Rows with every column of the table: as it was given, as the table's rules make it, else null."""
         named = self.rules.completed(_named(rows, self.schema), self.schema)
-        return conform_table(named, self.schema, _by_logical_name, lambda _, array: array)
+        return align_table(named, self.schema, by_given_name, lambda _, array: array)
 
     def stored(self, rows: pa.Table) -> pa.Table:
         """Rows as files hold them: complete, shredded, under physical names; they keep the table's rules."""
@@ -147,6 +150,14 @@ class WritePlan:
         """A name for a file of a partition that no other file has."""
         name = f"part-{self.job}{uuid.uuid4()}.{self.codec}.parquet"
         return f"{self.directory}{partition_directory(values)}{name}"
+
+    def remove_files(self) -> None:
+        """Remove all that tasks of this job wrote, or are at; for a job that no version will name."""
+        storage = open_storage(self.uri, self.storage_options)
+        for file in list(storage.list("")):
+            # One that is being written has a temporary name, which begins with a dot.
+            if file.path.rpartition("/")[2].removeprefix(".").startswith(f"part-{self.job}"):
+                storage.delete(file.path)
 
     def add(
         self, path: str, values: Mapping[str, str | None], info: FileInfo, stats: str, data_change: bool = True
@@ -170,7 +181,7 @@ class WritePlan:
     @cached_property
     def codec(self) -> str:
         """The compression of files."""
-        default = self.configuration.get("delta.parquet.compression.codec", "zstd")
+        default = self.configuration.get("delta.parquet.compression.codec", DEFAULT_COMPRESSION)
         return str(self.options.get("compression", default)).lower()
 
     def write_changes(self, changes: Mapping[str, pa.Table | None]) -> list[Cdc]:
@@ -222,12 +233,7 @@ def plan_write(
 ) -> WritePlan:
     """The plan that writes files for a table as it is.
 
-    Parameters
-    ----------
-    snapshot
-        The table.
-    shredding, file_bytes, options
-        See `WritePlan`.
+    `shredding` and `file_bytes` and `options`: see `WritePlan`.
     """
     return WritePlan(
         uri=snapshot.storage.uri,
@@ -277,10 +283,6 @@ def _clustered(snapshot: Snapshot) -> int:
     return max((places.index(each) + 1 for each in columns if each in places), default=0)
 
 
-def _by_logical_name(fields: pa.DataType | pa.Schema, f: Field) -> int:
-    return int(fields.get_field_index(f.name))
-
-
 def _named(table: pa.Table, schema: StructType) -> pa.Table:
     """The data under the table's own spelling of names, which differ in more than case."""
     spelled = {f.name.lower(): f.name for f in schema.fields}
@@ -294,8 +296,6 @@ def _named(table: pa.Table, schema: StructType) -> pa.Table:
 def is_data_file_name(path: str) -> bool:
     """Whether a file below a table's root has a name that only a `WritePlan` gives.
 
-    Examples
-    --------
     >>> is_data_file_name("day=1/part-1b4e28ba-2fa1-4ba2-883f-0016d3cca427.zstd.parquet")
     True
     """
@@ -328,7 +328,7 @@ class _Task:
         table = self.plan.rules.completed(_named(table, self.plan.schema), self.plan.schema)
         self._check(table)
         kept = {name: table[name] for name in self.plan.hidden_columns if name in table.column_names}
-        table = conform_table(table, self.plan.schema, _by_logical_name, self._variant)
+        table = align_table(table, self.plan.schema, by_given_name, self._variant)
         check_nulls(table, self.plan.schema)
         self.plan.rules.enforce(table)
         for name, column in kept.items():
@@ -349,7 +349,8 @@ class _Task:
             file.abort()
 
     def _write(self, key: tuple[str | None, ...], values: dict[str, str | None], part: pa.Table) -> None:
-        rows = max(1, int(len(part) * self.plan.file_bytes * _ASSUMED_COMPRESSION / max(1, part.nbytes)))
+        share = self.plan.file_bytes * _ASSUMED_COMPRESSION / max(1, part.nbytes)
+        rows = max(1, int(len(part) * min(share, 1)))
         for start in range(0, len(part), rows):
             file = self.open.get(key)
             if file is None:
@@ -360,13 +361,8 @@ class _Task:
                 self.done.append(self.open.pop(key))
 
     def _check(self, table: pa.Table) -> None:
-        known = {f.name for f in self.plan.schema.fields} | set(self.plan.hidden_columns)
-        unknown = [name for name in table.column_names if name not in known]
-        if unknown:
-            raise DeltaError(
-                f"the table has no column {unknown[0]!r}: its columns are {', '.join(sorted(known))}",
-                reason="unknown-column",
-            )
+        given = pa.schema([field for field in table.schema if field.name not in self.plan.hidden_columns])
+        check_known(given, self.plan.schema, by_given_name)
         for f in self.plan.schema.fields:
             if f.nullable:
                 continue

@@ -15,8 +15,6 @@ from parquet_variant.delta.protocol.actions import Add, Remove
 from parquet_variant.delta.statistics.stats_json import with_json_stats
 from parquet_variant.errors import DeltaError
 
-__all__ = ["to_adds", "to_removes"]
-
 
 def to_adds(snapshot: Snapshot, files: pa.Table, *, data_change: bool = True) -> list[Add]:
     """Add actions for rows of `Snapshot.files`."""
@@ -27,19 +25,8 @@ def to_adds(snapshot: Snapshot, files: pa.Table, *, data_change: bool = True) ->
 def to_removes(snapshot: Snapshot, files: pa.Table, *, data_change: bool = True) -> list[Remove]:
     """Remove actions for rows of `Snapshot.files`.
 
-    Parameters
-    ----------
-    snapshot
-        The table.
-    files
-        The rows.
-    data_change
-        False if other files of the same commit take over the rows.
-
-    Raises
-    ------
-    DeltaError
-        Reason ``"append-only"`` if the table forbids it.
+    `data_change`: false if other files of the same commit take over the rows.
+    Raises `DeltaError`: reason ``"append-only"`` if the table forbids it.
     """
     if data_change and snapshot.metadata.configuration.get("delta.appendOnly", "false").lower() == "true":
         raise DeltaError(f"{snapshot.storage.uri} is append-only", reason="append-only", file=snapshot.storage.uri)

@@ -20,8 +20,6 @@ from parquet_variant.delta.protocol.features import supports
 from parquet_variant.delta.protocol.schema import Field, StructType, parse_schema
 from parquet_variant.errors import DeltaError
 
-__all__ = ["IdentityValues", "has_identity", "refuse_identity", "refuse_identity_set"]
-
 _START, _STEP = "delta.identity.start", "delta.identity.step"
 _MARK, _EXPLICIT = "delta.identity.highWaterMark", "delta.identity.allowExplicitInsert"
 _LIMITS = np.iinfo(np.int64)
@@ -63,13 +61,7 @@ class _Counter:
 
 
 class IdentityValues:
-    """Gives rows the values of a table's identity columns that are not given, and knows the table's metadata after it.
-
-    Parameters
-    ----------
-    current
-        The table.
-    """
+    """Gives rows the values of a table's identity columns that they lack, and knows the table's metadata after it."""
 
     def __init__(self, current: Snapshot) -> None:
         self._metadata = current.metadata
@@ -78,10 +70,8 @@ class IdentityValues:
     def of(self, tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
         """The tables with these columns.
 
-        Raises
-        ------
-        DeltaError
-            Reason ``"identity-given"`` for values that are given and may not be; ``"identity-overflow"``.
+        Raises `DeltaError`: reason ``"identity-given"`` for values that are given and may not be;
+        ``"identity-overflow"``.
         """
         for table in tables:
             for counter in self._counters:
@@ -123,10 +113,7 @@ def has_identity(current: Snapshot) -> bool:
 def refuse_identity(current: Snapshot) -> None:
     """Refuse to add rows where many tasks write, or the schema changes, since the values need one counter.
 
-    Raises
-    ------
-    DeltaError
-        Reason ``"unsupported-feature"``; the column is named.
+    Raises `DeltaError`: reason ``"unsupported-feature"``; the column is named.
     """
     for f in _identity_fields(current):
         raise DeltaError(
@@ -137,13 +124,7 @@ def refuse_identity(current: Snapshot) -> None:
 
 
 def refuse_identity_set(current: Snapshot, columns: Iterable[str]) -> None:
-    """Refuse to change values of identity columns, as Spark does.
-
-    Raises
-    ------
-    DeltaError
-        Reason ``"bad-assignment"``.
-    """
+    """Refuse to change values of identity columns, as Spark does. Raises `DeltaError`: reason ``"bad-assignment"``."""
     names = {f.name for f in _identity_fields(current)}
     for name in columns:
         if name in names:

@@ -25,26 +25,18 @@ from parquet_variant.delta.protocol.schema import (
     arrow_type,
     parse_schema,
 )
+from parquet_variant.encoding.cast.forms import entry_lists, list_elements
 from parquet_variant.errors import DeltaError, VariantError
-
-__all__ = ["Rules", "check_nulls", "rules_of"]
 
 _CONSTRAINT = "delta.constraints."
 
 
 @dataclass(frozen=True)
 class Rules:
-    """The rules of a table; can be pickled.
+    """The rules of a table; can be pickled."""
 
-    Parameters
-    ----------
-    checks
-        Name and SQL of conditions that must be true for every row.
-    generated, defaults
-        Column and SQL.
-    """
-
-    checks: tuple[tuple[str, str], ...] = ()
+    checks: tuple[tuple[str, str], ...] = ()  # Name and SQL of conditions that must be true for every row.
+    # Column and SQL.
     generated: tuple[tuple[str, str], ...] = ()
     defaults: tuple[tuple[str, str], ...] = ()
 
@@ -66,10 +58,7 @@ class Rules:
     def enforce(self, table: pa.Table) -> None:
         """Refuse rows that break a rule.
 
-        Raises
-        ------
-        DeltaError
-            Reason ``"constraint-violated"``; the rule is named, and the first row that breaks it.
+        Raises `DeltaError`: reason ``"constraint-violated"``; the rule is named, and the first row that breaks it.
         """
         rules = [(f"constraint {name}", text) for name, text in self.checks]
         rules += [
@@ -107,27 +96,34 @@ def rules_of(protocol: Protocol, metadata: Metadata) -> Rules:
 
 
 def check_nulls(table: pa.Table, schema: StructType) -> None:
-    """Refuse nulls in fields of structs and elements of lists that must not be null.
+    """Refuse nulls in fields of structs, elements of lists and values of maps that must not be null.
 
-    Raises
-    ------
-    DeltaError
-        Reason ``"null-value"``.
+    Raises `DeltaError`: reason ``"null-value"``.
     """
     for f in schema.fields:
-        if f.name in table.column_names:
+        if f.name in table.column_names and _asks(f.type):
             for chunk in table[f.name].chunks:
                 _nulls(chunk, f.type, f.name)
 
 
+def _asks(kind: DeltaType) -> bool:
+    """Whether a type has parts that must not be null."""
+    if isinstance(kind, StructType):
+        return any(not f.nullable or _asks(f.type) for f in kind.fields)
+    if isinstance(kind, ArrayType):
+        return not kind.contains_null or _asks(kind.element)
+    return isinstance(kind, MapType) and (not kind.value_contains_null or _asks(kind.value))
+
+
 def _nulls(array: pa.Array, kind: DeltaType, name: str) -> None:
     if isinstance(kind, StructType) and pa.types.is_struct(array.type):
+        rows = array.filter(array.is_valid()) if array.null_count else array
         for f in kind.fields:
             at = array.type.get_field_index(f.name)
             if at < 0:
                 continue
-            child = array.field(at)
-            if not f.nullable and child.null_count and pc.any(pc.and_(array.is_valid(), child.is_null())).as_py():
+            child = rows.field(at)
+            if not f.nullable and child.null_count:
                 raise DeltaError(f"column {name}.{f.name} must not be null", reason="null-value")
             _nulls(child, f.type, f"{name}.{f.name}")
     elif isinstance(kind, ArrayType) and pa.types.is_list(array.type):
@@ -135,8 +131,11 @@ def _nulls(array: pa.Array, kind: DeltaType, name: str) -> None:
         if not kind.contains_null and values.null_count:
             raise DeltaError(f"the elements of column {name} must not be null", reason="null-value")
         _nulls(values, kind.element, f"{name}.element")
-    elif isinstance(kind, MapType) and not kind.value_contains_null and array.items.null_count:
-        raise DeltaError(f"the values of column {name} must not be null", reason="null-value")
+    elif isinstance(kind, MapType) and pa.types.is_map(array.type):
+        values = list_elements(entry_lists(array)[1])
+        if not kind.value_contains_null and values.null_count:
+            raise DeltaError(f"the values of column {name} must not be null", reason="null-value")
+        _nulls(values, kind.value, f"{name}.value")
 
 
 def _texts(schema: StructType, key: str) -> tuple[tuple[str, str], ...]:

@@ -13,8 +13,6 @@ from parquet_variant.delta.protocol.schema import StructType, variant_paths
 from parquet_variant.errors import DeltaError
 from parquet_variant.schema.shredding_schema import ShreddingSchema
 
-__all__ = ["SchemaOption", "schema_option", "schemas_by_column"]
-
 SchemaOption: TypeAlias = "Mapping[str, ShreddingSchema | str] | ShreddingSchema | str | None"
 
 
@@ -32,10 +30,8 @@ def schema_option(schema: SchemaOption, options: dict[str, Any]) -> SchemaOption
 def schemas_by_column(schema: SchemaOption, columns: StructType) -> dict[str, ShreddingSchema]:
     """The schemas by dotted name of the variant column.
 
-    Raises
-    ------
-    DeltaError
-        Reason ``"bad-argument"`` for a name that is no variant column, or one schema for several columns.
+    Raises `DeltaError`: reason ``"bad-argument"`` for a name that is no variant column, or one schema for several
+    columns.
     """
     if schema is None:
         return {}
@@ -49,4 +45,4 @@ def schemas_by_column(schema: SchemaOption, columns: StructType) -> dict[str, Sh
     unknown = sorted(set(schema) - set(places))
     if unknown:
         raise DeltaError(f"{unknown[0]!r} is no variant column: {', '.join(places)}", reason="bad-argument")
-    return {name: ShreddingSchema.of(given) for name, given in schema.items()}
+    return {name: ShreddingSchema.of(schema_of_column) for name, schema_of_column in schema.items()}

@@ -6,6 +6,8 @@ Owns putting the two together. Leaves the bounds of variants to `shredding.stati
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -14,7 +16,9 @@ import pyarrow as pa
 from parquet_variant import arrow_compute as pc
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.delta.protocol.schema import VARIANT, StructType
-from parquet_variant.delta.statistics.file_stats import FileStats
+from parquet_variant.delta.statistics.file_stats import FileStats, value_at
+from parquet_variant.delta.statistics.variant_stats import decode_bounds
+from parquet_variant.errors import DeltaError
 from parquet_variant.functions.storage.shred_variant import shred_variant
 from parquet_variant.parquet.writing.writer import FileInfo
 from parquet_variant.path import VariantPath
@@ -28,24 +32,15 @@ from parquet_variant.shredding.statistics import (
     uniform_schema,
 )
 
-__all__ = ["StatsCollector", "path_bounds"]
-
 Place = tuple[str, ...]
 # Bounds of every path would make the log larger than small files.
 _MAX_PATHS = 100
 
 
 class StatsCollector:
-    """Sees the rows of a file, and makes its statistics.
+    """Sees the rows of a file, in columns as files have them, and makes its statistics.
 
-    Parameters
-    ----------
-    schema
-        The columns, as files have them.
-    places
-        The leaf columns that get statistics.
-    variant_stats
-        Whether variants get bounds.
+    `places` are the leaf columns that get some; `variant_stats` says whether Variants get bounds.
     """
 
     def __init__(self, schema: StructType, places: frozenset[Place], *, variant_stats: bool) -> None:
@@ -69,17 +64,32 @@ class StatsCollector:
         bounds = {place: column.bounds(place, partial(_leaf, info)) for place, column in self._columns.items()}
         return self._stats.build(info.rows, info.statistics.get, bounds, hidden_nan=info.may_hold_nan)
 
+    def stats_without(self, before: Mapping[str, Any], gone: pa.Table, info: FileInfo) -> str:
+        """The statistics of a file that was written anew without some rows, from those `before`.
 
-def path_bounds(info: FileInfo, column: str, path: VariantPath) -> Bounds | None:
+        `gone` has the rows that went, in the columns with Variants, lists and maps; `info` is the file as it is.
+        """
+        self._stats.count_without(before.get("nullCount") or {}, gone)
+        bounds: dict[Place, dict[VariantPath, Bounds]] = {}
+        for place in self._variants:
+            with suppress(DeltaError):
+                text = value_at(before.get("minValues") or {}, place)
+                paths = {} if text is None else decode_bounds(str(text))
+                known = {path: path_bounds(info, place, path) for path in paths}
+                bounds[place] = {path: each for path, each in known.items() if each is not None}
+        return self._stats.build(info.rows, info.statistics.get, bounds, hidden_nan=info.may_hold_nan)
+
+
+def path_bounds(info: FileInfo, column: Place, path: VariantPath) -> Bounds | None:
     """The bounds of a path, of names only, of a shredded Variant in a file that was written, if it may have some."""
     place = tuple(part for name in path.segments for part in ("typed_value", str(name)))
-    known = info.statistics.get((column, *place, "typed_value"))
+    known = info.statistics.get((*column, *place, "typed_value"))
     if known is None or known.lower is None:
         return None
     schema = ShreddingSchema.primitive(known.lower.type)
     for name in reversed(path.segments):
         schema = ShreddingSchema.object({str(name): schema})
-    return shredded_bounds(schema, lambda leaf: _leaf(info, (column, *leaf))).get(path)
+    return shredded_bounds(schema, lambda leaf: _leaf(info, (*column, *leaf))).get(path)
 
 
 def _leaf(info: FileInfo, place: Place) -> LeafStatistics | None:

@@ -32,8 +32,6 @@ from parquet_variant.delta.writing.schema_option import SchemaOption, schema_opt
 from parquet_variant.errors import DeltaError
 from parquet_variant.interop.table_of import is_rows, table_of
 
-__all__ = ["append", "commit_files", "overwrite", "peek", "plan"]
-
 _IDENTITY_RETRIES = 20
 
 

@@ -17,38 +17,18 @@ from parquet_variant.encoding.cast.zones import zone_of
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import CastError
 
-__all__ = ["cast_variant", "try_cast_variant"]
-
 
 def cast_variant(variant: Variant, target: pa.DataType, *, zone: str = "UTC", safe: bool = True) -> Any:
     """A Variant as a Python object of an Arrow type.
 
-    Parameters
-    ----------
-    variant
-        The value.
-    target
-        The Arrow type; a struct of non-nullable binaries ``metadata`` and ``value`` stands for Variant.
-    zone
-        The session time zone: where instants and local times meet.
-    safe
-        Whether a value without such a cast is an error; otherwise it becomes None where it stands.
+    `target`: the Arrow type; a struct of non-nullable binaries ``metadata`` and ``value`` stands for Variant.
+    `zone`: the session time zone: where instants and local times meet.
+    `safe`: whether a value without such a cast is an error; otherwise it becomes None where it stands.
+    Returns what ``pyarrow.Scalar.as_py`` gives for the type; None for Variant null. Raises `CastError`: ``bad-cast`` if
+    the value has no such cast; ``unsupported-target`` for a type that no Variant can be given as; ``bad-zone``;
+    ``out-of-python`` for dates outside the years 1 to 9999, which Arrow holds but Python does not. Raises
+    `MalformedVariantError` if the bytes are malformed.
 
-    Returns
-    -------
-    object
-        What ``pyarrow.Scalar.as_py`` gives for the type; None for Variant null.
-
-    Raises
-    ------
-    CastError
-        ``bad-cast`` if the value has no such cast; ``unsupported-target`` for a type that no Variant can be given as;
-        ``bad-zone``; ``out-of-python`` for dates outside the years 1 to 9999, which Arrow holds but Python does not.
-    MalformedVariantError
-        If the bytes are malformed.
-
-    Examples
-    --------
     >>> cast_variant(Variant.from_python("2020-01-01"), pa.date32())
     datetime.date(2020, 1, 1)
     >>> cast_variant(Variant.from_python([1, "2", None]), pa.list_(pa.int8()))
@@ -76,8 +56,6 @@ def cast_variant(variant: Variant, target: pa.DataType, *, zone: str = "UTC", sa
 def try_cast_variant(variant: Variant, target: pa.DataType, *, zone: str = "UTC") -> Any:
     """A Variant as a Python object of an Arrow type; None for a value, at any depth, that has no such cast.
 
-    Examples
-    --------
     >>> try_cast_variant(Variant.from_python([1, "x"]), pa.list_(pa.int8()))
     [1, None]
     """

@@ -17,14 +17,10 @@ from parquet_variant.encoding.cast.targets import VARIANT_STORAGE, Target
 from parquet_variant.encoding.python_values import scalar_to_python
 from parquet_variant.types import VariantType
 
-__all__ = ["array_of_raw"]
-
 
 def array_of_raw(raws: Sequence[Any], target: Target) -> pa.Array:
     """An Arrow array of the target's type, a plain one (see `forms`), from raw results; None for null.
 
-    Examples
-    --------
     >>> from parquet_variant.encoding.cast.targets import target_of
     >>> array_of_raw([1, None], target_of(pa.date32())).to_pylist()
     [datetime.date(1970, 1, 2), None]

@@ -15,18 +15,6 @@ from parquet_variant.encoding.cast.numbers import BLANKS
 from parquet_variant.encoding.cast.zones import zone_of
 from parquet_variant.errors import CastError
 
-__all__ = [
-    "NANOS_PER_DAY",
-    "NANOS_PER_SECOND",
-    "ParsedTime",
-    "local_to_instant",
-    "offset_text",
-    "parse_date",
-    "parse_time_of_day",
-    "parse_timestamp",
-    "to_local",
-]
-
 NANOS_PER_SECOND = 1_000_000_000
 SECONDS_PER_DAY = 86_400
 NANOS_PER_DAY = SECONDS_PER_DAY * NANOS_PER_SECOND
@@ -74,8 +62,6 @@ def _offset(zone: dt.tzinfo, seconds: int, *, local: bool) -> int:
 def to_local(instant: int, zone: dt.tzinfo) -> int:
     """The local time of an instant, both in nanoseconds since 1970.
 
-    Examples
-    --------
     >>> to_local(0, zone_of("+01:00")) // NANOS_PER_SECOND
     3600
     """
@@ -103,8 +89,6 @@ def _days(year: int, month: int, day: int) -> int | None:
 def parse_date(text: str) -> int | None:
     """Days since 1970 of a text that starts with a date; None if it does not.
 
-    Examples
-    --------
     >>> parse_date("1970-1-2"), parse_date("1971"), parse_date("1970-01-01T12:00"), parse_date("1970/01/01")
     (1, 365, 0, None)
     """
@@ -118,8 +102,6 @@ def parse_date(text: str) -> int | None:
 def parse_timestamp(text: str) -> ParsedTime | None:
     """The timestamp that a text stands for, digits beyond nanoseconds cut off; None if it is none.
 
-    Examples
-    --------
     >>> parse_timestamp("1970-01-01T00:00:01.5Z")
     ParsedTime(local=1500000000, zone=datetime.timezone.utc)
     >>> parse_timestamp("1970-01-01 25:00:00") is None
@@ -145,8 +127,6 @@ def parse_timestamp(text: str) -> ParsedTime | None:
 def parse_time_of_day(text: str) -> int | None:
     """Nanoseconds since midnight of a text such as ``10:11:12.5`` or ``T10:11``; None if it is none.
 
-    Examples
-    --------
     >>> parse_time_of_day("T00:00:01"), parse_time_of_day("24:00:00")
     (1000000000, None)
     """
@@ -165,8 +145,6 @@ def _clock(match: re.Match[str]) -> int | None:
 def offset_text(instant: int, zone: dt.tzinfo) -> str:
     """The zone's offset at an instant: ``+01:00``, with seconds where it has some.
 
-    Examples
-    --------
     >>> offset_text(0, zone_of("America/Los_Angeles"))
     '-08:00'
     """

@@ -6,13 +6,13 @@ themselves to its callers.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pyarrow as pa
 
 from parquet_variant import arrow_compute as pc
 from parquet_variant.types import MAX_OFFSET
-
-__all__ = ["cast_values", "in_form", "plain_form", "without_encoding"]
 
 
 def plain_form(arrow: pa.DataType, *, stored: bool = False) -> pa.DataType:
@@ -20,8 +20,6 @@ def plain_form(arrow: pa.DataType, *, stored: bool = False) -> pa.DataType:
 
     With ``stored``, dictionaries and narrow decimals, which files have, too, are kept.
 
-    Examples
-    --------
     >>> plain_form(pa.list_view(pa.dictionary(pa.int8(), pa.string_view())))
     ListType(list<item: large_string>)
     """
@@ -36,20 +34,26 @@ def plain_form(arrow: pa.DataType, *, stored: bool = False) -> pa.DataType:
         return pa.large_binary()
     if not stored and (types.is_decimal32(arrow) or types.is_decimal64(arrow)):
         return pa.decimal128(arrow.precision, arrow.scale)
+    return with_fields(arrow, lambda field: field.with_type(plain_form(field.type, stored=stored)))
 
-    def plain(field: pa.Field) -> pa.Field:
-        return field.with_type(plain_form(field.type, stored=stored))
 
+def with_fields(arrow: pa.DataType, change: Callable[[pa.Field], pa.Field]) -> pa.DataType:
+    """A nested type with other fields, views of lists as lists; a type without fields as it is.
+
+    >>> with_fields(pa.list_(pa.int8()), lambda field: field.with_nullable(False))
+    ListType(list<item: int8 not null>)
+    """
+    types = pa.types
     if types.is_struct(arrow):
-        return pa.struct([plain(field) for field in arrow])
+        return pa.struct([change(field) for field in arrow])
     if types.is_map(arrow):
-        return pa.map_(plain(arrow.key_field), plain(arrow.item_field), arrow.keys_sorted)
+        return pa.map_(change(arrow.key_field), change(arrow.item_field), arrow.keys_sorted)
     if types.is_fixed_size_list(arrow):
-        return pa.list_(plain(arrow.value_field), arrow.list_size)
+        return pa.list_(change(arrow.value_field), arrow.list_size)
     if types.is_list(arrow) or types.is_list_view(arrow):
-        return pa.list_(plain(arrow.value_field))
+        return pa.list_(change(arrow.value_field))
     if types.is_large_list(arrow) or types.is_large_list_view(arrow):
-        return pa.large_list(plain(arrow.value_field))
+        return pa.large_list(change(arrow.value_field))
     return arrow
 
 
@@ -58,8 +62,6 @@ def without_encoding(array: pa.Array) -> pa.Array:
 
     pyarrow 26 refuses a dictionary that gives over 2 GiB of text in one array, and writes past the end for run ends.
 
-    Examples
-    --------
     >>> without_encoding(pa.array(["a", "a"]).dictionary_encode()).to_pylist()
     ['a', 'a']
     """
@@ -86,13 +88,11 @@ def without_encoding(array: pa.Array) -> pa.Array:
 def in_form(array: pa.Array, arrow: pa.DataType) -> pa.Array:
     """An array of one form of a type in another: from the plain form, or to it.
 
-    Examples
-    --------
     >>> in_form(pa.array(["a", "a"], pa.large_string()), pa.dictionary(pa.int8(), pa.string())).indices.type
     DataType(int8)
     """
     types = pa.types
-    if array.type == arrow:
+    if array.type.equals(arrow, check_metadata=True):
         return array
     if types.is_run_end_encoded(array.type):
         return in_form(without_encoding(array), arrow)
@@ -107,10 +107,12 @@ def in_form(array: pa.Array, arrow: pa.DataType) -> pa.Array:
         return pc.run_end_encode(in_form(array, arrow.value_type), run_end_type=arrow.run_end_type)
     if types.is_struct(arrow):
         children = [in_form(array.field(index), arrow.field(index).type) for index in range(arrow.num_fields)]
-        return pa.StructArray.from_arrays(children, fields=list(arrow), mask=array.is_null())
+        return struct_like(array, list(arrow), children)
     if types.is_map(arrow):
-        keys, items = in_form(array.keys, arrow.key_type), in_form(array.items, arrow.item_type)
-        return pa.MapArray.from_arrays(_offsets(array, np.int32), keys, items, type=arrow, mask=array.is_null())
+        keys, items = entry_lists(array)
+        offsets = _offsets(keys, np.int32)
+        keys, items = in_form(list_elements(keys), arrow.key_type), in_form(list_elements(items), arrow.item_type)
+        return pa.MapArray.from_arrays(offsets, keys, items, type=arrow, mask=array.is_null())
     if types.is_fixed_size_list(arrow):
         # The values under null lists are there too, unlike in the other lists.
         first, last = array.offset * arrow.list_size, (array.offset + len(array)) * arrow.list_size
@@ -130,11 +132,18 @@ def in_form(array: pa.Array, arrow: pa.DataType) -> pa.Array:
     return array.cast(arrow)
 
 
+def chunks_in_form(column: pa.ChunkedArray, arrow: pa.DataType) -> pa.ChunkedArray:
+    """As `in_form`; unlike `cast`, which breaks lists of nulls in pyarrow 26 even where it has nothing to do.
+
+    >>> chunks_in_form(pa.chunked_array([["a"], []]), pa.large_string()).type
+    DataType(large_string)
+    """
+    return pa.chunked_array([in_form(chunk, arrow) for chunk in column.chunks], arrow)
+
+
 def cast_values(array: pa.Array, arrow: pa.DataType) -> pa.Array:
     """As `array.cast`; whole numbers become decimals whose digits hold the values, if not all of their type.
 
-    Examples
-    --------
     >>> cast_values(pa.array([12]), pa.decimal128(3, 1)).to_pylist()
     [Decimal('12.0')]
     """
@@ -143,11 +152,22 @@ def cast_values(array: pa.Array, arrow: pa.DataType) -> pa.Array:
     return array.cast(arrow)
 
 
+def struct_like(array: pa.StructArray, fields: list[pa.Field], children: list[pa.Array]) -> pa.StructArray:
+    """A struct of other fields, null where another one is.
+
+    >>> struct_like(pa.array([{"a": 1}, None]), [pa.field("b", pa.int64())], [pa.array([5, 6])]).to_pylist()
+    [{'b': 5}, None]
+    """
+    if not children:
+        return pa.array([None if bad else {} for bad in array.is_null().to_pylist()], pa.struct([]))
+    # Not `StructArray.from_arrays`: it refuses children that are null where the struct is, if they must not be null.
+    validity = array.is_valid().buffers()[1] if array.null_count else None
+    return pa.Array.from_buffers(pa.struct(fields), len(array), [validity], array.null_count, 0, children)
+
+
 def list_elements(array: pa.Array) -> pa.Array:
     """The elements of all lists of a column, one after the other, without those under null lists.
 
-    Examples
-    --------
     >>> list_elements(pa.array([[1, 2], None, [3]])).to_pylist()
     [1, 2, 3]
     """
@@ -155,13 +175,23 @@ def list_elements(array: pa.Array) -> pa.Array:
     return array.values[:0] if array.null_count == len(array) else array.flatten()
 
 
+def entry_lists(array: pa.MapArray) -> tuple[pa.ListArray, pa.ListArray]:
+    """Of each map of a column the list of its keys, and that of its items.
+
+    >>> entry_lists(pa.array([[("a", 1)], [("b", 2)]], pa.map_(pa.string(), pa.int64()))[1:])[1].to_pylist()
+    [[2]]
+    """
+    # Of a slice, pyarrow's keys and items are those of all rows.
+    buffers, nulls = array.buffers()[:2], array.null_count
+    keys, items = (
+        pa.Array.from_buffers(pa.list_(part.type), len(array), buffers, nulls, array.offset, [part])
+        for part in (array.keys, array.items)
+    )
+    return keys, items
+
+
 def _offsets(array: pa.Array, width: type[np.signedinteger]) -> pa.Array:
     """Offsets into the flattened values."""
     offsets = np.zeros(len(array) + 1, width)
-    if pa.types.is_map(array.type):
-        sizes = np.diff(array.offsets.to_numpy())
-        sizes[array.is_null().to_numpy(zero_copy_only=False)] = 0
-    else:
-        sizes = pc.list_value_length(array).fill_null(0).to_numpy()
-    np.cumsum(sizes, out=offsets[1:])
+    np.cumsum(pc.list_value_length(array).fill_null(0).to_numpy(), out=offsets[1:])
     return pa.array(offsets)

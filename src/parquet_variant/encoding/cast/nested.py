@@ -23,20 +23,14 @@ from parquet_variant.errors import CastError
 from parquet_variant.path import VariantPath
 from parquet_variant.types import VariantType
 
-__all__ = ["cast_raw", "json_text"]
-
 _SHOWN_CHARACTERS = 80
 
 
 def cast_raw(variant: Variant, target: Target, zone: dt.tzinfo, safe: bool) -> Any:
     """A Variant as a target type, raw; None for Variant null.
 
-    Raises
-    ------
-    CastError
-        If ``safe`` and the value, or one inside it, has no such cast; otherwise it becomes None where it stands.
-    MalformedVariantError
-        If the bytes are malformed.
+    Raises `CastError` if ``safe`` and the value, or one inside it, has no such cast; otherwise it becomes None where it
+    stands. Raises `MalformedVariantError` if the bytes are malformed.
     """
     if target.family == "variant":
         canonical = Variant.from_python(variant)
@@ -79,8 +73,6 @@ def no_cast(variant: Variant, target: Target) -> CastError:
 def json_text(variant: Variant, zone: dt.tzinfo) -> str:
     """A Variant as JSON, instants in a time zone.
 
-    Examples
-    --------
     >>> json_text(Variant.from_python([dt.datetime(1970, 1, 1, tzinfo=dt.UTC)]), dt.timezone(dt.timedelta(hours=-8)))
     '["1969-12-31 16:00:00-08:00"]'
     """

@@ -12,18 +12,6 @@ from fractions import Fraction
 
 import numpy as np
 
-__all__ = [
-    "BLANKS",
-    "integer_of_float",
-    "nearest_float32",
-    "round_to_decimal",
-    "text_to_bool",
-    "text_to_decimal",
-    "text_to_double",
-    "text_to_float32",
-    "text_to_integer",
-]
-
 # What Java's String.trim cuts; Spark cuts DEL too where it reads bytes itself.
 _JAVA_BLANKS = "".join(map(chr, range(0x21)))
 BLANKS = _JAVA_BLANKS + "\x7f"
@@ -47,8 +35,6 @@ _MAX_DIGITS = 4000
 def text_to_bool(text: str) -> bool | None:
     """The boolean that a text stands for, in any case; None if it is none.
 
-    Examples
-    --------
     >>> text_to_bool(" YES "), text_to_bool("0"), text_to_bool("on")
     (True, False, None)
     """
@@ -59,8 +45,6 @@ def text_to_bool(text: str) -> bool | None:
 def text_to_integer(text: str) -> int | None:
     """The integer that a text stands for; None for anything else, a decimal point included.
 
-    Examples
-    --------
     >>> text_to_integer(" +12 "), text_to_integer("1.0")
     (12, None)
     """
@@ -74,8 +58,6 @@ def text_to_integer(text: str) -> int | None:
 def text_to_decimal(text: str) -> Decimal | None:
     """The exact decimal that a text stands for; None if it is none, or one of an absurd exponent.
 
-    Examples
-    --------
     >>> text_to_decimal("1.50"), text_to_decimal("1e3"), text_to_decimal("NaN")
     (Decimal('1.50'), Decimal('1E+3'), None)
     """
@@ -91,8 +73,6 @@ def text_to_decimal(text: str) -> Decimal | None:
 def text_to_double(text: str) -> float | None:
     """The double that a text stands for, by Java's grammar: suffixes d and f, hexadecimal, inf and nan in any case.
 
-    Examples
-    --------
     >>> text_to_double("1.5d"), text_to_double("-Infinity"), text_to_double("1_0")
     (1.5, -inf, None)
     """
@@ -128,8 +108,6 @@ def text_to_float32(text: str) -> float | None:
 def nearest_float32(exact: Fraction) -> float:
     """The float (as the equal double) nearest to a number, ties to even; infinite beyond the largest.
 
-    Examples
-    --------
     >>> nearest_float32(Fraction(2**24 + 1)), nearest_float32(Fraction(10**39))
     (16777216.0, inf)
     """
@@ -155,8 +133,6 @@ def integer_of_float(number: float, low: int, high: int) -> int | None:
 
     The bounds are compared as doubles, as in Java: 2**63 becomes the largest int64.
 
-    Examples
-    --------
     >>> integer_of_float(-1.5, -128, 127), integer_of_float(2.0**63, -(2**63), 2**63 - 1) == 2**63 - 1
     (-1, True)
     """
@@ -171,8 +147,6 @@ def integer_of_float(number: float, low: int, high: int) -> int | None:
 def round_to_decimal(exact: Decimal, precision: int, scale: int) -> int | None:
     """The unscaled integer of a number rounded half up to a scale; None if it has too many digits.
 
-    Examples
-    --------
     >>> round_to_decimal(Decimal("99.995"), 5, 2), round_to_decimal(Decimal("1000"), 5, 2)
     (10000, None)
     """

@@ -42,8 +42,6 @@ from parquet_variant.encoding.python_values import scalar_to_python
 from parquet_variant.encoding.walk import Event
 from parquet_variant.types import DECIMAL_TYPES, INTEGERS, VariantType
 
-__all__ = ["NANOS_OF", "cast_scalar", "local_event"]
-
 _V = VariantType
 _FLOATS = (_V.FLOAT, _V.DOUBLE)
 # Instants and local times: how many nanoseconds one tick of theirs is.
@@ -56,8 +54,6 @@ _UUID = re.compile(r"[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}")
 def cast_scalar(kind: VariantType, raw: Any, target: Target, zone: dt.tzinfo) -> Any:
     """A scalar as a target type, or None where there is no such cast or the value does not fit.
 
-    Examples
-    --------
     >>> import pyarrow as pa
     >>> from parquet_variant.encoding.cast.targets import target_of
     >>> cast_scalar(VariantType.STRING, " 12 ", target_of(pa.int8()), dt.UTC)

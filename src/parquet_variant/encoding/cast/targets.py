@@ -13,8 +13,6 @@ import pyarrow as pa
 
 from parquet_variant.errors import CastError
 
-__all__ = ["VARIANT_STORAGE", "Target", "target_of"]
-
 # A nested target that stays a Variant: `array<variant>` is a list of these.
 VARIANT_STORAGE = pa.struct([pa.field("metadata", pa.binary(), False), pa.field("value", pa.binary(), False)])
 
@@ -23,53 +21,31 @@ _FLOATS = {pa.float16(): "float16", pa.float32(): "float32", pa.float64(): "floa
 
 
 class Target(NamedTuple):
-    """A target type, taken apart.
+    """A target type, taken apart."""
 
-    Parameters
-    ----------
-    family
-        What kind of cast leads there: ``boolean``, ``integer``, ``float16``, ``float32``, ``float64``, ``decimal``,
-        ``string``, ``binary``, ``date``, ``time``, ``timestamp``, ``timestamp_ntz``, ``uuid``, ``list``, ``struct``,
-        ``map``, ``variant``, ``null``.
-    arrow
-        The Arrow type itself.
-    low, high
-        Bounds of an integer, and of the ticks of times.
-    tick
-        Nanoseconds of one unit of a time or timestamp; days, or milliseconds of a date.
-    size
-        Bytes of a fixed-size binary, elements of a fixed-size list; -1 for any.
-    precision, scale
-        Of a decimal.
-    children
-        Targets of the elements, fields or map values.
-    names
-        Names of a struct's fields.
-    """
-
+    # What kind of cast leads there: ``boolean``, ``integer``, ``float16``, ``float32``, ``float64``, ``decimal``,
+    # ``string``, ``binary``, ``date``, ``time``, ``timestamp``, ``timestamp_ntz``, ``uuid``, ``list``, ``struct``,
+    # ``map``, ``variant``, ``null``.
     family: str
-    arrow: pa.DataType
+    arrow: pa.DataType  # The Arrow type itself.
+    # Bounds of an integer, and of the ticks of times.
     low: int = -(2**63)
     high: int = 2**63 - 1
-    tick: int = 1
-    size: int = -1
+    tick: int = 1  # Nanoseconds of one unit of a time or timestamp; days, or milliseconds of a date.
+    size: int = -1  # Bytes of a fixed-size binary, elements of a fixed-size list; -1 for any.
+    # Of a decimal.
     precision: int = 0
     scale: int = 0
-    children: tuple[Target, ...] = ()
-    names: tuple[str, ...] = ()
+    children: tuple[Target, ...] = ()  # Targets of the elements, fields or map values.
+    names: tuple[str, ...] = ()  # Names of a struct's fields.
 
 
 def target_of(arrow: pa.DataType) -> Target:
     """What casting to an Arrow type means.
 
-    Raises
-    ------
-    CastError
-        With reason ``unsupported-target`` for durations and intervals (Spark refuses them, too), unions, maps with
-        other keys than strings, decimals of negative scale, and extension types that we do not know.
+    Raises `CastError` with reason ``unsupported-target`` for durations and intervals (Spark refuses them, too), unions,
+    maps with other keys than strings, decimals of negative scale, and extension types that we do not know.
 
-    Examples
-    --------
     >>> target_of(pa.uint8())[2:4], target_of(pa.list_(pa.date32())).children[0].family
     ((0, 255), 'date')
     """

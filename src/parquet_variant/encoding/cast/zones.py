@@ -11,8 +11,6 @@ from functools import cache, lru_cache
 
 from parquet_variant.errors import CastError
 
-__all__ = ["zone_of"]
-
 _OFFSETS = (
     re.compile(r"[+-]([0-9]{1,2})()()"),
     re.compile(r"[+-]([0-9]{2}):([0-9]{2})(?::([0-9]{2}))?"),
@@ -38,13 +36,8 @@ _SHORT_ZONES = {
 def zone_of(name: str) -> dt.tzinfo:
     """The time zone of a name, as Spark's session time zone reads it: a region, an offset or an abbreviation.
 
-    Raises
-    ------
-    CastError
-        With reason ``bad-zone``.
+    Raises `CastError` with reason ``bad-zone``.
 
-    Examples
-    --------
     >>> zone_of("+01:00"), zone_of("PST")
     (datetime.timezone(datetime.timedelta(seconds=3600)), zoneinfo.ZoneInfo(key='America/Los_Angeles'))
     """
@@ -54,6 +47,8 @@ def zone_of(name: str) -> dt.tzinfo:
 
     from parquet_variant.encoding.cast.numbers import BLANKS
 
+    if not isinstance(name, str):
+        raise CastError(f"{name!r} is no time zone: give its name", reason="bad-zone")
     text = _SINGLE_HOUR.sub(r"\g<1>0\2:", name.strip(BLANKS), count=1)
     text = _SINGLE_MINUTE.sub(r"\1\2:0\3", text, count=1)
     text = _SHORT_ZONES.get(text, text)

@@ -13,8 +13,6 @@ from importlib.resources import files
 from string import Template
 from typing import Any
 
-__all__ = ["page", "page_frame"]
-
 _SCRIPTS = ("model.js", "grid.js", "views.js", "live.js", "main.js")
 
 
@@ -23,8 +21,6 @@ def page(document: dict[str, Any]) -> str:
 
     The document is compressed and in base64, so that no text in data can end a script or begin a tag.
 
-    Examples
-    --------
     >>> "<b>" in page({"source": "<b>"})
     False
     """

@@ -21,12 +21,10 @@ from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.encoding.cast.targets import Target
 from parquet_variant.errors import CastError, MalformedVariantError
 from parquet_variant.functions.columns.value_positions import ScalarSlots
-from parquet_variant.kernels.arrow_buffers import filled_binary
+from parquet_variant.kernels.arrow_buffers import filled_binary, from_numpy, to_numpy
 from parquet_variant.kernels.memory import address_of, copy_spans
 from parquet_variant.kernels.values import cast_slots
 from parquet_variant.types import MAX_OFFSET, PrimitiveId
-
-__all__ = ["cast_column", "take_bytes"]
 
 _P = PrimitiveId
 Bools = npt.NDArray[np.bool_]
@@ -56,10 +54,7 @@ def cast_column(slots: ScalarSlots, target: Target, zone: dt.tzinfo) -> Column:
 def take_bytes(slots: ScalarSlots, positions: Int64s, *, as_text: bool) -> pa.Array:
     """The bytes that slots point to, as large binary or large string.
 
-    Raises
-    ------
-    MalformedVariantError
-        If a text is not UTF-8, with its row.
+    Raises `MalformedVariantError` if a text is not UTF-8, with its row.
     """
     sizes = slots.b[positions]
     array = filled_binary(sizes, partial(copy_spans, slots.a[positions], sizes), arrow_type=pa.large_binary())
@@ -94,7 +89,7 @@ def _scatter(slots: ScalarSlots, done: Bools, taken: pa.Array, arrow: pa.DataTyp
     if len(taken) == len(slots):
         return taken
     places = np.cumsum(done) - 1
-    return taken.take(pa.array(places, mask=~done))
+    return taken.take(from_numpy(places, ~done))
 
 
 def _are(slots: ScalarSlots, *kinds: int) -> Bools:
@@ -113,7 +108,7 @@ def _decimals(slots: ScalarSlots) -> Bools:
 
 
 def _numbers(values: npt.NDArray[np.generic], done: Bools, arrow: pa.DataType) -> Column:
-    return pa.array(values, arrow, mask=None if done.all() else ~done), done
+    return from_numpy(values.astype(arrow.to_pandas_dtype(), copy=False), ~done), done
 
 
 def _boolean(slots: ScalarSlots, target: Target, zone: dt.tzinfo) -> Column:
@@ -191,8 +186,8 @@ def _numbers_in_text(
         return None
     texts = take_bytes(slots, positions, as_text=True)
     plain = pc.match_substring_regex(texts, pattern)
-    cast = texts.filter(plain).cast(arrow).to_numpy()
-    return positions[plain.to_numpy(zero_copy_only=False)], cast
+    cast = to_numpy(texts.filter(plain).cast(arrow))
+    return positions[to_numpy(plain)], cast
 
 
 def _with_texts(slots: ScalarSlots, values: npt.NDArray[np.generic], done: Bools, arrow: pa.DataType) -> Column:
@@ -243,7 +238,7 @@ def _bytes(slots: ScalarSlots, target: Target, zone: dt.tzinfo) -> Column:
     taken = take_bytes(slots, np.flatnonzero(done), as_text=kind == _P.STRING)
     if target.family == "uuid":
         fixed = pa.ExtensionArray.from_storage(pa.uuid(), taken.cast(pa.binary()).cast(pa.binary(16)))
-        return fixed.take(pa.array(np.cumsum(done) - 1, mask=~done)), done
+        return fixed.take(from_numpy(np.cumsum(done) - 1, ~done)), done
     if len(taken) == 0:
         return pa.nulls(len(slots), target.arrow), done
     return _scatter(slots, done, taken, target.arrow), done
@@ -263,7 +258,7 @@ def _string(slots: ScalarSlots, target: Target, zone: dt.tzinfo) -> Column:
         return _bytes(slots, target, zone)
     array, done = _bytes(slots, target._replace(arrow=pa.large_string()), zone)
     if is_int.any():
-        array = pc.coalesce(array, pa.array(slots.a, mask=~is_int).cast(pa.large_string()))
+        array = pc.coalesce(array, from_numpy(slots.a, ~is_int).cast(pa.large_string()))
         done = done | is_int
     # JSON spells these as a cast to string does, some in quotes, and instants with their offset.
     instants = _INSTANTS if zone is dt.UTC else ()
@@ -271,7 +266,7 @@ def _string(slots: ScalarSlots, target: Target, zone: dt.tzinfo) -> Column:
     if same.any():
         texts = _json_of(slots, np.flatnonzero(same)).cast(pa.large_string())
         texts = pc.utf8_trim(pc.replace_substring(texts, '+00:00"', '"'), '"')
-        array, done = pc.replace_with_mask(array, pa.array(same), texts), done | same
+        array, done = pc.replace_with_mask(array, from_numpy(same), texts), done | same
     return array.cast(target.arrow), done
 
 
@@ -281,7 +276,7 @@ def _ticks(values: Int64s, done: Bools, target: Target) -> Column:
     values = np.where(done, values, 0)
     if arrow.bit_width == 32:
         values = values.astype(np.int32)
-    return pa.array(values, mask=None if done.all() else ~done).view(arrow), done
+    return from_numpy(values, ~done).view(arrow), done
 
 
 def _date(slots: ScalarSlots, target: Target, zone: dt.tzinfo) -> Column:

@@ -14,11 +14,10 @@ import pyarrow as pa
 from parquet_variant.array.parts import binary_parts, valid_bytes
 from parquet_variant.errors import MalformedVariantError, SchemaError
 from parquet_variant.functions.columns.value_positions import Int64s, ScalarSlots
+from parquet_variant.kernels.arrow_buffers import to_numpy
 from parquet_variant.kernels.operations import get
 from parquet_variant.schema.primitive_types import stored_primitive
 from parquet_variant.types import TYPE_OF_ARROW, PrimitiveId
-
-__all__ = ["faulty_slots", "refuse_faulty_slots", "slots_of_column"]
 
 _P = PrimitiveId
 _HIGH_BITS = 0x8080808080808080
@@ -28,12 +27,8 @@ _IN_MEMORY = (_P.STRING, _P.BINARY, _P.UUID)
 def slots_of_column(array: pa.Array, rows: Int64s | None = None) -> ScalarSlots:
     """The slots of a shredded column; null entries are missing. Without ``rows``, entry i belongs to row i.
 
-    Raises
-    ------
-    SchemaError
-        If no Variant is stored as a column of that type.
-    MalformedVariantError
-        As `refuse_faulty_slots`.
+    Raises `SchemaError` if no Variant is stored as a column of that type; `MalformedVariantError` as
+    `refuse_faulty_slots`.
     """
     stored = stored_primitive(array.type)
     if stored is None:
@@ -44,7 +39,7 @@ def slots_of_column(array: pa.Array, rows: Int64s | None = None) -> ScalarSlots:
     valid = valid_bytes(array)
     b, scales = np.zeros(len(array), np.int64), np.zeros(len(array), np.uint8)
     if pa.types.is_boolean(stored):
-        bits = array.fill_null(False).cast(pa.uint8()).to_numpy()
+        bits = to_numpy(array.fill_null(False)).view(np.uint8)
         kinds, a = np.where(bits, _P.TRUE, _P.FALSE).astype(np.uint8), np.zeros(len(array), np.int64)
         owner = None
     elif pa.types.is_decimal(stored):
@@ -69,10 +64,7 @@ def slots_of_column(array: pa.Array, rows: Int64s | None = None) -> ScalarSlots:
 def refuse_faulty_slots(array: pa.Array, rows: Int64s | None = None) -> None:
     """Raise what is wrong with the first of `faulty_slots`, with its row.
 
-    Raises
-    ------
-    MalformedVariantError
-        With reason ``bad-time``, ``bad-decimal`` or ``bad-utf8``.
+    Raises `MalformedVariantError` with reason ``bad-time``, ``bad-decimal`` or ``bad-utf8``.
     """
     for position, reason, message in faulty_slots(array):
         row = position if rows is None else int(rows[position])
@@ -84,8 +76,6 @@ def faulty_slots(array: pa.Array) -> Iterator[tuple[int, str, str]]:
 
     Those are times outside the day, decimals with too many digits and texts that are not UTF-8.
 
-    Examples
-    --------
     >>> slots = pa.array([0, 86_400_000_000]).view(pa.time64("us"))
     >>> list(faulty_slots(slots))
     [(1, 'bad-time', 'a typed_value is no time of a day')]

@@ -18,8 +18,6 @@ from parquet_variant.kernels.operations import get
 from parquet_variant.kernels.values import cast_slots
 from parquet_variant.types import TYPE_OF_ID, PrimitiveId
 
-__all__ = ["only_lossless"]
-
 _P = PrimitiveId
 _KINDS: dict[str, tuple[int, ...]] = {
     "boolean": (_P.TRUE, _P.FALSE),

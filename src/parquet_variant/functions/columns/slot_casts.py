@@ -26,11 +26,10 @@ from parquet_variant.errors import CastError, VariantError
 from parquet_variant.functions.columns.column_casts import cast_column, take_bytes
 from parquet_variant.functions.columns.lossless import only_lossless
 from parquet_variant.functions.columns.value_positions import ScalarSlots, ValuePositions
+from parquet_variant.kernels.arrow_buffers import from_numpy, to_numpy
 from parquet_variant.kernels.kinds import ARRAY, OBJECT
 from parquet_variant.kernels.operations import get
 from parquet_variant.types import MAX_OFFSET, TYPE_OF_ID, PrimitiveId
-
-__all__ = ["CastOptions", "array_of_slots", "list_array", "patched"]
 
 _P = PrimitiveId
 _IN_MEMORY = (_P.STRING, _P.BINARY, _P.UUID)
@@ -38,35 +37,20 @@ Int64s = npt.NDArray[np.int64]
 
 
 class CastOptions(NamedTuple):
-    """How to cast.
+    """How to cast."""
 
-    Parameters
-    ----------
-    zone
-        The session time zone.
-    safe
-        Whether a value without such a cast is an error; otherwise it becomes null where it stands.
-    path
-        The path that the values were found at, for errors.
-    lossless
-        Whether only values count that are of the type already (`lossless`); all others become null.
-    """
-
-    zone: dt.tzinfo
-    safe: bool
-    path: str
+    zone: dt.tzinfo  # The session time zone.
+    safe: bool  # Whether a value without such a cast is an error; otherwise it becomes null where it stands.
+    path: str  # The path that the values were found at, for errors.
+    # Whether only values count that are of the type already (`lossless`); all others become null.
     lossless: bool = False
 
 
 def array_of_slots(slots: ScalarSlots, target: Target, options: CastOptions) -> pa.Array:
     """Slots as an array of the target's type, a plain one: null for Variant null and for what is missing.
 
-    Raises
-    ------
-    CastError
-        If a slot has no such cast and the options say that this is an error; with its row and the path.
-    MalformedVariantError
-        If a string is not UTF-8.
+    Raises `CastError` if a slot has no such cast and the options say that this is an error; with its row and the path.
+    Raises `MalformedVariantError` if a string is not UTF-8.
     """
     if options.lossless:
         slots = only_lossless(slots, target)
@@ -93,26 +77,23 @@ def patched(base: pa.Array, positions: Int64s, replacement: pa.Array) -> pa.Arra
     if pa.types.is_nested(base.type) or isinstance(base.type, pa.BaseExtensionType):
         order = np.arange(len(base))
         order[positions] = np.arange(len(base), len(base) + len(positions))
-        return pa.concat_arrays([base, replacement]).take(pa.array(order))
+        return pa.concat_arrays([base, replacement]).take(from_numpy(order))
     mask = np.zeros(len(base), np.bool_)
     mask[positions] = True
-    return pc.replace_with_mask(base, pa.array(mask), replacement)
+    return pc.replace_with_mask(base, from_numpy(mask), replacement)
 
 
 def list_array(offsets: Int64s, elements: pa.Array, valid: npt.NDArray[np.bool_], arrow: pa.DataType) -> pa.Array:
     """An array of a list or large list type from offsets, elements and which lists are there.
 
-    Raises
-    ------
-    CastError
-        If a list type with 4-byte offsets has too many elements.
+    Raises `CastError` if a list type with 4-byte offsets has too many elements.
     """
-    mask = None if valid.all() else pa.array(~valid)
+    mask = None if valid.all() else from_numpy(~valid)
     if pa.types.is_large_list(arrow):
-        return pa.LargeListArray.from_arrays(pa.array(offsets), elements, type=arrow, mask=mask)
+        return pa.LargeListArray.from_arrays(from_numpy(offsets), elements, type=arrow, mask=mask)
     if offsets[-1] > MAX_OFFSET:
         raise CastError(f"{offsets[-1]} elements are too many for {arrow}: ask for a large_list", reason="too-large")
-    return pa.ListArray.from_arrays(pa.array(offsets.astype(np.int32)), elements, type=arrow, mask=mask)
+    return pa.ListArray.from_arrays(from_numpy(offsets.astype(np.int32)), elements, type=arrow, mask=mask)
 
 
 def _lists(
@@ -125,7 +106,7 @@ def _lists(
         _, _, elements = value_positions.take(chosen).elements()
         children = array_of_slots(elements.slots(), target.children[0], options)
         lists = pa.FixedSizeListArray.from_arrays(children, type=target.arrow)
-        return lists.take(pa.array(np.cumsum(is_list) - 1, mask=~is_list)), is_list
+        return lists.take(from_numpy(np.cumsum(is_list) - 1, ~is_list)), is_list
     children = array_of_slots(elements.slots(), target.children[0], options)
     return list_array(offsets, children, is_list, target.arrow), is_list
 
@@ -139,7 +120,7 @@ def _structs(
         for name, child in zip(target.names, target.children, strict=True)
     ]
     fields = [target.arrow.field(index) for index in range(len(columns))]
-    return pa.StructArray.from_arrays(columns, fields=fields, mask=pa.array(~is_object)), is_object
+    return pa.StructArray.from_arrays(columns, fields=fields, mask=from_numpy(~is_object)), is_object
 
 
 def _maps(
@@ -147,10 +128,10 @@ def _maps(
 ) -> tuple[pa.Array, npt.NDArray[np.bool_]]:
     offsets, is_object, ids, values = value_positions.fields()
     names = value_positions.dictionaries.distinct_names.cast(target.arrow.key_type)
-    keys = names.take(pa.array(value_positions.dictionaries.name_numbers(values.metas, ids)))
+    keys = names.take(from_numpy(value_positions.dictionaries.name_numbers(values.metas, ids)))
     items = array_of_slots(values.slots(), target.children[0], options)
     maps = pa.MapArray.from_arrays(
-        pa.array(offsets.astype(np.int32)), keys, items, type=target.arrow, mask=pa.array(~is_object)
+        from_numpy(offsets.astype(np.int32)), keys, items, type=target.arrow, mask=from_numpy(~is_object)
     )
     return maps, is_object
 
@@ -197,7 +178,7 @@ def _scalars_by_fallback(
             scalar_kind, raw = _unpacked(key) if kind is None else (kind, key)
             results[index] = cast_scalar(TYPE_OF_ID[_P(scalar_kind)].type, raw, target, options.zone)
     if options.safe and None in results:
-        failed = np.array([result is None for result in results])[encoded.indices.to_numpy()]
+        failed = np.array([result is None for result in results])[to_numpy(encoded.indices)]
         position = int(positions[np.argmax(failed)])
         raise no_cast(_variant_of(slots, position), target).at(row=slots.row(position), path=options.path)
     return patched(base, positions, array_of_raw(results, target).take(encoded.indices))
@@ -241,8 +222,8 @@ def _json_texts(
         raise
     if options.zone is not dt.UTC:
         # Text that may hold an instant, which is in UTC here, is left to the scalar fallback.
-        has_instant = pc.match_substring(texts, '+00:00"').to_numpy(zero_copy_only=False)
-        base = patched(base, positions[~has_instant], texts.filter(pa.array(~has_instant)).cast(target.arrow))
+        has_instant = to_numpy(pc.match_substring(texts, '+00:00"'))
+        base = patched(base, positions[~has_instant], texts.filter(from_numpy(~has_instant)).cast(target.arrow))
         return base, positions[has_instant]
     return patched(base, positions, texts.cast(target.arrow)), positions[:0]
 

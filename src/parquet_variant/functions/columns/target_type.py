@@ -12,23 +12,15 @@ from parquet_variant.encoding.cast.targets import VARIANT_STORAGE
 from parquet_variant.errors import CastError, SchemaError
 from parquet_variant.schema.type_grammar import Column, TypeParser
 
-__all__ = ["as_target"]
-
 
 def as_target(target: str | pa.DataType) -> pa.DataType:
     """The Arrow type of a target: the type itself, or what its name stands for.
 
     Names are Spark's in any case (``bigint``, ``decimal(10,2)``, ``array<…>``, ``struct<a: int, b string>``,
     ``map<string, …>``, ``variant``), those of `ShreddingSchema`'s DDL (``uuid``, ``timestamp_nanos``, …), and pyarrow's
-    own aliases (``uint8``, ``large_string``). ``variant`` is a struct of ``metadata`` and ``value``.
+    own aliases (``uint8``, ``large_string``). ``variant`` is a struct of ``metadata`` and ``value``. Raises `CastError`
+    with reason ``bad-type`` and the offset of what cannot be read.
 
-    Raises
-    ------
-    CastError
-        With reason ``bad-type`` and the offset of what cannot be read.
-
-    Examples
-    --------
     >>> as_target("array<struct<a: int, b: decimal(5,2)>>")
     ListType(list<element: struct<a: int32, b: decimal128(5, 2)>>)
     >>> as_target("strin")

@@ -27,13 +27,11 @@ from parquet_variant.array.parts import (
 from parquet_variant.encoding.metadata import Dictionary, dictionary_of
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import MalformedVariantError, VariantError
-from parquet_variant.kernels.arrow_buffers import filled_binary, offsets_of
+from parquet_variant.kernels.arrow_buffers import filled_binary, from_numpy, offsets_of
 from parquet_variant.kernels.memory import address_of, copy_spans
 from parquet_variant.kernels.operations import get
 from parquet_variant.kernels.values.encode_slots import measure_slots, write_slots
 from parquet_variant.path import Segment
-
-__all__ = ["Dictionaries", "ScalarSlots", "ValuePositions"]
 
 Int64s = npt.NDArray[np.int64]
 
@@ -108,27 +106,16 @@ def _name(dictionary: Dictionary, field_id: int) -> str | None:
 
 @dataclass(frozen=True, eq=False)
 class ScalarSlots:
-    """Values read: kinds and payloads as on the tape (`kernels.tapes.tape`).
+    """Values read: kinds and payloads as on the tape (`kernels.tapes.tape`)."""
 
-    Parameters
-    ----------
-    kinds, a, b, scales
-        One entry a value; kind ``MISSING`` where there is none.
-    value_positions
-        Where arrays and objects lie; None if there can be none.
-    rows
-        The row of each entry; None if entry i belongs to row i.
-    owner
-        Keeps the bytes alive that payloads point to.
-    """
-
+    # One entry a value; kind ``MISSING`` where there is none.
     kinds: npt.NDArray[np.uint8]
     a: Int64s
     b: Int64s
     scales: npt.NDArray[np.uint8]
-    value_positions: ValuePositions | None = None
-    rows: Int64s | None = None
-    owner: Any = None
+    value_positions: ValuePositions | None = None  # Where arrays and objects lie; None if there can be none.
+    rows: Int64s | None = None  # The row of each entry; None if entry i belongs to row i.
+    owner: Any = None  # Keeps the bytes alive that payloads point to.
 
     def __len__(self) -> int:
         return len(self.kinds)
@@ -152,30 +139,16 @@ _Keys: TypeAlias = "dict[str, tuple[Int64s, Int64s, _Keys]]"
 
 @dataclass(frozen=True, eq=False)
 class ValuePositions:
-    """A column of positions of values.
+    """A column of positions of values."""
 
-    Parameters
-    ----------
-    starts, stops
-        Absolute addresses of a value's first byte and of the end of its bytes; start 0 where there is no value.
-    metas
-        Index of each value's metadata.
-    dictionaries
-        The metadata.
-    rows
-        The row of each entry; None if entry i belongs to row i.
-    owner
-        Keeps the bytes alive.
-    root
-        The whole values that the walk began with, for telling what is wrong with them.
-    """
-
+    # Absolute addresses of a value's first byte and of the end of its bytes; start 0 where there is no value.
     starts: Int64s
     stops: Int64s
-    metas: npt.NDArray[np.int32]
-    dictionaries: Dictionaries
-    rows: Int64s | None = None
-    owner: Any = None
+    metas: npt.NDArray[np.int32]  # Index of each value's metadata.
+    dictionaries: Dictionaries  # The metadata.
+    rows: Int64s | None = None  # The row of each entry; None if entry i belongs to row i.
+    owner: Any = None  # Keeps the bytes alive.
+    # The whole values that the walk began with, for telling what is wrong with them.
     root: ValuePositions | None = None
     _keys: _Keys = field(init=False, default_factory=dict, repr=False)
 
@@ -277,10 +250,7 @@ class ValuePositions:
     def elements(self) -> tuple[Int64s, npt.NDArray[np.bool_], ValuePositions]:
         """Offsets of each array's elements, which entries are arrays, and the elements.
 
-        Raises
-        ------
-        MalformedVariantError
-            If an array is malformed.
+        Raises `MalformedVariantError` if an array is malformed.
         """
         counts = np.empty(len(self), np.int64)
         self._refuse(get.count_elements(self.starts, self.stops, counts))
@@ -292,10 +262,7 @@ class ValuePositions:
     def fields(self) -> tuple[Int64s, npt.NDArray[np.bool_], Int64s, ValuePositions]:
         """Offsets of each object's fields, which entries are objects, each field's id in its metadata, and its value.
 
-        Raises
-        ------
-        MalformedVariantError
-            If an object is malformed.
+        Raises `MalformedVariantError` if an object is malformed.
         """
         counts = np.empty(len(self), np.int64)
         self._refuse(get.count_fields(self.starts, self.stops, counts))
@@ -336,10 +303,7 @@ class ValuePositions:
     def slots(self) -> ScalarSlots:
         """Kind and payload of every value.
 
-        Raises
-        ------
-        MalformedVariantError
-            If one is malformed, or was reached through malformed bytes.
+        Raises `MalformedVariantError` if one is malformed, or was reached through malformed bytes.
         """
         size = len(self)
         kinds, scales = np.empty(size, np.uint8), np.empty(size, np.uint8)
@@ -350,10 +314,7 @@ class ValuePositions:
     def spans(self) -> ScalarSlots:
         """The bytes of every value: where they are in ``a``, how many in ``b``.
 
-        Raises
-        ------
-        MalformedVariantError
-            If a value is malformed, or was reached through malformed bytes.
+        Raises `MalformedVariantError` if a value is malformed, or was reached through malformed bytes.
         """
         sizes = np.empty(len(self), np.int64)
         self._refuse(get.measure(self.starts, self.stops, sizes))
@@ -365,7 +326,7 @@ class ValuePositions:
         spans = self.spans()
         value = filled_binary(spans.b, partial(copy_spans, spans.a, spans.b))
         metadata = MetadataParts(self.metas, self.dictionaries.array).column
-        return storage_of(metadata, value, pa.array(self.starts == get.ABSENT))
+        return storage_of(metadata, value, from_numpy(self.starts == get.ABSENT))
 
     def variant(self, position: int) -> Variant | None:
         """The value of an entry, its bytes copied; None if there is none."""

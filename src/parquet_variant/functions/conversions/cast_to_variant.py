@@ -15,19 +15,17 @@ import pyarrow as pa
 from parquet_variant import arrow_compute as pc
 from parquet_variant.array.parts import metadata_of_all
 from parquet_variant.array.variant_array import VariantArray
-from parquet_variant.encoding.cast.forms import list_elements, without_encoding
+from parquet_variant.encoding.cast.forms import entry_lists, list_elements, plain_form, without_encoding
 from parquet_variant.errors import CastError
 from parquet_variant.functions.columns.column_slots import slots_of_column
 from parquet_variant.functions.columns.value_positions import ScalarSlots
 from parquet_variant.functions.inputs.arrow_input import as_arrow
 from parquet_variant.functions.json.parse_json import parse_json
-from parquet_variant.kernels.arrow_buffers import offsets_of
+from parquet_variant.kernels.arrow_buffers import from_numpy, offsets_of, to_numpy
 from parquet_variant.kernels.values.encode_slots import narrow
 from parquet_variant.schema.primitive_types import lenient_primitive
 from parquet_variant.schema.storage_shape import is_binary, is_list
 from parquet_variant.types import PrimitiveId, of_arrow
-
-__all__ = ["cast_to_variant"]
 
 _NULL_VALUE = b"\x00"
 _STORED = {pa.time64("ns"): pa.time64("us")}
@@ -69,8 +67,9 @@ def cast_to_variant(values: Any) -> VariantArray:
     Raises
     ------
     CastError
-        For types that have no Variant type (durations, intervals, unions, maps with other keys), decimals of over 38
-        digits, times that are not whole microseconds, timestamps outside the range of microseconds.
+        For types that have no Variant type (durations, intervals, unions, maps with other keys), maps with two
+        values of one key, decimals of over 38 digits, times that are not whole microseconds, timestamps outside the
+        range of microseconds.
 
     Examples
     --------
@@ -138,7 +137,7 @@ def _struct(array: pa.StructArray, names: set[str]) -> pa.StructArray | None:
 def _list(array: pa.Array, names: set[str]) -> pa.Array:
     offsets = offsets_of(pc.list_value_length(array).fill_null(0))
     elements = _as_struct(_group(list_elements(array), names))
-    return pa.LargeListArray.from_arrays(pa.array(offsets), elements, mask=array.is_null())
+    return pa.LargeListArray.from_arrays(from_numpy(offsets), elements, mask=array.is_null())
 
 
 def _as_struct(columns: dict[str, pa.Array]) -> pa.StructArray:
@@ -199,17 +198,24 @@ def _objects(array: pa.Array) -> list[Any]:
         rows = [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
         return [row if there else None for row, there in zip(rows, valid, strict=True)]
     if pa.types.is_map(arrow):
-        if not (pa.types.is_string(arrow.key_type) or pa.types.is_large_string(arrow.key_type)):
+        text = plain_form(arrow.key_type)
+        if not (pa.types.is_string(text) or pa.types.is_large_string(text)):
             raise CastError(f"{arrow} has keys that are no strings: cast them first", reason="unsupported-type")
-        lists = array.cast(pa.list_(pa.struct({"key": pa.string(), "value": arrow.item_type})))
-        pairs = list_elements(lists)
-        items = list(zip(pairs.field(0).to_pylist(), _objects(pairs.field(1)), strict=True))
+        keys, array = entry_lists(array)
+        items = list(zip(list_elements(keys).to_pylist(), _objects(list_elements(array)), strict=True))
     else:
-        lists = array
-        items = _objects(list_elements(lists))
-    ends = np.cumsum(pc.list_value_length(lists).fill_null(0).to_numpy()).tolist()
+        items = _objects(list_elements(array))
+    ends = np.cumsum(to_numpy(pc.list_value_length(array).fill_null(0))).tolist()
     parts = [items[start:end] for start, end in zip([0, *ends], ends, strict=False)]
     return [
-        (dict(part) if pa.types.is_map(arrow) else part) if there else None
+        (_fields(part) if pa.types.is_map(arrow) else part) if there else None
         for part, there in zip(parts, valid, strict=True)
     ]
+
+
+def _fields(entries: list[Any]) -> dict[str, Any]:
+    fields = dict(entries)
+    if len(fields) < len(entries):
+        keys = ", ".join(repr(key) for key, _ in entries[:8])
+        raise CastError(f"a map has two values of one key; its keys are {keys}", reason="duplicate-key")
+    return fields

@@ -14,8 +14,6 @@ from parquet_variant.encoding.python_values import MAX_DEPTH
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.functions.inputs.null_on_error import or_none
 
-__all__ = ["from_python", "try_from_python", "variants_of"]
-
 
 @overload
 def from_python(values: list[Any], *, max_depth: int = ...) -> VariantArray: ...

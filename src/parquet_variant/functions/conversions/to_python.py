@@ -12,8 +12,6 @@ from parquet_variant.encoding.variant import Variant
 from parquet_variant.functions.inputs.null_on_error import or_none
 from parquet_variant.functions.inputs.variant_input import as_variant_array
 
-__all__ = ["python_objects", "to_python", "try_to_python"]
-
 
 def to_python(array: Any) -> Any:
     """Give values as Python objects.

@@ -12,8 +12,6 @@ from parquet_variant.encoding.edits import Edit, EditKind
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.functions.walks.editing import edited
 
-__all__ = ["strip_nulls", "try_strip_nulls"]
-
 
 @overload
 def strip_nulls(array: Variant, include_arrays: bool = ...) -> Variant: ...

@@ -13,8 +13,6 @@ from parquet_variant.encoding.variant import Variant
 from parquet_variant.functions.walks.editing import edited
 from parquet_variant.path import VariantPath
 
-__all__ = ["try_variant_delete", "variant_delete"]
-
 
 @overload
 def variant_delete(array: Variant, *paths: str | VariantPath | None) -> Variant: ...

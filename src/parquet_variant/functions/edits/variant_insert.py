@@ -13,8 +13,6 @@ from parquet_variant.encoding.variant import Variant
 from parquet_variant.functions.walks.editing import edited
 from parquet_variant.path import VariantPath
 
-__all__ = ["try_variant_insert", "variant_insert"]
-
 
 @overload
 def variant_insert(array: Variant, path: str | VariantPath, value: Any, *, max_size: int = ...) -> Variant | None: ...

@@ -13,8 +13,6 @@ from parquet_variant.encoding.edits import Edit, EditKind
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.functions.walks.editing import edited
 
-__all__ = ["try_variant_normalize", "variant_normalize"]
-
 
 @overload
 def variant_normalize(array: Variant) -> Variant: ...

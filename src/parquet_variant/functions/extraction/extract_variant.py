@@ -14,23 +14,13 @@ from parquet_variant.functions.walks.extract_path import final_storage
 from parquet_variant.functions.walks.shredded_walk import Group, follow
 from parquet_variant.path import VariantPath
 
-__all__ = ["extract_variant"]
-
 
 def extract_variant(storage: pa.StructArray, path: str | VariantPath) -> VariantArray:
     """The values at a path without wildcards of a storage in any layout; SQL NULL where nothing is at the path.
 
-    The metadata is that of the rows: it may name keys that the sub-values do not have.
+    The metadata is that of the rows: it may name keys that the sub-values do not have. Raises `MalformedVariantError`
+    if bytes that are read are malformed; `SchemaError` if the struct is not a Variant storage.
 
-    Raises
-    ------
-    MalformedVariantError
-        If bytes that are read are malformed.
-    SchemaError
-        If the struct is not a Variant storage.
-
-    Examples
-    --------
     >>> import parquet_variant as pv
     >>> extract_variant(pv.parse_json(['{"a": null}', '{"a": [1]}', '[]']).storage, "$.a")
     <VariantArray unshredded, 3 rows: [null, [1], NULL]>

@@ -14,8 +14,6 @@ from parquet_variant.functions.inputs.variant_input import as_variant_array
 from parquet_variant.functions.walks.extract_path import extract_path
 from parquet_variant.path import VariantPath
 
-__all__ = ["get_variant_element"]
-
 
 def get_variant_element(array: Any, path: str | VariantPath, dtype: str | pa.DataType) -> pa.Array:
     """Get the values at a path that are of a type; null for everything else.

@@ -18,8 +18,6 @@ from parquet_variant.functions.inputs.variant_input import as_variant_array
 from parquet_variant.path import VariantPath
 from parquet_variant.types import VariantType
 
-__all__ = ["VariantScalar", "get_variant_scalar"]
-
 
 @dataclass(frozen=True, slots=True)
 class VariantScalar:

@@ -11,8 +11,6 @@ import pyarrow as pa
 
 from parquet_variant.functions.walks.exploding import exploded
 
-__all__ = ["try_variant_explode", "variant_explode"]
-
 
 def variant_explode(array: Any) -> pa.Table:
     """Make a row for each element of arrays and each field of objects, as Spark's ``variant_explode`` does.

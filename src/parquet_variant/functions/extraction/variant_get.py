@@ -21,8 +21,6 @@ from parquet_variant.functions.walks.extract_path import extract_path
 from parquet_variant.path import Segment, VariantPath, Wildcard
 from parquet_variant.types import BasicType
 
-__all__ = ["get_values", "try_variant_get", "variant_get"]
-
 
 @overload
 def variant_get(array: Variant, path: str | VariantPath, type: str | pa.DataType = ..., *, zone: str = ...) -> Any: ...

@@ -6,35 +6,30 @@ operations.
 
 from __future__ import annotations
 
+import sys
+from functools import cache
+from importlib.util import find_spec
 from typing import Any
 
 import pyarrow as pa
 
 from parquet_variant.array.soundness import refuse_unsound
 from parquet_variant.array.variant_array import refuse_one_value
+from parquet_variant.kernels.arrow_buffers import from_bytes
 
-__all__ = ["as_arrow", "refuse_one_value"]
+# So many texts become an array in the time that pyarrow takes to import pandas.
+_FEW = 100_000
 
 
 def as_arrow(values: Any, arrow_type: pa.DataType | None = None) -> pa.Array:
     """One Arrow array of some values.
 
-    Parameters
-    ----------
-    values
-        A pyarrow array or chunked array, an object with ``__arrow_c_array__`` or ``__arrow_c_stream__`` (a polars
-        Series), or a sequence of Python objects.
-    arrow_type
-        The type of an array made from Python objects.
+    `values`: a pyarrow array or chunked array, an object with ``__arrow_c_array__`` or ``__arrow_c_stream__`` (a polars
+      Series), or a sequence of Python objects.
+    `arrow_type`: the type of an array made from Python objects.
+    Raises `SchemaError` for what is one value and no column of them (a text, bytes, a mapping, a number), and for Arrow
+    data whose buffers point outside of one another.
 
-    Raises
-    ------
-    SchemaError
-        For what is one value and no column of them (a text, bytes, a mapping, a number), and for Arrow data whose
-        buffers point outside of one another.
-
-    Examples
-    --------
     >>> as_arrow(["1", None], pa.string()).type
     DataType(string)
     """
@@ -51,6 +46,22 @@ def _array_of(values: Any, arrow_type: pa.DataType | None) -> pa.Array:
         if hasattr(values, "__arrow_c_array__"):
             return pa.array(values)
         if not hasattr(values, "__arrow_c_stream__"):
-            return pa.array(values, arrow_type)
+            texts = _texts(values) if arrow_type == pa.string() else None
+            return pa.array(values, arrow_type) if texts is None else texts
         values = pa.chunked_array(values)
     return values.combine_chunks() if values.num_chunks != 1 else values.chunk(0)
+
+
+def _texts(values: Any) -> pa.Array | None:
+    """A column of a list of texts, where pyarrow would import pandas first, to see whether the list is of its types."""
+    if not isinstance(values, list) or len(values) > _FEW or "pandas" in sys.modules or not _has_pandas():
+        return None
+    try:
+        return from_bytes([None if text is None else text.encode() for text in values], pa.string())
+    except AttributeError:
+        return None  # not texts alone
+
+
+@cache
+def _has_pandas() -> bool:
+    return find_spec("pandas") is not None

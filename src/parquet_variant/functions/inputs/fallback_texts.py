@@ -19,8 +19,6 @@ from parquet_variant.encoding.variant import Variant
 from parquet_variant.kernels.arrow_buffers import bitmap
 from parquet_variant.types import MAX_OFFSET
 
-__all__ = ["text_column", "with_fallback_texts"]
-
 
 def text_column(data: npt.NDArray[np.uint8], offsets: npt.NDArray[np.int64], valid: npt.NDArray[np.uint8]) -> pa.Array:
     """A column of UTF-8 text; `large_string` where the text outgrows 2 GiB, empty ``valid`` if no row is null."""

@@ -15,8 +15,6 @@ import pyarrow as pa
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.errors import VariantError
 
-__all__ = ["in_slices", "joined_slices"]
-
 Result = TypeVar("Result")
 # What a thread must have to do, to be worth one: some milliseconds.
 LEAST_SLICE_BYTES = 4 << 20
@@ -25,10 +23,7 @@ LEAST_SLICE_BYTES = 4 << 20
 def in_slices(work: Callable[[VariantArray], Result], column: VariantArray, threads: int | None) -> list[Result]:
     """What a function gives for slices of a column, in order: one for each thread, or one of all rows if they are few.
 
-    Raises
-    ------
-    VariantError
-        What the function raises, with the row in the column; or for fewer threads than 1.
+    Raises `VariantError`: what the function raises, with the row in the column; or for fewer threads than 1.
     """
     count = min(column.storage.nbytes // LEAST_SLICE_BYTES, len(column))
     if threads is None and count < 2:

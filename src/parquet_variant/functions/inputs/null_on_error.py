@@ -16,8 +16,7 @@ import pyarrow as pa
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.errors import VariantError
 from parquet_variant.functions.inputs.variant_input import as_variant_array
-
-__all__ = ["only_rows", "or_none", "or_null", "readable_storage"]
+from parquet_variant.kernels.arrow_buffers import from_numpy
 
 T = TypeVar("T")
 
@@ -44,7 +43,7 @@ def readable_storage(values: Any) -> pa.StructArray:
 def only_rows(storage: pa.StructArray, keep: npt.NDArray[Any]) -> VariantArray:
     """An unshredded column in which all other rows are SQL NULL."""
     fields = [storage.field("metadata"), storage.field("value")]
-    return VariantArray(pa.StructArray.from_arrays(fields, names=["metadata", "value"], mask=pa.array(~keep)))
+    return VariantArray(pa.StructArray.from_arrays(fields, names=["metadata", "value"], mask=from_numpy(~keep)))
 
 
 def or_null(values: Any, of_column: Callable[[VariantArray], pa.Array]) -> pa.Array:

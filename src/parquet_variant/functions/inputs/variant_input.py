@@ -13,25 +13,14 @@ from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.errors import SchemaError
 from parquet_variant.functions.inputs.arrow_input import as_arrow
 
-__all__ = ["as_variant_array"]
-
 
 def as_variant_array(values: Any) -> VariantArray:
     r"""The `VariantArray` of a column.
 
-    Parameters
-    ----------
-    values
-        A `VariantArray`, an Arrow struct array of a Variant storage, plain or chunked, or anything else that
-        `VariantArray.from_arrow` takes.
+    `values`: a `VariantArray`, an Arrow struct array of a Variant storage, plain or chunked, or anything else that
+      `VariantArray.from_arrow` takes.
+    Raises `SchemaError` if it is no Variant column.
 
-    Raises
-    ------
-    SchemaError
-        If it is no Variant column.
-
-    Examples
-    --------
     >>> import pyarrow as pa
     >>> as_variant_array(pa.array([{"metadata": b"\x11\0\0", "value": b"\0"}]))
     <VariantArray unshredded, 1 rows: [null]>

@@ -21,8 +21,7 @@ from parquet_variant.errors import SchemaError
 from parquet_variant.functions.inputs.null_on_error import or_none
 from parquet_variant.functions.inputs.variant_input import as_variant_array
 from parquet_variant.functions.walks.canonical_nodes import Batch, Names, canonical_nodes, present_rows
-
-__all__ = ["compared", "equals", "try_equals"]
+from parquet_variant.kernels.arrow_buffers import from_numpy, to_numpy
 
 
 @overload
@@ -86,7 +85,7 @@ def compared(left: Any, right: Any, *, null_on_error: bool) -> pa.BooleanArray:
     first = as_variant_array(left).to_unshredded()
     if isinstance(right, Variant):
         second = VariantArray(
-            VariantArray.from_variants([right]).storage.take(pa.array(np.zeros(len(first), np.int64)))
+            VariantArray.from_variants([right]).storage.take(from_numpy(np.zeros(len(first), np.int64)))
         )
     else:
         second = as_variant_array(right).to_unshredded()
@@ -103,7 +102,7 @@ def compared(left: Any, right: Any, *, null_on_error: bool) -> pa.BooleanArray:
         answers = row_by_row(rest.tolist(), lambda row: first[row] == second[row], null_on_error=null_on_error)
         result[rest] = [answer is True for answer in answers]
         valid[rest] = [answer is not None for answer in answers]
-    return pa.array(result, mask=~valid)
+    return from_numpy(result, ~valid)
 
 
 def _same_bytes(left: pa.StructArray, right: pa.StructArray) -> npt.NDArray[np.bool_]:
@@ -112,10 +111,10 @@ def _same_bytes(left: pa.StructArray, right: pa.StructArray) -> npt.NDArray[np.b
     if not len(ours.dictionary) or not len(theirs.dictionary):
         return np.zeros(len(left), np.bool_)
     # The first place of equal bytes stands for all of them.
-    first = np.asarray(pc.index_in(ours.dictionary, ours.dictionary))
-    other = np.asarray(pc.index_in(theirs.dictionary, ours.dictionary).fill_null(-1))
+    first = to_numpy(pc.index_in(ours.dictionary, ours.dictionary))
+    other = to_numpy(pc.index_in(theirs.dictionary, ours.dictionary).fill_null(-1))
     values = [storage.field("value").cast(pa.large_binary()) for storage in (left, right)]
-    same = np.asarray(pc.equal(*values).fill_null(False))
+    same = to_numpy(pc.equal(*values).fill_null(False))
     equal: npt.NDArray[np.bool_] = (first[ours.indices] == other[theirs.indices]) & same
     return equal
 

@@ -18,10 +18,9 @@ from parquet_variant.functions.inputs.variant_input import as_variant_array
 from parquet_variant.functions.inspection.variant_type import type_of
 from parquet_variant.functions.walks.extract_path import final_storage
 from parquet_variant.functions.walks.shredded_walk import Group, follow
+from parquet_variant.kernels.arrow_buffers import from_numpy
 from parquet_variant.path import VariantPath
 from parquet_variant.types import PrimitiveId, VariantType
-
-__all__ = ["is_variant_null", "try_is_variant_null"]
 
 
 @overload
@@ -84,7 +83,7 @@ class _IsNull:
     """Ends a path with the question."""
 
     def of_positions(self, value_positions: ValuePositions) -> pa.Array:
-        return pa.array(value_positions.slots().kinds == PrimitiveId.NULL)
+        return from_numpy(value_positions.slots().kinds == PrimitiveId.NULL)
 
     def of_group(self, group: Group) -> pa.Array:
         positions, value_positions = group.in_bytes()
@@ -96,4 +95,4 @@ class _IsNull:
             if group.present is not None:
                 nulls &= group.present
         nulls[positions] = value_positions.slots().kinds == PrimitiveId.NULL
-        return pa.array(nulls)
+        return from_numpy(nulls)

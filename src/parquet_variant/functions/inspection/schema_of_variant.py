@@ -21,7 +21,6 @@ from parquet_variant.encoding.schema_of import (
     SparkType,
     merged,
     name_order,
-    quoted_name,
     scalar_type,
     schema_of,
 )
@@ -31,9 +30,8 @@ from parquet_variant.functions.inputs.null_on_error import or_none, readable_sto
 from parquet_variant.functions.inputs.variant_input import as_variant_array
 from parquet_variant.functions.walks.canonical_nodes import Batch, Names, canonical_nodes, present_rows, value_chunks
 from parquet_variant.kernels.arrow_buffers import offsets_of
+from parquet_variant.path import quote_name
 from parquet_variant.types import TYPE_OF_ID
-
-__all__ = ["schema_of_variant", "try_schema_of_variant", "type_texts"]
 
 
 @overload
@@ -122,7 +120,7 @@ def _spelled(names: pa.Array) -> tuple[Any, npt.NDArray[np.int64]]:
     in_order = sorted(range(len(texts)), key=lambda number: name_order(texts[number]))
     order = np.empty(len(texts), np.int64)
     order[in_order] = np.arange(len(texts))
-    spelled = [f"{quoted_name(texts[number])}: " for number in in_order]
+    spelled = [f"{quote_name(texts[number])}: " for number in in_order]
     return binary_parts(pa.array([*spelled, " " * 8], pa.large_string())), order  # the kernel may read on behind a name
 
 

@@ -29,11 +29,10 @@ from parquet_variant.functions.columns.value_positions import ScalarSlots, Value
 from parquet_variant.functions.inputs.null_on_error import only_rows, readable_storage
 from parquet_variant.functions.inputs.variant_input import as_variant_array
 from parquet_variant.functions.inspection.schema_of_variant import type_texts
+from parquet_variant.kernels.arrow_buffers import to_numpy
 from parquet_variant.kernels.kinds import ARRAY, OBJECT
 from parquet_variant.kernels.operations import get
 from parquet_variant.types import TYPE_OF_ID, PrimitiveId
-
-__all__ = ["schema_of_variant_agg", "try_schema_of_variant_agg"]
 
 _DECIMALS = (PrimitiveId.DECIMAL4, PrimitiveId.DECIMAL8, PrimitiveId.DECIMAL16)
 
@@ -87,7 +86,7 @@ def try_schema_of_variant_agg(array: Any) -> str:
         return schema_of_variant_agg(array)
     except VariantError:
         storage = readable_storage(array)
-    readable = np.asarray(type_texts(storage, null_on_error=True).is_valid())
+    readable = to_numpy(type_texts(storage, null_on_error=True).is_valid())
     return schema_of_variant_agg(only_rows(storage, readable))
 
 

@@ -18,12 +18,11 @@ from parquet_variant.functions.inputs.null_on_error import or_none, or_null
 from parquet_variant.functions.inputs.variant_input import as_variant_array
 from parquet_variant.functions.walks.extract_path import final_storage, whole_values
 from parquet_variant.functions.walks.shredded_walk import Group
+from parquet_variant.kernels.arrow_buffers import from_numpy
 from parquet_variant.kernels.kinds import ARRAY, OBJECT
 from parquet_variant.kernels.operations import get
 from parquet_variant.schema.storage_shape import is_list
 from parquet_variant.types import TYPE_OF_ID, VariantType
-
-__all__ = ["try_variant_type", "type_of", "variant_type"]
 
 _NAMES = [member.value for member in VariantType]
 _NUMBER_OF_KIND = np.full(256, -1, np.int32)
@@ -81,7 +80,7 @@ def variant_type(array: Any) -> VariantType | pa.StringArray:
     else:
         kinds[(kinds == get.MISSING) & group.present] = 0
     numbers = _NUMBER_OF_KIND[kinds]
-    return pa.DictionaryArray.from_arrays(pa.array(numbers, mask=numbers < 0), pa.array(_NAMES)).dictionary_decode()
+    return pa.DictionaryArray.from_arrays(from_numpy(numbers, numbers < 0), pa.array(_NAMES)).dictionary_decode()
 
 
 def type_of(variant: Variant) -> VariantType:

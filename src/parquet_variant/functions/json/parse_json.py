@@ -22,8 +22,6 @@ from parquet_variant.functions.inputs.null_on_error import or_none
 from parquet_variant.kernels.arrow_buffers import row_chunks
 from parquet_variant.schema.shredding_schema import ShreddingSchema
 
-__all__ = ["ONE_TEXT", "parse_json", "parse_json_array", "try_parse_json"]
-
 # What is one text, not a column of them.
 ONE_TEXT = (str, bytes, bytearray, memoryview)
 # Text of one kernel call: bounds the node table, and keeps every column below Arrow's 2 GiB of 32-bit offsets.

@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from parquet_variant.kernels.values.name_tables import NameTable
 from parquet_variant.schema.shredding_schema import ShreddingSchema
 
-__all__ = ["json_texts", "to_json", "try_to_json"]
-
 _MAX_DEPTH = 1000
 
 

@@ -9,10 +9,9 @@ from typing import Any
 
 from parquet_variant.functions.inputs.variant_input import as_variant_array
 from parquet_variant.schema.shredding_schema import ShreddingSchema
-from parquet_variant.shredding.infer import Policy, infer
+from parquet_variant.shredding.infer import infer
+from parquet_variant.shredding.policies.decision import Policy
 from parquet_variant.shredding.profile import Profile
-
-__all__ = ["infer_shredding_schema"]
 
 
 def infer_shredding_schema(data: Any, policy: str | Policy = "auto", *, threads: int | None = None) -> ShreddingSchema:

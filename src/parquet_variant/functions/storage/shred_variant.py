@@ -18,8 +18,6 @@ from parquet_variant.functions.inputs.in_slices import joined_slices
 from parquet_variant.functions.inputs.variant_input import as_variant_array
 from parquet_variant.schema.shredding_schema import ShreddingSchema
 
-__all__ = ["shred_variant"]
-
 
 def shred_variant(
     array: Any, schema: ShreddingSchema | str, *, layout: Layout = "final", threads: int | None = None

@@ -13,8 +13,6 @@ from parquet_variant.choices import OnConflict
 from parquet_variant.functions.inputs.in_slices import joined_slices
 from parquet_variant.functions.inputs.variant_input import as_variant_array
 
-__all__ = ["unshred_variant"]
-
 
 def unshred_variant(array: Any, *, on_conflict: OnConflict = "error", threads: int | None = None) -> VariantArray:
     """Put shredded values together again, whatever the layout.

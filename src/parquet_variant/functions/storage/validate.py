@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from parquet_variant.array.parts import MetadataParts, binary_parts, metadata_parts, valid_bytes
+from parquet_variant.array.parts import MetadataParts, binary_parts, columns_of, metadata_parts, valid_bytes
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.encoding.cast.forms import list_elements
 from parquet_variant.encoding.validate import find_faults
@@ -20,10 +20,9 @@ from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import VariantError
 from parquet_variant.functions.columns.column_slots import faulty_slots
 from parquet_variant.functions.inputs.variant_input import as_variant_array
+from parquet_variant.kernels.arrow_buffers import to_numpy
 from parquet_variant.path import WILDCARD, VariantPath
 from parquet_variant.schema.storage_shape import is_list
-
-__all__ = ["sound_rows", "validate"]
 
 REPORT = pa.schema(
     [
@@ -115,7 +114,7 @@ def _check_column(
     rows: npt.NDArray[np.int64] | None,
     path: VariantPath,
     max_depth: int,
-    faults_of_rows: list[dict[str, Any]],
+    faults: list[dict[str, Any]],
 ) -> None:
     """Record the faults of one binary column; ``rows`` tells which row each entry belongs to, if not its own."""
     dictionary_of = metadata.indices if rows is None else metadata.indices[rows]
@@ -123,20 +122,15 @@ def _check_column(
         row = entry if rows is None else int(rows[entry])
         index = int(dictionary_of[entry])
         blob = metadata.dictionary[index].as_py() if index >= 0 else b""
-        faults = find_faults(blob, values[entry].as_py() or b"", max_depth)
-        for fault in faults:
+        for fault in find_faults(blob, values[entry].as_py() or b"", max_depth):
             if path.segments and fault.part == "metadata":
                 continue  # told with the row's own value
-            faults_of_rows.append(
-                {
-                    "row": row,
-                    "path": str(path),
-                    "part": fault.part,
-                    "offset": fault.offset,
-                    "reason": fault.reason,
-                    "message": fault.message,
-                }
-            )
+            faults.append(_fault(row, str(path), fault.part, fault.offset, fault.reason, fault.message))
+
+
+def _fault(row: int, *rest: Any) -> dict[str, Any]:
+    """A row of the report."""
+    return dict(zip(REPORT.names, (row, *rest), strict=True))
 
 
 def _check_groups(storage: pa.StructArray, max_depth: int, faults: list[dict[str, Any]]) -> None:
@@ -156,7 +150,7 @@ def _check_groups(storage: pa.StructArray, max_depth: int, faults: list[dict[str
     ]
     while pending:
         group, rows, path = pending.pop()
-        children = dict(zip((field.name for field in group.type), group.flatten(), strict=True))
+        children = columns_of(group)
         if "value" in children:
             values = children["value"]
             before = len(faults)
@@ -166,22 +160,15 @@ def _check_groups(storage: pa.StructArray, max_depth: int, faults: list[dict[str
         if typed is None:
             continue
         if pa.types.is_struct(typed.type):
-            fields = zip((field.name for field in typed.type), typed.flatten(), strict=True)
+            fields = columns_of(typed).items()
             pending.extend((field, rows, path / name) for name, field in fields if pa.types.is_struct(field.type))
         elif is_list(typed.type):
-            lengths = np.asarray(typed.value_lengths().fill_null(0)).astype(np.int64)
+            lengths = to_numpy(typed.value_lengths().fill_null(0)).astype(np.int64)
             pending.append((list_elements(typed), np.repeat(rows, lengths), path / WILDCARD))
         else:
+            slots = faulty_slots(typed)
             faults.extend(
-                {
-                    "row": int(rows[at]),
-                    "path": str(path),
-                    "part": None,
-                    "offset": None,
-                    "reason": reason,
-                    "message": message,
-                }
-                for at, reason, message in faulty_slots(typed)
+                _fault(int(rows[at]), str(path), None, None, reason, message) for at, reason, message in slots
             )
 
 
@@ -200,15 +187,6 @@ def _check_rows(column: VariantArray, faults: list[dict[str, Any]]) -> VariantAr
         except VariantError as error:
             pieces.append(VariantArray.from_variants([None]))
             if row not in known:
-                faults.append(
-                    {
-                        "row": row,
-                        "path": error.path or "$",
-                        "part": None,
-                        "offset": None,
-                        "reason": error.reason,
-                        "message": error.message,
-                    }
-                )
+                faults.append(_fault(row, error.path or "$", None, None, error.reason, error.message))
     canonical = VariantArray.from_variants([]).storage.type
     return VariantArray(pa.concat_arrays([piece.storage.cast(canonical) for piece in pieces]))

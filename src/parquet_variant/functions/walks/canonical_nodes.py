@@ -15,11 +15,9 @@ import pyarrow as pa
 
 from parquet_variant import arrow_compute as pc
 from parquet_variant.array.parts import binary_parts, metadata_parts, valid_bytes
-from parquet_variant.kernels.arrow_buffers import filled_binary, offsets_of, row_chunks
+from parquet_variant.kernels.arrow_buffers import filled_binary, offsets_of, row_chunks, to_numpy
 from parquet_variant.kernels.memory import copy_spans
 from parquet_variant.kernels.values.name_tables import SORTED, UNUSABLE, NameTable, name_table
-
-__all__ = ["CHUNK_BYTES", "Batch", "Names", "canonical_nodes", "present_rows", "value_chunks"]
 
 Int64s = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
@@ -69,8 +67,8 @@ class Names:
         encoded = pa.concat_arrays([*parts, raw]).dictionary_encode()
         order = pc.sort_indices(encoded.dictionary)
         rank_of = np.empty(len(order), np.int64)
-        rank_of[np.asarray(order)] = np.arange(len(order))
-        ranks = rank_of[np.asarray(encoded.indices)]
+        rank_of[to_numpy(order)] = np.arange(len(order))
+        ranks = rank_of[to_numpy(encoded.indices)]
         self.values = encoded.dictionary.take(order)
         self.rank = dict(zip(keys, ranks[len(ranks) - len(keys) :].tolist(), strict=True))
         # Of each batch: where each dictionary's names start, and the number of each name.

@@ -24,8 +24,7 @@ from parquet_variant.errors import SchemaError, VariantError
 from parquet_variant.functions.inputs.null_on_error import or_none
 from parquet_variant.functions.inputs.variant_input import as_variant_array
 from parquet_variant.functions.walks.canonical_nodes import Batch, Names, canonical_nodes, present_rows, value_chunks
-
-__all__ = ["NO_VALUE", "edited"]
+from parquet_variant.kernels.arrow_buffers import from_numpy, to_numpy
 
 Int64s = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
@@ -36,21 +35,10 @@ NO_VALUE = object()
 def edited(source: Any, edits: Sequence[Edit], value: Any = NO_VALUE, *, null_on_error: bool = False) -> Any:
     """Make some changes, one after the other, to a value or to every value of a column.
 
-    Parameters
-    ----------
-    source
-        A `Variant`, or a column of them.
-    edits
-        The changes; more than one only without a value.
-    value
-        What is put in: a Variant, a column of as many rows, or any other Python object, which is one value.
-    null_on_error
-        Whether rows that would raise become SQL NULL.
-
-    Returns
-    -------
-    Variant, VariantArray or None
-        None for one value that is SQL NULL.
+    `edits`: the changes; more than one only without a value.
+    `value`: what is put in: a Variant, a column of as many rows, or any other Python object, which is one value.
+    `null_on_error`: whether rows that would raise become SQL NULL.
+    Returns none for one value that is SQL NULL.
     """
     if isinstance(source, Variant):
         operand = None if value is NO_VALUE else _operand(value, None)
@@ -59,6 +47,8 @@ def edited(source: Any, edits: Sequence[Edit], value: Any = NO_VALUE, *, null_on
         change = partial(_by_fallback, source, edits, operand)
         return or_none(change) if null_on_error else change()
     storage = as_variant_array(source).to_unshredded().storage
+    if not edits:
+        return VariantArray(storage)
     operand = None if value is NO_VALUE else _operand(value, len(storage))
     if value is not NO_VALUE and operand is None:
         return VariantArray.from_variants([None] * len(storage))
@@ -202,12 +192,12 @@ def _written(
 
     metadata = least_metadata(nodes, row_start, np.zeros(len(state), np.int64), names.table)
     value = value_array(nodes, row_start)
-    sizes, name_sizes = (pc.binary_length(each).to_numpy().astype(np.int64) for each in (value, metadata))
+    sizes, name_sizes = (to_numpy(pc.binary_length(each)).astype(np.int64) for each in (value, metadata))
     if edit.kind != EditKind.NORMALIZE:
         state[(state == CHANGED) & (sizes + name_sizes > edit.max_size)] = LEFT
     dictionary = metadata.dictionary_encode()
-    column = MetadataParts(dictionary.indices.to_numpy(), dictionary.dictionary.cast(pa.binary())).column
-    return storage_of(column, value, pa.array((state != CHANGED) | (sizes == 0)))
+    column = MetadataParts(to_numpy(dictionary.indices), dictionary.dictionary.cast(pa.binary())).column
+    return storage_of(column, value, from_numpy((state != CHANGED) | (sizes == 0)))
 
 
 def _merged(changed: pa.StructArray, storage: pa.StructArray, kept: Bools, present: Bools) -> pa.StructArray:
@@ -217,6 +207,6 @@ def _merged(changed: pa.StructArray, storage: pa.StructArray, kept: Bools, prese
         value = value.cast(pa.large_binary())
     column = metadata_parts(storage.field("metadata")).column
     fields = [changed.type.field("metadata"), pa.field("value", value.type, nullable=False)]
-    old = pa.StructArray.from_arrays([column, value], fields=fields, mask=pa.array(~present))
+    old = pa.StructArray.from_arrays([column, value], fields=fields, mask=from_numpy(~present))
     where = np.arange(len(changed)) + np.where(kept, len(changed), 0)
-    return joined_storages([changed, old]).take(pa.array(where))
+    return joined_storages([changed, old]).take(from_numpy(where))

@@ -17,8 +17,7 @@ from parquet_variant.encoding.variant import Variant
 from parquet_variant.functions.columns.value_positions import ValuePositions
 from parquet_variant.functions.inputs.variant_input import as_variant_array
 from parquet_variant.functions.storage.validate import sound_rows
-
-__all__ = ["exploded"]
+from parquet_variant.kernels.arrow_buffers import from_numpy, to_numpy
 
 
 def exploded(array: Any, *, outer: bool, null_on_error: bool = False) -> pa.Table:
@@ -35,7 +34,7 @@ def exploded(array: Any, *, outer: bool, null_on_error: bool = False) -> pa.Tabl
     rows = np.concatenate([_rows(elements), _rows(fields)])
     starts = np.where(np.diff(offsets) > 0, offsets[:-1], field_offsets[:-1])
     positions = np.concatenate([np.arange(len(elements)), np.arange(len(fields))]) - starts[rows]
-    names = fields.dictionaries.distinct_names.take(pa.array(fields.dictionaries.name_numbers(fields.metas, ids)))
+    names = fields.dictionaries.distinct_names.take(from_numpy(fields.dictionaries.name_numbers(fields.metas, ids)))
     keys = pa.concat_arrays([pa.nulls(len(elements), pa.string()), names])
     values = pa.concat_arrays([elements.storage(), fields.storage()])
     places = np.argsort(rows, kind="stable")
@@ -43,11 +42,11 @@ def exploded(array: Any, *, outer: bool, null_on_error: bool = False) -> pa.Tabl
         childless = np.flatnonzero((np.diff(offsets) == 0) & (np.diff(field_offsets) == 0))
         rows = np.concatenate([rows, childless])
         places = np.argsort(rows, kind="stable")
-    order = pa.array(places, mask=places >= len(positions))
+    order = from_numpy(places, places >= len(positions))
     field = pa.field("value", values.type, metadata=EXTENSION_METADATA)
     schema = pa.schema([pa.field("row", pa.int64(), nullable=False), ("pos", pa.int32()), ("key", pa.string()), field])
-    pos = pa.array(positions.astype(np.int32))
-    columns = [pa.array(rows[places]), pos.take(order), keys.take(order), values.take(order)]
+    pos = from_numpy(positions.astype(np.int32))
+    columns = [from_numpy(rows[places]), pos.take(order), keys.take(order), values.take(order)]
     return pa.Table.from_arrays(columns, schema=schema)
 
 
@@ -65,4 +64,4 @@ def _readable(storage: pa.StructArray) -> pa.StructArray:
         return storage
     children = [storage.field(name) for name in ("metadata", "value")]
     fields = [storage.type.field(name) for name in ("metadata", "value")]
-    return pa.StructArray.from_arrays(children, fields=fields, mask=pa.array(mask | np.asarray(storage.is_null())))
+    return pa.StructArray.from_arrays(children, fields=fields, mask=from_numpy(mask | to_numpy(storage.is_null())))

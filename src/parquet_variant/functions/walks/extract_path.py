@@ -21,11 +21,10 @@ from parquet_variant.functions.columns.column_slots import refuse_faulty_slots, 
 from parquet_variant.functions.columns.slot_casts import CastOptions, array_of_slots, list_array, patched
 from parquet_variant.functions.columns.value_positions import ValuePositions
 from parquet_variant.functions.walks.shredded_walk import Bools, Group, follow, follow_positions, lists_of, scatter
+from parquet_variant.kernels.arrow_buffers import from_numpy, scalar
 from parquet_variant.path import VariantPath, Wildcard
 from parquet_variant.schema.path_steps import ArrowGroup, Step, walk_path
 from parquet_variant.schema.storage_shape import is_list
-
-__all__ = ["extract_from", "extract_path", "final_storage", "needed_columns", "whole_group", "whole_values"]
 
 _DRAFT_GROUPS = ("paths", "untyped_value", "object", "array")
 
@@ -44,38 +43,15 @@ def extract_path(
     The columns that it reads are those of `needed_columns`; the struct may hold no others. A ``value`` column that is
     not there counts as null in every row, so leave one out only where it is known to be.
 
-    Parameters
-    ----------
-    storage
-        The storage struct of a Variant column, in any layout; of the final layout with or without ``metadata``.
-    path
-        Where the values are. Every ``[*]`` makes a list.
-    target
-        The Arrow type of the values (of the elements of the innermost list, if there are wildcards).
-    safe
-        Whether a value that has no such cast is an error; otherwise it becomes null.
-    zone
-        The session time zone of casts.
-    lossless
-        Whether to cast nothing: only values count that are of the type already (see `get_variant_element`).
+    `storage`: the storage struct of a Variant column, in any layout; of the final layout with or without ``metadata``.
+    `path`: where the values are. Every ``[*]`` makes a list.
+    `target`: the Arrow type of the values (of the elements of the innermost list, if there are wildcards).
+    `safe`: whether a value that has no such cast is an error; otherwise it becomes null.
+    `lossless`: whether to cast nothing: only values count that are of the type already (see `get_variant_element`).
+    Returns one entry a row: null where the row is null, nothing is at the path, or Variant null is (but a Variant if
+    one is asked for). Raises `CastError` if ``safe`` and a value has no such cast, with its row and the path;
+    `MalformedVariantError` if bytes that are read are malformed; `SchemaError` if the struct is not a Variant storage.
 
-    Returns
-    -------
-    pyarrow.Array
-        One entry a row: null where the row is null, nothing is at the path, or Variant null is (but a Variant if one is
-        asked for).
-
-    Raises
-    ------
-    CastError
-        If ``safe`` and a value has no such cast, with its row and the path.
-    MalformedVariantError
-        If bytes that are read are malformed.
-    SchemaError
-        If the struct is not a Variant storage.
-
-    Examples
-    --------
     >>> import parquet_variant as pv
     >>> array = pv.VariantArray.from_pylist([{"a": [1, 2]}, {"a": "x"}, None])
     >>> extract_path(array.storage, "$.a[1]", pa.int64()).to_pylist()
@@ -88,10 +64,7 @@ def extract_path(
 def whole_group(storage: pa.StructArray) -> Group:
     """The whole values of a storage struct in any layout, for `extract_from`.
 
-    Raises
-    ------
-    SchemaError
-        If the struct is not a Variant storage.
+    Raises `SchemaError` if the struct is not a Variant storage.
     """
     return Group.of_storage(final_storage(storage))
 
@@ -121,10 +94,7 @@ def extract_from(
 def final_storage(storage: pa.StructArray) -> pa.StructArray:
     """The same values without the draft layouts: those are made unshredded.
 
-    Raises
-    ------
-    SchemaError
-        If the struct is not a Variant storage.
+    Raises `SchemaError` if the struct is not a Variant storage.
     """
     names = {field.name for field in storage.type}
     if names.isdisjoint(_DRAFT_GROUPS) and names & {"value", "typed_value"}:
@@ -135,14 +105,9 @@ def final_storage(storage: pa.StructArray) -> pa.StructArray:
 def needed_columns(storage: pa.StructType, path: str | VariantPath) -> list[tuple[str, ...]]:
     """The leaf columns that `extract_path` reads of a storage struct for a path, each as the names from the top.
 
-    Returns
-    -------
-    list of tuples of str
-        Names in Arrow's form (a list's element by its field name). Metadata comes first, and only if a ``value`` column
-        follows. For the draft layouts all columns are needed.
+    Returns names in Arrow's form (a list's element by its field name). Metadata comes first, and only if a ``value``
+    column follows. For the draft layouts all columns are needed.
 
-    Examples
-    --------
     >>> typed = pa.struct({"a": pa.struct({"value": pa.binary(), "typed_value": pa.int64()})})
     >>> storage = pa.struct({"metadata": pa.binary(), "value": pa.binary(), "typed_value": typed})
     >>> needed_columns(storage, "$.a")
@@ -199,9 +164,9 @@ class _Typed:
 
     def _column(self, group: Group, typed: pa.Array) -> pa.Array:
         if group.present is not None:
-            present = pa.array(group.present)
+            present = from_numpy(group.present)
             if pc.and_not(typed.is_valid(), present).true_count:  # Arrow lets a value stand under a null
-                typed = pc.if_else(present, typed, pa.scalar(None, typed.type))
+                typed = pc.if_else(present, typed, scalar(None, typed.type))
         if typed.type == self.target.arrow:
             refuse_faulty_slots(typed, group.rows)
             return typed
@@ -226,7 +191,7 @@ class _Typed:
 
 def _filled(variants: pa.Array, group: Group) -> pa.Array:
     """The Variants of a group in which one is required: Variant null where no column is set ("Value Shredding")."""
-    missing = variants.is_null() if group.present is None else pc.and_(variants.is_null(), pa.array(group.present))
+    missing = variants.is_null() if group.present is None else pc.and_(variants.is_null(), from_numpy(group.present))
     if not missing.true_count:
         return variants
     null = pa.array([{"metadata": EMPTY_METADATA, "value": b"\x00"}], VARIANT_STORAGE)[0]
@@ -234,4 +199,4 @@ def _filled(variants: pa.Array, group: Group) -> pa.Array:
 
 
 def _nulls(valid: Bools | None, size: int) -> pa.Array | None:
-    return None if valid is None else pa.array(~valid)
+    return None if valid is None else from_numpy(~valid)

@@ -21,12 +21,10 @@ from parquet_variant.encoding.cast.forms import in_form, list_elements, plain_fo
 from parquet_variant.errors import SchemaError
 from parquet_variant.functions.columns.slot_casts import list_array
 from parquet_variant.functions.columns.value_positions import Dictionaries, Int64s, ValuePositions
-from parquet_variant.kernels.arrow_buffers import offsets_of
+from parquet_variant.kernels.arrow_buffers import from_numpy, offsets_of
 from parquet_variant.path import Segment
 from parquet_variant.schema.path_steps import ArrowGroup, Step, next_group
 from parquet_variant.schema.storage_shape import is_list
-
-__all__ = ["Bools", "Finish", "Group", "field_of", "follow", "follow_positions", "lists_of", "scatter"]
 
 Bools = npt.NDArray[np.bool_]
 
@@ -63,31 +61,17 @@ class Metadata:
 
 @dataclass(frozen=True, eq=False)
 class Group:
-    """The columns of one shredded value in each row.
+    """The columns of one shredded value in each row."""
 
-    Parameters
-    ----------
-    value, typed
-        The columns; None where the storage does not have them.
-    present
-        Rows in which the group is there; None for all.
-    rows
-        The row of the storage struct that each entry belongs to; None if entry i belongs to row i.
-    metadata
-        The metadata of the storage struct.
-    is_required
-        Whether an entry without a value is Variant null (a whole value, an element) and not missing (a field).
-    size
-        Number of entries.
-    """
-
+    # The columns; None where the storage does not have them.
     value: pa.Array | None
     typed: pa.Array | None
-    present: Bools | None
-    rows: Int64s | None
-    metadata: Metadata
+    present: Bools | None  # Rows in which the group is there; None for all.
+    rows: Int64s | None  # The row of the storage struct that each entry belongs to; None if entry i belongs to row i.
+    metadata: Metadata  # The metadata of the storage struct.
+    # Whether an entry without a value is Variant null (a whole value, an element) and not missing (a field).
     is_required: bool
-    size: int
+    size: int  # Number of entries.
 
     @classmethod
     def of_storage(cls, storage: pa.StructArray) -> Group:
@@ -139,7 +123,7 @@ class Group:
 
     def take(self, positions: Int64s) -> Group:
         """Some of the entries."""
-        taken = pa.array(positions)
+        taken = from_numpy(positions)
         return replace(
             self,
             value=None if self.value is None else self.value.take(taken),
@@ -166,7 +150,7 @@ class Group:
         arrays = {name: column for name, column in columns.items() if column is not None}
         if "value" not in arrays and "typed_value" not in arrays:
             arrays["value"] = pa.nulls(self.size, pa.binary())
-        mask = None if there is None else pa.array(~there)
+        mask = None if there is None else from_numpy(~there)
         return pa.StructArray.from_arrays(list(arrays.values()), names=list(arrays), mask=mask)
 
     def in_bytes(self, *, beside_typed: bool = False) -> tuple[Int64s, ValuePositions]:
@@ -180,7 +164,7 @@ class Group:
         if there is None or there.all():
             return self._positions_of(np.arange(self.size), self.value)
         positions = np.flatnonzero(there)
-        return self._positions_of(positions, self.value.take(pa.array(positions)))
+        return self._positions_of(positions, self.value.take(from_numpy(positions)))
 
     def _positions_of(self, positions: Int64s, values: pa.Array) -> tuple[Int64s, ValuePositions]:
         rows = positions if self.rows is None else self.rows[positions]
@@ -192,13 +176,7 @@ class Group:
 
 
 def field_of(struct: pa.StructArray, name: str) -> pa.Array | None:
-    """A child of a struct array by its name; None if it has none.
-
-    Raises
-    ------
-    SchemaError
-        If the array is no struct.
-    """
+    """A child of a struct array by its name; None if it has none. Raises `SchemaError` if the array is no struct."""
     if not pa.types.is_struct(struct.type):
         raise SchemaError(f"expected a group, found {struct.type}", reason="not-a-group")
     indices = struct.type.get_all_field_indices(name)
@@ -242,16 +220,13 @@ def scatter(array: pa.Array, positions: Int64s, size: int) -> pa.Array:
         return array
     places = np.full(size, -1, np.int64)
     places[positions] = np.arange(len(positions))
-    return array.take(pa.array(places, mask=places < 0))
+    return array.take(from_numpy(places, places < 0))
 
 
 def follow(group: Group, segments: tuple[Segment, ...], finish: Finish) -> pa.Array:
     """The result at the end of a path, one entry a row of the group; a list for every wildcard on the way.
 
-    Raises
-    ------
-    MalformedVariantError
-        If bytes that are read are malformed.
+    Raises `MalformedVariantError` if bytes that are read are malformed.
     """
     if not segments:
         return finish.of_group(group)
@@ -288,7 +263,7 @@ def follow_positions(value_positions: ValuePositions, segments: tuple[Segment, .
 def _element(group: Group, index: int, rest: tuple[Segment, ...], finish: Finish) -> pa.Array:
     positions, offsets, elements = lists_of(group)
     there = np.flatnonzero(np.diff(offsets) > index)
-    struct = elements.take(pa.array(offsets[there] + index))
+    struct = elements.take(from_numpy(offsets[there] + index))
     answers = follow(group.elements(struct, positions[there]), rest, finish)
     return (
         scatter(answers, positions[there], group.size) if len(there) else answers.take(pa.nulls(group.size, pa.int64()))
@@ -310,5 +285,5 @@ def lists_of(group: Group) -> tuple[Int64s, Int64s, pa.StructArray]:
     lists = group.typed
     positions = np.arange(group.size) if valid is None else np.flatnonzero(valid)
     if len(positions) < group.size:
-        lists = lists.take(pa.array(positions))
+        lists = lists.take(from_numpy(positions))
     return positions, offsets_of(pc.list_value_length(lists)), list_elements(lists)

@@ -18,51 +18,33 @@ import pyarrow.fs as pafs
 
 from parquet_variant.array.capsules import EXTENSION_METADATA
 from parquet_variant.choices import Mode
-from parquet_variant.delta.log.snapshot import Snapshot, load_snapshot
+from parquet_variant.delta.log.snapshot import Snapshot
 from parquet_variant.delta.protocol.schema import from_arrow_schema
-from parquet_variant.delta.storage import LocalStorage, local_path, open_storage
-from parquet_variant.delta.writing.create import commit_new, planned_table
+from parquet_variant.delta.storage import open_storage
+from parquet_variant.delta.writing.create import check_partitioned_by, commit_new, existing_table, planned_table
 from parquet_variant.delta.writing.data_files import WritePlan, is_data_file_name
 from parquet_variant.delta.writing.write import commit_files, plan
 from parquet_variant.encoding.cast.targets import VARIANT_STORAGE
 from parquet_variant.errors import DeltaError, VariantError
-from parquet_variant.ingest.destination import Work
+from parquet_variant.ingest.destination import Destination, Work
 from parquet_variant.ingest.request import IngestRequest
 from parquet_variant.ingest.splits import Split
-from parquet_variant.ingest.task import SplitArrays, WrittenSplits
-from parquet_variant.ingest.task_plan import TaskPlan
+from parquet_variant.ingest.task import SplitArrays, TaskPlan, WrittenSplits
 from parquet_variant.io.commit_journal import TEMPORARY
 from parquet_variant.io.filesystems import filesystem_of
-from parquet_variant.io.staging import BAD_RECORDS, Staging, check_mode, sweep
+from parquet_variant.io.staging import Staging, check_mode, sweep
 from parquet_variant.schema.shredding_schema import ShreddingSchema
 
-__all__ = ["DeltaDestination", "open_delta", "open_table"]
 
-
-class DeltaDestination:
-    """A Delta table that an ingest adds to; it is made when the ingest begins to write, if it is not there.
-
-    Parameters
-    ----------
-    request
-        What is asked for.
-    current
-        The table as it is; None if it is to be made.
-    """
+class DeltaDestination(Destination):
+    """A Delta table that an ingest adds to; it is made when the ingest begins to write, if it is not there."""
 
     def __init__(self, request: IngestRequest, current: Snapshot | None) -> None:
-        self.dest = request.dest
-        self._request, self._current = request, current
-        self._made_here = isinstance(open_storage(self.dest), LocalStorage) and not local_path(self.dest).exists()
+        # Bad lines only: data files lie in the table from the start, and no reader sees them before the commit.
+        super().__init__(request, Staging(request.dest))
+        self._current = current
         self._plan: WritePlan | None = None
         self._sure = True
-        # Bad lines only: data files lie in the table from the start, and no reader sees them before the commit.
-        self._staging = Staging(request.dest)
-
-    @property
-    def bad_records_path(self) -> str:
-        """The directory of bad lines, below the destination."""
-        return f"{self.dest.rstrip('/')}/{BAD_RECORDS}"
 
     def work(self, plan: TaskPlan) -> Work:
         """What every task does."""
@@ -104,37 +86,23 @@ class DeltaDestination:
 
     def abort(self) -> None:
         """Remove exactly the files that this job wrote, as far as no commit may name them; vacuum finds the rest."""
-        self._staging.abort()
         with suppress(OSError, DeltaError):
             if self._plan is not None and self._sure:
-                storage = open_storage(self.dest)
-                mark = f"part-{self._plan.job}"
-                for file in list(storage.list("")):
-                    if file.path.rpartition("/")[2].startswith(mark):
-                        storage.delete(file.path)
-        if self._made_here:
-            with suppress(OSError):
-                # Only an empty directory goes: what others put there meanwhile stays.
-                local_path(self.dest).rmdir()
+                self._plan.remove_files()
+        super().abort()
 
 
 def open_delta(request: IngestRequest) -> DeltaDestination | None:
     """Look at the table; None if it is there and is to be left alone then.
 
-    Raises
-    ------
-    DeltaError
-        With reason ``"exists"`` if the table is there and the mode is ``"error"``, or if other files are; or if the
-        table cannot take the column.
+    Raises `DeltaError` if the mode is ``"error"`` and the table, or other files, are there, and if the table cannot
+    take the column.
     """
     to_write, current = open_table(request.dest, request.mode)
     if not to_write:
         return None
     if current is not None:
-        by = request.partition_by.names
-        if by and by != current.partition_columns:
-            has = ", ".join(current.partition_columns) or "none"
-            raise DeltaError(f"the table's partition columns are {has}, not {', '.join(by)}", reason="bad-option")
+        check_partitioned_by(current, request.partition_by.names)
         _plan(current, request, request.schema or ShreddingSchema.variant())
     return DeltaDestination(request, current)
 
@@ -144,20 +112,10 @@ def _plan(current: Snapshot, request: IngestRequest, schema: ShreddingSchema, **
 
 
 def open_table(dest: str, mode: Mode) -> tuple[bool, Snapshot | None]:
-    """Look at a table: whether to write to it, and as it is if it is there.
-
-    Raises
-    ------
-    DeltaError
-        As `open_delta`.
-    """
+    """Whether to write to a table, and the table if it is there; raises as `open_delta`."""
     check_mode(mode)
-    try:
-        current = load_snapshot(open_storage(dest))
-    except DeltaError as error:
-        if error.reason != "not-a-table":
-            raise
-    else:
+    current = existing_table(open_storage(dest))
+    if current is not None:
         if mode == "error":
             raise DeltaError(
                 f"{dest} is a Delta table already: use mode='append' or mode='overwrite', or choose another place",
@@ -167,7 +125,7 @@ def open_table(dest: str, mode: Mode) -> tuple[bool, Snapshot | None]:
         if mode != "ignore":
             sweep(dest)
         return mode != "ignore", current
-    filesystem, path = filesystem_of(dest, None)
+    filesystem, path = filesystem_of(dest)
     if filesystem.get_file_info(path).type == pafs.FileType.File or _has_other_files(filesystem, path):
         raise DeltaError(
             f"{dest} holds other files and is no Delta table: choose another place", reason="exists", file=dest

@@ -6,7 +6,6 @@ Owns Vortex files as the destination of an ingest. Leaves the steps to `job` and
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -18,76 +17,44 @@ from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.choices import FileMode
 from parquet_variant.errors import VariantFileError
 from parquet_variant.functions.inputs.arrow_input import as_arrow
-from parquet_variant.ingest.destination import Work
+from parquet_variant.ingest.destination import Destination, FileDestination, Work
 from parquet_variant.ingest.request import IngestRequest
 from parquet_variant.ingest.splits import Split
-from parquet_variant.ingest.task import Rows, SplitArrays, WrittenSplits
-from parquet_variant.ingest.task_plan import TaskPlan
+from parquet_variant.ingest.task import Rows, SplitArrays, TaskPlan, WrittenSplits
 from parquet_variant.io.filesystems import filesystem_of
-from parquet_variant.io.staging import BAD_RECORDS, StagedFile, Staging, open_staging, staging_beside
+from parquet_variant.io.staging import StagedFile, Staging, open_staging
 from parquet_variant.parquet.writing.conform import conform
-from parquet_variant.schema.shredding_schema import ShreddingSchema
 from parquet_variant.vortex.files.library import vortex
 from parquet_variant.vortex.files.reader import read
 from parquet_variant.vortex.files.writer import write
 from parquet_variant.vortex.logical.json_columns import JsonColumn
 
-__all__ = ["VortexDestination", "open_vortex"]
-
 _SUFFIX = ".vortex"
 
 
-class VortexDestination:
-    """A directory of Vortex files, a part a task; or one file, if the name ends in ``.vortex``.
-
-    Parameters
-    ----------
-    request
-        What is asked for.
-    staging
-        The job's way there; beside the file, if it is one.
-    """
-
-    def __init__(self, request: IngestRequest, staging: Staging) -> None:
-        self.dest = request.dest
-        self._request, self._staging = request, staging
-        self._schema: ShreddingSchema | None = None
-        self._made_here = not Path(staging.dest).exists()
-
-    @property
-    def _one_file(self) -> bool:
-        return self._staging.dest != self.dest
-
-    @property
-    def bad_records_path(self) -> str:
-        """The directory of bad lines, below the destination."""
-        return f"{self.dest.rstrip('/')}/{BAD_RECORDS}"
+class VortexDestination(Destination):
+    """A directory of Vortex files, a part a task."""
 
     def work(self, plan: TaskPlan) -> Work:
         """What every task does."""
-        self._schema = plan.schema
+        self._staging = self._staging.begin()
+        return partial(_write, self._request, plan, self._staging)
+
+
+class VortexFileDestination(FileDestination):
+    """One Vortex file, which is put together of the parts that tasks write."""
+
+    def work(self, plan: TaskPlan) -> Work:
+        """What every task does."""
+        self._schema = None if self._request.write.get("layout") == "columnar" else plan.schema
         self._staging = self._staging.begin()
         return partial(_write, self._request, plan, self._staging)
 
     def commit(self, written: Sequence[WrittenSplits]) -> list[str]:
-        """Make the parts visible, or one file of them."""
-        if self._one_file:
-            self._join([file.path for part in written for file in part.files])
-            self._staging.discard()
-            return [Path(self.dest).name]
-        root = self.dest.rstrip("/") + "/"
-        names = self._staging.commit(file for part in written for file in part.files)
-        return [name.removeprefix(root) for name in names if not name.startswith(f"{root}{BAD_RECORDS}/")]
-
-    def abort(self) -> None:
-        """Leave everything as it was."""
-        if self._one_file:
-            self._staging.discard()
-            return
-        self._staging.abort()
-        if self._made_here:
-            with suppress(OSError):
-                Path(self.dest).rmdir()
+        """Make one file of the parts."""
+        self._join([file.path for part in written for file in part.files])
+        self._staging.discard()
+        return [Path(self.dest).name]
 
     def _join(self, parts: list[str]) -> None:
         if len(parts) == 1:
@@ -98,42 +65,31 @@ class VortexDestination:
         # Parts differ in which columns hold nothing, so that they are not there: one shape for all.
         chunks = [conform(read(part, column).to_unshredded().storage, "unshredded") for part in parts]
         rows = VariantArray.concat(map(VariantArray, chunks))
-        schema = None if self._request.write.get("layout") == "columnar" else self._schema
-        write(self.dest, {column: rows}, schema=schema, mode=mode, **self._request.write)
+        write(self.dest, {column: rows}, schema=self._schema, mode=mode, **self._request.write)
 
 
-def open_vortex(request: IngestRequest) -> VortexDestination | None:
+def open_vortex(request: IngestRequest) -> Destination | None:
     """Look at the directory, or the file if the name ends in ``.vortex``; None if it is to be left alone.
 
-    Raises
-    ------
-    VariantFileError
-        If the mode says so, or if the destination cannot be.
-    VariantError
-        If vortex-data is not installed.
+    Raises `VariantFileError` if the mode says so, or if the destination cannot be; `VariantError` if vortex-data is not
+    installed.
     """
     vortex()
     request = replace(request, dest=request.dest.removeprefix("file://"))
-    dest, mode = request.dest, request.mode
+    dest = request.dest
     if "://" in dest:
         raise VariantFileError(f"Vortex files are written to local disk, not to {dest}", reason="bad-option", file=dest)
-    target = Path(dest)
-    if not dest.endswith(_SUFFIX) or target.is_dir():
-        staging = open_staging(dest, mode)
+    if not dest.endswith(_SUFFIX) or Path(dest).is_dir():
+        staging = open_staging(dest, request.mode)
         return None if staging is None else VortexDestination(request, staging)
-    if target.exists():
-        if mode == "ignore":
-            return None
-        if mode != "overwrite":
-            hint = "a file takes no more rows: append to a directory" if mode == "append" else "use mode overwrite"
-            raise VariantFileError(f"{dest} exists: {hint}, or choose another place", reason="exists", file=dest)
-    if request.text.on_error == "quarantine":
+    destination = VortexFileDestination.open(request)
+    if destination is not None and request.text.on_error == "quarantine":
         raise VariantFileError(
             f"bad lines go into the destination, which must be a directory then: give a name without {_SUFFIX}",
             reason="bad-option",
             file=dest,
         )
-    return VortexDestination(request, staging_beside(dest))
+    return destination
 
 
 def _write(
@@ -144,7 +100,7 @@ def _write(
     if not chunks:
         return arrays.written((), 0, 0)
     data = StagedFile(arrays.directory, staging.file_name(task, extension=_SUFFIX[1:]))
-    _, path = filesystem_of(data.path, None)
+    _, path = filesystem_of(data.path)
     rows = VariantArray.concat([chunk.variants for chunk in chunks])
     columns: dict[str, Any] = {request.column: rows}
     if beside := [chunk.beside for chunk in chunks if chunk.beside is not None]:

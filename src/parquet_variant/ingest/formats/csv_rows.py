@@ -19,8 +19,6 @@ from parquet_variant import arrow_compute as pc
 from parquet_variant.errors import JsonError
 from parquet_variant.ingest.formats.layout import CsvOptions
 
-__all__ = ["CsvRows", "RowText"]
-
 # As JSON writes numbers: what begins with a zero, such as a postal code, is text, or it would not come back.
 _NUMBER = r"^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?$"
 _BOOLEAN = r"^(?i:true|false)$"
@@ -30,30 +28,15 @@ _TO_ESCAPE = r'["\\\x00-\x1f]'
 
 @dataclass(frozen=True, slots=True)
 class RowText:
-    """Rows as JSON lines; for each row that is none, its line, its own text and why.
+    """Rows as JSON lines; for each row that is none, its line, its own text and why."""
 
-    Parameters
-    ----------
-    data
-        The lines.
-    refused
-        By the number of the line in ``data``.
-    """
-
-    data: bytes
-    refused: dict[int, tuple[bytes, JsonError]] = field(default_factory=dict)
+    data: bytes  # The lines.
+    refused: dict[int, tuple[bytes, JsonError]] = field(default_factory=dict)  # By the number of the line in ``data``.
 
 
 class CsvRows:
     r"""Turn the blocks of a CSV file into JSON lines.
 
-    Parameters
-    ----------
-    options
-        How the file is read.
-
-    Examples
-    --------
     >>> rows = CsvRows(CsvOptions(delimiter=";"))
     >>> [text.data for text in rows.read(iter([b'id;name\n1;"a;', b'b"\n2;\n']))]
     [b'{"id":1,"name":"a;b"}\n{"id":2,"name":null}\n']
@@ -66,10 +49,7 @@ class CsvRows:
     def read(self, blocks: Iterator[bytes]) -> Iterator[RowText]:
         """The rows that each block completes.
 
-        Raises
-        ------
-        JsonError
-            For a header that cannot be, and a quote that is not closed.
+        Raises `JsonError` for a header that cannot be, and a quote that is not closed.
         """
         quote = ord(self._options.quote_char)
         begun = b""

@@ -12,8 +12,6 @@ from parquet_variant.choices import InputFormat
 from parquet_variant.errors import JsonError, VariantFileError
 from parquet_variant.ingest.formats.json_splitters import ArraySplitter, DocumentSplitter
 
-__all__ = ["BOM", "detect", "start_of_text"]
-
 BOM = b"\xef\xbb\xbf"
 # What files that are no text of ours begin with; UTF-16 without a mark by the zero byte beside ASCII.
 _OTHER_ENCODINGS = (b"\xff\xfe", b"\xfe\xff", b"{\0", b"[\0", b'"\0', b"\0{", b"\0[", b'\0"')
@@ -24,6 +22,7 @@ _OTHER_FORMATS = (
     (b"ARROW1\0\0", "an Arrow file"),
     (b"VTXF", "a Vortex file"),
     (b"SQLite format 3\0", "an SQLite database"),
+    (b"PARE", "an encrypted Parquet file"),
 )
 _DETECT_BYTES = 1 << 20
 

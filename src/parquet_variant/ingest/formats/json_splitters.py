@@ -12,8 +12,6 @@ import numpy.typing as npt
 from parquet_variant.errors import JsonError
 from parquet_variant.kernels.buffer_pool import adopt
 
-__all__ = ["SPACE", "WHITESPACE", "ArraySplitter", "DocumentSplitter", "Splitter"]
-
 SPACE, _NEWLINE, _COMMA = 0x20, 0x0A, 0x2C
 WHITESPACE = b" \t\r\n"
 
@@ -76,8 +74,6 @@ class ArraySplitter(Splitter):
     forbidden byte, so that the parser still refuses the element. A missing element (``[1,,2]``) becomes a line that
     holds a comma, which the parser refuses too.
 
-    Examples
-    --------
     >>> splitter = ArraySplitter()
     >>> splitter.feed(b'[{"a": [1,')
     b''
@@ -94,10 +90,7 @@ class ArraySplitter(Splitter):
     def feed(self, block: bytes) -> bytes:
         """Give the elements that this block completes, each ended by a newline.
 
-        Raises
-        ------
-        JsonError
-            For an array that ends with ``}``, or for text after its end (``reason="trailing-text"``).
+        Raises `JsonError` for an array that ends with ``}``, or for text after its end (``reason="trailing-text"``).
         """
         block = self.whole(block)
         if self.closed:
@@ -125,10 +118,7 @@ class ArraySplitter(Splitter):
     def finish(self) -> bytes:
         """Say that the text is at its end, where no element is left.
 
-        Raises
-        ------
-        JsonError
-            When the array was never closed (``reason="truncated"``).
+        Raises `JsonError` when the array was never closed (``reason="truncated"``).
         """
         if not self.closed:
             raise JsonError(
@@ -170,8 +160,6 @@ class DocumentSplitter(Splitter):
     A document is an object or array up to its last bracket; anything else ends with its line, as in NDJSON. What
     closes more than was opened ends with its line too, so that one broken document does not take the others with it.
 
-    Examples
-    --------
     >>> splitter = DocumentSplitter()
     >>> splitter.feed(b'{\n  "a": 1\n}\n{"a":')
     b'{   "a": 1 }\n'

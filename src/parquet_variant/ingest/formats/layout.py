@@ -11,56 +11,39 @@ from dataclasses import dataclass, field, fields
 from typing import Any, get_args
 
 from parquet_variant.choices import InputFormat
-from parquet_variant.errors import VariantError
+from parquet_variant.errors import bad_option, check_choice, check_names
 from parquet_variant.path import Segment, VariantPath, Wildcard
-
-__all__ = ["CsvOptions", "Layout", "XmlOptions", "our_name"]
 
 _OF_SPARK = {"sep": "delimiter", "quote": "quote_char", "nullValue": "null_values"}
 
 
 @dataclass(frozen=True, slots=True)
 class CsvOptions:
-    """How CSV is read; the names of ``pyarrow.csv``.
+    """How CSV is read; the names of ``pyarrow.csv``."""
 
-    Parameters
-    ----------
-    delimiter, quote_char
-        One character each.
-    header
-        Whether the first row names the columns; otherwise they are ``_c0``, ``_c1`` and so on, as in Spark.
-    null_values
-        What stands for null where it is not quoted; by default nothing at all.
-    """
-
+    # One character each.
     delimiter: str = ","
     quote_char: str = '"'
+    # Whether the first row names the columns; otherwise they are ``_c0``, ``_c1`` and so on, as in Spark.
     header: bool = True
-    null_values: tuple[str, ...] = ("",)
+    null_values: tuple[str, ...] = ("",)  # What stands for null where it is not quoted; by default nothing at all.
 
     def __post_init__(self) -> None:
         for name in ("delimiter", "quote_char"):
             if not isinstance(each := getattr(self, name), str) or len(each.encode()) != 1 or each in "\r\n":
-                raise _bad(f"{name} is {each!r}: give one ASCII character")
+                raise bad_option(f"{name} is {each!r}: give one ASCII character")
         if not isinstance(self.header, bool):
-            raise _bad(f"header is {self.header!r}: use True or False")
+            raise bad_option(f"header is {self.header!r}: use True or False")
         null_values = (self.null_values,) if isinstance(self.null_values, str) else tuple(self.null_values)
         object.__setattr__(self, "null_values", null_values)
 
 
 @dataclass(frozen=True, slots=True)
 class XmlOptions:
-    """How XML is read; the names of Spark's options.
+    """How XML is read; the names of Spark's options."""
 
-    Parameters
-    ----------
-    row_tag
-        The element that is a row.
-    attribute_prefix, value_tag
-        What an attribute's name begins with, and the name of text beside attributes or elements.
-    """
-
-    row_tag: str | None = None
+    row_tag: str | None = None  # The element that is a row.
+    # What an attribute's name begins with, and the name of text beside attributes or elements.
     attribute_prefix: str = "_"
     value_tag: str = "_VALUE"
 
@@ -68,7 +51,7 @@ class XmlOptions:
         for each in fields(self):
             value = getattr(self, each.name)
             if not isinstance(value, str) and not (each.name == "row_tag" and value is None):
-                raise _bad(f"{each.name} is {value!r}: give text")
+                raise bad_option(f"{each.name} is {value!r}: give text")
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,21 +80,17 @@ class Layout:
     xml: XmlOptions = field(default_factory=XmlOptions)
 
     def __post_init__(self) -> None:
-        if self.format not in get_args(InputFormat):
-            raise _bad(f"input_format is {self.format!r}: use {' or '.join(get_args(InputFormat))}")
+        check_choice("input_format", self.format, get_args(InputFormat))
         if self.format == "xml" and not self.xml.row_tag:
-            raise _bad("XML needs the name of the element that is a row: give parse={'row_tag': 'book'}")
+            raise bad_option("XML needs the name of the element that is a row: give parse={'row_tag': 'book'}")
         if self.root is not None and self.format in ("csv", "xml"):
-            raise _bad(f"root is for JSON, not for {self.format}")
+            raise bad_option(f"root is for JSON, not for {self.format}")
 
     @classmethod
     def of(cls, format: InputFormat | Layout, *, root: str | VariantPath | None = None, parse: Any = None) -> Layout:
         """The layout, with options by name; ``parse`` has those of the format.
 
-        Raises
-        ------
-        VariantError, PathError
-            For what cannot be.
+        Raises `VariantError` or `PathError` for what cannot be.
         """
         if isinstance(format, Layout):
             return format
@@ -146,20 +125,12 @@ class Layout:
 def our_name(option: str) -> str:
     """The name of an option of text, which may be spelled as Spark does.
 
-    Examples
-    --------
     >>> our_name("rowTag"), our_name("sep"), our_name("nullValue"), our_name("delimiter")
     ('row_tag', 'delimiter', 'null_values', 'delimiter')
     """
-    return _OF_SPARK.get(option) or re.sub("[A-Z]", lambda found: f"_{found[0].lower()}", option)
+    return _OF_SPARK.get(option) or re.sub("[A-Z]", lambda capital: f"_{capital[0].lower()}", option)
 
 
 def _known(kind: type, options: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    known = [each.name for each in fields(kind)]
-    if unknown := sorted(set(options) - set(known)):
-        raise _bad(f"there is no parse option {unknown[0]!r} of {name}: use {', '.join(known)}")
+    check_names(f"parse option of {name}", options, [each.name for each in fields(kind)])
     return options
-
-
-def _bad(message: str) -> VariantError:
-    return VariantError(message, reason="bad-option")

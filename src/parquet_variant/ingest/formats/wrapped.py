@@ -17,21 +17,14 @@ from parquet_variant.errors import JsonError
 from parquet_variant.ingest.formats.json_splitters import SPACE, WHITESPACE, Splitter
 from parquet_variant.path import VariantPath, Wildcard
 
-__all__ = ["WrappedSplitter", "values_at"]
-
 _KEYS_NAMED = 8
 
 
 class WrappedSplitter(Splitter):
     r"""Turn the blocks of documents into lines, one element of the arrays at a path each.
 
-    Parameters
-    ----------
-    names
-        The keys that lead to the array; none if the document is the array.
+    `names` are the keys that lead to the array; none if the document is the array.
 
-    Examples
-    --------
     >>> splitter = WrappedSplitter(["a", "items"])
     >>> splitter.feed(b'{"n": 2, "a": {"items": [{"x": 1}, [')
     b'{"x": 1}\n'
@@ -54,11 +47,8 @@ class WrappedSplitter(Splitter):
     def feed(self, block: bytes) -> bytes:
         """Give the elements that this block completes, each ended by a newline.
 
-        Raises
-        ------
-        JsonError
-            For what is no array, brackets that do not fit, and text outside of documents; once the elements before it
-            were given.
+        Raises `JsonError` for what is no array, brackets that do not fit, and text outside of documents; once the
+        elements before it were given.
         """
         if self._error is not None:
             raise self._error
@@ -110,13 +100,7 @@ class WrappedSplitter(Splitter):
             self.text.clear()  # a value that no row is in
 
     def finish(self) -> bytes:
-        """Say that the text is at its end.
-
-        Raises
-        ------
-        JsonError
-            If a document is cut off, or none has the array.
-        """
+        """Say that the text is at its end. Raises `JsonError` if a document is cut off, or none has the array."""
         if self._error is not None:
             raise self._error
         if self.depth or self.rest():
@@ -141,8 +125,8 @@ class WrappedSplitter(Splitter):
             return False
         if is_array != (level == len(self._names)):
             if level == 0:
-                wanted = "array" if is_array is False else "object"
-                raise JsonError(f"a document is no {wanted}: change root", reason="not-an-array")
+                kind = "array" if is_array is False else "object"
+                raise JsonError(f"a document is no {kind}: change root", reason="not-an-array")
             raise JsonError(f"{self._path} is no array in a document", reason="not-an-array")
         self._matched += 1
         self._found |= is_array
@@ -170,10 +154,8 @@ def values_at(array: VariantArray, path: VariantPath) -> tuple[VariantArray, npt
 
     What has nothing at the path gives no row.
 
-    Examples
-    --------
-    >>> found, rows = values_at(VariantArray.from_pylist([{"a": [1, 2]}, {"b": 3}]), VariantPath.parse("$.a[*]"))
-    >>> found.to_pylist(), rows.tolist()
+    >>> values, rows = values_at(VariantArray.from_pylist([{"a": [1, 2]}, {"b": 3}]), VariantPath.parse("$.a[*]"))
+    >>> values.to_pylist(), rows.tolist()
     ([1, 2], [0, 0])
     """
     from parquet_variant.functions.extraction.variant_get import variant_get

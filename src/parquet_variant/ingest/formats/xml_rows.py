@@ -16,8 +16,6 @@ from parquet_variant.errors import JsonError
 from parquet_variant.ingest.formats.csv_rows import RowText
 from parquet_variant.ingest.formats.layout import XmlOptions
 
-__all__ = ["xml_rows"]
-
 _PLAIN = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?|true|false")
 _ROWS = 1000
 _DEEPEST = 200
@@ -26,20 +24,10 @@ _DEEPEST = 200
 def xml_rows(blocks: Iterator[bytes], options: XmlOptions) -> Iterator[RowText]:
     r"""The rows of a document, some at a time.
 
-    Parameters
-    ----------
-    blocks
-        Its text; the encoding is what the document says.
-    options
-        How it is read.
+    `blocks`: its text; the encoding is what the document says.
+    `options`: how it is read.
+    Raises `JsonError` for what is no XML, or has none of the elements that are rows.
 
-    Raises
-    ------
-    JsonError
-        For what is no XML, or has none of the elements that are rows.
-
-    Examples
-    --------
     >>> text = b'<all><a id="1"><n>2.50</n><n>x</n></a></all>'
     >>> [rows.data for rows in xml_rows(iter([text]), XmlOptions(row_tag="a"))]
     [b'{"_id":1,"n":[2.50,"x"]}\n']

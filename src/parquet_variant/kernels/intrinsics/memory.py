@@ -83,7 +83,7 @@ def memcpy(typing_context: Any, target: Any, source: Any, size: Any) -> Any:
     return types.void(types.int64, types.int64, types.int64), codegen
 
 
-def _mask(found: Callable[[Any, Any, Callable[[int], Any]], Any]) -> Any:
+def _mask(test: Callable[[Any, Any, Callable[[int], Any]], Any]) -> Any:
     """A load of 32 bytes that gives a bit for each byte, the first byte's lowest: whether `found` holds for it."""
     block = ir.VectorType(ir.IntType(8), 32)
 
@@ -91,7 +91,7 @@ def _mask(found: Callable[[Any, Any, Callable[[int], Any]], Any]) -> Any:
     def mask(typing_context: Any, address: Any) -> Any:
         def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
             loaded = builder.load(builder.inttoptr(args[0], block.as_pointer()), align=1)
-            bits = found(builder, loaded, lambda byte: ir.Constant(block, [byte] * 32))
+            bits = test(builder, loaded, lambda byte: ir.Constant(block, [byte] * 32))
             return builder.zext(builder.bitcast(bits, ir.IntType(32)), ir.IntType(64))
 
         return types.int64(types.int64), codegen

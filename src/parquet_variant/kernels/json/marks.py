@@ -6,11 +6,10 @@ Owns telling strings from what is between them, for text that comes in blocks. L
 
 from __future__ import annotations
 
-from parquet_variant.kernels.compiling import UInt8s, helper, kernel
+from parquet_variant.kernels.compiling import helper, kernel
 from parquet_variant.kernels.memory import stops_of_32, trailing_zeros
 from parquet_variant.kernels.native_vectors import address_in, export_vector, new_vector, reserve
-
-__all__ = ["KIND_BITS", "find_marks"]
+from parquet_variant.machine_code.signatures import UInt8s
 
 # Of an entry, those that hold the class of the mark; its place is above them.
 KIND_BITS = 3

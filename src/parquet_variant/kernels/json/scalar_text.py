@@ -15,9 +15,6 @@ from parquet_variant.kernels.json.shortest import shortest_decimal
 from parquet_variant.kernels.memory import load_u8, store_u8, store_u64
 from parquet_variant.kernels.native_vectors import free, new_vector
 
-__all__ = ["SCALAR_ROOM", "base64_text", "date_text", "decimal_text", "double_text", "int_text", "time_text",
-           "timestamp_text", "uuid_text", "word"]  # fmt: skip
-
 # No scalar but strings and binary takes more: 38 digits, sign, point, zeros; timestamps of any year.
 SCALAR_ROOM = 96
 

@@ -11,8 +11,6 @@ import numpy as np
 from parquet_variant.kernels.compiling import helper, kernel
 from parquet_variant.kernels.int128 import multiply_add
 
-__all__ = ["shortest_decimal"]
-
 _FIRST, _LAST = -292, 324
 
 

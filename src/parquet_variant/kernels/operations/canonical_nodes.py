@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from parquet_variant.kernels.compiling import Int64s, ReadOnlyInt32s, UInt8s, helper, kernel
+from parquet_variant.kernels.compiling import helper, kernel
 from parquet_variant.kernels.kinds import ARRAY, NULL, OBJECT, STRING
 from parquet_variant.kernels.memory import load_u8, load_uint
 from parquet_variant.kernels.native_vectors import export_table, free, new_table, new_vector, reserve, reserve_rows
@@ -19,8 +19,7 @@ from parquet_variant.kernels.tapes.tape import put_node
 from parquet_variant.kernels.values.reading import MALFORMED, scalar, value_kind, value_size
 from parquet_variant.kernels.values.value_nodes import RAW
 from parquet_variant.kernels.values.value_walk import COUNT, END, NEXT, OWN, child, child_id, open_container, take_bytes
-
-__all__ = ["canonical_nodes"]
+from parquet_variant.machine_code.signatures import Int64s, ReadOnlyInt32s, UInt8s
 
 _MAX_DEPTH = 1000
 # A frame's own columns: the node that is filled, and where the order of its fields is (-1: as they are).

@@ -10,11 +10,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from parquet_variant.encoding.edits import EditKind
-from parquet_variant.kernels.compiling import Int64s, Int64Table, UInt8s, helper, kernel
+from parquet_variant.kernels.compiling import helper, kernel
 from parquet_variant.kernels.kinds import ARRAY, NULL, OBJECT
 from parquet_variant.kernels.native_vectors import export_table, free, new_table, new_vector, reserve_rows
-
-__all__ = ["CHANGED", "LEFT", "UNCHANGED", "Change", "edit_rows", "strip_rows"]
+from parquet_variant.machine_code.signatures import Int64s, Int64Table, UInt8s
 
 UNCHANGED, CHANGED, LEFT = range(3)
 
@@ -25,28 +24,15 @@ _REPLACE, _APPEND, _DELETE = int(EditKind.REPLACE), int(EditKind.APPEND), int(Ed
 
 
 class Change(NamedTuple):
-    """One change of values.
+    """One change of values."""
 
-    Parameters
-    ----------
-    kind
-        An `EditKind`.
-    segments
-        The path: the rank of a key, or -1 - index.
-    values, value_start
-        The nodes to put in, by row; those of row 0 everywhere if ``one_value``.
-    one_value
-        Whether there is one value for all rows.
-    max_size
-        The most bytes of a changed value.
-    """
-
-    kind: int
-    segments: Int64s
+    kind: int  # An `EditKind`.
+    segments: Int64s  # The path: the rank of a key, or -1 - index.
+    # The nodes to put in, by row; those of row 0 everywhere if ``one_value``.
     values: Int64Table
     value_start: Int64s
-    one_value: bool
-    max_size: int
+    one_value: bool  # Whether there is one value for all rows.
+    max_size: int  # The most bytes of a changed value.
 
 
 @helper

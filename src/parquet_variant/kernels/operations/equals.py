@@ -6,15 +6,14 @@ gather to the scalar fallback.
 
 from __future__ import annotations
 
-from parquet_variant.kernels.compiling import Int64s, Int64Table, UInt8s, helper, kernel
+from parquet_variant.kernels.compiling import helper, kernel
 from parquet_variant.kernels.int128 import divide_by_power
 from parquet_variant.kernels.kinds import ARRAY, BINARY, DECIMAL4, DECIMAL16, DOUBLE, FLOAT, INT8, INT64, STRING, UUID
 from parquet_variant.kernels.memory import equal, load_f32, load_f64
 from parquet_variant.kernels.values.reading import scalar
 from parquet_variant.kernels.values.value_nodes import RAW
+from parquet_variant.machine_code.signatures import Int64s, Int64Table, UInt8s
 from parquet_variant.types import PrimitiveId
-
-__all__ = ["compare_rows"]
 
 _TIMESTAMP, _TIMESTAMP_NANOS = int(PrimitiveId.TIMESTAMP), int(PrimitiveId.TIMESTAMP_NANOS)
 _TIMESTAMP_NTZ, _TIMESTAMP_NTZ_NANOS = int(PrimitiveId.TIMESTAMP_NTZ), int(PrimitiveId.TIMESTAMP_NTZ_NANOS)

@@ -8,30 +8,12 @@ byte is read. Leaves columns and rows to `functions.columns.value_positions`, an
 
 from __future__ import annotations
 
-from parquet_variant.kernels.compiling import Int32s, Int64s, Int64Table, UInt8s, helper, kernel
+from parquet_variant.encoding.scalars import MICROS_PER_DAY
+from parquet_variant.kernels.compiling import helper, kernel
 from parquet_variant.kernels.kinds import TIME
 from parquet_variant.kernels.memory import equal, load_u8, load_uint
 from parquet_variant.kernels.values.reading import container, scalar_of_size, value_kind, value_size
-from parquet_variant.kernels.values.scalar_slots import (
-    MICROS_PER_DAY,
-)
-
-__all__ = [
-    "ABSENT",
-    "BROKEN",
-    "MALFORMED",
-    "MISSING",
-    "count_elements",
-    "count_fields",
-    "find_elements",
-    "find_fields",
-    "find_index",
-    "find_keys",
-    "measure",
-    "read_slots",
-    "resolve_key",
-    "value_end",
-]
+from parquet_variant.machine_code.signatures import Int32s, Int64s, Int64Table, UInt8s
 
 ABSENT, BROKEN = 0, -1
 # Kinds of slots beyond those of the tape: no value at all, and bytes that are none.
@@ -182,21 +164,21 @@ def find_keys(
             out_stops[k, i] = 0
             if is_broken or count <= 0:
                 continue
-            found = ids[k, meta]
-            if found == _NO_DICTIONARY:
+            key_id = ids[k, meta]
+            if key_id == _NO_DICTIONARY:
                 out_starts[k, i] = BROKEN
                 continue
-            if found == _NOT_THERE:
+            if key_id == _NOT_THERE:
                 continue
-            if found == _TWICE:
+            if key_id == _TWICE:
                 index = _field_by_name(
                     ids_at, id_size, count, meta_address + meta_offsets[meta], meta_address + meta_offsets[meta + 1],
                     key_addresses[k], key_sizes[k],
                 )  # fmt: skip
-            elif _is_at(ids_at, id_size, count, guesses[k], found):
+            elif _is_at(ids_at, id_size, count, guesses[k], key_id):
                 index = guesses[k]
             else:
-                index = _field(ids_at, id_size, count, found)
+                index = _field(ids_at, id_size, count, key_id)
             if index >= 0:
                 guesses[k] = index
                 child = values_at + load_uint(offsets_at + index * offset_size, offset_size)

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from parquet_variant.kernels.arrow_buffers import filled_binary
 from parquet_variant.kernels.buffer_pool import adopt
-from parquet_variant.kernels.compiling import Int64s, Int64Table, kernel
+from parquet_variant.kernels.compiling import kernel
 from parquet_variant.kernels.kinds import OBJECT
 from parquet_variant.kernels.memory import copy, store_u8, store_uint
 from parquet_variant.kernels.native_vectors import export_vector, filled_vector, free, new_vector, reserve
@@ -21,8 +21,7 @@ from parquet_variant.kernels.sorting import sort_run
 from parquet_variant.kernels.values.containers import uint_width
 from parquet_variant.kernels.values.name_tables import NameTable
 from parquet_variant.kernels.values.reading import metadata_header
-
-__all__ = ["least_metadata", "metadata_sizes"]
+from parquet_variant.machine_code.signatures import Int64s, Int64Table
 
 
 @kernel

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from parquet_variant.kernels.compiling import Int64s, Int64Table, ReadOnlyInt32s, UInt8s, helper, kernel
+from parquet_variant.encoding.scalars import MICROS_PER_DAY
+from parquet_variant.kernels.compiling import helper, kernel
 from parquet_variant.kernels.json.scalar_text import (
     SCALAR_ROOM,
     base64_text,
@@ -50,14 +51,10 @@ from parquet_variant.kernels.memory import (
 from parquet_variant.kernels.native_vectors import free, new_table, reallocate, reserve_bytes
 from parquet_variant.kernels.values.name_tables import UNUSABLE
 from parquet_variant.kernels.values.reading import MALFORMED, scalar_of_size, value_size
-from parquet_variant.kernels.values.scalar_slots import (
-    MICROS_PER_DAY,
-)
 from parquet_variant.kernels.values.value_nodes import RAW
 from parquet_variant.kernels.values.value_walk import COUNT, END, NEXT, OWN, child, child_id, open_container, take_bytes
+from parquet_variant.machine_code.signatures import Int64s, Int64Table, ReadOnlyInt32s, UInt8s
 from parquet_variant.types import PrimitiveId
-
-__all__ = ["quote_names", "write_json_nodes", "write_json_rows"]
 
 _TIMESTAMP, _TIMESTAMP_NTZ = int(PrimitiveId.TIMESTAMP), int(PrimitiveId.TIMESTAMP_NTZ)
 _TIMESTAMP_NANOS = int(PrimitiveId.TIMESTAMP_NANOS)

@@ -7,7 +7,7 @@ are spelled, to tables that it is given; and values that are nested too deep to 
 
 from __future__ import annotations
 
-from parquet_variant.kernels.compiling import Int64s, Int64Table, UInt8s, helper, kernel
+from parquet_variant.kernels.compiling import helper, kernel
 from parquet_variant.kernels.int128 import digits_of, divide_small, negate
 from parquet_variant.kernels.json.scalar_text import int_text
 from parquet_variant.kernels.kinds import ARRAY as ARRAY_NODE
@@ -16,8 +16,7 @@ from parquet_variant.kernels.kinds import OBJECT as OBJECT_NODE
 from parquet_variant.kernels.memory import load_u64, store_u8, store_u64
 from parquet_variant.kernels.native_vectors import free, new_table, reallocate, reserve_bytes, reserve_rows
 from parquet_variant.kernels.values.reading import scalar
-
-__all__ = ["CODES", "write_types"]
+from parquet_variant.machine_code.signatures import Int64s, Int64Table, UInt8s
 
 # The types that the kernel knows by number; those after them only stand in the tables.
 CODES = ("VOID", "BIGINT", "DECIMAL", "DOUBLE", "ARRAY", "OBJECT", "VARIANT")
@@ -54,19 +53,19 @@ def _decimal_digits(high, low, scale):
 @helper
 def _merge(types, t, code, whole, scale, merged):
     """Merge a scalar type into type ``t``."""
-    held = types[t, _CODE]
-    if held == _VOID:
+    earlier = types[t, _CODE]
+    if earlier == _VOID:
         types[t, _CODE] = code
         types[t, _WHOLE] = whole
         types[t, _SCALE] = scale
-    elif (held == _DECIMAL or held == _BIGINT) and (code == _DECIMAL or code == _BIGINT):
-        if held != code or code == _DECIMAL:
+    elif (earlier == _DECIMAL or earlier == _BIGINT) and (code == _DECIMAL or code == _BIGINT):
+        if earlier != code or code == _DECIMAL:
             types[t, _WHOLE] = max(types[t, _WHOLE], whole)
             types[t, _SCALE] = max(types[t, _SCALE], scale)
             fits = types[t, _WHOLE] + types[t, _SCALE] <= _MAX_DIGITS
             types[t, _CODE] = _DECIMAL if fits else _DOUBLE
     elif code != _VOID:
-        types[t, _CODE] = merged[held, code]
+        types[t, _CODE] = merged[earlier, code]
 
 
 @helper
@@ -215,20 +214,13 @@ def write_types(
 ) -> tuple[int, int]:
     """Write the type of every row; returns address and size of the text of all, whose ``offsets`` are filled.
 
-    Parameters
-    ----------
-    nodes, row_start
-        The values; a row without nodes has no text.
-    code_of_kind
-        The number of the type of each kind of scalar.
-    merged
-        The number of the type that holds two scalar types.
-    words, word_starts
-        Address of the words of all types, and where each starts; eight bytes after the last may be read.
-    names, name_starts
-        The same of the names as they are written, with what separates them from their type.
-    refused
-        Set for rows that are nested deeper than ``max_depth``.
+    `nodes` and `row_start`: the values; a row without nodes has no text.
+    `code_of_kind`: the number of the type of each kind of scalar.
+    `merged`: the number of the type that holds two scalar types.
+    `words` and `word_starts`: address of the words of all types, and where each starts; eight bytes after the last may
+      be read.
+    `names` and `name_starts`: the same of the names as they are written, with what separates them from their type.
+    `refused`: set for rows that are nested deeper than ``max_depth``.
     """
     types, stack = new_table(64, 6), new_table(max_depth, 3)
     room = max(64 * len(refused), 1024)

@@ -7,7 +7,8 @@ itself.
 
 from __future__ import annotations
 
-from parquet_variant.kernels.compiling import Int64s, ReadOnlyInt32s, UInt8s, helper, kernel
+from parquet_variant.encoding.scalars import MICROS_PER_DAY
+from parquet_variant.kernels.compiling import helper, kernel
 from parquet_variant.kernels.int128 import digits_of
 from parquet_variant.kernels.json.scan import (
     is_utf8,
@@ -28,12 +29,8 @@ from parquet_variant.kernels.native_vectors import free, new_table, new_vector, 
 from parquet_variant.kernels.sorting import sort_run
 from parquet_variant.kernels.values.name_tables import SORTED, UNUSABLE
 from parquet_variant.kernels.values.reading import MALFORMED, metadata_header, scalar, value_kind, value_size
-from parquet_variant.kernels.values.scalar_slots import (
-    MICROS_PER_DAY,
-)
 from parquet_variant.kernels.values.value_walk import COUNT, END, NEXT, OWN, child, open_container
-
-__all__ = ["mark_valid_dictionaries", "mark_valid_rows", "scalar_is_valid"]
+from parquet_variant.machine_code.signatures import Int64s, ReadOnlyInt32s, UInt8s
 
 _MAX_SCALE = 38
 

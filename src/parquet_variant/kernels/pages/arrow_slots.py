@@ -8,8 +8,6 @@ from __future__ import annotations
 from parquet_variant.kernels.compiling import helper
 from parquet_variant.kernels.memory import load_s32, load_u8, load_u64
 
-__all__ = ["is_set", "offset_at"]
-
 
 @helper
 def is_set(bits, at):

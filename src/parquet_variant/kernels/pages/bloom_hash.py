@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from parquet_variant.kernels.compiling import Int32s, Int64s, helper, kernel
+from parquet_variant.kernels.compiling import helper, kernel
 from parquet_variant.kernels.memory import load_u8, load_u32, load_u64, store_u32
-
-__all__ = ["hash_byte_arrays", "hash_values", "set_blocks"]
+from parquet_variant.machine_code.signatures import Int32s, Int64s
 
 # Signed, since kernels count in int64; multiplication wraps around all the same.
 _P1, _P2, _P3, _P4, _P5 = (

@@ -1,16 +1,16 @@
 """Pages whose values are stored in deltas: integers, sizes of byte arrays, and byte arrays that share their beginnings.
 
 Owns reading DELTA_BINARY_PACKED, DELTA_LENGTH_BYTE_ARRAY and DELTA_BYTE_ARRAY. Every bound is checked before a byte is
-read or written. Leaves the other encodings to `byte_arrays`. Of ``valid``, no entries mean that every row has a value.
+read or written. Leaves the other encodings to `chunks`. Of ``valid``, no entries mean that every row has a value.
 """
 
 from __future__ import annotations
 
-from parquet_variant.kernels.compiling import Int64s, UInt8s, helper, kernel
-from parquet_variant.kernels.memory import copy, load_u8
-from parquet_variant.kernels.pages.byte_arrays import packed_value
-
-__all__ = ["delta_values", "joined_prefixes", "sized_spans"]
+from parquet_variant.kernels.compiling import helper, kernel
+from parquet_variant.kernels.memory import copy, load_u8, store_u32, store_u64
+from parquet_variant.kernels.native_vectors import address_in
+from parquet_variant.kernels.pages.run_reading import packed_value
+from parquet_variant.machine_code.signatures import Int64s, UInt8s
 
 
 @helper
@@ -41,9 +41,17 @@ def _wide(at, stop, bit, width):
     return packed_value(at, stop, bit, 32) | (packed_value(at, stop, bit + 32, width - 32) << 32)
 
 
-@kernel
-def delta_values(at: int, stop: int, values: Int64s) -> int:
-    """Fill DELTA_BINARY_PACKED values, and return where they end; -1 if there are not just so many, or malformed."""
+@helper
+def _store(target, i, value, width):
+    if width == 8:
+        store_u64(target + 8 * i, value)
+    else:
+        store_u32(target + 4 * i, value)
+
+
+@helper
+def read_deltas(at, stop, expected, target, each):
+    """Write so many DELTA_BINARY_PACKED values, ``each`` in 4 or 8 bytes; returns where they end, -1 if malformed."""
     block, at = _varint(at, stop)
     if at < 0:
         return -1
@@ -51,7 +59,7 @@ def delta_values(at: int, stop: int, values: Int64s) -> int:
     if at < 0:
         return -1
     count, at = _varint(at, stop)
-    if at < 0 or count != len(values) or parts < 1 or parts > 512 or block < 1 or block > 1 << 20 or block % parts:
+    if at < 0 or count != expected or parts < 1 or parts > 512 or block < 1 or block > 1 << 20 or block % parts:
         return -1
     size = block // parts
     if size % 8:
@@ -61,7 +69,7 @@ def delta_values(at: int, stop: int, values: Int64s) -> int:
         return -1
     value = _signed(first)
     if count:
-        values[0] = value
+        _store(target, 0, value, each)
     done = 1
     while done < count:
         least, at = _varint(at, stop)
@@ -79,10 +87,16 @@ def delta_values(at: int, stop: int, values: Int64s) -> int:
                 return -1
             for k in range(min(size, count - done)):
                 value += least + (_wide(at, stop, k * width, width) if width else 0)
-                values[done] = value
+                _store(target, done, value, each)
                 done += 1
             at += length
     return at
+
+
+@kernel
+def delta_values(at: int, stop: int, values: Int64s) -> int:
+    """Fill DELTA_BINARY_PACKED values, and return where they end; -1 if there are not just so many, or malformed."""
+    return read_deltas(at, stop, len(values), address_in(values), 8)
 
 
 @kernel

@@ -6,13 +6,12 @@ Owns the hash tables of a column's distinct values, of 8 bytes or of any length.
 
 from __future__ import annotations
 
-from parquet_variant.kernels.compiling import Int32s, Int64s, Int64Table, UInt8s, helper, kernel
+from parquet_variant.kernels.compiling import helper, kernel
 from parquet_variant.kernels.memory import copy, equal, load_s32, load_u64
 from parquet_variant.kernels.native_vectors import address_in
 from parquet_variant.kernels.pages.arrow_slots import is_set, offset_at
 from parquet_variant.kernels.tapes.interning import hash_bytes
-
-__all__ = ["index_bytes", "index_words", "mark_used", "rehash_bytes", "rehash_words"]
+from parquet_variant.machine_code.signatures import Int32s, Int64s, Int64Table, UInt8s
 
 # Columns of the table of distinct byte arrays.
 _HASH, _SIZE, _START = range(3)

@@ -1,19 +1,21 @@
 """Whether the column chunks of a Parquet footer agree with its schema, before pyarrow looks at them.
 
 pyarrow 26 ends the process, instead of raising, where a chunk has another type than its column, size statistics that
-do not fit it, bounds that are shorter than its values, or a codec that Parquet does not have. A second schema is the
-one that pyarrow takes, and we do not. Owns the walk over the footer's Thrift (compact protocol) that finds those.
+do not fit it, bounds that are shorter than its values, or a codec that Parquet does not have, and where a column is
+encrypted. It takes memory for the rows that a row group claims, so these must be those of the file. A second schema is
+the one that pyarrow takes, and we do not. Owns the walk over the footer's Thrift (compact protocol) that finds those.
 Leaves reading footers to `parquet.format`, whose `thrift` is the readable form. Spec: ``parquet.thrift``.
 """
 
 from __future__ import annotations
 
+from typing import Literal
+
 import numpy as np
 import numpy.typing as npt
 
-from parquet_variant.kernels.compiling import Int64s, Int64Table, ReadOnlyUInt8s, helper, kernel
-
-__all__ = ["chunks_agree"]
+from parquet_variant.kernels.compiling import helper, kernel
+from parquet_variant.machine_code.signatures import Int64s, Int64Table, ReadOnlyUInt8s
 
 _TRUE, _FALSE, _I8, _I16, _I64, _DOUBLE, _BINARY, _LIST, _SET, _STRUCT = 1, 2, 3, 4, 6, 7, 8, 9, 10, 12
 _BYTE_ARRAY = 6
@@ -23,11 +25,15 @@ _LAST_CODEC = 7  # LZ4_RAW
 _CHUNK, _META, _SIZE, _LEVELS = 2, 3, 4, 5
 _INTO = (4, 1, 3, 16)
 _SCHEMA = 2  # of FileMetaData
+_ROWS = 3  # of FileMetaData and RowGroup
+_CRYPTO_METADATA = 8  # of ColumnChunk
 # Fields of ColumnMetaData, of Statistics (max, min, max_value, min_value), and of SizeStatistics.
 _TYPE, _CODEC, _STATISTICS = 1, 4, 12
 _BOUNDS = (1, 2, 5, 6)
+_OLD_BOUNDS, _NEW_BOUNDS = 1 << 1 | 1 << 2, 1 << 5 | 1 << 6
 _UNENCODED, _REPETITION, _DEFINITION = 1, 2, 3
 _DEEPEST = 32
+_DAMAGED, _SOUND, _ENCRYPTED = range(3)
 
 
 @helper
@@ -128,16 +134,20 @@ def _skipped(data, at, kind, stack):
 
 @helper
 def _bounds_fit(data, at, width, stack):
-    """Whether the bounds of a chunk's statistics are empty or as long as a value; a width of 0 takes all."""
-    field = 0
+    """Whether the bounds of a chunk's statistics are as long as a value, where both are there; width 0 takes all."""
+    field = there = short = 0
     while True:
         kind, field, at = _field(data, at, field)
         if at < 0 or kind == 0:
-            return at >= 0
+            # pyarrow looks at bounds in pairs.
+            old = short & _OLD_BOUNDS and there & _OLD_BOUNDS == _OLD_BOUNDS
+            new = short & _NEW_BOUNDS and there & _NEW_BOUNDS == _NEW_BOUNDS
+            return at >= 0 and not old and not new
         if kind == _BINARY and field in _BOUNDS:
             size, _ = _number(data, at)
-            if 0 < size < width:
-                return False
+            there |= 1 << field
+            if size < width:
+                short |= 1 << field
         at = _skipped(data, at, kind, stack)
 
 
@@ -161,14 +171,14 @@ def _fits(data, at, level, field, kind, column, stack):
 
 @kernel
 def _agree(data: ReadOnlyUInt8s, columns: Int64Table, stack: Int64s) -> int:
-    """1 if every column chunk fits its column, else 0."""
+    """Whether every column chunk fits its column, or one is encrypted."""
     open_fields, left = stack[:_LEVELS], stack[_LEVELS : 2 * _LEVELS]
     open_fields[0] = left[0] = 0
-    at = level = leaf = schemas = 0
+    at = level = leaf = schemas = rows = claimed = 0
     while True:
         kind, field, at = _field(data, at, open_fields[level])
         if at < 0:
-            return 0
+            return _DAMAGED
         open_fields[level] = field
         if kind == 0:  # the end of a struct: on to the next one of its list, or up
             open_fields[level] = 0
@@ -176,36 +186,48 @@ def _agree(data: ReadOnlyUInt8s, columns: Int64Table, stack: Int64s) -> int:
                 left[level] -= 1
                 leaf = leaf + 1 if level == _CHUNK else 0
             elif level == 0:
-                return 1
+                return _SOUND if claimed == 0 or claimed == rows else _DAMAGED  # parquet-rs 0.3 said 0 of every file.
             else:
                 level -= 1
             continue
+        if level == _CHUNK and field == _CRYPTO_METADATA:
+            return _ENCRYPTED
+        if level < _CHUNK and field == _ROWS and kind == _I64:
+            count, _ = _number(data, at)
+            count = (count >> 1) ^ -(count & 1)
+            if count < 0:
+                return _DAMAGED
+            if level == 0:
+                claimed = count
+            else:
+                rows += count
         schemas += level == 0 and field == _SCHEMA
         if schemas > 1:
-            return 0
+            return _DAMAGED
         if level >= _META and not _fits(data, at, level, field, kind, columns[leaf], stack[2 * _LEVELS :]):
-            return 0
+            return _DAMAGED
         if level == _SIZE or field != _INTO[level] or kind != (_LIST if level < _CHUNK else _STRUCT):
             at = _skipped(data, at, kind, stack[2 * _LEVELS :])
             if at < 0:
-                return 0
+                return _DAMAGED
             continue
         count = 1
         if kind == _LIST:
             count, _, at = _items(data, at)
             if at < 0 or (level + 1 == _CHUNK and count != len(columns)):
-                return 0
+                return _DAMAGED
             leaf = 0
         if count > 0:
             level += 1
             open_fields[level], left[level] = 0, count - 1
 
 
-def chunks_agree(footer: bytes, columns: npt.NDArray[np.int64]) -> bool:
-    """Whether every column chunk of a footer has the type of its column, statistics that fit it, and a known codec.
+def what_is_wrong(footer: bytes, columns: npt.NDArray[np.int64]) -> Literal["damaged", "encrypted"] | None:
+    """None if every column chunk of a footer has the type of its column, statistics that fit it, and a known codec.
 
     A row of ``columns`` tells of each its physical type, its largest levels (repetition, definition), and the
     bytes of a value (0 where values differ in length, or have no bounds).
     """
     stack = np.zeros(2 * _LEVELS + 2 * _DEEPEST + 2, np.int64)
-    return bool(_agree(np.frombuffer(footer, np.uint8), columns, stack))
+    state = _agree(np.frombuffer(footer, np.uint8), columns, stack)
+    return None if state == _SOUND else "encrypted" if state == _ENCRYPTED else "damaged"

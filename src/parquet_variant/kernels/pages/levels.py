@@ -7,10 +7,9 @@ definition level is at least ``least`` have a slot in the Arrow array, in order.
 
 from __future__ import annotations
 
-from parquet_variant.kernels.compiling import Int64s, UInt8s, kernel
+from parquet_variant.kernels.compiling import kernel
 from parquet_variant.kernels.pages.arrow_slots import is_set, offset_at
-
-__all__ = ["list_levels", "list_positions", "optional_levels", "present_slots"]
+from parquet_variant.machine_code.signatures import Int64s, UInt8s
 
 
 @kernel

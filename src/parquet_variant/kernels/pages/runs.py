@@ -7,10 +7,9 @@ they are to `pages.levels` and `pages.dictionary`. Spec: ``Encodings.md``. Every
 
 from __future__ import annotations
 
-from parquet_variant.kernels.compiling import Int64s, helper, kernel
+from parquet_variant.kernels.compiling import helper, kernel
 from parquet_variant.kernels.memory import load_s32, load_u8, load_u32, load_u64, store_u8, store_u64
-
-__all__ = ["delta_packed", "index_runs", "level_runs", "most_delta_bytes", "most_run_bytes", "put_deltas"]
+from parquet_variant.machine_code.signatures import Int64s
 
 _BLOCK, _MINIBLOCK = 128, 32
 # Equal numbers in a row that make a run of their own: one interrupts the packed groups around it.
@@ -168,9 +167,9 @@ def put_deltas(source, size, count, deltas, out):
     at = _put_varint(at, _zigzag(before))
     start = 1
     while start < count:
-        held = min(_BLOCK, count - start)
+        entries = min(_BLOCK, count - start)
         least = 0
-        for i in range(held):
+        for i in range(entries):
             number = _load(source, start + i, size)
             delta = number - before
             if size == 4:
@@ -179,10 +178,10 @@ def put_deltas(source, size, count, deltas, out):
             least = delta if i == 0 else min(least, delta)
             before = number
         at = _put_varint(at, _zigzag(least))
-        for i in range(held):
+        for i in range(entries):
             delta = deltas[i] - least
             deltas[i] = delta & 0xFFFFFFFF if size == 4 else delta
-        for i in range(held, _BLOCK):
+        for i in range(entries, _BLOCK):
             deltas[i] = 0
         widths = at
         at += _BLOCK // _MINIBLOCK
@@ -194,7 +193,7 @@ def put_deltas(source, size, count, deltas, out):
             store_u8(widths + part, width)
             if width > 0:
                 at = _pack_block(deltas, part * _MINIBLOCK, width, at)
-        start += held
+        start += entries
     return at
 
 

@@ -7,7 +7,7 @@ Leaves levels, indices and deltas to `pages.levels`, `pages.dictionary` and `pag
 
 from __future__ import annotations
 
-from parquet_variant.kernels.compiling import Int32s, Int64s, helper, kernel
+from parquet_variant.kernels.compiling import helper, kernel
 from parquet_variant.kernels.memory import (
     copy,
     load_u8,
@@ -22,16 +22,7 @@ from parquet_variant.kernels.memory import (
 )
 from parquet_variant.kernels.pages.arrow_slots import is_set, offset_at
 from parquet_variant.kernels.pages.runs import put_deltas
-
-__all__ = [
-    "byte_bounds",
-    "delta_bytes",
-    "gather_bytes",
-    "plain_bytes",
-    "split_streams",
-    "valid_lengths",
-    "valid_values",
-]
+from parquet_variant.machine_code.signatures import Int32s, Int64s
 
 
 @helper

@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from parquet_variant.encoding.json_reader import MAX_SIZE, check_options, parse_json
 from parquet_variant.errors import JsonError, VariantError
+from parquet_variant.kernels.arrow_buffers import from_numpy
 from parquet_variant.kernels.buffer_pool import acquire, adopt, release
 from parquet_variant.kernels.json import scan as codes
 from parquet_variant.kernels.shredding.columns import ColumnBuffers
@@ -29,35 +30,20 @@ from parquet_variant.kernels.tapes.tape import Tape
 from parquet_variant.schema.shredding_schema import ShreddingSchema
 from parquet_variant.types import MAX_OFFSET
 
-__all__ = ["JsonOptions", "ParsedRows", "parse_text", "storage_from_tape"]
-
 Int64s = npt.NDArray[np.int64]
 _NO_BYTES = np.empty(0, np.uint8)
 
 
 @dataclass(frozen=True, slots=True)
 class JsonOptions:
-    """How JSON text is read; the defaults of `parse_json`.
+    """How JSON text is read; the defaults of `parse_json`."""
 
-    Parameters
-    ----------
-    floats
-        ``"decimal"``: numbers with a fraction are exact decimals where they fit; ``"double"``: they are doubles.
-    on_duplicate_key
-        ``"last"`` keeps the last value, ``"error"`` refuses the row.
-    on_lone_surrogate
-        ``"error"`` refuses the row, ``"replace"`` puts U+FFFD.
-    max_depth
-        Deepest nesting of arrays and objects, 0 to 1,000,000.
-    max_size
-        Longest text of a row in bytes.
-    """
-
+    # ``"decimal"``: numbers with a fraction are exact decimals where they fit; ``"double"``: they are doubles.
     floats: str = "decimal"
-    on_duplicate_key: str = "last"
-    on_lone_surrogate: str = "error"
-    max_depth: int = 1000
-    max_size: int = MAX_SIZE
+    on_duplicate_key: str = "last"  # ``"last"`` keeps the last value, ``"error"`` refuses the row.
+    on_lone_surrogate: str = "error"  # ``"error"`` refuses the row, ``"replace"`` puts U+FFFD.
+    max_depth: int = 1000  # Deepest nesting of arrays and objects, 0 to 1,000,000.
+    max_size: int = MAX_SIZE  # Longest text of a row in bytes.
 
     def __post_init__(self) -> None:
         check_options(**asdict(self))
@@ -65,18 +51,10 @@ class JsonOptions:
 
 @dataclass(frozen=True, eq=False)
 class ParsedRows:
-    """A tape, and the rows that could not be parsed (null in the tape).
+    """A tape, and the rows that could not be parsed (null in the tape)."""
 
-    Parameters
-    ----------
-    tape
-        The parsed rows.
-    faults
-        ``(row, error)`` of each bad row, in order.
-    """
-
-    tape: Tape
-    faults: list[tuple[int, JsonError]]
+    tape: Tape  # The parsed rows.
+    faults: list[tuple[int, JsonError]]  # ``(row, error)`` of each bad row, in order.
 
 
 def _fault(text: bytes, row: int, options: JsonOptions) -> JsonError:
@@ -101,25 +79,13 @@ def parse_text(
 ) -> ParsedRows:
     """Parse stretches of a text, one a row.
 
-    Parameters
-    ----------
-    data
-        The text of all rows.
-    starts, stops
-        ``int64[rows]``: where each row's text lies in ``data``.
-    valid
-        A byte a row, 0 for SQL NULL.
-    options
-        How to read.
-    null_on_error
-        Whether a bad row becomes null and is listed, or raises.
-    first_row
-        The number of the first row, for errors.
-
-    Raises
-    ------
-    JsonError
-        For the first bad row, unless ``null_on_error``.
+    `data`: the text of all rows.
+    `starts` and `stops`: ``int64[rows]``: where each row's text lies in ``data``.
+    `valid`: a byte a row, 0 for SQL NULL.
+    `options`: how to read.
+    `null_on_error`: whether a bad row becomes null and is listed, or raises.
+    `first_row`: the number of the first row, for errors.
+    Raises `JsonError` for the first bad row, unless ``null_on_error``.
     """
     options = options or JsonOptions()
     rows = len(starts)
@@ -192,21 +158,11 @@ def storage_from_tape(
 ) -> pa.StructArray:
     """Encode a tape as an unshredded storage, or shred it under a schema.
 
-    Parameters
-    ----------
-    tape
-        The values.
-    schema
-        What to shred; nothing if None.
-    per_batch
-        One metadata for all rows, or one for each distinct key set.
-    first_row
-        The number of the first row, for errors.
-
-    Raises
-    ------
-    VariantError
-        With reason ``too-large`` and the row, for a value that would take 2 GiB.
+    `tape`: the values.
+    `schema`: what to shred; nothing if None.
+    `per_batch`: one metadata for all rows, or one for each distinct key set.
+    `first_row`: the number of the first row, for errors.
+    Raises `VariantError` with reason ``too-large`` and the row, for a value that would take 2 GiB.
     """
     table = schema_table(schema or ShreddingSchema.variant())
     dictionaries = assign_dictionaries(tape, per_batch=per_batch)
@@ -231,4 +187,4 @@ def metadata_array(dictionaries: Dictionaries) -> pa.DictionaryArray:
     """The metadata column: each distinct dictionary once."""
     buffers = [None, pa.py_buffer(dictionaries.offsets), pa.py_buffer(dictionaries.data)]
     values = pa.Array.from_buffers(pa.binary(), len(dictionaries.offsets) - 1, buffers)
-    return pa.DictionaryArray.from_arrays(pa.array(dictionaries.of_row), values)
+    return pa.DictionaryArray.from_arrays(from_numpy(dictionaries.of_row), values)

@@ -14,30 +14,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from parquet_variant.kernels.compiling import Int64s, Int64Table
+from parquet_variant.machine_code.signatures import Int64s, Int64Table
 from parquet_variant.path import WILDCARD
 from parquet_variant.schema.shredding_schema import ShreddingSchema
 from parquet_variant.types import TYPE_OF_ARROW, TYPES, PrimitiveId, decimal_type_for_precision
-
-__all__ = [
-    "ARRAY_NODE",
-    "COLUMNS",
-    "OBJECT_NODE",
-    "PRIMITIVE_NODE",
-    "S_CODE",
-    "S_END",
-    "S_KIND",
-    "S_LEVEL",
-    "S_PARENT",
-    "S_PRECISION",
-    "S_SCALE",
-    "S_WIDTH",
-    "VARIANT_NODE",
-    "NamedNodes",
-    "SchemaTable",
-    "primitive_code",
-    "schema_table",
-]
 
 VARIANT_NODE, PRIMITIVE_NODE, ARRAY_NODE, OBJECT_NODE = range(4)
 _KINDS = {"variant": VARIANT_NODE, "primitive": PRIMITIVE_NODE, "array": ARRAY_NODE, "object": OBJECT_NODE}
@@ -64,47 +44,55 @@ def _slot_width(arrow_type: pa.DataType) -> int:
 
 
 class NamedNodes(NamedTuple):
-    """The nodes of a schema as kernels take them.
+    """The nodes of a schema as kernels take them."""
 
-    Parameters
-    ----------
-    nodes
-        ``int64[n, 8]``, columns as named above.
-    addresses, lengths
-        Where the field name of each node lies as UTF-8, and its length: -1 for the root and for array elements.
-    owner
-        Keeps the names alive.
-    """
-
-    nodes: Int64Table
+    nodes: Int64Table  # ``int64[n, 8]``, columns as named above.
+    # Where the field name of each node lies as UTF-8, and its length: -1 for the root and for array elements.
     addresses: Int64s
     lengths: Int64s
-    owner: Any
+    owner: Any  # Keeps the names alive.
 
 
 @dataclass(frozen=True, eq=False)
 class SchemaTable:
-    """The nodes of a schema.
+    """The nodes of a schema."""
 
-    Parameters
-    ----------
-    schema
-        The schema itself.
-    nodes
-        ``int64[n, 8]``, columns as named above.
-    names
-        The field name of each node; None for the root and for array elements.
-    schemas
-        The `ShreddingSchema` of each node.
-    levels
-        Number of levels.
-    """
+    schema: ShreddingSchema  # The schema itself.
+    nodes: npt.NDArray[np.int64]  # ``int64[n, 8]``, columns as named above.
+    names: tuple[str | None, ...]  # The field name of each node; None for the root and for array elements.
+    schemas: tuple[ShreddingSchema, ...]  # The `ShreddingSchema` of each node.
+    levels: int  # Number of levels.
 
-    schema: ShreddingSchema
-    nodes: npt.NDArray[np.int64]
-    names: tuple[str | None, ...]
-    schemas: tuple[ShreddingSchema, ...]
-    levels: int
+    @cached_property
+    def children(self) -> list[list[int]]:
+        """The nodes below each node."""
+        children: list[list[int]] = [[] for _ in self.names]
+        for s, parent in enumerate(self.nodes[:, S_PARENT].tolist()):
+            if parent >= 0:
+                children[parent].append(s)
+        return children
+
+    @cached_property
+    def groups(self) -> list[pa.StructType]:
+        """The Arrow type of each node's columns: ``value``, and ``typed_value`` where something is shredded."""
+        groups: list[pa.StructType] = [None] * len(self.names)
+        for s in range(len(self.names) - 1, -1, -1):
+            node = self.schemas[s]
+            fields = [pa.field("value", pa.binary(), nullable=s > 0 or node.kind != "variant")]
+            names = ((c, "element" if self.names[c] is None else self.names[c]) for c in self.children[s])
+            below = [pa.field(name, groups[c], nullable=False) for c, name in names]
+            if node.kind != "variant":
+                typed = {"object": pa.struct, "array": lambda fields: pa.list_(*fields)}.get(node.kind)
+                fields.append(pa.field("typed_value", typed(below) if typed else node.type))
+            groups[s] = pa.struct(fields)
+        return groups
+
+    @cached_property
+    def typed(self) -> list[pa.DataType]:
+        """The Arrow type of each node's ``typed_value``, of ``value`` where there is none; one object for each type."""
+        known: dict[pa.DataType, pa.DataType] = {}
+        types = (group.field(group.num_fields - 1).type for group in self.groups)
+        return [known.setdefault(each, each) for each in types]
 
     @cached_property
     def named(self) -> NamedNodes:

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from parquet_variant.kernels.compiling import Int64s, Int64Table, UInt8s, helper, kernel
+from parquet_variant.encoding.scalars import MICROS_PER_DAY
+from parquet_variant.kernels.compiling import helper, kernel
 from parquet_variant.kernels.json.scan import is_utf8
 from parquet_variant.kernels.kinds import BINARY, STRING, TIME, UUID
 from parquet_variant.kernels.memory import copy, load_u8, load_uint, store_u8, store_u32, store_uint
@@ -43,13 +44,8 @@ from parquet_variant.kernels.shredding.shred_tape import (
 from parquet_variant.kernels.values.containers import begin_object, object_size
 from parquet_variant.kernels.values.name_tables import UNUSABLE, NameTable, resolve_names
 from parquet_variant.kernels.values.reading import MALFORMED, EncodedValues, container, scalar_of_size, value_size
-from parquet_variant.kernels.values.scalar_slots import (
-    MICROS_PER_DAY,
-    exact_slot,
-    store_slot,
-)
-
-__all__ = ["ShreddedColumns", "shred_rows"]
+from parquet_variant.kernels.values.scalar_slots import exact_slot, store_slot
+from parquet_variant.machine_code.signatures import Int64s, Int64Table, UInt8s
 
 # Columns of an entry of the work stack: a container to take apart (LEFT is -1), or elements, of which LEFT are left.
 _SCHEMA, _AT, _BEGIN, _END, _LEFT, _OFFSETS, _WIDTH, _ROOM = range(8)

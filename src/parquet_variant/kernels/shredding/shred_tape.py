@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from parquet_variant.kernels.compiling import Int32s, Int64s, Int64Table, helper, kernel
+from parquet_variant.kernels.compiling import helper, kernel
 from parquet_variant.kernels.json.scan import E_SIZE, OK
 from parquet_variant.kernels.kinds import ARRAY, BINARY, OBJECT, STRING, UUID
 from parquet_variant.kernels.memory import copy, store_u8, store_u32, store_uint
@@ -47,25 +47,7 @@ from parquet_variant.kernels.values.scalar_slots import (
     store_slot,
     write_scalar,
 )
-
-__all__ = [
-    "C_CELLS",
-    "C_LENGTHS",
-    "C_TYPED_BYTES",
-    "C_TYPED_COUNT",
-    "C_TYPED_DATA",
-    "C_TYPED_VALID",
-    "C_VALUE_BYTES",
-    "C_VALUE_COUNT",
-    "C_VALUE_DATA",
-    "C_VALUE_LENGTHS",
-    "C_VALUE_VALID",
-    "RowKeys",
-    "ShreddedTape",
-    "fill",
-    "map_paths",
-    "measure",
-]
+from parquet_variant.machine_code.signatures import Int32s, Int64s, Int64Table
 
 # Columns of the counts table that `measure` fills, one row a schema node.
 C_VALUE_COUNT, C_VALUE_BYTES, C_TYPED_COUNT, C_TYPED_BYTES = range(4)

@@ -12,7 +12,8 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from parquet_variant.kernels.compiling import Int64s, Int64Table, ReadOnlyInt32s, UInt8s, helper, kernel
+from parquet_variant.encoding.scalars import MICROS_PER_DAY
+from parquet_variant.kernels.compiling import helper, kernel
 from parquet_variant.kernels.int128 import digits_of
 from parquet_variant.kernels.kinds import (
     ARRAY,
@@ -63,22 +64,8 @@ from parquet_variant.kernels.shredding.schema_table import (
 from parquet_variant.kernels.tapes.tape import put_node
 from parquet_variant.kernels.values.name_tables import SORTED, UNSORTED, UNUSABLE, NameTable, resolve_names
 from parquet_variant.kernels.values.reading import MALFORMED, container, value_kind, value_size
-from parquet_variant.kernels.values.scalar_slots import MICROS_PER_DAY
 from parquet_variant.kernels.values.value_nodes import RAW
-
-__all__ = [
-    "INPUT_COLUMNS",
-    "I_GROUP_VALID",
-    "I_SLOTS",
-    "I_TYPED_DATA",
-    "I_TYPED_OFFSETS",
-    "I_TYPED_VALID",
-    "I_VALUE_DATA",
-    "I_VALUE_OFFSETS",
-    "I_VALUE_VALID",
-    "ShreddedRows",
-    "assemble",
-]
+from parquet_variant.machine_code.signatures import Int64s, Int64Table, ReadOnlyInt32s, UInt8s
 
 # Columns of the input table, one row a schema node: addresses of buffers, 0 where there is none. Validity is a byte an
 # entry, 0 in the table if all are valid, -1 if none is (or the column is missing); offsets are int64.
@@ -107,21 +94,11 @@ _ENTER, _AGAIN, _CLOSE, _REFUSE = range(4)
 
 
 class ShreddedRows(NamedTuple):
-    """A shredded storage.
+    """A shredded storage."""
 
-    Parameters
-    ----------
-    valid
-        A byte a row, 0 for SQL NULL; empty if all are valid.
-    dictionary_of
-        For each row the index of its metadata; -1 for null.
-    inputs
-        Its columns, as described above.
-    """
-
-    valid: UInt8s
-    dictionary_of: ReadOnlyInt32s
-    inputs: Int64Table
+    valid: UInt8s  # A byte a row, 0 for SQL NULL; empty if all are valid.
+    dictionary_of: ReadOnlyInt32s  # For each row the index of its metadata; -1 for null.
+    inputs: Int64Table  # Its columns, as described above.
 
 
 class _Columns(NamedTuple):

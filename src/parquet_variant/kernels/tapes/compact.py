@@ -5,7 +5,7 @@ Owns that one step, so that no other kernel needs to know of duplicates. Leaves 
 
 from __future__ import annotations
 
-from parquet_variant.kernels.compiling import Int64s, Int64Table, helper, kernel
+from parquet_variant.kernels.compiling import helper, kernel
 from parquet_variant.kernels.memory import copy
 from parquet_variant.kernels.native_vectors import address_in, free, new_table, new_vector
 from parquet_variant.kernels.tapes.interning import Interned, export_hashed, hashed_table, successor
@@ -19,8 +19,7 @@ from parquet_variant.kernels.tapes.tape import (
     SHAPE_PARENT,
     path_of,
 )
-
-__all__ = ["compact"]
+from parquet_variant.machine_code.signatures import Int64s, Int64Table
 
 
 @helper

@@ -17,7 +17,7 @@ import pyarrow as pa
 from parquet_variant.encoding.validate import find_faults
 from parquet_variant.errors import MalformedVariantError
 from parquet_variant.kernels.buffer_pool import adopt
-from parquet_variant.kernels.compiling import Int64s, Int64Table, helper, kernel
+from parquet_variant.kernels.compiling import helper, kernel
 from parquet_variant.kernels.json.scan import is_utf8
 from parquet_variant.kernels.kinds import (
     ARRAY,
@@ -54,9 +54,7 @@ from parquet_variant.kernels.values.reading import (
     value_size,
 )
 from parquet_variant.kernels.values.value_walk import COUNT, END, NEXT, OWN, child, child_id, open_container, take_bytes
-
-__all__ = ["decode_rows", "decode_values"]
-
+from parquet_variant.machine_code.signatures import Int64s, Int64Table
 
 _OK, _VALUE, _FIELD_ID, _NAME, _NAME_TEXT, _DUPLICATE, _OVERLAP, _METADATA = range(8)
 _FAULTS = {
@@ -263,25 +261,14 @@ def decode_values(
 ) -> Tape:
     """Decode some rows of an unshredded column.
 
-    Parameters
-    ----------
-    dictionary_of
-        For each row of the column the index of its metadata; -1 for null.
-    dictionary
-        The distinct metadata, plain binary without nulls.
-    value_offsets, value_address
-        Where each row's value lies, and the address that the offsets count from.
-    valid
-        A byte a row, 0 for SQL NULL; empty if all are valid.
-    rows
-        The first row to decode and the one after the last. Their values must be less than 4 GiB together.
-    owner
-        What keeps the values in memory.
-
-    Raises
-    ------
-    MalformedVariantError
-        For the first row that is no Variant, with its number in the column and the byte offset in its value.
+    `dictionary_of`: for each row of the column the index of its metadata; -1 for null.
+    `dictionary`: the distinct metadata, plain binary without nulls.
+    `value_offsets` and `value_address`: where each row's value lies, and the address that the offsets count from.
+    `valid`: a byte a row, 0 for SQL NULL; empty if all are valid.
+    `rows`: the first row to decode and the one after the last. Their values must be less than 4 GiB together.
+    `owner`: what keeps the values in memory.
+    Raises `MalformedVariantError` for the first row that is no Variant, with its number in the column and the byte
+    offset in its value.
     """
     first, last = rows
     _, offset_buffer, data = dictionary.buffers()

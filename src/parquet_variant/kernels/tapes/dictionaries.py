@@ -14,7 +14,7 @@ import numpy.typing as npt
 from parquet_variant.errors import VariantError
 from parquet_variant.kernels.arrow_buffers import offsets_of
 from parquet_variant.kernels.buffer_pool import adopt
-from parquet_variant.kernels.compiling import Int32s, Int64s, Int64Table, helper, kernel
+from parquet_variant.kernels.compiling import helper, kernel
 from parquet_variant.kernels.kinds import OBJECT
 from parquet_variant.kernels.memory import copy, store_u8, store_uint
 from parquet_variant.kernels.native_vectors import export_vector, filled_vector, free, new_vector, reserve
@@ -27,29 +27,17 @@ from parquet_variant.kernels.tapes.tape import (
     Tape,
 )
 from parquet_variant.kernels.values.containers import uint_width
+from parquet_variant.machine_code.signatures import Int32s, Int64s, Int64Table
 from parquet_variant.types import MAX_OFFSET
-
-__all__ = ["Dictionaries", "assign_dictionaries"]
 
 
 class Dictionaries(NamedTuple):
-    """The distinct metadata of a batch.
+    """The distinct metadata of a batch."""
 
-    Parameters
-    ----------
-    of_row
-        ``int32[rows]``: index of each row's dictionary; 0 for null rows.
-    starts
-        ``int64[dictionaries + 1]`` into ``keys``.
-    keys
-        Key ids, sorted by name within each dictionary: position there is the field id.
-    offsets, data
-        The encoded metadata of each dictionary, as offsets and bytes of an Arrow binary array.
-    """
-
-    of_row: npt.NDArray[np.int32]
-    starts: npt.NDArray[np.int64]
-    keys: npt.NDArray[np.int64]
+    of_row: npt.NDArray[np.int32]  # ``int32[rows]``: index of each row's dictionary; 0 for null rows.
+    starts: npt.NDArray[np.int64]  # ``int64[dictionaries + 1]`` into ``keys``.
+    keys: npt.NDArray[np.int64]  # Key ids, sorted by name within each dictionary: position there is the field id.
+    # The encoded metadata of each dictionary, as offsets and bytes of an Arrow binary array.
     offsets: npt.NDArray[np.int32]
     data: npt.NDArray[np.uint8]
 

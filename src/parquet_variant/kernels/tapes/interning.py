@@ -32,23 +32,6 @@ from parquet_variant.kernels.tapes.tape import (
     SHAPE_PATH,
 )
 
-__all__ = [
-    "HASH_SEED",
-    "HashedTable",
-    "Interned",
-    "TableExports",
-    "add_key",
-    "children_of",
-    "export_hashed",
-    "export_tables",
-    "find_key",
-    "hash_bytes",
-    "hashed_table",
-    "new_tables",
-    "shape_after",
-    "successor",
-]
-
 # Different in every process, so that nobody can craft keys that all collide; results do not depend on it.
 HASH_SEED = int.from_bytes(os.urandom(7), "little") | 1
 
@@ -59,21 +42,11 @@ TableExports = tuple[tuple[int, int, int], tuple[int, int, int], tuple[int, int,
 
 
 class HashedTable(NamedTuple):
-    """A table that grows, inside a kernel.
+    """A table that grows, inside a kernel."""
 
-    Parameters
-    ----------
-    rows
-        ``int64[at least count, columns]``.
-    slots
-        The hash table that finds its rows: row numbers, -1 in free slots. Its length is a power of two.
-    count
-        How many rows there are.
-    """
-
-    rows: Any
-    slots: Any
-    count: Any
+    rows: Any  # ``int64[at least count, columns]``.
+    slots: Any  # The hash table that finds its rows: row numbers, -1 in free slots. Its length is a power of two.
+    count: Any  # How many rows there are.
 
 
 class Interned(NamedTuple):
@@ -196,9 +169,9 @@ def _add_pair(table, left_column, right_column, left, right):
 @helper
 def _path(paths, parent, key):
     """``(path, paths)`` with the path in the table."""
-    found = _find_pair(paths.rows, paths.slots, PATH_PARENT, PATH_KEY, parent, key)
-    if found >= 0:
-        return found, paths
+    path = _find_pair(paths.rows, paths.slots, PATH_PARENT, PATH_KEY, parent, key)
+    if path >= 0:
+        return path, paths
     path, paths = _add_pair(paths, PATH_PARENT, PATH_KEY, parent, key)
     paths.rows[path, PATH_ELEMENT] = -1
     paths.rows[path, PATH_ROOT_SHAPE] = -1
@@ -239,12 +212,12 @@ def children_of(tables, path, kind):
 @helper
 def successor(tables, shape, key, path):
     """``(next shape, tables)`` after one more key in an object at a path."""
-    found = _find_pair(tables.shapes.rows, tables.shapes.slots, SHAPE_PARENT, SHAPE_KEY, shape, key)
-    if found >= 0:
-        return found, tables
+    next_shape = _find_pair(tables.shapes.rows, tables.shapes.slots, SHAPE_PARENT, SHAPE_KEY, shape, key)
+    if next_shape >= 0:
+        return next_shape, tables
     child, paths = _path(tables.paths, path, key)
-    found, shapes = _add_shape(tables.shapes, shape, key, child)
-    return found, Interned(tables.keys, paths, shapes)
+    next_shape, shapes = _add_shape(tables.shapes, shape, key, child)
+    return next_shape, Interned(tables.keys, paths, shapes)
 
 
 @helper(inline=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from parquet_variant.kernels.compiling import Int32s, Int64s, Int64Table, UInt8s, helper, kernel
+from parquet_variant.kernels.compiling import helper, kernel
 from parquet_variant.kernels.json.scan import (
     DOUBLE_TEXT,
     E_COLON,
@@ -53,8 +53,7 @@ from parquet_variant.kernels.tapes.tape import (
     SHAPE_PATH,
     path_of,
 )
-
-__all__ = ["ParsedNodes", "Rules", "Texts", "parse_rows"]
+from parquet_variant.machine_code.signatures import Int32s, Int64s, Int64Table, UInt8s
 
 _WORD_TRUE = int.from_bytes(b"true", "little")
 _WORD_ALSE = int.from_bytes(b"alse", "little")
@@ -66,44 +65,23 @@ _NODE, _PATH, _PLACE, _CHILDREN = range(4)
 
 
 class Texts(NamedTuple):
-    """What is parsed.
+    """What is parsed."""
 
-    Parameters
-    ----------
-    base, starts, stops
-        Where each row's text lies, counted from an address.
-    valid
-        A byte a row, 0 for SQL NULL; empty if all are valid.
-    scratch
-        Address of room for unescaped text, as much as all the text.
-    """
-
+    # Where each row's text lies, counted from an address.
     base: int
     starts: Int64s
     stops: Int64s
-    valid: UInt8s
-    scratch: int
+    valid: UInt8s  # A byte a row, 0 for SQL NULL; empty if all are valid.
+    scratch: int  # Address of room for unescaped text, as much as all the text.
 
 
 class ParsedNodes(NamedTuple):
-    """What is filled.
+    """What is filled."""
 
-    Parameters
-    ----------
-    nodes
-        Room for every value that the text can hold.
-    row_start
-        ``int64[rows + 1]``: the first node of each row.
-    status
-        Of each row, 0 or what is wrong.
-    doubles
-        The nodes whose text is still to be rounded.
-    """
-
-    nodes: Int64Table
-    row_start: Int64s
-    status: Int32s
-    doubles: Int64s
+    nodes: Int64Table  # Room for every value that the text can hold.
+    row_start: Int64s  # ``int64[rows + 1]``: the first node of each row.
+    status: Int32s  # Of each row, 0 or what is wrong.
+    doubles: Int64s  # The nodes whose text is still to be rounded.
 
 
 class Rules(NamedTuple):
@@ -140,13 +118,13 @@ def _skip_space(pos, end):
 @helper(inline=True)
 def _string(pos, end, scratch, replace_surrogates):
     """``(error, stop, address, bytes, plain, scratch)`` of the string whose opening quote is at ``pos``."""
-    error, stop, found = scan_string(pos + 1, end)
+    error, stop, form = scan_string(pos + 1, end)
     at, size = pos + 1, stop - pos - 1
-    if error == OK and found != PLAIN:
+    if error == OK and form != PLAIN:
         error, stop, after = unescape(pos + 1, stop, end, scratch, replace_surrogates)
         at, size = scratch, after - scratch
         scratch = after
-    return error, stop, at, size, found == PLAIN, scratch
+    return error, stop, at, size, form == PLAIN, scratch
 
 
 @helper(inline=True)

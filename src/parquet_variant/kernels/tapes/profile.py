@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from parquet_variant.kernels.compiling import Int64s, Int64Table, UInt8Table, helper, kernel
+from parquet_variant.kernels.compiling import helper, kernel
 from parquet_variant.kernels.int128 import digits_of
 from parquet_variant.kernels.kinds import ARRAY, BINARY, DECIMAL4, DECIMAL16, INT8, INT64, OBJECT, STRING, UUID
 from parquet_variant.kernels.memory import load_u8, load_u16, load_u32, load_u64, trailing_zeros
@@ -22,28 +22,7 @@ from parquet_variant.kernels.tapes.tape import (
     PATH_PARENT,
     path_of,
 )
-
-__all__ = [
-    "COUNTS",
-    "DIGIT_BUCKETS",
-    "KINDS",
-    "P_ARRAY_MAX",
-    "P_ARRAY_MIN",
-    "P_ELEMENTS",
-    "P_FIELDS",
-    "P_INT_MAX",
-    "P_INT_MIN",
-    "P_LONG_STRINGS",
-    "P_ROWS",
-    "P_STRING_BYTES",
-    "P_STRING_MAX",
-    "P_STRING_MIN",
-    "REGISTERS",
-    "new_counts",
-    "path_identities",
-    "profile_nodes",
-    "row_levels",
-]
+from parquet_variant.machine_code.signatures import Int64s, Int64Table, UInt8Table
 
 # Columns of the kinds table: a node kind each.
 KINDS = OBJECT + 1
@@ -161,14 +140,9 @@ def profile_nodes(
 ) -> tuple[int, int, int]:
     """Count every node of some rows of the tape; returns the digits table for `adopt`.
 
-    Parameters
-    ----------
-    rows
-        Numbers of the rows.
-    kinds, counts, sketches
-        A row a path, as named above; from zeros, `new_counts` and zeros.
-    digits_of_path
-        -1 for each path; becomes the row in the digits table of paths that have decimals.
+    `rows`: numbers of the rows.
+    `kinds` and `counts` and `sketches`: a row a path, as named above; from zeros, `new_counts` and zeros.
+    `digits_of_path`: -1 for each path; becomes the row in the digits table of paths that have decimals.
     """
     digits = new_table(8, 2 * DIGIT_BUCKETS)
     used = 0

@@ -19,29 +19,6 @@ from parquet_variant.kernels.buffer_pool import release
 from parquet_variant.kernels.compiling import helper
 from parquet_variant.kernels.memory import copy_spans
 
-__all__ = [
-    "DROPPED",
-    "HAS_DROPPED",
-    "KEY_ADDRESS",
-    "KEY_HASH",
-    "KEY_LENGTH",
-    "KEY_PLAIN",
-    "PATH_ELEMENT",
-    "PATH_KEY",
-    "PATH_LAST_NODE",
-    "PATH_PARENT",
-    "PATH_ROOT_SHAPE",
-    "SHAPE_KEY",
-    "SHAPE_NEXT",
-    "SHAPE_PARENT",
-    "SHAPE_PATH",
-    "Tape",
-    "kind_of",
-    "path_of",
-    "put_node",
-    "scale_of",
-]
-
 # Flag bits of a node's tag.
 DROPPED = 1 << 48  # an earlier field of a duplicated key
 HAS_DROPPED = 1 << 49  # an object with such a field
@@ -85,26 +62,16 @@ def put_node(nodes, n, tag, a, b):
 
 @dataclass(frozen=True, eq=False)
 class Tape:
-    """A batch of values, parsed.
+    """A batch of values, parsed."""
 
-    Parameters
-    ----------
-    nodes
-        ``int64[n, 4]``: tag, a, b, end.
-    row_start
-        ``int64[rows + 1]``: the nodes of row r are ``row_start[r]`` to ``row_start[r + 1]``; a null row has none.
-    keys, paths, shapes
-        The tables that node tags and payloads point into; columns as named above.
-    owners
-        Objects whose buffers the addresses point into.
-    """
-
-    nodes: Int64s
+    nodes: Int64s  # ``int64[n, 4]``: tag, a, b, end.
+    # ``int64[rows + 1]``: the nodes of row r are ``row_start[r]`` to ``row_start[r + 1]``; a null row has none.
     row_start: Int64s
+    # The tables that node tags and payloads point into; columns as named above.
     keys: Int64s
     paths: Int64s
     shapes: Int64s
-    owners: tuple[Any, ...] = field(repr=False)
+    owners: tuple[Any, ...] = field(repr=False)  # Objects whose buffers the addresses point into.
 
     @property
     def rows(self) -> int:

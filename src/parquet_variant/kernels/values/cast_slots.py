@@ -5,12 +5,11 @@ Owns the loops. Leaves the choice between them, and every slot that they do not 
 
 from __future__ import annotations
 
-from parquet_variant.kernels.compiling import Bools, Int64s, UInt8s, helper, kernel
+from parquet_variant.kernels.compiling import helper, kernel
 from parquet_variant.kernels.kinds import DECIMAL4
 from parquet_variant.kernels.memory import load_u8, store_u64
 from parquet_variant.kernels.values.scalar_slots import exact_slot
-
-__all__ = ["decimal_slots", "iso_timestamps"]
+from parquet_variant.machine_code.signatures import Bools, Int64s, UInt8s
 
 
 @kernel

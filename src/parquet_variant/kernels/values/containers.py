@@ -9,8 +9,6 @@ from __future__ import annotations
 from parquet_variant.kernels.compiling import helper
 from parquet_variant.kernels.memory import store_u8, store_u32
 
-__all__ = ["array_size", "begin_array", "begin_object", "object_size", "uint_width"]
-
 
 @helper(inline=True)
 def uint_width(largest):

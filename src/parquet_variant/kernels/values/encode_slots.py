@@ -5,15 +5,14 @@ Owns the narrowing and the writing of whole columns of scalars. Leaves nesting t
 
 from __future__ import annotations
 
-from parquet_variant.kernels.compiling import Int64s, UInt8s, kernel
+from parquet_variant.kernels.compiling import kernel
 from parquet_variant.kernels.int128 import digits_of
 from parquet_variant.kernels.kinds import DECIMAL4, DECIMAL8, DECIMAL16, INT8, INT16, INT32, INT64, NULL
 from parquet_variant.kernels.values.scalar_slots import (
     scalar_size,
     write_scalar,
 )
-
-__all__ = ["measure_slots", "narrow", "write_slots"]
+from parquet_variant.machine_code.signatures import Int64s, UInt8s
 
 
 @kernel

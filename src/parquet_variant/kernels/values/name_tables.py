@@ -11,43 +11,28 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from parquet_variant.kernels.compiling import Int64s, UInt8s, helper, kernel
+from parquet_variant.kernels.compiling import helper, kernel
 from parquet_variant.kernels.json.scan import is_utf8
 from parquet_variant.kernels.memory import load_u8, load_uint
 from parquet_variant.kernels.values.reading import metadata_header
-
-__all__ = ["SORTED", "UNSORTED", "UNUSABLE", "NameTable", "compare_bytes", "find_name", "name_table", "resolve_names"]
+from parquet_variant.machine_code.signatures import Int64s, UInt8s
 
 SORTED, UNSORTED, UNUSABLE = range(3)
 
 
 class NameTable(NamedTuple):
-    """The names of some dictionaries.
+    """The names of some dictionaries."""
 
-    Parameters
-    ----------
-    starts
-        ``int64[dictionaries + 1]``: name i of dictionary d is at ``starts[d] + i`` in the arrays below.
-    address, length
-        Where each name lies.
-    rank
-        Its position by bytes among the names of its dictionary.
-    order
-        The inverse: ids in the order of their names.
-    state
-        ``uint8[dictionaries]``: SORTED, UNSORTED, or UNUSABLE (malformed, with a name that is no UTF-8, or with
-        one twice that shall not be).
-    owner
-        Keeps the memory alive.
-    """
-
-    starts: Int64s
+    starts: Int64s  # ``int64[dictionaries + 1]``: name i of dictionary d is at ``starts[d] + i`` in the arrays below.
+    # Where each name lies.
     address: Int64s
     length: Int64s
-    rank: Int64s
-    order: Int64s
+    rank: Int64s  # Its position by bytes among the names of its dictionary.
+    order: Int64s  # The inverse: ids in the order of their names.
+    # ``uint8[dictionaries]``: SORTED, UNSORTED, or UNUSABLE (malformed, with a name that is no UTF-8, or with one twice
+    # that shall not be).
     state: UInt8s
-    owner: Any
+    owner: Any  # Keeps the memory alive.
 
 
 @helper
@@ -122,6 +107,13 @@ def find_name(names, d, name, size):
     return -1
 
 
+@kernel
+def mark_lacking(name: int, size: int, names: NameTable, lacks: UInt8s) -> None:
+    """Mark the dictionaries that do not have a name, which lies at an address; none that is UNUSABLE."""
+    for d in range(len(lacks)):
+        lacks[d] = 1 if names.state[d] != UNUSABLE and find_name(names, d, name, size) < 0 else 0
+
+
 @helper
 def resolve_names(schema, names, d, ids, ranks):
     """Fill field id and rank of each schema node's name in dictionary ``d``; -1 where it lacks the name."""
@@ -137,13 +129,9 @@ def resolve_names(schema, names, d, ids, ranks):
 def name_table(dictionary: pa.BinaryArray, *, repeated: bool = False) -> NameTable:
     """Resolve the names of some metadata.
 
-    Parameters
-    ----------
-    dictionary
-        The distinct metadata, plain binary without nulls.
-    repeated
-        Take dictionaries that have a name several times (DuckDB's): all its ids get the rank of the first. Otherwise
-        they are UNUSABLE.
+    `dictionary`: the distinct metadata, plain binary without nulls.
+    `repeated`: take dictionaries that have a name several times (DuckDB's): all its ids get the rank of the first.
+      Otherwise they are UNUSABLE.
     """
     count = len(dictionary)
     _, offset_buffer, data = dictionary.buffers()

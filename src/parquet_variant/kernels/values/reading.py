@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from parquet_variant.kernels.compiling import Int64s, ReadOnlyInt32s, UInt8s, helper
+from parquet_variant.kernels.compiling import helper
 from parquet_variant.kernels.kinds import (
     ARRAY,
     BINARY,
@@ -37,17 +37,7 @@ from parquet_variant.kernels.memory import (
     load_u64,
     load_uint,
 )
-
-__all__ = [
-    "MALFORMED",
-    "EncodedValues",
-    "container",
-    "metadata_header",
-    "scalar",
-    "scalar_of_size",
-    "value_kind",
-    "value_size",
-]
+from parquet_variant.machine_code.signatures import Int64s, ReadOnlyInt32s, UInt8s
 
 MALFORMED = -1
 
@@ -55,22 +45,13 @@ _PAYLOAD = (0, 0, 0, 1, 2, 4, 8, 8, 5, 9, 17, 4, 8, 8, 4, -1, -1, 8, 8, 8, 16)
 
 
 class EncodedValues(NamedTuple):
-    """The rows of an unshredded column.
+    """The rows of an unshredded column."""
 
-    Parameters
-    ----------
-    valid
-        A byte a row, 0 for SQL NULL; empty if all are valid.
-    offsets, base
-        Where each row's value lies, counted from an address.
-    dictionary_of
-        For each row the index of its metadata; -1 for null.
-    """
-
-    valid: UInt8s
+    valid: UInt8s  # A byte a row, 0 for SQL NULL; empty if all are valid.
+    # Where each row's value lies, counted from an address.
     offsets: Int64s
     base: int
-    dictionary_of: ReadOnlyInt32s
+    dictionary_of: ReadOnlyInt32s  # For each row the index of its metadata; -1 for null.
 
 
 @helper

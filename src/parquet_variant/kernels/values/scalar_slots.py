@@ -6,7 +6,6 @@ column that holds it exactly; every other type only to its own. Leaves rows, col
 
 from __future__ import annotations
 
-from parquet_variant.encoding.scalars import MICROS_PER_DAY
 from parquet_variant.kernels.compiling import helper
 from parquet_variant.kernels.int128 import digits_of, divide_by_power, fits_int64, multiply_power
 from parquet_variant.kernels.kinds import (
@@ -26,14 +25,6 @@ from parquet_variant.kernels.kinds import (
     UUID,
 )
 from parquet_variant.kernels.memory import copy, store_u8, store_u16, store_u32, store_u64
-
-__all__ = [
-    "MICROS_PER_DAY",
-    "exact_slot",
-    "scalar_size",
-    "store_slot",
-    "write_scalar",
-]
 
 
 @helper(inline=True)

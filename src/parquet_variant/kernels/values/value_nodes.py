@@ -15,13 +15,12 @@ import pyarrow as pa
 
 from parquet_variant.kernels.arrow_buffers import filled_binary
 from parquet_variant.kernels.buffer_pool import acquire, release
-from parquet_variant.kernels.compiling import Int64s, Int64Table, kernel
+from parquet_variant.kernels.compiling import kernel
 from parquet_variant.kernels.kinds import ARRAY, OBJECT
 from parquet_variant.kernels.memory import copy, store_uint
 from parquet_variant.kernels.values.containers import array_size, begin_array, begin_object, object_size
 from parquet_variant.kernels.values.scalar_slots import scalar_size, write_scalar
-
-__all__ = ["RAW", "value_array"]
+from parquet_variant.machine_code.signatures import Int64s, Int64Table
 
 # An encoded value that is copied as it is: a = address, b = bytes.
 RAW = 30

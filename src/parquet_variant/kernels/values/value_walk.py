@@ -10,8 +10,6 @@ from parquet_variant.kernels.compiling import helper
 from parquet_variant.kernels.memory import load_uint
 from parquet_variant.kernels.values.reading import container
 
-__all__ = ["COUNT", "END", "NEXT", "OWN", "child", "child_id", "open_container", "take_bytes"]
-
 # Columns of a frame: addresses of the ids, offsets and values, the widths of the first two (arrays have ids of width
 # 0), the end of the values, the bytes of them that no child has taken, the number of children, and the number of the
 # next one. Then come those of the walk itself.

@@ -14,8 +14,6 @@ from parquet_variant.errors import KernelsError
 from parquet_variant.machine_code.building.build import Report, build
 from parquet_variant.machine_code.levels import LEVELS, levels_here
 
-__all__: list[str] = []
-
 
 def progress() -> Report:
     """Tell how far it is: on one line at a terminal, now and then elsewhere."""

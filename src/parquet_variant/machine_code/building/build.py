@@ -27,8 +27,6 @@ from parquet_variant.machine_code.functions import Kernel
 from parquet_variant.machine_code.library import FOLDER, HASH_SYMBOL, TABLE, file_name
 from parquet_variant.machine_code.sources import PACKAGE, source_hash, sources
 
-__all__ = ["Report", "build", "build_all_objects"]
-
 # Called with what is being done, how much of it is done, and how much there is.
 Report = Callable[[str, int, int], None]
 
@@ -117,19 +115,10 @@ def build(
 ) -> float:
     """Make the libraries for some CPU levels, and their table, unless they are there; returns the seconds that it took.
 
-    Parameters
-    ----------
-    target
-        Folder for them: that of the package by default.
-    report
-        Called as the work goes on.
-    processes
-        How many may work at the same time; as many as there are cores by default.
-
-    Raises
-    ------
-    KernelsError
-        If a kernel cannot be compiled, or there is nothing that links.
+    `target`: folder for them: that of the package by default.
+    `report`: called as the work goes on.
+    `processes`: how many may work at the same time; as many as there are cores by default.
+    Raises `KernelsError` if a kernel cannot be compiled, or there is nothing that links.
     """
     begun = time.monotonic()
     report = report or (lambda what, done, total: None)

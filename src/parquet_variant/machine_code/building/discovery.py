@@ -10,8 +10,6 @@ from importlib import import_module
 
 from parquet_variant.machine_code.functions import Kernel
 
-__all__ = ["find_kernel", "find_kernels"]
-
 _PACKAGE = "parquet_variant.kernels"
 
 

@@ -19,8 +19,6 @@ import numpy as np
 
 from parquet_variant.machine_code.functions import Helper, Intrinsic, Kernel
 
-__all__ = ["fingerprint"]
-
 
 @cache
 def _compilers() -> str:

@@ -38,8 +38,6 @@ from numba.np import arrayobj
 from parquet_variant.machine_code.functions import Helper, Intrinsic, Kernel
 from parquet_variant.machine_code.signatures import ArrayType, RecordType
 
-__all__ = ["bitcode", "type_of"]
-
 _WORD = ir.IntType(64)
 
 
@@ -261,12 +259,8 @@ _MESSAGE = re.compile(r"(@\.const\.picklebuf\.\w+ = [^{]*\{[^}]*\}) \{[^}]*\}")
 def bitcode(kernel: Kernel) -> bytes:
     """LLVM's bitcode of a kernel and all that it calls, not optimized; its entry point is the one that is not hidden.
 
-    Raises
-    ------
-    TypeError
-        If what it returns is not what it declares.
-    numba.core.errors.NumbaError
-        If Numba cannot compile it.
+    Raises `TypeError` if what it returns is not what it declares; `numba.core.errors.NumbaError` if Numba cannot
+    compile it.
     """
     signature = kernel.signature
     parameters = tuple(_type(kind) for _, kind in signature.parameters)

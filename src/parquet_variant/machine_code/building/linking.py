@@ -17,8 +17,6 @@ from pathlib import Path
 from parquet_variant.errors import KernelsError
 from parquet_variant.machine_code.levels import architecture, levels_of_wheel
 
-__all__ = ["find_linker", "link", "needs_ziglang"]
-
 _OPTIONS = ("-shared", "-nostdlib", "-Wl,-s", "-Wl,-z,now", "-Wl,-z,relro", "-Wl,-z,noexecstack", "-Wl,--gc-sections")
 
 
@@ -32,13 +30,7 @@ def needs_ziglang(level: str) -> bool:
 
 
 def find_linker(level: str) -> list[str]:
-    """The command that links for a CPU level, without its arguments.
-
-    Raises
-    ------
-    KernelsError
-        If there is none.
-    """
+    """The command that links for a CPU level, without its arguments. Raises `KernelsError` if there is none."""
     compiler = _c_compiler()
     if compiler is not None and not needs_ziglang(level):
         return [compiler]
@@ -51,13 +43,7 @@ def find_linker(level: str) -> list[str]:
 
 
 def link(objects: Sequence[Path], target: Path, level: str) -> None:
-    """Make a shared library of objects.
-
-    Raises
-    ------
-    KernelsError
-        If the linker fails; with what it said.
-    """
+    """Make a shared library of objects. Raises `KernelsError` if the linker fails; with what it said."""
     # Names by the thousand may be longer than a command: hence in a file.
     names = target.with_suffix(".objects")
     names.write_text("".join(f'"{each}"\n' for each in objects))

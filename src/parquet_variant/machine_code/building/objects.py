@@ -15,8 +15,6 @@ from parquet_variant.machine_code.cache import find_object, keep_object
 from parquet_variant.machine_code.functions import Kernel
 from parquet_variant.machine_code.levels import AARCH64, X86_64, X86_64_V3
 
-__all__ = ["TARGETS", "build_objects", "new_target_machine", "object_of_string"]
-
 # Triple, CPU and features; "host" is what benchmarks compare with.
 TARGETS = {
     X86_64: ("x86_64-unknown-linux-gnu", "x86-64"),

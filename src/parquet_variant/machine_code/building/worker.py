@@ -12,8 +12,6 @@ import sys
 from parquet_variant.machine_code.building.discovery import find_kernel
 from parquet_variant.machine_code.building.objects import build_objects
 
-__all__: list[str] = []
-
 
 def _serve() -> None:
     for line in sys.stdin:

@@ -21,8 +21,6 @@ from parquet_variant.path import VariantPath
 from parquet_variant.schema.path_steps import ArrowGroup, Step, walk_path
 from parquet_variant.schema.shredding_schema import ShreddingSchema
 
-__all__ = ["BloomFilters", "bloom_leaves", "check_bloom_paths", "may_contain", "xxh64"]
-
 _MASK = (1 << 64) - 1
 _P1, _P2, _P3 = 0x9E3779B185EBCA87, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9
 _P4, _P5 = 0x85EBCA77C2B2AE63, 0x27D4EB2F165667C5
@@ -42,8 +40,6 @@ def _round(lane: int, word: int) -> int:
 def xxh64(data: bytes) -> int:
     """The XXH64 hash with seed 0.
 
-    Examples
-    --------
     >>> hex(xxh64(b"")), hex(xxh64(b"abc"))
     ('0xef46db3751d8e999', '0x44bc2cf5ad770999')
     """
@@ -142,19 +138,10 @@ class BloomFilters:
 def bloom_leaves(schema: pa.Schema, variants: Sequence[tuple[str, ...]], paths: Collection[str]) -> list[str]:
     """The dotted leaf columns of shredded paths.
 
-    Parameters
-    ----------
-    schema
-        The Arrow schema of the file to be.
-    variants
-        Its Variant columns; the paths are looked for in each.
-    paths
-        Variant paths of shredded primitives, such as ``"$.id"``.
-
-    Raises
-    ------
-    VariantFileError
-        If a path is not shredded as a primitive in any of them.
+    `schema`: the Arrow schema of the file to be.
+    `variants`: its Variant columns; the paths are looked for in each.
+    `paths`: Variant paths of shredded primitives, such as ``"$.id"``.
+    Raises `VariantFileError` if a path is not shredded as a primitive in any of them.
     """
     bloomed = []
     for path in paths:
@@ -168,10 +155,7 @@ def bloom_leaves(schema: pa.Schema, variants: Sequence[tuple[str, ...]], paths: 
 def check_bloom_paths(schema: ShreddingSchema, paths: Collection[str]) -> None:
     """Check before a file is begun that a schema shreds the paths that shall have a bloom filter.
 
-    Raises
-    ------
-    VariantFileError
-        As `bloom_leaves`.
+    Raises `VariantFileError` as `bloom_leaves`.
     """
     for path in paths:
         node = schema.get(path)

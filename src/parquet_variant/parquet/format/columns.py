@@ -12,8 +12,6 @@ from dataclasses import dataclass
 from parquet_variant.errors import SchemaError, VariantFileError
 from parquet_variant.parquet.format.footer import SchemaNode
 
-__all__ = ["VariantColumn", "choose_column", "find_variants", "no_variant_column"]
-
 _DRAFT_OBJECT = frozenset({"object", "array", "typed_value", "untyped_value"})
 
 
@@ -115,12 +113,8 @@ def _is_draft_value(node: SchemaNode) -> bool:
 def choose_column(root: SchemaNode, name: str | None, file: str) -> VariantColumn:
     """The Variant column of that name, or the only one.
 
-    Raises
-    ------
-    VariantFileError
-        If there is none, none of that name, or more than one and no name.
-    SchemaError
-        If it has a leaf of a type that no Variant can hold.
+    Raises `VariantFileError` if there is none, none of that name, or more than one and no name; `SchemaError` if it has
+    a leaf of a type that no Variant can hold.
     """
     variants = find_variants(root)
     if not variants:

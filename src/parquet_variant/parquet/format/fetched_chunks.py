@@ -12,9 +12,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from parquet_variant.parquet.format.page_places import chunk_start_of
 from parquet_variant.parquet.format.statistics import writer_of
-
-__all__ = ["fetched_chunks"]
 
 # Chunks that lie this near to each other are one request, as pyarrow has it.
 _HOLE = 8 << 10
@@ -38,18 +37,13 @@ def fetched_chunks(
 
 
 def _range(chunk: pq.ColumnChunkMetaData, size: int, padding: int) -> tuple[int, int]:
-    start: int = chunk.data_page_offset
-    if chunk.has_dictionary_page and chunk.dictionary_page_offset:
-        start = min(start, chunk.dictionary_page_offset)
-    start = min(max(start, 0), size)
+    start = min(max(chunk_start_of(chunk), 0), size)
     return start, min(start + max(chunk.total_compressed_size, 0) + padding, size)
 
 
 def _joined(ranges: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
     """Ranges in order, those that nearly touch as one.
 
-    Examples
-    --------
     >>> _joined([(90_000, 90_010), (0, 10), (20, 40)])
     [(0, 40), (90000, 90010)]
     """

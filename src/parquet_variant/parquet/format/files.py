@@ -23,6 +23,7 @@ from parquet_variant.errors import KernelsError, SchemaError, VariantError, Vari
 from parquet_variant.io.commit_journal import entries_that_count
 from parquet_variant.io.filesystems import filesystem_of
 from parquet_variant.io.hive import Partition, partition_texts, typed_partitions
+from parquet_variant.parquet.format.columns import find_variants
 from parquet_variant.parquet.format.fetched_chunks import fetched_chunks
 from parquet_variant.parquet.format.footer import (
     FOOTER_GUESS,
@@ -42,8 +43,6 @@ from parquet_variant.parquet.format.footer_cache import (
 )
 from parquet_variant.parquet.format.statistics import footer_metadata, writer_of
 
-__all__ = ["OpenFile", "ParquetSource", "Source", "locate", "open_file"]
-
 Source = str | os.PathLike[str] | Iterable["str | os.PathLike[str]"]
 # What one thread decodes in a few milliseconds.
 _SMALL_BYTES = 128 << 10
@@ -52,20 +51,14 @@ _SUFFIXES = (".parquet", ".parq", ".pq")
 
 @dataclass(frozen=True, slots=True)
 class ParquetSource:
-    """A file by name: where it is, and how large.
+    """A file by name: where it is, and how large."""
 
-    Parameters
-    ----------
-    path, filesystem, size
-        The file.
-    partition
-        The columns that the names of its directories say (``day=2026-01-31``), typed over all files that were located
-        together. They go before columns of the file that have the same name, as in Spark.
-    """
-
+    # The file.
     path: str
     filesystem: fs.FileSystem
     size: int
+    # The columns that the names of its directories say (``day=2026-01-31``), typed over all files that were located
+    # together. They go before columns of the file that have the same name, as in Spark.
     partition: Partition = ()
 
     @property
@@ -77,35 +70,19 @@ class ParquetSource:
         return isinstance(system, fs.PyFileSystem)
 
 
-_Found = tuple[ParquetSource, str]
+_FileBelow = tuple[ParquetSource, str]
 
 
 @dataclass(slots=True)
 class OpenFile:
-    """An open Parquet file: pyarrow's reader, the schema tree of the footer, and the name for messages.
+    """An open Parquet file: pyarrow's reader, the schema tree of the footer, and the name for messages."""
 
-    Parameters
-    ----------
-    source
-        Where it is.
-    stream
-        Its bytes.
-    metadata
-        Row groups and statistics.
-    schema
-        The schema tree of the footer.
-    dictionaries
-        Numbers of the leaf columns that are read as dictionaries.
-    cached
-        What is kept of the file when it is closed; None for nothing.
-    """
-
-    source: ParquetSource
-    stream: pa.NativeFile
-    metadata: pq.FileMetaData
-    schema: SchemaNode
-    dictionaries: frozenset[int]
-    cached: CachedFooter | None = None
+    source: ParquetSource  # Where it is.
+    stream: pa.NativeFile  # Its bytes.
+    metadata: pq.FileMetaData  # Row groups and statistics.
+    schema: SchemaNode  # The schema tree of the footer.
+    dictionaries: frozenset[int]  # Numbers of the leaf columns that are read as dictionaries.
+    cached: CachedFooter | None = None  # What is kept of the file when it is closed; None for nothing.
     _reader: Reader | None = None
     _state: Fingerprint | None = None
 
@@ -113,6 +90,11 @@ class OpenFile:
     def name(self) -> str:
         """The file's path."""
         return self.source.path
+
+    @property
+    def rows(self) -> int:
+        """Its rows: those of its row groups, since not every writer counted them for the file."""
+        return sum(self.metadata.row_group(number).num_rows for number in range(self.metadata.num_row_groups))
 
     @property
     def reader(self) -> Reader:
@@ -133,10 +115,7 @@ class OpenFile:
     def read_leaves(self, row_groups: list[int], leaves: list[int]) -> pa.Table:
         """The table of exactly these leaf columns (by number), for these row groups.
 
-        Raises
-        ------
-        VariantFileError
-            If the data is damaged, or a row group holds more than Arrow's nested columns can.
+        Raises `VariantFileError` if the data is damaged, or a row group holds more than Arrow's nested columns can.
         """
         table = self._read(row_groups, leaves)
         rows = sum(self.metadata.row_group(number).num_rows for number in row_groups)
@@ -156,10 +135,10 @@ class OpenFile:
             if len(row_groups) > 1 and not self.dictionaries.isdisjoint(leaves):
                 return pa.concat_tables([self.read_leaves([group], leaves) for group in row_groups])
             if self.cached is not None and self._is_small(row_groups, leaves):
-                lent = self.cached.reader(self.stream)
+                pooled = self.cached.reader(self.stream)
                 # Without threads: one of pyarrow's that still held Python's bytes at exit would end the process.
-                table = lent.reader.read_row_groups(row_groups, column_indices=leaves, use_threads=False)
-                self.cached.release(lent)
+                table = pooled.reader.read_row_groups(row_groups, column_indices=leaves, use_threads=False)
+                self.cached.release(pooled)
                 return table
             reader = self.reader
             if self.source.is_served_by_python:
@@ -169,7 +148,7 @@ class OpenFile:
             return own.read_row_groups(row_groups, column_indices=leaves, use_threads=self._may_use_threads(reader))
         except pa.ArrowNotImplementedError:
             return self.read_plain(row_groups, leaves)
-        except (pa.ArrowInvalid, OSError) as error:
+        except (pa.ArrowInvalid, pa.ArrowMemoryError, OSError) as error:
             # Dictionaries are wanted of columns that pyarrow reads as such only from some encodings.
             if not self.dictionaries.isdisjoint(leaves):
                 return self.read_plain(row_groups, leaves)
@@ -206,7 +185,7 @@ class OpenFile:
                     )
                 )
                 return pa.Table.from_batches(batches, None if batches else self.reader.schema_arrow)
-        except (pa.ArrowNotImplementedError, pa.ArrowInvalid, OSError) as error:
+        except (pa.ArrowNotImplementedError, pa.ArrowInvalid, pa.ArrowMemoryError, OSError) as error:
             raise self._damaged(error) from None
 
     def _damaged(self, error: Exception) -> VariantFileError:
@@ -230,10 +209,7 @@ class OpenFile:
     def refuse_changed(self) -> None:
         """Raise if a local file was written to since it was opened; one that was replaced or removed is still whole.
 
-        Raises
-        ------
-        VariantFileError
-            With reason ``files-changed``.
+        Raises `VariantFileError` with reason ``files-changed``.
         """
         before = self._state
         now = None if before is None else state_of(self.name)
@@ -259,35 +235,27 @@ class OpenFile:
 def locate(source: Source, filesystem: fs.FileSystem | None = None) -> list[ParquetSource]:
     """The Parquet files that a path, directory, glob, or list of these names, in order of their paths.
 
-    Parameters
-    ----------
-    source
-        A file; a directory, searched at any depth for ``*.parquet`` (names that start with ``_`` or ``.`` are skipped);
-        a glob; a URI; or a list of these.
-    filesystem
-        Any pyarrow filesystem; by default the local one, or the one that the URI names.
-
-    Raises
-    ------
-    VariantFileError
-        If a path does not exist, a directory holds no Parquet file, or a glob matches none.
+    `source`: a file; a directory, searched at any depth for ``*.parquet`` (names that start with ``_`` or ``.`` are
+      skipped); a glob; a URI; or a list of these.
+    `filesystem`: any pyarrow filesystem; by default the local one, or the one that the URI names.
+    Raises `VariantFileError` if a path does not exist, a directory holds no Parquet file, or a glob matches none.
     """
-    located = _located(source, filesystem)
-    texts = [partition_texts(below.split("/")[:-1]) for _, below in located.values()]
+    files = _files_of(source, filesystem)
+    texts = [partition_texts(below.split("/")[:-1]) for _, below in files.values()]
     if not any(texts):
-        return [file for file, _ in located.values()]
+        return [file for file, _ in files.values()]
     return [
         replace(file, partition=partition)
-        for (file, _), partition in zip(located.values(), typed_partitions(texts), strict=True)
+        for (file, _), partition in zip(files.values(), typed_partitions(texts), strict=True)
     ]
 
 
-def _located(source: Source, filesystem: fs.FileSystem | None) -> dict[str, _Found]:
+def _files_of(source: Source, filesystem: fs.FileSystem | None) -> dict[str, _FileBelow]:
     """The files by path, each once, with the part of the path that the source left open."""
     if not isinstance(source, (str, os.PathLike)):
-        files: dict[str, _Found] = {}
+        files: dict[str, _FileBelow] = {}
         for item in source:
-            files |= _located(item, filesystem)
+            files |= _files_of(item, filesystem)
         if not files:
             raise VariantFileError("the list of files is empty: name at least one Parquet file", reason="no-files")
         return files
@@ -303,7 +271,7 @@ def _located(source: Source, filesystem: fs.FileSystem | None) -> dict[str, _Fou
     raise VariantFileError(f"{named} does not exist: check the path", reason="no-such-file", file=named)
 
 
-def _below(files: list[ParquetSource], base: str) -> dict[str, _Found]:
+def _below(files: list[ParquetSource], base: str) -> dict[str, _FileBelow]:
     start = len(base.rstrip("/"))
     return {file.path: (file, file.path[start:].strip("/")) for file in files}
 
@@ -366,10 +334,7 @@ def _glob_match(names: list[str], patterns: list[str]) -> bool:
 def open_file(source: ParquetSource) -> OpenFile:
     """Open one Parquet file; binary leaves that are called ``metadata`` are read as dictionaries.
 
-    Raises
-    ------
-    VariantFileError
-        If it is not a readable Parquet file.
+    Raises `VariantFileError` if it is not a readable Parquet file.
     """
     is_local = isinstance(source.filesystem, fs.LocalFileSystem)
     state = state_of(source.path) if is_local else None
@@ -413,10 +378,9 @@ def _open_anew(
     if not is_local:
         # pyarrow would ask for the footer once more: give it a file that has nothing else.
         metadata = footer_metadata(footer)
+    metadatas = (variant.node.child("metadata") for variant in find_variants(schema))
     dictionaries = frozenset(
-        leaf.leaf
-        for leaf in schema.leaves()
-        if leaf.name == "metadata" and leaf.physical == "BYTE_ARRAY" and leaf.leaf is not None
+        leaf.leaf for leaf in metadatas if leaf is not None and leaf.physical == "BYTE_ARRAY" and leaf.leaf is not None
     )
     reader = Reader(stream, metadata, dictionaries, pre_buffer=True)
     cache_footer(source.path, fingerprint, CachedFooter(reader.metadata, schema, dictionaries))

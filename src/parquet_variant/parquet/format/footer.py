@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from parquet_variant.errors import VariantFileError
+from parquet_variant.parquet.format.field_numbers import ENCRYPTION, LOGICAL_TYPE, SCHEMA
 from parquet_variant.parquet.format.thrift import (
     BINARY,
     I32,
@@ -27,32 +28,20 @@ from parquet_variant.parquet.format.thrift import (
     zigzag,
 )
 
-__all__ = [
-    "FOOTER_GUESS",
-    "MAGIC",
-    "TAIL",
-    "SchemaNode",
-    "annotate_footer",
-    "check_chunks",
-    "footer_bytes",
-    "parse_schema",
-    "patch_tail",
-    "schema_elements",
-]
-
 MAGIC = b"PAR1"
+# What is looked at of a file that is no Parquet file, and what begins so.
+_HEAD = 256
+_COMPRESSED = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd", b"BZh": "bzip2", b"PK\x03\x04": "zip"}
 TAIL = 8  # Footer length and magic.
 # What is asked for first, at the end of a file.
 FOOTER_GUESS = 64 << 10
-_SCHEMA = 2  # FileMetaData.schema
-_LOGICAL_TYPE = 10  # SchemaElement.logicalType
 _VARIANT = 16  # LogicalType.VARIANT
 _SPECIFICATION_VERSION = 1
 # LogicalType{16: VariantType{1: i8 1}}: a long-form header since the id is above 15, then the inner struct.
 _VARIANT_VALUE = bytes([STRUCT]) + zigzag(_VARIANT) + b"\x13" + bytes([_SPECIFICATION_VERSION]) + b"\x00\x00"
 
 # The fields of SchemaElement that have a meaning here.
-_ELEMENT = dict.fromkeys((1, 2, 3, 5, 6, 7, 8), I32) | {4: BINARY, _LOGICAL_TYPE: STRUCT}
+_ELEMENT = dict.fromkeys((1, 2, 3, 5, 6, 7, 8), I32) | {4: BINARY, LOGICAL_TYPE: STRUCT}
 _PHYSICAL = ("BOOLEAN", "INT32", "INT64", "INT96", "FLOAT", "DOUBLE", "BYTE_ARRAY", "FIXED_LEN_BYTE_ARRAY")
 _WIDTHS = {"BOOLEAN": 1, "INT32": 4, "INT64": 8, "FLOAT": 4, "DOUBLE": 8}  # bytes of a bound
 _REPETITION = ("required", "optional", "repeated")
@@ -73,33 +62,16 @@ _PARSED: deque[tuple[bytes, SchemaNode]] = deque(maxlen=4)
 
 @dataclass(slots=True)
 class SchemaNode:
-    """A group or a leaf column of a Parquet schema.
+    """A group or a leaf column of a Parquet schema."""
 
-    Parameters
-    ----------
-    name
-        The field's own name.
-    path
-        The names from the root down, the root itself left out.
-    repetition
-        ``"required"``, ``"optional"`` or ``"repeated"``.
-    physical
-        The physical type of a leaf, such as ``"INT32"``; None for a group.
-    logical
-        The logical type as the shredding specification spells it, such as ``"INT(8, true)"``; empty if there is none.
-    children
-        The fields of a group.
-    leaf
-        The number of the leaf column in the file; None for a group.
-    """
-
-    name: str
-    path: tuple[str, ...]
-    repetition: str
-    physical: str | None
+    name: str  # The field's own name.
+    path: tuple[str, ...]  # The names from the root down, the root itself left out.
+    repetition: str  # ``"required"``, ``"optional"`` or ``"repeated"``.
+    physical: str | None  # The physical type of a leaf, such as ``"INT32"``; None for a group.
+    # The logical type as the shredding specification spells it, such as ``"INT(8, true)"``; empty if there is none.
     logical: str
-    children: list[SchemaNode] = field(default_factory=list)
-    leaf: int | None = None
+    children: list[SchemaNode] = field(default_factory=list)  # The fields of a group.
+    leaf: int | None = None  # The number of the leaf column in the file; None for a group.
     length: int | None = None
     _leaves: tuple[SchemaNode, ...] | None = field(default=None, repr=False, compare=False)
 
@@ -166,10 +138,7 @@ def _refuse(error: Exception, file: str | None) -> VariantFileError:
 def footer_bytes(source: Any, file: str | None = None) -> bytes:
     """The Thrift bytes of the footer of an open, seekable file of Python or pyarrow; ``file`` is its name in errors.
 
-    Raises
-    ------
-    VariantFileError
-        If it is not a Parquet file, or its footer is encrypted or cut off.
+    Raises `VariantFileError` if it is not a Parquet file, or its footer is encrypted or cut off.
     """
     size = source.seek(0, 2)
     if size is None:  # pyarrow's files return nothing.
@@ -181,9 +150,10 @@ def footer_bytes(source: Any, file: str | None = None) -> bytes:
             "the file has an encrypted footer, which parquet-variant does not read", reason="encrypted", file=file
         )
     if size < 12 or tail[-4:] != MAGIC:
-        what = "is empty" if size == 0 else "does not end with the bytes PAR1"
+        source.seek(0)
+        what = _what_it_is(bytes(source.read(_HEAD)))
         raise VariantFileError(
-            f"not a Parquet file: it {what}; name a Parquet file, or turn JSON into one with `variant ingest`",
+            f"not a Parquet file: it {what}; name one, or turn JSON, CSV or XML into one with `variant ingest`",
             reason="not-parquet",
             file=file,
         )
@@ -196,9 +166,22 @@ def footer_bytes(source: Any, file: str | None = None) -> bytes:
     return bytes(source.read(length))
 
 
+def _what_it_is(head: bytes) -> str:
+    """What is told of a file that does not end as a Parquet file, by its first bytes."""
+    if not head:
+        return "is empty"
+    if head.startswith(MAGIC):
+        return "begins as one and is cut off: write it again"
+    name = next((name for magic, name in _COMPRESSED.items() if head.startswith(magic)), None)
+    if name is not None:
+        return f"is compressed with {name}"
+    is_text = all(byte >= 0x20 or byte in b"\t\n\r" for byte in head)
+    return "is text" if is_text else "does not end with the bytes PAR1"
+
+
 def schema_elements(footer: bytes) -> Iterator[tuple[int, int, dict[int, Any]]]:
     """Where each SchemaElement starts and ends, and its fields by id."""
-    schema = find_field(footer, 0, _SCHEMA)
+    schema = find_field(footer, 0, SCHEMA)
     if schema is None:
         raise ThriftError("it has no schema")
     count, _, position = list_items(footer, schema)
@@ -209,7 +192,7 @@ def schema_elements(footer: bytes) -> Iterator[tuple[int, int, dict[int, Any]]]:
 
 
 def _logical(element: dict[int, Any]) -> str:
-    union = element.get(_LOGICAL_TYPE)
+    union = element.get(LOGICAL_TYPE)
     if not union:
         converted = _CONVERTED.get(element.get(6, -1), "")
         if converted == "DECIMAL":
@@ -230,10 +213,7 @@ def _logical(element: dict[int, Any]) -> str:
 def parse_schema(footer: bytes, file: str | None = None) -> SchemaNode:
     """The schema tree of a footer; shared between callers, so not to be changed.
 
-    Raises
-    ------
-    VariantFileError
-        If the bytes are not a Parquet footer.
+    Raises `VariantFileError` if the bytes are not a Parquet footer.
     """
     for prefix, known in tuple(
         _PARSED
@@ -286,14 +266,11 @@ def _build(
 
 
 def check_chunks(footer: bytes, schema: SchemaNode, file: str | None = None) -> None:
-    """Refuse a footer whose column chunks do not fit its schema: pyarrow would end the process over it.
+    """Refuse a footer with column chunks that do not fit its schema or are encrypted: pyarrow would end the process.
 
-    Raises
-    ------
-    VariantFileError
-        With reason ``bad-footer``.
+    Raises `VariantFileError` with reason ``bad-footer`` or ``encrypted``.
     """
-    from parquet_variant.kernels.pages.footer_check import chunks_agree
+    from parquet_variant.kernels.pages.footer_check import what_is_wrong
 
     columns: list[tuple[int, int, int, int]] = []
     waiting = [(child, 0, 0) for child in reversed(schema.children)]
@@ -306,9 +283,17 @@ def check_chunks(footer: bytes, schema: SchemaNode, file: str | None = None) -> 
             width = (node.length or 0) if is_fixed else _WIDTHS.get(node.physical, 0)
             columns.append((_PHYSICAL.index(node.physical), repetition, definition, width))
         waiting.extend((child, repetition, definition) for child in reversed(node.children))
-    if not chunks_agree(footer, np.array(columns, np.int64).reshape(-1, 4)):
+    wrong = what_is_wrong(footer, np.array(columns, np.int64).reshape(-1, 4))
+    if wrong == "encrypted":
         raise VariantFileError(
-            "the Parquet footer contradicts itself: a column chunk does not fit its column, or has an unknown codec; "
+            "the file has encrypted columns, which parquet-variant does not read: decrypt it with pyarrow first",
+            reason="encrypted",
+            file=file,
+        )
+    if wrong:
+        raise VariantFileError(
+            "the Parquet footer contradicts itself: a column chunk does not fit its column or has an unknown codec, or "
+            "the file has not the rows of its row groups; "
             "the file is damaged: write it again",
             reason="bad-footer",
             file=file,
@@ -316,25 +301,11 @@ def check_chunks(footer: bytes, schema: SchemaNode, file: str | None = None) -> 
 
 
 def annotate_footer(footer: bytes, columns: Collection[tuple[str, ...]], file: str | None = None) -> bytes:
-    """The same footer with the VARIANT(1) annotation on exactly the groups at `columns`.
+    """The same footer with the VARIANT(1) annotation on exactly the groups at `columns`, such as ``("rows", "list")``.
 
-    Parameters
-    ----------
-    footer
-        The Thrift bytes of a footer.
-    columns
-        Schema paths of the groups to annotate, such as ``("event",)`` or ``("rows", "list", "element")``. Every other
-        group loses a VARIANT annotation that it has.
-
-    Raises
-    ------
-    VariantFileError
-        If a path names no group of the schema, or the bytes are not a Parquet footer.
-
-    Notes
-    -----
-    Parquet's ``LogicalTypes.md``: the annotation is ``LogicalType.VARIANT`` (union field 16) with
-    ``specification_version`` 1. All bytes outside the ``logicalType`` of the changed elements stay as they are.
+    Every other group loses an annotation that it has. Parquet's ``LogicalTypes.md``: the annotation is
+    ``LogicalType.VARIANT`` (union field 16) with ``specification_version`` 1. All bytes outside the ``logicalType`` of
+    the changed elements stay as they are. Raises `VariantFileError` for a path that names no group.
     """
     nodes = list(parse_schema(footer, file).walk())
     paths = {tuple(path) for path in columns}
@@ -354,16 +325,33 @@ def annotate_footer(footer: bytes, columns: Collection[tuple[str, ...]], file: s
     return b"".join([*pieces, footer[done:]])
 
 
+def refuse_signed(footer: bytes, file: str | None = None) -> None:
+    """Refuse a footer that is signed, as those of files with encrypted columns are: it must stay as it is.
+
+    Raises `VariantFileError` with reason ``bad-footer`` or ``encrypted``.
+    """
+    try:
+        signed = find_field(footer, 0, ENCRYPTION) is not None
+    except ThriftError as error:
+        raise _refuse(error, file) from None
+    if signed:
+        raise VariantFileError(
+            "the file has encrypted columns, and a change would break its footer's signature: write it again",
+            reason="encrypted",
+            file=file,
+        )
+
+
 def _with_annotation(footer: bytes, start: int, annotated: bool) -> bytes:
     """One schema element with its logicalType set to VARIANT, or taken out."""
     out, last = bytearray(), 0
     for each in struct_fields(footer, start):
-        if annotated and last < _LOGICAL_TYPE and (each.id > _LOGICAL_TYPE or not each.type):
-            out += bytes([(_LOGICAL_TYPE - last) << 4 | STRUCT]) + _VARIANT_VALUE
-            last = _LOGICAL_TYPE
+        if annotated and last < LOGICAL_TYPE and (each.id > LOGICAL_TYPE or not each.type):
+            out += bytes([(LOGICAL_TYPE - last) << 4 | STRUCT]) + _VARIANT_VALUE
+            last = LOGICAL_TYPE
         if not each.type:
             out.append(0)
-        elif each.id != _LOGICAL_TYPE:
+        elif each.id != LOGICAL_TYPE:
             delta = each.id - last
             header = bytes([delta << 4 | each.type]) if 0 < delta < 16 else bytes([each.type]) + zigzag(each.id)
             out += header + footer[each.start : each.end]
@@ -374,10 +362,7 @@ def _with_annotation(footer: bytes, start: int, annotated: bool) -> bytes:
 def patch_tail(tail: bytes, columns: Collection[tuple[str, ...]]) -> bytes:
     """The end of a file (whatever lies before the footer, the footer, its length, the magic) with the annotation set.
 
-    Raises
-    ------
-    VariantFileError
-        If the bytes do not end as a Parquet file does, or a path names no group.
+    Raises `VariantFileError` if the bytes do not end as a Parquet file does, or a path names no group.
     """
     length = int.from_bytes(tail[-TAIL:-4], "little")
     if tail[-4:] != MAGIC or length + TAIL > len(tail):

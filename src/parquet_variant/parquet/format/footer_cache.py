@@ -19,23 +19,9 @@ import pyarrow.parquet as pq
 
 from parquet_variant.parquet.format.footer import SchemaNode
 
-__all__ = [
-    "FOOTERS",
-    "CachedFooter",
-    "Fingerprint",
-    "FooterCache",
-    "Handle",
-    "Reader",
-    "cache_footer",
-    "cached_footer",
-    "fingerprint_if_settled",
-    "fingerprint_of",
-    "state_of",
-]
-
 # What changes when a local file does: device, inode, size, times of its last change.
 Fingerprint = tuple[int, int, int, int, int]
-Found = TypeVar("Found")
+Entry = TypeVar("Entry")
 
 # A younger file may change again within one tick of its file system's clock (FAT: 2 s), and keep its fingerprint.
 SETTLED_NS = 3_000_000_000
@@ -79,16 +65,8 @@ class Handle:
 class Reader(pq.ParquetFile):
     """pyarrow's reader without its map from names to columns: slow to make for wide files, and not used here.
 
-    Parameters
-    ----------
-    source
-        A stream, or a `Handle`.
-    metadata
-        The footer, if it is known.
-    dictionaries
-        Numbers of the leaf columns that are read as dictionaries.
-    pre_buffer
-        Ask for all column chunks at once: for file systems that are far away.
+    `dictionaries` are numbers of the leaf columns that are read as such; `pre_buffer` asks for all column chunks at
+    once: for file systems that are far away.
     """
 
     def __init__(
@@ -129,21 +107,11 @@ class Reader(pq.ParquetFile):
 
 @dataclass(slots=True, eq=False)
 class CachedFooter:
-    """What was found out about a file: shared by all threads that read it, so only added to.
+    """What was found out about a file: shared by all threads that read it, so only added to."""
 
-    Parameters
-    ----------
-    metadata
-        Row groups and statistics.
-    schema
-        The schema tree of the footer.
-    dictionaries
-        Numbers of the leaf columns that are read as dictionaries.
-    """
-
-    metadata: pq.FileMetaData
-    schema: SchemaNode
-    dictionaries: frozenset[int]
+    metadata: pq.FileMetaData  # Row groups and statistics.
+    schema: SchemaNode  # The schema tree of the footer.
+    dictionaries: frozenset[int]  # Numbers of the leaf columns that are read as dictionaries.
     idle_readers: list[Reader] = field(default_factory=list, repr=False)
     plans: dict[Hashable, Any] = field(default_factory=dict, repr=False)
 
@@ -162,9 +130,9 @@ class CachedFooter:
         if len(self.idle_readers) < _IDLE_READERS:
             self.idle_readers.append(reader)
 
-    def plan(self, key: Hashable, make: Callable[[], Found]) -> Found:
+    def plan(self, key: Hashable, make: Callable[[], Entry]) -> Entry:
         """What was planned before under the key, else what `make` gives; not to be changed."""
-        plan: Found | None = self.plans.get(key)
+        plan: Entry | None = self.plans.get(key)
         if plan is None:
             if len(self.plans) >= _PLANS:
                 self.plans.clear()
@@ -172,7 +140,7 @@ class CachedFooter:
         return plan
 
 
-class FooterCache(Generic[Found]):
+class FooterCache(Generic[Entry]):
     """What is known of the files last opened, within bounds."""
 
     def __init__(self, most_files: int = MOST_FILES) -> None:
@@ -185,10 +153,10 @@ class FooterCache(Generic[Found]):
     def clear(self) -> None:
         """Forget all."""
         self.lock = threading.Lock()
-        self.files: OrderedDict[Fingerprint, tuple[Found, int]] = OrderedDict()
+        self.files: OrderedDict[Fingerprint, tuple[Entry, int]] = OrderedDict()
         self.bytes = 0
 
-    def get(self, fingerprint: Fingerprint) -> Found | None:
+    def get(self, fingerprint: Fingerprint) -> Entry | None:
         """What is kept of a file, which was used last now; None for nothing."""
         with self.lock:
             footer = self.files.get(fingerprint)
@@ -197,12 +165,12 @@ class FooterCache(Generic[Found]):
             self.files.move_to_end(fingerprint)
             return footer[0]
 
-    def add(self, fingerprint: Fingerprint, found: Found, size: int) -> None:
+    def add(self, fingerprint: Fingerprint, entry: Entry, size: int) -> None:
         """Keep what is known, of so many bytes, and forget what was not used for longest."""
         with self.lock:
             if fingerprint in self.files or size > MOST_FOOTER_BYTES:
                 return
-            self.files[fingerprint] = found, size
+            self.files[fingerprint] = entry, size
             self.bytes += size
             while self.bytes > MOST_FOOTER_BYTES or len(self.files) > self.most_files:
                 _, (_, gone) = self.files.popitem(last=False)

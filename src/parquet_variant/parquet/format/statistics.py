@@ -7,25 +7,15 @@ concluded from them to `prune`.
 from __future__ import annotations
 
 import math
-from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from parquet_variant.kernels.arrow_buffers import scalar
 from parquet_variant.parquet.format.footer import MAGIC, SchemaNode
 from parquet_variant.shredding.leaf_statistics import LeafStatistics, merged, order_key
 from parquet_variant.types import TYPE_OF_ARROW
-
-__all__ = [
-    "NO_NAN_KEY",
-    "file_statistics",
-    "footer_metadata",
-    "leaf_statistics",
-    "leaf_type",
-    "may_hide_nan",
-    "writer_of",
-]
 
 # The file's own key in the footer: our writer has looked, and no float or double column of the file holds a NaN.
 NO_NAN_KEY = b"parquet_variant.no_nan"
@@ -39,8 +29,6 @@ _TYPES: dict[str, pa.DataType] = {row.parquet: arrow for arrow, row in TYPE_OF_A
 def leaf_type(node: SchemaNode) -> pa.DataType | None:
     """The Arrow type of a leaf that the shredding specification lists; None for any other.
 
-    Examples
-    --------
     >>> leaf_type(SchemaNode("typed_value", ("v", "typed_value"), "optional", "INT64", "DECIMAL(12, 2)"))
     Decimal128Type(decimal128(12, 2))
     """
@@ -75,20 +63,22 @@ def _scalar(raw: Any, arrow: pa.DataType) -> pa.Scalar | None:
         if pa.types.is_floating(arrow):
             if math.isnan(raw):
                 return None
-            return pa.scalar(raw, arrow)
+            return scalar(raw, arrow)
         if pa.types.is_decimal(arrow):
             unscaled = raw if isinstance(raw, int) else int.from_bytes(raw, "big", signed=True)
-            digits = tuple(int(digit) for digit in str(abs(unscaled)))  # Decimal arithmetic would round to 28 digits.
-            return pa.scalar(Decimal((int(unscaled < 0), digits, -arrow.scale)), arrow)
+            if abs(unscaled) >= 10**arrow.precision:
+                return None
+            data = pa.py_buffer(unscaled.to_bytes(16, "little", signed=True))
+            return pa.Array.from_buffers(arrow, 1, [None, data])[0]
         if pa.types.is_temporal(arrow):
             width = pa.int32() if pa.types.is_date32(arrow) else pa.int64()
-            return pa.scalar(raw, width).cast(arrow)
+            return scalar(raw, width).cast(arrow)
         if arrow == pa.uuid():
             return pa.scalar(bytes(raw), pa.binary(16)).cast(arrow) if len(raw) == 16 else None
         if pa.types.is_string(arrow):
             # A bound that was cut inside a character is not text; as a bound it is then unknown.
-            return pa.scalar(raw if isinstance(raw, str) else raw.decode("utf-8"), arrow)
-        return pa.scalar(raw, arrow)
+            return scalar(raw if isinstance(raw, str) else raw.decode("utf-8"), arrow)
+        return scalar(raw, arrow)
     except (pa.ArrowException, ValueError, TypeError, ArithmeticError):
         return None
 

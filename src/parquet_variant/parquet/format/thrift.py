@@ -10,26 +10,6 @@ import struct
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-__all__ = [
-    "BINARY",
-    "BOOL",
-    "I8",
-    "I32",
-    "I64",
-    "LIST",
-    "STRUCT",
-    "Field",
-    "ThriftError",
-    "encode_struct",
-    "find_field",
-    "list_items",
-    "read_struct",
-    "read_value",
-    "struct_fields",
-    "varint",
-    "zigzag",
-]
-
 # Compact protocol type codes.
 _TRUE, _FALSE, I8, _I16, I32, I64, _DOUBLE, BINARY, LIST, _SET, _MAP, STRUCT = range(1, 13)
 BOOL = _TRUE
@@ -56,13 +36,13 @@ _BYTES = [bytes([number]) for number in range(256)]
 def varint(number: int) -> bytes:
     """An unsigned number as the compact protocol stores it.
 
-    Examples
-    --------
     >>> varint(300).hex()
     'ac02'
     """
     if number < 0x80:
         return _BYTES[number]
+    if number < 0x4000:
+        return bytes((number & 0x7F | 0x80, number >> 7))
     out = bytearray()
     while number > 0x7F:
         out.append(number & 0x7F | 0x80)
@@ -74,8 +54,6 @@ def varint(number: int) -> bytes:
 def zigzag(number: int) -> bytes:
     """A signed number as the compact protocol stores it.
 
-    Examples
-    --------
     >>> zigzag(16).hex(), zigzag(-1).hex()
     ('20', '01')
     """
@@ -89,8 +67,6 @@ def encode_struct(*fields: tuple[int, int, Any]) -> bytes:
 
     The value of a `STRUCT` is its encoded bytes, that of a `LIST` the type code of its items and the items.
 
-    Examples
-    --------
     >>> encode_struct((1, I32, 5), (2, BINARY, None), (4, LIST, (BOOL, [True, False]))).hex()
     '150a3921010200'
     """
@@ -102,7 +78,7 @@ def encode_struct(*fields: tuple[int, int, Any]) -> bytes:
         out.append(_BYTES[(number - last) << 4 | code] if 0 < number - last < 16 else _BYTES[code] + zigzag(number))
         last = number
         if kind in (I32, I64):
-            out.append(zigzag(value))
+            out.append(_BYTES[value << 1] if 0 <= value < 64 else zigzag(value))
         elif kind == BINARY:
             out += varint(len(value)), value
         elif kind == STRUCT:
@@ -160,10 +136,7 @@ def _read_zigzag(buffer: bytes, position: int) -> tuple[int, int]:
 def struct_fields(buffer: bytes, position: int, depth: int = 0) -> Iterator[Field]:
     """Walk the fields of the struct that starts at `position`; the last one, of type 0, is the stop byte.
 
-    Raises
-    ------
-    ThriftError
-        If the bytes end early or nest too deep.
+    Raises `ThriftError` if the bytes end early or nest too deep.
     """
     for field, _ in _walk(buffer, position, depth):
         yield field
@@ -263,6 +236,16 @@ def read_struct(
             position += 1
         else:
             values[last], position = read_value(buffer, position, kind, depth + 1)
+
+
+def with_numbers(buffer: bytes, position: int, changes: Mapping[int, int | bytes]) -> bytes:
+    """The bytes of a struct in which some fields, numbers or encoded structs, have other values."""
+    out = bytearray()
+    for field in struct_fields(buffer, position):
+        out += buffer[field.header : field.start]
+        new = changes.get(field.id) if field.type else None
+        out += buffer[field.start : field.end] if new is None else zigzag(new) if isinstance(new, int) else new
+    return bytes(out)
 
 
 def find_field(buffer: bytes, position: int, number: int) -> int | None:

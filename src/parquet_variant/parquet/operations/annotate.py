@@ -5,8 +5,6 @@ Owns replacing a file whole, with only its footer changed. Leaves the footer's b
 
 from __future__ import annotations
 
-import posixpath
-import uuid
 from collections.abc import Collection
 from typing import Any
 
@@ -14,11 +12,17 @@ from pyarrow import fs
 
 from parquet_variant.errors import VariantFileError
 from parquet_variant.io.filesystems import filesystem_of
+from parquet_variant.io.temporaries import sweep_temporaries, temporary_beside
 from parquet_variant.parquet.format.columns import find_variants
 from parquet_variant.parquet.format.files import locate
-from parquet_variant.parquet.format.footer import MAGIC, TAIL, annotate_footer, footer_bytes, parse_schema
-
-__all__ = ["annotate"]
+from parquet_variant.parquet.format.footer import (
+    MAGIC,
+    TAIL,
+    annotate_footer,
+    footer_bytes,
+    parse_schema,
+    refuse_signed,
+)
 
 _COPY_BYTES = 4 << 20
 
@@ -46,7 +50,7 @@ def annotate(
     Raises
     ------
     VariantFileError
-        If the file is not Parquet, or has no such group.
+        If the file is not Parquet, has no such group, or is signed since it has encrypted columns.
 
     Examples
     --------
@@ -76,14 +80,15 @@ def annotate(
             paths = {dotted[column] for column in columns}
         patched = annotate_footer(footer, paths, name)
         if patched != footer:
+            refuse_signed(footer, name)
             _replace(system, name, source, size - TAIL - len(footer), patched)
     return tuple(".".join(column) for column in sorted(paths))
 
 
 def _replace(system: fs.FileSystem, name: str, source: Any, body: int, footer: bytes) -> None:
     """Write the file anew beside itself, then give it its name."""
-    folder, base = posixpath.split(name)
-    temporary = posixpath.join(folder, f".{base}.{uuid.uuid4().hex}.tmp")
+    sweep_temporaries(system, [name])
+    temporary = temporary_beside(name)
     try:
         with system.open_output_stream(temporary) as stream:
             source.seek(0)

@@ -21,8 +21,6 @@ from parquet_variant.parquet.report_text import counted
 from parquet_variant.parquet.scanning.groups import ShreddedGroup, shredded_groups
 from parquet_variant.shredding.leaf_statistics import LeafStatistics, merged
 
-__all__ = ["ColumnReport", "FilesReport", "PathReport", "inspect"]
-
 
 @dataclass(slots=True)
 class PathReport:
@@ -159,7 +157,7 @@ def inspect(source: Source, *, column: str | None = None, filesystem: fs.FileSys
     for each in sources:
         with open_file(each) as file:
             report.files += 1
-            report.rows += file.metadata.num_rows
+            report.rows += file.rows
             report.row_groups += file.metadata.num_row_groups
             report.bytes += each.size
             writers[file.writer or "unknown"] += 1

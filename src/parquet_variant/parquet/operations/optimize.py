@@ -21,7 +21,7 @@ from parquet_variant.array.empty_table import empty_table
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.errors import VariantFileError
 from parquet_variant.io.engine import Engine, Progress
-from parquet_variant.io.filesystems import filesystem_of
+from parquet_variant.io.filesystems import filesystem_of, has_delta_log
 from parquet_variant.io.staging import COMPACTED, StagedFile, Staging, open_staging
 from parquet_variant.io.thread_engine import ThreadEngine
 from parquet_variant.parquet.format.columns import choose_column
@@ -35,8 +35,6 @@ from parquet_variant.parquet.writing.writer import VariantWriter
 from parquet_variant.schema.shredding_schema import ShreddingSchema
 from parquet_variant.shredding.drift import DriftReport, find_drift
 from parquet_variant.shredding.profile import Profile
-
-__all__ = ["DEFAULT_FILE_BYTES", "OptimizeResult", "optimize", "run_optimize"]
 
 # Of tables too: see `delta.writing`.
 DEFAULT_FILE_BYTES = 256 << 20
@@ -69,7 +67,7 @@ class OptimizeResult:
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
+class _ShreddedFile:
     """A file: what it shreds, its rows, and the rest of its schema, which files must share to become one."""
 
     source: ParquetSource
@@ -208,32 +206,32 @@ def run_optimize(
 
 
 def _check_directory(root: str) -> None:
-    filesystem, path = filesystem_of(root, None)
+    filesystem, path = filesystem_of(root)
     if filesystem.get_file_info(path).type != fs.FileType.Directory:
         raise VariantFileError(
             f"{root} is no directory: name a directory of Parquet files, or a Delta table",
             reason="not-found",
             file=root,
         )
-    if filesystem.get_file_info(f"{path}/_delta_log").type == fs.FileType.Directory:
+    if has_delta_log(root):
         raise VariantFileError(f"{root} is a Delta table: use pv.delta.optimize", reason="delta-table", file=root)
 
 
 def _path_of(root: str) -> str:
-    return filesystem_of(root, None)[1].rstrip("/")
+    return filesystem_of(root)[1].rstrip("/")
 
 
-def _look(source: ParquetSource, column: str | None) -> _Found:
+def _look(source: ParquetSource, column: str | None) -> _ShreddedFile:
     with open_file(source) as file:
         chosen = choose_column(file.schema, column, file.name)
         table = empty_table(file.reader.schema_arrow)
         others = [str(field) for field in table.schema if field.name != chosen.path[0]]
         array = next(array for _, array in row_group_arrays(file, chosen))
         schema = array.schema if array.schema is not None else ShreddingSchema.variant()
-        return _Found(source, schema, file.metadata.num_rows, f"{table.schema.names} {others}")
+        return _ShreddedFile(source, schema, file.metadata.num_rows, f"{table.schema.names} {others}")
 
 
-def _most(files: Sequence[_Found]) -> ShreddingSchema:
+def _most(files: Sequence[_ShreddedFile]) -> ShreddingSchema:
     """The schema that most rows have."""
     rows: dict[str, int] = {}
     for each in files:
@@ -242,10 +240,12 @@ def _most(files: Sequence[_Found]) -> ShreddingSchema:
     return next(each.schema for each in files if each.schema.to_json() == most)
 
 
-def _packs(files: Sequence[_Found], file_bytes: int, schema: ShreddingSchema | None) -> list[list[_Found]]:
+def _packs(
+    files: Sequence[_ShreddedFile], file_bytes: int, schema: ShreddingSchema | None
+) -> list[list[_ShreddedFile]]:
     """The files that become one each; a file alone only if it is shredded anew."""
-    packs: list[list[_Found]] = []
-    filled: dict[tuple[str, str], tuple[list[_Found], int]] = {}
+    packs: list[list[_ShreddedFile]] = []
+    filled: dict[tuple[str, str], tuple[list[_ShreddedFile], int]] = {}
     for each in files:
         anew = schema is not None and each.schema != schema
         small = each.source.size < file_bytes * 3 // 4

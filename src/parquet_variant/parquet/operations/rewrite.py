@@ -16,26 +16,25 @@ import pyarrow as pa
 from pyarrow import fs
 
 from parquet_variant.array.variant_array import VariantArray
-from parquet_variant.choices import FileMode, Layout, OnConflict
+from parquet_variant.choices import DEFAULT_COMPRESSION, FileMode, Layout, OnConflict
 from parquet_variant.errors import VariantFileError
 from parquet_variant.io.engine import Engine, Progress
 from parquet_variant.io.filesystems import filesystem_of
 from parquet_variant.io.parallel import in_order
 from parquet_variant.io.staging import replaces
+from parquet_variant.io.temporaries import sweep_temporaries
 from parquet_variant.io.thread_engine import ThreadEngine
 from parquet_variant.parquet.format.columns import choose_column, find_variants, no_variant_column
 from parquet_variant.parquet.format.files import OpenFile, ParquetSource, Source, locate, open_file
 from parquet_variant.parquet.reading.read import profile_column
 from parquet_variant.parquet.reading.read_table import tagged_table
 from parquet_variant.parquet.writing.nested import Place, map_variants
-from parquet_variant.parquet.writing.options import DEFAULT_ROW_GROUP_BYTES
+from parquet_variant.parquet.writing.options import DEFAULT_ROW_GROUP_BYTES, WriterOptions
 from parquet_variant.parquet.writing.write import SchemaLike
 from parquet_variant.parquet.writing.writer import FileInfo, VariantWriter
 from parquet_variant.renamed import REPLACED, renamed
 from parquet_variant.schema.shredding_schema import ShreddingSchema
 from parquet_variant.shredding.profile import Profile
-
-__all__ = ["plan_rewrite", "profile_task", "rewrite", "run_rewrite"]
 
 
 @renamed(overwrite=REPLACED)
@@ -47,7 +46,7 @@ def rewrite(
     schema: SchemaLike = None,
     column: str | None = None,
     annotation: bool = True,
-    compression: str = "zstd",
+    compression: str = DEFAULT_COMPRESSION,
     compression_level: int | None = None,
     row_group_bytes: int = DEFAULT_ROW_GROUP_BYTES,
     sort_by: Sequence[str] | str = (),
@@ -148,7 +147,9 @@ def run_rewrite(
     **write: Any,
 ) -> list[FileInfo]:
     """Rewrite files, a task each, on whatever runs the tasks; `rewrite` says what the options mean."""
+    WriterOptions.of(write)  # Before anything is read, not in a task.
     targets = plan_rewrite(source, dest, filesystem, mode=mode)
+    sweep_temporaries(filesystem_of(dest, filesystem)[0], (filesystem_of(each, filesystem)[1] for _, each in targets))
     if isinstance(schema, str):
         schema = (
             _inferred(engine, [each for each, _ in targets], column)
@@ -172,10 +173,7 @@ def plan_rewrite(
 ) -> list[tuple[ParquetSource, str]]:
     """Each file with the one to write; nothing is written.
 
-    Raises
-    ------
-    VariantFileError
-        If there is nothing to read, or a file to write is there and may not be replaced.
+    Raises `VariantFileError` if there is nothing to read, or a file to write is there and may not be replaced.
     """
     targets = _targets(source, locate(source, filesystem), dest, filesystem)
     for _, target in targets:

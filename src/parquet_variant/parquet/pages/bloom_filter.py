@@ -17,8 +17,6 @@ from parquet_variant.kernels.pages.bloom_hash import hash_byte_arrays, hash_valu
 from parquet_variant.parquet.format.thrift import I32, STRUCT, encode_struct
 from parquet_variant.parquet.pages.leaf_values import Values
 
-__all__ = ["bloom_filter", "hashes_of"]
-
 Hashes = npt.NDArray[np.int64]
 _BLOCK, _WORDS = 32, 8
 _MOST_BYTES = 1 << 20

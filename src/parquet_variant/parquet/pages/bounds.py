@@ -16,8 +16,6 @@ from parquet_variant.kernels.pages.values import byte_bounds
 from parquet_variant.parquet.pages.leaf_types import LeafType, Physical
 from parquet_variant.parquet.pages.leaf_values import Values
 
-__all__ = ["Bounds", "bounds_of", "is_ascending", "is_descending", "stored", "union"]
-
 # Two values that compare as the column's do: numbers, or bytes.
 Bounds: TypeAlias = "tuple[Any, Any] | None"
 _FORMS = {Physical.FLOAT: "<f", Physical.DOUBLE: "<d"}
@@ -45,9 +43,9 @@ def bounds_of(values: Values, leaf: LeafType) -> Bounds:
 
 def _decimal_bounds(values: Values) -> Bounds:
     """Of big-endian signed numbers: with the sign turned around they compare as bytes do."""
-    cells = values.data.reshape(-1, values.width).copy()
-    cells[:, 0] ^= 0x80
-    flat = Values(values.count, values.width, cells.reshape(-1))
+    rows = values.data.reshape(-1, values.width).copy()
+    rows[:, 0] ^= 0x80
+    flat = Values(values.count, values.width, rows.reshape(-1))
     low_at, _, high_at, _ = byte_bounds(flat.address, np.full(values.count, values.width, np.int32))
     low, high = (values.data[at : at + values.width].tobytes() for at in (low_at, high_at))
     return int.from_bytes(low, "big", signed=True), int.from_bytes(high, "big", signed=True)
@@ -73,6 +71,22 @@ def stored(bounds: tuple[Any, Any], leaf: LeafType) -> tuple[bytes, bytes]:
         number.to_bytes(leaf.width, "big" if is_decimal else "little", signed=leaf.order in ("signed", "decimal"))
         for number in bounds
     )
+
+
+def loaded(bounds: tuple[bytes, bytes], leaf: LeafType) -> tuple[Any, Any]:
+    """Bounds that were `stored`."""
+    if leaf.order == "bytes":
+        return bounds
+    if leaf.order == "float":
+        low, high = (struct.unpack(_FORMS[leaf.physical], bound)[0] for bound in bounds)
+        return low, high
+    low, high = (
+        int.from_bytes(
+            bound, "big" if leaf.order == "decimal" else "little", signed=leaf.order in ("signed", "decimal")
+        )
+        for bound in bounds
+    )
+    return low, high
 
 
 def is_ascending(bounds: list[tuple[Any, Any]]) -> bool:

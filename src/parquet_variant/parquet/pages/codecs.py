@@ -16,8 +16,6 @@ import pyarrow as pa
 
 from parquet_variant.errors import VariantFileError
 
-__all__ = ["codec_number", "compressor"]
-
 # ``CompressionCodec`` of ``parquet.thrift``, and pyarrow's name.
 _CODECS = {
     "none": (0, None),
@@ -32,18 +30,20 @@ _CODECS = {
 
 
 def codec_number(name: str) -> int:
-    """How files name a codec.
-
-    Raises
-    ------
-    VariantFileError
-        If Parquet has no such codec.
-    """
+    """How files name a codec; `VariantFileError` if Parquet has no such codec."""
     try:
         return _CODECS[name.lower()][0]
     except KeyError:
         known = ", ".join(sorted(_CODECS))
         raise VariantFileError(f"Parquet has no codec {name!r}: use one of {known}", reason="bad-option") from None
+
+
+def codec_name(number: int) -> str:
+    """The name of a codec that files name so, as pyarrow has it, ``"none"`` for none; `ValueError` for others."""
+    for known, name in _CODECS.values():
+        if known == number:
+            return name or "none"
+    raise ValueError(f"no codec has the number {number}")
 
 
 # zstd's quick levels look back 512 KiB to 2 MiB, less than some pages have: from the least of it on so far is looked.
@@ -74,6 +74,7 @@ def compressor(name: str, level: int | None) -> Callable[[Any], Any] | None:
 
 @cache
 def has_zstandard() -> bool:
+    """Whether the package zstandard is installed."""
     return find_spec("zstandard") is not None
 
 

@@ -17,8 +17,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from parquet_variant.kernels.arrow_buffers import to_numpy
 from parquet_variant.kernels.buffer_pool import acquire, release
 from parquet_variant.kernels.pages.dictionary import mark_used
+from parquet_variant.parquet.format.field_numbers import DATA_PAGE, DATA_PAGE_V2, DICTIONARY_PAGE
 from parquet_variant.parquet.format.thrift import BOOL, I32, STRUCT, encode_struct
 from parquet_variant.parquet.pages.bloom_filter import hashes_of
 from parquet_variant.parquet.pages.bounds import Bounds, bounds_of, union
@@ -38,12 +40,9 @@ from parquet_variant.parquet.pages.leaf_types import Physical
 from parquet_variant.parquet.pages.leaf_values import Values, leaf_values, present_array, texts_of
 from parquet_variant.parquet.pages.levels import Entries
 
-__all__ = ["Codec", "ColumnChunk", "ColumnOptions", "Page", "Shared"]
-
 Bytes: TypeAlias = "bytes | pa.Buffer"
 # From bytes to fewer bytes.
 Codec: TypeAlias = Callable[[Any], Any]
-_DATA, _DICTIONARY, _DATA_V2 = 0, 2, 3
 _ROOM_BYTES = 4 << 20
 # A dictionary that nobody asked for is built where it takes this part of the first values' bytes.
 _WORTHWHILE = 4
@@ -112,12 +111,13 @@ class _Levels(NamedTuple):
 class Shared:
     """What the columns of a row group have in common, so that it is made once: encoded levels, and pages of nulls.
 
-    Threads that make the same at the same time make it twice, and either will do.
+    What was encoded is told by its identity, and kept for that. Threads that make the same at the same time make it
+    twice, and either will do.
     """
 
     def __init__(self) -> None:
         self.levels: dict[tuple[int, ...], _Levels] = {}
-        self.nulls: dict[tuple[Any, ...], tuple[bytes, Bytes, int]] = {}
+        self.nulls: dict[tuple[int, ...], tuple[Page, list[Entries]]] = {}
         self._rooms: dict[int, npt.NDArray[np.uint8]] = {}
 
     def room(self, size: int) -> npt.NDArray[np.uint8]:
@@ -185,6 +185,8 @@ class ColumnChunk:
     dictionary_page: tuple[bytes, Bytes, int] | None = None
     hashes: list[npt.NDArray[np.int64]] = field(default_factory=list)
     rows: int = 0
+    # Whether pages of another file are among its own, whose bounds may be cut.
+    has_cut_bounds: bool = False
     # Whether it began with a dictionary; None if too few values came to tell.
     has_dictionary: bool | None = None
     _entries: list[Entries] = field(default_factory=list)
@@ -195,6 +197,8 @@ class ColumnChunk:
     # Of the values that are indexed and in no page yet, and whether they are all that the dictionary was made from.
     _text_bytes: int = 0
     _uses_all: bool = True
+    # How many entries the dictionary of another file has.
+    _taken: int = 0
     _held: int = 0
     _held_rows: int = 0
 
@@ -251,7 +255,7 @@ class ColumnChunk:
         if indices is None:
             return None
         own = array.indices.drop_null() if array.null_count else array.indices
-        indices = indices[own.to_numpy()]
+        indices = indices[to_numpy(own)]
         entries = self._dictionary.values()
         if entries.lengths is not None:
             self._text_bytes += int(entries.lengths[indices].sum(dtype=np.int64))
@@ -279,6 +283,20 @@ class ColumnChunk:
         """Make a page of what is held."""
         if not self._entries:
             return
+        has_dictionary = self._is_indexing and self._dictionary is not None and self._dictionary.count > 0
+        if has_dictionary or any(each.present for each in self._entries):
+            page = self._page_of_held(has_values=True)
+        else:
+            key = self.leaf.definition, self.leaf.repetition, self.rows, self._held_rows, *map(id, self._entries)
+            if key not in self.shared.nulls:
+                self.shared.nulls[key] = self._page_of_held(has_values=False), self._entries
+            page, _ = self.shared.nulls[key]
+        self.pages.append(page)
+        self.rows += self._held_rows
+        self._entries, self._values, self._indices = [], [], []
+        self._held = self._held_rows = 0
+
+    def _page_of_held(self, *, has_values: bool) -> Page:
         leaf = self.leaf
         definition = self.shared.encoded([(each.count, each.definition) for each in self._entries], leaf.definition)
         repetition = self.shared.encoded([(each.count, each.repetition) for each in self._entries], leaf.repetition)
@@ -286,34 +304,24 @@ class ColumnChunk:
         present = sum(each.present for each in self._entries)
         used = ((repetition, leaf.repetition), (definition, leaf.definition))
         levels = [each.encoded for each, most in used if most]
-        if not present and not (self._is_indexing and self._dictionary and self._dictionary.count):
-            key = (*levels, count, self._held_rows)
-            if key not in self.shared.nulls:
-                self.shared.nulls[key] = self._page(levels, 0, Encoding.PLAIN, count, present)
-            header, body, plain = self.shared.nulls[key]
-            encoding, bounds, text_bytes = Encoding.PLAIN, None, 0
-        else:
+        size, encoding, bounds, text_bytes = 0, Encoding.PLAIN, None, 0
+        if has_values:
             size, encoding, bounds, text_bytes = self._encoded(self._levels_size(levels))
-            header, body, plain = self._page(levels, size, encoding, count, present)
-        self.pages.append(
-            Page(
-                header=header,
-                body=body,
-                size=len(header) + len(body),
-                plain_bytes=plain,
-                encoding=encoding,
-                first_row=self.rows,
-                values=count,
-                nulls=count - present,
-                bounds=bounds,
-                text_bytes=text_bytes,
-                definition_counts=definition.counts,
-                repetition_counts=repetition.counts,
-            )
+        header, body, plain = self._page(levels, size, encoding, count, present)
+        return Page(
+            header=header,
+            body=body,
+            size=len(header) + len(body),
+            plain_bytes=plain,
+            encoding=encoding,
+            first_row=self.rows,
+            values=count,
+            nulls=count - present,
+            bounds=bounds,
+            text_bytes=text_bytes,
+            definition_counts=definition.counts,
+            repetition_counts=repetition.counts,
         )
-        self.rows += self._held_rows
-        self._entries, self._values, self._indices = [], [], []
-        self._held = self._held_rows = 0
 
     def _levels_size(self, levels: list[bytes]) -> int:
         """Bytes of a page's levels, which in the first version have their length before them."""
@@ -362,7 +370,7 @@ class ColumnChunk:
             room[:before] = np.frombuffer(prefix, np.uint8)
             body = self._compressed(room[: before + size])
             details = encode_struct((1, I32, count), (2, I32, encoding), (3, I32, Encoding.RLE), (4, I32, Encoding.RLE))
-            return _header(_DATA, before + size, len(body), (5, STRUCT, details)), body, before + size
+            return _header(DATA_PAGE, before + size, len(body), (5, STRUCT, details)), body, before + size
         stored = room[before : before + size]
         packed = self._compressed(stored) if size else b""
         is_smaller = self.options.compress is not None and len(packed) < size
@@ -376,16 +384,40 @@ class ColumnChunk:
             (6, I32, len(levels[0]) if self.leaf.repetition else 0),
             (7, BOOL, is_smaller),
         )
-        return _header(_DATA_V2, before + size, len(body), (8, STRUCT, details)), body, before + size
+        return _header(DATA_PAGE_V2, before + size, len(body), (8, STRUCT, details)), body, before + size
 
     def _compressed(self, plain: npt.NDArray[np.uint8]) -> Bytes:
         return plain.tobytes() if self.options.compress is None else self.options.compress(plain)
+
+    def take_dictionary(self, page: bytes, plain_bytes: int, entries: Values | None) -> None:
+        """Begin with the dictionary page of another file, header and all, which no value is added to.
+
+        `plain_bytes` are those before compression; `entries` its values, or None if no page is made with it.
+        """
+        self.dictionary_page = b"", page, plain_bytes
+        if entries is not None and self._dictionary is not None:
+            known = self._dictionary.index(entries, self.options.dictionary_bytes)
+            if known is None or self._dictionary.count != entries.count:
+                raise ValueError("a dictionary has a value twice")
+            self._uses_all, self._taken = False, entries.count
+
+    def take_page(self, page: Page, rows: int) -> None:
+        """Add a page of another file, which has so many rows."""
+        self.flush()
+        self.pages.append(page._replace(first_row=self.rows))
+        self.rows += rows
+        self.has_cut_bounds |= self.leaf.type.physical == Physical.BYTE_ARRAY
 
     def finish(self) -> None:
         """Make the last pages, and that of the dictionary."""
         self.flush()
         dictionary = self._dictionary
         if dictionary is None or not dictionary.count:
+            return
+        if self.dictionary_page is not None:
+            if dictionary.count != self._taken:
+                raise ValueError("a page has values that its dictionary lacks")
+            dictionary.release()
             return
         entries = dictionary.values()
         if self.options.keeps_hashes:
@@ -394,7 +426,7 @@ class ColumnChunk:
         plain = out[: encode_values(entries, Encoding.PLAIN, self.leaf.type, out)]
         body = self._compressed(plain)
         details = encode_struct((1, I32, entries.count), (2, I32, Encoding.PLAIN), (3, BOOL, False))
-        self.dictionary_page = _header(_DICTIONARY, len(plain), len(body), (7, STRUCT, details)), body, len(plain)
+        self.dictionary_page = _header(DICTIONARY_PAGE, len(plain), len(body), (7, STRUCT, details)), body, len(plain)
         dictionary.release()
         self._dictionary = None
 

@@ -15,8 +15,6 @@ from parquet_variant.kernels.pages.dictionary import index_bytes, index_words, r
 from parquet_variant.kernels.tapes.interning import HASH_SEED
 from parquet_variant.parquet.pages.leaf_values import Texts, Values
 
-__all__ = ["Dictionary", "Indexed", "new_dictionary"]
-
 # Tables grow fourfold while they are small: each time all entries are entered anew.
 _FIRST_ENTRIES, _FIRST_BYTES, _FEW = 512, 16 << 10, 1 << 16
 

@@ -19,17 +19,6 @@ from parquet_variant.parquet.format.thrift import varint
 from parquet_variant.parquet.pages.leaf_types import LeafType, Physical
 from parquet_variant.parquet.pages.leaf_values import Values, joined
 
-__all__ = [
-    "Encoding",
-    "encode_indices",
-    "encode_levels",
-    "encode_parts",
-    "encode_values",
-    "is_encodable",
-    "most_index_bytes",
-    "most_value_bytes",
-]
-
 Bytes = npt.NDArray[np.uint8]
 _NUMBERS = (Physical.INT32, Physical.INT64)
 # Kernels store whole words: behind the last byte there must be room for more.
@@ -67,8 +56,6 @@ def is_encodable(encoding: Encoding, leaf: LeafType) -> bool:
 def encode_levels(levels: npt.NDArray[np.uint8] | int, count: int, most: int) -> tuple[bytes, list[int]]:
     """Levels up to ``most`` as runs, without their length, and how often each occurs.
 
-    Examples
-    --------
     >>> encoded, counts = encode_levels(1, 1000, 3)
     >>> encoded.hex(), counts
     ('d00f01', [0, 1000, 0, 0])
@@ -123,16 +110,10 @@ def encode_parts(parts: Sequence[Values], encoding: Encoding, leaf: LeafType, ou
 def encode_values(values: Values, encoding: Encoding, leaf: LeafType, out: Bytes) -> int:
     """Write values at an address in an encoding; returns the bytes.
 
-    Parameters
-    ----------
-    values
-        The values; `is_encodable` holds for their type.
-    encoding
-        Any but `Encoding.RLE_DICTIONARY`.
-    leaf
-        Their type.
-    out
-        Room for `most_value_bytes`.
+    `values`: the values; `is_encodable` holds for their type.
+    `encoding`: any but `Encoding.RLE_DICTIONARY`.
+    `leaf`: their type.
+    `out`: room for `most_value_bytes`.
     """
     at = address_of(out)
     if encoding == Encoding.DELTA_LENGTH_BYTE_ARRAY:

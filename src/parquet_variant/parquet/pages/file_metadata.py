@@ -7,10 +7,11 @@ Owns those structs, field by field. Leaves their encoding to `format.thrift` and
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from parquet_variant.parquet.format.field_numbers import DATA_PAGE, DATA_PAGE_V2, DICTIONARY_PAGE
 from parquet_variant.parquet.format.thrift import BINARY, BOOL, I32, I64, LIST, STRUCT, encode_struct
 from parquet_variant.parquet.pages.bounds import is_ascending, is_descending, stored
 from parquet_variant.parquet.pages.column_chunk import ColumnChunk, Page
@@ -18,10 +19,7 @@ from parquet_variant.parquet.pages.encodings import Encoding
 from parquet_variant.parquet.pages.file_schema import LeafColumn
 from parquet_variant.parquet.pages.leaf_types import Physical
 
-__all__ = ["CopiedChunk", "PlacedChunk", "PlacedGroup", "column_index", "encoded_footer", "offset_index"]
-
 _UNORDERED, _ASCENDING, _DESCENDING = range(3)
-_DATA_PAGE, _DICTIONARY_PAGE, _DATA_PAGE_V2 = 0, 2, 3
 # Longer bounds say nothing that is worth the room: those of a chunk are left out, those of pages are cut.
 _MOST_CHUNK_BOUND, _MOST_PAGE_BOUND = 4096, 64
 
@@ -77,8 +75,10 @@ class PlacedGroup:
     chunks: Sequence[PlacedChunk | CopiedChunk]
 
 
-def _summed(counts: Sequence[list[int]]) -> list[int]:
-    return [sum(each) for each in zip(*counts, strict=True)]
+def _counted(counts: Iterable[list[int]]) -> tuple[int, list[int]] | None:
+    """The counts of pages as one list; None where those of a page are not known."""
+    pages = list(counts)
+    return (I64, [sum(each) for each in zip(*pages, strict=True)]) if all(pages) else None
 
 
 def _size_statistics(pages: Sequence[Page], leaf: LeafColumn) -> bytes:
@@ -86,8 +86,8 @@ def _size_statistics(pages: Sequence[Page], leaf: LeafColumn) -> bytes:
     return encode_struct(
         (1, I64, sum(page.text_bytes for page in pages) if is_text else None),
         # The specification lets them go where they follow from the counts of values and nulls.
-        (2, LIST, (I64, _summed([page.repetition_counts for page in pages])) if leaf.repetition else None),
-        (3, LIST, (I64, _summed([page.definition_counts for page in pages])) if leaf.definition > 1 else None),
+        (2, LIST, _counted(page.repetition_counts for page in pages) if leaf.repetition else None),
+        (3, LIST, _counted(page.definition_counts for page in pages) if leaf.definition > 1 else None),
     )
 
 
@@ -100,7 +100,7 @@ def _statistics(chunk: ColumnChunk) -> bytes | None:
         if bounds is None
         else (bound if len(bound) <= _MOST_CHUNK_BOUND else None for bound in stored(bounds, chunk.leaf.type))
     )
-    is_known = [None if bound is None else True for bound in (high, low)]
+    is_known = [None if bound is None else not chunk.has_cut_bounds for bound in (high, low)]
     return encode_struct(
         (3, I64, nulls), (5, BINARY, high), (6, BINARY, low), (7, BOOL, is_known[0]), (8, BOOL, is_known[1])
     )
@@ -108,11 +108,11 @@ def _statistics(chunk: ColumnChunk) -> bytes | None:
 
 def _column_metadata(placed: PlacedChunk) -> bytes:
     chunk, leaf = placed.chunk, placed.leaf
-    kind = _DATA_PAGE if chunk.options.page_version == 1 else _DATA_PAGE_V2
+    kind = DATA_PAGE if chunk.options.page_version == 1 else DATA_PAGE_V2
     pages = Counter((kind, page.encoding) for page in chunk.pages)
     encodings = {encoding for _, encoding in pages} | {Encoding.RLE}
     if placed.dictionary_at is not None:
-        pages[_DICTIONARY_PAGE, Encoding.PLAIN] = 1
+        pages[DICTIONARY_PAGE, Encoding.PLAIN] = 1
         encodings.add(Encoding.PLAIN)
     counted = [
         encode_struct((1, I32, kind), (2, I32, encoding), (3, I32, count)) for (kind, encoding), count in pages.items()
@@ -166,21 +166,7 @@ def encoded_footer(
     created_by: str,
     leaves: int,
 ) -> bytes:
-    """The Thrift bytes of a footer.
-
-    Parameters
-    ----------
-    elements
-        The encoded elements of the schema.
-    groups
-        What was written.
-    key_values
-        The key-value metadata.
-    created_by
-        Who wrote it.
-    leaves
-        Number of leaf columns.
-    """
+    """The Thrift bytes of a footer, of the encoded elements of its schema and what was written."""
     pairs = [encode_struct((1, BINARY, key.encode()), (2, BINARY, value.encode())) for key, value in key_values.items()]
     type_order = encode_struct((1, STRUCT, b"\x00"))
     return encode_struct(

@@ -14,8 +14,6 @@ import pyarrow as pa
 from parquet_variant.parquet.format.thrift import BINARY, I8, I32, STRUCT, encode_struct
 from parquet_variant.parquet.pages.leaf_types import LeafType, leaf_type_of, logical_type
 
-__all__ = ["FileSchema", "LeafColumn", "file_schema", "is_written"]
-
 _REQUIRED, _OPTIONAL, _REPEATED = range(3)
 _LIST, _MAP = (3, logical_type(3)), (1, logical_type(2))
 _VARIANT = (None, logical_type(16, encode_struct((1, I8, 1))))
@@ -53,12 +51,9 @@ def is_written(kind: pa.DataType) -> bool:
 def file_schema(schema: pa.Schema, variants: Collection[tuple[str, ...]]) -> FileSchema:
     """The schema of a file with some columns.
 
-    Parameters
-    ----------
-    schema
-        The columns; `is_written` holds for each.
-    variants
-        Schema paths of the groups that get the VARIANT annotation.
+    `schema`: the columns.
+    `variants`: schema paths of the groups that get the VARIANT annotation.
+    Raises `TypeError` for a column that is not written here (`is_written`).
     """
     tree = FileSchema([], [])
     tree.elements.append(encode_struct((3, I32, _REQUIRED), (4, BINARY, b"schema"), (5, I32, len(schema))))
@@ -79,7 +74,7 @@ def _add(
     path, kind = (*above, name), field.type
     definition += field.nullable
     repeated = (definition + 1, repetition + 1, variants)
-    if pa.types.is_struct(kind):
+    if pa.types.is_struct(kind) and kind.num_fields:
         _add_group(schema, field, name, kind.num_fields, _VARIANT if path in variants else _PLAIN_GROUP)
         for child in kind:
             _add(schema, child, child.name, path, definition, repetition, variants)
@@ -94,7 +89,8 @@ def _add(
         _add(schema, kind.item_field, "value", (*path, "key_value"), *repeated)
     else:
         leaf = leaf_type_of(kind)
-        assert leaf is not None
+        if leaf is None:
+            raise TypeError(f"column {'.'.join(path)} is {kind}, which pyarrow's writer knows")
         schema.leaves.append(LeafColumn(path, leaf, not field.nullable, definition, repetition))
         schema.elements.append(_leaf_element(field, name, leaf))
 

@@ -27,15 +27,14 @@ from parquet_variant.parquet.pages.file_metadata import (
     encoded_footer,
     offset_index,
 )
-from parquet_variant.parquet.pages.file_schema import LeafColumn, file_schema, is_written
+from parquet_variant.parquet.pages.file_schema import LeafColumn, file_schema
 from parquet_variant.parquet.pages.leaf_types import Physical
 from parquet_variant.parquet.pages.levels import leaf_entries
-
-__all__ = ["PageFileWriter"]
 
 _CREATED_BY = f"parquet-variant version {__version__}"
 # Arrow bytes that are encoded at a time: what a page holds is no less than a column's share of it.
 SLICE_BYTES, MOST_SLICE_BYTES = 16 << 20, 128 << 20
+_WRITTEN_BYTES = 256 << 10
 
 
 class PageFileWriter:
@@ -90,9 +89,6 @@ class PageFileWriter:
         page_version: Literal[1, 2] = 1,
         threads: int = 1,
     ) -> None:
-        unknown = [field for field in schema if not is_written(field.type)]
-        if unknown:
-            raise TypeError(f"column {unknown[0].name} is {unknown[0].type}, which pyarrow's writer knows")
         self._sink, self._schema = sink, schema
         self._file_schema = file_schema(schema, variants)
         self._codec = codec_number(compression)
@@ -117,7 +113,8 @@ class PageFileWriter:
         self._shared: Shared
         self._rows = 0
         self._groups: list[PlacedGroup] = []
-        self._position = 0
+        self._position = self._waiting_bytes = 0
+        self._waiting: list[Any] = []
         self._pool = ThreadPoolExecutor(threads) if threads > 1 else None
         self._write(MAGIC)
 
@@ -129,8 +126,20 @@ class PageFileWriter:
         return True if dotted in asked else None if leaf.type.physical == Physical.BYTE_ARRAY else False
 
     def _write(self, data: Any) -> None:
-        self._sink.write(data)
+        """Write bytes behind those before; small pieces together, since each write is a call of the system."""
         self._position += len(data)
+        self._waiting.append(data)
+        self._waiting_bytes += len(data)
+        if self._waiting_bytes >= _WRITTEN_BYTES:
+            self._write_waiting()
+
+    def _write_waiting(self) -> None:
+        if not self._waiting:
+            return
+        small, self._waiting, self._waiting_bytes = self._waiting, [], 0
+        large = [small.pop()] if len(small[-1]) >= _WRITTEN_BYTES else []
+        for data in (b"".join(small), *large):
+            self._sink.write(data)
 
     def write_batch(self, table: pa.Table) -> None:
         """Add rows to the row group."""
@@ -213,6 +222,7 @@ class PageFileWriter:
         elements, leaves = self._written_schema()
         footer = encoded_footer(elements, self._groups, key_values, _CREATED_BY, leaves)
         self._write(footer + len(footer).to_bytes(4, "little") + MAGIC)
+        self._write_waiting()
         return footer, self._position
 
     def _written_schema(self) -> tuple[list[bytes], int]:

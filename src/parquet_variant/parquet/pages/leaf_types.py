@@ -14,8 +14,6 @@ import pyarrow as pa
 from parquet_variant.parquet.format.thrift import BOOL, I8, I32, STRUCT, encode_struct
 from parquet_variant.types import of_arrow
 
-__all__ = ["LeafType", "Order", "Physical", "leaf_type_of", "logical_type"]
-
 Order: TypeAlias = Literal["boolean", "signed", "unsigned", "float", "bytes", "decimal"]
 
 
@@ -103,15 +101,13 @@ _CONVERTED_TIMESTAMPS = {"ms": 9, "us": 10, "ns": None}
 def leaf_type_of(kind: pa.DataType) -> LeafType | None:
     """The Parquet type that an Arrow type is written as, as pyarrow does; None for what is left to pyarrow.
 
-    Examples
-    --------
     >>> leaf_type_of(pa.decimal128(12, 2))[:4]
     (<Physical.INT64: 2>, 8, 'signed', 5)
     """
     if pa.types.is_dictionary(kind):
         kind = kind.value_type
-    if (found := of_arrow(_TYPES, kind)) is not None:
-        return found
+    if (fixed := of_arrow(_TYPES, kind)) is not None:
+        return fixed
     if pa.types.is_timestamp(kind) and kind.unit != "s":
         logical = _time(8, kind.unit, kind.tz is not None)
         return LeafType(Physical.INT64, 8, "signed", _CONVERTED_TIMESTAMPS[kind.unit], logical)

@@ -15,14 +15,13 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from parquet_variant.errors import VariantFileError
+from parquet_variant.kernels.arrow_buffers import from_numpy
 from parquet_variant.kernels.memory import address_of
 from parquet_variant.kernels.pages.levels import present_slots
 from parquet_variant.kernels.pages.values import gather_bytes, valid_lengths, valid_values
 from parquet_variant.parquet.pages.leaf_types import LeafType, Physical
 from parquet_variant.parquet.pages.levels import Entries
 from parquet_variant.types import MAX_OFFSET
-
-__all__ = ["Texts", "Values", "joined", "leaf_values", "present_array", "texts_of"]
 
 Bytes = npt.NDArray[np.uint8]
 Lengths = npt.NDArray[np.int32]
@@ -129,16 +128,13 @@ def present_array(array: pa.Array, entries: Entries) -> pa.Array:
     positions = np.empty(entries.present, np.int64)
     assert not isinstance(entries.definition, int)
     present_slots(entries.definition, entries.least, entries.most, positions)
-    return array.take(pa.array(positions))
+    return array.take(from_numpy(positions))
 
 
 def leaf_values(array: pa.Array, leaf: LeafType) -> Values:
     """The values of an array that are not null.
 
-    Raises
-    ------
-    VariantFileError
-        If a decimal has more digits than its type, or values take more than 2 GiB.
+    Raises `VariantFileError` if a decimal has more digits than its type, or values take more than 2 GiB.
     """
     kind = array.type
     if isinstance(kind, pa.BaseExtensionType):
@@ -173,10 +169,7 @@ def _fixed(array: pa.Array, width: int) -> Values:
 def texts_of(array: pa.Array) -> Texts:
     """The byte arrays of an array of texts or bytes that has rows.
 
-    Raises
-    ------
-    VariantFileError
-        If they take more than 2 GiB.
+    Raises `VariantFileError` if they take more than 2 GiB.
     """
     if pa.types.is_string_view(array.type) or pa.types.is_binary_view(array.type):
         array = array.cast(pa.large_binary() if pa.types.is_binary_view(array.type) else pa.large_string())
@@ -209,18 +202,18 @@ def _byte_arrays(array: pa.Array) -> Values:
     if total == texts.span:
         data = np.frombuffer(texts.owner.buffers()[2], np.uint8, total, int(texts.bounds[0])) if total else _NOTHING
         return Values(count, 0, data, lengths)
-    held = np.empty(total, np.uint8)
-    gather_bytes(*texts[:6], address_of(held))
-    return Values(count, 0, held, lengths)
+    data = np.empty(total, np.uint8)
+    gather_bytes(*texts[:6], address_of(data))
+    return Values(count, 0, data, lengths)
 
 
 def _booleans(array: pa.Array) -> Values:
     rows, first = len(array), array.offset
     validity, data = array.buffers()
-    cells = _bits(data, first, rows)
+    slots = _bits(data, first, rows)
     if array.null_count:
-        cells = cells[_bits(validity, first, rows).view(bool)]
-    return Values(len(cells), 1, cells)
+        slots = slots[_bits(validity, first, rows).view(bool)]
+    return Values(len(slots), 1, slots)
 
 
 def _bits(buffer: pa.Buffer, first: int, count: int) -> Bytes:
@@ -238,5 +231,5 @@ def _decimals(values: Values, leaf: LeafType) -> Values:
                 f"a decimal has more than the {leaf.precision} digits of its type", reason="value-out-of-range"
             )
         return Values(values.count, leaf.width, numbers.view(np.uint8))
-    cells = values.data.reshape(-1, 16)[:, ::-1][:, 16 - leaf.width :]
-    return Values(values.count, leaf.width, np.ascontiguousarray(cells).reshape(-1))
+    slots = values.data.reshape(-1, 16)[:, ::-1][:, 16 - leaf.width :]
+    return Values(values.count, leaf.width, np.ascontiguousarray(slots).reshape(-1))

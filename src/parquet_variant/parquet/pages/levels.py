@@ -12,9 +12,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from parquet_variant.errors import VariantFileError
+from parquet_variant.kernels.arrow_buffers import from_numpy
 from parquet_variant.kernels.pages.levels import list_levels, list_positions, optional_levels
-
-__all__ = ["Entries", "leaf_entries"]
 
 Levels = npt.NDArray[np.uint8]
 _NONE = np.zeros(0, np.uint8)
@@ -43,7 +42,7 @@ class Entries:
         How many are there.
     """
 
-    __slots__ = ("_filled", "count", "definition", "least", "most", "present", "repetition")
+    __slots__ = ("_empty", "_filled", "count", "definition", "least", "most", "present", "repetition")
 
     def __init__(
         self, count: int, definition: Levels | int, repetition: Levels | None, least: int, most: int, present: int
@@ -51,6 +50,7 @@ class Entries:
         self.count, self.definition, self.repetition = count, definition, repetition
         self.least, self.most, self.present = least, most, present
         self._filled: Entries | None = None
+        self._empty: Entries | None = None
 
     def optional(self, array: pa.Array) -> Entries:
         """The entries of an optional field that these hold, whose slots are those of ``array``."""
@@ -59,7 +59,9 @@ class Entries:
             self._filled = self._filled or self._below(0, 0)
             return self._filled
         if nulls == len(array) or not self.present:
-            return Entries(self.count, self.definition, self.repetition, self.least, self.most + 1, 0)
+            if self._empty is None:
+                self._empty = Entries(self.count, self.definition, self.repetition, self.least, self.most + 1, 0)
+            return self._empty
         return self._below(array.buffers()[0].address, array.offset)
 
     def _below(self, bits: int, first: int) -> Entries:
@@ -74,14 +76,9 @@ class Entries:
     def elements(self, array: pa.Array, nullable: bool, depth: int) -> tuple[Entries, pa.Array]:
         """The entries of a list's elements, and the elements that are theirs.
 
-        Parameters
-        ----------
-        array
-            A list or map array, whose slots these entries have.
-        nullable
-            Whether the list itself may be null.
-        depth
-            The repetition level of an element that is not its list's first.
+        `array`: a list or map array, whose slots these entries have.
+        `nullable`: whether the list itself may be null.
+        `depth`: the repetition level of an element that is not its list's first.
         """
         values = array.values
         empty = self.most + nullable
@@ -106,7 +103,7 @@ class Entries:
         else:  # Lists that are null, or under something that is, hold elements all the same.
             positions = np.empty(present, np.int64)
             list_positions(above, self.count, self.least, self.most, bits, array.offset, at, width, positions)
-            values = values.take(pa.array(positions))
+            values = values.take(from_numpy(positions))
         return Entries(count, levels[:count], repetition[:count], empty + 1, empty + 1, present), values
 
     def _levels(self) -> Levels:
@@ -119,10 +116,7 @@ class Entries:
 def leaf_entries(field: pa.Field, array: pa.Array) -> list[tuple[Entries, pa.Array]]:
     """The entries of each leaf of a column, in file order, and the array that has their slots.
 
-    Raises
-    ------
-    VariantFileError
-        If a required field is null where what holds it is not.
+    Raises `VariantFileError` if a required field is null where what holds it is not.
     """
     leaves: list[tuple[Entries, pa.Array]] = []
     _walk(Entries(len(array), 0, None, 0, 0, len(array)), field, array, 0, leaves)

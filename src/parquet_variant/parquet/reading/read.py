@@ -22,8 +22,6 @@ from parquet_variant.parquet.reading.storage import nested_array
 if TYPE_CHECKING:
     from parquet_variant.shredding.profile import Profile
 
-__all__ = ["profile_column", "read", "read_column", "row_group_arrays"]
-
 
 def read(
     source: Source,
@@ -103,14 +101,8 @@ def profile_column(source: ParquetSource, column: str | None) -> Profile:
 def row_group_arrays(file: OpenFile, column: VariantColumn, threads: int = 1) -> Iterator[tuple[int, VariantArray]]:
     """The Variant column row group by row group, with the number of the first row; of an empty file, one empty array.
 
-    Row groups are read in so many threads, and no more of them than one are in memory beside those.
-
-    Raises
-    ------
-    VariantFileError
-        If the column lies in a list or map.
-    SchemaError
-        If the specification does not allow its shape.
+    Row groups are read in so many threads, and no more of them than one are in memory beside those. Raises
+    `VariantFileError` if the column lies in a list or map; `SchemaError` if the specification does not allow its shape.
     """
     if column.repeated:
         raise VariantFileError(

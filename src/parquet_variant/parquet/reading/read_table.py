@@ -11,15 +11,15 @@ from collections.abc import Sequence
 import pyarrow as pa
 from pyarrow import fs
 
+from parquet_variant.array.empty_table import empty_table
 from parquet_variant.array.variant_array import VariantArray
+from parquet_variant.encoding.cast.forms import chunks_in_form
 from parquet_variant.encoding.cast.targets import VARIANT_STORAGE
 from parquet_variant.errors import SchemaError
 from parquet_variant.io.parallel import in_order, thread_count
 from parquet_variant.parquet.format.columns import find_variants
 from parquet_variant.parquet.format.files import OpenFile, ParquetSource, Source, locate, open_file
 from parquet_variant.parquet.writing.nested import is_tagged, map_variants, tagged
-
-__all__ = ["partitioned_table", "plain_storage", "plain_variants", "read_table", "tagged_table"]
 
 
 def read_table(
@@ -76,10 +76,7 @@ def read_table(
 def partitioned_table(file: OpenFile, row_groups: list[int], columns: Sequence[str] | None = None) -> pa.Table:
     """Some row groups of an open file as `tagged_table` gives them, with the columns of the file's partition.
 
-    Raises
-    ------
-    VariantFileError
-        If a column is not there.
+    Raises `VariantFileError` if a column is not there.
     """
     values = dict(file.source.partition)
     own = [node.name for node in file.schema.children] if columns is None else columns
@@ -97,10 +94,7 @@ def partitioned_table(file: OpenFile, row_groups: list[int], columns: Sequence[s
 def tagged_table(file: OpenFile, row_groups: list[int], columns: Sequence[str] | None = None) -> pa.Table:
     """Some row groups of an open file, with its Variants marked as such.
 
-    Raises
-    ------
-    VariantFileError
-        If a column is not there.
+    Raises `VariantFileError` if a column is not there.
     """
     from parquet_variant.errors import VariantFileError
 
@@ -112,16 +106,19 @@ def tagged_table(file: OpenFile, row_groups: list[int], columns: Sequence[str] |
     leaves = [leaf.leaf for node in nodes for leaf in node.leaves() if leaf.leaf is not None]
     table = file.read_leaves(row_groups, leaves)
     variants = {variant.path for variant in find_variants(file.schema)}
-    fields = [_tagged(field, (field.name,), variants) for field in table.schema]
-    table = table.cast(pa.schema(fields))
+    table = _tagged_table(table, variants)
     return table if columns is None else table.select(list(columns))
 
 
 def plain_variants(table: pa.Table, file: OpenFile) -> pa.Table:
     """Some whole top-level columns of a file, every Variant in them as ``VARIANT_STORAGE`` and marked as such."""
     variants = {variant.path for variant in find_variants(file.schema)}
-    marked = table.cast(pa.schema([_tagged(field, (field.name,), variants) for field in table.schema]))
-    return map_variants(marked, lambda storage, _: plain_storage(VariantArray(storage)))
+    return map_variants(_tagged_table(table, variants), lambda storage, _: plain_storage(VariantArray(storage)))
+
+
+def plain_field(field: pa.Field, file: OpenFile) -> pa.Field:
+    """What `plain_variants` makes of a column's field."""
+    return plain_variants(empty_table(pa.schema([field])), file).field(0)
 
 
 def plain_storage(array: VariantArray) -> pa.StructArray:
@@ -138,6 +135,12 @@ def _plain(column: pa.Array) -> pa.BinaryArray:
     if pa.types.is_dictionary(column.type) and len(column.dictionary) == 1 and not column.null_count:
         column = pa.repeat(column.dictionary[0], len(column))  # the usual metadata of a file
     return column if column.type == pa.binary() else column.cast(pa.binary())
+
+
+def _tagged_table(table: pa.Table, variants: set[tuple[str, ...]]) -> pa.Table:
+    schema = pa.schema([_tagged(field, (field.name,), variants) for field in table.schema])
+    columns = zip(table.columns, schema.types, strict=True)
+    return pa.table([chunks_in_form(column, kind) for column, kind in columns], schema=schema)
 
 
 def _tagged(field: pa.Field, path: tuple[str, ...], variants: set[tuple[str, ...]]) -> pa.Field:

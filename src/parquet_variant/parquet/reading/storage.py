@@ -12,16 +12,11 @@ import pyarrow as pa
 from parquet_variant import arrow_compute as pc
 from parquet_variant.errors import VariantFileError
 
-__all__ = ["nested_array"]
-
 
 def nested_array(table: pa.Table, path: Sequence[str]) -> pa.Array:
     """The array at a path of struct fields, null wherever one of the structs is.
 
-    Raises
-    ------
-    VariantFileError
-        If the column is too large for one Arrow array.
+    Raises `VariantFileError` if the column is too large for one Arrow array.
     """
     column = table.column(path[0])
     if column.num_chunks == 1:  # Joining chunks copies them, even if there is only one.

@@ -17,9 +17,7 @@ from parquet_variant.array.parts import metadata_parts
 from parquet_variant.functions.columns.value_positions import Dictionaries, ValuePositions
 from parquet_variant.parquet.format.columns import VariantColumn
 from parquet_variant.parquet.format.files import OpenFile
-from parquet_variant.parquet.reading.chunk_pages import EVERY_ROW, PAGE_ERRORS, ChunkPages, Int64s, is_readable
-
-__all__ = ["Spans", "value_spans"]
+from parquet_variant.parquet.reading.chunk_pages import PAGE_ERRORS, ChunkPages, Int64s, is_readable
 
 
 class Spans(NamedTuple):
@@ -44,9 +42,9 @@ def value_spans(file: OpenFile, row_group: int, column: VariantColumn) -> Spans 
     chunk = group.column(value.leaf)
     if not is_readable(chunk, group.num_rows) or not _has_no_nulls(chunk):
         return None
-    has_levels = "optional" in (column.node.repetition, value.repetition)
+    most = [column.node.repetition, value.repetition].count("optional")
     try:
-        return _spans(ChunkPages(file, row_group, value.leaf, has_levels=has_levels), group.num_rows)
+        return _spans(ChunkPages(file, row_group, value.leaf, most))
     except PAGE_ERRORS:
         return None
 
@@ -56,14 +54,9 @@ def _has_no_nulls(chunk: pq.ColumnChunkMetaData) -> bool:
     return statistics is not None and statistics.has_null_count and statistics.null_count == 0
 
 
-def _spans(chunk: ChunkPages, rows: int) -> Spans:
-    starts, sizes = np.empty(rows, np.int64), np.empty(rows, np.int64)
-    for page in chunk.read(rows):
-        part = slice(page.first, page.first + page.count)
-        if page.is_indices:
-            indices = np.empty(page.count, np.int32)
-            page.indices(len(chunk.dictionary_starts), EVERY_ROW, page.count, indices)
-            starts[part], sizes[part] = chunk.dictionary_starts[indices], chunk.dictionary_sizes[indices]
-        else:
-            chunk.owner.append(page.spans(EVERY_ROW, page.count, starts[part], sizes[part]))
-    return Spans(starts, starts + sizes, chunk.owner)
+def _spans(chunk: ChunkPages) -> Spans:
+    starts, sizes = np.empty(chunk.rows, np.int64), np.empty(chunk.rows, np.int64)
+    chunk.spans(starts, sizes)
+    if chunk.present < chunk.rows:
+        raise ValueError("statistics tell of no nulls, but there are some")
+    return Spans(starts, starts + sizes, [*chunk.owner, chunk.texts])

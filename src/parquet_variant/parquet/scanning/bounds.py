@@ -18,8 +18,6 @@ from parquet_variant.parquet.scanning.scan import Scan, ScanTask
 from parquet_variant.parquet.scanning.scan_plan import plan_file, proven_bounds
 from parquet_variant.parquet.scanning.scan_report import ScanReport
 
-__all__ = ["BoundsScan"]
-
 _OUR_WRITER = "parquet-variant"
 # Of each column, two values, which may be null; or, for a row group, that it has to be read.
 _Bounds = list[tuple[Any, Any]] | None
@@ -27,13 +25,7 @@ _Bounds = list[tuple[Any, Any]] | None
 
 @dataclass(frozen=True)
 class BoundsScan:
-    """A scan without a filter of whose columns only the least and the greatest values count, null left out.
-
-    Parameters
-    ----------
-    scan
-        What would be read.
-    """
+    """A scan without a filter of whose columns only the least and the greatest values count, null left out."""
 
     scan: Scan
 

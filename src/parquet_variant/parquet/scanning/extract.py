@@ -15,8 +15,6 @@ from parquet_variant.parquet.format.files import Source
 from parquet_variant.parquet.scanning.scan import Errors, scan
 from parquet_variant.renamed import renamed
 
-__all__ = ["extract"]
-
 
 @renamed(on_error="errors")
 def extract(

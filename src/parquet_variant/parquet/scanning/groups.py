@@ -14,29 +14,15 @@ from parquet_variant.parquet.format.statistics import leaf_type
 from parquet_variant.path import WILDCARD, VariantPath
 from parquet_variant.schema.primitive_types import ddl_name
 
-__all__ = ["ShreddedGroup", "shredded_groups"]
-
 
 @dataclass(frozen=True, slots=True)
 class ShreddedGroup:
-    """One shredded value.
+    """One shredded value."""
 
-    Parameters
-    ----------
-    path
-        Where in the Variant it stands.
-    group
-        The group in the file's schema.
-    typed
-        The typed column or group, if there is one.
-    residual
-        The binary column of what is not typed, if there is one.
-    """
-
-    path: VariantPath
-    group: SchemaNode
-    typed: SchemaNode | None
-    residual: SchemaNode | None
+    path: VariantPath  # Where in the Variant it stands.
+    group: SchemaNode  # The group in the file's schema.
+    typed: SchemaNode | None  # The typed column or group, if there is one.
+    residual: SchemaNode | None  # The binary column of what is not typed, if there is one.
 
     @property
     def type_name(self) -> str:

@@ -9,12 +9,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pyarrow as pa
 
 from parquet_variant.encoding.cast.forms import cast_values
 from parquet_variant.encoding.cast.targets import VARIANT_STORAGE
 from parquet_variant.errors import SchemaError
+from parquet_variant.kernels.arrow_buffers import to_numpy
 from parquet_variant.parquet.format.columns import find_variants
 from parquet_variant.parquet.format.files import OpenFile
 from parquet_variant.parquet.reading.read_table import plain_storage, plain_variants
@@ -27,39 +27,27 @@ if TYPE_CHECKING:
     from parquet_variant.functions.walks.shredded_walk import Group
     from parquet_variant.parquet.reading.value_pages import Spans
 
-__all__ = ["PartReader", "in_type"]
-
+DICTIONARY = pa.dictionary(pa.int32(), pa.string())
 _SMALL_DICTIONARY = 1 << 10
 
 
 @dataclass(slots=True)
 class PartReader:
-    """Reads row groups of an open file that are read at once.
+    """Reads row groups of an open file that are read at once."""
 
-    Parameters
-    ----------
-    file, plan, groups
-        What is read.
-    selected
-        The output columns and those that only the filter looks at; columns go by their number in it.
-    safe
-        Whether a value that cannot be cast is an error.
-    zone
-        The session time zone of casts.
-    bytes_read
-        Compressed bytes of the column chunks that were read.
-    """
-
+    # What is read.
     file: OpenFile
     plan: FilePlan
     groups: list[GroupPlan]
+    # The output columns and those that only the filter looks at; columns go by their number in it.
     selected: tuple[Selected, ...]
-    safe: bool
-    zone: str
-    bytes_read: int = 0
+    safe: bool  # Whether a value that cannot be cast is an error.
+    zone: str  # The session time zone of casts.
+    dictionaries: frozenset[int]  # The numbers of the columns whose texts may be dictionaries.
+    bytes_read: int = 0  # Compressed bytes of the column chunks that were read.
 
     def columns(self, outputs: list[int], kept: pa.BooleanArray | None = None) -> dict[int, Any]:
-        """The selected columns of some numbers, of the rows that are kept; texts may be dictionaries."""
+        """The selected columns of some numbers, of the rows that are kept."""
         direct = {} if len(self.groups) > 1 else self._direct(outputs, kept)
         others = self._nested([number for number in outputs if number not in direct])
         if kept is not None:
@@ -71,20 +59,20 @@ class PartReader:
         plan, group = self.plan, self.groups[0]
         if not plan.direct:
             return {}
-        from parquet_variant.functions.columns.column_slots import refuse_faulty_slots
         from parquet_variant.parquet.reading.leaf_values import leaf_values
 
         columns = {}
-        rows = None if kept is None else kept.to_numpy(zero_copy_only=False)
+        rows = None if kept is None else to_numpy(kept)
         for number in outputs:
             leaf = plan.direct.get(number)
             if leaf is None or group.leaves[number] != (leaf.leaf,):
                 continue
             kind = self.selected[number].type
+            if number in self.dictionaries and kind == pa.string():
+                kind = DICTIONARY
             assert kind is not None
             column = leaf_values(self.file, group.number, leaf, kind, rows)
             if column is not None:
-                refuse_faulty_slots(column, None if rows is None else np.flatnonzero(rows))
                 self.bytes_read += plan.chunk_bytes(self.file, [group], [number])
                 columns[number] = column
         return columns

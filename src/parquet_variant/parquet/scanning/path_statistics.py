@@ -13,14 +13,13 @@ import numpy as np
 import pyarrow as pa
 
 from parquet_variant import arrow_compute as pc
+from parquet_variant.kernels.arrow_buffers import scalar
 from parquet_variant.parquet.format.footer import SchemaNode
 from parquet_variant.parquet.format.statistics import leaf_type
 from parquet_variant.parquet.scanning.projection import PathColumns, only_nulls
-from parquet_variant.query.cast_order import cast_keeps_order
+from parquet_variant.query.cast_order import cast_keeps_order, is_exact
 from parquet_variant.query.prune import UNKNOWN, ColumnStatistics
 from parquet_variant.shredding.leaf_statistics import LeafStatistics
-
-__all__ = ["column_statistics", "constant_statistics", "path_statistics", "scalar_statistics"]
 
 _ONLY_NULL = ColumnStatistics(may_be_null=True, may_be_value=False, may_be_nan=False)
 
@@ -34,16 +33,10 @@ def path_statistics(
 ) -> ColumnStatistics:
     """What is known of a path, extracted as `target` (None for a Variant), in a part of a file.
 
-    Parameters
-    ----------
-    columns
-        The leaves that hold the answers.
-    target
-        The Arrow type asked for; failed casts are null.
-    statistics
-        What is known of each leaf in that part.
-    hidden_nan
-        Whether a float column may hold a NaN outside of its bounds.
+    `columns`: the leaves that hold the answers.
+    `target`: the Arrow type asked for; failed casts are null.
+    `statistics`: what is known of each leaf in that part.
+    `hidden_nan`: whether a float column may hold a NaN outside of its bounds.
     """
     scalar = target is not None and not pa.types.is_nested(target)
     if columns.repeated or columns.whole or not scalar:
@@ -125,10 +118,6 @@ def _through_cast(
     )
 
 
-def _is_exact(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_signed_integer(kind) or pa.types.is_decimal(kind))
-
-
 def _cast(bound: pa.Scalar | None, stored: pa.DataType, target: pa.DataType, away: float) -> pa.Scalar | None:
     """A bound as the target type, as double for float; None if it does not fit."""
     if bound is None:
@@ -139,10 +128,10 @@ def _cast(bound: pa.Scalar | None, stored: pa.DataType, target: pa.DataType, awa
             value = math.nextafter(value, away)  # Whoever divides by a power of ten may be off by a last bit.
         if pa.types.is_float32(target):
             value = float(np.nextafter(np.float32(value), np.float32(away)))
-        return pa.scalar(value, pa.float64())
+        return scalar(value, pa.float64())
     try:
         if pa.types.is_decimal(stored) and not pa.types.is_decimal(target):
-            return pa.scalar(int(bound.as_py()), target)
+            return scalar(int(bound.as_py()), target)
         return bound if stored == target else pc.cast(bound, target)
     except (pa.ArrowException, ValueError, OverflowError):
         return None
@@ -161,7 +150,7 @@ _NEVER = {
 def _family(kind: pa.DataType) -> str:
     if pa.types.is_boolean(kind):
         return "bool"
-    if _is_exact(kind) or pa.types.is_floating(kind):
+    if is_exact(kind) or pa.types.is_floating(kind):
         return "number"
     if pa.types.is_temporal(kind):
         return "temporal"

@@ -19,45 +19,23 @@ from parquet_variant.path import VariantPath
 from parquet_variant.schema.path_steps import Step, walk_path
 from parquet_variant.shredding.leaf_statistics import LeafStatistics
 
-__all__ = ["PathColumns", "columns_of_path", "only_nulls"]
-
 _VARIANT_NULL = b"\x00"
 
 
 @dataclass(slots=True)
 class PathColumns:
-    """The columns that can hold an answer to a path.
+    """The columns that can hold an answer to a path."""
 
-    Parameters
-    ----------
-    group
-        The schema group where the path ends, or the last one that it reaches.
-    reached
-        Whether the path ends at `group`; otherwise its rest lies inside the residual there.
-    repeated
-        Whether the path goes through a list.
-    shaped
-        Whether the answer is a list or struct of parts: then some leaf must be read to tell how many there are.
-    residuals
-        The ``value`` leaves in which an answer may be.
-    typed
-        The leaves of typed columns in which an answer may be.
-    metadata
-        The dictionary column, which residuals need; None in the draft that has none.
-    whole
-        Every leaf is needed: the layout is a draft.
-    never_missing
-        Whether the whole value is asked for as a Variant: one without parts is Variant null there, and no null.
-    """
-
-    group: SchemaNode
-    reached: bool
-    repeated: bool = False
-    residuals: list[SchemaNode] = field(default_factory=list)
-    typed: list[SchemaNode] = field(default_factory=list)
-    metadata: SchemaNode | None = None
-    whole: bool = False
+    group: SchemaNode  # The schema group where the path ends, or the last one that it reaches.
+    reached: bool  # Whether the path ends at `group`; otherwise its rest lies inside the residual there.
+    repeated: bool = False  # Whether the path goes through a list.
+    residuals: list[SchemaNode] = field(default_factory=list)  # The ``value`` leaves in which an answer may be.
+    typed: list[SchemaNode] = field(default_factory=list)  # The leaves of typed columns in which an answer may be.
+    metadata: SchemaNode | None = None  # The dictionary column, which residuals need; None in the draft that has none.
+    whole: bool = False  # Every leaf is needed: the layout is a draft.
+    # Whether the whole value is asked for as a Variant: one without parts is Variant null there, and no null.
     never_missing: bool = False
+    # Whether the answer is a list or struct of parts: then some leaf must be read to tell how many there are.
     shaped: bool = False
 
     @property
@@ -69,13 +47,9 @@ class PathColumns:
     def needed(self, statistics: Callable[[SchemaNode], LeafStatistics], *, scalar: bool) -> list[SchemaNode] | None:
         """The leaves to read in a part of the file; None if every row is certainly null there.
 
-        Parameters
-        ----------
-        statistics
-            What is known of a leaf in that part.
-        scalar
-            Whether a type is asked for of which Variant null is no value: then residuals that hold nothing but
-            Variant nulls are not read.
+        `statistics`: what is known of a leaf in that part.
+        `scalar`: whether a type is asked for of which Variant null is no value: then residuals that hold nothing but
+          Variant nulls are not read.
         """
         if self.whole:
             return [*self.residuals, *self.typed, *([self.metadata] if self.metadata else [])]
@@ -105,8 +79,6 @@ def only_nulls(known: LeafStatistics, *, variant_nulls: bool) -> bool:
 def columns_of_path(column: VariantColumn, path: VariantPath, target: pa.DataType | None) -> PathColumns:
     """The leaf columns that can hold an answer to `path`, asked for as an Arrow type (None for a Variant).
 
-    Notes
-    -----
     Spec, "Objects": readers can assume that a value is not an object if ``typed_value`` is null, and need not read
     ``value`` if ``typed_value`` has the field; "Arrays": an array is never in ``value`` beside a typed list. So of the
     levels above the path's end only ``typed_value`` matters.

@@ -14,31 +14,29 @@ from typing import Any, Literal, NamedTuple, Protocol, TypeVar
 import pyarrow as pa
 from pyarrow import fs
 
-from parquet_variant.array.empty_table import empty_table
 from parquet_variant.errors import VariantFileError
 from parquet_variant.io.parallel import in_order, thread_count
+from parquet_variant.kernels.arrow_buffers import scalar
 from parquet_variant.parquet.format.files import OpenFile, ParquetSource, Source, locate, open_file
-from parquet_variant.parquet.reading.read_table import plain_variants
+from parquet_variant.parquet.reading.read_table import plain_field
 from parquet_variant.parquet.report_text import counted
-from parquet_variant.parquet.scanning.part_reader import PartReader, in_type
+from parquet_variant.parquet.scanning.part_reader import DICTIONARY, PartReader, in_type
 from parquet_variant.parquet.scanning.path_statistics import constant_statistics
 from parquet_variant.parquet.scanning.scan_plan import FilePlan, GroupPlan, plan_file
 from parquet_variant.parquet.scanning.scan_report import ScanReport
 from parquet_variant.parquet.writing.nested import is_tagged
+from parquet_variant.query.planned import PlannedQuery
 from parquet_variant.query.predicate import Predicate, columns_of, evaluate
 from parquet_variant.query.prune import UNKNOWN, PruningStatistics, may_match
 from parquet_variant.query.question import Question, in_short
 from parquet_variant.query.selection import Selected
 from parquet_variant.renamed import renamed
 
-__all__ = ["FOOTERS", "FilePart", "Scan", "ScanTask", "scan", "tables_of_parts", "with_types"]
-
 Errors = Literal["null", "raise"]
 # Uncompressed bytes that are read at a time where no filter asks for one row group after the other.
 _BATCH_BYTES = 256 << 20
 # Footers that are fetched at the same time from elsewhere.
 FOOTERS = 16
-_DICTIONARY = pa.dictionary(pa.int32(), pa.string())
 # Rows of a row group whose pages are worth a look of its own.
 _WORTH_PAGES = 1 << 13
 # The share of rows up to which leaving out the others is worth a copy.
@@ -88,11 +86,11 @@ def tables_of_parts(
     begun: deque[Part] = deque()
 
     def parts() -> Iterator[Part]:
-        for file, found in files:
-            for part in found:
+        for file, file_parts in files:
+            for part in file_parts:
                 begun.append(part)
                 yield part
-            if not found:
+            if not file_parts:
                 file.close()
 
     tables = in_order(read, parts(), threads)
@@ -133,7 +131,7 @@ class ScanTask:
 
 
 @dataclass(frozen=True, repr=False)
-class Scan:
+class Scan(PlannedQuery):
     """A query over Parquet files: made by `scan`, it reads nothing but footers until asked for rows.
 
     Parameters
@@ -183,7 +181,7 @@ class Scan:
         """The Arrow schema of the answer; a Variant is a struct that names its extension."""
         return pa.schema(
             [
-                each.field.with_type(_DICTIONARY) if each.name in self.dictionaries else each.field
+                each.field.with_type(DICTIONARY) if each.name in self.dictionaries else each.field
                 for each in self.selection
             ]
         )
@@ -200,7 +198,7 @@ class Scan:
         skipping = self.skipping and self.errors == "null"
 
         def make() -> FilePlan:
-            return plan_file(file, self._all(), self.predicate, self.column, skipping=skipping)
+            return plan_file(file, self.every_column, self.predicate, self.column, skipping=skipping)
 
         if file.cached is None or self.predicate is not None:
             return make()
@@ -211,7 +209,7 @@ class Scan:
         if self.predicate is None or not source.partition or not self.skipping or self.errors != "null":
             return True
         values = dict(source.partition)
-        columns = {each.name: values.get(each.column or each.name) for each in self._all() if each.path is None}
+        columns = {each.name: values.get(each.column or each.name) for each in self.every_column if each.path is None}
 
         def statistics(name: str) -> PruningStatistics:
             value = columns.get(name)
@@ -219,13 +217,10 @@ class Scan:
 
         return bool(may_match(self.predicate, statistics))
 
-    def _all(self) -> tuple[Selected, ...]:
-        return (*self.selection, *self.hidden)
-
     def _outputs(self) -> tuple[list[int], list[int]]:
         """The columns that the filter needs, and the selected ones that it does not."""
         names = columns_of(self.predicate) if self.predicate is not None else set()
-        first = [number for number, each in enumerate(self._all()) if each.name in names]
+        first = [number for number, each in enumerate(self.every_column) if each.name in names]
         return first, [number for number in range(len(self.selection)) if number not in first]
 
     def texts_with_dictionary(self) -> frozenset[str]:
@@ -251,7 +246,7 @@ class Scan:
         finds no row, only the filter's columns are read: fewer bytes than told here.
         """
         report = ScanReport()
-        outputs = range(len(self._all()))
+        outputs = range(len(self.every_column))
         for source in self.sources:
             with open_file(source) as file:
                 plan = self._plan(file)
@@ -264,7 +259,7 @@ class Scan:
         Row groups that cannot match are in none of them.
         """
         tasks: list[ScanTask] = []
-        outputs = range(len(self._all()))
+        outputs = range(len(self.every_column))
         for source in filter(self._may_hold, self.sources):
             with open_file(source) as file:
                 plan = self._plan(file)
@@ -299,22 +294,15 @@ class Scan:
         """The part of the answer that a task stands for."""
         return self._read_all([(task.source, frozenset(task.row_groups))])
 
-    def to_table(self) -> pa.Table:
-        """The whole answer."""
-        parts = list(self.batches())
-        if parts:
-            return pa.concat_tables(parts)
-        return pa.table([pa.nulls(0, kind) for kind in self.schema.types], schema=self.schema)
-
-    def _read_all(self, wanted: list[_Wanted]) -> Iterator[pa.Table]:
+    def _read_all(self, sources: list[_Wanted]) -> Iterator[pa.Table]:
         threads = thread_count(self.threads)
 
         def parts_of(each: _Wanted) -> tuple[OpenFile, list[FilePart]]:
             file = open_file(each[0])
             return file, self.parts(file, each[1])
 
-        at_once = FOOTERS if threads > 1 and _is_remote(source for source, _ in wanted) else 1
-        return tables_of_parts(in_order(parts_of, wanted, at_once), self.read_part, threads)
+        at_once = FOOTERS if threads > 1 and _is_remote(source for source, _ in sources) else 1
+        return tables_of_parts(in_order(parts_of, sources, at_once), self.read_part, threads)
 
     def parts(self, file: OpenFile, only: frozenset[int] | None = None) -> list[FilePart]:
         """What is read at once of an open file, or of some of its row groups; a file that cannot be read is closed."""
@@ -352,14 +340,17 @@ class Scan:
 
     def _part(self, file: OpenFile, plan: FilePlan, part: list[GroupPlan]) -> pa.Table | None:
         first, rest = self._outputs()
-        reader = PartReader(file, plan, part, self._all(), self.errors == "raise", self.zone)
+        dictionaries = {number for number, each in enumerate(self.selection) if each.name in self.dictionaries}
+        reader = PartReader(
+            file, plan, part, self.every_column, self.errors == "raise", self.zone, frozenset(dictionaries.union(first))
+        )
         columns: dict[int, Any] = {}
         kept: pa.BooleanArray | None = None
         try:
             if self.predicate is not None:
                 columns = reader.columns(first)
-                named = {self._all()[number].name: column for number, column in columns.items()}
-                kept = evaluate(self.predicate, named).fill_null(False)
+                named = {self.every_column[number].name: column for number, column in columns.items()}
+                kept = evaluate(self.predicate, named).fill_null(scalar(False, pa.bool_()))
                 matches = kept.true_count
                 if not matches:
                     return None
@@ -398,7 +389,7 @@ def scan(
         column of the files, which comes whole, with the Variants in it.
     where
         A filter: text such as ``"mag > 5 and place like 'x%'"``; tuples such as ``[("mag", ">", 5)]``; or a predicate.
-        It names output columns, ordinary columns of the files, or (in double quotes) ``"$.path:type"``.
+        It names output columns, ordinary columns of the files, or paths with their type: ``$.a.b:int = 3``.
     column
         The Variant column, if the files have several.
     filesystem
@@ -446,12 +437,12 @@ def with_types(source: ParquetSource, selection: tuple[Selected, ...]) -> tuple[
     partition = dict(source.partition)
     with open_file(source) as file:
         arrow = file.reader.schema_arrow
-        found = []
+        typed = []
         for each in selection:
             name = each.column or each.name
             index = arrow.get_field_index(name) if each.path is None else -1
             if each.path is None and name in partition:
-                found.append(replace(each, type=partition[name].type))
+                typed.append(replace(each, type=partition[name].type))
                 continue
             if each.path is None and index < 0:
                 raise VariantFileError(
@@ -461,7 +452,7 @@ def with_types(source: ParquetSource, selection: tuple[Selected, ...]) -> tuple[
                     file=file.name,
                 )
             if index >= 0:
-                whole = plain_variants(empty_table(pa.schema([arrow.field(index)])), file).field(0)
+                whole = plain_field(arrow.field(index), file)
                 each = replace(each, type=None if is_tagged(whole) else whole.type)
-            found.append(each)
-    return tuple(found)
+            typed.append(each)
+    return tuple(typed)

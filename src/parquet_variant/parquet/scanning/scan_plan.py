@@ -13,6 +13,7 @@ import pyarrow as pa
 from pyarrow import fs
 
 from parquet_variant.errors import VariantFileError
+from parquet_variant.kernels.arrow_buffers import scalar
 from parquet_variant.parquet.format.bloom import BloomFilters
 from parquet_variant.parquet.format.columns import VariantColumn, choose_column
 from parquet_variant.parquet.format.files import OpenFile
@@ -25,8 +26,6 @@ from parquet_variant.query.prune import UNKNOWN, ColumnStatistics, may_match
 from parquet_variant.query.selection import Selected
 from parquet_variant.shredding.leaf_statistics import LeafStatistics, merged
 
-__all__ = ["FilePlan", "GroupPlan", "plan_file", "proven_bounds"]
-
 # Types that are stored as they are in memory.
 _INSTANTS = [pa.timestamp(unit, zone) for unit in ("us", "ns") for zone in (None, "UTC")]
 _DIRECT = frozenset(
@@ -37,17 +36,10 @@ Statistics = Callable[[SchemaNode], LeafStatistics]
 
 @dataclass(frozen=True, slots=True)
 class GroupPlan:
-    """One row group that may hold matches.
+    """One row group that may hold matches."""
 
-    Parameters
-    ----------
-    number
-        The row group's number.
-    leaves
-        For each output column, the numbers of the leaf columns to read; None if every row is null there.
-    """
-
-    number: int
+    number: int  # The row group's number.
+    # For each output column, the numbers of the leaf columns to read; None if every row is null there.
     leaves: tuple[tuple[int, ...] | None, ...]
 
     def leaves_of(self, outputs: Iterable[int]) -> list[int]:
@@ -150,23 +142,11 @@ def plan_file(
 ) -> FilePlan:
     """Plan the reading of one file.
 
-    Parameters
-    ----------
-    file
-        The open file.
-    selection
-        The output columns, and those that only the predicate looks at.
-    predicate
-        The bound filter, or None.
-    column
-        The Variant column's name, if the file has several.
-    skipping
-        Use statistics at all; without, every row group and every residual is read.
-
-    Raises
-    ------
-    VariantFileError
-        If the file lacks a column.
+    `selection`: the output columns, and those that only the predicate looks at.
+    `predicate`: the bound filter, or None.
+    `column`: the Variant column's name, if the file has several.
+    `skipping`: use statistics at all; without, every row group and every residual is read.
+    Raises `VariantFileError` if the file lacks a column.
     """
     variant, outputs = _outputs(file, selection, column)
     hidden_nan = may_hide_nan(file.metadata)
@@ -217,7 +197,7 @@ def _bounds(outputs: list[_Output], statistics: Statistics, rows: int) -> list[t
         known = output.pruning_statistics(statistics, True)
         if known.may_be_value and not (known.lower is not None and known.upper is not None and output.keeps_values):
             return None
-        none = pa.scalar(None, kind)
+        none = scalar(None, kind)
         bounds.append((known.lower, known.upper) if known.may_be_value else (none, none))
     return bounds
 

@@ -13,8 +13,6 @@ from parquet_variant.parquet.format.files import OpenFile
 from parquet_variant.parquet.report_text import counted
 from parquet_variant.parquet.scanning.scan_plan import FilePlan
 
-__all__ = ["ScanReport"]
-
 
 @dataclass(slots=True)
 class ScanReport:
@@ -62,7 +60,7 @@ class ScanReport:
         self.files_read += bool(plan.groups)
         self.row_groups_total += metadata.num_row_groups
         self.row_groups_read += len(plan.groups)
-        self.rows_total += metadata.num_rows
+        self.rows_total += file.rows
         self.columns_total = max(self.columns_total, metadata.num_columns)
         self.bytes_read += bytes_read
         names = {leaf.leaf: leaf.dotted for leaf in file.schema.leaves()}

@@ -17,8 +17,6 @@ from parquet_variant.parquet.format.files import OpenFile
 from parquet_variant.parquet.report_text import counted
 from parquet_variant.parquet.scanning.groups import shredded_groups
 
-__all__ = ["ENGINE_LIMITS", "EngineLimit", "EngineNote", "FileTraits", "engine_notes"]
-
 
 @dataclass(frozen=True, slots=True)
 class EngineLimit:

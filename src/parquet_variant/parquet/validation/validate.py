@@ -23,9 +23,7 @@ from parquet_variant.parquet.validation.engines import EngineNote, FileTraits, e
 from parquet_variant.parquet.validation.validate_schema import check_schema
 from parquet_variant.parquet.validation.validate_statistics import check_statistics
 from parquet_variant.parquet.validation.validate_values import check_values
-from parquet_variant.parquet.validation.violations import Found, Violation
-
-__all__ = ["ValidationReport", "validate"]
+from parquet_variant.parquet.validation.violations import Violation, Violations
 
 
 @dataclass(slots=True, repr=False)
@@ -131,9 +129,9 @@ def validate(
             if not variants:
                 raise no_variant_column([node.name for node in file.schema.children], file.name, column)
             report.files += 1
-            report.rows += file.metadata.num_rows
+            report.rows += file.rows
             for variant in variants:
-                violations = Found(file.name, variant.name, limit)
+                violations = Violations(file.name, variant.name, limit)
                 traits.add_column(file, variant)
                 _check(file, variant, violations, traits, workers)
                 report.violations += violations.violations
@@ -142,7 +140,7 @@ def validate(
     return report
 
 
-def _check(file: OpenFile, variant: VariantColumn, violations: Found, traits: FileTraits, threads: int) -> None:
+def _check(file: OpenFile, variant: VariantColumn, violations: Violations, traits: FileTraits, threads: int) -> None:
     if not check_schema(variant, violations):
         return
     # A map is one only if its keys are read too.
@@ -150,9 +148,9 @@ def _check(file: OpenFile, variant: VariantColumn, violations: Found, traits: Fi
     assert top is not None
     leaves = [leaf.leaf for leaf in top.leaves() if leaf.leaf is not None]
 
-    def check(number: int) -> tuple[Found, pa.StructArray | None]:
+    def check(number: int) -> tuple[Violations, pa.StructArray | None]:
         first_row = sum(file.metadata.row_group(before).num_rows for before in range(number))
-        part = Found(violations.file, violations.column, violations.limit, number, first_row)
+        part = Violations(violations.file, violations.column, violations.limit, number, first_row)
         own = file.for_one_thread()
         try:
             storage = _storage(own.read_leaves([number], leaves), variant)

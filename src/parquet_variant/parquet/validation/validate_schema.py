@@ -7,10 +7,8 @@ from __future__ import annotations
 
 from parquet_variant.parquet.format.columns import VariantColumn
 from parquet_variant.parquet.format.footer import SchemaNode
-from parquet_variant.parquet.validation.violations import Found
+from parquet_variant.parquet.validation.violations import Violations
 from parquet_variant.path import WILDCARD, VariantPath
-
-__all__ = ["check_schema"]
 
 # Spec, "Shredded Value Types"; decimals apart. INT32 and INT64 may say their width or not.
 _ALLOWED = frozenset({
@@ -22,7 +20,7 @@ _ALLOWED = frozenset({
 _MOST_DIGITS = {"INT32": 9, "INT64": 18, "BYTE_ARRAY": 38}
 
 
-def check_schema(column: VariantColumn, violations: Found) -> bool:
+def check_schema(column: VariantColumn, violations: Violations) -> bool:
     """Record every rule that the column's schema breaks; whether its values can be checked at all."""
     node = column.node
     if column.layout not in ("unshredded", "final"):
@@ -55,7 +53,7 @@ def _is_binary(node: SchemaNode) -> bool:
     return node.physical == "BYTE_ARRAY" and not node.logical
 
 
-def _check_fields(group: SchemaNode, allowed: set[str], path: VariantPath, violations: Found) -> None:
+def _check_fields(group: SchemaNode, allowed: set[str], path: VariantPath, violations: Violations) -> None:
     names = [child.name for child in group.children]
     for name in sorted(set(names)):
         if names.count(name) > 1:
@@ -64,7 +62,7 @@ def _check_fields(group: SchemaNode, allowed: set[str], path: VariantPath, viola
             violations.add("unknown-field", f"{group.dotted} has the unknown field {name}", path)
 
 
-def _check_pair(group: SchemaNode, path: VariantPath, violations: Found, *, top: bool = False) -> None:
+def _check_pair(group: SchemaNode, path: VariantPath, violations: Violations, *, top: bool = False) -> None:
     """A group with value and typed_value."""
     value, typed = group.child("value"), group.child("typed_value")
     if value is not None:
@@ -84,7 +82,7 @@ def _check_pair(group: SchemaNode, path: VariantPath, violations: Found, *, top:
         _check_object(typed, path, violations)
 
 
-def _check_type(leaf: SchemaNode, path: VariantPath, violations: Found) -> None:
+def _check_type(leaf: SchemaNode, path: VariantPath, violations: Violations) -> None:
     spelled = leaf.spelled()
     if leaf.logical.startswith("DECIMAL("):
         precision, scale = (int(number) for number in leaf.logical[8:-1].split(", "))
@@ -95,7 +93,7 @@ def _check_type(leaf: SchemaNode, path: VariantPath, violations: Found) -> None:
         violations.add("unsupported-type", f"{leaf.dotted} is {spelled}, which is no shredded value type", path)
 
 
-def _check_list(typed: SchemaNode, path: VariantPath, violations: Found) -> None:
+def _check_list(typed: SchemaNode, path: VariantPath, violations: Violations) -> None:
     if typed.logical != "LIST":
         violations.add("not-a-list", f"{typed.dotted} has the shape of a list but no LIST annotation", path)
     repeated = typed.children[0] if len(typed.children) == 1 else None
@@ -108,7 +106,7 @@ def _check_list(typed: SchemaNode, path: VariantPath, violations: Found) -> None
     _check_below(element, path / WILDCARD, violations)
 
 
-def _check_object(typed: SchemaNode, path: VariantPath, violations: Found) -> None:
+def _check_object(typed: SchemaNode, path: VariantPath, violations: Violations) -> None:
     names = [child.name for child in typed.children]
     for child in typed.children:
         below = path / child.name
@@ -125,7 +123,7 @@ def _check_object(typed: SchemaNode, path: VariantPath, violations: Found) -> No
         _check_below(child, below, violations)
 
 
-def _check_below(group: SchemaNode, path: VariantPath, violations: Found) -> None:
+def _check_below(group: SchemaNode, path: VariantPath, violations: Violations) -> None:
     if group.child("value") is None and group.child("typed_value") is None:
         violations.add("no-value", f"{group.dotted} has neither value nor typed_value", path)
     _check_fields(group, {"value", "typed_value"}, path, violations)

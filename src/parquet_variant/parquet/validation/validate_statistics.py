@@ -16,13 +16,11 @@ from parquet_variant.parquet.format.files import OpenFile
 from parquet_variant.parquet.format.footer import SchemaNode
 from parquet_variant.parquet.format.statistics import leaf_statistics
 from parquet_variant.parquet.scanning.groups import shredded_groups
-from parquet_variant.parquet.validation.violations import Found
+from parquet_variant.parquet.validation.violations import Violations
 from parquet_variant.shredding.leaf_statistics import order_key
 
-__all__ = ["check_statistics"]
 
-
-def check_statistics(file: OpenFile, column: VariantColumn, row_group: int, violations: Found) -> None:
+def check_statistics(file: OpenFile, column: VariantColumn, row_group: int, violations: Violations) -> None:
     """Record every leaf column of a Variant whose null count or bounds its values contradict."""
     for group in shredded_groups(column):
         for leaf in (group.typed, group.residual):
@@ -30,7 +28,7 @@ def check_statistics(file: OpenFile, column: VariantColumn, row_group: int, viol
                 _check_leaf(file, leaf, row_group, str(group.path), violations)
 
 
-def _check_leaf(file: OpenFile, leaf: SchemaNode, row_group: int, path: str, violations: Found) -> None:
+def _check_leaf(file: OpenFile, leaf: SchemaNode, row_group: int, path: str, violations: Violations) -> None:
     known = leaf_statistics(file.metadata.row_group(row_group).column(leaf.leaf), leaf)
     table = file.read_leaves([row_group], [leaf.leaf] if leaf.leaf is not None else [])
     values = _only_leaf(table.column(0).combine_chunks())
@@ -44,9 +42,9 @@ def _check_leaf(file: OpenFile, leaf: SchemaNode, row_group: int, path: str, vio
     if lower is None or upper is None:
         return
     if order_key(known.lower) > order_key(lower) or order_key(known.upper) < order_key(upper):
-        message = (
-            f"{leaf.dotted}: statistics bound it by {known.lower} and {known.upper}, it reaches {lower} to {upper}"
-        )
+        texts = pa.types.is_string(lower.type) or pa.types.is_large_string(lower.type)
+        least, most = (order_key(each).decode(errors="replace") if texts else each for each in (lower, upper))
+        message = f"{leaf.dotted}: statistics bound it by {known.lower} and {known.upper}, it reaches {least} to {most}"
         violations.add("wrong-statistics", message, path)
 
 

@@ -13,7 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from parquet_variant import arrow_compute as pc
-from parquet_variant.array.parts import metadata_array
+from parquet_variant.array.parts import metadata_array, stored_columns
 from parquet_variant.encoding.cast.forms import list_elements
 from parquet_variant.encoding.metadata import decode_metadata
 from parquet_variant.encoding.validate import Fault, find_faults
@@ -21,23 +21,22 @@ from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import VariantError
 from parquet_variant.functions.columns.column_slots import faulty_slots
 from parquet_variant.functions.storage.validate import sound_rows
-from parquet_variant.parquet.validation.violations import Found
+from parquet_variant.kernels.arrow_buffers import to_numpy
+from parquet_variant.parquet.validation.violations import Violations
 from parquet_variant.path import WILDCARD, VariantPath
 from parquet_variant.schema.storage_shape import is_list
 from parquet_variant.types import BasicType
-
-__all__ = ["check_values"]
 
 Rows = npt.NDArray[np.int64]
 _EMPTY_OBJECT_METADATA = b"\x01\x00\x00"
 _SMALL, _MOST_SMALL = 32, 100_000
 
 
-def check_values(storage: pa.StructArray, violations: Found) -> None:
+def check_values(storage: pa.StructArray, violations: Violations) -> None:
     """Record every rule that the values of a row group break, unshredded or shredded in the final layout."""
     keep = np.flatnonzero(_valid(storage))
     rows = keep.astype(np.int64)
-    fields = _fields(storage)
+    fields = stored_columns(storage)
     taken = {name: _take(array, keep, len(storage)) for name, array in fields.items()}
     if _valid(taken["metadata"]).sum() < len(rows):
         for row in rows[~_valid(taken["metadata"])]:
@@ -46,17 +45,13 @@ def check_values(storage: pa.StructArray, violations: Found) -> None:
     if not pa.types.is_dictionary(metadata.type):
         metadata = metadata.dictionary_encode()
     codes = np.full(len(storage), -1, np.int64)
-    codes[rows] = metadata.indices.fill_null(-1).to_numpy(zero_copy_only=False)
+    codes[rows] = to_numpy(metadata.indices.fill_null(-1))
     check = _Check(violations, codes, [bytes(each) for each in metadata.dictionary.to_pylist()])
     check.group(taken, rows, VariantPath(), required=True, top=True)
 
 
-def _fields(group: pa.StructArray) -> dict[str, pa.Array]:
-    return {field.name: group.field(number) for number, field in enumerate(group.type)}
-
-
 def _valid(array: pa.Array) -> npt.NDArray[np.bool_]:
-    return array.is_valid().to_numpy(zero_copy_only=False).astype(bool)
+    return to_numpy(array.is_valid())
 
 
 def _take(array: pa.Array, keep: npt.NDArray[Any], rows: int) -> pa.Array:
@@ -64,8 +59,8 @@ def _take(array: pa.Array, keep: npt.NDArray[Any], rows: int) -> pa.Array:
 
 
 class _Check:
-    def __init__(self, violations: Found, codes: Rows, metadata: list[bytes]) -> None:
-        self.found, self.codes, self.metadata = violations, codes, metadata
+    def __init__(self, violations: Violations, codes: Rows, metadata: list[bytes]) -> None:
+        self.violations, self.codes, self.metadata = violations, codes, metadata
         self.small: dict[tuple[int, bytes], list[Fault]] = {}
         self.names: list[frozenset[str] | None] = [self._names(each) for each in metadata]
         self.faulty = {
@@ -94,7 +89,7 @@ class _Check:
         if required:
             where = "a row" if top else "an element"
             for row in rows[~has_value & ~has_typed]:
-                self.found.add("missing", f"value and typed_value are both null in {where}", path, int(row))
+                self.violations.add("missing", f"value and typed_value are both null in {where}", path, int(row))
         names: frozenset[str] = frozenset()
         kind = "variant" if typed is None else "primitive"
         if typed is not None and pa.types.is_struct(typed.type):
@@ -127,18 +122,18 @@ class _Check:
             metadata = self.metadata[code] if code >= 0 else _EMPTY_OBJECT_METADATA
             faults = [] if sound[place] else self._faults(code, metadata, data)
             for fault in faults:
-                self.found.add(fault.reason, f"value, byte {fault.offset}: {fault.message}", path, row)
+                self.violations.add(fault.reason, f"value, byte {fault.offset}: {fault.message}", path, row)
             basic = BasicType(data[0] & 3) if data else BasicType.PRIMITIVE
             if has_typed[place] and (kind != "object" or basic is not BasicType.OBJECT):
-                self.found.add("conflict", "value and typed_value are both set, and value is no object", path, row)
+                self.violations.add("conflict", "value and typed_value are both set, and value is no object", path, row)
             elif kind == "array" and basic is BasicType.ARRAY:
-                self.found.add("array-not-typed", "value holds an array though typed_value is a list", path, row)
+                self.violations.add("array-not-typed", "value holds an array though typed_value is a list", path, row)
             elif kind == "object" and basic is BasicType.OBJECT and not has_typed[place]:
-                self.found.add("object-not-typed", "value holds an object though typed_value is null", path, row)
+                self.violations.add("object-not-typed", "value holds an object though typed_value is null", path, row)
             if kind == "object" and basic is BasicType.OBJECT and not faults and code not in self.faulty:
                 both = sorted(names.intersection(Variant(metadata, data).keys()))
                 for name in both:
-                    self.found.add("field-in-both", f"the shredded field {name!r} is in value too", path, row)
+                    self.violations.add("field-in-both", f"the shredded field {name!r} is in value too", path, row)
 
     def _sound(self, value: pa.Array, places: npt.NDArray[Any], rows: Rows) -> npt.NDArray[np.bool_]:
         """Which entries of a column the kernel finds without fault; it says no where it does not know."""
@@ -166,19 +161,19 @@ class _Check:
     ) -> None:
         if kind == "object":
             keep = np.flatnonzero(has_typed)
-            for name, child in _fields(typed).items():
+            for name, child in stored_columns(typed).items():
                 if not pa.types.is_struct(child.type):
                     continue
                 fields = {key: _take(array, keep, len(typed)) for key, array in _children(child).items()}
                 there = self.group(fields, rows[keep], path / name, required=False)
                 self._check_name(name, rows[keep][there], path / name)
         elif kind == "array":
-            lengths = pc.list_value_length(typed).fill_null(0).to_numpy(zero_copy_only=False)
+            lengths = to_numpy(pc.list_value_length(typed).fill_null(0))
             elements = list_elements(typed)
             self.group(_children(elements), np.repeat(rows, lengths), path / WILDCARD, required=True)
         else:
             for at, reason, message in faulty_slots(typed):
-                self.found.add(reason, message, path, int(rows[at]))
+                self.violations.add(reason, message, path, int(rows[at]))
 
     def _check_name(self, name: str, rows: Rows, path: VariantPath) -> None:
         codes = self.codes[rows]
@@ -186,7 +181,9 @@ class _Check:
             names = self.names[code] if code >= 0 else None
             if names is not None and name not in names:
                 row = int(rows[codes == code][0])
-                self.found.add("name-not-in-metadata", f"the field {name!r} is not in the row's dictionary", path, row)
+                self.violations.add(
+                    "name-not-in-metadata", f"the field {name!r} is not in the row's dictionary", path, row
+                )
 
 
 def _children(group: pa.StructArray) -> dict[str, pa.Array]:

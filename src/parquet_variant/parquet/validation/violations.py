@@ -9,8 +9,6 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-__all__ = ["Found", "Violation"]
-
 
 @dataclass(frozen=True, slots=True)
 class Violation:
@@ -51,7 +49,7 @@ class Violation:
 
 
 @dataclass(slots=True)
-class Found:
+class Violations:
     """Violations of one column of one file, up to a limit; the rest is only counted."""
 
     file: str
@@ -70,7 +68,7 @@ class Found:
             where = None if path is None else str(path)
             self.violations.append(Violation(self.file, self.column, reason, message, where, self.row_group, at))
 
-    def merge(self, part: Found) -> None:
+    def merge(self, part: Violations) -> None:
         """Record what was found in a row group."""
         self.violations += part.violations[: self.limit - len(self.violations)]
         self.count += part.count

@@ -9,9 +9,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 from parquet_variant import arrow_compute as pc
-from parquet_variant.encoding.cast.forms import list_elements
-
-__all__ = ["has_nan", "is_recovered", "leaf_paths", "may_have_nan", "null_rows", "schema_for_others"]
+from parquet_variant.encoding.cast.forms import list_elements, with_fields
 
 _PLAIN = (
     pa.string(),
@@ -59,14 +57,7 @@ def _plain_field(field: pa.Field) -> pa.Field:
     kind = field.type
     if pa.types.is_dictionary(kind) and pa.types.is_binary(kind.value_type):
         kind = kind.value_type
-    elif pa.types.is_struct(kind):
-        kind = pa.struct([_plain_field(child) for child in kind])
-    elif pa.types.is_list(kind) or pa.types.is_large_list(kind):
-        make = pa.list_ if pa.types.is_list(kind) else pa.large_list
-        kind = make(_plain_field(kind.value_field))
-    elif pa.types.is_map(kind):
-        kind = pa.map_(_plain_field(kind.key_field), _plain_field(kind.item_field))
-    return pa.field(field.name, kind, field.nullable)
+    return pa.field(field.name, with_fields(kind, _plain_field), field.nullable)
 
 
 def null_rows(table: pa.Table, place: tuple[str, ...]) -> int | None:

@@ -8,36 +8,26 @@ from __future__ import annotations
 import pyarrow as pa
 
 from parquet_variant import arrow_compute as pc
-from parquet_variant.encoding.cast.forms import without_encoding
-
-__all__ = ["conform"]
+from parquet_variant.array.parts import columns_of, stored_columns
+from parquet_variant.encoding.cast.forms import in_form, plain_form, without_encoding
+from parquet_variant.kernels.arrow_buffers import scalar
+from parquet_variant.types import MAX_OFFSET
 
 _EMPTY_METADATA = b"\x01\x00\x00"
 _VARIANT_NULL = b"\x00"
 
 
 def conform(storage: pa.StructArray, layout: str, *, value_first: bool = False) -> pa.StructArray:
-    """The same values in the shape that the specification asks of a file.
+    """The same values in the shape that the specification asks of a file; the drafts, all optional, as they are.
 
-    Parameters
-    ----------
-    storage
-        The storage of a VariantArray.
-    layout
-        ``"unshredded"`` or ``"final"``; the drafts, whose columns are all optional, come back unchanged.
-    value_first
-        Put ``value`` before ``metadata`` in the unshredded layout, as some readers that go by position ask for.
-
-    Notes
-    -----
-    Spec, "Value Shredding": ``metadata`` is required; ``value`` is required if there is no ``typed_value``;
-    "Objects": field groups are required; "Arrays": the element group is required. A row or element that must have a
-    value and has none gets Variant null, as readers must take it.
+    `value_first` puts ``value`` before ``metadata``, as some readers that go by position ask for. Spec, "Value
+    Shredding": ``metadata`` is required; ``value`` is required if there is no ``typed_value``; "Objects": field groups
+    are required; "Arrays": the element group is required. A row or element that must have a value and has none gets
+    Variant null, as readers must take it.
     """
     if layout not in ("unshredded", "final"):
         return storage
-    names = [field.name for field in storage.type]
-    children = dict(zip(names, storage.flatten(), strict=True))
+    children = columns_of(storage)
     metadata = _dictionary(_filled(_plain(children["metadata"]), _EMPTY_METADATA))
     value = _binary(children["value"]) if "value" in children else pa.nulls(len(storage), pa.binary())
     shredded = "typed_value" in children
@@ -48,12 +38,28 @@ def conform(storage: pa.StructArray, layout: str, *, value_first: bool = False) 
     if shredded:
         typed = _typed(children["typed_value"])
         fields.append(pa.field("typed_value", typed.type))
-        arrays.append(typed)
+        arrays = [metadata, null_where_missing(value, typed, storage), typed]
     elif value_first:
         arrays.reverse()
         fields.reverse()
     mask = storage.is_null() if storage.null_count else None
     return pa.StructArray.from_arrays(arrays, fields=fields, mask=mask)
+
+
+def null_where_missing(value: pa.Array, typed: pa.Array, rows: pa.Array | None = None) -> pa.Array:
+    """The residual, Variant null where neither column has a value; ``rows`` is null where none need be.
+
+    Spec, "Value Shredding": a row or an element must have one; readers take one without for Variant null.
+    """
+    if not (value.null_count and typed.null_count):
+        return value
+    missing = pc.and_(value.is_null(), typed.is_null())
+    if rows is not None and rows.null_count:
+        missing = pc.and_(missing, rows.is_valid())
+    if not pc.any(missing).as_py():
+        return value
+    plain = plain_form(value.type)
+    return in_form(pc.if_else(missing, scalar(_VARIANT_NULL, plain), in_form(value, plain)), value.type)
 
 
 def _plain(array: pa.Array) -> pa.Array:
@@ -63,7 +69,7 @@ def _plain(array: pa.Array) -> pa.Array:
 def _binary(value: pa.Array) -> pa.Array:
     """A residual as plain binary, large only if it must be."""
     value = without_encoding(value)
-    if value.type == pa.binary() or (pa.types.is_large_binary(value.type) and value.nbytes >= 2**31 - 1):
+    if value.type == pa.binary() or (pa.types.is_large_binary(value.type) and value.nbytes >= MAX_OFFSET):
         return value
     return value.cast(pa.binary())
 
@@ -86,33 +92,30 @@ def _filled(array: pa.Array, filler: bytes) -> pa.Array:
     if pa.types.is_dictionary(array.type):
         array = array.dictionary_decode()
         return _filled(array, filler).dictionary_encode()
-    return pc.fill_null(array, pa.scalar(filler, array.type))
+    return pc.fill_null(array, scalar(filler, array.type))
 
 
-def _pair(group: pa.StructArray) -> pa.StructArray:
+def _pair(group: pa.StructArray, *, element: bool = False) -> pa.StructArray:
     """A field or element group: required, always with ``value``, since some readers miss it otherwise."""
     # Flattening hands a null group's absence down to both columns: missing, as the specification writes it.
-    arrays = group.flatten() if group.null_count else _children(group)
-    columns = dict(zip((field.name for field in group.type), arrays, strict=True))
+    columns = columns_of(group) if group.null_count else stored_columns(group)
     value = _binary(columns["value"]) if "value" in columns else pa.nulls(len(group), pa.binary())
-    pair = {"value": value}
+    pair: dict[str, pa.Array] = {"value": value}
     if "typed_value" in columns:
         pair["typed_value"] = _typed(columns["typed_value"])
+    if element:
+        pair["value"] = null_where_missing(value, pair.get("typed_value", pa.nulls(len(group))))
     return pa.StructArray.from_arrays(
         list(pair.values()), fields=[pa.field(name, child.type) for name, child in pair.items()]
     )
 
 
-def _children(group: pa.StructArray) -> list[pa.Array]:
-    return [group.field(index) for index in range(group.type.num_fields)]
-
-
 def _typed(array: pa.Array) -> pa.Array:
     if pa.types.is_struct(array.type):
         named = [
-            (field.name, _pair(child))
-            for field, child in zip(array.type, _children(array), strict=True)
-            if not field.name.startswith("_") or pa.types.is_struct(field.type)
+            (name, _pair(child))
+            for name, child in stored_columns(array).items()
+            if not name.startswith("_") or pa.types.is_struct(child.type)
         ]
         fields = [pa.field(name, child.type, nullable=False) for name, child in named]
         mask = array.is_null() if array.null_count else None
@@ -122,7 +125,7 @@ def _typed(array: pa.Array) -> pa.Array:
         array = array.cast((pa.large_list if large else pa.list_)(array.type.value_type))
     if pa.types.is_list(array.type) or pa.types.is_large_list(array.type):
         large = pa.types.is_large_list(array.type)
-        elements = _pair(array.values)
+        elements = _pair(array.values, element=True)
         list_type = (pa.large_list if large else pa.list_)(pa.field("element", elements.type, nullable=False))
         # Same offsets and validity over the conformed elements: swap the child, keep the rest.
         buffers = array.buffers()[:2]

@@ -11,40 +11,27 @@ from typing import Any
 
 import pyarrow as pa
 
+from parquet_variant.array.chunked_array import variant_table
+from parquet_variant.array.field_names import with_field_names
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.errors import VariantFileError
 from parquet_variant.interop.table_of import table_of
 from parquet_variant.parquet.writing.conform import conform
 from parquet_variant.parquet.writing.nested import Place, map_variants
 
-__all__ = ["conform_table"]
-
 
 def conform_table(
     columns: Any, variants: Collection[str], *, value_first: bool = False
 ) -> tuple[pa.Table, tuple[Place, ...]]:
-    """A table to write, and the places of the Variants in it that may carry the annotation.
+    """A table to write, of whatever `table_of` takes, and the places of the Variants that may carry the annotation.
 
-    Parameters
-    ----------
-    columns
-        Whatever `table_of` takes.
-    variants
-        Dotted schema paths of structs that are Variants though nothing in the data says so.
-    value_first
-        See `conform`.
-
-    Raises
-    ------
-    VariantFileError
-        If there are no columns, they differ in length, or a name in `variants` is not there.
-    SchemaError
-        If a Variant has a shape that no file may have.
+    `variants` are dotted schema paths of structs that are Variants though nothing in the data says so; one that is not
+    there is a `VariantFileError`, and a Variant in a shape that no file may have a `SchemaError`.
     """
     if not variants and not value_first and isinstance(columns, Mapping):
         arrays = {name: each for name, each in columns.items() if isinstance(each, VariantArray) and each.fits_files}
-        if arrays and len(arrays) == len(columns):
-            return table_of(arrays), tuple((name,) for name in arrays)
+        if arrays and len(arrays) == len(columns) and len(set(map(len, arrays.values()))) == 1:
+            return variant_table(arrays), tuple((name,) for name in arrays)
     named = {tuple(name.split(".")) for name in variants}
     seen: dict[Place, bool] = {}
 
@@ -52,7 +39,8 @@ def conform_table(
         variant = VariantArray(storage)
         _ = variant.schema  # Refuses a shape that no file may have.
         seen[place] = variant.layout in ("unshredded", "final")
-        return conform(storage, variant.layout, value_first=value_first)
+        named = with_field_names(storage) if variant.layout == "final" else storage
+        return conform(named, variant.layout, value_first=value_first)
 
     table = map_variants(table_of(columns), conformed, named)
     for missing in sorted(named - seen.keys()):

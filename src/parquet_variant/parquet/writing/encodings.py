@@ -9,7 +9,7 @@ better than pages do. Where zstd finds little more by trying hard (in hashes, id
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -29,8 +29,6 @@ from parquet_variant.parquet.pages.encodings import (
 )
 from parquet_variant.parquet.pages.leaf_types import LeafType, Physical, leaf_type_of
 from parquet_variant.parquet.pages.leaf_values import Values, leaf_values
-
-__all__ = ["DICTIONARY_BYTES", "UNCOMPRESSED", "ColumnEncodings", "choose_encodings", "known_encodings"]
 
 # The names of no codec, which pyarrow makes none for.
 UNCOMPRESSED = ("none", "uncompressed")
@@ -53,14 +51,19 @@ _TRIED = {
 }
 # A column whose dictionary and indexes take less than this share of its bytes gets no other encoding.
 _REPEATING = 0.2
-# What an encoding must save for being slower to read than those that are tried before it.
-_SLOWER = {Encoding.DELTA_BINARY_PACKED: 0.01, Encoding.DELTA_BYTE_ARRAY: 0.01}
-# zstd itself and Spark have 3, pyarrow 1. The last level takes four times as long as the first.
-_EASY_LEVEL, _LEVEL, _HARD_LEVEL = 2, 3, 5
-# What is tried of a column, and the share of these bytes that the last level must save for one above the first: time is
-# spent by the byte before compression, not after it.
+# What a delta encoding must save for being slower to read than those that are tried before it.
+_SLOWER = 0.01
+# What a byte of a text costs that zstd is given, in bytes of the file: hashes without the prefix that they share are
+# hardly smaller, but compressed in a third of the time, since there is nothing to be found.
+_GIVEN = 0.02
+# zstd itself and Spark have 3, pyarrow 1. The last level takes five times as long as the first.
+_LEAST_LEVEL, _EASY_LEVEL, _LEVEL, _HARD_LEVEL = 1, 2, 3, 5
+# What is tried of a column, and the share of these bytes that a level must save to be worth its time, which is spent by
+# the byte before compression, not after it: the last beside the second, and beside the third.
 _LEVEL_BYTES = 64 << 10
-_GAIN, _HARD_GAIN = 0.005, 0.015
+_GAIN, _HARD_GAIN = 0.005, 0.01
+# What stays larger than this part of its bytes gets the first level: there is nothing to be found.
+_DENSE = 0.5
 Bytes: TypeAlias = npt.NDArray[np.uint8]
 Pages: TypeAlias = tuple[Bytes, ...]
 
@@ -74,25 +77,11 @@ def choose_encodings(
 ) -> dict[str, Any]:
     """Choose between dictionary, plain and delta for every leaf column, and between two levels of zstd.
 
-    Parameters
-    ----------
-    table
-        The first batch of a file.
-    compression, level
-        Codec of the file, and its level if that is chosen already.
-    known
-        What was chosen for some columns before: those are not tried.
+    Tried on the first batch of a file, but for columns that are known. The answer has the keywords of
+    `pyarrow.parquet.ParquetWriter`, by dotted leaf path.
 
-    Returns
-    -------
-    dict
-        ``use_dictionary``, ``column_encoding`` and ``compression_level`` for `pyarrow.parquet.ParquetWriter`, by dotted
-        leaf path.
-
-    Examples
-    --------
     >>> choose_encodings(pa.table({"number": range(4000)}), "zstd")
-    {'use_dictionary': False, 'column_encoding': {'number': 'DELTA_BINARY_PACKED'}, 'compression_level': {'number': 2}}
+    {'use_dictionary': False, 'column_encoding': {'number': 'DELTA_BINARY_PACKED'}, 'compression_level': {'number': 1}}
     """
     chosen = _chosen(_first_rows(table), compression.lower(), level, known or {})
     others = {path: name for path, (name, _) in chosen.items() if name}
@@ -107,10 +96,8 @@ def choose_encodings(
 def known_encodings(table: pa.Table, compression: str, level: int | None = None) -> ColumnEncodings:
     """What `choose_encodings` chooses for the columns that have values, to be sent to whoever writes more such rows.
 
-    Examples
-    --------
     >>> known_encodings(pa.table({"number": range(4000), "nothing": pa.nulls(4000)}), "zstd")
-    {'number': ('DELTA_BINARY_PACKED', 2)}
+    {'number': ('DELTA_BINARY_PACKED', 1)}
     """
     leaves = _first_rows(table)
     chosen = _chosen(leaves, compression.lower(), level, {})
@@ -119,30 +106,28 @@ def known_encodings(table: pa.Table, compression: str, level: int | None = None)
 
 def _first_rows(table: pa.Table) -> dict[str, pa.Array]:
     """The leaves of the rows that are looked at."""
-    return {
-        path: leaf
-        for name, column in zip(table.column_names, table.slice(0, _ROWS).columns, strict=True)
-        for path, leaf in _leaves(column.combine_chunks(), name)
-    }
+    leaves: dict[str, pa.Array] = {}
+    for name, column in zip(table.column_names, table.slice(0, _ROWS).columns, strict=True):
+        _add_leaves(leaves, column.combine_chunks(), name)
+    return leaves
 
 
 def _chosen(
     leaves: Mapping[str, pa.Array], compression: str, level: int | None, known: ColumnEncodings
 ) -> ColumnEncodings:
     chosen = {path: known[path] for path in leaves if path in known}
-    least = _MIN_SHARE * sum(leaf.nbytes for leaf in leaves.values())
     others = {path: leaf for path, leaf in leaves.items() if path not in chosen}
-    stays = {path for path, leaf in others.items() if _stays(leaf)}
-    tried = {path for path, leaf in others.items() if leaf.nbytes > least and path not in stays}
-    for path, leaf in others.items():
-        name, pages = _smallest(leaf, compression) if path in tried else ("", ())
-        number = None
-        if level is None and compression == "zstd":
-            if path in stays:
-                pages = _long_texts(leaf)
-            is_filled = leaf.null_count < len(leaf)
-            number = _LEVEL if not is_filled else _level_of(pages) if pages else _EASY_LEVEL
-        chosen[path] = name, number
+    filled = {path: leaf for path, leaf in others.items() if leaf.null_count < len(leaf)}
+    least = _MIN_SHARE * sum(leaf.nbytes for leaf in leaves.values()) if filled else 0
+    has_levels = level is None and compression == "zstd"
+    chosen |= dict.fromkeys(others.keys() - filled.keys(), ("", _LEVEL if has_levels else None))
+    for path, leaf in filled.items():
+        size = leaf.nbytes
+        if _stays(leaf, size):
+            name, pages = "", _long_texts(leaf)
+        else:
+            name, pages = _smallest(leaf, compression) if size > least else ("", ())
+        chosen[path] = name, (_level_of(pages) if pages else _EASY_LEVEL) if has_levels else None
     return {path: chosen[path] for path in leaves}
 
 
@@ -157,15 +142,15 @@ def _smallest(leaf: pa.Array, compression: str) -> tuple[str, Pages]:
     if pages and sum(map(len, pages)) < _REPEATING * leaf.nbytes:
         return name, pages
     level = _TRIAL_LEVEL if compression == "zstd" else None
-    least = _compressed(pages, compression, level) if pages else math.inf
+    least = _cost(pages, values, compression, level) if pages else math.inf
     for encoding in _TRIED.get(kind.physical, _PLAIN):
         # Shared prefixes are looked for only where values hardly repeat: it is the slowest trial.
         if encoding == Encoding.DELTA_BYTE_ARRAY and not name:
             break
         tried = (_encoded(values, encoding, kind),)
-        size = _compressed(tried, compression, level)
-        if size < (1 - _SLOWER.get(encoding, 0)) * least:
-            least, name, pages = size, encoding.name, tried
+        cost = _cost(tried, values, compression, level)
+        if cost < (1 - _SLOWER * (encoding != Encoding.PLAIN)) * least:
+            least, name, pages = cost, encoding.name, tried
     return name, pages
 
 
@@ -187,13 +172,13 @@ def _encoded(values: Values, encoding: Encoding, kind: LeafType) -> Bytes:
     return out[: encode_values(values, encoding, kind, out)]
 
 
-def _stays(leaf: pa.Array) -> bool:
-    """Whether a column gets a dictionary untried."""
+def _stays(leaf: pa.Array, size: int) -> bool:
+    """Whether a column of so many bytes gets a dictionary untried."""
     if pa.types.is_dictionary(leaf.type):
         return True
     kind = leaf.type
     texts = pa.types.is_string(kind) or pa.types.is_binary(kind) or pa.types.is_large_string(kind)
-    return (texts or pa.types.is_large_binary(kind)) and bool(leaf.nbytes > _LONG * (len(leaf) - leaf.null_count))
+    return (texts or pa.types.is_large_binary(kind)) and size > _LONG * (len(leaf) - leaf.null_count)
 
 
 def _long_texts(leaf: pa.Array) -> Pages:
@@ -202,21 +187,21 @@ def _long_texts(leaf: pa.Array) -> Pages:
     return () if data is None else (np.frombuffer(data, np.uint8),)
 
 
-def _leaves(array: pa.Array, path: str) -> Iterator[tuple[str, pa.Array]]:
-    """The leaf columns of an array, by dotted path, without their nesting."""
+def _add_leaves(leaves: dict[str, pa.Array], array: pa.Array, path: str) -> None:
+    """Add the leaf columns of an array, by dotted path, without their nesting."""
     kind = array.type
     if isinstance(kind, pa.BaseExtensionType):
-        yield from _leaves(array.storage, path)
+        _add_leaves(leaves, array.storage, path)
     elif pa.types.is_struct(kind):
-        for index, field in enumerate(kind):
-            yield from _leaves(array.field(index), f"{path}.{field.name}")
+        for index in range(kind.num_fields):
+            _add_leaves(leaves, array.field(index), f"{path}.{kind.field(index).name}")
     elif pa.types.is_map(kind):
-        yield from _leaves(array.keys, f"{path}.key_value.key")
-        yield from _leaves(array.items, f"{path}.key_value.value")
+        _add_leaves(leaves, array.keys, f"{path}.key_value.key")
+        _add_leaves(leaves, array.items, f"{path}.key_value.value")
     elif pa.types.is_list(kind) or pa.types.is_large_list(kind):
-        yield from _leaves(list_elements(array), f"{path}.list.element")
+        _add_leaves(leaves, list_elements(array), f"{path}.list.element")
     else:
-        yield path, array
+        leaves[path] = array
 
 
 def _compressed(pages: Pages, compression: str, level: int | None = None) -> int:
@@ -225,9 +210,17 @@ def _compressed(pages: Pages, compression: str, level: int | None = None) -> int
     return sum(len(page if compress is None else compress(page)) for page in pages if len(page))
 
 
+def _cost(pages: Pages, values: Values, compression: str, level: int | None) -> float:
+    """What pages of some values cost in the file, and in zstd's time, to which lengths add nothing."""
+    given = 0 if values.lengths is None else min(sum(map(len, pages)), len(values.data))
+    return _compressed(pages, compression, level) + _GIVEN * given
+
+
 def _level_of(pages: Pages) -> int:
     """The level of zstd that encoded values are worth."""
     first = tuple(page[:_LEVEL_BYTES] for page in pages)
-    saved = _compressed(first, "zstd", _EASY_LEVEL) - _compressed(first, "zstd", _HARD_LEVEL)
-    share = saved / max(sum(map(len, first)), 1)
-    return _HARD_LEVEL if share >= _HARD_GAIN else _LEVEL if share >= _GAIN else _EASY_LEVEL
+    given = sum(map(len, first))
+    easy, hard = (_compressed(first, "zstd", level) for level in (_EASY_LEVEL, _HARD_LEVEL))
+    if easy - hard < _GAIN * given:
+        return _LEAST_LEVEL if easy > _DENSE * given else _EASY_LEVEL
+    return _HARD_LEVEL if _compressed(first, "zstd", _LEVEL) - hard >= _HARD_GAIN * given else _LEVEL

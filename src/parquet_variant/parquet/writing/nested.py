@@ -12,8 +12,6 @@ import pyarrow as pa
 
 from parquet_variant.array.capsules import EXTENSION_METADATA, EXTENSION_NAME
 
-__all__ = ["Convert", "Place", "is_tagged", "map_variants", "tagged"]
-
 # A Variant's place in a file: names of the schema path, list and map levels included.
 Place = tuple[str, ...]
 Convert = Callable[[pa.StructArray, Place], pa.StructArray]
@@ -36,14 +34,9 @@ def tagged(field: pa.Field, kind: pa.DataType) -> pa.Field:
 def map_variants(table: pa.Table, convert: Convert, named: Set[Place] = frozenset()) -> pa.Table:
     """The table with every Variant storage in it replaced by another one of the same length.
 
-    Parameters
-    ----------
-    table
-        Any table. Variants are the structs whose fields carry the extension name.
-    convert
-        Gives the new storage for a storage and its place.
-    named
-        Places of structs that are Variants though their fields do not say so.
+    `table`: any table. Variants are the structs whose fields carry the extension name.
+    `convert`: gives the new storage for a storage and its place.
+    `named`: places of structs that are Variants though their fields do not say so.
     """
     fields, columns = [], []
     for field, column in zip(table.schema, table.columns, strict=True):
@@ -102,10 +95,10 @@ def _mapped(
         return field.with_type(array.type), array
     child, part = done[0]
     if pa.types.is_map(kind):
-        wanted = pa.map_(kind.key_field, child)
+        mapped_type = pa.map_(kind.key_field, child)
         part = pa.StructArray.from_arrays([array.keys, part], fields=[kind.key_field, child])
     else:
-        wanted = (pa.list_ if pa.types.is_list(kind) else pa.large_list)(child)
+        mapped_type = (pa.list_ if pa.types.is_list(kind) else pa.large_list)(child)
     # The same offsets and validity over other elements.
-    array = pa.Array.from_buffers(wanted, len(array), array.buffers()[:2], array.null_count, array.offset, [part])
-    return field.with_type(wanted), array
+    array = pa.Array.from_buffers(mapped_type, len(array), array.buffers()[:2], array.null_count, array.offset, [part])
+    return field.with_type(mapped_type), array

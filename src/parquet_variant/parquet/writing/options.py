@@ -12,12 +12,11 @@ from typing import Any, Literal, TypeAlias, get_args
 
 import pyarrow as pa
 
-from parquet_variant.errors import VariantFileError
+from parquet_variant.choices import DEFAULT_COMPRESSION
+from parquet_variant.errors import VariantFileError, bad_option, check_choice, check_names
 from parquet_variant.parquet.writing.encodings import UNCOMPRESSED
 from parquet_variant.path import VariantPath
 from parquet_variant.query.selection import read_selection
-
-__all__ = ["DEFAULT_ROW_GROUP_BYTES", "DEFAULT_WRITER", "Writer", "WriterOptions"]
 
 Writer: TypeAlias = Literal["native", "pyarrow"]
 DEFAULT_ROW_GROUP_BYTES = 128 << 20
@@ -41,7 +40,7 @@ class WriterOptions:
     ('$.id',)
     """
 
-    compression: str = "zstd"
+    compression: str = DEFAULT_COMPRESSION
     compression_level: int | None = None
     row_group_bytes: int = DEFAULT_ROW_GROUP_BYTES
     annotation: bool | Literal["shredded"] = True
@@ -51,9 +50,10 @@ class WriterOptions:
 
     def __post_init__(self) -> None:
         if not isinstance(self.row_group_bytes, int) or self.row_group_bytes < 1:
-            raise _bad(f"row_group_bytes is {self.row_group_bytes!r}: it must be a positive number of bytes")
-        if self.writer not in get_args(Writer):
-            raise _bad(f"writer is {self.writer!r}: use {' or '.join(get_args(Writer))}")
+            raise bad_option(
+                f"row_group_bytes is {self.row_group_bytes!r}: it must be a positive number of bytes", VariantFileError
+            )
+        check_choice("writer", self.writer, get_args(Writer), VariantFileError)
         _check_codec(self.compression, self.compression_level)
         for name in ("sort_by", "bloom_filters"):
             paths = getattr(self, name)
@@ -65,16 +65,8 @@ class WriterOptions:
 
     @classmethod
     def of(cls, options: Mapping[str, Any]) -> WriterOptions:
-        """The options by name.
-
-        Raises
-        ------
-        VariantFileError
-            With reason ``"bad-option"`` for a name that there is not.
-        """
-        known = [each.name for each in fields(cls)]
-        if unknown := sorted(set(options) - set(known)):
-            raise _bad(f"there is no option {unknown[0]!r} for files: use {', '.join(known)}")
+        """The options by name. Raises `VariantFileError` with reason ``"bad-option"`` for a name that there is not."""
+        check_names("option for files", options, [each.name for each in fields(cls)], VariantFileError)
         return cls(**options)
 
 
@@ -82,11 +74,8 @@ def _check_codec(compression: str, level: int | None) -> None:
     try:
         if compression.lower() not in UNCOMPRESSED:
             pa.Codec(compression.lower(), level)
-    except (ValueError, OSError, TypeError, AttributeError, pa.ArrowException) as error:
-        raise _bad(
-            f"cannot compress with {compression!r}: {error}; zstd, snappy, gzip, lz4, brotli and none are known"
+    except (ValueError, OSError, TypeError, AttributeError, OverflowError, pa.ArrowException) as error:
+        raise bad_option(
+            f"cannot compress with {compression!r}: {error}; zstd, snappy, gzip, lz4, brotli and none are known",
+            VariantFileError,
         ) from None
-
-
-def _bad(message: str) -> VariantFileError:
-    return VariantFileError(message, reason="bad-option")

@@ -17,9 +17,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from parquet_variant import arrow_compute as pc
+from parquet_variant.array.parts import stored_columns
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.functions.storage.shred_variant import shred_variant
 from parquet_variant.io.write_errors import write_errors
+from parquet_variant.kernels.arrow_buffers import from_numpy
 from parquet_variant.parquet.format.footer import SchemaNode, footer_bytes, parse_schema, schema_elements
 from parquet_variant.parquet.format.statistics import NO_NAN_KEY, footer_metadata, writer_of
 from parquet_variant.parquet.pages.file_patch import FilePatcher
@@ -30,8 +32,6 @@ from parquet_variant.parquet.writing.writer import FileInfo
 from parquet_variant.schema.shredding_schema import ShreddingSchema
 from parquet_variant.types import BasicType
 
-__all__ = ["FilePatch", "plan_patch", "plan_path_patch"]
-
 Place = tuple[str, ...]
 Mask = npt.NDArray[np.bool_]
 # What one array of texts may hold, with room to spare.
@@ -39,8 +39,8 @@ _MOST_BYTES = 1 << 30
 
 
 @dataclass(frozen=True)
-class FilePatch:
-    """A file that is to be written anew with other values in some rows: made by `plan_patch`.
+class StoredFile:
+    """A file that is to be written anew with a part of it changed.
 
     Parameters
     ----------
@@ -48,6 +48,32 @@ class FilePatch:
         The file as it is, open.
     footer, root, metadata
         What its footer says.
+    """
+
+    source: pa.NativeFile
+    footer: bytes
+    root: SchemaNode
+    metadata: pq.FileMetaData
+
+    @property
+    def is_shredded(self) -> bool:
+        """Whether the file has shredded Variants, in whatever column."""
+        return any("typed_value" in leaf.path for leaf in self.root.leaves())
+
+    @property
+    def key_values(self) -> dict[str, str]:
+        """What the footer says by names."""
+        return {key.decode(): value.decode() for key, value in (self.metadata.metadata or {}).items()}
+
+
+@dataclass(frozen=True)
+class FilePatch(StoredFile):
+    """A file that is to be written anew with other values in some rows: made by `plan_patch`.
+
+    Parameters
+    ----------
+    source, footer, root, metadata
+        As of a `StoredFile`.
     rows
         The columns that may change, as they are to be.
     places
@@ -58,23 +84,14 @@ class FilePatch:
         Of the columns, the leaves that change.
     """
 
-    source: pa.NativeFile
-    footer: bytes
-    root: SchemaNode
-    metadata: pq.FileMetaData
     rows: pa.Table
     places: Collection[Place]
     changed: Mask
     part: pa.Table
 
-    @property
-    def is_shredded(self) -> bool:
-        """Whether the file has shredded Variants, in whatever column."""
-        return any("typed_value" in leaf.path for leaf in self.root.leaves())
-
     def write(self, target: FilePath, compression: str) -> FileInfo:
         """Write it; the codec is that of columns that change."""
-        key_values = {key.decode(): value.decode() for key, value in (self.metadata.metadata or {}).items()}
+        key_values = self.key_values
         # Of the other columns the footer knows.
         if any(has_nan(chunk) for column in self.part.columns for chunk in column.chunks):
             key_values.pop(NO_NAN_KEY.decode(), None)
@@ -86,7 +103,7 @@ class FilePatch:
             rows=self.metadata.num_rows,
             bytes=size,
             row_groups=self.metadata.num_row_groups,
-            variants=_variants(self.root),
+            variants=annotated_places(self.root),
             may_hold_nan=NO_NAN_KEY.decode() not in key_values,
             footer=footer,
             null_rows={place: count for place, count in nulls.items() if count is not None},
@@ -114,35 +131,23 @@ class FilePatch:
 def plan_patch(
     source: pa.NativeFile, before: pa.Table, after: pa.Table, changed: Mask, places: Collection[Place] = ()
 ) -> FilePatch | None:
-    """How a file is written anew with other values in some rows; None if it can only be written as a whole.
+    """How an open file is written anew with other values in some rows.
 
-    Parameters
-    ----------
-    source
-        The file as it is, open.
-    before, after
-        The columns that may change, as `conform_table` gives them: of all rows, and of those that change.
-    changed
-        Which rows change, by position.
-    places
-        The Variants among the columns.
-
-    Returns
-    -------
-    FilePatch or None
-        None for a file that is not of our making, or whose columns would be stored in another way now.
+    `before` and `after` are the columns that may change, as `conform_table` gives them: of all rows, and of those that
+    change; `places` the Variants among them. None for a file that is not of our making, or whose columns would be
+    stored in another way now: it can only be written as a whole.
     """
     footer = footer_bytes(source)
     metadata, root = footer_metadata(footer), parse_schema(footer)
     if (
-        not _is_ours(metadata, len(before))
+        not is_ours(metadata, len(before))
         or before.nbytes + after.nbytes > _MOST_BYTES
         or before.schema != after.schema
         or not all(is_written(field.type) and _is_same(footer, root, field) for field in before.schema)
     ):
         return None
     rows = _scattered(before, after, changed)
-    leaves = _differences(before.filter(pa.array(changed)), after)
+    leaves = _differences(before.filter(from_numpy(changed)), after)
     return FilePatch(source, footer, root, metadata, rows, places, changed, _only(rows, leaves))
 
 
@@ -152,23 +157,12 @@ def plan_path_patch(
     """As `plan_patch`, with other values at paths inside of shredded Variants; no more than their leaves is read.
 
     That is right where each row has the path already, and each new value needs no names: then nothing else of the
-    Variant changes, its dictionary of names neither.
-
-    Parameters
-    ----------
-    source
-        The file as it is, open.
-    paths
-        In each the column, then the names of fields.
-    values
-        Gives, for each path, the values of the rows that change.
-    changed
-        Which rows change, by position.
+    Variant changes, its dictionary of names neither. `values` gives, for each path, the values of the rows that change.
     """
     footer = footer_bytes(source)
     metadata, root = footer_metadata(footer), parse_schema(footer)
     groups = [_primitive_group(root, path) for path in paths]
-    if not _is_ours(metadata, len(changed)) or None in groups:
+    if not is_ours(metadata, len(changed)) or None in groups:
         return None
     leaves = sorted({int(leaf.leaf or 0) for group in groups if group is not None for leaf in group.leaves()})
     try:
@@ -179,7 +173,7 @@ def plan_path_patch(
     if before.nbytes > _MOST_BYTES:
         return None
     before = before.combine_chunks()
-    after = before.filter(pa.array(changed)).combine_chunks()
+    after = before.filter(from_numpy(changed)).combine_chunks()
     for group, new in zip(groups, values(), strict=True):
         assert group is not None
         name, *place = group.path
@@ -187,14 +181,15 @@ def plan_path_patch(
         if column is None:
             return None
         after = after.set_column(after.column_names.index(name), after.schema.field(name), column)
-    if before.schema != after.schema or not _has_same_leaves(footer, root, before.schema):
+    if before.schema != after.schema or not has_same_leaves(footer, root, before.schema):
         return None
     rows = _scattered(before, after, changed)
-    part = _only(rows, _differences(before.filter(pa.array(changed)), after))
+    part = _only(rows, _differences(before.filter(from_numpy(changed)), after))
     return FilePatch(source, footer, root, metadata, rows, (), changed, part)
 
 
-def _is_ours(metadata: pq.FileMetaData, rows: int) -> bool:
+def is_ours(metadata: pq.FileMetaData, rows: int) -> bool:
+    """Whether a file was written by this package, and has so many rows."""
     return writer_of(metadata).startswith("parquet-variant version") and bool(metadata.num_rows == rows)
 
 
@@ -217,7 +212,7 @@ def _with_values(array: pa.StructArray, place: Sequence[str], new: VariantArray)
     if array.null_count:
         return None
     if place:
-        children = {field.name: array.field(index) for index, field in enumerate(array.type)}
+        children = stored_columns(array)
         below = _with_values(children[place[0]], place[1:], new)
         if below is None:
             return None
@@ -240,7 +235,7 @@ def _are_nameless(values: pa.Array) -> bool:
     return kinds <= {BasicType.PRIMITIVE, BasicType.SHORT_STRING}
 
 
-def _has_same_leaves(footer: bytes, root: SchemaNode, schema: pa.Schema) -> bool:
+def has_same_leaves(footer: bytes, root: SchemaNode, schema: pa.Schema) -> bool:
     """Whether leaves would have the same schema in a file that is written now."""
     spans = zip(root.walk(), schema_elements(footer), strict=True)
     there = {node.path: footer[start:end] for node, (start, end, _) in spans if node.is_leaf}
@@ -248,7 +243,8 @@ def _has_same_leaves(footer: bytes, root: SchemaNode, schema: pa.Schema) -> bool
     return {there[leaf.path] for leaf in made.leaves} <= set(made.elements)
 
 
-def _variants(root: SchemaNode) -> tuple[Place, ...]:
+def annotated_places(root: SchemaNode) -> tuple[Place, ...]:
+    """The schema paths of the annotated groups."""
     return tuple(node.path for node in root.walk() if node.annotated)
 
 
@@ -256,14 +252,14 @@ def _is_same(footer: bytes, root: SchemaNode, field: pa.Field) -> bool:
     """Whether a column would have the same schema in a file that is written now."""
     spans = zip(root.walk(), schema_elements(footer), strict=True)
     there = [footer[start:end] for node, (start, end, _) in spans if node.path[:1] == (field.name,)]
-    return there == file_schema(pa.schema([field]), _variants(root)).elements[1:]
+    return there == file_schema(pa.schema([field]), annotated_places(root)).elements[1:]
 
 
 def _scattered(before: pa.Table, after: pa.Table, changed: Mask) -> pa.Table:
     """The rows before, those that change as they are after."""
     order = np.arange(len(before))
     order[changed] = np.arange(len(before), len(before) + len(after))
-    return pa.concat_tables([before, after]).combine_chunks().take(pa.array(order))
+    return pa.concat_tables([before, after]).combine_chunks().take(from_numpy(order))
 
 
 def _differences(before: pa.Table, after: pa.Table) -> set[Place]:

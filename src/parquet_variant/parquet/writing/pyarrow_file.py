@@ -17,8 +17,6 @@ from parquet_variant.parquet.format.footer import TAIL, patch_tail
 from parquet_variant.parquet.writing.arrow_leaves import leaf_paths
 from parquet_variant.parquet.writing.encodings import DICTIONARY_BYTES
 
-__all__ = ["PyarrowFileWriter"]
-
 # Pages are compressed one by one: larger ones are smaller in all.
 _PAGE_BYTES = 16 << 20
 # Values of a column that are encoded at a time: eight times pyarrow's default, for fewer calls.
@@ -29,17 +27,17 @@ class _Sink:
     """A file that passes bytes on until told to hold them back, so that the footer can be changed on its way out."""
 
     def __init__(self, stream: Any) -> None:
-        self.stream, self.written, self.held = stream, 0, None
+        self.stream, self.written, self.tail = stream, 0, None
         self.closed = False
 
-    held: list[bytes] | None
+    tail: list[bytes] | None
 
     def write(self, data: Any) -> int:
         size = len(data)
-        if self.held is None:
+        if self.tail is None:
             self.stream.write(data)
         else:
-            self.held.append(bytes(data))
+            self.tail.append(bytes(data))
         self.written += size
         return size
 
@@ -131,9 +129,9 @@ class PyarrowFileWriter:
         """Write the rest, and the footer with some key-value metadata; returns the footer's bytes and the size."""
         self.end_row_group()
         self._writer.add_key_value_metadata(dict(key_values))
-        self._sink.held = []
+        self._sink.tail = []
         self._writer.close()
-        tail = b"".join(self._sink.held)
+        tail = b"".join(self._sink.tail)
         patched = patch_tail(tail, self._variants) if self._variants else tail
         self._sink.stream.write(patched)
         length = int.from_bytes(patched[-TAIL:-4], "little")
@@ -141,5 +139,5 @@ class PyarrowFileWriter:
 
     def abort(self) -> None:
         """Write nothing any more."""
-        self._sink.held = []  # Whatever pyarrow still wants to write goes nowhere.
+        self._sink.tail = []  # Whatever pyarrow still wants to write goes nowhere.
         self._writer.close()

@@ -14,26 +14,15 @@ from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.errors import VariantFileError
 from parquet_variant.query.selection import Selected, read_selection
 
-__all__ = ["sorted_rows"]
-
 
 def sorted_rows(table: pa.Table, variants: Sequence[tuple[str, ...]], sort_by: Sequence[str]) -> pa.Table:
     """The table in ascending order of some keys, nulls last; equal rows keep their order.
 
-    Parameters
-    ----------
-    table
-        Rows with Variant columns.
-    variants
-        Where the Variant columns are.
-    sort_by
-        ``"$.path:type"`` into the only top-level Variant column, or the name of an ordinary column. A path without a
-        type is sorted as the type that it is shredded as, or else numbers before texts.
-
-    Raises
-    ------
-    VariantFileError
-        If there is not exactly one top-level Variant column to take a path from.
+    `table`: rows with Variant columns.
+    `variants`: where the Variant columns are.
+    `sort_by`: ``"$.path:type"`` into the only top-level Variant column, or the name of an ordinary column. A path
+      without a type is sorted as the type that it is shredded as, or else numbers before texts.
+    Raises `VariantFileError` if there is not exactly one top-level Variant column to take a path from.
     """
     selection = read_selection({f"key{number}": key for number, key in enumerate(sort_by)})
     keys = {
@@ -53,7 +42,14 @@ def _keys(table: pa.Table, variants: Sequence[tuple[str, ...]], selected: Select
     if selected.path is None:
         if selected.column not in table.column_names:
             raise VariantFileError(f"cannot sort by {selected.column}: no such column", reason="no-such-column")
-        return [table.column(selected.column)]
+        column = table.column(selected.column)
+        if pa.types.is_nested(column.type):
+            raise VariantFileError(
+                f"cannot sort by {selected.column}: its values are nested; name a path into a Variant, such as "
+                "'$.id:bigint', or a column of plain values",
+                reason="bad-option",
+            )
+        return [column]
     top = [path[0] for path in variants if len(path) == 1]
     if len(top) != 1:
         raise VariantFileError(

@@ -12,15 +12,14 @@ import pyarrow as pa
 from pyarrow import fs
 
 from parquet_variant.array.variant_array import VariantArray
-from parquet_variant.choices import FileMode, Layout
+from parquet_variant.choices import DEFAULT_COMPRESSION, FileMode, Layout
 from parquet_variant.interop.table_of import table_of
+from parquet_variant.io.temporaries import sweep_temporaries
 from parquet_variant.parquet.writing.nested import Place, map_variants
 from parquet_variant.parquet.writing.options import DEFAULT_ROW_GROUP_BYTES, DEFAULT_WRITER, Writer
 from parquet_variant.parquet.writing.writer import FileInfo, VariantWriter
 from parquet_variant.renamed import REPLACED, renamed
 from parquet_variant.schema.shredding_schema import ShreddingSchema
-
-__all__ = ["shredded_as", "write"]
 
 SchemaLike = ShreddingSchema | str | None
 
@@ -33,7 +32,7 @@ def write(
     column: str = "v",
     schema: SchemaLike | Mapping[str, SchemaLike] = None,
     layout: Layout = "final",
-    compression: str = "zstd",
+    compression: str = DEFAULT_COMPRESSION,
     compression_level: int | None = None,
     row_group_bytes: int = DEFAULT_ROW_GROUP_BYTES,
     annotation: bool = True,
@@ -115,6 +114,7 @@ def write(
         writer=writer,
         mode=mode,
     ) as file:
+        sweep_temporaries(file.filesystem, [file.path])
         file.write_batch(named)
     assert file.info is not None
     return file.info
@@ -135,10 +135,7 @@ def _shredded(data: Any, schema: Any, layout: Layout, variants: frozenset[str]) 
 def shredded_as(array: VariantArray, schema: SchemaLike, layout: Layout) -> VariantArray:
     """The array in a layout under a schema: inferred, given, or (None) the one that it has.
 
-    Raises
-    ------
-    SchemaError
-        If the DDL cannot be read.
+    Raises `SchemaError` if the DDL cannot be read.
     """
     from parquet_variant.functions.storage.shred_variant import shred_variant
 

@@ -11,8 +11,6 @@ from typing import Any
 from parquet_variant.parquet.writing.write import write
 from parquet_variant.parquet.writing.writer import FileInfo
 
-__all__ = ["write_table"]
-
 
 def write_table(table: Any, where: str | os.PathLike[str], **options: Any) -> FileInfo:
     """Write a table with Variant and ordinary columns as a Parquet file; `read_table` reads it back.

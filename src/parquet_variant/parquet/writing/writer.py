@@ -10,7 +10,6 @@ from __future__ import annotations
 import base64
 import builtins
 import posixpath
-import uuid
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -20,10 +19,11 @@ import pyarrow as pa
 from pyarrow import fs
 
 from parquet_variant.array.variant_array import VariantArray
-from parquet_variant.choices import FileMode
+from parquet_variant.choices import DEFAULT_COMPRESSION, FileMode
 from parquet_variant.errors import VariantFileError
 from parquet_variant.io.filesystems import filesystem_of
 from parquet_variant.io.staging import replaces
+from parquet_variant.io.temporaries import temporary_beside
 from parquet_variant.io.write_errors import write_errors
 from parquet_variant.parquet.format.columns import find_variants
 from parquet_variant.parquet.format.footer import parse_schema
@@ -44,8 +44,6 @@ from parquet_variant.parquet.writing.options import DEFAULT_ROW_GROUP_BYTES, DEF
 from parquet_variant.parquet.writing.pyarrow_file import PyarrowFileWriter
 from parquet_variant.renamed import REPLACED, renamed
 from parquet_variant.shredding.leaf_statistics import LeafStatistics
-
-__all__ = ["Columns", "FileInfo", "VariantWriter"]
 
 Columns: TypeAlias = Mapping[str, "pa.Array | pa.ChunkedArray | VariantArray"] | pa.RecordBatch | pa.Table
 
@@ -147,7 +145,7 @@ class VariantWriter:
         path: Any,
         *,
         variants: Collection[str] = (),
-        compression: str = "zstd",
+        compression: str = DEFAULT_COMPRESSION,
         compression_level: int | None = None,
         row_group_bytes: int = DEFAULT_ROW_GROUP_BYTES,
         annotation: bool | Literal["shredded"] = True,
@@ -184,8 +182,7 @@ class VariantWriter:
                 reason="exists",
                 file=self.path,
             )
-        folder, name = posixpath.split(self.path)
-        self._temporary = posixpath.join(folder, f".{name}.{uuid.uuid4().hex}.tmp")
+        self._temporary = temporary_beside(self.path)
 
     # ---- batches in
 
@@ -259,7 +256,7 @@ class VariantWriter:
         start = 0
         while start < len(table):
             room = int((limit - self._group_bytes) / max(row_bytes, 1e-9))
-            part = table.slice(start, max(room, 0 if self._group_rows else 1))
+            part = table.slice(start, min(max(room, 0 if self._group_rows else 1), len(table)))
             if len(part):
                 self._file.write_batch(part)
             self._group_rows += len(part)

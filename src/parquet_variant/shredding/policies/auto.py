@@ -29,8 +29,6 @@ from parquet_variant.shredding.profile_merge import ROWS
 from parquet_variant.shredding.profile_path import PathProfile
 from parquet_variant.types import PrimitiveId
 
-__all__ = ["AutoPolicy"]
-
 _READERS = ("duckdb",)
 # The share of the rows from which on a key of the root has a column where DuckDB reads: rows with a residual of the
 # root cost it the typed columns of 2,048 rows around them.
@@ -257,7 +255,7 @@ def mix(column: ColumnType) -> str:
     """The types at a path and their shares, in words."""
     if not column.others:
         return f"all {column.name}"
-    total = column.held + sum(column.others.values())
+    total = column.typed + sum(column.others.values())
     first = "number" if column.name.startswith(("bigint", "decimal")) else column.name
-    parts = [(first, column.held), *sorted(column.others.items(), key=lambda item: (-item[1], item[0]))]
+    parts = [(first, column.typed), *sorted(column.others.items(), key=lambda item: (-item[1], item[0]))]
     return ", ".join(f"{count / total:.1%} {name}" for name, count in parts)

@@ -18,8 +18,6 @@ from parquet_variant.schema.primitive_types import MAX_PRECISION, ddl_name, deci
 from parquet_variant.shredding.profile_path import PathProfile
 from parquet_variant.types import DECIMAL_TYPES, EXACT_NUMERIC, INTEGERS, TYPES, VariantType
 
-__all__ = ["ColumnType", "best_column", "exact_numeric"]
-
 # Digits of a decimal that is stored as an INT64.
 _NARROW = 18
 # Share of the decimals that may stay in the residual for the sake of a column of 8 instead of 16 bytes.
@@ -28,30 +26,19 @@ _OUTLIERS = 0.01
 
 @dataclass(frozen=True, slots=True)
 class ColumnType:
-    """The best column for a path.
+    """The best column for a path."""
 
-    Parameters
-    ----------
-    name
-        A DDL name, ``"array"`` or ``"object"``.
-    arrow
-        The type of a primitive column, else None.
-    held
-        Values that it holds.
-    others
-        Values of the other types that stay in the residual, by type; Variant nulls are not among them.
-    """
-
-    name: str
-    arrow: pa.DataType | None
-    held: int
+    name: str  # A DDL name, ``"array"`` or ``"object"``.
+    arrow: pa.DataType | None  # The type of a primitive column, else None.
+    typed: int  # Values that it holds.
+    # Values of the other types that stay in the residual, by type; Variant nulls are not among them.
     others: dict[str, int]
 
     @property
     def share(self) -> float:
         """Share of the values, Variant nulls aside, that the column holds."""
-        total = self.held + sum(self.others.values())
-        return self.held / total if total else 0.0
+        total = self.typed + sum(self.others.values())
+        return self.typed / total if total else 0.0
 
 
 def best_column(path_profile: PathProfile) -> ColumnType | None:
@@ -64,16 +51,16 @@ def best_column(path_profile: PathProfile) -> ColumnType | None:
     if not groups:
         return None
     name = max(groups, key=lambda group: (groups[group], group))
-    held = groups.pop(name)
+    typed = groups.pop(name)
     if name == "number":
         arrow, kept = exact_numeric(path_profile)
-        if kept < held:
-            groups[f"number beyond {ddl_name(arrow)}"] = held - kept
+        if kept < typed:
+            groups[f"number beyond {ddl_name(arrow)}"] = typed - kept
         return ColumnType(ddl_name(arrow), arrow, kept, groups)
     if name in ("array", "object"):
-        return ColumnType(name, None, held, groups)
+        return ColumnType(name, None, typed, groups)
     arrow = TYPES[VariantType(name)].arrow
-    return ColumnType(ddl_name(arrow), arrow, held, groups)
+    return ColumnType(ddl_name(arrow), arrow, typed, groups)
 
 
 def exact_numeric(path_profile: PathProfile) -> tuple[pa.DataType, int]:
@@ -90,19 +77,19 @@ def exact_numeric(path_profile: PathProfile) -> tuple[pa.DataType, int]:
     whole, scale = max(path_profile.whole_digits, 1), path_profile.scale
     if whole + scale <= _NARROW:
         return decimal(whole + scale, scale), ints + decimals
-    narrow = _best([(pa.int64(), ints), _most_held(wholes, scales, path_profile.int_digits, ints, _NARROW)])
+    narrow = _best([(pa.int64(), ints), _most_typed(wholes, scales, path_profile.int_digits, ints, _NARROW)])
     if narrow[1] >= (1 - _OUTLIERS) * (ints + decimals):
         return narrow
     if whole + scale <= MAX_PRECISION:
         return decimal(whole + scale, scale), ints + decimals
-    return _best([(pa.int64(), ints), _most_held(wholes, scales, path_profile.int_digits, ints, MAX_PRECISION)])
+    return _best([(pa.int64(), ints), _most_typed(wholes, scales, path_profile.int_digits, ints, MAX_PRECISION)])
 
 
 def _best(columns: list[tuple[pa.DataType, int]]) -> tuple[pa.DataType, int]:
     return max(columns, key=lambda column: column[1])
 
 
-def _most_held(
+def _most_typed(
     wholes: list[int], scales: list[int], int_digits: int, ints: int, precision: int
 ) -> tuple[pa.DataType, int]:
     """The decimal type of a precision that surely holds most, and how many."""

@@ -11,21 +11,14 @@ from typing import Any
 
 from parquet_variant.errors import VariantError
 
-__all__ = ["check_constants"]
-
 _SHARES = ("share", "filled", "alike", "common")
 
 
 def check_constants(policy: Any) -> None:
     """Refuse a share that is not from 0 to 1, and a count that is negative or no whole number.
 
-    Raises
-    ------
-    VariantError
-        With reason ``"bad-policy"``.
+    Raises `VariantError` with reason ``"bad-policy"``.
 
-    Examples
-    --------
     >>> from parquet_variant.shredding.policies.auto import AutoPolicy
     >>> AutoPolicy(min_row_share=2)
     Traceback (most recent call last):

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from parquet_variant.shredding.estimate import Prediction
     from parquet_variant.shredding.typed_texts import TypedText
 
-__all__ = ["Decision", "InferenceResult", "Policy", "RowsPolicy"]
-
 
 @dataclass(frozen=True, slots=True)
 class Decision:

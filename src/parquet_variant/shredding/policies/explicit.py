@@ -16,8 +16,6 @@ from parquet_variant.shredding.policies.decision import InferenceResult
 from parquet_variant.shredding.policies.schema_decisions import decisions_for
 from parquet_variant.shredding.profile import Profile
 
-__all__ = ["ExplicitPolicy"]
-
 
 @dataclass(frozen=True, slots=True)
 class ExplicitPolicy:

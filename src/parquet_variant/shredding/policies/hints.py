@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from parquet_variant.errors import VariantError
-from parquet_variant.path import VariantPath
+from parquet_variant.path import VariantPath, is_within
 from parquet_variant.schema.shredding_schema import ShreddingSchema
 from parquet_variant.shredding.estimate import predict
 from parquet_variant.shredding.policies.column_types import best_column
@@ -26,8 +26,6 @@ from parquet_variant.shredding.policies.schema_decisions import decisions_for
 from parquet_variant.shredding.policies.schema_tree import schema_of_leaves
 from parquet_variant.shredding.profile import Profile
 from parquet_variant.shredding.profile_path import PathProfile
-
-__all__ = ["HintsPolicy"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +146,7 @@ class HintsPolicy:
 
     def _skip_reason(self, path: VariantPath) -> str | None:
         for skipped in self._skipped:
-            if path.segments[: len(skipped)] == skipped.segments:
+            if is_within(path, skipped):
                 return f"SKIP {skipped}"
         dotted = ".".join(segment if isinstance(segment, str) else "[*]" for segment in path.segments)
         for pattern in self._patterns:

@@ -15,8 +15,6 @@ from parquet_variant.shredding.policies.constants import check_constants
 from parquet_variant.shredding.profile_path import PathProfile
 from parquet_variant.types import EXACT_NUMERIC, VariantType
 
-__all__ = ["MapRules", "map_reason"]
-
 # Keys that are compared: those with most values.
 _LOOKED_AT = 64
 
@@ -57,8 +55,6 @@ class MapRules:
 def map_reason(path_profile: PathProfile, rules: MapRules) -> str | None:
     """Why the objects at a path are a map, in words; None if they are records.
 
-    Examples
-    --------
     >>> import parquet_variant as pv
     >>> from parquet_variant.shredding.profile import Profile
     >>> rows = ['{"by_day": {"2024-%02d-%02d": 1}, "n": 1}' % (1 + n % 12, 1 + n % 28) for n in range(200)]

@@ -15,8 +15,6 @@ from parquet_variant.shredding.policies.decision import Decision
 from parquet_variant.shredding.profile import Profile
 from parquet_variant.shredding.profile_path import PathProfile
 
-__all__ = ["decisions_for", "types_in_words"]
-
 Reason = Callable[[VariantPath], "str | None"]
 
 
@@ -30,16 +28,8 @@ def decisions_for(
 ) -> tuple[Decision, ...]:
     """A decision for every node of the schema, and for every path of the data that is just outside it.
 
-    Parameters
-    ----------
-    profile
-        The data.
-    schema
-        What is shredded.
-    chosen, left
-        What to call what is in the schema and what is not.
-    why
-        Says more of a path, in the schema or not; None for nothing.
+    `chosen` and `left`: what to call what is in the schema and what is not.
+    `why`: says more of a path, in the schema or not; None for nothing.
     """
     decisions: list[Decision] = []
 

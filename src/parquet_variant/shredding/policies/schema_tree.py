@@ -10,8 +10,6 @@ from collections.abc import Mapping
 from parquet_variant.path import WILDCARD, Segment, VariantPath
 from parquet_variant.schema.shredding_schema import ShreddingSchema
 
-__all__ = ["schema_of_leaves"]
-
 
 def schema_of_leaves(leaves: Mapping[VariantPath, ShreddingSchema]) -> ShreddingSchema:
     """Put leaves together under the objects and arrays that their paths go through.
@@ -19,8 +17,6 @@ def schema_of_leaves(leaves: Mapping[VariantPath, ShreddingSchema]) -> Shredding
     A path that goes further than another one wins over it. Where some paths go through an object and others through an
     array, the larger side wins: a Parquet group is one or the other.
 
-    Examples
-    --------
     >>> ddl = ShreddingSchema.from_ddl
     >>> paths = {"$.a.b": ddl("int"), "$.a": ddl("variant"), "$.c[*].d": ddl("date")}
     >>> schema_of_leaves({VariantPath.parse(path): leaf for path, leaf in paths.items()}).to_ddl()

@@ -31,8 +31,6 @@ from parquet_variant.shredding.profile_path import PathProfile
 if TYPE_CHECKING:
     from parquet_variant.array.variant_array import VariantArray
 
-__all__ = ["SparkPolicy"]
-
 # Types that Spark 4.2 infers; it has none for the others.
 _TYPES = frozenset(
     (

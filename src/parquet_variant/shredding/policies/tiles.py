@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from parquet_variant.array.variant_array import VariantArray
     from parquet_variant.kernels.tapes.tape import Tape
 
-__all__ = ["Itemset", "Tile", "TilesPolicy"]
-
 _ARRAY, _OBJECT = 21, 22
 # Node kinds that are one type for this purpose, as in `column_types`: booleans, and exact numbers.
 _KIND_GROUPS = np.arange(_OBJECT + 1)
@@ -152,7 +150,7 @@ class TilesPolicy:
             node = stack.pop()
             column = best_column(node)
             # Inside arrays a row has several values: rows count, of the share that has the type.
-            if column is None or node.rows * column.held / node.count < least:
+            if column is None or node.rows * column.typed / node.count < least:
                 continue
             if column.arrow is not None:
                 leaves[node.path] = ShreddingSchema.primitive(column.arrow)

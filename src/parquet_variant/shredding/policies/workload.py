@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from parquet_variant.errors import PathError
-from parquet_variant.path import WILDCARD, VariantPath
+from parquet_variant.path import WILDCARD, VariantPath, is_within
 from parquet_variant.schema.shredding_schema import ShreddingSchema
 from parquet_variant.shredding.estimate import predict
 from parquet_variant.shredding.policies.auto import AutoPolicy
@@ -26,8 +26,6 @@ from parquet_variant.shredding.policies.schema_decisions import decisions_for
 from parquet_variant.shredding.policies.schema_tree import schema_of_leaves
 from parquet_variant.shredding.profile import Profile
 from parquet_variant.shredding.profile_path import PathProfile
-
-__all__ = ["WorkloadPolicy"]
 
 # A path as queries write it: in quotes, from the root.
 _QUOTED_PATH = re.compile(r"""'(\$(?:[^']|'')*)'|"(\$[^"]*)\"""")
@@ -135,17 +133,13 @@ class WorkloadPolicy:
         leaf: ShreddingSchema,
         reason: str,
     ) -> None:
-        if path in leaves or any(_inside(path, taken) or _inside(taken, path) for taken in leaves):
+        if path in leaves or any(is_within(path, taken) or is_within(taken, path) for taken in leaves):
             return
         if len(leaves) < self.max_columns:
             leaves[path] = leaf
             reasons[path] = reason
         else:
             reasons[path] = f"{reason}, over the budget of {self.max_columns} columns"
-
-
-def _inside(path: VariantPath, other: VariantPath) -> bool:
-    return path.segments[: len(other)] == other.segments
 
 
 def _leaves(path_profile: PathProfile | None) -> list[tuple[VariantPath, ShreddingSchema, int]]:

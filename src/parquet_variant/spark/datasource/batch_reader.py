@@ -20,7 +20,7 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 from pyspark.sql.pandas.types import to_arrow_schema, to_arrow_type
 from pyspark.sql.types import StructType, VariantType
 
-from parquet_variant.errors import VariantError
+from parquet_variant.errors import VariantError, VariantFileError
 from parquet_variant.parquet.format.files import ParquetSource, locate, open_file
 from parquet_variant.parquet.reading.read_table import partitioned_table
 from parquet_variant.parquet.scanning.scan import Scan, ScanTask, scan
@@ -28,8 +28,6 @@ from parquet_variant.spark.arrow_variant import as_spark, row_bytes, slices_by_b
 from parquet_variant.spark.datasource.options import ReadOptions, is_ordinary
 from parquet_variant.spark.task_errors import one_line
 from parquet_variant.spark.worker_end import QuietEnd
-
-__all__ = ["BatchReader", "ScanPartition", "spark_batches"]
 
 # What Spark gets at a time: every row of a VARIANT carries its own dictionary there, so rows say little of bytes.
 _BATCH_BYTES = 16 << 20
@@ -134,10 +132,14 @@ class BatchReader(DataSourceReader):
     def _whole(self, task: ScanTask) -> Iterator[pa.Table]:
         with open_file(task.source) as file:
             for number in task.row_groups:
-                names = self.schema.fieldNames()
-                if self.options.merge_schema:
-                    there = {node.name for node in file.schema.children} | set(dict(file.source.partition))
-                    names = [name for name in names if name in there]
+                there = {node.name for node in file.schema.children} | set(dict(file.source.partition))
+                names = [name for name in self.schema.fieldNames() if name in there]
+                if not self.options.merge_schema and (missing := set(self.schema.fieldNames()) - there):
+                    raise VariantFileError(
+                        f"no column {min(missing)}: choose from {', '.join(sorted(there))}, or set the option "
+                        "mergeSchema to true, for nulls where a file lacks a column",
+                        reason="no-such-column", file=file.name,
+                    )  # fmt: skip
                 yield partitioned_table(file, [number], names)
 
 

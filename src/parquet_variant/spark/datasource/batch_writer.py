@@ -30,23 +30,13 @@ from parquet_variant.spark.frames import Frame
 from parquet_variant.spark.task_errors import one_line
 from parquet_variant.spark.worker_end import QuietEnd
 
-__all__ = ["BatchWriter", "StreamWriter", "TaskFiles"]
-
 
 @dataclass
 class TaskFiles(WriterCommitMessage):
-    """What a task attempt staged.
+    """What a task attempt staged."""
 
-    Parameters
-    ----------
-    files
-        Its files.
-    rows
-        Rows in them.
-    """
-
-    files: tuple[StagedFile, ...]
-    rows: int
+    files: tuple[StagedFile, ...]  # Its files.
+    rows: int  # Rows in them.
 
 
 class _Tasks:

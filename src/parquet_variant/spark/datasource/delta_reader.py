@@ -23,8 +23,6 @@ from parquet_variant.spark.datasource.batch_reader import BatchReader, spark_bat
 from parquet_variant.spark.datasource.options import ReadOptions
 from parquet_variant.spark.task_errors import one_line
 
-__all__ = ["DeltaPartition", "DeltaReader", "table_schema"]
-
 
 @dataclass
 class DeltaPartition(InputPartition):

@@ -19,8 +19,6 @@ from parquet_variant.errors import DeltaError
 from parquet_variant.spark.datasource.delta_reader import DeltaReader
 from parquet_variant.spark.datasource.options import ReadOptions
 
-__all__ = ["DeltaStreamReader"]
-
 # The offset before everything: its batch is a whole version, not the versions one by one.
 _NOTHING = -1
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 from urllib.parse import unquote
 
@@ -21,16 +21,15 @@ from parquet_variant.delta.log.snapshot import Snapshot, load_snapshot
 from parquet_variant.delta.protocol.actions import Add
 from parquet_variant.delta.protocol.schema import parse_schema
 from parquet_variant.delta.storage import open_storage
-from parquet_variant.delta.writing.create import commit_new, planned_table
+from parquet_variant.delta.writing.create import check_partitioned_by, commit_new, existing_table, planned_table
 from parquet_variant.delta.writing.write import commit_files, plan
-from parquet_variant.errors import DeltaError
+from parquet_variant.errors import DeltaError, VariantError
+from parquet_variant.io.staging import Staging, sweep
 from parquet_variant.spark.datasource.options import WriteOptions
 from parquet_variant.spark.datasource.partitioning import Partitioning
 from parquet_variant.spark.frames import Frame
 from parquet_variant.spark.task_errors import one_line
 from parquet_variant.spark.worker_end import QuietEnd
-
-__all__ = ["DeltaBatchWriter", "DeltaStreamWriter", "TaskActions"]
 
 
 @dataclass
@@ -64,15 +63,8 @@ class _DeltaTasks:
     def _table(self, options: WriteOptions) -> Snapshot:
         """The table; planned, if it is not there: it is made with its first rows."""
         storage, by = open_storage(self.path), self.partitioning.names
-        try:
-            current = load_snapshot(storage)
-        except DeltaError as error:
-            if error.reason != "not-a-table":
-                raise
-        else:
-            if by and by != current.partition_columns:
-                has = ", ".join(current.partition_columns) or "none"
-                raise DeltaError(f"the table's partition columns are {has}, not {', '.join(by)}", reason="bad-option")
+        if (current := existing_table(storage)) is not None:
+            check_partitioned_by(current, by)
             return current
         fields = [
             StructField(field.name, VariantType() if field.name == self.frame.column else field.dataType)
@@ -84,6 +76,13 @@ class _DeltaTasks:
         return self.planned
 
     def _commit(self, messages: list[WriterCommitMessage | None], txn: tuple[str, int] | None) -> None:
+        try:
+            self._commit_adds(messages, txn)
+        except VariantError:  # nothing was committed
+            self._remove(messages)
+            raise
+
+    def _commit_adds(self, messages: list[WriterCommitMessage | None], txn: tuple[str, int] | None) -> None:
         adds = _adds(messages)
         mode: Literal["append", "overwrite"] = "overwrite" if self.overwrite else "append"
         if self.planned is not None:
@@ -114,14 +113,36 @@ def _adds(messages: list[WriterCommitMessage | None]) -> list[Add]:
 class DeltaBatchWriter(_DeltaTasks, DataSourceArrowWriter):
     """``df.write.format("variant").option("format", "delta")``."""
 
+    def __init__(self, options: WriteOptions, schema: StructType, overwrite: bool) -> None:
+        super().__init__(options, schema, overwrite)
+        sweep(self.path)
+        self.staging = Staging(self.path).begin()
+        self.plan = replace(self.plan, job=f"{self.staging.job}-")
+
+    @one_line()
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> TaskActions:
+        """As other writers; a task that ends after its job leaves nothing."""
+        written = super().write(iterator)
+        try:
+            self.staging.check_running()
+        except VariantError:
+            self._remove([written])
+            raise
+        return written
+
     @one_line()
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         """Commit the files of all tasks as one version."""
         self._commit(messages, None)
+        self.staging.abort()
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
-        """Remove the files of the tasks that ended well; the others have removed their own."""
-        self._remove(messages)
+        """Remove the files of this job: of tasks that ended well, and of those that Spark killed."""
+        self.staging.abort()  # first: a task that is still at work sees that, or its file is seen here
+        # After a commit that failed, what it wrote may be in the log.
+        if None in messages:
+            with suppress(OSError, DeltaError):
+                self.plan.remove_files()
 
 
 class DeltaStreamWriter(_DeltaTasks, DataSourceStreamArrowWriter):
@@ -140,5 +161,6 @@ class DeltaStreamWriter(_DeltaTasks, DataSourceStreamArrowWriter):
         self._commit(messages, (self.application, batchId))
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark's name
-        """Remove what was written."""
-        self._remove(messages)
+        """Remove what was written, unless a commit of it failed: that may be in the log."""
+        if None in messages:
+            self._remove(messages)

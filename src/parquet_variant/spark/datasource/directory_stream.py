@@ -24,8 +24,6 @@ from parquet_variant.parquet.format.files import ParquetSource, locate
 from parquet_variant.spark.datasource.batch_reader import BatchReader
 from parquet_variant.spark.datasource.options import ReadOptions
 
-__all__ = ["DirectoryStreamReader"]
-
 
 class DirectoryStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """``spark.readStream.format("variant")`` on a directory or glob.
@@ -55,10 +53,8 @@ class DirectoryStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
     def latestOffset(self, start: dict[str, str], limit: ReadLimit) -> dict[str, str]:  # noqa: N802 - Spark's name
         """The files seen before and the new ones, the oldest first.
 
-        Raises
-        ------
-        VariantFileError
-            With reason ``"not-append"`` if files that were seen have been put together into new ones.
+        Raises `VariantFileError` with reason ``"not-append"`` if files that were seen have been put together into new
+        ones.
         """
         seen, there = _files(start), self._there()
         new = [path for path in there if path not in seen and (self.last is None or path in self.last)]

@@ -13,14 +13,10 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-import pyarrow.fs as pafs
-
 from parquet_variant.errors import VariantError, choice_of
-from parquet_variant.io.filesystems import absolute, filesystem_of
+from parquet_variant.io.filesystems import absolute, filesystem_of, has_delta_log
 from parquet_variant.query.selection import split_type
 from parquet_variant.schema.shredding_schema import ShreddingSchema
-
-__all__ = ["ReadOptions", "WriteOptions", "is_delta", "is_ordinary"]
 
 # What Spark adds by itself, or users give for Spark.
 _OF_SPARK = frozenset({"path", "paths", "checkpointlocation", "queryname", "truncate", "serialization.format"})
@@ -28,51 +24,29 @@ _OF_SPARK = frozenset({"path", "paths", "checkpointlocation", "queryname", "trun
 
 @dataclass(frozen=True, slots=True)
 class WriteOptions:
-    """The options of a write.
+    """The options of a write."""
 
-    Parameters
-    ----------
-    path
-        The directory.
-    column
-        The JSON or VARIANT column; by default the only one there is.
-    schema
-        What to shred; None if it is to be inferred from each file's first rows.
-    write
-        Arguments of `VariantWriter`.
-    checkpoint
-        A stream's checkpoint directory, as the user named it.
-    delta
-        Whether the target is a Delta table.
-    partition_by
-        Partition columns: names of columns, or JSON paths such as ``day=$.ts:date``.
-    application
-        The id under which a Delta table remembers a stream's batches; by default it is the query's own.
-    """
-
-    path: str
-    column: str | None
-    schema: ShreddingSchema | None
-    write: Mapping[str, Any] = field(default_factory=dict)
-    checkpoint: str | None = None
-    delta: bool = False
-    partition_by: tuple[str, ...] = ()
+    path: str  # The directory.
+    column: str | None  # The JSON or VARIANT column; by default the only one there is.
+    schema: ShreddingSchema | None  # What to shred; None if it is to be inferred from each file's first rows.
+    write: Mapping[str, Any] = field(default_factory=dict)  # Arguments of `VariantWriter`.
+    checkpoint: str | None = None  # A stream's checkpoint directory, as the user named it.
+    delta: bool = False  # Whether the target is a Delta table.
+    partition_by: tuple[str, ...] = ()  # Partition columns: names of columns, or JSON paths such as ``day=$.ts:date``.
+    # The id under which a Delta table remembers a stream's batches; by default it is the query's own.
     application: str | None = None
 
     def stream_id(self) -> str:
         """A name for the stream: the same when it is started again, another one for another checkpoint.
 
-        Raises
-        ------
-        VariantError
-            With reason ``"bad-option"`` if there is no checkpoint to tell streams apart by.
+        Raises `VariantError` with reason ``"bad-option"`` if there is no checkpoint to tell streams apart by.
         """
         if self.checkpoint is None:
             raise VariantError(
                 "a stream needs the option checkpointLocation, by which its batches are known", reason="bad-option"
             )
         identity = self.checkpoint
-        filesystem, path = filesystem_of(absolute(self.checkpoint), None)
+        filesystem, path = filesystem_of(absolute(self.checkpoint))
         # Spark keeps the query's id there; a checkpoint that was deleted and made again gets another.
         with suppress(OSError), filesystem.open_input_stream(f"{path}/metadata") as stream:
             identity = stream.read().decode()
@@ -82,10 +56,7 @@ class WriteOptions:
     def of(cls, options: Mapping[str, str]) -> WriteOptions:
         """Read the options; names in any case.
 
-        Raises
-        ------
-        VariantError
-            With reason ``"bad-option"`` for an unknown name or a value that cannot be read.
+        Raises `VariantError` with reason ``"bad-option"`` for an unknown name or a value that cannot be read.
         """
         by_name = _given(options, _WRITE_OPTIONS, "write")
         write: dict[str, Any] = {}
@@ -113,62 +84,37 @@ class WriteOptions:
 
 @dataclass(frozen=True, slots=True)
 class ReadOptions:
-    """The options of a read.
+    """The options of a read."""
 
-    Parameters
-    ----------
-    sources
-        Files, directories or globs.
-    column
-        The variant column that `paths` go into; by default the only one.
-    paths
-        Output column to variant path and, where it is not left to the read's schema, type. The option is called
-        ``columns`` or ``paths``; the latter Spark refuses beside ``load(path)`` in sessions where
-        ``spark.sql.legacy.pathOptionBehavior.enabled`` is false; registering the data source sets it.
-    where
-        A filter on the output columns, as text; rows that do not satisfy it are not given, and files and row groups
-        that hold none are not read.
-    partition_bytes
-        Compressed bytes of the needed columns that one task reads.
-    delta
-        Whether the source is a Delta table.
-    version, timestamp
-        Which version of it; by default the newest.
-    zone
-        The time zone of casts between instants and local times. A data source is not told the session's, so
-        `pv.spark.read` gives it as an option.
-    merge_schema
-        Whether the columns are those of all files, null where a file lacks one; else those of the first file.
-    partitions
-        Whether ``day=2026-01-31/`` is a column; not with ``recursiveFileLookup``, as in Spark.
-    starting_version
-        The first version that a stream reads; by default all that is there is its first batch.
-    max_files
-        Files of a directory that a stream takes at a time; by default all that are new.
-    """
-
-    sources: tuple[str, ...]
-    column: str | None
+    sources: tuple[str, ...]  # Files, directories or globs.
+    column: str | None  # The variant column that `paths` go into; by default the only one.
+    # Output column to variant path and, where it is not left to the read's schema, type. The option is called
+    # ``columns`` or ``paths``; the latter Spark refuses beside ``load(path)`` in sessions where
+    # ``spark.sql.legacy.pathOptionBehavior.enabled`` is false; registering the data source sets it.
     paths: Mapping[str, tuple[str, str | None]] | None
-    partition_bytes: int = 64 << 20
-    delta: bool = False
+    partition_bytes: int = 64 << 20  # Compressed bytes of the needed columns that one task reads.
+    delta: bool = False  # Whether the source is a Delta table.
+    # Which version of it; by default the newest.
     version: int | None = None
     timestamp: str | None = None
+    # The time zone of casts between instants and local times. A data source is not told the session's, so
+    # `pv.spark.read` gives it as an option.
     zone: str = "UTC"
+    # The first version that a stream reads; by default all that is there is its first batch.
     starting_version: int | None = None
+    # A filter on the output columns, as text; rows that do not satisfy it are not given, and files and row groups that
+    # hold none are not read.
     where: str | None = None
+    # Whether the columns are those of all files, null where a file lacks one; else those of the first file.
     merge_schema: bool = False
-    partitions: bool = True
-    max_files: int | None = None
+    partitions: bool = True  # Whether ``day=2026-01-31/`` is a column; not with ``recursiveFileLookup``, as in Spark.
+    max_files: int | None = None  # Files of a directory that a stream takes at a time; by default all that are new.
 
     @classmethod
     def of(cls, options: Mapping[str, str]) -> ReadOptions:
         """Read the options; names in any case.
 
-        Raises
-        ------
-        VariantError
-            With reason ``"bad-option"`` for an unknown name or a value that cannot be read.
+        Raises `VariantError` with reason ``"bad-option"`` for an unknown name or a value that cannot be read.
         """
         by_name = _given(options, _READ_OPTIONS, "read")
         paths = None
@@ -182,8 +128,13 @@ class ReadOptions:
         if by_name.get("columns"):
             paths = _value("columns", by_name["columns"], _projection)
         size = _value("partitionBytes", by_name.get("partitionbytes", str(64 << 20)), _at_least_one)
-        version, first = (_value(name, by_name[name], _whole) if name in by_name else None for name in _VERSIONS)
         delta = len(sources) == 1 and is_delta(by_name, sources[0])
+        if not delta and (wrong := [name for name in _VERSIONS if name.lower() in by_name]):
+            raise _bad(wrong[0], by_name[wrong[0].lower()], "it is of Delta tables, and this is none")
+        version, first = (
+            _value(name, by_name[name.lower()], _whole) if name.lower() in by_name else None
+            for name in ("versionAsOf", "startingVersion")
+        )
         if (most := by_name.get("maxfilespertrigger")) is not None and delta:
             raise _bad("maxFilesPerTrigger", most, "it is of directories; a Delta table's stream goes by versions")
         zone = by_name.get("timezone", "UTC")
@@ -211,8 +162,7 @@ def is_delta(options: Mapping[str, str], path: str) -> bool:
         raise _bad("format", str(kind), "use parquet or delta")
     if kind is not None or any(character in path for character in "*?["):
         return kind == "delta"
-    filesystem, root = filesystem_of(path, None)
-    return bool(filesystem.get_file_info(f"{root}/_delta_log").type == pafs.FileType.Directory)
+    return has_delta_log(path)
 
 
 def _flag(text: str) -> bool:
@@ -275,10 +225,10 @@ _FOR_WRITER = (
 )
 _OF_FILES = ("compression", "compressionLevel", "rowGroupBytes", "sortBy", "bloomFilters", "writer")
 _WRITE_OPTIONS = ("column", "schema", "layout", *_OF_FILES, "format", "partitionBy", "txnAppId")
-_OF_TABLES = ("format", "versionAsOf", "timestampAsOf", "startingVersion")
+_VERSIONS = ("versionAsOf", "timestampAsOf", "startingVersion")
+_OF_TABLES = ("format", *_VERSIONS)
 _OF_FOLDERS = ("mergeSchema", "recursiveFileLookup", "maxFilesPerTrigger")
 _READ_OPTIONS = ("column", "columns", "paths", "where", "partitionBytes", "timeZone", *_OF_FOLDERS, *_OF_TABLES)
-_VERSIONS = ("versionasof", "startingversion")
 _EXPECTED = {"columns": """an object of column to path and type, as {"mag": ["$.properties.mag", "double"]}"""}
 
 _NO_TABLES = (

@@ -16,8 +16,6 @@ from pyspark.sql.types import ArrayType, MapType, StructField, StructType, Varia
 from parquet_variant.errors import VariantError
 from parquet_variant.ingest.partition_by import PartitionBy, split_columns
 
-__all__ = ["Partitioning"]
-
 
 class Partitioning:
     """The partition columns of a write; pickled into every task.

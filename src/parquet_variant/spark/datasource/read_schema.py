@@ -18,28 +18,24 @@ from parquet_variant.parquet.reading.read_table import partitioned_table
 from parquet_variant.query.selection import arrow_type
 from parquet_variant.spark.datasource.delta_reader import table_schema
 from parquet_variant.spark.datasource.options import ReadOptions, is_ordinary
-
-__all__ = ["read_schema"]
+from parquet_variant.sql_query.kinds import holds_variants
 
 
 def read_schema(options: ReadOptions) -> StructType:
     """The columns of a read for which the user gave no schema: the typed paths, or else the columns of the first file.
 
-    Raises
-    ------
-    VariantError
-        For a path without a type, or a column of a type that Spark does not have.
+    Raises `VariantError` for a path without a type, or a column of a type that Spark does not have.
     """
     if options.paths is not None:
         ordinary: dict[str, DataType] = {}
         if any(map(is_ordinary, options.paths.values())):
             ordinary = {field.name: field.dataType for field in _whole_schema(options).fields}
         fields = []
-        for name, wanted in options.paths.items():
-            if is_ordinary(wanted) and wanted[0] in ordinary:
-                fields.append(StructField(name, ordinary[wanted[0]]))
+        for name, typed_path in options.paths.items():
+            if is_ordinary(typed_path) and typed_path[0] in ordinary:
+                fields.append(StructField(name, ordinary[typed_path[0]]))
             else:
-                fields.append(StructField(name, _type_of_path(name, wanted[1])))
+                fields.append(StructField(name, _type_of_path(name, typed_path[1])))
         return StructType(fields)
     return _whole_schema(options)
 
@@ -47,10 +43,7 @@ def read_schema(options: ReadOptions) -> StructType:
 def _whole_schema(options: ReadOptions) -> StructType:
     """All columns of a directory or table.
 
-    Raises
-    ------
-    VariantError
-        For a column of a type that Spark does not have, and for files that differ.
+    Raises `VariantError` for a column of a type that Spark does not have, and for files that differ.
     """
     if options.delta:
         return table_schema(options)
@@ -59,10 +52,10 @@ def _whole_schema(options: ReadOptions) -> StructType:
     for source in files if options.merge_schema else files[:1]:
         with open_file(source if options.partitions else replace(source, partition=())) as file:
             for field in partitioned_table(file, []).schema:
-                found = StructField(field.name, _spark_type(field))
-                if fields.setdefault(field.name, found) != found:
+                column = StructField(field.name, _spark_type(field))
+                if fields.setdefault(field.name, column) != column:
                     raise VariantError(
-                        f"column {field.name} is {found.dataType.simpleString()} in {source.path}, and "
+                        f"column {field.name} is {column.dataType.simpleString()} in {source.path}, and "
                         f"{fields[field.name].dataType.simpleString()} before: name the columns to read in schema()",
                         reason="files-differ",
                     )
@@ -76,6 +69,12 @@ def _type_of_path(name: str, kind: str | None) -> DataType:
             reason="bad-option",
         )
     arrow = arrow_type(kind)
+    if arrow is not None and holds_variants(arrow):
+        raise VariantError(
+            f"column {name} is {kind}: a path is not cast to a type with VARIANTs inside in Spark; name a type "
+            "without variant, cast to variant and use variant_explode, or use the engine duckdb",
+            reason="unsupported-type",
+        )
     return VariantType() if arrow is None else from_arrow_type(arrow)
 
 

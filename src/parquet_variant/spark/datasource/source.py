@@ -1,6 +1,7 @@
 """The data source ``variant``: what Spark calls to read and write directories of Parquet files with Variant columns.
 
-Owns the entry points and their options as users see them. Leaves reading to `batch_reader`, writing to `batch_writer`.
+Owns the entry points and their options as users see them. Leaves reading to `batch_reader`, writing to `batch_writer`,
+which are imported when they are needed: Spark imports this module where it looks for data sources, in every session.
 """
 
 from __future__ import annotations
@@ -17,16 +18,12 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.types import StructType
 
-from parquet_variant.spark.datasource.batch_writer import BatchWriter, StreamWriter
-from parquet_variant.spark.datasource.options import ReadOptions, WriteOptions
 from parquet_variant.spark.task_errors import one_line
 from parquet_variant.spark.worker_end import end_quietly
 
-__all__ = ["VariantDataSource"]
-
 
 class VariantDataSource(DataSource):
-    """Register it once a session: ``spark.dataSource.register(pv.spark.VariantDataSource)``.
+    """Spark finds it where the package is installed; elsewhere ``spark.dataSource.register(VariantDataSource)`` does.
 
     Reading (``spark.read.format("variant")``): the variant columns are VARIANT, other columns as they are. With the
     option ``paths`` (or ``columns``), a JSON object of output column to path and type, the columns are typed and only
@@ -56,7 +53,7 @@ class VariantDataSource(DataSource):
     @classmethod
     def name(cls) -> str:
         """What `format` takes. Spark asks when the source is registered: the moment to allow its option `paths`."""
-        # A worker, and a thread of the driver, may have no session: then there is nothing to allow.
+        # Where Spark finds it, and in a thread of the driver, there may be no session: then there is nothing to allow.
         if (session := SparkSession.getActiveSession()) is not None:
             with suppress(Exception):  # a managed session may forbid it; then the option is called `columns`
                 session.conf.set("spark.sql.legacy.pathOptionBehavior.enabled", "true")
@@ -65,6 +62,7 @@ class VariantDataSource(DataSource):
     @one_line()
     def schema(self) -> StructType:
         """The columns of a read for which the user gave no schema."""
+        from parquet_variant.spark.datasource.options import ReadOptions
         from parquet_variant.spark.datasource.read_schema import read_schema
 
         return read_schema(ReadOptions.of(self.options))
@@ -72,6 +70,8 @@ class VariantDataSource(DataSource):
     @one_line()
     def reader(self, schema: StructType) -> DataSourceReader:
         """Plan a read."""
+        from parquet_variant.spark.datasource.options import ReadOptions
+
         options = ReadOptions.of(self.options)
         if options.delta:
             from parquet_variant.spark.datasource.delta_reader import DeltaReader
@@ -84,6 +84,8 @@ class VariantDataSource(DataSource):
     # Not on one line: PySpark's runner then fails itself, on a reader that was never made, and only that would show.
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
         """Begin to read a stream."""
+        from parquet_variant.spark.datasource.options import ReadOptions
+
         options = ReadOptions.of(self.options)
         if options.delta:
             from parquet_variant.spark.datasource.delta_stream import DeltaStreamReader
@@ -96,19 +98,27 @@ class VariantDataSource(DataSource):
     @one_line()
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         """Begin a write."""
+        from parquet_variant.spark.datasource.options import WriteOptions
+
         options = WriteOptions.of(self.options)
         if options.delta:
             from parquet_variant.spark.datasource.delta_writer import DeltaBatchWriter
 
             return DeltaBatchWriter(options, schema, overwrite)
+        from parquet_variant.spark.datasource.batch_writer import BatchWriter
+
         return BatchWriter(options, schema, overwrite)
 
     @one_line()
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: N802 - Spark's name
         """Begin to write a stream."""
+        from parquet_variant.spark.datasource.options import WriteOptions
+
         options = WriteOptions.of(self.options)
         if options.delta:
             from parquet_variant.spark.datasource.delta_writer import DeltaStreamWriter
 
             return DeltaStreamWriter(options, schema, overwrite)
+        from parquet_variant.spark.datasource.batch_writer import StreamWriter
+
         return StreamWriter(options, schema, overwrite)

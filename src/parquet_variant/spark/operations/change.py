@@ -18,12 +18,11 @@ from parquet_variant.delta.dml.update import run_update
 from parquet_variant.delta.log.snapshot import snapshot
 from parquet_variant.io.engine import Progress
 from parquet_variant.io.filesystems import absolute
+from parquet_variant.spark.arrow_variant import with_variants
 from parquet_variant.spark.engine import SparkEngine
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-__all__ = ["delete", "merge", "update"]
 
 
 def delete(
@@ -77,5 +76,5 @@ def merge(
     **options: Any,
 ) -> Merge:
     """`delta.merge` whose ``execute`` runs as a Spark job; `source` may be a DataFrame, too, which is collected."""
-    rows = source.toArrow() if hasattr(source, "toArrow") else source
+    rows = with_variants(source.toArrow()) if hasattr(source, "toArrow") else source
     return replace(merge_into(absolute(table), rows, condition, **options), engine=SparkEngine(spark, progress))

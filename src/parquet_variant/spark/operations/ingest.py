@@ -11,10 +11,11 @@ import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Unpack
 
 from parquet_variant.choices import OutputFormat
-from parquet_variant.errors import VariantError
+from parquet_variant.errors import SchemaError, VariantError
 from parquet_variant.ingest.job import IngestJob
 from parquet_variant.ingest.request import IngestOptions, IngestRequest, Sources
 from parquet_variant.ingest.result import IngestResult
@@ -27,8 +28,6 @@ from parquet_variant.spark.task_errors import from_spark_errors
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-__all__ = ["ingest"]
 
 _OF_THE_DISK = re.compile("No space left on device|Disk quota exceeded|Permission denied|Read-only file system")
 
@@ -71,15 +70,17 @@ def ingest(
     target = absolute(dest)
     with _named(sources, target, options.get("json_column")) as files:
         request = IngestRequest.of(files, target, format=format, **options)
+        if _is_dataframe(sources):
+            request = replace(request, text=replace(request.text, of_dataframe=True))
         return IngestJob(request).run(SparkEngine(spark, progress))
 
 
 @contextmanager
 def _named(sources: Any, dest: str, json_column: str | None) -> Iterator[list[str]]:
     """The sources by name; a DataFrame as Parquet files beside the destination, for as long as the job runs."""
-    from pyspark.sql import DataFrame
+    from pyspark.sql.types import BinaryType, StringType
 
-    if not isinstance(sources, DataFrame):
+    if not _is_dataframe(sources):
         named = [sources] if isinstance(sources, str | os.PathLike) else sources
         yield [absolute(each) for each in named]
         return
@@ -90,15 +91,28 @@ def _named(sources: Any, dest: str, json_column: str | None) -> Iterator[list[st
         raise VariantError(
             f"the DataFrame has no column {json_column}: its columns are {names}", reason="no-such-column"
         )
+    kind = sources.schema[json_column].dataType
+    if not isinstance(kind, StringType | BinaryType):
+        raise SchemaError(
+            f"the column {json_column} is {kind.simpleString()}, not text: name one that holds JSON (pv.spark.write "
+            "takes Variants)",
+            reason="not-text",
+        )
     staging = staging_beside(dest.rstrip("/"))
     aside = f"{staging.directory}/rows"
     try:
         staging.begin()
         with from_spark_errors(), _disk_errors(dest):
-            sources.write.parquet(aside)
+            sources.write.option("maxRecordsPerFile", 0).parquet(aside)
         yield [f"{aside}/*.parquet"]
     finally:
         staging.discard()
+
+
+def _is_dataframe(sources: Any) -> bool:
+    from pyspark.sql import DataFrame
+
+    return isinstance(sources, DataFrame)
 
 
 @contextmanager

@@ -20,8 +20,6 @@ from parquet_variant.spark.engine import SparkEngine
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["optimize"]
-
 
 def optimize(
     spark: SparkSession, path: str | os.PathLike[str], *, progress: Progress | None = None, **options: Any

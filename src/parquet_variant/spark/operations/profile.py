@@ -22,8 +22,6 @@ from parquet_variant.spark.worker_end import QuietEnd
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row
 
-__all__ = ["profile"]
-
 
 def profile(df: DataFrame, column: str | None = None) -> Profile:
     """Count what is at which path of a column, over all of its rows, as one job.
@@ -63,8 +61,8 @@ def profile(df: DataFrame, column: str | None = None) -> Profile:
         _ = end
         # One profile a batch, in its first row: Arrow UDFs need no pandas, `mapInArrow` does.
         with to_spark_errors():
-            found = pickle.dumps(Profile.of_array(pv.parse_json(values) if is_json else from_spark(values)))
-        return pa.array([found, *[None] * (len(values) - 1)], pa.binary())
+            pickled = pickle.dumps(Profile.of_array(pv.parse_json(values) if is_json else from_spark(values)))
+        return pa.array([pickled, *[None] * (len(values) - 1)], pa.binary())
 
     # Non-deterministic, or Spark would run it again on just the rows that the filter leaves.
     once = profiled.asNondeterministic()

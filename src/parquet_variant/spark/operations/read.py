@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from functools import reduce
 from typing import TYPE_CHECKING, Any, Literal
 
-from parquet_variant.errors import VariantError
+from parquet_variant.errors import VariantError, check_choice
 from parquet_variant.io.filesystems import absolute
 from parquet_variant.spark.datasource.options import ReadOptions
 from parquet_variant.spark.struct_view import ReadPlan, plan_read, struct_view
@@ -19,8 +19,6 @@ from parquet_variant.spark.task_errors import from_spark_errors
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-
-__all__ = ["read"]
 
 
 def read(
@@ -66,8 +64,7 @@ def read(
     """
     from parquet_variant.spark.datasource.source import VariantDataSource
 
-    if engine not in ("auto", "python", "jvm"):
-        raise VariantError(f"engine is {engine!r}: use auto, python or jvm", reason="bad-option")
+    check_choice("engine", engine, ("auto", "python", "jvm"))
     spark.dataSource.register(VariantDataSource)
     reader = spark.read.format("variant").option("timeZone", spark.conf.get("spark.sql.session.timeZone"))
     options: dict[str, Any] = {"column": column, "partitionBytes": partition_bytes, "where": where}

@@ -17,8 +17,6 @@ from parquet_variant.spark.engine import SparkEngine
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["rewrite"]
-
 
 def rewrite(
     spark: SparkSession, source: Any, dest: Any, *, progress: Progress | None = None, **options: Any

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from parquet_variant.errors import VariantError
-from parquet_variant.path import VariantPath
+from parquet_variant.path import WILDCARD, VariantPath
 from parquet_variant.query.predicate_text import predicate_text
 from parquet_variant.query.sql_expression import NeededColumn
 from parquet_variant.query.sql_types import sql_type_name
@@ -21,9 +21,7 @@ from parquet_variant.sql_query.scopes import TableUse
 from parquet_variant.sql_query.sql import SqlQuery, plan_sql
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-
-__all__ = ["readers_of", "run_query", "sql"]
+    from pyspark.sql import Column, DataFrame, SparkSession
 
 
 def sql(spark: SparkSession, query: str, /, **tables: Any) -> DataFrame:
@@ -80,6 +78,11 @@ def readers_of(use: TableUse) -> ReadPlan:
 def _frame(spark: SparkSession, planned: SqlQuery, use: TableUse) -> DataFrame:
     columns, column = _asked(use)
     table, predicate = use.table, planned.rewritten.predicate(use)
+    if len(_variants(use)) > 1:
+        # Of a Delta table the scan gives one Variant beside ordinary columns; whole rows have all.
+        named = None if is_delta(table.path) else columns
+        whole = read(spark, table.path, named, version=table.version, timestamp=table.timestamp)
+        return whole.select(*(_taken(each).alias(name) for name, each in use.needed.items()))
     # Spark filters all rows once more, so an early filter is only of use where the JVM does not read alone.
     where = None if predicate is None or not readers_of(use).python else predicate_text(predicate)
     return read(spark, table.path, columns, where, column=column, version=table.version, timestamp=table.timestamp)
@@ -87,15 +90,12 @@ def _frame(spark: SparkSession, planned: SqlQuery, use: TableUse) -> DataFrame:
 
 def _asked(use: TableUse) -> tuple[dict[str, tuple[str, str] | str], str | None]:
     """The columns of a table as the data source takes them, and the Variant column that paths go into."""
-    table = use.table
-    variants = {each.column for each in use.needed.values() if each.path is not None}
+    table, variants = use.table, _variants(use)
     if table.path is None:
         raise VariantError(f"{table.name} is no path: Spark reads files and tables by their paths", reason="bad-option")
-    if len(variants) > 1:
-        raise VariantError(
-            f"{table.name} has paths into {' and '.join(sorted(variants))}: Spark reads one Variant column at a time",
-            reason="several-variant-columns",
-        )
+    if len(variants) > 1:  # the data source takes paths into one: the columns whole
+        names = dict.fromkeys(_top(each.column) for each in use.needed.values())
+        return {name: name for name in names}, None
     # The engine's text asks for rows alone where it needs no column.
     needed = use.needed or {"_": NeededColumn(table.columns.variants[0], VariantPath(("_",)), pa.bool_())}
     if not use.needed:
@@ -107,3 +107,31 @@ def _asked(use: TableUse) -> tuple[dict[str, tuple[str, str] | str], str | None]
         for name, each in needed.items()
     }
     return columns, next(iter(variants), None)
+
+
+def _variants(use: TableUse) -> set[str]:
+    """The Variant columns that paths go into."""
+    return {each.column for each in use.needed.values() if each.path is not None}
+
+
+def _top(column: str) -> str:
+    """The table's column that a Variant is in."""
+    return column.partition(".")[0]
+
+
+def _taken(each: NeededColumn) -> Column:
+    """What is needed of a Variant, taken out of the whole value by Spark."""
+    from pyspark.sql.functions import col, try_variant_get
+
+    column = col(".".join(f"`{part.replace('`', '``')}`" for part in each.column.split(".")))
+    if each.path is None:
+        return column
+    if any(step is WILDCARD or (isinstance(step, str) and set(step) & set("'\"")) for step in each.path.segments):
+        raise VariantError(
+            f"Spark has no path {each.path}, and takes several Variant columns apart itself: ask for one column in a "
+            "query, or use the engine duckdb",
+            reason="several-variant-columns",
+        )
+    steps = [f"[{step}]" if isinstance(step, int) else f"['{step}']" for step in each.path.segments]
+    kind = "variant" if each.type is None else sql_type_name(each.type)
+    return try_variant_get(column, "$" + "".join(steps), kind)

@@ -11,7 +11,7 @@ import os
 from typing import TYPE_CHECKING, Any, Literal
 
 from parquet_variant.choices import Mode
-from parquet_variant.errors import VariantError
+from parquet_variant.errors import VariantError, check_choice
 from parquet_variant.io.filesystems import absolute
 from parquet_variant.io.staging import open_staging
 from parquet_variant.schema.shredding_schema import ShreddingSchema
@@ -19,8 +19,6 @@ from parquet_variant.spark.task_errors import from_spark_errors
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
-
-__all__ = ["infer_schema", "write"]
 
 
 def write(
@@ -67,8 +65,7 @@ def write(
     from parquet_variant.spark.datasource.source import VariantDataSource
     from parquet_variant.spark.frames import choose_column
 
-    if format not in ("parquet", "delta"):
-        raise VariantError(f"format is {format!r}: use parquet or delta", reason="bad-option")
+    check_choice("format", format, ("parquet", "delta"))
     target = absolute(dest)
     if _leave_alone(target, mode, format):
         return
@@ -115,7 +112,7 @@ def infer_schema(df: DataFrame, column: str | None = None, policy: Any = None) -
     from parquet_variant.shredding.infer import infer
     from parquet_variant.spark.operations.profile import profile
 
-    found = profile(df, column)
-    if not found.rows:
+    seen = profile(df, column)
+    if not seen.rows:
         raise VariantError("the DataFrame has no rows to infer a schema from: give one with schema=", reason="no-rows")
-    return infer(found, policy).schema
+    return infer(seen, policy).schema

@@ -22,8 +22,6 @@ from parquet_variant.kernels.kinds import (
 )
 from parquet_variant.types import TYPE_OF_ID, PrimitiveId, VariantType
 
-__all__ = ["BOOLEAN", "Child", "Column", "Field", "code_of", "nested_ranges"]
-
 Int64s = npt.NDArray[np.int64]
 
 # The code of both booleans; other codes are a kind of the tape, with a decimal's scale above.
@@ -57,28 +55,15 @@ class Field:
 
 @dataclass(frozen=True, eq=False)
 class Child:
-    """The values of one type.
+    """The values of one type."""
 
-    Parameters
-    ----------
-    code
-        Kind and decimal scale (see `code_of`).
-    size
-        How many there are.
-    values
-        Scalars, dense; None for nulls, arrays and objects.
-    offsets, elements
-        Of arrays: where each begins among the elements of all.
-    fields
-        Of objects: by name, in the order of their UTF-8 bytes.
-    """
-
-    code: int
-    size: int
-    values: pa.Array | None = None
+    code: int  # Kind and decimal scale (see `code_of`).
+    size: int  # How many there are.
+    values: pa.Array | None = None  # Scalars, dense; None for nulls, arrays and objects.
+    # Of arrays: where each begins among the elements of all.
     offsets: Int64s | None = None
     elements: Column | None = None
-    fields: dict[str, Field] = field(default_factory=dict)
+    fields: dict[str, Field] = field(default_factory=dict)  # Of objects: by name, in the order of their UTF-8 bytes.
 
     @property
     def kind(self) -> int:
@@ -95,20 +80,11 @@ class Child:
 
 @dataclass(frozen=True, eq=False)
 class Column:
-    """The values at one path.
+    """The values at one path."""
 
-    Parameters
-    ----------
-    size
-        How many there are.
-    children
-        One for each type that is there.
-    types
-        For each value the index of its child; None if there is one child only.
-    """
-
-    size: int
-    children: tuple[Child, ...] = ()
+    size: int  # How many there are.
+    children: tuple[Child, ...] = ()  # One for each type that is there.
+    # For each value the index of its child; None if there is one child only.
     types: npt.NDArray[np.uint8] | None = None
 
     def positions(self, index: int) -> Int64s:

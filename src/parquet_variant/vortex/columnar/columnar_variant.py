@@ -22,8 +22,6 @@ from parquet_variant.vortex.columnar.column import Column
 from parquet_variant.vortex.columnar.decode import decode_columnar
 from parquet_variant.vortex.columnar.encode import encode_columnar
 
-__all__ = ["ColumnarVariant"]
-
 Int64s = npt.NDArray[np.int64]
 
 

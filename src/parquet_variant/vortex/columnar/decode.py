@@ -21,8 +21,6 @@ from parquet_variant.kernels.values.value_nodes import value_array
 from parquet_variant.types import PrimitiveId
 from parquet_variant.vortex.columnar.column import BOOLEAN, Column
 
-__all__ = ["decode_columnar"]
-
 Int64s = npt.NDArray[np.int64]
 
 

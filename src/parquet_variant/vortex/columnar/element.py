@@ -28,8 +28,6 @@ from parquet_variant.path import Segment, VariantPath, Wildcard
 from parquet_variant.vortex.columnar.column import Child, Column
 from parquet_variant.vortex.columnar.columnar_variant import ColumnarVariant
 
-__all__ = ["columnar_element", "is_by_columns"]
-
 Int64s = npt.NDArray[np.int64]
 
 
@@ -64,13 +62,8 @@ def columnar_element(
 ) -> pa.Array:
     """The values at a path as a type; the parameters are those of `extract_path`, and so is the answer.
 
-    Raises
-    ------
-    CastError
-        For a type that no Variant can be given as.
+    Raises `CastError` for a type that no Variant can be given as.
 
-    Examples
-    --------
     >>> import parquet_variant as pv
     >>> rows = ['{"a": [1, 2.50]}', '{"a": ["x"]}', None]
     >>> array = ColumnarVariant.from_variant(pv.parse_json(rows))

@@ -32,8 +32,6 @@ from parquet_variant.shredding.profile import array_tapes
 from parquet_variant.types import TYPE_OF_ID, TYPES, PrimitiveId
 from parquet_variant.vortex.columnar.column import BOOLEAN, Child, Column, Field, code_of
 
-__all__ = ["encode_columnar", "scalar_type"]
-
 _P = PrimitiveId
 _MAX_SCALE = 38
 _ROWS = 1 << 16
@@ -47,15 +45,7 @@ Int64s = npt.NDArray[np.int64]
 def encode_columnar(array: VariantArray) -> Iterator[tuple[int, Column, Int64s | None]]:
     """Encode an array of any layout, a batch of rows at a time.
 
-    Yields
-    ------
-    (int, Column, array or None)
-        The number of rows, the values of those that are not SQL NULL, and which these are; None for all.
-
-    Raises
-    ------
-    MalformedVariantError
-        For values that are no Variants, with the row.
+    Gives the number of rows, the values of those that are not SQL NULL, and which these are (None for all).
     """
     for start in range(0, len(array), _ROWS):
         at = start

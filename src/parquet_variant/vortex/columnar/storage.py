@@ -28,6 +28,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from parquet_variant.array.capsules import is_storage, without_views
+from parquet_variant.array.parts import stored_columns
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.functions.walks.shredded_walk import scatter
 from parquet_variant.kernels.kinds import (
@@ -39,8 +40,6 @@ from parquet_variant.types import TYPE_OF_ID, PrimitiveId
 from parquet_variant.vortex.columnar.column import Child, Column, Field, nested_ranges
 from parquet_variant.vortex.columnar.columnar_variant import ColumnarVariant
 from parquet_variant.vortex.columnar.encode import scalar_type
-
-__all__ = ["FAMILIES", "OfBytes", "family_of", "from_storage", "is_columnar_storage", "to_storage"]
 
 # Vortex's readers refuse types that are nested deeper than about 14 of these groups.
 MAX_FIELDS, MAX_DEPTH = 200, 10
@@ -77,8 +76,6 @@ FAMILIES = frozenset(
 def is_columnar_storage(kind: pa.DataType) -> bool:
     """Whether a type is the struct of a columnar column.
 
-    Examples
-    --------
     >>> is_columnar_storage(pa.struct({"discriminator": pa.uint16(), "integer": pa.int64()}))
     True
     >>> is_columnar_storage(pa.struct({"discriminator": pa.uint16(), "id": pa.int64()}))
@@ -102,8 +99,6 @@ def is_columnar_storage(kind: pa.DataType) -> bool:
 def to_storage(array: ColumnarVariant) -> pa.StructArray:
     """The columns of an array.
 
-    Examples
-    --------
     >>> import parquet_variant as pv
     >>> array = ColumnarVariant.from_variant(pv.parse_json(['{"a": 1}', '{"a": 1.5}', "[true]"]))
     >>> storage = to_storage(array)
@@ -239,8 +234,6 @@ def from_storage(storage: pa.StructArray, of_bytes: OfBytes | None = None) -> Co
 
     ``of_bytes`` says what becomes of the values in ``rest``; by default they are columns.
 
-    Examples
-    --------
     >>> import parquet_variant as pv
     >>> rows = ['{"a": 1, "b": [1, "x"]}', None, '{"a": {"b": null}}']
     >>> from_storage(to_storage(ColumnarVariant.from_variant(pv.parse_json(rows)))).to_variant().to_pylist()
@@ -250,7 +243,8 @@ def from_storage(storage: pa.StructArray, of_bytes: OfBytes | None = None) -> Co
     if storage.type != kind:
         storage = storage.cast(kind)
     valid = storage.is_valid() if storage.null_count else None
-    storage = pa.StructArray.from_arrays(storage.flatten() if valid is None else _fields(storage), fields=list(kind))
+    columns = storage.flatten() if valid is None else list(stored_columns(storage).values())
+    storage = pa.StructArray.from_arrays(columns, fields=list(kind))
     there = _is_there(storage)
     if valid is not None:
         there = there & valid.to_numpy(zero_copy_only=False)
@@ -263,7 +257,7 @@ def _is_there(group: pa.StructArray) -> npt.NDArray[np.bool_]:
     """Which entries of a group have a value."""
     discriminator = group.field("discriminator")
     there = discriminator.is_valid().to_numpy(zero_copy_only=False)
-    scalars = [values for field, values in zip(group.type, _fields(group), strict=True) if field.name in FAMILIES]
+    scalars = [values for name, values in stored_columns(group).items() if name in FAMILIES]
     if not scalars:
         return there
     codes = discriminator.fill_null(0).to_numpy()
@@ -273,13 +267,9 @@ def _is_there(group: pa.StructArray) -> npt.NDArray[np.bool_]:
     return there & has_value
 
 
-def _fields(group: pa.StructArray) -> list[pa.Array]:
-    return [group.field(index) for index in range(group.type.num_fields)]
-
-
 def _column(group: pa.StructArray, at: Int64s, of_bytes: OfBytes) -> Column:
     """The values at some entries of a group, all of which are there."""
-    columns = dict(zip((field.name for field in group.type), _fields(group), strict=True))
+    columns = stored_columns(group)
     numbers = columns["discriminator"].take(pa.array(at)).to_numpy(zero_copy_only=False).astype(np.int64)
     codes, types = np.unique(numbers, return_inverse=True)
     children = []
@@ -309,9 +299,7 @@ _NONE = np.zeros(0, np.int64)
 
 def _objects(columns: dict[str, pa.Array], own: Int64s, extra: Int64s, of_bytes: OfBytes) -> Child:
     fields: dict[str, Field] = {}
-    below = columns.get("object")
-    names = [] if below is None else [field.name for field in below.type]
-    for name, group in zip(names, [] if below is None else _fields(below), strict=True):
+    for name, group in stored_columns(columns["object"]).items() if "object" in columns else ():
         places = np.flatnonzero(_is_there(group)[own])
         if len(places):
             column = _column(group, own[places], of_bytes)

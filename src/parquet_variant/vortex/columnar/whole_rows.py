@@ -22,8 +22,6 @@ from parquet_variant.vortex.columnar.column import Child, Column, Field
 from parquet_variant.vortex.columnar.decode import decode_columnar
 from parquet_variant.vortex.columnar.storage import from_storage
 
-__all__ = ["whole_rows"]
-
 
 class _NotMappedError(Exception):
     """Bytes whose names cannot be given other ids, so that they must become columns."""
@@ -32,8 +30,6 @@ class _NotMappedError(Exception):
 def whole_rows(storage: pa.StructArray) -> VariantArray:
     """The values of a columnar column, unshredded.
 
-    Examples
-    --------
     >>> import parquet_variant as pv
     >>> from parquet_variant.vortex.columnar.storage import to_storage
     >>> rows = pv.parse_json(['{"a": 1, "b": [1, "x"]}', None, '{"a": {"b": null}}'])

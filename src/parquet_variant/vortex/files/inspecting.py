@@ -18,10 +18,8 @@ from parquet_variant.schema.shredding_schema import ShreddingSchema
 from parquet_variant.vortex.columnar.storage import FAMILIES
 from parquet_variant.vortex.files.library import open_file
 from parquet_variant.vortex.files.notes import ColumnNote
-from parquet_variant.vortex.files.paths import vortex_files
+from parquet_variant.vortex.files.paths import some_vortex_files
 from parquet_variant.vortex.logical.encodings import VariantDType
-
-__all__ = ["VortexColumnReport", "VortexReport", "inspect"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,9 +158,7 @@ def inspect(path: str | os.PathLike[str], column: str | None = None) -> VortexRe
     >>> report.columns[0].layouts, report.columns[0].types, list(report.columns[0].in_bytes)
     ({'variant': 1}, {"$['a']": ('bigint',)}, ["$['l']"])
     """
-    files = vortex_files(path)
-    if not files:
-        raise VariantFileError(f"there is no Vortex file in {path}", file=os.fspath(path), reason="no-such-file")
+    files = some_vortex_files(path)
     columns: dict[str, _FoundColumn] = {}
     others: dict[str, None] = {}
     rows = checked = 0

@@ -25,8 +25,6 @@ from parquet_variant.vortex.files.notes import ColumnNote, read_notes, text_colu
 from parquet_variant.vortex.files.storing import StoredLayout, layout_of
 from parquet_variant.vortex.files.trailer import CheckedSource
 
-__all__ = ["BLOCK_ROWS", "OpenFile", "open_file", "vortex", "vortex_errors"]
-
 # The rows of a block that the library's writer makes. Up to 0.93 it ends the process (a recursion without end) when it
 # gives Arrow rows of its Variant type from more than one block at once.
 BLOCK_ROWS = 8192
@@ -37,13 +35,7 @@ _MOST_SCANS, _SEGMENT_BYTES = 16, 32 << 20
 
 
 def vortex() -> ModuleType:
-    """The library.
-
-    Raises
-    ------
-    VariantError
-        If it is not installed (``not-installed``).
-    """
+    """The library. Raises `VariantError` if it is not installed (``not-installed``)."""
     try:
         library = import_module("vortex")
         import_module("vortex.expr")
@@ -94,8 +86,10 @@ class OpenFile:
 
     @cached_property
     def layouts(self) -> dict[str, StoredLayout]:
-        """How its Variant columns lie in it."""
-        layouts = ((field.name, layout_of(field)) for field in self.schema)
+        """How its Variant columns lie in it: those that its writer noted, or, where it noted none, all that look so."""
+        layouts = (
+            (field.name, layout_of(field)) for field in self.schema if not self.notes or field.name in self.notes
+        )
         return {name: layout for name, layout in layouts if layout is not None}
 
     @property
@@ -118,14 +112,9 @@ class OpenFile:
     ) -> Iterator[pa.RecordBatch]:
         """The rows, or what an expression makes of them.
 
-        Parameters
-        ----------
-        projection
-            An expression, or names of columns; None for all.
-        keep
-            An expression that is true for the rows wanted.
-        ranges
-            First row and the row after the last of what is read at all; None for the whole file.
+        `projection`: an expression, or names of columns; None for all.
+        `keep`: an expression that is true for the rows wanted.
+        `ranges`: first row and the row after the last of what is read at all; None for the whole file.
         """
         with vortex_errors(self.path, self.source):
             scan = self._scan(projection, keep)
@@ -167,10 +156,7 @@ _FILES: FooterCache[OpenFile] = FooterCache(16)
 def open_file(path: Any) -> OpenFile:
     """An open Vortex file, with what is known of it if it was open before; its values are in a bounded cache.
 
-    Raises
-    ------
-    VariantFileError
-        If there is none, or it is none (``no-such-file``, ``damaged-file``, ``vortex-failed``).
+    Raises `VariantFileError` if there is none, or it is none (``no-such-file``, ``damaged-file``, ``vortex-failed``).
     """
     library = vortex()
     name = os.fspath(path)

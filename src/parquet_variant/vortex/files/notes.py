@@ -14,8 +14,6 @@ from functools import cached_property
 from parquet_variant.schema.shredding_schema import ShreddingSchema
 from parquet_variant.vortex.logical.range_statistics import RangeStatistics
 
-__all__ = ["ColumnNote", "read_notes", "text_column", "write_notes"]
-
 _LENGTH = struct.Struct("<I")
 
 
@@ -73,8 +71,6 @@ def write_notes(notes: Mapping[str, ColumnNote]) -> bytes:
 def read_notes(data: bytes | None) -> dict[str, ColumnNote]:
     """Read what `write_notes` made; nothing of a file of another writer.
 
-    Examples
-    --------
     >>> read_notes(write_notes({"v": ColumnNote(is_json=True)}))["v"].is_json
     True
     """

@@ -11,9 +11,8 @@ from pathlib import Path
 
 import pyarrow.fs as pafs
 
+from parquet_variant.errors import VariantFileError
 from parquet_variant.io.commit_journal import files_that_count
-
-__all__ = ["vortex_files"]
 
 _SUFFIX = ".vortex"
 
@@ -37,6 +36,14 @@ def vortex_files(path: str | os.PathLike[str]) -> list[str]:
         return sorted(glob.glob(name, recursive=True))  # noqa: PTH207 - patterns may be absolute
     # Also one that is not there: the error is then that of a Vortex file.
     return [name]
+
+
+def some_vortex_files(path: str | os.PathLike[str]) -> list[str]:
+    """As `vortex_files`; an error if there are none."""
+    files = vortex_files(path)
+    if not files:
+        raise VariantFileError(f"there is no Vortex file in {path}", file=os.fspath(path), reason="no-such-file")
+    return files
 
 
 def _hidden(relative: str) -> bool:

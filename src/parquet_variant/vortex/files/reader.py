@@ -10,9 +10,10 @@ from typing import Any, overload
 
 import pyarrow as pa
 
-from parquet_variant.array.capsules import without_views
+from parquet_variant.array.capsules import EXTENSION_METADATA, is_storage, without_views
 from parquet_variant.array.chunked_array import variant_table
 from parquet_variant.array.variant_array import VariantArray
+from parquet_variant.encoding.cast.forms import chunks_in_form, with_fields
 from parquet_variant.errors import VariantFileError
 from parquet_variant.io.parallel import in_order
 from parquet_variant.types import MAX_OFFSET
@@ -21,8 +22,6 @@ from parquet_variant.vortex.files.notes import text_column
 from parquet_variant.vortex.files.storing import unstored, unstored_rows
 from parquet_variant.vortex.logical.encodings import AnyVariant, EncodingName, encode
 from parquet_variant.vortex.logical.json_columns import JsonColumn, decompress_json
-
-__all__ = ["choose_variant", "iter_tables", "read", "read_json", "read_table"]
 
 
 @overload
@@ -141,19 +140,29 @@ def _tagged(table: pa.Table, file: OpenFile) -> pa.Table:
         if name in file.layouts:
             columns[name] = unstored_rows(column)
         else:
-            columns[name] = column.cast(without_views(column.type, large=column.nbytes > MAX_OFFSET))
+            columns[name] = chunks_in_form(column, without_views(column.type, large=column.nbytes > MAX_OFFSET))
     tagged = variant_table(columns)
-    fields = [field.with_nullable(file.schema.field(field.name).nullable) for field in tagged.schema]
+    fields = [
+        (each if each.name in file.layouts else _tagged_inside(each)).with_nullable(
+            file.schema.field(each.name).nullable
+        )
+        for each in tagged.schema
+    ]
     return pa.table(tagged.columns, schema=pa.schema(fields))
+
+
+def _tagged_inside(field: pa.Field, in_list: bool = False) -> pa.Field:
+    """A field whose Variants in lists and maps, which are structs in the file, carry the extension name."""
+    if in_list and is_storage(field.type):
+        return field.with_metadata(EXTENSION_METADATA)
+    below = in_list or not pa.types.is_struct(field.type)
+    return field.with_type(with_fields(field.type, lambda each: _tagged_inside(each, below)))
 
 
 def choose_variant(file: OpenFile, column: str | None) -> str:
     """The name of the Variant column.
 
-    Raises
-    ------
-    VariantFileError
-        If there is no such column, or none or several to choose from (``no-such-column``).
+    Raises `VariantFileError` if there is no such column, or none or several to choose from (``no-such-column``).
     """
     names = file.schema.names
     candidates = [column] if column in file.layouts else list(file.layouts)

@@ -22,11 +22,12 @@ import pyarrow as pa
 
 from parquet_variant import arrow_compute as pc
 from parquet_variant.array.capsules import EXTENSION_METADATA, import_variant, is_named, is_storage, plain_metadata
-from parquet_variant.array.draft_parts import columns_of
+from parquet_variant.array.parts import columns_of, stored_columns, with_columns
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.encoding.cast.forms import without_encoding
 from parquet_variant.functions.inspection.equals import equals
 from parquet_variant.functions.storage.shred_variant import shred_variant
+from parquet_variant.parquet.writing.conform import null_where_missing
 from parquet_variant.path import VariantPath
 from parquet_variant.schema.shredding_schema import ShreddingSchema
 from parquet_variant.schema.storage_shape import is_list
@@ -34,17 +35,6 @@ from parquet_variant.vortex.columnar.columnar_variant import ColumnarVariant
 from parquet_variant.vortex.columnar.storage import from_storage, is_columnar_storage, to_storage
 from parquet_variant.vortex.columnar.whole_rows import whole_rows
 from parquet_variant.vortex.logical.encodings import AnyVariant
-
-__all__ = [
-    "LAYOUTS",
-    "StoredLayout",
-    "first_difference",
-    "layout_of",
-    "stored_column",
-    "unstored",
-    "unstored_rows",
-    "within_dtype",
-]
 
 StoredLayout = Literal["variant", "struct", "columnar"]
 LAYOUTS: tuple[StoredLayout, ...] = get_args(StoredLayout)
@@ -73,12 +63,10 @@ def layout_of(field: pa.Field) -> StoredLayout | None:
 def within_dtype(array: VariantArray) -> tuple[VariantArray, dict[str, str]]:
     """The array shredded as far as Vortex's own type holds it, and what is not typed in it for which reason.
 
-    Examples
-    --------
     >>> import parquet_variant as pv
     >>> array = pv.shred_variant(pv.parse_json(['{"a": 1, "b": [1]}']), "a bigint, b array<bigint>")
-    >>> held, in_bytes = within_dtype(array)
-    >>> held.schema.to_ddl(), list(in_bytes)
+    >>> storage, in_bytes = within_dtype(array)
+    >>> storage.schema.to_ddl(), list(in_bytes)
     ('a bigint', ["$['b']"])
     """
     if array.schema is None:
@@ -106,8 +94,6 @@ def within_dtype(array: VariantArray) -> tuple[VariantArray, dict[str, str]]:
 def stored_column(array: AnyVariant, layout: StoredLayout, *, nullable: bool = True) -> tuple[pa.Field, pa.StructArray]:
     """The field (without its name) and the array that go into a file in a layout; ``nullable`` if rows may be absent.
 
-    Examples
-    --------
     >>> field, _ = stored_column(VariantArray.from_pylist([{"a": 1}]), "variant")
     >>> field.metadata[b"ARROW:extension:name"]
     b'arrow.parquet.variant'
@@ -117,7 +103,7 @@ def stored_column(array: AnyVariant, layout: StoredLayout, *, nullable: bool = T
         return pa.field("", storage.type, nullable=nullable), storage
     assert isinstance(array, VariantArray)
     if layout == "struct":
-        storage = _without_empty_values(array.storage)
+        storage = _without_empty_values(array.storage, rows=array.storage)
         return pa.field("", storage.type, nullable=nullable), storage
     # Vortex has no dictionary-encoded metadata in its Variant type; it compresses the column itself.
     storage = _in_blocks(_typed_only(plain_metadata(array.storage)))
@@ -149,29 +135,34 @@ def _in_blocks(storage: pa.StructArray) -> pa.StructArray:
     It joins blocks of less than a megabyte, and cannot give the rows of joined ones. A buffer that no view points into
     counts, and is not written.
     """
-    columns = dict(zip((field.name for field in storage.type), _fields(storage), strict=True))
+    columns = stored_columns(storage)
     name = "value" if "value" in columns else "metadata"
     views = columns[name].cast(pa.binary_view())
     buffers = [*views.buffers(), pa.py_buffer(bytes(_BLOCK_BYTES))]
     columns[name] = pa.Array.from_buffers(views.type, len(views), buffers, views.null_count, views.offset)
-    fields = [storage.type.field(name).with_type(column.type) for name, column in columns.items()]
-    return pa.StructArray.from_arrays(list(columns.values()), fields=fields, mask=storage.is_null())
+    return with_columns(storage, columns)
 
 
 def _typed_only(storage: pa.StructArray) -> pa.StructArray:
     """The storage without ``value`` columns below the top, which are empty (`within_dtype`)."""
-    columns = dict(zip((field.name for field in storage.type), _fields(storage), strict=True))
+    columns = stored_columns(storage)
     if "typed_value" not in columns:
         return storage
+    _fill_missing(columns, storage)
     columns["typed_value"] = _without_empty_values(columns["typed_value"])
-    fields = [storage.type.field(name).with_type(column.type) for name, column in columns.items()]
-    return pa.StructArray.from_arrays(list(columns.values()), fields=fields, mask=storage.is_null())
+    return with_columns(storage, columns)
 
 
-def _without_empty_values(group: pa.Array) -> pa.Array:
-    """The storage without ``value`` columns that hold nothing: where there is none, nothing has to be read."""
+def _without_empty_values(group: pa.Array, rows: pa.Array | None = None) -> pa.Array:
+    """The storage without ``value`` columns that hold nothing: where there is none, nothing has to be read.
+
+    ``rows`` is given of a group that must have values, of which it tells the rows.
+    """
     if is_list(group.type):
-        elements = _without_empty_values(group.values)
+        values = group.values
+        if pa.types.is_struct(values.type):
+            values = pa.StructArray.from_arrays(values.flatten(), fields=list(values.type))
+        elements = _without_empty_values(values, rows=values)
         kind = (pa.large_list if pa.types.is_large_list(group.type) else pa.list_)(
             group.type.value_field.with_type(elements.type)
         )
@@ -180,16 +171,19 @@ def _without_empty_values(group: pa.Array) -> pa.Array:
         )
     if not pa.types.is_struct(group.type):
         return group
-    columns = dict(zip((field.name for field in group.type), _fields(group), strict=True))
+    columns = stored_columns(group)
+    if rows is not None and "typed_value" in columns:
+        _fill_missing(columns, rows)
     if "typed_value" in columns and "value" in columns and columns["value"].null_count == len(group):
         del columns["value"]
-    done = {name: _without_empty_values(column) for name, column in columns.items()}
-    fields = [group.type.field(name).with_type(column.type) for name, column in done.items()]
-    return pa.StructArray.from_arrays(list(done.values()), fields=fields, mask=group.is_null())
+    return with_columns(group, {name: _without_empty_values(column) for name, column in columns.items()})
 
 
-def _fields(group: pa.StructArray) -> list[pa.Array]:
-    return [group.field(index) for index in range(group.type.num_fields)]
+def _fill_missing(columns: dict[str, pa.Array], rows: pa.Array) -> None:
+    typed = columns["typed_value"]
+    value = null_where_missing(columns.get("value", pa.nulls(len(typed), pa.binary())), typed, rows)
+    if value.null_count < len(value):
+        columns["value"] = value
 
 
 # -- whether it was kept
@@ -198,13 +192,9 @@ def _fields(group: pa.StructArray) -> list[pa.Array]:
 def first_difference(written: Any, stored: pa.Array) -> int | None:
     """The first row of a column that was read back as something else; None if all are the same.
 
-    Parameters
-    ----------
-    written
-        A `VariantArray` or `ColumnarVariant`, whose values are compared by their bytes, and where these differ by
-        meaning; or an Arrow array.
-    stored
-        What was read.
+    `written`: a `VariantArray` or `ColumnarVariant`, whose values are compared by their bytes, and where these differ
+      by meaning; or an Arrow array.
+    `stored`: what was read.
     """
     if len(written) != len(stored):
         return min(len(written), len(stored))
@@ -232,6 +222,8 @@ def _same_cells(written: pa.Array, stored: pa.Array) -> np.ndarray:
     if pa.types.is_nested(written.type) or isinstance(written.type, pa.BaseExtensionType):
         pairs = zip(written.to_pylist(), stored.to_pylist(), strict=True)
         return np.array([repr(left) == repr(right) for left, right in pairs], np.bool_)
+    if pa.types.is_float16(written.type):  # pyarrow cannot compare them
+        written = written.cast(pa.float32())
     stored = stored.cast(written.type)
     same = pc.equal(written, stored).fill_null(False)
     if pa.types.is_floating(written.type):

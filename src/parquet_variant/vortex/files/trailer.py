@@ -25,8 +25,6 @@ import numpy as np
 from parquet_variant.errors import VariantFileError
 from parquet_variant.parquet.format.footer_cache import Fingerprint, state_of
 
-__all__ = ["CheckedSource", "append_trailer"]
-
 BLOCK_BYTES = 1 << 16
 _END = struct.Struct("<HH4s")
 _TAIL = struct.Struct("<QQIII8s")
@@ -64,10 +62,7 @@ def append_trailer(path: str | os.PathLike[str], note: bytes) -> None:
 class CheckedSource:
     """A local file for `vortex.open_readable`: what is read of it is compared with its checksums first.
 
-    Raises
-    ------
-    VariantFileError
-        If it is no Vortex file, or was cut or changed (``damaged-file``).
+    Raises `VariantFileError` if it is no Vortex file, or was cut or changed.
     """
 
     def __init__(self, path: str) -> None:

@@ -16,17 +16,20 @@ import pyarrow as pa
 
 from parquet_variant.array.capsules import is_named
 from parquet_variant.array.chunked_array import ChunkedVariantArray
+from parquet_variant.array.field_names import with_field_names
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.choices import FileMode, VortexLayout
-from parquet_variant.errors import VariantError, VariantFileError
+from parquet_variant.encoding.cast.forms import in_form, plain_form, with_fields
+from parquet_variant.errors import SchemaError, VariantError, VariantFileError, check_choice, check_names
 from parquet_variant.functions.inputs.arrow_input import as_arrow
 from parquet_variant.interop.table_of import table_of
+from parquet_variant.io.filesystems import refuse_no_path
 from parquet_variant.io.staging import replaces, staging_beside
 from parquet_variant.io.write_errors import cannot_write, write_errors
 from parquet_variant.parquet.writing.write import shredded_as
 from parquet_variant.renamed import REPLACED, renamed
 from parquet_variant.schema.shredding_schema import ShreddingSchema
-from parquet_variant.shredding.infer import Policy
+from parquet_variant.shredding.policies.decision import Policy
 from parquet_variant.vortex.columnar.columnar_variant import ColumnarVariant
 from parquet_variant.vortex.files.library import BLOCK_ROWS, open_file, vortex, vortex_errors
 from parquet_variant.vortex.files.notes import ColumnNote, text_column, write_notes
@@ -35,8 +38,6 @@ from parquet_variant.vortex.files.trailer import append_trailer
 from parquet_variant.vortex.logical.encodings import EncodingName, encode, encoding_of
 from parquet_variant.vortex.logical.json_columns import JsonColumn, compress_json, is_json
 from parquet_variant.vortex.logical.range_statistics import collect_statistics
-
-__all__ = ["VortexFileInfo", "check_options", "write"]
 
 _OPTIONS = ("layout", "compact", "exact")
 # How Rust tells errors of the system.
@@ -143,6 +144,7 @@ def write(
     """
     vortex()
     check_options(layout=layout, compact=compact, exact=exact)
+    refuse_no_path(os.fspath(path))
     target = Path(os.fspath(path))
     if not replaces(mode) and target.exists():
         raise VariantFileError(
@@ -172,18 +174,10 @@ def write(
 def check_options(**options: Any) -> None:
     """Check the options that say how a file is written, which do not depend on the file.
 
-    Raises
-    ------
-    VariantError
-        With reason ``"bad-option"``, also for a name that no option has.
+    Raises `VariantError` with reason ``"bad-option"``, also for a name that no option has.
     """
-    if unknown := sorted(set(options) - set(_OPTIONS)):
-        raise VariantError(
-            f"there is no option {unknown[0]!r} for Vortex files: use {', '.join(_OPTIONS[:-1])} or {_OPTIONS[-1]}",
-            reason="bad-option",
-        )
-    if (layout := options.get("layout", "auto")) not in ("auto", *LAYOUTS):
-        raise VariantError(f"layout={layout!r} is unknown: use auto, {', '.join(LAYOUTS)}", reason="bad-option")
+    check_names("option for Vortex files", options, _OPTIONS)
+    check_choice("layout", options.get("layout", "auto"), ("auto", *LAYOUTS))
 
 
 # -- what is given
@@ -198,18 +192,55 @@ def _columns(data: Any, column: str) -> dict[str, _Column]:
     else:
         table = table_of(data)
         for each, array in zip(table.schema, table.columns, strict=True):
-            values = VariantArray.from_arrow(array) if is_named(each) else as_arrow(array)
-            columns[each.name] = _Column(values, nullable=each.nullable)
+            values = VariantArray.from_arrow(array) if is_named(each) else array
+            columns[each.name] = _Column(_values(values), nullable=each.nullable)
     sizes = {name: len(each.values) for name, each in columns.items()}
     if len(set(sizes.values())) > 1:
         raise VariantFileError(f"columns must have one length, these differ: {sizes}", reason="lengths-differ")
+    for name, each in columns.items():
+        if isinstance(each.values, pa.Array):
+            _check_type(name, each.values.type)
     return columns
+
+
+def _check_type(name: str, kind: pa.DataType) -> None:
+    types = pa.types
+    if any(
+        is_one(kind) for is_one in (types.is_fixed_size_binary, types.is_duration, types.is_interval, types.is_union)
+    ):
+        raise SchemaError(
+            f"column {name!r} has the Arrow type {kind}, which Vortex has no type for: cast it first",
+            reason="unsupported-type",
+        )
+    for index in range(kind.num_fields):
+        _check_type(name, kind.field(index).type)
 
 
 def _values(each: Any) -> Any:
     if isinstance(each, ChunkedVariantArray):
         return each.combine()
-    return each if isinstance(each, (VariantArray, ColumnarVariant, JsonColumn)) else as_arrow(each)
+    return each if isinstance(each, (VariantArray, ColumnarVariant, JsonColumn)) else _storable(as_arrow(each))
+
+
+def _storable(array: pa.Array) -> pa.Array:
+    """An Arrow column as the library takes it."""
+    if isinstance(array.type, pa.BaseExtensionType):
+        return array
+    array = in_form(array, _storable_type(plain_form(array.type, stored=True)))
+    # A copy: it fails on slices of nested columns.
+    return pa.concat_arrays([array, array[:0]]) if pa.types.is_nested(array.type) else array
+
+
+def _storable_type(kind: pa.DataType, in_list: bool = False) -> pa.DataType:
+    """A type whose Variants have no dictionaries; in lists and maps, where the library has none, they are structs."""
+    in_list = in_list or not pa.types.is_struct(kind)
+
+    def storable(each: pa.Field) -> pa.Field:
+        if not is_named(each):
+            return each.with_type(_storable_type(each.type, in_list))
+        return pa.field(each.name, plain_form(each.type), each.nullable, None if in_list else each.metadata)
+
+    return with_fields(kind, storable)
 
 
 def _of_json(each: _Column, policy: Any, layout: str, *, exact: bool) -> _Column:
@@ -235,6 +266,8 @@ def _laid_out(column: _Column, schema: Any, layout: str) -> _Column:
             f"a ColumnarVariant is stored in the layout columnar, not as {layout}: encode it first", reason="bad-option"
         )
     shredded = shredded_as(values, schema, "final")
+    if shredded.is_shredded:
+        shredded = VariantArray(with_field_names(shredded.storage))
     if layout == "auto":
         layout = "struct" if shredded.is_shredded else "variant"
     stored, in_bytes = within_dtype(shredded) if layout == "variant" else (shredded, {})

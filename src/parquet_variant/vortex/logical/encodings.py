@@ -22,7 +22,7 @@ from typing import Any, Literal, TypeAlias, cast, get_args
 import pyarrow as pa
 
 from parquet_variant.array.variant_array import VariantArray
-from parquet_variant.errors import SchemaError, VariantError
+from parquet_variant.errors import SchemaError, check_choice
 from parquet_variant.functions.columns.target_type import as_target
 from parquet_variant.functions.inputs.variant_input import as_variant_array
 from parquet_variant.functions.storage.infer_shredding_schema import infer_shredding_schema
@@ -32,20 +32,6 @@ from parquet_variant.path import VariantPath
 from parquet_variant.schema.shredding_schema import ShreddingSchema
 from parquet_variant.vortex.columnar.columnar_variant import ColumnarVariant
 from parquet_variant.vortex.columnar.element import columnar_element, is_by_columns
-
-__all__ = [
-    "ENCODINGS",
-    "Answer",
-    "AnyVariant",
-    "Encoding",
-    "EncodingName",
-    "VariantDType",
-    "answers",
-    "dtype_of",
-    "element_of",
-    "encode",
-    "encoding_of",
-]
 
 EncodingName = Literal["unshredded", "final", "columnar"]
 AnyVariant: TypeAlias = VariantArray | ColumnarVariant
@@ -148,8 +134,7 @@ def encode(array: Any, to: EncodingName, schema: ShreddingSchema | str | None = 
     >>> encode(columnar, "final", "a bigint").schema.to_ddl()
     'a bigint'
     """
-    if to not in ENCODINGS:
-        raise VariantError(f"{to!r} is no encoding; there are {', '.join(ENCODINGS)}", reason="bad-option")
+    check_choice("to", to, ENCODINGS)
     encoding, column = encoding_of(array)
     if to == encoding.name == "columnar":
         return column
@@ -166,16 +151,9 @@ def element_of(
 ) -> pa.Array:
     """The values at a path as a type, over any encoding; null for everything else.
 
-    Parameters
-    ----------
-    column
-        The columnar encoding, or the storage of another; of a file, the part that the path needs.
-    path, target
-        Where the values are, and the Arrow type.
-    cast
-        Whether values of other types are cast as Spark casts; otherwise they are null.
-    zone
-        The session time zone of casts.
+    `column`: the columnar encoding, or the storage of another; of a file, the part that the path needs.
+    `path` and `target`: where the values are, and the Arrow type.
+    `cast`: whether values of other types are cast as Spark casts; otherwise they are null.
     """
     find = columnar_element if isinstance(column, ColumnarVariant) else extract_path
     return find(column, path, target, safe=False, zone=zone, lossless=not cast)

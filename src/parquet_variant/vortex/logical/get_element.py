@@ -18,8 +18,6 @@ from parquet_variant.functions.extraction.get_variant_scalar import get_variant_
 from parquet_variant.path import VariantPath
 from parquet_variant.vortex.logical.encodings import element_of, encoding_of
 
-__all__ = ["get_variant_element", "get_variant_scalar"]
-
 
 def get_variant_element(array: Any, path: str | VariantPath, dtype: str | pa.DataType) -> pa.Array:
     """Get the values at a path that are of a type; null for everything else: missing, another type, a Variant null.

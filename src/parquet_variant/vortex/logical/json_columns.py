@@ -19,10 +19,8 @@ from parquet_variant.functions.json.to_json import to_json
 from parquet_variant.functions.storage.infer_shredding_schema import infer_shredding_schema
 from parquet_variant.functions.storage.shred_variant import shred_variant
 from parquet_variant.schema.shredding_schema import ShreddingSchema
-from parquet_variant.shredding.infer import Policy
+from parquet_variant.shredding.policies.decision import Policy
 from parquet_variant.vortex.logical.encodings import AnyVariant, EncodingName, encode, encoding_of
-
-__all__ = ["JsonColumn", "compress_json", "decompress_json", "is_json"]
 
 
 @dataclass(frozen=True, eq=False)

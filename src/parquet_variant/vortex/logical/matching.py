@@ -17,8 +17,6 @@ from parquet_variant.vortex.logical.encodings import encoding_of
 from parquet_variant.vortex.logical.get_element import get_variant_element
 from parquet_variant.vortex.logical.range_statistics import RangeStatistics
 
-__all__ = ["matching_rows"]
-
 
 def matching_rows(
     array: Any,

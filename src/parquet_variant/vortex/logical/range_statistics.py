@@ -21,7 +21,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from parquet_variant import arrow_compute as pc
-from parquet_variant.array.draft_parts import columns_of
+from parquet_variant.array.parts import columns_of
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.encoding.cast.targets import target_of
 from parquet_variant.functions.columns.target_type import as_target
@@ -38,8 +38,6 @@ from parquet_variant.shredding.statistics import TEXT_LENGTH, lower_text, upper_
 from parquet_variant.vortex.columnar.column import Column
 from parquet_variant.vortex.columnar.columnar_variant import ColumnarVariant
 from parquet_variant.vortex.logical.encodings import encoding_of
-
-__all__ = ["RANGE_ROWS", "ChildStatistics", "PathStatistics", "RangeStatistics", "collect_statistics"]
 
 Bools = npt.NDArray[np.bool_]
 Int64s = npt.NDArray[np.int64]
@@ -326,10 +324,10 @@ def collect_statistics(array: Any, range_rows: int | None = None) -> RangeStatis
 
 
 # A path, its typed children without nulls with their rows, and the rows of values in bytes, and of objects or arrays.
-_Found = tuple[VariantPath, list[tuple[pa.Array, Int64s]], Int64s, Int64s]
+_PathValues = tuple[VariantPath, list[tuple[pa.Array, Int64s]], Int64s, Int64s]
 
 
-def _of_shredded(array: VariantArray) -> Iterator[_Found]:
+def _of_shredded(array: VariantArray) -> Iterator[_PathValues]:
     if array.schema is None:
         return
     stack = [(VariantPath(), array.schema, columns_of(array.storage))]
@@ -349,7 +347,7 @@ def _of_shredded(array: VariantArray) -> Iterator[_Found]:
         yield path, [(typed.take(pa.array(rows)), rows)], others, _NO_ROWS
 
 
-def _of_columnar(array: ColumnarVariant) -> Iterator[_Found]:
+def _of_columnar(array: ColumnarVariant) -> Iterator[_PathValues]:
     """The columns that no array is above of."""
     stack: list[tuple[VariantPath, Column, Int64s]] = [(VariantPath(), array.column, array.present)]
     while stack:

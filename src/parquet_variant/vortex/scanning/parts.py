@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Protocol
 import pyarrow as pa
 
 from parquet_variant.array.capsules import import_variant, with_metadata, without_views
+from parquet_variant.array.parts import columns_of, stored_columns
 from parquet_variant.encoding.cast.targets import target_of
 from parquet_variant.functions.walks.extract_path import needed_columns
 from parquet_variant.path import VariantPath
@@ -18,8 +19,6 @@ from parquet_variant.schema.path_steps import ArrowGroup, Step, next_group
 from parquet_variant.vortex.columnar.columnar_variant import ColumnarVariant
 from parquet_variant.vortex.columnar.storage import FAMILIES, from_storage
 from parquet_variant.vortex.files.library import vortex
-
-__all__ = ["ColumnarPart", "Part", "StoragePart", "TypedPart", "group_of", "part_of"]
 
 
 class Part(Protocol):
@@ -67,20 +66,11 @@ def group_of(storage: pa.StructType, path: VariantPath, target: pa.DataType | No
 
 @dataclass(frozen=True, slots=True)
 class TypedPart:
-    """A column in which all values at a path are.
+    """A column in which all values at a path are."""
 
-    Parameters
-    ----------
-    levels
-        The path.
-    type
-        The column's type.
-    place
-        Its group, and its name there; None inside of Vortex's own type, where nothing at the path is in bytes.
-    """
-
-    levels: tuple[str, ...]
-    type: pa.DataType
+    levels: tuple[str, ...]  # The path.
+    type: pa.DataType  # The column's type.
+    # Its group, and its name there; None inside of Vortex's own type, where nothing at the path is in bytes.
     place: tuple[StoragePart | ColumnarPart, str] | None = None
 
     def expression(self, column: str | None) -> Any:
@@ -173,12 +163,12 @@ class StoragePart(_GroupPart):
         """A storage struct with which `extract_path` gives what it gives of the whole column."""
         if self.is_whole:
             return import_variant(array)[0] if len(array) else array
-        read = {field.name: array.field(index) for index, field in enumerate(array.type)}
+        read = stored_columns(array)
         if self.only_value:
             group: dict[str, pa.Array] = {"value": read.get("value", pa.nulls(len(array), pa.binary()))}
         else:
             inner = read["group"]
-            group = {field.name: column for field, column in zip(inner.type, inner.flatten(), strict=True)}
+            group = columns_of(inner)
         for name in reversed(self.levels):
             child = pa.StructArray.from_arrays(list(group.values()), names=list(group))
             group = {"typed_value": pa.StructArray.from_arrays([child], names=[name])}
@@ -196,8 +186,6 @@ class StoragePart(_GroupPart):
 def _storage_part(storage: pa.StructType, path: VariantPath, target: pa.DataType | None) -> StoragePart:
     """The part of a storage that a path needs.
 
-    Examples
-    --------
     >>> typed = pa.struct({"a": pa.struct({"typed_value": pa.int64()})})
     >>> storage = pa.struct({"metadata": pa.binary(), "value": pa.binary(), "typed_value": typed})
     >>> _storage_part(storage, VariantPath.parse("$.a"), pa.int64())
@@ -289,8 +277,6 @@ class RestPart:
 def _columnar_part(storage: pa.StructType, path: VariantPath, target: pa.DataType | None) -> ColumnarPart:
     """The part of a columnar column.
 
-    Examples
-    --------
     >>> leaf = pa.struct({"discriminator": pa.uint16(), "integer": pa.int64(), "object": pa.struct({})})
     >>> storage = pa.struct({"discriminator": pa.uint16(), "object": pa.struct({"a": leaf})})
     >>> _columnar_part(storage, VariantPath.parse("$.a"), pa.int64())

@@ -17,8 +17,6 @@ from parquet_variant.schema.path_steps import ArrowGroup, Step, walk_path
 from parquet_variant.vortex.files.library import vortex
 from parquet_variant.vortex.scanning.parts import ColumnarPart, group_of
 
-__all__ = ["pushed_filter"]
-
 _VORTEX_OPS = {"=": "eq", "<>": "not_eq", "<": "lt", "<=": "lt_eq", ">": "gt", ">=": "gt_eq"}
 # Vortex orders NaN and -0.0 in its own way: of doubles only what cannot depend on that is pushed down.
 _FLOAT_OPS = ("=", "<", "<=")

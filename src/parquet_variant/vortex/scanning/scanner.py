@@ -16,11 +16,11 @@ import pyarrow as pa
 
 from parquet_variant import arrow_compute as pc
 from parquet_variant.array.capsules import without_views
-from parquet_variant.array.empty_table import empty_table
 from parquet_variant.encoding.cast.targets import VARIANT_STORAGE
 from parquet_variant.errors import VariantFileError
 from parquet_variant.io.parallel import in_order, thread_count
 from parquet_variant.parquet.reading.read_table import plain_storage
+from parquet_variant.query.planned import PlannedQuery
 from parquet_variant.query.predicate import Predicate, evaluate
 from parquet_variant.query.prune import UNKNOWN, ColumnStatistics, may_match
 from parquet_variant.query.question import Question
@@ -35,15 +35,13 @@ from parquet_variant.vortex.logical.range_statistics import RangeStatistics
 from parquet_variant.vortex.scanning.parts import Part, TypedPart, part_of
 from parquet_variant.vortex.scanning.pushdown import pushed_filter
 
-__all__ = ["VortexScan", "scan"]
-
 # Typed columns inside of Vortex's own type that `variant_get` gives as they are.
 _NOTHING = ColumnNote()
 _GIVEN_TYPED = (pa.int64(), pa.float64(), pa.string(), pa.bool_())
 
 
 @dataclass(frozen=True)
-class VortexScan:
+class VortexScan(PlannedQuery):
     """A planned query.
 
     Parameters
@@ -96,16 +94,11 @@ class VortexScan:
         """Its storage type in the file."""
         return None if self.column is None else self.file.schema.field(self.column).type
 
-    @property
-    def schema(self) -> pa.Schema:
-        """The schema of the answer."""
-        return pa.schema([each.field for each in self.selection])
-
     @cached_property
     def parts(self) -> dict[str, Part | str]:
         """What is read, by a short name each: parts of the Variant column, and ordinary columns."""
         parts: dict[Part | str, None] = {}
-        for each in (*self.selection, *self.hidden):
+        for each in self.every_column:
             parts[self._wanted(each)] = None
         return {f"p{number}": part for number, part in enumerate(parts)}
 
@@ -147,7 +140,7 @@ class VortexScan:
         predicate = self._skipping
         if predicate is None:
             return numbers
-        named = {each.name: each for each in (*self.selection, *self.hidden)}
+        named = {each.name: each for each in self.every_column}
 
         def column_in(number: int, name: str) -> ColumnStatistics:
             each = named[name]
@@ -176,7 +169,7 @@ class VortexScan:
     def _filter(self) -> Any:
         if self._skipping is None or self.kind is None:
             return None
-        named = {each.name: each for each in (*self.selection, *self.hidden)}
+        named = {each.name: each for each in self.every_column}
         return pushed_filter(self._skipping, named, self.column, self.kind)
 
     # -- the answer
@@ -200,15 +193,11 @@ class VortexScan:
         batches = (batch for batch in batches if batch.num_rows)
         yield from in_order(self._answer, batches, thread_count(self.threads))
 
-    def to_table(self) -> pa.Table:
-        """The whole answer."""
-        return pa.concat_tables([empty_table(self.schema), *self.batches()])
-
     def _answer(self, batch: pa.RecordBatch) -> pa.Table:
         names = {part: name for name, part in self.parts.items()}
         by_column: dict[str, pa.StructArray | ColumnarVariant] = {}
         columns = {}
-        for each in (*self.selection, *self.hidden):
+        for each in self.every_column:
             part = self._wanted(each)
             name = names[part]
             if isinstance(part, str) or each.path is None:

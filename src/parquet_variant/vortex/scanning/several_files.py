@@ -15,11 +15,9 @@ import pyarrow as pa
 
 from parquet_variant.array.empty_table import empty_table
 from parquet_variant.errors import VariantFileError
-from parquet_variant.vortex.files.paths import vortex_files
+from parquet_variant.vortex.files.paths import some_vortex_files
 from parquet_variant.vortex.scanning.parts import Part
 from parquet_variant.vortex.scanning.scanner import VortexScan, scan
-
-__all__ = ["VortexFilesReport", "VortexFilesScan", "scan_files"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +156,4 @@ def scan_files(
     ...     scan_files(folder, {"n": "$.n:int"}).to_table().to_pydict()
     {'n': [1, 2]}
     """
-    files = vortex_files(path)
-    if not files:
-        raise VariantFileError(f"there is no Vortex file in {path}", file=os.fspath(path), reason="no-such-file")
-    return VortexFilesScan(tuple(scan(each, columns, where, **options) for each in files))
+    return VortexFilesScan(tuple(scan(each, columns, where, **options) for each in some_vortex_files(path)))

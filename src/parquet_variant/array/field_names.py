@@ -1,0 +1,90 @@
+"""Metadata that has the names of all shredded fields, as the specification asks of it.
+
+Owns finding the fields that are there and whose name a row's metadata lacks, and adding it at the end, so that what
+refers to names by id stays right. Leaves metadata that is malformed as it is.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from parquet_variant import arrow_compute as pc
+from parquet_variant.array.parts import MetadataParts, columns_of, metadata_parts, with_columns
+from parquet_variant.encoding.cast.forms import list_elements
+from parquet_variant.encoding.metadata import extend_metadata
+from parquet_variant.kernels.arrow_buffers import to_numpy
+from parquet_variant.kernels.values.name_tables import NameTable, mark_lacking, name_table
+from parquet_variant.schema.storage_shape import is_list
+
+
+def with_field_names(storage: pa.StructArray) -> pa.StructArray:
+    r"""A storage of the final layout, in whose metadata the names of its shredded fields are.
+
+    Spec, "Variant Metadata": "All field names of a Variant, whether shredded or not, must be present in the metadata."
+
+    >>> typed = pa.StructArray.from_arrays([pa.array([{"typed_value": 1}])], ["a"])
+    >>> empty = pa.array([b"\x01\0\0"])
+    >>> with_field_names(pa.StructArray.from_arrays([empty, typed], ["metadata", "typed_value"])).field("metadata")[0]
+    <pyarrow.DictionaryScalar: b'\x01\x01\x00\x01a'>
+    """
+    columns = columns_of(storage)
+    if "typed_value" not in columns:
+        return storage
+    metadata = metadata_parts(storage.field("metadata"))
+    lacking = _lacking_names(columns["typed_value"], metadata)
+    if not lacking:
+        return storage
+    blobs = metadata.dictionary.to_pylist()
+    for entry, names in lacking.items():
+        blobs[entry] = extend_metadata(blobs[entry], names)
+    extended = MetadataParts(metadata.indices, pa.array(blobs, pa.binary()))
+    return with_columns(storage, columns | {"metadata": extended.column})
+
+
+def _lacking_names(typed: pa.Array, metadata: MetadataParts) -> dict[int, list[str]]:
+    """By entry of the dictionary the names of fields that its rows have, and it has not."""
+    names = name_table(metadata.dictionary, repeated=True)
+    lacking: dict[int, list[str]] = defaultdict(list)
+    pending: list[tuple[pa.Array, npt.NDArray[np.int32]]] = [(typed, metadata.indices)]
+    while pending:
+        column, entry_of = pending.pop()
+        groups: dict[str | None, pa.Array] = {}
+        if is_list(column.type):
+            lengths = np.where(to_numpy(column.is_valid()), to_numpy(pc.list_value_length(column)), 0)
+            groups[None], entry_of = list_elements(column), np.repeat(entry_of, lengths)
+        elif pa.types.is_struct(column.type):
+            groups.update(columns_of(column))
+        for name, group in groups.items():
+            if not pa.types.is_struct(group.type):
+                continue
+            columns = columns_of(group)
+            if name is not None:
+                _note_lacking(name, columns, names, entry_of, lacking)
+            if "typed_value" in columns:
+                pending.append((columns["typed_value"], entry_of))
+    return lacking
+
+
+def _note_lacking(
+    name: str,
+    columns: dict[str, pa.Array],
+    names: NameTable,
+    entry_of: npt.NDArray[np.int32],
+    lacking: dict[int, list[str]],
+) -> None:
+    encoded = np.frombuffer(name.encode() + b"\0", np.uint8)
+    lacks = np.zeros(len(names.state), np.uint8)
+    mark_lacking(encoded.ctypes.data, len(encoded) - 1, names, lacks)
+    if not lacks.any():
+        return
+    there = np.zeros(len(entry_of), np.bool_)
+    for each in ("value", "typed_value"):
+        if each in columns:
+            there |= to_numpy(columns[each].is_valid())
+    there &= (entry_of >= 0) & (lacks[entry_of] != 0)
+    for entry in np.unique(entry_of[there]).tolist():
+        lacking[entry].append(name)

@@ -1,0 +1,217 @@
+"""Column chunks: the values of all their pages by one call, a row each.
+
+Owns levels, and values that are PLAIN, in a dictionary, or numbers in deltas. A row of a table of pages has the entries
+that are named here. Every bound is checked before a byte is read; the rows of the pages are in ``valid``, which says of
+each whether it has a value, and in what is filled. Leaves byte arrays in deltas to `deltas`, headers and compression of
+pages to `parquet.reading.chunk_pages`.
+"""
+
+from __future__ import annotations
+
+from parquet_variant.kernels.compiling import helper, kernel
+from parquet_variant.kernels.memory import copy, load_u8, load_u32, load_u64, store_u8, store_u32, store_u64
+from parquet_variant.kernels.native_vectors import address_in
+from parquet_variant.kernels.pages.deltas import read_deltas
+from parquet_variant.kernels.pages.run_reading import packed_value, read_indices, read_levels
+from parquet_variant.machine_code.signatures import Int32s, Int64s, Int64Table, ReadOnlyInt32s, UInt8s
+
+# A page: its rows, its encoding, where levels and values start and stop, and how many values it has, which is filled.
+FIRST, COUNT, ENCODING, LEVELS, LEVELS_STOP, VALUES, STOP, PRESENT = range(8)
+# Encodings of values, by Parquet's numbers.
+PLAIN, PLAIN_DICTIONARY, RLE, DELTAS, SIZED, PREFIXED, RLE_DICTIONARY = 0, 2, 3, 5, 6, 7, 8
+
+
+@helper
+def _read_levels(pages, most, valid):
+    """Fill which rows have a value, and how many of each page do; whether its levels are sound."""
+    for page in range(len(pages)):
+        first, count = pages[page, FIRST], pages[page, COUNT]
+        present = count
+        if most == 0:
+            for row in range(first, first + count):
+                valid[row] = 1
+        else:
+            present = read_levels(pages[page, LEVELS], pages[page, LEVELS_STOP], most, valid, first, count)
+        if present < 0:
+            return False
+        pages[page, PRESENT] = present
+    return True
+
+
+@helper
+def _is_indexed(pages, page):
+    return pages[page, ENCODING] == RLE_DICTIONARY or pages[page, ENCODING] == PLAIN_DICTIONARY
+
+
+@helper(inline=True)
+def _spread(load, store, size, pages, page, valid, target):
+    """Move the values of a page, which stand one after the other, to their rows; the others become 0."""
+    first, done = pages[page, FIRST], pages[page, PRESENT]
+    row = pages[page, COUNT] - 1
+    while done <= row:  # The values before are where they belong.
+        value = 0
+        if valid[first + row]:
+            done -= 1
+            value = load(target + done * size)
+        store(target + row * size, value)
+        row -= 1
+
+
+@helper
+def _spread_8(pages, page, valid, target):
+    _spread(load_u8, store_u8, 1, pages, page, valid, target)
+
+
+@helper
+def _spread_32(pages, page, valid, target):
+    _spread(load_u32, store_u32, 4, pages, page, valid, target)
+
+
+@helper
+def _spread_64(pages, page, valid, target):
+    _spread(load_u64, store_u64, 8, pages, page, valid, target)
+
+
+@helper
+def _page_indices(pages, page, entries, valid, indices):
+    present = pages[page, PRESENT]
+    target = address_in(indices) + 4 * pages[page, FIRST]
+    is_sound = present == 0 or read_indices(pages[page, VALUES], pages[page, STOP], entries, present, target, 4)
+    _spread_32(pages, page, valid, target)
+    return is_sound
+
+
+@kernel
+def chunk_indices(pages: Int64Table, most: int, entries: int, valid: UInt8s, indices: Int32s) -> bool:
+    """Fill the indices of pages into a dictionary of some entries, 0 for a row without; whether they are sound."""
+    is_sound = _read_levels(pages, most, valid)
+    for page in range(len(pages)):
+        is_sound = is_sound and _is_indexed(pages, page) and _page_indices(pages, page, entries, valid, indices)
+    return is_sound
+
+
+@helper
+def _plain_spans(at, stop, valid, first, count, starts, sizes):
+    """Where the texts of a PLAIN page lie; their bytes, or -1 if they do not fill it, no more and no less."""
+    total = 0
+    for row in range(first, first + count):
+        starts[row] = sizes[row] = 0
+        if valid[row]:
+            if at + 4 > stop:
+                return -1
+            size = load_u32(at)
+            at += 4
+            if at + size > stop:
+                return -1
+            starts[row] = at
+            sizes[row] = size
+            at += size
+            total += size
+    return total if at == stop else -1
+
+
+@helper
+def _entry_spans(indices, data, offsets, valid, first, count, starts, sizes):
+    """Where the entries of a dictionary lie that rows have; their bytes."""
+    total = 0
+    for row in range(first, first + count):
+        starts[row] = sizes[row] = 0
+        if valid[row]:
+            start, stop = offsets[indices[row]], offsets[indices[row] + 1]
+            starts[row] = data + start
+            sizes[row] = stop - start
+            total += stop - start
+    return total
+
+
+@kernel
+def chunk_spans(
+    pages: Int64Table, most: int, data: int, offsets: ReadOnlyInt32s, indices: Int32s, valid: UInt8s, starts: Int64s,
+    sizes: Int64s,
+) -> int:  # fmt: skip
+    """Where the byte arrays of pages lie, and their sizes, 0 for a row without; their bytes, or -1 if damaged.
+
+    The entries of their dictionary lie at ``data``, each from one of ``offsets`` to the next; ``indices`` is room for
+    those of pages that have some. Of pages in deltas only the levels are read.
+    """
+    total = 0 if _read_levels(pages, most, valid) else -1
+    for page in range(len(pages)):
+        first, count, size = pages[page, FIRST], pages[page, COUNT], 0
+        if total < 0:
+            break
+        if pages[page, ENCODING] == PLAIN:
+            size = _plain_spans(pages[page, VALUES], pages[page, STOP], valid, first, count, starts, sizes)
+        elif _is_indexed(pages, page):
+            size = -1
+            if _page_indices(pages, page, len(offsets) - 1, valid, indices):
+                size = _entry_spans(indices, data, offsets, valid, first, count, starts, sizes)
+        elif pages[page, ENCODING] != SIZED and pages[page, ENCODING] != PREFIXED:
+            size = -1
+        total = -1 if size < 0 else total + size
+    return total
+
+
+@helper
+def _read_entries(at, stop, dictionary, entries, count, target, width):
+    """Write the entries of a dictionary that some indices stand for; whether these are sound."""
+    if not read_indices(at, stop, entries, count, target, width):
+        return False
+    for k in range(count):
+        if width == 8:
+            store_u64(target + 8 * k, load_u64(dictionary + 8 * load_u64(target + 8 * k)))
+        else:
+            store_u32(target + 4 * k, load_u32(dictionary + 4 * load_u32(target + 4 * k)))
+    return True
+
+
+@kernel
+def chunk_numbers(
+    pages: Int64Table, most: int, dictionary: int, entries: int, width: int, valid: UInt8s, target: int
+) -> bool:
+    """Write numbers of 4 or 8 bytes, 0 for a row without; whether all pages are sound.
+
+    Their dictionary has so many entries, at an address.
+    """
+    if not _read_levels(pages, most, valid):
+        return False
+    for page in range(len(pages)):
+        at, stop, present = pages[page, VALUES], pages[page, STOP], pages[page, PRESENT]
+        start = target + width * pages[page, FIRST]
+        is_sound = present == 0
+        if is_sound:
+            pass
+        elif pages[page, ENCODING] == PLAIN:
+            is_sound = stop - at == present * width
+            if is_sound:
+                copy(start, at, stop - at)
+        elif pages[page, ENCODING] == DELTAS:
+            is_sound = read_deltas(at, stop, present, start, width) >= 0
+        elif _is_indexed(pages, page):
+            is_sound = _read_entries(at, stop, dictionary, entries, present, start, width)
+        if not is_sound:
+            return False
+        if width == 8:
+            _spread_64(pages, page, valid, start)
+        else:
+            _spread_32(pages, page, valid, start)
+    return True
+
+
+@kernel
+def chunk_booleans(pages: Int64Table, most: int, valid: UInt8s, booleans: UInt8s) -> bool:
+    """Fill booleans, a byte each, 0 for a row without; whether all pages are sound."""
+    if not _read_levels(pages, most, valid):
+        return False
+    for page in range(len(pages)):
+        at, stop, present = pages[page, VALUES], pages[page, STOP], pages[page, PRESENT]
+        first = pages[page, FIRST]
+        if pages[page, ENCODING] == PLAIN and stop - at >= (present + 7) >> 3:
+            for k in range(present):
+                booleans[first + k] = packed_value(at, stop, k, 1)
+        # Runs stand behind four bytes that say how many follow.
+        elif (
+            pages[page, ENCODING] != RLE or stop - at < 4 or read_levels(at + 4, stop, 1, booleans, first, present) < 0
+        ):
+            return False
+        _spread_8(pages, page, valid, address_in(booleans) + first)
+    return True

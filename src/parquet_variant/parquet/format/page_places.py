@@ -1,0 +1,164 @@
+"""Where the column chunks of a file are, and the data pages of each, with the rows that they hold.
+
+Owns what the footer and the offset indexes tell of places. Leaves what is in a page to `pages` and `reading`. Spec:
+``PageIndex.md``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from parquet_variant.parquet.format.field_numbers import (
+    COLUMNS,
+    DATA_AT,
+    DATA_PAGE,
+    DATA_PAGE_V2,
+    DICTIONARY_AT,
+    FILE_PATH,
+    FIRST_ROW,
+    LOCATIONS,
+    METADATA,
+    NUM_ROWS,
+    OFFSET_INDEX,
+    OFFSET_INDEX_SIZE,
+    PAGE_AT,
+    PAGE_SIZE,
+    ROW_GROUPS,
+    SIZE,
+    TEXT_BYTES,
+)
+from parquet_variant.parquet.format.footer import SchemaNode
+from parquet_variant.parquet.format.thrift import (
+    STRUCT,
+    Field,
+    ThriftError,
+    find_field,
+    list_items,
+    read_value,
+    struct_fields,
+)
+
+_DETAILS = {DATA_PAGE: 5, DATA_PAGE_V2: 8}
+
+
+class PagePlace(NamedTuple):
+    """A data page: where it is, header and all, which rows it holds, and the bytes of its byte arrays, if told."""
+
+    start: int
+    size: int
+    first_row: int
+    rows: int
+    text_bytes: int | None
+
+
+class PageHeader(NamedTuple):
+    """What the header of a data page says; `size` is its own, `plain` that of the page before compression."""
+
+    size: int
+    plain: int
+    version: int
+    values: int
+    encoding: int
+
+
+@dataclass(frozen=True, slots=True)
+class LeafPages:
+    """A column chunk, as the footer tells of it, and its data pages."""
+
+    leaf: SchemaNode  # The column.
+    struct: Mapping[int, Any]  # The fields of its ``ColumnChunk``.
+    start: int  # Where it begins, with its dictionary if it has one.
+    pages: tuple[PagePlace, ...]  # Its data pages.
+
+    @property
+    def told(self) -> Mapping[int, Any]:
+        """The fields of its ``ColumnMetaData``."""
+        told: Mapping[int, Any] = self.struct[METADATA]
+        return told
+
+    def holding(self, rows: npt.NDArray[np.bool_]) -> tuple[PagePlace, ...]:
+        """The pages that hold some of the row group's rows."""
+        return tuple(page for page in self.pages if rows[page.first_row : page.first_row + page.rows].any())
+
+
+def row_groups(footer: bytes) -> list[tuple[list[Field], int]]:
+    """Of each row group where the structs of its column chunks are, and how many rows it has."""
+    at = find_field(footer, 0, ROW_GROUPS)
+    groups: list[tuple[list[Field], int]] = []
+    count, _, position = list_items(footer, at) if at is not None else (0, 0, 0)
+    for _ in range(count):
+        fields = {field.id: field for field in struct_fields(footer, position)}
+        chunks, _, start = list_items(footer, fields[COLUMNS].start)
+        spans = []
+        for _ in range(chunks):
+            _, end = read_value(footer, start, STRUCT)
+            spans.append(Field(0, STRUCT, start, start, end))
+            start = end
+        rows, _ = read_value(footer, fields[NUM_ROWS].start, fields[NUM_ROWS].type)
+        groups.append((spans, rows))
+        _, position = read_value(footer, position, STRUCT)
+    return groups
+
+
+def chunk_start(told: Mapping[int, Any]) -> int:
+    """Where a column chunk begins: with its dictionary, if it has one."""
+    return min(at for at in (told[DATA_AT], told.get(DICTIONARY_AT)) if at)
+
+
+def chunk_start_of(chunk: pq.ColumnChunkMetaData) -> int:
+    """As `chunk_start`, of what pyarrow tells of a chunk."""
+    start: int = chunk.data_page_offset
+    return min(start, chunk.dictionary_page_offset or start) if chunk.has_dictionary_page else start
+
+
+def read_at(source: pa.NativeFile, start: int, size: int) -> bytes:
+    """Bytes of a file; an OSError if it ends before."""
+    source.seek(start)
+    data = source.read(size)
+    if len(data) != size:
+        raise OSError("the file ends inside of a column chunk")
+    return bytes(data)
+
+
+def leaf_pages(source: pa.NativeFile, footer: bytes, span: Field, leaf: SchemaNode, rows: int) -> LeafPages:
+    """Where the pages of a column chunk are; a ValueError if the file does not tell."""
+    struct, _ = read_value(footer, span.start, STRUCT)
+    told = struct[METADATA]
+    if OFFSET_INDEX not in struct or struct.get(FILE_PATH):
+        raise ThriftError("a column chunk has no offset index")
+    index, _ = read_value(read_at(source, struct[OFFSET_INDEX], struct[OFFSET_INDEX_SIZE]), 0, STRUCT)
+    start = chunk_start(told)
+    pages = tuple(_places(index, rows))
+    if not pages or pages[0].start < start or pages[-1].start + pages[-1].size != start + told[SIZE]:
+        raise ThriftError("an offset index does not fit its column chunk")
+    return LeafPages(leaf, struct, start, pages)
+
+
+def _places(index: Mapping[int, Any], rows: int) -> Iterator[PagePlace]:
+    locations = index[LOCATIONS]
+    texts = index.get(TEXT_BYTES) or [None] * len(locations)
+    first_rows = [place[FIRST_ROW] for place in locations]
+    after = 0
+    for place, first, end, text_bytes in zip(locations, first_rows, [*first_rows[1:], rows], texts, strict=True):
+        start, size = place[PAGE_AT], place[PAGE_SIZE]
+        if not 0 <= first < end <= rows or start < after or size <= 0:
+            raise ThriftError("an offset index is damaged")
+        after = start + size
+        yield PagePlace(start, size, first, end - first, text_bytes)
+
+
+def page_header(page: bytes) -> PageHeader:
+    """The header of a data page; a ValueError if it is none, or tells of another size."""
+    header, size = read_value(page, 0, STRUCT)
+    if header[1] not in _DETAILS or size + header[3] != len(page):
+        raise ThriftError("a data page is not where an offset index has it")
+    details = header[_DETAILS[header[1]]]
+    encoding = details[2] if header[1] == DATA_PAGE else details[4]
+    return PageHeader(size, header[2], 1 if header[1] == DATA_PAGE else 2, details[1], encoding)

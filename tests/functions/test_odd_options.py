@@ -1,0 +1,125 @@
+"""Options with numbers that no machine word holds, and edits of nothing."""
+
+import contextlib
+import datetime as dt
+
+import pyarrow as pa
+import pytest
+
+import parquet_variant as pv
+
+ARRAY = pv.parse_json(['{"a": [1]}', None])
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: pv.validate(ARRAY, max_depth=2**63),
+        lambda: pv.variant_array_append(ARRAY, "$.a", 1, max_size=2**63),
+        lambda: pv.variant_insert(ARRAY, "$.b", 1, max_size=2**63),
+        lambda: pv.variant_set(ARRAY, "$.a", 1, max_size=2**70),
+        lambda: pv.parquet.write("a.parquet", ARRAY, compression_level=2**40),
+    ],
+)
+def test_a_number_of_more_than_64_bits_is_a_bad_option(call):
+    with pytest.raises(pv.VariantError) as caught:
+        call()
+    assert caught.value.reason == "bad-option"
+
+
+def test_row_groups_may_be_as_large_as_one_likes(tmp_path):
+    pv.parquet.write(tmp_path / "a.parquet", ARRAY, row_group_bytes=2**70)
+    assert pv.parquet.read(tmp_path / "a.parquet").to_pylist() == ARRAY.to_pylist()
+
+
+def test_to_delete_nothing_changes_nothing():
+    shredded = pv.shred_variant(ARRAY, "a array<bigint>")
+    for array in ARRAY, shredded:
+        assert pv.variant_delete(array, None).to_pylist() == ARRAY.to_pylist()
+        assert pv.try_variant_delete(array).to_pylist() == ARRAY.to_pylist()
+    assert pv.variant_delete(ARRAY[0], None) == ARRAY[0]
+
+
+@pytest.mark.parametrize("name", ["\ud800", None, 1, b"a"])
+def test_names_that_no_column_can_have_are_refused(name, tmp_path):
+    pv.parquet.write(tmp_path / "a.parquet", ARRAY)
+    for call in (
+        lambda: pv.parquet.write(tmp_path / "b.parquet", {name: ARRAY}),
+        lambda: pv.delta.write(tmp_path / "t", {name: ARRAY}),
+        lambda: pv.parquet.scan(tmp_path / "a.parquet", {name: "$.a:bigint"}),
+    ):
+        with pytest.raises(pv.VariantError) as caught:
+            call()
+        assert caught.value.reason == "bad-name"
+    assert [each.name for each in tmp_path.iterdir()] == ["a.parquet"]
+
+
+def test_files_are_not_sorted_by_nested_columns(tmp_path):
+    with pytest.raises(pv.VariantFileError, match="nested") as caught:
+        pv.parquet.write(tmp_path / "a.parquet", {"v": ARRAY, "l": pa.array([[1], [2]])}, sort_by=["l"])
+    assert caught.value.reason == "bad-option"
+
+
+@pytest.mark.parametrize("zone", [None, 1, "", "\ud800", "Nope/Zone"])
+def test_what_is_no_zone_is_refused(zone, tmp_path):
+    with pytest.raises(pv.VariantError) as caught:
+        pv.variant_get(ARRAY, "$.a", "timestamp", zone=zone)
+    assert caught.value.reason == "bad-zone"
+
+
+def test_more_threads_than_an_engine_can_start_are_not_started(tmp_path):
+    pv.parquet.write(tmp_path / "a.parquet", ARRAY)
+    for threads in (2**31, 2**70):
+        assert (
+            pv.sql("SELECT count(*) AS n FROM t", t=tmp_path / "a.parquet", threads=threads).arrow()["n"][0].as_py()
+            == 2
+        )
+        assert pv.parquet.read(tmp_path / "a.parquet", threads=threads) == ARRAY
+
+
+@pytest.mark.parametrize("size", [0, -1, 1.5, float("nan"), float("inf"), None, "1"])
+def test_sizes_of_files_of_tables_are_positive_numbers(size, tmp_path):
+    with pytest.raises(pv.VariantError) as caught:
+        pv.delta.write(tmp_path / "t", {"v": ARRAY}, file_bytes=size)
+    assert caught.value.reason == "bad-option"
+    assert not (tmp_path / "t").exists()
+
+
+def test_files_of_tables_may_be_as_large_as_one_likes(tmp_path):
+    pv.delta.write(tmp_path / "t", {"v": ARRAY}, file_bytes=2**70)
+    assert pv.delta.read(tmp_path / "t") == ARRAY
+
+
+@pytest.mark.parametrize("time", [dt.datetime(1, 1, 1), 1.5, b"", "yesterday", dt.datetime.max])
+def test_times_of_versions_are_times(time, tmp_path):
+    pv.delta.write(tmp_path / "t", {"v": ARRAY})
+    with contextlib.suppress(pv.DeltaError):
+        assert pv.delta.read(tmp_path / "t", timestamp=time) == ARRAY
+
+
+def test_tables_in_stores_that_do_not_answer_are_an_error_of_ours(monkeypatch):
+    pytest.importorskip("obstore")
+    options = {"endpoint": "http://127.0.0.1:9", "access_key_id": "a", "secret_access_key": "b", "region": "x"}
+    retries = {"retry_config": {"max_retries": 0}}
+    with pytest.raises(pv.DeltaError) as caught:
+        pv.delta.read("s3://bucket/t", storage_options=options | retries)
+    assert caught.value.reason == "cannot-read"
+
+
+@pytest.mark.parametrize(
+    ("zone", "utc_hour"),
+    [("+01:00", 23), ("-03:00", 3), ("Z", 0), ("UTC+1", 23), ("UT+2", 22), ("PST", 7), ("GMT-3", 3)],
+)
+def test_zones_of_spark_are_zones_in_sql(zone, utc_hour):
+    """DuckDB does not know the offsets, and what it gave of abbreviations could not be read."""
+    array = pv.parse_json(['{"t": "2020-06-01 00:00:00"}'])
+    query = "SELECT v:t::timestamp AS a, cast('2020-06-01 00:00:00' AS timestamptz) AS b FROM t"
+    row = pv.sql(query, t=array, zone=zone).arrow().to_pylist()[0]
+    assert [each.astimezone(dt.UTC).hour for each in row.values()] == [utc_hour] * 2
+
+
+@pytest.mark.parametrize("zone", ["+18:01", "-00:30", "+15:00", "true", "\ud800", None])
+def test_zones_that_duckdb_lacks_are_refused_in_sql(zone):
+    with pytest.raises(pv.VariantError) as caught:
+        pv.sql("SELECT v:t::timestamp AS a FROM t", t=ARRAY, zone=zone).arrow()
+    assert caught.value.reason == "bad-zone"

@@ -1,0 +1,70 @@
+"""Paths that no filesystem has are one error of ours, wherever a path is taken."""
+
+import pytest
+
+import parquet_variant as pv
+
+BAD = {
+    "nul": "a\0b",
+    "surrogate": "a\ud800",
+    "undecodable": "a\udcff",
+    "long": "$.a" * 2000,
+    "name": "x" * 300,
+    "nothing": "s3://",
+}
+ARRAY = pv.parse_json(['{"a": 1}'])
+TAKERS = {
+    "read": pv.parquet.read,
+    "scan": lambda path: pv.parquet.scan(path, {"a": "$.a:bigint"}),
+    "inspect": pv.parquet.inspect,
+    "write": lambda path: pv.parquet.write(path, ARRAY),
+    "annotate": pv.parquet.annotate,
+    "rewrite": lambda path: pv.parquet.rewrite(path, path),
+    "optimize": pv.parquet.optimize,
+    "infer": pv.parquet.infer,
+    "ingest": lambda path: pv.parquet.ingest("examples/usgs_earthquakes.ndjson", path),
+    "read_json": pv.read_json,
+    "sql": lambda path: pv.sql("SELECT 1 FROM t", t=path),
+    "sql_view": pv.sql_view,
+    "delta": pv.delta.read,
+    "delta write": lambda path: pv.delta.write(path, ARRAY),
+    "vortex": pv.vortex.read,
+    "vortex write": lambda path: pv.vortex.write(path, ARRAY),
+}
+
+
+@pytest.mark.parametrize("take", TAKERS)
+@pytest.mark.parametrize("path", BAD)
+def test_a_path_that_cannot_be_is_refused(take, path, monkeypatch, tmp_path, usgs_sample):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "examples").symlink_to(usgs_sample.parent)
+    with pytest.raises(pv.VariantError) as caught:
+        TAKERS[take](BAD[path])
+    str(caught.value).encode()  # can be printed
+    assert str(caught.value).isprintable()
+    assert [each.name for each in tmp_path.iterdir()] == ["examples"]
+
+
+@pytest.mark.parametrize("name", ["ab:c", "a b%20#?=&", "\n", "día=1", "=", "{x}", "'\"", "$(x)", "\u202e", "file:x"])
+def test_odd_names_are_names(name, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    file = f"{name}.parquet"
+    pv.parquet.write(file, ARRAY)
+    assert pv.parquet.read(file) == ARRAY
+    assert pv.sql("SELECT v:a::int AS a FROM t", t=file).arrow()["a"].to_pylist() == [1]
+    pv.parquet.rewrite(file, f"{name}/b.parquet")
+    assert pv.parquet.read(name) == ARRAY
+    (tmp_path / f"{name}.ndjson").write_text('{"a": 1}\n')
+    pv.parquet.ingest(f"{name}.ndjson", f"{name}2")
+    assert pv.parquet.read(f"{name}2") == ARRAY
+    if ":" not in name:  # for a table's path that is a URL
+        pv.delta.write(f"{name}3", {"v": ARRAY})
+        assert pv.delta.read(f"{name}3") == ARRAY
+
+
+@pytest.mark.parametrize("name", ["\ud800", "a\nb", "\x1b[2J", "\u202ea", "\r", "\0"])
+def test_messages_can_be_printed_whatever_they_quote(name, tmp_path):
+    pv.parquet.write(tmp_path / "a.parquet", ARRAY)
+    with pytest.raises(pv.VariantError) as caught:
+        pv.parquet.read(tmp_path / "a.parquet", name)
+    assert str(caught.value).isprintable()

@@ -1,0 +1,112 @@
+"""What a name of a query stands for where it is not what it looks like: broken JSON, text, structs like a Variant."""
+
+import gzip
+
+import pyarrow as pa
+import pytest
+
+import parquet_variant as pv
+
+BROKEN = {
+    "text.json": (b"hello world\n", None),
+    "cut.ndjson": (b'{"a": 1}\n{"a":', None),
+    "empty.json": (b"", "no-rows"),
+    "empty.ndjson": (b"", "no-rows"),
+    "blank.jsonl": (b" \n\n", "no-rows"),
+    "mark.json": (b"\xef\xbb\xbf", "no-rows"),
+    "utf16.json": ("\ufeff{}".encode("utf-16-le"), "encoding"),
+    "cut.json.gz": (gzip.compress(b'{"a": 1}\n' * 9)[:20], "bad-compression"),
+    "nothing.json.gz": (gzip.compress(b""), "no-rows"),
+    "text.json.gz": (b"no gzip", None),
+    "text.json.zst": (b"no zstd", None),
+}
+
+
+@pytest.mark.parametrize("name", BROKEN)
+@pytest.mark.parametrize("in_directory", [False, True])
+def test_json_that_is_broken_is_told_as_json(tmp_path, name, in_directory):
+    data, reason = BROKEN[name]
+    (tmp_path / name).write_bytes(data)
+    source = tmp_path if in_directory else tmp_path / name
+    with pytest.raises(pv.VariantError) as caught:
+        pv.sql("SELECT count(*) FROM t", t=str(source)).arrow()
+    assert "Parquet" not in str(caught.value)
+    assert reason in (None, caught.value.reason)
+
+
+@pytest.mark.parametrize("kind", [pa.float16(), pa.decimal256(60), pa.list_(pa.float16())])
+def test_a_type_that_duckdb_has_not_is_told(tmp_path, kind):
+    pv.parquet.write(tmp_path / "t", {"c": pa.nulls(1, kind), "v": pv.parse_json(["1"])})
+    with pytest.raises(pv.VariantError, match="DuckDB has no type for c "):
+        pv.sql("SELECT c FROM t", t=str(tmp_path / "t"))
+    assert pv.sql("SELECT v::int AS n FROM t", t=str(tmp_path / "t")).to_pylist() == [{"n": 1}]
+
+
+def test_values_that_are_no_objects_are_rows(tmp_path):
+    (tmp_path / "a.ndjson").write_text('"x"\n1\n')
+    assert pv.sql("SELECT count(*) AS n FROM t", t=str(tmp_path / "a.ndjson")).arrow()["n"].to_pylist() == [2]
+
+
+def test_a_parquet_file_under_the_name_of_json_is_read(tmp_path):
+    pv.parquet.write(tmp_path / "a.json", pv.parse_json(['{"a": 1}']))
+    assert pv.sql("SELECT v:a::int AS a FROM t", t=str(tmp_path / "a.json")).arrow()["a"].to_pylist() == [1]
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "told"),
+    [
+        ("a.parquet", b"", "it is empty"),
+        ("a.parquet", b'{"a": 1}\n', "it is text"),
+        ("a.csv", b"a,b\n1,2\n", "it is text"),
+        ("a.parquet", gzip.compress(b"x"), "it is compressed with gzip"),
+        ("a.parquet", b"PAR1" + bytes(40), "it begins as one and is cut off"),
+        ("a.bin", bytes(range(99)), "it does not end with the bytes PAR1"),
+    ],
+    ids=["empty", "json", "csv", "gzip", "cut", "bytes"],
+)
+def test_what_is_no_parquet_file_is_told_by_what_it_is(tmp_path, name, data, told):
+    (tmp_path / name).write_bytes(data)
+    with pytest.raises(pv.VariantFileError, match=told) as caught:
+        pv.sql("SELECT count(*) FROM t", t=str(tmp_path / name)).arrow()
+    assert caught.value.reason == "not-parquet"
+    assert "variant ingest" in str(caught.value)
+
+
+# ---- a struct that looks like a Variant beside one that says that it is one
+
+PLAIN = pa.array([{"metadata": b"\x01\0\0", "value": b"\x0c\x07"}])
+
+
+def both():
+    array = pv.parse_json(['{"a": 1}'])
+    return pa.table([array.storage, PLAIN], schema=pa.schema([array.arrow_field.with_name("v"), ("s", PLAIN.type)]))
+
+
+def assert_only_v(source):
+    assert pv.sql("SELECT v:a::int AS a FROM t", t=source).arrow()["a"].to_pylist() == [1]
+    for query in ("SELECT s FROM t", "SELECT * FROM t", "SELECT s:a FROM t", "SELECT v:a FROM t WHERE s IS NULL"):
+        with pytest.raises(pv.VariantError, match="s of t has the fields of a Variant") as caught:
+            pv.sql(query, t=source).arrow()
+        assert caught.value.reason == "not-a-variant"
+
+
+def test_in_arrow_data_the_extension_decides():
+    assert_only_v(both())
+
+
+def test_in_parquet_files_the_annotation_decides(tmp_path):
+    pv.parquet.write(tmp_path / "a.parquet", both())
+    assert_only_v(str(tmp_path / "a.parquet"))
+
+
+def test_in_vortex_files_the_notes_decide(tmp_path):
+    pytest.importorskip("vortex")
+    pv.vortex.write(tmp_path / "a.vortex", both())
+    assert_only_v(str(tmp_path / "a.vortex"))
+    assert pv.vortex.read(tmp_path / "a.vortex").to_pylist() == [{"a": 1}]
+    assert pv.vortex.read_table(tmp_path / "a.vortex")["s"].to_pylist() == PLAIN.to_pylist()
+
+
+def test_where_no_column_says_it_is_one_the_shape_decides():
+    table = pa.table({"v": pv.parse_json(['{"a": 1}']).storage})
+    assert pv.sql("SELECT v:a::int AS a FROM t", t=table).arrow()["a"].to_pylist() == [1]
