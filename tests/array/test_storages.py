@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, get_args
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 import parquet_variant as pv
@@ -50,3 +51,22 @@ def test_bytes_that_go_as_text_are_values(kind: pa.DataType) -> None:
     array = pv.VariantArray(pa.StructArray.from_arrays(columns, ["metadata", "value"]))
     assert array.to_pylist() == [array[0].to_python(), array[1].to_python()] == [5, -1]
     assert repr(array) == "<VariantArray unshredded, 2 rows: [5, -1]>"
+
+
+_METADATA_FORMS = {
+    "run ends": pc.run_end_encode,
+    "views": lambda column: column.cast(pa.binary_view()),
+}
+
+
+@pytest.mark.parametrize("form", _METADATA_FORMS)
+def test_rows_of_every_form_of_metadata_are_taken_filtered_and_compared(form: str) -> None:
+    plain = pv.parse_json(VALUES)
+    metadata = _METADATA_FORMS[form](plain.storage.field("metadata").dictionary_decode())
+    columns = [metadata, plain.storage.field("value")]
+    array = pv.VariantArray(pa.StructArray.from_arrays(columns, ["metadata", "value"], mask=plain.is_null()))
+    assert array.take([4, 0, 2]).to_pylist() == [[], plain[0].to_python(), None]
+    assert array[::2].equals(plain[::2])
+    assert array.filter([False, True, False, False, False, True]).to_pylist() == [{"a": "n/a"}, 7]
+    other = pv.parse_json(['{"a": 2}', *VALUES[1:]])
+    assert pv.equals(array, other).to_pylist() == [False, True, None, True, True, True]

@@ -203,10 +203,22 @@ def _storage_of(chunk: pa.Array) -> pa.StructArray:
 
 
 def in_offsets(storage: pa.StructArray) -> pa.StructArray:
-    """The storage without views of texts, bytes, lists: kernels read offsets (pyarrow 26 casts list views wrongly)."""
+    """The storage without run ends, and views of texts, bytes, lists: kernels read offsets, pyarrow takes only them.
+
+    pyarrow 26 casts list views wrongly. Run ends of metadata become indices: each metadata is there once.
+    """
+    large = bool(len(storage)) and _viewed_bytes(storage) > MAX_OFFSET
+    fields = [
+        field.with_type(
+            pa.dictionary(pa.int32(), plain)
+            if field.name == "metadata" and pa.types.is_run_end_encoded(field.type)
+            else plain
+        )
+        for field, plain in ((field, without_views(field.type, large=large, lists=True)) for field in storage.type)
+    ]
     if not len(storage):
-        return pa.nulls(0, without_views(storage.type, large=False, lists=True))  # what is empty may lack its offsets
-    return in_form(storage, without_views(storage.type, large=_viewed_bytes(storage) > MAX_OFFSET, lists=True))
+        return pa.nulls(0, pa.struct(fields))  # what is empty may lack its offsets
+    return in_form(storage, pa.struct(fields))
 
 
 def _viewed_bytes(array: pa.Array) -> int:
@@ -235,11 +247,13 @@ def with_metadata(storage: pa.StructArray) -> pa.StructArray:
 
 
 def without_views(kind: pa.DataType, *, large: bool, lists: bool = False) -> pa.DataType:
-    """The type with offsets in the place of views, of ``lists`` too, which pyarrow 26 cannot take or filter."""
+    """The type without run ends, and offsets for views, of ``lists`` too: pyarrow 26 takes no rows of the others."""
     if pa.types.is_binary_view(kind):
         return pa.large_binary() if large else pa.binary()
     if pa.types.is_string_view(kind):
         return pa.large_string() if large else pa.string()
+    if pa.types.is_run_end_encoded(kind):
+        return without_views(kind.value_type, large=large, lists=lists)
     if not lists and (pa.types.is_list_view(kind) or pa.types.is_large_list_view(kind)):
         return kind
     return with_fields(kind, lambda field: field.with_type(without_views(field.type, large=large, lists=lists)))

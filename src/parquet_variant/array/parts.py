@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from parquet_variant.encoding.cast.forms import without_encoding
+from parquet_variant.encoding.cast.forms import in_form, plain_form, without_encoding
 from parquet_variant.encoding.metadata import EMPTY_METADATA, encode_metadata
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import SchemaError
@@ -125,7 +125,7 @@ def metadata_parts(array: pa.Array) -> MetadataParts:
     if isinstance(array, pa.ChunkedArray):
         array = array.combine_chunks()
     if pa.types.is_run_end_encoded(array.type):
-        array = without_encoding(array)
+        array = in_form(array, pa.dictionary(pa.int32(), plain_form(array.type)))
     if not pa.types.is_dictionary(array.type):
         plain = _bytes_of(_plain(array))
         if not (pa.types.is_binary(plain.type) or pa.types.is_large_binary(plain.type)):

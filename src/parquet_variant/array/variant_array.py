@@ -75,8 +75,8 @@ class VariantArray:
             )
         layout = detect_layout(storage.type)
         refuse_unsound(storage)
-        storage = _with_dictionary(storage)
-        self._storage = _with_values(storage) if layout == "unshredded" else in_offsets(storage)
+        storage = _with_dictionary(in_offsets(storage))
+        self._storage = _with_values(storage) if layout == "unshredded" else storage
         self.__dict__.update(layout=layout, fits_files=False)
 
     layout: Layout
@@ -380,8 +380,6 @@ def _with_values(storage: pa.StructArray) -> pa.StructArray:
     value = storage.field("value")
     if value.null_count == 0 or not pc.any(pc.and_(storage.is_valid(), value.is_null())).as_py():
         return storage
-    if not (pa.types.is_binary(value.type) or pa.types.is_large_binary(value.type)):
-        value = value.cast(pa.large_binary())
     fields = [storage.field("metadata"), value.fill_null(b"\x00")]
     return pa.StructArray.from_arrays(fields, names=["metadata", "value"], mask=storage.is_null())
 

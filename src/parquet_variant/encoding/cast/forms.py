@@ -67,12 +67,7 @@ def without_encoding(array: pa.Array) -> pa.Array:
     """
     types = pa.types
     if types.is_run_end_encoded(array.type):
-        values, run_ends = array.values, array.run_ends
-        kind = pa.run_end_encoded(run_ends.type, pa.int64())
-        children = [run_ends, pa.array(np.arange(len(values)))]
-        indices = pc.run_end_decode(
-            pa.Array.from_buffers(kind, len(array), [None], offset=array.offset, children=children)
-        )
+        values, indices = array.values, _run_indices(array)
     elif types.is_dictionary(array.type):
         values, indices = array.dictionary, array.indices
     else:
@@ -85,6 +80,13 @@ def without_encoding(array: pa.Array) -> pa.Array:
     return values.take(indices)
 
 
+def _run_indices(array: pa.Array) -> pa.Array:
+    """Of each row of a run-end-encoded array the index of its run."""
+    children = [array.run_ends, pa.array(np.arange(len(array.values)))]
+    kind = pa.run_end_encoded(array.run_ends.type, pa.int64())
+    return pc.run_end_decode(pa.Array.from_buffers(kind, len(array), [None], offset=array.offset, children=children))
+
+
 def in_form(array: pa.Array, arrow: pa.DataType) -> pa.Array:
     """An array of one form of a type in another: from the plain form, or to it.
 
@@ -95,7 +97,9 @@ def in_form(array: pa.Array, arrow: pa.DataType) -> pa.Array:
     if array.type.equals(arrow, check_metadata=True):
         return array
     if types.is_run_end_encoded(array.type):
-        return in_form(without_encoding(array), arrow)
+        if not types.is_dictionary(arrow):
+            return in_form(without_encoding(array), arrow)
+        array = pa.DictionaryArray.from_arrays(_run_indices(array), array.values)
     if types.is_dictionary(array.type):
         if not types.is_dictionary(arrow):
             return in_form(without_encoding(array), arrow)
