@@ -67,6 +67,15 @@ FIRST = '{"day":"x","items":[{"n":1},{"n":2}],"kind":"a","n":1,"o":{"p":1}}'
         ("SELECT day FROM t JOIN t AS s USING (day) WHERE s.v:n::int = 5", [2]),
         ("SELECT * FROM (VALUES (1), (2)) x(a) JOIN t ON t.day = x.a WHERE v:n::int = 5", [(2, 2, '{"kind":"b","n":5}', "b")]),
         ("SELECT t.day FROM t, u WHERE t.v:kind::string = u.v:k::string AND u.v:w::int = 20", [2]),
+        # which relations a name is looked for in: those before a condition, not those that SEMI JOIN looked into
+        ("SELECT v:n::int FROM t SEMI JOIN u ON t.v:kind::string = u.v:k::string WHERE v:n::int > 1 ORDER BY n", [5, 20]),
+        ("SELECT v:n::int, day FROM t ANTI JOIN t s USING (day)", []),
+        ("SELECT s.day FROM (SELECT 5 AS n) x JOIN t s ON v:n::int = n JOIN t r ON r.day = s.day", [2]),
+        # relations in parentheses
+        ("SELECT a.day FROM t a LEFT JOIN (t b JOIN u ON b.v:kind::string = u.v:k::string) ON a.day = b.day WHERE u.v IS NULL ORDER BY 1", [4, 5]),
+        ("SELECT x.v:n::int FROM (t JOIN (SELECT 2 AS d) ON day = d) x", [5]),
+        ("SELECT v:n::int FROM (t) WHERE day = 2", [5]),
+        ("SELECT a.day FROM ((t a JOIN t b ON a.v:n::int = b.v:n::int) JOIN u ON u.v:w::int = a.v:n::int)", [3]),
         # subqueries
         ("SELECT day FROM t WHERE v:n::int > (SELECT avg(v:n::int) FROM t)", [3]),
         (
@@ -92,6 +101,7 @@ FIRST = '{"day":"x","items":[{"n":1},{"n":2}],"kind":"a","n":1,"o":{"p":1}}'
         ("SELECT arg_min(v:n, day) FILTER (day > 1) FROM t", ["5"]),
         ("SELECT v:o::map<string, variant> FROM t WHERE day < 3", [[("p", "1")], None]),
         ("SELECT v:o::map<string, array<variant>> FROM t WHERE day < 3", [[("p", None)], None]),
+        ("SELECT w:p::int AS p, count(*) FROM (SELECT v:o AS w FROM t) GROUP BY ROLLUP (w:p::int) ORDER BY ALL", [(1, 1), (None, 4), (None, 5)]),
         # windows, set operations, the rest
         (
             "SELECT day, row_number() OVER (PARTITION BY v:kind::string ORDER BY v:n::int DESC) FROM t ORDER BY 1",
@@ -167,6 +177,8 @@ def test_describe(events: dict[str, Any]) -> None:
         ("SELECT t.nope FROM t", "no column t.nope"),
         ('SELECT "kind" FROM t', "text stands in single quotes"),
         ("SELECT x.day FROM t", "no table x: FROM has t"),
+        ("SELECT u.v:k FROM t SEMI JOIN u ON t.v:kind::string = u.v:k::string", "no table u: FROM has t$"),
+        ("SELECT 1 FROM t JOIN u ON s.v:w::int = 1 JOIN u s ON true", "no table s: FROM has t, u$"),
         ("SELECT v FROM t, u", "v may be of t or u"),
         ("SELECT v:a FROM nope", "no table nope: choose from t, u"),
         ("SELECT t FROM t", "name its columns"),

@@ -165,16 +165,11 @@ class _Rewriter:
         if (from_ := node.args.get("from_")) is not None:
             self._relation(from_.this, scope)
         joins = node.args.get("joins") or []
-        for join in joins:
-            self._relation(join.this, scope)
-            scope.relations[-1].in_star = str(join.args.get("kind") or "").upper() not in ("SEMI", "ANTI")
-        for lateral in node.args.get("laterals") or []:
-            self._lateral(lateral, scope)
-        _merge_columns(joins, scope)
         values = Values(self, scope)
         for join in joins:
-            if isinstance(join.args.get("on"), exp.Expr):
-                join.set("on", values.value(join.args["on"]))
+            self._join(join, scope, values)
+        for lateral in node.args.get("laterals") or []:
+            self._lateral(lateral, scope)
         outputs = values.select_list(node)
         for key in (
             "where",
@@ -213,12 +208,17 @@ class _Rewriter:
     # ---- FROM
 
     def _relation(self, node: exp.Expr, scope: Scope) -> None:
+        grouped = isinstance(node, exp.Subquery) and isinstance(node.unnest(), exp.Table)
+        if grouped and node.alias and not node.args.get("pivots"):  # (a JOIN b ON …) x
+            node.set("this", exp.select("*").from_(node.this))
         if node.args.get("pivots"):
             shown = node.args["pivots"][-1].alias or node.alias_or_name
             node.replace(self._pivoted(node, scope))
             scope.relations.append(Relation(shown, (), is_open=True))
         elif isinstance(node, exp.Table) and not isinstance(node.this, (exp.Anonymous, exp.Func)):
             scope.relations.append(self._table(node, scope))
+        elif grouped and not node.alias:  # (a JOIN b ON …): each has its name outside, too
+            self._relation(node.this, scope)
         elif isinstance(node, exp.Subquery):
             outputs = self.query(node.this, scope)  # DuckDB takes a correlated one without LATERAL
             outputs = _named(outputs, node.args.get("alias"))
@@ -228,9 +228,18 @@ class _Rewriter:
         else:  # a function, VALUES, UNNEST
             scope.relations.append(self._function(node, node, scope))
         for join in node.args.get("joins") or ():  # FROM (a JOIN b)
-            self._relation(join.this, scope)
-            if isinstance(join.args.get("on"), exp.Expr):
-                join.set("on", Values(self, scope).value(join.args["on"]))
+            self._join(join, scope, Values(self, scope))
+
+    def _join(self, join: exp.Join, scope: Scope, values: Values) -> None:
+        """One more relation: its condition knows those before it; what is only looked into has no name after it."""
+        start = len(scope.relations)
+        self._relation(join.this, scope)
+        _merge_columns(join, scope, start)
+        if isinstance(join.args.get("on"), exp.Expr):
+            join.set("on", values.value(join.args["on"]))
+        if str(join.args.get("kind") or "").upper() in ("SEMI", "ANTI"):
+            for relation in scope.relations[start:]:
+                relation.is_visible = False
 
     def _pivoted(self, node: exp.Expr, scope: Scope) -> exp.Expr:
         """What a PIVOT or UNPIVOT is over, as a subquery: all columns count there, so none may hold Variants."""
@@ -332,6 +341,10 @@ class _Rewriter:
 
     def getter(self, term: VariantTerm | None = None, function: str = "") -> str:
         """The name of the function that reads a path of a Variant that is no column of a table, or is one of ours."""
+        asked = term and (term.path, term.type, term.cast)
+        for each in self.rewritten.getters:  # the same function for the same path: GROUP BY compares calls
+            if each.function == function and (each.term and (each.term.path, each.term.type, each.term.cast)) == asked:
+                return each.name
         name = f"_variant_function_{next(_NUMBERS)}"  # all queries of a process share DuckDB's functions
         self.rewritten.getters.append(Getter(name, term, function))
         return name
@@ -402,18 +415,17 @@ def _explode_by_joins(node: exp.Select) -> None:
             join.set("this", exp.Unnest(expressions=[call.this], alias=join.this.args.get("alias")))
 
 
-def _merge_columns(joins: list[exp.Join], scope: Scope) -> None:
+def _merge_columns(join: exp.Join, scope: Scope, start: int) -> None:
     """The columns that USING and NATURAL compare: every side has to give them, and none may be a Variant."""
-    for number, join in enumerate(joins, 1):
-        names = [each.name for each in join.args.get("using") or ()]
-        if str(join.args.get("method") or "").upper() == "NATURAL" and number < len(scope.relations):
-            right = scope.relations[number]
-            earlier = {(each.name or "").lower() for left in scope.relations[:number] for each in left.columns}
-            names += [each.name for each in right.columns if each.name and each.name.lower() in earlier]
-        for name in names:
-            scope.merged.add(name.lower())
-            for hit in scope.everywhere(name):
-                if hit.column.kind is not None:
-                    raise SqlError(f"{name} is a Variant, which cannot be compared: join ON {name}:key::type instead")
-                if (use := hit.relation.use) is not None:
-                    use.needed[hit.column.name or name] = use.table.needs(hit.column.name or name)
+    names = [each.name for each in join.args.get("using") or ()]
+    if str(join.args.get("method") or "").upper() == "NATURAL":
+        earlier = {(each.name or "").lower() for left in scope.relations[:start] for each in left.columns}
+        new = [each for right in scope.relations[start:] for each in right.columns]
+        names += [each.name for each in new if each.name and each.name.lower() in earlier]
+    for name in names:
+        scope.merged.add(name.lower())
+        for hit in scope.everywhere(name):
+            if hit.column.kind is not None:
+                raise SqlError(f"{name} is a Variant, which cannot be compared: join ON {name}:key::type instead")
+            if (use := hit.relation.use) is not None:
+                use.needed[hit.column.name or name] = use.table.needs(hit.column.name or name)

@@ -56,7 +56,7 @@ class Relation:
     columns: Sequence[OutputColumn]  # Its columns in order; of a table, those of its schema.
     use: TableUse | None = None  # The table, if it is one.
     is_open: bool = False  # Whether it may have columns that are not known.
-    in_star: bool = True  # Whether ``*`` gives its columns: not those of what is only looked into.
+    is_visible: bool = True  # Whether its columns have names here: not those of what SEMI JOIN only looked into.
 
     def find(self, name: str) -> OutputColumn | None:
         """The column of that name; in any case, unless two differ in nothing else."""
@@ -103,21 +103,21 @@ class Scope:
             hit = scope._here(parts)
             if hit is not None:
                 return hit
-            if any(relation.is_open for relation in scope.relations):
+            if any(relation.is_open for relation in scope.visible()):
                 return None
             scope = scope.outer
         return None
 
     def _here(self, parts: tuple[str, ...]) -> Hit | None:
         if len(parts) > 1:
-            named = [each for each in self.relations if each.alias.lower() == parts[0].lower()]
+            named = [each for each in self.visible() if each.alias.lower() == parts[0].lower()]
             for relation in named:
                 hit = _of(relation, parts[1:])
                 if hit is not None:
                     return hit
             if named:
                 return None
-        hits = [hit for relation in self.relations if (hit := _of(relation, parts)) is not None]
+        hits = [hit for relation in self.visible() if (hit := _of(relation, parts)) is not None]
         if not hits:
             return None
         several = len(hits) > 1 and parts[0].lower() not in self.merged
@@ -125,18 +125,22 @@ class Scope:
         column = OutputColumn(hits[0].column.name, kinds[0]) if several and kinds else hits[0].column
         return Hit(hits[0].relation, column, hits[0].rest, ambiguous=len(hits) > 1)
 
+    def visible(self) -> list[Relation]:
+        """The relations whose columns may be named."""
+        return [each for each in self.relations if each.is_visible]
+
     def everywhere(self, name: str) -> list[Hit]:
         """All columns of that name in this scope's relations."""
-        return [hit for relation in self.relations if (hit := _of(relation, (name,))) is not None]
+        return [hit for relation in self.visible() if (hit := _of(relation, (name,))) is not None]
 
     def is_known(self, column: exp.Column) -> bool:
         """Whether a name that is no column is an alias, a parameter, or may be a column that is not known."""
         name, scope = column.parts[0].name.lower(), self
         while scope is not None:
-            relations = {relation.alias.lower(): relation for relation in scope.relations}
+            relations = {relation.alias.lower(): relation for relation in scope.visible()}
             if len(column.parts) > 1 and name in relations:
                 return relations[name].is_open
-            open_ones = any(relation.is_open for relation in scope.relations)
+            open_ones = any(relation.is_open for relation in scope.visible())
             if open_ones or name in scope.aliases or name in scope.locals or name in relations:
                 return True
             scope = scope.outer  # type: ignore[assignment]
@@ -144,7 +148,7 @@ class Scope:
 
     def names(self) -> list[str]:
         """The columns that there are to choose from."""
-        return list(dict.fromkeys(each.name for relation in self.relations for each in relation.columns if each.name))
+        return list(dict.fromkeys(each.name for relation in self.visible() for each in relation.columns if each.name))
 
 
 def _of(relation: Relation, parts: tuple[str, ...]) -> Hit | None:

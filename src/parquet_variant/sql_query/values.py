@@ -178,7 +178,7 @@ class Values:
         if isinstance(node, exp.Star):
             return node, None
         if isinstance(node, exp.Columns) or (isinstance(node, exp.Anonymous) and str(node.this).lower() == "columns"):
-            if any(_may_hold_variants(each) for each in self.scope.relations):
+            if any(_may_hold_variants(each) for each in self.scope.visible()):
                 raise SqlError("COLUMNS(…) is not for tables with Variants: list the columns")
             return node, None
         if isinstance(node, exp.Binary) and node.this.is_star:
@@ -356,12 +356,12 @@ class Values:
         return column_node
 
     def _whole_table(self, node: exp.Column) -> bool:
-        names = {each.alias.lower() for each in self.scope.relations if each.use is not None}
+        names = {each.alias.lower() for each in self.scope.visible() if each.use is not None}
         return len(node.parts) == 1 and node.name.lower() in names and node.name.lower() not in self.scope.aliases
 
     def _missing(self, node: exp.Column) -> str:
         name = ".".join(part.name for part in node.parts)
-        tables = [each.alias for each in self.scope.relations]
+        tables = [each.alias for each in self.scope.visible()]
         if len(node.parts) > 1 and tables and node.parts[0].name.lower() not in [each.lower() for each in tables]:
             return f"there is no table {node.parts[0].name}: FROM has {', '.join(tables)}"
         hint = ": text stands in single quotes" if node.this.quoted and self.engine == "duckdb" else ""
@@ -384,12 +384,11 @@ class Values:
         if not isinstance(star, exp.Star):
             return None
         table = item.table if isinstance(item, exp.Column) else None
-        relations = [each for each in self.scope.relations if each.alias.lower() == (table or each.alias).lower()]
+        relations = [each for each in self.scope.visible() if each.alias.lower() == (table or each.alias).lower()]
         if table and not relations:
             raise SqlError(
-                f"there is no table {table}: FROM has {', '.join(each.alias for each in self.scope.relations)}"
+                f"there is no table {table}: FROM has {', '.join(each.alias for each in self.scope.visible())}"
             )
-        relations = [each for each in relations if each.in_star]
         left_out = {_excluded(each).lower() for each in star.args.get("except_") or ()}
         replaced = {each.alias.lower(): each for each in star.args.get("replace") or ()}
         outputs: list[OutputColumn] = []
@@ -429,7 +428,7 @@ class Values:
             for relation in self.scope.relations:
                 if (
                     relation.use is None
-                    or not relation.in_star
+                    or not relation.is_visible
                     or relation.alias.lower() != (table or relation.alias).lower()
                 ):
                     continue
