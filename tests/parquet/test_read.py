@@ -117,10 +117,12 @@ def test_variants_in_lists_and_maps_go_round(tmp_path):
     table = pa.table({
         "l": pa.ListArray.from_arrays([0, 2, 2, 3], storage),
         "m": pa.MapArray.from_arrays([0, 1, 1, 3], ["p", "q", "r"], storage),
+        "f": pa.FixedSizeListArray.from_arrays(pa.concat_arrays([storage[:1], storage]), 1)[1:],
         "id": [1, 2, 3],
     })  # fmt: skip
-    pv.parquet.write(tmp_path / "a.parquet", table, variants=["l.list.element", "m.key_value.value"])
-    assert {column.name for column in pv.parquet.inspect(tmp_path / "a.parquet").columns} == {"l", "m.value"}
+    named = ["l.list.element", "m.key_value.value", "f.list.element"]
+    pv.parquet.write(tmp_path / "a.parquet", table, variants=named)
+    assert {column.name for column in pv.parquet.inspect(tmp_path / "a.parquet").columns} == {"l", "m.value", "f"}
     back = pv.parquet.read_table(tmp_path / "a.parquet")
     for layout in ("unshredded", "draft-object", "final"):
         pv.parquet.rewrite(tmp_path / "a.parquet", tmp_path / f"{layout}.parquet", layout=layout)
@@ -129,6 +131,8 @@ def test_variants_in_lists_and_maps_go_round(tmp_path):
         assert pv.VariantArray(values).layout == layout
         assert pv.VariantArray(values).to_pylist() == [{"a": 1}, "x", None]
         assert pv.VariantArray(found["m"].combine_chunks().items).to_pylist() == [{"a": 1}, "x", None]
+        fixed = found["f"].combine_chunks().flatten()
+        assert (pv.VariantArray(fixed).layout, pv.VariantArray(fixed).to_pylist()) == (layout, [{"a": 1}, "x", None])
         assert found["id"].to_pylist() == back["id"].to_pylist() == [1, 2, 3]
 
 

@@ -218,6 +218,18 @@ def test_rows_are_sorted_only_on_request(tmp_path):
     assert pv.parquet.read_table(tmp_path / "c.parquet")["id"].to_pylist() == [0, 1, 2, 3, 4]
 
 
+@pytest.mark.parametrize("layout", ["unshredded", "final", "draft-paths", "draft-object"])
+def test_every_layout_is_sorted(tmp_path, layout):
+    rows = array(*({"n": n} for n in (3, 1, 2)), {"n": "x"}, None)
+    pv.parquet.write(tmp_path / "a.parquet", rows, sort_by="$.n:int", schema="n int", layout=layout)
+    options = {"schema": "n int", "layout": layout, "sort_by": "$.n"}
+    pv.parquet.rewrite(tmp_path / "a.parquet", tmp_path / "b.parquet", **options)
+    for name in ("a", "b"):
+        found = pv.parquet.read(tmp_path / f"{name}.parquet").to_pylist()
+        assert found[:3] == [{"n": 1}, {"n": 2}, {"n": 3}]
+        assert None in found[3:] and {"n": "x"} in found[3:] and len(found) == 5
+
+
 def test_values_of_every_type_survive(tmp_path):
     values = [1, Decimal("1.50"), 2.5, True, "x", b"\x00", uuid.UUID(int=7), [1, [2]], {"a": {"b": []}}]
     pv.parquet.write(tmp_path / "a.parquet", array(*values), schema="infer")

@@ -13,7 +13,7 @@ from pyarrow import fs
 
 from parquet_variant.array.empty_table import empty_table
 from parquet_variant.array.variant_array import VariantArray
-from parquet_variant.encoding.cast.forms import chunks_in_form
+from parquet_variant.encoding.cast.forms import chunks_in_form, with_fields
 from parquet_variant.encoding.cast.targets import VARIANT_STORAGE
 from parquet_variant.errors import SchemaError
 from parquet_variant.io.parallel import in_order, thread_count
@@ -149,9 +149,9 @@ def _tagged(field: pa.Field, path: tuple[str, ...], variants: set[tuple[str, ...
     kind = field.type
     if pa.types.is_struct(kind):
         kind = pa.struct([_tagged(child, (*path, child.name), variants) for child in kind])
-    elif pa.types.is_list(kind) or pa.types.is_large_list(kind):
-        make = pa.list_ if pa.types.is_list(kind) else pa.large_list
-        kind = make(_tagged(kind.value_field, _below(path, kind.value_field.name, variants), variants))
+    elif pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
+        element = _tagged(kind.value_field, _below(path, kind.value_field.name, variants), variants)
+        kind = with_fields(kind, lambda _: element)
     elif pa.types.is_map(kind):
         kind = pa.map_(kind.key_field, _tagged(kind.item_field, _below(path, "value", variants), variants))
     return field.with_type(kind)

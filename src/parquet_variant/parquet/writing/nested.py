@@ -11,6 +11,7 @@ from collections.abc import Callable, Set
 import pyarrow as pa
 
 from parquet_variant.array.capsules import EXTENSION_METADATA, EXTENSION_NAME
+from parquet_variant.encoding.cast.forms import with_fields
 
 # A Variant's place in a file: names of the schema path, list and map levels included.
 Place = tuple[str, ...]
@@ -56,7 +57,7 @@ def _below(field: pa.Field, place: Place) -> list[tuple[pa.Field, Place]]:
     kind = field.type
     if pa.types.is_struct(kind):
         return [(child, (*place, child.name)) for child in kind]
-    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
         return [(kind.value_field, (*place, "list", "element"))]
     if pa.types.is_map(kind):
         return [(kind.item_field, (*place, "key_value", "value"))]
@@ -98,7 +99,8 @@ def _mapped(
         mapped_type = pa.map_(kind.key_field, child)
         part = pa.StructArray.from_arrays([array.keys, part], fields=[kind.key_field, child])
     else:
-        mapped_type = (pa.list_ if pa.types.is_list(kind) else pa.large_list)(child)
+        mapped_type = with_fields(kind, lambda _: child)
     # The same offsets and validity over other elements.
-    array = pa.Array.from_buffers(mapped_type, len(array), array.buffers()[:2], array.null_count, array.offset, [part])
+    buffers = array.buffers()[: mapped_type.num_buffers]
+    array = pa.Array.from_buffers(mapped_type, len(array), buffers, array.null_count, array.offset, [part])
     return field.with_type(mapped_type), array

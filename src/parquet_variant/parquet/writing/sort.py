@@ -12,14 +12,14 @@ import pyarrow as pa
 from parquet_variant import arrow_compute as pc
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.errors import VariantFileError
+from parquet_variant.parquet.writing.nested import is_tagged
 from parquet_variant.query.selection import Selected, read_selection
 
 
-def sorted_rows(table: pa.Table, variants: Sequence[tuple[str, ...]], sort_by: Sequence[str]) -> pa.Table:
+def sorted_rows(table: pa.Table, sort_by: Sequence[str]) -> pa.Table:
     """The table in ascending order of some keys, nulls last; equal rows keep their order.
 
-    `table`: rows with Variant columns.
-    `variants`: where the Variant columns are.
+    `table`: rows with Variant columns, tagged as such, in any layout.
     `sort_by`: ``"$.path:type"`` into the only top-level Variant column, or the name of an ordinary column. A path
       without a type is sorted as the type that it is shredded as, or else numbers before texts.
     Raises `VariantFileError` if there is not exactly one top-level Variant column to take a path from.
@@ -30,13 +30,13 @@ def sorted_rows(table: pa.Table, variants: Sequence[tuple[str, ...]], sort_by: S
         if isinstance(key.type, pa.BaseExtensionType)
         else key
         for selected in selection
-        for number, key in enumerate(_keys(table, variants, selected))
+        for number, key in enumerate(_keys(table, selected))
     }
     ordered = pc.sort_indices(pa.table(keys), sort_keys=[(name, "ascending") for name in keys])
     return table.take(ordered)
 
 
-def _keys(table: pa.Table, variants: Sequence[tuple[str, ...]], selected: Selected) -> list[pa.Array]:
+def _keys(table: pa.Table, selected: Selected) -> list[pa.Array]:
     from parquet_variant.functions.extraction.variant_get import try_variant_get
 
     if selected.path is None:
@@ -50,7 +50,7 @@ def _keys(table: pa.Table, variants: Sequence[tuple[str, ...]], selected: Select
                 reason="bad-option",
             )
         return [column]
-    top = [path[0] for path in variants if len(path) == 1]
+    top = [field.name for field in table.schema if is_tagged(field)]
     if len(top) != 1:
         raise VariantFileError(
             f"cannot sort by {selected.path}: there are {len(top)} Variant columns at the top, not one",

@@ -311,7 +311,7 @@ class VariantWriter:
         from parquet_variant.parquet.writing.sort import sorted_rows
 
         table, self._unsorted = pa.concat_tables(self._unsorted), []
-        return sorted_rows(table.combine_chunks(), self._annotated, self._options.sort_by)
+        return sorted_rows(table.combine_chunks(), self._options.sort_by)
 
     def _key_values(self, schema: pa.Schema) -> dict[str, str]:
         """The key-value metadata."""
