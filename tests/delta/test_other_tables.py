@@ -220,6 +220,52 @@ def test_defaults_generated_columns_and_invariants(tmp_path: Path) -> None:
         assert caught.value.reason == "constraint-violated"
 
 
+def made_table(folder: Path, **properties: str) -> Path:
+    """A table with a default and generated columns, the last a partition column, and change data."""
+    table = made(
+        folder,
+        column("n", "long"),
+        column("k", "long"),
+        column("d", "string", CURRENT_DEFAULT="'none'"),
+        column("g", "long", **{"delta.generationExpression": "n * 2"}),
+        column("p", "long", **{"delta.generationExpression": "n % 2"}),
+        features=("allowColumnDefaults", "generatedColumns", "changeDataFeed", "deletionVectors"),
+    )
+    change(table, 1, configuration={"delta.enableChangeDataFeed": "true"} | properties, partitionColumns=["p"])
+    return table
+
+
+@pytest.mark.parametrize("vectors", ["false", "true"])
+def test_generated_columns_follow_what_an_update_or_a_merge_sets(tmp_path: Path, vectors: str) -> None:
+    table = made_table(tmp_path / "t", **{"delta.enableDeletionVectors": vectors})
+    pv.delta.append(table, {"n": [1, 2, 3, 4], "k": [1, 2, 3, 4]})
+    pv.delta.update(table, {"n": "n + 10"}, "k = 2")
+    pv.delta.update(table, {"n": "n + 1"}, "k = 3")  # To another partition.
+    pv.delta.update(table, {"n": "7", "g": "14"}, "k = 4")
+    merge = pv.delta.merge(table, {"n": [20], "k": [1]}, "target.k = source.k")
+    merge.when_matched_update_all().execute()
+    rows = sorted(pv.delta.read_table(table).to_pylist(), key=lambda row: row["k"])
+    assert [(row["n"], row["g"], row["p"]) for row in rows] == [(20, 40, 0), (12, 24, 0), (4, 8, 0), (7, 14, 1)]
+    with pytest.raises(DeltaError) as caught:
+        pv.delta.update(table, {"n": "1", "g": "3"})
+    assert caught.value.reason == "constraint-violated"
+
+
+def test_change_data_of_new_rows_has_the_columns_that_are_made(tmp_path: Path) -> None:
+    table = made_table(tmp_path / "t")
+    pv.delta.append(table, {"n": [1], "k": [1]})
+    merge = pv.delta.merge(table, {"n": [5, 6], "k": [5, 6], "d": ["x", "y"]}, "target.k = source.k")
+    merge = merge.when_not_matched_insert({"n": "source.n", "k": "source.k", "d": "source.d"}, "source.k = 5")
+    merge.when_not_matched_insert({"n": "source.n", "k": "source.k"}).execute()
+    pv.delta.replace_where(table, {"n": [8], "k": [8]}, "g = 16")
+    pv.delta.replace_partitions(table, {"n": [11], "k": [11]})
+    told = pv.delta.changes(table, since=3).to_pylist()
+    news = [(each["k"], each["d"], each["g"], each["p"]) for each in told if each["_change_type"] == "insert"]
+    assert sorted(news) == [(5, "x", 10, 1), (6, "none", 12, 0), (8, "none", 16, 0), (11, "none", 22, 1)]
+    rows = pv.delta.read_table(table).to_pylist()
+    assert sorted((row["k"], row["d"], row["g"], row["p"]) for row in rows) == sorted(news)[1:]
+
+
 def identity_table(folder: Path, **told: Any) -> Path:
     """A table with an identity column and another; `told` is of the first."""
     metadata = {f"delta.identity.{name}": value for name, value in ({"start": 1, "step": 1} | told).items()}

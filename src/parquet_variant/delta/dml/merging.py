@@ -84,7 +84,7 @@ def run_merge(request: MergeRequest) -> ChangeResult:
         changes = plan_change(newest, request.options)
         done = request.engine.run("merge", partial(_merge_file, changes, read), file_rows(newest, opened))
         identity = IdentityValues(newest)
-        inserts = _inserts(newest, read, done, identity)
+        inserts = _inserts(newest, read, done, identity, changes)
         adds = changes.write.write_files(inserts) if len(inserts) else []
         told = changes.write.write_changes({"insert": inserts}) if changes.change_data else []
         return Change(
@@ -187,7 +187,7 @@ def _merge_file(plan: ChangePlan, read: _Plan, task: int, attempt: int, file: Ma
 
     def new_rows(before: pa.Table) -> pa.Table:
         at = np.flatnonzero(updated)
-        return _updated(plan.current.schema, read, before, applied[at], source[at])
+        return _updated(plan, read, before, applied[at], source[at])
 
     updates = [clause for clause in read.clauses if clause.action == "update"]
 
@@ -248,7 +248,8 @@ def _numbered(read: _Plan, kind: str, alias: str, rows: pa.Table) -> Any:
     return clauses
 
 
-def _updated(schema: StructType, read: _Plan, before: pa.Table, applied: Any, source: Any) -> pa.Table:
+def _updated(plan: ChangePlan, read: _Plan, before: pa.Table, applied: Any, source: Any) -> pa.Table:
+    schema = plan.current.schema
     parts, places = [], []
     for at, clause in enumerate(read.clauses):
         chosen = applied == at
@@ -259,14 +260,17 @@ def _updated(schema: StructType, read: _Plan, before: pa.Table, applied: Any, so
         tables = {read.target: rows}
         if clause.kind == "matched":
             tables[read.source] = read.rows.take(pa.array(source[chosen]))
-        parts.append(assigned(rows, schema, clause.assignments, tables, read.zone))
+        new = assigned(rows, schema, clause.assignments, tables, read.zone)
+        parts.append(plan.write.rules.regenerated(new, schema, {each.column for each in clause.assignments}))
     if len(parts) == 1:
         return parts[0]
     return pa.concat_tables(parts, promote_options="permissive").take(pa.array(np.argsort(np.concatenate(places))))
 
 
-def _inserts(newest: Snapshot, read: _Plan, done: Sequence[FileChange], identity: IdentityValues) -> pa.Table:
-    """The rows that the source adds, in the table's columns."""
+def _inserts(
+    newest: Snapshot, read: _Plan, done: Sequence[FileChange], identity: IdentityValues, changes: ChangePlan
+) -> pa.Table:
+    """The rows that the source adds, with the columns that are given or made."""
     empty = _nothing(newest.schema, 0)
     if not read.of("not_matched"):
         return empty
@@ -283,7 +287,8 @@ def _inserts(newest: Snapshot, read: _Plan, done: Sequence[FileChange], identity
             tables = {read.source: read.rows.take(pa.array(chosen))}
             set_columns = {each.column for each in clause.assignments}
             new = assigned(rows, newest.schema, clause.assignments, tables, read.zone)
-            parts += identity.of([new.select([f.name for f in newest.schema.fields if f.name in set_columns])])
+            given = new.select([f.name for f in newest.schema.fields if f.name in set_columns])
+            parts += map(changes.write.with_made_columns, identity.of([given]))
     return pa.concat_tables(parts, promote_options="permissive") if parts else empty
 
 

@@ -96,6 +96,8 @@ def rewrite_file(
     `new_rows` is given rows with the columns in use, or with all; `paths` is what it does, if it sets paths only.
     """
     patched = None
+    if changed.updated.any():
+        used = replace(used, set=used.set | {name for name, _ in plan.write.rules.generated})
     if not changed.live.all() or not _may_patch(plan, used):
         return change_file(plan, file, changed)
     if not changed.updated.any():

@@ -80,7 +80,7 @@ def replace_where(
         assert condition is not None
         changes = plan_change(newest, options)
         identity = IdentityValues(newest)
-        new = list(identity.of(tables))
+        new = [changes.write.with_made_columns(each) for each in identity.of(tables)]
         for each in new:
             rows = needed_table(changes.write.completed(each), condition.columns[TARGET])
             good = is_true(condition, TARGET, rows, zone)
@@ -139,7 +139,8 @@ def replace_partitions(
     def plan(newest: Snapshot) -> Change:
         changes = plan_change(newest, options)
         identity = IdentityValues(newest)
-        insertion = _insertion(newest, list(identity.of(tables)), identity, changes)
+        new = [changes.write.with_made_columns(each) for each in identity.of(tables)]
+        insertion = _insertion(newest, new, identity, changes)
         fields = newest.partition_fields
         taken = {tuple(add.partition_values[field.physical_name] for field in fields) for add in insertion.adds}
 

@@ -124,7 +124,9 @@ def _update(
     live, updated = matched_rows(plan, condition, zone, file)
 
     def new_rows(rows: pa.Table) -> pa.Table:
-        return assigned(rows, plan.current.schema, assignments, {TARGET: rows}, zone)
+        schema = plan.current.schema
+        new = assigned(rows, schema, assignments, {TARGET: rows}, zone)
+        return plan.write.rules.regenerated(new, schema, {each.column for each in assignments})
 
     def seen(needed: Mapping[str, Mapping[str, NeededColumn]]) -> Mapping[str, pa.Table]:
         return {TARGET: chosen_rows(plan.current, file, needed.get(TARGET, {}), updated, zone)}

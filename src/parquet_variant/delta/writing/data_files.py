@@ -139,8 +139,11 @@ class WritePlan:
 
     def completed(self, rows: pa.Table) -> pa.Table:
         """Rows with every column of the table: as it was given, as the table's rules make it, else null."""
-        named = self.rules.completed(_named(rows, self.schema), self.schema)
-        return align_table(named, self.schema, by_given_name, lambda _, array: array)
+        return align_table(self.with_made_columns(rows), self.schema, by_given_name, lambda _, array: array)
+
+    def with_made_columns(self, rows: pa.Table) -> pa.Table:
+        """Rows under the table's names, with the columns that its rules make and nobody gave."""
+        return self.rules.completed(_named(rows, self.schema), self.schema)
 
     def stored(self, rows: pa.Table) -> pa.Table:
         """Rows as files hold them: complete, shredded, under physical names; they keep the table's rules."""
@@ -325,7 +328,7 @@ class _Task:
 
     def conformed(self, table: pa.Table) -> pa.Table:
         """Rows in the table's columns and types, complete, and shredded; they keep its rules."""
-        table = self.plan.rules.completed(_named(table, self.plan.schema), self.plan.schema)
+        table = self.plan.with_made_columns(table)
         self._check(table)
         kept = {name: table[name] for name in self.plan.hidden_columns if name in table.column_names}
         table = align_table(table, self.plan.schema, by_given_name, self._variant)

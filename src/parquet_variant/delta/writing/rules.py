@@ -7,7 +7,8 @@ name, never passed over. Leaves SQL to `query.sql_expression`.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from collections.abc import Collection
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -54,6 +55,14 @@ class Rules:
                 except pa.ArrowException as error:
                     raise _cannot(f"the value of column {name}", text, error) from None
         return table
+
+    def regenerated(self, rows: pa.Table, schema: StructType, given: Collection[str]) -> pa.Table:
+        """Changed rows, whose generated columns follow from the others, but for those that are given."""
+        names = [name for name, _ in self.generated if name in rows.column_names and name not in given]
+        if not names or not len(rows):
+            return rows
+        made = replace(self, defaults=()).completed(rows.drop_columns(names), schema)
+        return made.select(rows.column_names)
 
     def enforce(self, table: pa.Table) -> None:
         """Refuse rows that break a rule.
