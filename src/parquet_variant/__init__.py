@@ -15,18 +15,18 @@ _OWNERS = {
     "VariantArray": "array.variant_array",
     "parse_json": "functions.json.parse_json",
     "to_json": "functions.json.to_json",
-    "unshred_variant": "functions.storage.unshred_variant",
+    "unshred_variant": "functions.storage.shred_variant",
     "shred_variant": "functions.storage.shred_variant",
     "try_parse_json": "functions.json.parse_json",
     "variant_get": "functions.extraction.variant_get",
     "try_variant_get": "functions.extraction.variant_get",
     "schema_of_variant": "functions.inspection.schema_of_variant",
-    "schema_of_variant_agg": "functions.inspection.schema_of_variant_agg",
+    "schema_of_variant_agg": "functions.inspection.schema_of_variant",
     "variant_type": "functions.inspection.variant_type",
     "is_variant_null": "functions.inspection.is_variant_null",
     "get_variant_element": "functions.extraction.get_variant_element",
-    "get_variant_scalar": "functions.extraction.get_variant_scalar",
-    "VariantScalar": "functions.extraction.get_variant_scalar",
+    "get_variant_scalar": "functions.extraction.get_variant_element",
+    "VariantScalar": "functions.extraction.get_variant_element",
     "cast_to_variant": "functions.conversions.cast_to_variant",
     "warmup": "machine_code.warmup",
     "explore": "explorer.explore",
@@ -45,33 +45,33 @@ _OWNERS = {
     "SchemaError": "errors",
     "VariantFileError": "errors",
     "validate": "functions.storage.validate",
-    "strip_nulls": "functions.edits.strip_nulls",
-    "variant_insert": "functions.edits.variant_insert",
-    "variant_set": "functions.edits.variant_set",
-    "variant_delete": "functions.edits.variant_delete",
-    "variant_array_append": "functions.edits.variant_array_append",
+    "strip_nulls": "functions.edits.value_edits",
+    "variant_insert": "functions.edits.value_edits",
+    "variant_set": "functions.edits.value_edits",
+    "variant_delete": "functions.edits.value_edits",
+    "variant_array_append": "functions.edits.value_edits",
     "variant_explode": "functions.extraction.variant_explode",
-    "variant_explode_outer": "functions.extraction.variant_explode_outer",
+    "variant_explode_outer": "functions.extraction.variant_explode",
     "equals": "functions.inspection.equals",
-    "to_python": "functions.conversions.to_python",
-    "from_python": "functions.conversions.from_python",
-    "variant_normalize": "functions.edits.variant_normalize",
+    "to_python": "functions.conversions.python_objects",
+    "from_python": "functions.conversions.python_objects",
+    "variant_normalize": "functions.edits.value_edits",
     "try_schema_of_variant": "functions.inspection.schema_of_variant",
-    "try_schema_of_variant_agg": "functions.inspection.schema_of_variant_agg",
+    "try_schema_of_variant_agg": "functions.inspection.schema_of_variant",
     "try_variant_type": "functions.inspection.variant_type",
     "try_is_variant_null": "functions.inspection.is_variant_null",
     "try_to_json": "functions.json.to_json",
-    "try_strip_nulls": "functions.edits.strip_nulls",
-    "try_variant_insert": "functions.edits.variant_insert",
-    "try_variant_set": "functions.edits.variant_set",
-    "try_variant_delete": "functions.edits.variant_delete",
-    "try_variant_array_append": "functions.edits.variant_array_append",
+    "try_strip_nulls": "functions.edits.value_edits",
+    "try_variant_insert": "functions.edits.value_edits",
+    "try_variant_set": "functions.edits.value_edits",
+    "try_variant_delete": "functions.edits.value_edits",
+    "try_variant_array_append": "functions.edits.value_edits",
     "try_variant_explode": "functions.extraction.variant_explode",
-    "try_variant_explode_outer": "functions.extraction.variant_explode_outer",
+    "try_variant_explode_outer": "functions.extraction.variant_explode",
     "try_equals": "functions.inspection.equals",
-    "try_to_python": "functions.conversions.to_python",
-    "try_from_python": "functions.conversions.from_python",
-    "try_variant_normalize": "functions.edits.variant_normalize",
+    "try_to_python": "functions.conversions.python_objects",
+    "try_from_python": "functions.conversions.python_objects",
+    "try_variant_normalize": "functions.edits.value_edits",
     "VariantPath": "path",
     "ShreddingSchema": "schema.shredding_schema",
     "infer_shredding_schema": "functions.storage.infer_shredding_schema",
@@ -117,33 +117,33 @@ if TYPE_CHECKING:
     from parquet_variant.errors import VariantFileError as VariantFileError
     from parquet_variant.explorer.explore import explore as explore
     from parquet_variant.functions.conversions.cast_to_variant import cast_to_variant as cast_to_variant
-    from parquet_variant.functions.conversions.from_python import from_python as from_python
-    from parquet_variant.functions.conversions.from_python import try_from_python as try_from_python
-    from parquet_variant.functions.conversions.to_python import to_python as to_python
-    from parquet_variant.functions.conversions.to_python import try_to_python as try_to_python
-    from parquet_variant.functions.edits.strip_nulls import strip_nulls as strip_nulls
-    from parquet_variant.functions.edits.strip_nulls import try_strip_nulls as try_strip_nulls
-    from parquet_variant.functions.edits.variant_array_append import (
+    from parquet_variant.functions.conversions.python_objects import from_python as from_python
+    from parquet_variant.functions.conversions.python_objects import to_python as to_python
+    from parquet_variant.functions.conversions.python_objects import try_from_python as try_from_python
+    from parquet_variant.functions.conversions.python_objects import try_to_python as try_to_python
+    from parquet_variant.functions.edits.value_edits import strip_nulls as strip_nulls
+    from parquet_variant.functions.edits.value_edits import try_strip_nulls as try_strip_nulls
+    from parquet_variant.functions.edits.value_edits import (
         try_variant_array_append as try_variant_array_append,
     )
-    from parquet_variant.functions.edits.variant_array_append import variant_array_append as variant_array_append
-    from parquet_variant.functions.edits.variant_delete import try_variant_delete as try_variant_delete
-    from parquet_variant.functions.edits.variant_delete import variant_delete as variant_delete
-    from parquet_variant.functions.edits.variant_insert import try_variant_insert as try_variant_insert
-    from parquet_variant.functions.edits.variant_insert import variant_insert as variant_insert
-    from parquet_variant.functions.edits.variant_normalize import try_variant_normalize as try_variant_normalize
-    from parquet_variant.functions.edits.variant_normalize import variant_normalize as variant_normalize
-    from parquet_variant.functions.edits.variant_set import try_variant_set as try_variant_set
-    from parquet_variant.functions.edits.variant_set import variant_set as variant_set
+    from parquet_variant.functions.edits.value_edits import try_variant_delete as try_variant_delete
+    from parquet_variant.functions.edits.value_edits import try_variant_insert as try_variant_insert
+    from parquet_variant.functions.edits.value_edits import try_variant_normalize as try_variant_normalize
+    from parquet_variant.functions.edits.value_edits import try_variant_set as try_variant_set
+    from parquet_variant.functions.edits.value_edits import variant_array_append as variant_array_append
+    from parquet_variant.functions.edits.value_edits import variant_delete as variant_delete
+    from parquet_variant.functions.edits.value_edits import variant_insert as variant_insert
+    from parquet_variant.functions.edits.value_edits import variant_normalize as variant_normalize
+    from parquet_variant.functions.edits.value_edits import variant_set as variant_set
+    from parquet_variant.functions.extraction.get_variant_element import VariantScalar as VariantScalar
     from parquet_variant.functions.extraction.get_variant_element import get_variant_element as get_variant_element
-    from parquet_variant.functions.extraction.get_variant_scalar import VariantScalar as VariantScalar
-    from parquet_variant.functions.extraction.get_variant_scalar import get_variant_scalar as get_variant_scalar
+    from parquet_variant.functions.extraction.get_variant_element import get_variant_scalar as get_variant_scalar
     from parquet_variant.functions.extraction.variant_explode import try_variant_explode as try_variant_explode
-    from parquet_variant.functions.extraction.variant_explode import variant_explode as variant_explode
-    from parquet_variant.functions.extraction.variant_explode_outer import (
+    from parquet_variant.functions.extraction.variant_explode import (
         try_variant_explode_outer as try_variant_explode_outer,
     )
-    from parquet_variant.functions.extraction.variant_explode_outer import (
+    from parquet_variant.functions.extraction.variant_explode import variant_explode as variant_explode
+    from parquet_variant.functions.extraction.variant_explode import (
         variant_explode_outer as variant_explode_outer,
     )
     from parquet_variant.functions.extraction.variant_get import try_variant_get as try_variant_get
@@ -153,11 +153,11 @@ if TYPE_CHECKING:
     from parquet_variant.functions.inspection.is_variant_null import is_variant_null as is_variant_null
     from parquet_variant.functions.inspection.is_variant_null import try_is_variant_null as try_is_variant_null
     from parquet_variant.functions.inspection.schema_of_variant import schema_of_variant as schema_of_variant
-    from parquet_variant.functions.inspection.schema_of_variant import try_schema_of_variant as try_schema_of_variant
-    from parquet_variant.functions.inspection.schema_of_variant_agg import (
+    from parquet_variant.functions.inspection.schema_of_variant import (
         schema_of_variant_agg as schema_of_variant_agg,
     )
-    from parquet_variant.functions.inspection.schema_of_variant_agg import (
+    from parquet_variant.functions.inspection.schema_of_variant import try_schema_of_variant as try_schema_of_variant
+    from parquet_variant.functions.inspection.schema_of_variant import (
         try_schema_of_variant_agg as try_schema_of_variant_agg,
     )
     from parquet_variant.functions.inspection.variant_type import try_variant_type as try_variant_type
@@ -170,7 +170,7 @@ if TYPE_CHECKING:
         infer_shredding_schema as infer_shredding_schema,
     )
     from parquet_variant.functions.storage.shred_variant import shred_variant as shred_variant
-    from parquet_variant.functions.storage.unshred_variant import unshred_variant as unshred_variant
+    from parquet_variant.functions.storage.shred_variant import unshred_variant as unshred_variant
     from parquet_variant.functions.storage.validate import validate as validate
     from parquet_variant.ingest.read_json import read_json as read_json
     from parquet_variant.machine_code.warmup import warmup as warmup

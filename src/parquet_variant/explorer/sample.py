@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from parquet_variant.array.variant_array import VariantArray
-from parquet_variant.functions.edits.variant_normalize import variant_normalize
+from parquet_variant.functions.edits.value_edits import variant_normalize
 from parquet_variant.functions.json.parse_json import try_parse_json
 from parquet_variant.functions.json.to_json import to_json
 from parquet_variant.parquet.format.columns import VariantColumn, choose_column

@@ -18,7 +18,7 @@ _OWNERS = {
     "RangeStatistics": "vortex.logical.range_statistics",
     "JsonColumn": "vortex.logical.json_columns",
     "VariantDType": "vortex.logical.encodings",
-    "VariantScalar": "functions.extraction.get_variant_scalar",
+    "VariantScalar": "functions.extraction.get_variant_element",
     "VortexFileInfo": "vortex.files.writer",
     "VortexFilesScan": "vortex.scanning.several_files",
     "VortexScan": "vortex.scanning.scanner",
@@ -51,7 +51,7 @@ __all__ = sorted(_OWNERS)  # noqa: PLE0605 - the table above is the truth
 if TYPE_CHECKING:
     from parquet_variant.array.chunked_array import ChunkedVariantArray as ChunkedVariantArray
     from parquet_variant.array.chunked_array import variant_table as variant_table
-    from parquet_variant.functions.extraction.get_variant_scalar import VariantScalar as VariantScalar
+    from parquet_variant.functions.extraction.get_variant_element import VariantScalar as VariantScalar
     from parquet_variant.ingest.ingest import ingest_vortex
     from parquet_variant.vortex.columnar.columnar_variant import ColumnarVariant as ColumnarVariant
     from parquet_variant.vortex.files.inspecting import inspect as inspect

@@ -22,7 +22,7 @@ from parquet_variant.delta.protocol.schema import VARIANT, Field, StructType, ar
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import DeltaError, check_mapping
 from parquet_variant.functions.conversions.cast_to_variant import cast_to_variant
-from parquet_variant.functions.edits.variant_set import variant_set
+from parquet_variant.functions.edits.value_edits import variant_set
 from parquet_variant.query.sql_expression import NeededColumn, TableColumns, read_expression
 
 

@@ -16,7 +16,7 @@ from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import VariantError
 from parquet_variant.functions.columns.target_type import as_target
 from parquet_variant.functions.extraction.extract_variant import extract_variant
-from parquet_variant.functions.inputs.variant_input import as_variant_array
+from parquet_variant.functions.inputs.arrow_input import as_variant_array
 from parquet_variant.functions.walks.extract_path import extract_path
 from parquet_variant.path import Segment, VariantPath, Wildcard
 from parquet_variant.types import BasicType

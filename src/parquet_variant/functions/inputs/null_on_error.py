@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.errors import VariantError
-from parquet_variant.functions.inputs.variant_input import as_variant_array
+from parquet_variant.functions.inputs.arrow_input import as_variant_array
 from parquet_variant.kernels.arrow_buffers import from_numpy
 
 T = TypeVar("T")

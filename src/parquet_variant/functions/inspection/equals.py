@@ -18,8 +18,8 @@ from parquet_variant.array.row_by_row import row_by_row
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import SchemaError
+from parquet_variant.functions.inputs.arrow_input import as_variant_array
 from parquet_variant.functions.inputs.null_on_error import or_none
-from parquet_variant.functions.inputs.variant_input import as_variant_array
 from parquet_variant.functions.walks.canonical_nodes import Batch, Names, canonical_nodes, present_rows
 from parquet_variant.kernels.arrow_buffers import from_numpy, to_numpy
 

@@ -13,8 +13,8 @@ import pyarrow as pa
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import MalformedVariantError
 from parquet_variant.functions.columns.value_positions import ValuePositions
+from parquet_variant.functions.inputs.arrow_input import as_variant_array
 from parquet_variant.functions.inputs.null_on_error import or_none, or_null
-from parquet_variant.functions.inputs.variant_input import as_variant_array
 from parquet_variant.functions.inspection.variant_type import type_of
 from parquet_variant.functions.walks.extract_path import final_storage
 from parquet_variant.functions.walks.shredded_walk import Group, follow

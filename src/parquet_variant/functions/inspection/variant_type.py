@@ -14,8 +14,8 @@ from parquet_variant.encoding.header import value_size
 from parquet_variant.encoding.scalars import read_scalar
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.functions.columns.value_positions import ValuePositions
+from parquet_variant.functions.inputs.arrow_input import as_variant_array
 from parquet_variant.functions.inputs.null_on_error import or_none, or_null
-from parquet_variant.functions.inputs.variant_input import as_variant_array
 from parquet_variant.functions.walks.extract_path import final_storage, whole_values
 from parquet_variant.functions.walks.shredded_walk import Group
 from parquet_variant.kernels.arrow_buffers import from_numpy

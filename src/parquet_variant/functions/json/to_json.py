@@ -19,10 +19,10 @@ from parquet_variant.array.unshredding import assembled_nodes
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.choices import OnConflict
 from parquet_variant.encoding.variant import Variant
+from parquet_variant.functions.inputs.arrow_input import as_variant_array
 from parquet_variant.functions.inputs.fallback_texts import text_column, with_fallback_texts
 from parquet_variant.functions.inputs.in_slices import joined_slices
 from parquet_variant.functions.inputs.null_on_error import or_none, readable_storage
-from parquet_variant.functions.inputs.variant_input import as_variant_array
 from parquet_variant.kernels.shredding.schema_table import schema_table
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from parquet_variant.functions.inputs.variant_input import as_variant_array
+from parquet_variant.functions.inputs.arrow_input import as_variant_array
 from parquet_variant.schema.shredding_schema import ShreddingSchema
 from parquet_variant.shredding.infer import infer
 from parquet_variant.shredding.policies.decision import Policy

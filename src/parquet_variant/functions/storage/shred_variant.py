@@ -1,7 +1,7 @@
-"""`shred_variant`: take values apart into typed columns.
+"""`shred_variant` and `unshred_variant`: values taken apart into typed columns, and put together again.
 
-Owns the public operation. Leaves the work to `array.storages`, and the choice of a schema
-to `infer_shredding_schema`.
+Owns the public operations. Leaves the work to `array.storages`, and the choice of a schema to
+`infer_shredding_schema`.
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ from typing import Any
 
 import pyarrow as pa
 
-from parquet_variant.array.storages import shredded_storage
+from parquet_variant.array.storages import shredded_storage, unshredded_storage
 from parquet_variant.array.variant_array import VariantArray, trusted_array
-from parquet_variant.choices import Layout
+from parquet_variant.choices import Layout, OnConflict
 from parquet_variant.encoding.variant import Variant
+from parquet_variant.functions.inputs.arrow_input import as_variant_array
 from parquet_variant.functions.inputs.in_slices import joined_slices
-from parquet_variant.functions.inputs.variant_input import as_variant_array
 from parquet_variant.schema.shredding_schema import ShreddingSchema
 
 
@@ -64,3 +64,39 @@ def shred_variant(
         return shredded_storage(part.to_unshredded().storage, schema, layout)
 
     return trusted_array(joined_slices(shredded, array, threads))
+
+
+def unshred_variant(array: Any, *, on_conflict: OnConflict = "error", threads: int | None = None) -> VariantArray:
+    """Put shredded values together again, whatever the layout.
+
+    Parameters
+    ----------
+    array
+        A column of any layout; an unshredded one is returned as it is.
+    on_conflict
+        What happens where ``value`` and ``typed_value`` contradict each other: ``"error"`` raises, ``"typed"`` takes
+        what is typed (spec: "engines should fail. If engines choose to read …, the typed_value column must be used").
+    threads
+        How many work on slices of a large column; by default one for each CPU that this process may use.
+
+    Raises
+    ------
+    ConflictError
+        With row and path.
+    MalformedVariantError
+        For bytes that are no Variant.
+
+    Examples
+    --------
+    >>> import parquet_variant as pv
+    >>> shredded = pv.shred_variant(pv.parse_json(['{"a": 1, "b": 2}', "7"]), "a bigint")
+    >>> pv.unshred_variant(shredded).to_pylist()
+    [{'a': 1, 'b': 2}, 7]
+    """
+    array = as_variant_array(array)
+    layout = array.layout
+    if layout == "unshredded":
+        return array
+    return trusted_array(
+        joined_slices(lambda part: unshredded_storage(part.storage, layout, on_conflict), array, threads)
+    )

@@ -19,7 +19,7 @@ from parquet_variant.encoding.validate import find_faults
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import VariantError
 from parquet_variant.functions.columns.column_slots import faulty_slots
-from parquet_variant.functions.inputs.variant_input import as_variant_array
+from parquet_variant.functions.inputs.arrow_input import as_variant_array
 from parquet_variant.kernels.arrow_buffers import to_numpy
 from parquet_variant.path import WILDCARD, VariantPath
 from parquet_variant.schema.storage_shape import is_list

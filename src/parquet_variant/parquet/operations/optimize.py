@@ -288,8 +288,7 @@ def _rewrite(
 
 
 def _shredded(array: pa.StructArray, path: Place, *, schema: ShreddingSchema, main: tuple[str, ...]) -> pa.StructArray:
-    from parquet_variant.functions.storage.shred_variant import shred_variant
-    from parquet_variant.functions.storage.unshred_variant import unshred_variant
+    from parquet_variant.functions.storage.shred_variant import shred_variant, unshred_variant
 
     if path != main:
         return array

@@ -239,8 +239,7 @@ class _NewForm:
 
     def of(self, array: VariantArray, *, is_main: bool) -> pa.StructArray:
         """The storage of a Variant's values."""
-        from parquet_variant.functions.storage.shred_variant import shred_variant
-        from parquet_variant.functions.storage.unshred_variant import unshred_variant
+        from parquet_variant.functions.storage.shred_variant import shred_variant, unshred_variant
 
         schema = self.schema if is_main else None
         layout = self.layout

@@ -1,7 +1,7 @@
 """`get_variant_element` and `get_variant_scalar` of the RFC, over any encoding.
 
 Owns the public operations. Leaves the dispatch, which scans of files go through too, to `encodings`, and the result of
-a scalar to `functions.extraction.get_variant_scalar`.
+a scalar to `functions.extraction.get_variant_element`.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ import pyarrow as pa
 
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.functions.columns.target_type import as_target
-from parquet_variant.functions.extraction.get_variant_scalar import VariantScalar
-from parquet_variant.functions.extraction.get_variant_scalar import get_variant_scalar as scalar_of_storage
+from parquet_variant.functions.extraction.get_variant_element import VariantScalar
+from parquet_variant.functions.extraction.get_variant_element import get_variant_scalar as scalar_of_storage
 from parquet_variant.path import VariantPath
 from parquet_variant.vortex.logical.encodings import element_of, encoding_of
 
