@@ -20,7 +20,7 @@ from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import ConflictError, MalformedVariantError
 from parquet_variant.layouts import storages as reference
-from parquet_variant.layouts.rows import array_of_rows
+from parquet_variant.layouts.storages import array_of_rows
 from parquet_variant.schema.draft_paths_storage import paths_storage_type
 from parquet_variant.schema.shredding_schema import ShreddingSchema
 from shredded_corpus import MISSING, READABLE, path

@@ -16,7 +16,7 @@ from parquet_variant import testing
 from parquet_variant.encoding.cast.targets import VARIANT_STORAGE
 from parquet_variant.functions.walks.extract_path import extract_path, needed_columns
 from parquet_variant.layouts import final
-from parquet_variant.layouts.rows import rows_of_array
+from parquet_variant.layouts.storages import rows_of_array
 
 PATHS = ["$", "$.a", "$.a.b", "$.b[0]", "$.b[*]", "$.c", "$[*].a", "$[0]"]
 

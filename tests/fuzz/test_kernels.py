@@ -23,7 +23,7 @@ from parquet_variant.encoding.metadata import dictionary_of
 from parquet_variant.encoding.validate import find_faults
 from parquet_variant.functions.walks.editing import edited
 from parquet_variant.layouts import storages as reference
-from parquet_variant.layouts.rows import rows_of_array
+from parquet_variant.layouts.storages import rows_of_array
 from parquet_variant.layouts.trees import bytes_of, check_apart
 from parquet_variant.shredding.profile import Profile
 

@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import parquet_variant as pv
-from parquet_variant.ingest.encoding_plan import planned_encodings
+from parquet_variant.ingest.job import planned_encodings
 from parquet_variant.ingest.request import IngestRequest
 from parquet_variant.ingest.sources import plan_splits, whole_splits
 from parquet_variant.ingest.splits import Split

@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from parquet_variant.errors import JsonError
+from parquet_variant.ingest.batches import sampled_text
 from parquet_variant.ingest.request import TextOptions
-from parquet_variant.ingest.sampling import sampled_text
 from parquet_variant.ingest.splits import Split
 from parquet_variant.ingest.task import profile_splits
 

@@ -15,8 +15,14 @@ from parquet_variant.encoding.metadata import decode_metadata
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.encoding.walk import KEY, walk
 from parquet_variant.layouts import draft_object, draft_paths, final
-from parquet_variant.layouts.rows import array_of_rows, rows_of_array
-from parquet_variant.layouts.storages import shredded_storage, storage_type_of, unshredded_storage, variants_of_storage
+from parquet_variant.layouts.storages import (
+    array_of_rows,
+    rows_of_array,
+    shredded_storage,
+    storage_type_of,
+    unshredded_storage,
+    variants_of_storage,
+)
 from parquet_variant.schema.draft_paths_storage import paths_storage_type
 from parquet_variant.schema.layout import detect_layout
 from parquet_variant.schema.shredding_schema import ShreddingSchema

@@ -10,8 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from parquet_variant.errors import SchemaError
-from parquet_variant.layouts.rows import array_of_rows
-from parquet_variant.layouts.storages import storage_type_of
+from parquet_variant.layouts.storages import array_of_rows, storage_type_of
 from parquet_variant.schema.shredding_schema import ShreddingSchema
 
 DDL = ShreddingSchema.from_ddl

@@ -15,11 +15,10 @@ from parquet_variant.shredding.column_gain import typed_count, typed_share
 from parquet_variant.shredding.infer import POLICIES, infer, policy_named
 from parquet_variant.shredding.policies.auto import AutoPolicy
 from parquet_variant.shredding.policies.column_types import best_column
-from parquet_variant.shredding.policies.decision import InferenceResult
+from parquet_variant.shredding.policies.decision import InferenceResult, schema_of_leaves
 from parquet_variant.shredding.policies.explicit import ExplicitPolicy
 from parquet_variant.shredding.policies.hints import HintsPolicy
 from parquet_variant.shredding.policies.maps import MapRules, map_reason
-from parquet_variant.shredding.policies.schema_tree import schema_of_leaves
 from parquet_variant.shredding.policies.spark import SparkPolicy
 from parquet_variant.shredding.policies.tiles import TilesPolicy
 from parquet_variant.shredding.policies.workload import WorkloadPolicy

@@ -1,7 +1,8 @@
 """Text to results, a chunk at a time: read, cut into lines, parsed, and made into what a pass over the input is for.
 
-Owns reading a task's splits, small files together, and what becomes of a bad line. Leaves opening files to `sources`,
-and the two passes to `task`.
+Owns reading a task's splits, small files together, what becomes of a bad line, and which lines a sample has: those
+whose first byte lies in a chosen block of the file's text, the same for any splits and chunks. Leaves opening files to
+`sources`, and the two passes to `task`.
 """
 
 from __future__ import annotations
@@ -19,19 +20,47 @@ import pyarrow as pa
 
 from parquet_variant.array.parts import binary_parts
 from parquet_variant.array.variant_array import VariantArray
+from parquet_variant.choices import InputFormat
 from parquet_variant.errors import JsonError, VariantError
 from parquet_variant.ingest.bad_record import BadRecord
+from parquet_variant.ingest.formats.layout import Layout
 from parquet_variant.ingest.formats.wrapped import values_at
 from parquet_variant.ingest.json_column import TextRows, open_rows
 from parquet_variant.ingest.lines import Lines, split_lines
 from parquet_variant.ingest.request import TextOptions
-from parquet_variant.ingest.sampling import BLOCK_BYTES, in_sample, sampled_text
-from parquet_variant.ingest.sources import Chunk, open_chunks, whole_text
+from parquet_variant.ingest.sources import Chunk, is_seekable, open_chunks, read_ranges, split_size, whole_text
 from parquet_variant.ingest.splits import Split
 from parquet_variant.kernels.shredding.json_batch import parse_text, storage_from_tape
 from parquet_variant.kernels.tapes.tape import Tape
 from parquet_variant.shredding.profile import array_tapes
 from parquet_variant.shredding.typed_texts import Counts
+
+# Small enough for hundreds of places in the 8 MiB that are sampled of a file, large enough for a few lines each.
+BLOCK_BYTES = 32 << 10
+
+
+def in_sample(offsets: npt.NDArray[Any], share: float) -> npt.NDArray[np.bool_]:
+    """Whether lines that begin at these offsets are in a sample of some share; a line at offset 0 always is."""
+    mixed = (offsets // BLOCK_BYTES).astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+    mixed = (mixed ^ (mixed >> np.uint64(29))) * np.uint64(0xBF58476D1CE4E5B9)
+    return (mixed >> np.uint64(11)).astype(np.float64) < share * 2.0**53
+
+
+def sampled_text(split: Split, share: float, format: InputFormat | Layout) -> bytes | None:
+    """The sampled lines of a split, one after the other; None where only all of the file can be read.
+
+    `split`: part of a file.
+    `share`: of the lines, above 0 and up to 1.
+    `format`: as for `open_chunks`.
+    Raises `VariantFileError` as by `open_chunks`.
+    """
+    if not is_seekable(split.file, format):
+        return None
+    start, end = split.byte_range or (0, split_size(split))
+    blocks = np.arange(start // BLOCK_BYTES, -(-end // BLOCK_BYTES), dtype=np.int64) * BLOCK_BYTES
+    chosen = blocks[in_sample(blocks, share)].tolist()
+    return read_ranges(split.file, [(max(start, at), min(end, at + BLOCK_BYTES)) for at in chosen])
+
 
 Result = TypeVar("Result")
 # About what a row of a table counts as text, where a sample is taken.

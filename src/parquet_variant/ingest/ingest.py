@@ -1,7 +1,7 @@
 """JSON files in, shredded Parquet files, a Delta table or Vortex files out, in this process: threads, no JVM.
 
 Owns the public operation, for each format. Leaves the options to `request`, the steps to `job`, the threads to
-`io.thread_engine`, and the same on Spark to `spark.ingest`.
+`io.engine`, and the same on Spark to `spark.ingest`.
 """
 
 from __future__ import annotations
@@ -13,8 +13,7 @@ from parquet_variant.choices import OutputFormat
 from parquet_variant.ingest.job import IngestJob
 from parquet_variant.ingest.request import IngestOptions, IngestRequest, Sources
 from parquet_variant.ingest.result import IngestResult
-from parquet_variant.io.engine import Progress
-from parquet_variant.io.thread_engine import ThreadEngine
+from parquet_variant.io.engine import Progress, ThreadEngine
 
 
 class LocalOptions(IngestOptions, total=False):

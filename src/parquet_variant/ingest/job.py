@@ -1,6 +1,7 @@
 """The steps of an ingest, the same on every engine: plan, infer, write, commit; nothing is left when one fails.
 
-Owns the order of the steps. Leaves the options to `request`, running the tasks to the engine (`io.thread_engine`;
+Owns the order of the steps, and the rows by which encodings are chosen once for all tasks (a task tries only columns
+that have no values among them). Leaves the options to `request`, running the tasks to the engine (`io.engine`;
 `spark.engine`), what a task does to `task`, what is written to `destinations`, and the choice of the schema to
 `shredding`.
 """
@@ -20,14 +21,16 @@ import pyarrow as pa
 
 from parquet_variant.errors import VariantError, VariantFileError
 from parquet_variant.ingest.destination import Destination
-from parquet_variant.ingest.encoding_plan import planned_encodings
 from parquet_variant.ingest.json_column import beside_fields, plan_parts, split_rows, table_sources
 from parquet_variant.ingest.request import IngestRequest, Sources, TextOptions
 from parquet_variant.ingest.result import IngestResult
 from parquet_variant.ingest.sources import codec_of, plan_splits, split_size, whole_splits
 from parquet_variant.ingest.splits import Split
-from parquet_variant.ingest.task import ProfiledSplits, TaskPlan, WrittenSplits, pack_splits, profile_splits
+from parquet_variant.ingest.task import ProfiledSplits, TaskPlan, WrittenSplits, first_rows, pack_splits, profile_splits
 from parquet_variant.io.engine import Engine
+from parquet_variant.parquet.writing.conform_table import conform_table
+from parquet_variant.parquet.writing.encodings import ColumnEncodings, known_encodings
+from parquet_variant.parquet.writing.options import WriterOptions
 from parquet_variant.schema.shredding_schema import ShreddingSchema
 from parquet_variant.shredding.infer import infer
 from parquet_variant.shredding.policies.decision import InferenceResult
@@ -208,3 +211,30 @@ def _result(
 # Functions of this module, not closures: Spark pickles them by name.
 def _profile(text: TextOptions, threads: int, task: int, attempt: int, splits: list[Split]) -> ProfiledSplits:
     return profile_splits(splits, text, threads)
+
+
+# As many rows as are tried have rarely more text.
+_TEXT_BYTES = 2 << 20
+
+
+def planned_encodings(
+    request: IngestRequest, schema: ShreddingSchema, tasks: Sequence[Sequence[Split]]
+) -> ColumnEncodings | None:
+    """The encodings of the columns that have values in the first rows; None where each task does better by itself.
+
+    `request`: what is asked for.
+    `tasks`: the splits of every task.
+    """
+    if request.format == "vortex" or (len(tasks) == 1 and not request.partition_by):
+        return None
+    try:
+        rows = first_rows(tasks[0], schema, request.text, _TEXT_BYTES)
+    except VariantError:
+        return None  # the task says what is wrong, in its words
+    if rows is None or not len(rows):
+        return None
+    options = WriterOptions(
+        **{name: request.write[name] for name in ("compression", "compression_level") if name in request.write}
+    )
+    table, _ = conform_table({request.column: rows}, ())
+    return known_encodings(table, options.compression, options.compression_level)

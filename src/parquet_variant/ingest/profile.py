@@ -1,7 +1,7 @@
-"""`profile`: what is at which path of files, JSON or Parquet.
+"""`profile` and `infer`: what is at which path of files, JSON or Parquet, and what to shred of it; nothing is written.
 
-Owns telling the two kinds of file apart, and going through Parquet files. Leaves JSON to `job`, and the profile
-itself to `shredding.profile`.
+Owns telling the two kinds of file apart, and going through Parquet files. Leaves JSON to `job`, the profile itself to
+`shredding.profile`, and the choice to `shredding.infer`.
 """
 
 from __future__ import annotations
@@ -14,11 +14,12 @@ from parquet_variant.choices import InputFormat, OnError
 from parquet_variant.ingest.job import profile_sources
 from parquet_variant.ingest.request import Sources, TextOptions
 from parquet_variant.ingest.sources import expand_sources
-from parquet_variant.io.engine import Progress
+from parquet_variant.io.engine import Progress, ThreadEngine
 from parquet_variant.io.filesystems import filesystem_of
-from parquet_variant.io.thread_engine import ThreadEngine
 from parquet_variant.parquet.format.files import locate
 from parquet_variant.parquet.reading.read import profile_column
+from parquet_variant.shredding.infer import infer as infer_from_profile
+from parquet_variant.shredding.policies.decision import InferenceResult
 from parquet_variant.shredding.profile import Profile
 
 
@@ -90,3 +91,39 @@ def _is_parquet(file: str) -> bool:
     filesystem, path = filesystem_of(file)
     with filesystem.open_input_stream(path, compression=None) as stream:
         return bool(stream.read(4) == b"PAR1")
+
+
+def infer(sources: Sources, policy: Any = None, **options: Any) -> InferenceResult:
+    """Choose what to shred of files, as `ingest` would.
+
+    Parameters
+    ----------
+    sources
+        JSON files as for `ingest`, or Parquet files with a Variant column.
+    policy
+        A policy or its name; see `infer_shredding_schema`.
+    **options
+        As for `profile`: ``sample``, ``column``, ``on_error``, ``input_format``, ``root``, ``json_column``,
+        ``parse``, ``threads``, ``progress``.
+
+    Returns
+    -------
+    InferenceResult
+        The schema, and a decision with its reason for every path.
+
+    Raises
+    ------
+    VariantFileError
+        For a source that is missing or cannot be read, or sources without a value.
+    JsonError
+        For a bad line, if ``on_error`` is ``"fail"``.
+    VariantError
+        For an unknown policy.
+
+    Examples
+    --------
+    >>> result = infer("examples/usgs_earthquakes.ndjson")
+    >>> result.rows, result.decision("$.properties.mag").shredded
+    (1707, True)
+    """
+    return infer_from_profile(profile(sources, **options), policy)

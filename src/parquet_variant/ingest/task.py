@@ -22,8 +22,8 @@ from parquet_variant.ingest.batches import Use, steps
 from parquet_variant.ingest.request import TextOptions
 from parquet_variant.ingest.sources import split_size
 from parquet_variant.ingest.splits import Split
+from parquet_variant.io.engine import check_interrupted
 from parquet_variant.io.filesystems import filesystem_of
-from parquet_variant.io.interruption import check_interrupted
 from parquet_variant.io.parallel import in_order
 from parquet_variant.io.staging import BAD_RECORDS, StagedFile, Staging
 from parquet_variant.kernels.shredding.json_batch import storage_from_tape

@@ -1,7 +1,7 @@
 """Work in threads whose results come in order, with no more of them in memory than threads ask for.
 
 Owns how many threads there are by default, and the window of work that is under way. Leaves what the work is to its
-callers, and jobs with progress to `thread_engine`.
+callers, and jobs with progress to `engine`.
 """
 
 from __future__ import annotations

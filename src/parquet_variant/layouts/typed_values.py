@@ -3,7 +3,7 @@
 A number (int or decimal) goes to any int or decimal column that holds it exactly; nothing goes to or from float and
 double, and every other type only to its own (spark-shredding-draft-1-paths, "Shredding Semantics"; timestamps keep unit
 and zone). Owns those rules and the Python form of a slot: bool, int (also days, and micros or nanos of times and
-timestamps), float, Decimal, str, and bytes (also of a uuid). Leaves Arrow arrays to `rows`.
+timestamps), float, Decimal, str, and bytes (also of a uuid). Leaves Arrow arrays to `storages`.
 """
 
 from __future__ import annotations

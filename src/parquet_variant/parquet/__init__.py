@@ -17,8 +17,8 @@ _OWNERS = {
     "Scan": "parquet.scanning.scan",
     "VariantWriter": "parquet.writing.writer",
     "annotate": "parquet.operations.annotate",
-    "extract": "parquet.scanning.extract",
-    "infer": "ingest.infer",
+    "extract": "parquet.scanning.scan",
+    "infer": "ingest.profile",
     "ingest": "ingest.ingest",
     "inspect": "parquet.operations.inspect",
     "optimize": "parquet.operations.optimize",
@@ -37,8 +37,8 @@ if not TYPE_CHECKING:  # or every name would be known, as Any
 __all__ = sorted(_OWNERS)  # noqa: PLE0605 - the table above is the truth
 
 if TYPE_CHECKING:
-    from parquet_variant.ingest.infer import infer as infer
     from parquet_variant.ingest.ingest import ingest as ingest
+    from parquet_variant.ingest.profile import infer as infer
     from parquet_variant.ingest.profile import profile as profile
     from parquet_variant.ingest.result import IngestResult as IngestResult
     from parquet_variant.parquet.operations.annotate import annotate as annotate
@@ -48,8 +48,8 @@ if TYPE_CHECKING:
     from parquet_variant.parquet.operations.rewrite import rewrite as rewrite
     from parquet_variant.parquet.reading.read import read as read
     from parquet_variant.parquet.reading.read_table import read_table as read_table
-    from parquet_variant.parquet.scanning.extract import extract as extract
     from parquet_variant.parquet.scanning.scan import Scan as Scan
+    from parquet_variant.parquet.scanning.scan import extract as extract
     from parquet_variant.parquet.scanning.scan import scan as scan
     from parquet_variant.parquet.validation.validate import validate as validate
     from parquet_variant.parquet.writing.write import write as write

@@ -1,11 +1,20 @@
-"""The union of two schemas: the join of a lattice whose top is "untyped".
+"""Two schemas: their union, the join of a lattice whose top is "untyped", and how one differs from the other.
 
-Owns the numeric widening: integers and decimals hold each other where no digit is lost; float and double never meet
-them, nor each other (spec draft 1, "Shredding Semantics"). Leaves the weighing of types by frequency to `shredding`.
+Owns both, and the numeric widening: integers and decimals hold each other where no digit is lost; float and double
+never meet them, nor each other (spec draft 1, "Shredding Semantics"). Leaves the weighing of types by frequency to
+`shredding`.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from parquet_variant.path import WILDCARD, VariantPath
+from parquet_variant.schema.ddl import render_ddl
+
+if TYPE_CHECKING:
+    from parquet_variant.schema.shredding_schema import ShreddingSchema
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -14,6 +23,7 @@ from parquet_variant.schema.primitive_types import MAX_PRECISION
 
 if TYPE_CHECKING:
     from parquet_variant.schema.shredding_schema import ShreddingSchema
+
 
 # Decimal digits that hold every value of an integer type.
 _DIGITS = {pa.int8(): 3, pa.int16(): 5, pa.int32(): 10, pa.int64(): 19}
@@ -64,3 +74,60 @@ def merge_schemas(a: ShreddingSchema, b: ShreddingSchema) -> ShreddingSchema:
         if common is not None:
             return a.primitive(common)
     return a.variant()
+
+
+ROOT = VariantPath()
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaChange:
+    """One difference.
+
+    Parameters
+    ----------
+    path
+        Where; ``[*]`` is every element.
+    before, after
+        The node there; None where the schema does not go.
+    """
+
+    path: VariantPath
+    before: ShreddingSchema | None
+    after: ShreddingSchema | None
+
+    def __str__(self) -> str:
+        before, after = _shown(self.before), _shown(self.after)
+        return f"{self.path}: {before} -> {after}"
+
+
+def diff_schemas(before: ShreddingSchema, after: ShreddingSchema) -> list[SchemaChange]:
+    """List the differences, the topmost of each kind only.
+
+    >>> from parquet_variant.schema.shredding_schema import ShreddingSchema
+    >>> ddl = ShreddingSchema.from_ddl
+    >>> [str(change) for change in diff_schemas(ddl("a array<int>"), ddl("a array<string>"))]
+    ["$['a'][*]: int -> string"]
+    """
+    changes: list[SchemaChange] = []
+    _compare(ROOT, before, after, changes)
+    return changes
+
+
+def _compare(
+    path: VariantPath, a: ShreddingSchema | None, b: ShreddingSchema | None, changes: list[SchemaChange]
+) -> None:
+    if a == b:
+        return
+    if a is not None and b is not None and a.kind == b.kind == "object":
+        for name in sorted({*dict(a.fields), *dict(b.fields)}):
+            _compare(path / name, a.field(name), b.field(name), changes)
+    elif a is not None and b is not None and a.kind == b.kind == "array":
+        _compare(path / WILDCARD, a.element, b.element, changes)
+    else:
+        changes.append(SchemaChange(path, a, b))
+
+
+def _shown(schema: ShreddingSchema | None) -> str:
+    if schema is None:
+        return "(not shredded)"
+    return f"struct<{render_ddl(schema)}>" if schema.kind == "object" else render_ddl(schema)

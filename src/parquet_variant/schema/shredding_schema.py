@@ -18,11 +18,10 @@ from parquet_variant.errors import SchemaError
 from parquet_variant.path import WILDCARD, VariantPath
 from parquet_variant.schema.arrow_schema import schema_to_arrow, tree_from_arrow
 from parquet_variant.schema.ddl import parse_ddl, render_ddl
-from parquet_variant.schema.diff import SchemaChange, diff_schemas
 from parquet_variant.schema.final_storage import final_storage_type
 from parquet_variant.schema.json_form import schema_to_json, tree_from_json
 from parquet_variant.schema.layout import tree_of_layout
-from parquet_variant.schema.merge import merge_schemas
+from parquet_variant.schema.merge import SchemaChange, diff_schemas, merge_schemas
 from parquet_variant.schema.parquet_file import tree_of_parquet
 from parquet_variant.schema.primitive_types import canonical_primitive
 from parquet_variant.schema.tree import render_tree

@@ -18,12 +18,12 @@ _OWNERS = {
     "ingest": "spark.operations.ingest",
     "local_session": "spark.session",
     "merge": "spark.operations.change",
-    "optimize": "spark.operations.optimize",
+    "optimize": "spark.operations.change",
     "plan_read": "spark.struct_view",
     "profile": "spark.operations.profile",
     "read": "spark.operations.read",
     "register_functions": "spark.functions",
-    "rewrite": "spark.operations.rewrite",
+    "rewrite": "spark.operations.change",
     "sql": "spark.operations.sql",
     "update": "spark.operations.change",
     "write": "spark.operations.write",
@@ -38,12 +38,12 @@ if TYPE_CHECKING:
     from parquet_variant.spark.java import find_java as find_java
     from parquet_variant.spark.operations.change import delete as delete
     from parquet_variant.spark.operations.change import merge as merge
+    from parquet_variant.spark.operations.change import optimize as optimize
+    from parquet_variant.spark.operations.change import rewrite as rewrite
     from parquet_variant.spark.operations.change import update as update
     from parquet_variant.spark.operations.ingest import ingest as ingest
-    from parquet_variant.spark.operations.optimize import optimize as optimize
     from parquet_variant.spark.operations.profile import profile as profile
     from parquet_variant.spark.operations.read import read as read
-    from parquet_variant.spark.operations.rewrite import rewrite as rewrite
     from parquet_variant.spark.operations.sql import sql as sql
     from parquet_variant.spark.operations.write import infer_schema as infer_schema
     from parquet_variant.spark.operations.write import write as write

@@ -9,8 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
-from parquet_variant.io.engine import Progress
-from parquet_variant.io.thread_engine import ThreadEngine
+from parquet_variant.io.engine import Progress, ThreadEngine
 from parquet_variant.spark.connect import connect_parallelism, is_connect
 from parquet_variant.spark.jobs import reduce_tasks, run_tasks
 

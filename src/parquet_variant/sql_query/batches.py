@@ -79,8 +79,7 @@ def values_at(
     column: pa.Array, path: VariantPath, asked: NeededColumn | VariantTerm, *, strict: bool, zone: str
 ) -> pa.Array:
     """What is at a path of a column of Variants, as the type that is asked for; Variants where that is none."""
-    from parquet_variant.functions.extraction.extract_variant import extract_variant
-    from parquet_variant.functions.walks.extract_path import extract_path
+    from parquet_variant.functions.walks.extract_path import extract_path, extract_variant
 
     storage = VariantArray(column).storage
     if asked.output is None:

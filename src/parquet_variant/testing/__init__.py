@@ -13,11 +13,7 @@ Examples
 >>> test_round_trip()
 """
 
-from parquet_variant.testing.json_texts import json_texts
 from parquet_variant.testing.layouts import lay_out
-from parquet_variant.testing.mutated_variants import mutated_variants
-from parquet_variant.testing.python_values import python_values
-from parquet_variant.testing.shredding_schemas import shredding_schemas
-from parquet_variant.testing.variants import variants
+from parquet_variant.testing.strategies import json_texts, mutated_variants, python_values, shredding_schemas, variants
 
 __all__ = ["json_texts", "lay_out", "mutated_variants", "python_values", "shredding_schemas", "variants"]

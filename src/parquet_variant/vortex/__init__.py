@@ -34,7 +34,7 @@ _OWNERS = {
     "ingest": "ingest.ingest:ingest_vortex",
     "inspect": "vortex.files.inspecting",
     "iter_tables": "vortex.files.reader",
-    "matching_rows": "vortex.logical.matching",
+    "matching_rows": "vortex.logical.get_element",
     "read": "vortex.files.reader",
     "read_json": "vortex.files.reader",
     "read_table": "vortex.files.reader",
@@ -71,10 +71,10 @@ if TYPE_CHECKING:
     from parquet_variant.vortex.logical.encodings import encoding_of as encoding_of
     from parquet_variant.vortex.logical.get_element import get_variant_element as get_variant_element
     from parquet_variant.vortex.logical.get_element import get_variant_scalar as get_variant_scalar
+    from parquet_variant.vortex.logical.get_element import matching_rows as matching_rows
     from parquet_variant.vortex.logical.json_columns import JsonColumn as JsonColumn
     from parquet_variant.vortex.logical.json_columns import compress_json as compress_json
     from parquet_variant.vortex.logical.json_columns import decompress_json as decompress_json
-    from parquet_variant.vortex.logical.matching import matching_rows as matching_rows
     from parquet_variant.vortex.logical.range_statistics import RangeStatistics as RangeStatistics
     from parquet_variant.vortex.logical.range_statistics import collect_statistics as collect_statistics
     from parquet_variant.vortex.scanning.scanner import VortexScan as VortexScan

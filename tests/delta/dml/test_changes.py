@@ -14,8 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import parquet_variant as pv
-from parquet_variant.delta.data.deletion_vector import read_bitmap
-from parquet_variant.delta.data.deletion_vector_writer import write_bitmap
+from parquet_variant.delta.data.deletion_vector import read_bitmap, write_bitmap
 from parquet_variant.delta.statistics.variant_stats import decode_bounds
 from parquet_variant.errors import DeltaError, VariantError
 

@@ -116,7 +116,7 @@ def _run(job: IngestJob, engine: Engine, threads: int | None, progress: Progress
 
         with spark_session(progress) as session:
             return job.run(SparkEngine(session, progress))
-    from parquet_variant.io.thread_engine import ThreadEngine
+    from parquet_variant.io.engine import ThreadEngine
 
     return job.run(ThreadEngine(threads, progress))
 

@@ -73,7 +73,7 @@ def command(
 def _on_spark(source: str, dest: str, *, progress: Progress, **options: Any) -> list[FileInfo]:
     from parquet_variant.cli.spark_session import spark_session
     from parquet_variant.parquet.operations.rewrite import plan_rewrite
-    from parquet_variant.spark.operations.rewrite import rewrite
+    from parquet_variant.spark.operations.change import rewrite
 
     plan_rewrite(source, dest, mode=options["mode"])  # before anyone waits for a JVM
     with spark_session(progress) as session:

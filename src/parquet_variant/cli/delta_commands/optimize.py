@@ -97,7 +97,7 @@ def _in_process(path: str, progress: Progress, **options: Any) -> Any:
 def _on_spark(path: str, progress: Progress, **options: Any) -> Any:
     from parquet_variant.cli.spark_session import spark_session
     from parquet_variant.parquet.format.files import locate
-    from parquet_variant.spark.operations.optimize import optimize
+    from parquet_variant.spark.operations.change import optimize
     from parquet_variant.sql_query.paths import is_delta
 
     if not is_delta(path):

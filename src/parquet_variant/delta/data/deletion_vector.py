@@ -1,12 +1,13 @@
 """Deletion vectors: which rows of a data file no longer count.
 
 Owns finding a vector (inline, beside the table, at an absolute path), its checks and the roaring bitmap format
-(PROTOCOL.md, "Deletion Vector Format"). Leaves dropping the rows to `read`. Nothing here writes one.
+(PROTOCOL.md, "Deletion Vector Format"), read and written. Leaves dropping the rows to `read`.
 """
 
 from __future__ import annotations
 
 import struct
+import uuid
 import zlib
 from collections.abc import Iterator
 
@@ -21,12 +22,13 @@ from parquet_variant.errors import DeltaError
 
 _MAGIC = 1681511377
 _MAGIC_NATIVE = 1681511376
-_FILE_VERSION = 1
+_FILE_VERSION = b"\x01"
 _COOKIE = 12346
 _RUN_COOKIE = 12347
 _NO_OFFSETS_BELOW = 4
 _ARRAY_LIMIT = 4096
 _BITMAP_BYTES = 8192
+_CONTAINER_ROWS = 8 * _BITMAP_BYTES
 
 
 def deleted_rows(storage: Storage, vector: DeletionVector) -> npt.NDArray[np.uint64]:
@@ -71,7 +73,7 @@ def _buckets(data: bytes) -> Iterator[tuple[int, npt.NDArray[np.uint32]]]:
         at = 12
         for _ in range(count):
             (key,) = struct.unpack_from("<I", data, at)
-            low, at = _bitmap32(data, at + 4)
+            low, at = _read_bitmap32(data, at + 4)
             yield key, low
         return
     # The older form, of which the protocol prints an inline example: big-endian, no keys, every bitmap with its size.
@@ -81,7 +83,7 @@ def _buckets(data: bytes) -> Iterator[tuple[int, npt.NDArray[np.uint32]]]:
     at = 8
     for key in range(count):
         (size,) = struct.unpack_from(">I", data, at)
-        yield key, _bitmap32(data, at + 4)[0]
+        yield key, _read_bitmap32(data, at + 4)[0]
         at += 4 + size
 
 
@@ -92,7 +94,7 @@ def _from_file(storage: Storage, vector: DeletionVector) -> bytes:
         raise DeltaError(f"deletion vector storage {vector.storage_type!r} is unknown", reason="bad-deletion-vector")
     try:
         block = storage.read(path, offset, vector.size_in_bytes + 8)
-        if offset == 0 and block[:1] == bytes([_FILE_VERSION]):
+        if offset == 0 and block[:1] == _FILE_VERSION:
             block = storage.read(path, 1, vector.size_in_bytes + 8)
     except FileNotFoundError:
         raise DeltaError(f"the deletion vector file {path} is missing", reason="missing-file", file=path) from None
@@ -104,7 +106,7 @@ def _from_file(storage: Storage, vector: DeletionVector) -> bytes:
     return data
 
 
-def _bitmap32(data: bytes, at: int) -> tuple[npt.NDArray[np.uint32], int]:
+def _read_bitmap32(data: bytes, at: int) -> tuple[npt.NDArray[np.uint32], int]:
     """One 32-bit roaring bitmap of the standard format, and where it ends."""
     (cookie,) = struct.unpack_from("<I", data, at)
     runs = b""
@@ -143,3 +145,46 @@ def _run_container(data: bytes, at: int) -> tuple[npt.NDArray[np.uint32], int]:
     spans = [np.arange(start, start + length + 1) for start, length in runs.tolist()]
     low = np.concatenate(spans).astype(np.uint32) if spans else np.empty(0, dtype=np.uint32)
     return low, at + 2 + 4 * count
+
+
+def write_vector(storage: Storage, rows: npt.NDArray[np.uint64]) -> DeletionVector:
+    """Put the vector of some rows into a new file of the table.
+
+    `rows`: ascending 0-based positions, each once.
+    """
+    data = write_bitmap(rows)
+    name = uuid.uuid4()
+    block = _FILE_VERSION + struct.pack(">i", len(data)) + data + struct.pack(">I", zlib.crc32(data))
+    with storage.create(f"deletion_vector_{name}.bin") as local:
+        local.write_bytes(block)
+    return DeletionVector("u", z85.encode(name.bytes), len(data), len(rows), 1)
+
+
+def write_bitmap(rows: npt.NDArray[np.uint64]) -> bytes:
+    """A serialized 64-bit roaring bitmap with Delta's magic number.
+
+    >>> read_bitmap(write_bitmap(np.array([3, 4, 70000, 2**33], dtype=np.uint64))).tolist()
+    [3, 4, 70000, 8589934592]
+    """
+    keys, starts = np.unique(rows >> np.uint64(32), return_index=True)
+    parts = [struct.pack("<iQ", _MAGIC, len(keys))]
+    for key, bucket in zip(keys.tolist(), np.split(rows, starts[1:]), strict=True) if len(rows) else ():
+        parts += [struct.pack("<I", key), _written_bitmap32((bucket & np.uint64(0xFFFFFFFF)).astype(np.uint32))]
+    return b"".join(parts)
+
+
+def _written_bitmap32(rows: npt.NDArray[np.uint32]) -> bytes:
+    keys, starts = np.unique(rows >> np.uint32(16), return_index=True)
+    containers = [part.astype("<u2") for part in np.split(rows & np.uint32(0xFFFF), starts[1:])]
+    bodies = [part.tobytes() if len(part) <= _ARRAY_LIMIT else _bits(part) for part in containers]
+    header = struct.pack("<II", _COOKIE, len(keys))
+    counts = np.array([[key, len(part) - 1] for key, part in zip(keys, containers, strict=True)], dtype="<u2")
+    first = len(header) + 8 * len(keys)
+    offsets = first + np.concatenate([[0], np.cumsum([len(body) for body in bodies])[:-1]])
+    return header + counts.tobytes() + offsets.astype("<u4").tobytes() + b"".join(bodies)
+
+
+def _bits(rows: npt.NDArray[np.uint16]) -> bytes:
+    bits = np.zeros(_CONTAINER_ROWS, dtype=np.uint8)
+    bits[rows] = 1
+    return np.packbits(bits, bitorder="little").tobytes()

@@ -1,7 +1,7 @@
 """Conditions and values in SQL over rows of Delta tables, evaluated by DuckDB over the columns that they need.
 
 Owns which columns of a table a text may name, pulling those out of rows in memory, and running texts over them. Leaves
-the SQL to `query.sql_expression`, and reading files to `matching`.
+the SQL to `query.sql_expression`, and reading files to `dml.matching`.
 """
 
 from __future__ import annotations

@@ -15,12 +15,12 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from parquet_variant.array.empty_table import empty_table
-from parquet_variant.delta.data.deletion_vector_writer import write_vector
+from parquet_variant.delta.data.deletion_vector import write_vector
 from parquet_variant.delta.log.snapshot import Snapshot
 from parquet_variant.delta.protocol.actions import Add, Cdc
 from parquet_variant.delta.protocol.features import enabled, has_feature
+from parquet_variant.delta.reading.read import shredded_in
 from parquet_variant.delta.reading.row_ids import row_tracking_columns, tracked_rows, unshredded_rows
-from parquet_variant.delta.reading.shredded_schemas import shredded_in
 from parquet_variant.delta.statistics.file_stats import dump_stats, read_stats
 from parquet_variant.delta.writing.data_files import WritePlan, plan_write
 from parquet_variant.delta.writing.file_rows import to_adds

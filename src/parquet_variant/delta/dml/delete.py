@@ -20,8 +20,7 @@ from parquet_variant.delta.dml.committing import Change, ChangeResult, file_rows
 from parquet_variant.delta.dml.matching import candidate_files, file_columns
 from parquet_variant.delta.dml.patching import NO_COLUMNS, rewrite_file
 from parquet_variant.delta.log.snapshot import Snapshot, snapshot
-from parquet_variant.io.engine import Engine, Progress
-from parquet_variant.io.thread_engine import ThreadEngine
+from parquet_variant.io.engine import Engine, Progress, ThreadEngine
 from parquet_variant.query.sql_expression import SqlExpression, read_expression
 
 TARGET = "target"

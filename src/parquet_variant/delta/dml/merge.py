@@ -1,6 +1,6 @@
 """``MERGE INTO target USING source ON condition WHEN …``: the builder that a user fills, in deltalake's manner.
 
-Owns its methods. Leaves what they gather to `merge_request`, and running it to `merging`.
+Owns its methods. Leaves what they gather, and running it, to `merging`.
 """
 
 from __future__ import annotations
@@ -13,14 +13,12 @@ from typing import Any
 import pyarrow as pa
 
 from parquet_variant.delta.dml.committing import ChangeResult
-from parquet_variant.delta.dml.merge_request import MergeClause, MergeRequest
-from parquet_variant.delta.dml.merging import run_merge
+from parquet_variant.delta.dml.merging import MergeClause, MergeRequest, run_merge
 from parquet_variant.delta.log.snapshot import Snapshot, snapshot
 from parquet_variant.delta.reading.read import read_table
 from parquet_variant.errors import DeltaError
 from parquet_variant.interop.table_of import table_of
-from parquet_variant.io.engine import Progress
-from parquet_variant.io.thread_engine import ThreadEngine
+from parquet_variant.io.engine import Progress, ThreadEngine
 
 
 class Merge(MergeRequest):

@@ -1,7 +1,8 @@
 """Running a merge: which files may hold the source's keys, each file joined with the source, the rest inserted.
 
-Owns the join of a file, which clause applies to which row, and that no row is changed twice. Leaves the clauses to
-`merge_request`, new values to `assigning`, files to `changing`, and the commit to `committing`.
+Owns what a merge is asked, as data, the join of a file, which clause applies to which row, and that no row is changed
+twice. Leaves filling in the clauses to `merge`, new values to `assigning`, files to `changing`, and the commit to
+`committing`.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -28,14 +29,44 @@ from parquet_variant.delta.dml.assigning import assigned, read_assignments
 from parquet_variant.delta.dml.changing import ChangedRows, ChangePlan, FileChange, plan_change
 from parquet_variant.delta.dml.committing import Change, ChangeResult, file_rows, run_change
 from parquet_variant.delta.dml.matching import candidate_files, chosen_rows, file_columns, may_hold_keys
-from parquet_variant.delta.dml.merge_request import MergeClause, MergeRequest
 from parquet_variant.delta.dml.patching import columns_in_use, paths_set, rewrite_file
 from parquet_variant.delta.log.snapshot import Snapshot
 from parquet_variant.delta.protocol.schema import VARIANT, StructType, arrow_type
 from parquet_variant.delta.writing.identity import IdentityValues, refuse_identity_set
 from parquet_variant.errors import DeltaError
+from parquet_variant.io.engine import Engine
 from parquet_variant.query.duckdb_engine import run_sql
 from parquet_variant.query.sql_expression import NeededColumn, SqlExpression, TableColumns, read_expression
+
+Kind: TypeAlias = Literal["matched", "not_matched", "not_matched_by_source"]
+
+
+@dataclass(frozen=True)
+class MergeClause:
+    """One WHEN clause."""
+
+    kind: Kind  # Of which rows it speaks.
+    action: Literal["update", "insert", "delete"]
+    # SQL by column or path; None for all columns of the source under their own names.
+    values: Mapping[str, str] | None = None
+    predicate: str | None = None  # SQL that must also be true; None for nothing.
+    without: frozenset[str] = frozenset()  # Columns that "all" leaves out.
+
+
+@dataclass(frozen=True)
+class MergeRequest:
+    """A merge whole: of the clauses about a row, the first whose predicate is true applies."""
+
+    target: Snapshot
+    source: pa.Table
+    condition: str
+    source_alias: str
+    target_alias: str
+    zone: str
+    engine: Engine
+    options: Mapping[str, Any]
+    clauses: tuple[MergeClause, ...] = ()
+
 
 _NONE = -1
 

@@ -28,7 +28,7 @@ from parquet_variant.delta.log.snapshot import Snapshot, snapshot
 from parquet_variant.delta.writing.identity import IdentityValues
 from parquet_variant.errors import DeltaError
 from parquet_variant.interop.table_of import is_rows, table_of
-from parquet_variant.io.thread_engine import ThreadEngine
+from parquet_variant.io.engine import ThreadEngine
 
 
 def replace_where(

@@ -24,8 +24,7 @@ from parquet_variant.delta.dml.patching import columns_in_use, paths_set, rewrit
 from parquet_variant.delta.log.snapshot import Snapshot, snapshot
 from parquet_variant.delta.writing.identity import refuse_identity_set
 from parquet_variant.errors import DeltaError
-from parquet_variant.io.engine import Engine, Progress
-from parquet_variant.io.thread_engine import ThreadEngine
+from parquet_variant.io.engine import Engine, Progress, ThreadEngine
 from parquet_variant.query.sql_expression import NeededColumn, SqlExpression
 
 

@@ -19,11 +19,10 @@ import pyarrow as pa
 from parquet_variant import arrow_compute as pc
 from parquet_variant.delta.data.partitions import partition_array
 from parquet_variant.delta.log.cleanup import clean_log
-from parquet_variant.delta.log.clock import now_millis
 from parquet_variant.delta.log.file_actions import FILE_SCHEMA
 from parquet_variant.delta.log.segment import LAST_CHECKPOINT, LOG
 from parquet_variant.delta.log.snapshot import Snapshot, snapshot
-from parquet_variant.delta.protocol.actions import Metadata, Txn
+from parquet_variant.delta.protocol.actions import Metadata, Txn, now_millis
 from parquet_variant.delta.protocol.features import supports
 from parquet_variant.delta.protocol.schema import StructType
 from parquet_variant.delta.protocol.table_properties import duration_millis

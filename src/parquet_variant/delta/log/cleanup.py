@@ -9,9 +9,9 @@ import json
 import re
 from collections.abc import Mapping
 
-from parquet_variant.delta.log.clock import now_millis
 from parquet_variant.delta.log.file_actions import read_checkpoint_part
 from parquet_variant.delta.log.segment import LOG
+from parquet_variant.delta.protocol.actions import now_millis
 from parquet_variant.delta.protocol.table_properties import duration_millis
 from parquet_variant.delta.storage import FileInfo, Storage
 

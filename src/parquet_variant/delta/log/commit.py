@@ -25,7 +25,6 @@ from urllib.parse import unquote
 import pyarrow as pa
 
 from parquet_variant import arrow_compute as pc
-from parquet_variant.delta.log.clock import now_millis
 from parquet_variant.delta.log.file_actions import split_commits
 from parquet_variant.delta.log.segment import commit_path, later_versions
 from parquet_variant.delta.log.snapshot import Snapshot, load_snapshot
@@ -39,6 +38,7 @@ from parquet_variant.delta.protocol.actions import (
     Protocol,
     Remove,
     Txn,
+    now_millis,
     to_lines,
 )
 from parquet_variant.delta.protocol.schema import partition_names

@@ -11,9 +11,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from parquet_variant.delta.log.clock import now_millis
 from parquet_variant.delta.log.segment import commit_path
-from parquet_variant.delta.protocol.actions import Add, DomainMetadata, Metadata
+from parquet_variant.delta.protocol.actions import Add, DomainMetadata, Metadata, now_millis
 from parquet_variant.delta.protocol.features import enabled, supports
 from parquet_variant.delta.storage import Storage
 from parquet_variant.errors import DeltaError

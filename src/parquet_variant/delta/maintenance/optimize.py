@@ -24,15 +24,13 @@ from parquet_variant.delta.maintenance.properties import with_properties, withou
 from parquet_variant.delta.protocol.actions import Add
 from parquet_variant.delta.protocol.features import SHREDDING, check_writable, has_feature
 from parquet_variant.delta.protocol.table_properties import SHREDDING_PROPERTY
-from parquet_variant.delta.reading.read import iter_files
+from parquet_variant.delta.reading.read import iter_files, shredded_schemas
 from parquet_variant.delta.reading.row_ids import tracked_rows
-from parquet_variant.delta.reading.shredded_schemas import shredded_schemas
 from parquet_variant.delta.writing.data_files import DEFAULT_FILE_BYTES, WritePlan, plan_write
 from parquet_variant.delta.writing.file_rows import to_removes
 from parquet_variant.delta.writing.schema_option import SchemaOption, schema_option
 from parquet_variant.delta.writing.write import plan
-from parquet_variant.io.engine import Engine, Progress
-from parquet_variant.io.thread_engine import ThreadEngine
+from parquet_variant.io.engine import Engine, Progress, ThreadEngine
 from parquet_variant.parquet.report_text import rewritten
 from parquet_variant.schema.shredding_schema import ShreddingSchema
 from parquet_variant.shredding.drift import DriftReport, find_drift

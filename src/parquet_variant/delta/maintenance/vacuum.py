@@ -12,11 +12,10 @@ from datetime import timedelta
 from parquet_variant import arrow_compute as pc
 from parquet_variant.delta.data.paths import relative_path, vector_path
 from parquet_variant.delta.log.checkpoint import DEFAULT_RETENTION
-from parquet_variant.delta.log.clock import now_millis
 from parquet_variant.delta.log.commit import Transaction, commit
 from parquet_variant.delta.log.segment import LOG
 from parquet_variant.delta.log.snapshot import Snapshot, load_snapshot
-from parquet_variant.delta.protocol.actions import DeletionVector
+from parquet_variant.delta.protocol.actions import DeletionVector, now_millis
 from parquet_variant.delta.protocol.features import check_writable
 from parquet_variant.delta.protocol.table_properties import duration_millis
 from parquet_variant.delta.storage import open_storage

@@ -1,15 +1,22 @@
 """The actions of Delta's log as frozen dataclasses, and their JSON form.
 
-Owns the spelling of every action (PROTOCOL.md, "Actions"). Leaves which actions a commit may hold to `commit`, and the
-columnar form that a whole table's files need to `replay`.
+Owns the spelling of every action (PROTOCOL.md, "Actions"), and the one clock that they tell. Leaves which actions a
+commit may hold to `commit`, and the columnar form that a whole table's files need to `replay`.
 """
 
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterable, Mapping
 from dataclasses import Field, dataclass, field, fields
 from typing import Any, ClassVar
+
+
+def now_millis() -> int:
+    """Milliseconds since 1970."""
+    return time.time_ns() // 1_000_000
+
 
 _UNLOGGED = {"logged": False}
 

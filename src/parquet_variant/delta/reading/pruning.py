@@ -26,9 +26,8 @@ from parquet_variant.errors import VariantError
 from parquet_variant.functions.extraction.variant_get import try_variant_get
 from parquet_variant.kernels.arrow_buffers import from_numpy, scalar, to_numpy
 from parquet_variant.path import VariantPath
-from parquet_variant.query.cast_order import cast_keeps_order
 from parquet_variant.query.predicate import Predicate, columns_of
-from parquet_variant.query.prune import Side, Truth, may_match
+from parquet_variant.query.prune import Side, Truth, cast_keeps_order, may_match
 from parquet_variant.query.selection import Selected
 from parquet_variant.types import TYPE_OF_ID, BasicType, VariantType
 

@@ -1,6 +1,7 @@
 """Reading whole rows of a table: its files as one Arrow table of the table's schema.
 
-Owns the way from an add action to rows: path, deletion vector, column mapping, partition values. Leaves typed paths
+Owns the way from an add action to rows (path, deletion vector, column mapping, partition values), and what a file
+shreds, by its footer or by rows that were left as it has them. Leaves typed paths
 with skipping to `scan`, and which files there are to `snapshot`.
 """
 
@@ -17,7 +18,7 @@ import pyarrow.parquet as pq
 
 from parquet_variant.array.empty_table import empty_table
 from parquet_variant.array.variant_array import VariantArray
-from parquet_variant.delta.data.columns import align_table, by_field_id, by_logical_name, by_name
+from parquet_variant.delta.data.columns import Matcher, align_table, by_field_id, by_logical_name, by_name
 from parquet_variant.delta.data.deletion_vector import deleted_rows
 from parquet_variant.delta.data.partitions import partition_array
 from parquet_variant.delta.data.paths import relative_path
@@ -29,6 +30,7 @@ from parquet_variant.errors import DeltaError
 from parquet_variant.io.parallel import in_order, thread_count
 from parquet_variant.parquet.reading.page_rows import rows_of_pages
 from parquet_variant.parquet.writing.conform import conform
+from parquet_variant.schema.shredding_schema import ShreddingSchema
 
 
 def read_table(
@@ -273,3 +275,28 @@ def _unshredded(_: tuple[str, ...], array: VariantArray) -> VariantArray:
         mask = storage.is_null() if storage.null_count else None
         storage = pa.StructArray.from_arrays([metadata.dictionary_encode(), value], ["metadata", "value"], mask=mask)
     return VariantArray.from_storage(conform(storage, "unshredded"))
+
+
+def shredded_schemas(current: Snapshot, path: str) -> dict[str, str]:
+    """What a file shreds, as JSON, by dotted column name; its footer tells."""
+    match = by_field_id if current.column_mapping == "id" else by_name
+    with pq.ParquetFile(current.storage.open(path)) as file:
+        schemas = _seen(file.schema_arrow, current.schema, match)
+    return {name: schema.to_json() for name, schema in schemas.items()}
+
+
+def shredded_in(rows: pa.Table, schema: StructType) -> dict[str, ShreddingSchema]:
+    """What the file shreds whose rows these are, in a table's columns, or in some of them."""
+    there = StructType(tuple(f for f in schema.fields if f.name in rows.column_names))
+    return _seen(rows.schema, there, lambda fields, column: int(fields.get_field_index(column.name)))
+
+
+def _seen(present: pa.Schema, schema: StructType, match: Matcher) -> dict[str, ShreddingSchema]:
+    schemas: dict[str, ShreddingSchema] = {}
+
+    def see(place: tuple[str, ...], array: VariantArray) -> VariantArray:
+        schemas[".".join(place)] = array.schema or ShreddingSchema.variant()
+        return array
+
+    align_table(empty_table(present), schema, match, see)
+    return schemas

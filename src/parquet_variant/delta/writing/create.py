@@ -14,11 +14,10 @@ from typing import Any
 import pyarrow as pa
 
 from parquet_variant.choices import Mode
-from parquet_variant.delta.log.clock import now_millis
 from parquet_variant.delta.log.commit import CommitResult, Transaction, commit
 from parquet_variant.delta.log.file_actions import no_files
 from parquet_variant.delta.log.snapshot import Snapshot, load_snapshot
-from parquet_variant.delta.protocol.actions import Add, Metadata, Txn
+from parquet_variant.delta.protocol.actions import Add, Metadata, Txn, now_millis
 from parquet_variant.delta.protocol.column_mapping import with_mode
 from parquet_variant.delta.protocol.features import check_writable, table_protocol
 from parquet_variant.delta.protocol.row_tracking import with_tracking_columns

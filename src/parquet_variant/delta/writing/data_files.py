@@ -23,9 +23,8 @@ from parquet_variant.choices import DEFAULT_COMPRESSION
 from parquet_variant.delta.data.columns import align_table, by_given_name, check_known
 from parquet_variant.delta.data.partitions import partition_directory, split_by_partition
 from parquet_variant.delta.data.stored import check_storable, stored_schema, to_stored
-from parquet_variant.delta.log.clock import now_millis
 from parquet_variant.delta.log.snapshot import Snapshot
-from parquet_variant.delta.protocol.actions import Add, Cdc
+from parquet_variant.delta.protocol.actions import Add, Cdc, now_millis
 from parquet_variant.delta.protocol.features import ROW_COMMIT_COLUMN, ROW_ID_COLUMN, enabled
 from parquet_variant.delta.protocol.schema import Field, PrimitiveType, StructType, parse_schema
 from parquet_variant.delta.statistics.file_stats import indexed_places, leaf_columns

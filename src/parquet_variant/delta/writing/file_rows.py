@@ -9,9 +9,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from parquet_variant.delta.log.clock import now_millis
 from parquet_variant.delta.log.snapshot import Snapshot
-from parquet_variant.delta.protocol.actions import Add, Remove
+from parquet_variant.delta.protocol.actions import Add, Remove, now_millis
 from parquet_variant.delta.statistics.stats_json import with_json_stats
 from parquet_variant.errors import DeltaError
 

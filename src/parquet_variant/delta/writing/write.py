@@ -15,10 +15,9 @@ import pyarrow as pa
 
 from parquet_variant.delta.data.paths import relative_path
 from parquet_variant.delta.log.checkpoint import checkpoint_if_due
-from parquet_variant.delta.log.clock import now_millis
 from parquet_variant.delta.log.commit import CommitResult, Transaction, commit
 from parquet_variant.delta.log.snapshot import Snapshot, load_snapshot
-from parquet_variant.delta.protocol.actions import Add, Txn
+from parquet_variant.delta.protocol.actions import Add, Txn, now_millis
 from parquet_variant.delta.protocol.features import check_writable
 from parquet_variant.delta.protocol.merging import merged_metadata
 from parquet_variant.delta.protocol.schema import (

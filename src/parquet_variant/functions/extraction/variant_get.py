@@ -1,7 +1,7 @@
 """`variant_get`: the values at a path, as a type.
 
 Owns the public operation and its `try_` twin on arrays and on single values. Leaves typed extraction to `extract_path`,
-extraction as Variant to `extract_variant`, and the casts to `encoding.cast`.
+and as Variant, and the casts to `encoding.cast`.
 """
 
 from __future__ import annotations
@@ -15,9 +15,8 @@ from parquet_variant.encoding.cast import cast_variant
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import VariantError
 from parquet_variant.functions.columns.target_type import as_target
-from parquet_variant.functions.extraction.extract_variant import extract_variant
 from parquet_variant.functions.inputs.arrow_input import as_variant_array
-from parquet_variant.functions.walks.extract_path import extract_path
+from parquet_variant.functions.walks.extract_path import extract_path, extract_variant
 from parquet_variant.path import Segment, VariantPath, Wildcard
 from parquet_variant.types import BasicType
 

@@ -1,6 +1,7 @@
-"""Typed extraction of one path from a storage struct, shredded or not, whole or read in part.
+"""Extraction of one path from a storage struct, shredded or not, whole or read in part: typed, or as Variant.
 
-Owns what a target type asks of the shredded columns at the end of a path. Leaves the way there to `shredded_walk`, and
+Owns what a target type asks of the shredded columns at the end of a path, and what remains a Variant there: shredded
+columns stay as they are, bytes are copied with the metadata of their row. Leaves the way there to `shredded_walk`, and
 casts to `slot_casts`.
 """
 
@@ -200,3 +201,29 @@ def _filled(variants: pa.Array, group: Group) -> pa.Array:
 
 def _nulls(valid: Bools | None, size: int) -> pa.Array | None:
     return None if valid is None else from_numpy(~valid)
+
+
+def extract_variant(storage: pa.StructArray, path: str | VariantPath) -> VariantArray:
+    """The values at a path without wildcards of a storage in any layout; SQL NULL where nothing is at the path.
+
+    The metadata is that of the rows: it may name keys that the sub-values do not have. Raises `MalformedVariantError`
+    if bytes that are read are malformed; `SchemaError` if the struct is not a Variant storage.
+
+    >>> import parquet_variant as pv
+    >>> extract_variant(pv.parse_json(['{"a": null}', '{"a": [1]}', '[]']).storage, "$.a")
+    <VariantArray unshredded, 3 rows: [null, [1], NULL]>
+    """
+    parsed = VariantPath.parse(path)
+    if not parsed.segments:
+        return VariantArray(storage)
+    return VariantArray(follow(Group.of_storage(final_storage(storage)), parsed.segments, _AsVariant()))
+
+
+class _AsVariant:
+    """Ends a path with a storage struct."""
+
+    def of_group(self, group: Group) -> pa.Array:
+        return group.storage()
+
+    def of_positions(self, value_positions: ValuePositions) -> pa.Array:
+        return value_positions.storage()

@@ -1,7 +1,7 @@
 """Which Parquet files a path names, on any pyarrow filesystem, and how one is opened.
 
-Owns paths, directories, lists, globs and the errors when there is nothing. Leaves what is inside a file to `footer` and
-`columns`, and inputs that are not Parquet to `sources`.
+Owns paths, directories, lists, globs, the errors when there is nothing, and reading chunks of a file elsewhere at once.
+Leaves what is inside a file to `footer` and `columns`, and inputs that are not Parquet to `sources`.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow import fs
@@ -24,7 +25,6 @@ from parquet_variant.io.commit_journal import entries_that_count
 from parquet_variant.io.filesystems import filesystem_of
 from parquet_variant.io.hive import Partition, partition_texts, typed_partitions
 from parquet_variant.parquet.format.columns import find_variants
-from parquet_variant.parquet.format.fetched_chunks import fetched_chunks
 from parquet_variant.parquet.format.footer import (
     FOOTER_GUESS,
     SchemaNode,
@@ -41,6 +41,7 @@ from parquet_variant.parquet.format.footer_cache import (
     fingerprint_if_settled,
     state_of,
 )
+from parquet_variant.parquet.format.page_places import chunk_start_of
 from parquet_variant.parquet.format.statistics import footer_metadata, writer_of
 
 Source = str | os.PathLike[str] | Iterable["str | os.PathLike[str]"]
@@ -385,3 +386,44 @@ def _open_anew(
     reader = Reader(stream, metadata, dictionaries, pre_buffer=True)
     cache_footer(source.path, fingerprint, CachedFooter(reader.metadata, schema, dictionaries))
     return OpenFile(source, stream, reader.metadata, schema, dictionaries, _reader=reader)
+
+
+# Chunks that lie this near to each other are one request, as pyarrow has it.
+_HOLE = 8 << 10
+# What pyarrow reads behind chunks of a writer that, before its version 1.2.9, counts their headers wrongly.
+_MISCOUNTING, _PADDING = "parquet-mr version 1.", 100
+
+
+def fetched_chunks(
+    stream: pa.NativeFile, metadata: pq.FileMetaData, row_groups: Iterable[int], leaves: Iterable[int]
+) -> pa.BufferReader:
+    """Some column chunks of a file at their places; pages of memory that nothing is fetched into are never touched."""
+    size = stream.size()
+    whole = pa.allocate_buffer(size)
+    places = np.frombuffer(whole, np.uint8)
+    chunks = [metadata.row_group(group).column(leaf) for group in row_groups for leaf in leaves]
+    padding = _PADDING if writer_of(metadata).startswith(_MISCOUNTING) else 0
+    for start, stop in _joined(_range(chunk, size, padding) for chunk in chunks):
+        data = np.frombuffer(stream.read_at(stop - start, start), np.uint8)
+        places[start : start + len(data)] = data
+    return pa.BufferReader(whole)
+
+
+def _range(chunk: pq.ColumnChunkMetaData, size: int, padding: int) -> tuple[int, int]:
+    start = min(max(chunk_start_of(chunk), 0), size)
+    return start, min(start + max(chunk.total_compressed_size, 0) + padding, size)
+
+
+def _joined(ranges: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Ranges in order, those that nearly touch as one.
+
+    >>> _joined([(90_000, 90_010), (0, 10), (20, 40)])
+    [(0, 40), (90000, 90010)]
+    """
+    joined: list[tuple[int, int]] = []
+    for start, stop in sorted(ranges):
+        if joined and start - joined[-1][1] <= _HOLE:
+            joined[-1] = joined[-1][0], max(joined[-1][1], stop)
+        else:
+            joined.append((start, stop))
+    return joined

@@ -20,10 +20,9 @@ from pyarrow import fs
 from parquet_variant.array.empty_table import empty_table
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.errors import VariantFileError
-from parquet_variant.io.engine import Engine, Progress
+from parquet_variant.io.engine import Engine, Progress, ThreadEngine
 from parquet_variant.io.filesystems import filesystem_of, has_delta_log
 from parquet_variant.io.staging import COMPACTED, StagedFile, Staging, open_staging
-from parquet_variant.io.thread_engine import ThreadEngine
 from parquet_variant.parquet.format.columns import choose_column
 from parquet_variant.parquet.format.files import ParquetSource, locate, open_file
 from parquet_variant.parquet.operations.rewrite import profile_task

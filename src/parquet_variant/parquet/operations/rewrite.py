@@ -1,7 +1,7 @@
 """`rewrite`: files with Variant columns into another layout, schema or annotation, a row group at a time.
 
 Owns going through files and row groups, and what becomes of each Variant in a row, also in structs, lists and maps.
-Leaves shredding to the functions, and what runs the tasks to `io.thread_engine` and `spark.engine`.
+Leaves shredding to the functions, and what runs the tasks to `io.engine` and `spark.engine`.
 """
 
 from __future__ import annotations
@@ -18,12 +18,11 @@ from pyarrow import fs
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.choices import DEFAULT_COMPRESSION, FileMode, Layout, OnConflict
 from parquet_variant.errors import VariantFileError
-from parquet_variant.io.engine import Engine, Progress
+from parquet_variant.io.engine import Engine, Progress, ThreadEngine
 from parquet_variant.io.filesystems import filesystem_of
 from parquet_variant.io.parallel import in_order
 from parquet_variant.io.staging import replaces
 from parquet_variant.io.temporaries import sweep_temporaries
-from parquet_variant.io.thread_engine import ThreadEngine
 from parquet_variant.parquet.format.columns import choose_column, find_variants, no_variant_column
 from parquet_variant.parquet.format.files import OpenFile, ParquetSource, Source, locate, open_file
 from parquet_variant.parquet.reading.read import profile_column

@@ -142,8 +142,7 @@ class PartReader:
             ) from None
 
     def _answer(self, storage: pa.StructArray, group: Group | ValuePositions | None, each: Selected) -> pa.Array:
-        from parquet_variant.functions.extraction.extract_variant import extract_variant
-        from parquet_variant.functions.walks.extract_path import extract_from
+        from parquet_variant.functions.walks.extract_path import extract_from, extract_variant
 
         assert each.path is not None and group is not None
         if each.type is None and each.output is None:

@@ -17,8 +17,7 @@ from parquet_variant.kernels.arrow_buffers import scalar
 from parquet_variant.parquet.format.footer import SchemaNode
 from parquet_variant.parquet.format.statistics import leaf_type
 from parquet_variant.parquet.scanning.projection import PathColumns, only_nulls
-from parquet_variant.query.cast_order import cast_keeps_order, is_exact
-from parquet_variant.query.prune import UNKNOWN, ColumnStatistics
+from parquet_variant.query.prune import UNKNOWN, ColumnStatistics, cast_keeps_order, is_exact
 from parquet_variant.shredding.leaf_statistics import LeafStatistics
 
 _ONLY_NULL = ColumnStatistics(may_be_null=True, may_be_value=False, may_be_nan=False)

@@ -20,10 +20,8 @@ from parquet_variant.schema.shredding_schema import ShreddingSchema
 from parquet_variant.shredding.column_gain import bytes_saved
 from parquet_variant.shredding.estimate import predict
 from parquet_variant.shredding.policies.column_types import ColumnType, best_column
-from parquet_variant.shredding.policies.constants import check_constants
-from parquet_variant.shredding.policies.decision import Decision, InferenceResult
+from parquet_variant.shredding.policies.decision import Decision, InferenceResult, check_constants, schema_of_leaves
 from parquet_variant.shredding.policies.maps import MapRules, map_reason
-from parquet_variant.shredding.policies.schema_tree import schema_of_leaves
 from parquet_variant.shredding.profile import Profile
 from parquet_variant.shredding.profile_merge import ROWS
 from parquet_variant.shredding.profile_path import PathProfile

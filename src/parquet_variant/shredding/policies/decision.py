@@ -1,14 +1,18 @@
 """What a policy answers: a schema, and for every path that it looked at the choice and the reason.
 
-Owns these two records and the protocol of policies. Leaves choosing to the policies, printing to `shredding.explain`.
+Owns these two records, the protocol of policies, and what policies share: the check of their constants, and putting
+containers above chosen leaves. Leaves choosing to the policies, printing to `shredding.explain`.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
-from parquet_variant.path import VariantPath
+from parquet_variant.errors import VariantError
+from parquet_variant.path import WILDCARD, Segment, VariantPath
 from parquet_variant.schema.shredding_schema import ShreddingSchema
 from parquet_variant.shredding.profile import Profile
 
@@ -120,3 +124,63 @@ class RowsPolicy(Protocol):
 
     def choose_rows(self, array: VariantArray) -> InferenceResult:
         """The schema for an array, and why."""
+
+
+_SHARES = ("share", "filled", "alike", "common")
+
+
+def check_constants(policy: Any) -> None:
+    """Refuse a share that is not from 0 to 1, and a count that is negative or no whole number.
+
+    Raises `VariantError` with reason ``"bad-policy"``.
+
+    >>> from parquet_variant.shredding.policies.auto import AutoPolicy
+    >>> AutoPolicy(min_row_share=2)
+    Traceback (most recent call last):
+    parquet_variant.errors.VariantError: min_row_share is 2: give a share from 0 to 1, such as 0.15
+    """
+    for each in fields(policy):
+        if isinstance(each.default, bool) or not isinstance(each.default, int | float):
+            continue
+        value = getattr(policy, each.name)
+        number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+        if each.name.endswith(_SHARES):
+            if not number or not 0 <= value <= 1:
+                raise _bad(f"{each.name} is {value!r}: give a share from 0 to 1, such as {each.default}")
+        elif not number or value < 0 or (isinstance(each.default, int) and value != int(value)):
+            raise _bad(f"{each.name} is {value!r}: give a number from 0 on, such as {each.default}")
+
+
+def _bad(message: str) -> VariantError:
+    return VariantError(message, reason="bad-policy")
+
+
+def schema_of_leaves(leaves: Mapping[VariantPath, ShreddingSchema]) -> ShreddingSchema:
+    """Put leaves together under the objects and arrays that their paths go through.
+
+    A path that goes further than another one wins over it. Where some paths go through an object and others through an
+    array, the larger side wins: a Parquet group is one or the other.
+
+    >>> ddl = ShreddingSchema.from_ddl
+    >>> paths = {"$.a.b": ddl("int"), "$.a": ddl("variant"), "$.c[*].d": ddl("date")}
+    >>> schema_of_leaves({VariantPath.parse(path): leaf for path, leaf in paths.items()}).to_ddl()
+    'a struct<b: int>, c array<struct<d: date>>'
+    """
+    return _node([(path.segments, leaf) for path, leaf in leaves.items()], 0)
+
+
+def _node(leaves: list[tuple[tuple[Segment, ...], ShreddingSchema]], depth: int) -> ShreddingSchema:
+    """The node so many segments down that all these leaves are at or below."""
+    groups: dict[Segment, list[tuple[tuple[Segment, ...], ShreddingSchema]]] = {}
+    here: ShreddingSchema | None = None
+    for segments, leaf in leaves:
+        if len(segments) > depth:
+            groups.setdefault(segments[depth], []).append((segments, leaf))
+        else:
+            here = leaf
+    if not groups:
+        return here or ShreddingSchema.variant()
+    elements = groups.pop(WILDCARD, None)
+    if elements is not None and len(elements) >= sum(map(len, groups.values())):
+        return ShreddingSchema.array(_node(elements, depth + 1))
+    return ShreddingSchema.object({str(name): _node(below, depth + 1) for name, below in groups.items()})

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 
-from parquet_variant.shredding.policies.constants import check_constants
+from parquet_variant.shredding.policies.decision import check_constants
 from parquet_variant.shredding.profile_path import PathProfile
 from parquet_variant.types import EXACT_NUMERIC, VariantType
 

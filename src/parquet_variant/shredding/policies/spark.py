@@ -23,8 +23,7 @@ from parquet_variant.schema.shredding_schema import ShreddingSchema
 from parquet_variant.shredding.column_gain import bytes_saved, typed_share
 from parquet_variant.shredding.estimate import predict
 from parquet_variant.shredding.policies.column_types import ColumnType, best_column
-from parquet_variant.shredding.policies.constants import check_constants
-from parquet_variant.shredding.policies.decision import Decision, InferenceResult
+from parquet_variant.shredding.policies.decision import Decision, InferenceResult, check_constants
 from parquet_variant.shredding.profile import Profile
 from parquet_variant.shredding.profile_path import PathProfile
 

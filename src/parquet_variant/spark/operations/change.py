@@ -1,14 +1,35 @@
-"""Delete, update and merge of Delta tables as Spark jobs: a task a file that may hold matches.
+"""Files and tables changed by Spark jobs: delete, update and merge, optimize and rewrite; a task a file, old or new.
 
-Owns the engine's side of it. Leaves what changes, and the commit, to `delta.dml`.
+Owns the engine's side of it. Leaves what changes, and the commit, to `delta.dml`, what is put together to
+`parquet.optimize` and `delta.optimize`, and what becomes of a file to `parquet.rewrite`.
 """
 
 from __future__ import annotations
 
 import os
+from typing import TYPE_CHECKING, Any
+
+from parquet_variant.io.engine import Progress
+from parquet_variant.io.filesystems import absolute
+from parquet_variant.parquet.operations.rewrite import run_rewrite
+from parquet_variant.parquet.writing.writer import FileInfo
+from parquet_variant.spark.engine import SparkEngine
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+from typing import TYPE_CHECKING
+
+from parquet_variant.delta.maintenance.optimize import OptimizeResult as DeltaOptimizeResult
+from parquet_variant.delta.maintenance.optimize import run_optimize as optimize_table
+from parquet_variant.parquet.operations.optimize import OptimizeResult
+from parquet_variant.parquet.operations.optimize import run_optimize as optimize_directory
+from parquet_variant.spark.datasource.options import is_delta
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from parquet_variant.delta.dml.committing import ChangeResult
 from parquet_variant.delta.dml.delete import run_delete
@@ -16,10 +37,7 @@ from parquet_variant.delta.dml.merge import Merge
 from parquet_variant.delta.dml.merge import merge as merge_into
 from parquet_variant.delta.dml.update import run_update
 from parquet_variant.delta.log.snapshot import snapshot
-from parquet_variant.io.engine import Progress
-from parquet_variant.io.filesystems import absolute
 from parquet_variant.spark.arrow_variant import with_variants
-from parquet_variant.spark.engine import SparkEngine
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -78,3 +96,73 @@ def merge(
     """`delta.merge` whose ``execute`` runs as a Spark job; `source` may be a DataFrame, too, which is collected."""
     rows = with_variants(source.toArrow()) if hasattr(source, "toArrow") else source
     return replace(merge_into(absolute(table), rows, condition, **options), engine=SparkEngine(spark, progress))
+
+
+def optimize(
+    spark: SparkSession, path: str | os.PathLike[str], *, progress: Progress | None = None, **options: Any
+) -> OptimizeResult | DeltaOptimizeResult:
+    """Put small files together and shred anew what pays, on Spark: profile and rewrite.
+
+    A Delta table gets it in one commit, which the driver makes when all tasks are done; a task that runs again leaves
+    files that no commit names.
+
+    Parameters
+    ----------
+    spark
+        A session; its workers must have parquet-variant installed and see the directory.
+    path
+        A directory of Parquet files, or a Delta table.
+    progress
+        Called with the step, the tasks done and the tasks in all, from another thread.
+    **options
+        All other options of `parquet.optimize` or, for a Delta table, of `delta.optimize`.
+
+    Returns
+    -------
+    parquet.OptimizeResult or delta.OptimizeResult
+
+    Raises
+    ------
+    VariantFileError
+        For a path that is no directory of Parquet files.
+    DeltaError
+        As `delta.optimize`.
+    """
+    engine, where = SparkEngine(spark, progress), absolute(path)
+    if not is_delta({}, where):
+        return optimize_directory(engine, where, **options)
+    return optimize_table(engine, where, **options)
+
+
+def rewrite(
+    spark: SparkSession, source: Any, dest: Any, *, progress: Progress | None = None, **options: Any
+) -> list[FileInfo]:
+    """Rewrite files into another layout, schema or annotation, as `parquet.rewrite` does, on Spark.
+
+    Parameters
+    ----------
+    spark
+        A session; its workers must have parquet-variant installed and see the files on both sides.
+    source, dest
+        A file, directory, glob, URI or list of these; and where the new files go.
+    progress
+        Called with the step, the files done and the files in all, from another thread.
+    **options
+        All other options of `parquet.rewrite`: ``layout``, ``schema``, ``column``, ``annotation``, ``compression``, …
+
+    Returns
+    -------
+    list of FileInfo
+        One a file.
+
+    Raises
+    ------
+    VariantFileError
+        If there is nothing to read, or the destination exists.
+    ConflictError, MalformedVariantError
+        For values that are not valid, with file and row.
+    """
+    # The workers may stand in another directory than the driver.
+    one = isinstance(source, str | os.PathLike)
+    named = absolute(source) if one else [absolute(each) for each in source]
+    return run_rewrite(SparkEngine(spark, progress), named, absolute(dest), **options)

@@ -1,4 +1,4 @@
-"""`get_variant_element` and `get_variant_scalar` of the RFC, over any encoding.
+"""`get_variant_element` and `get_variant_scalar` of the RFC, and `matching_rows`, over any encoding in memory.
 
 Owns the public operations. Leaves the dispatch, which scans of files go through too, to `encodings`, and the result of
 a scalar to `functions.extraction.get_variant_element`.
@@ -16,7 +16,9 @@ from parquet_variant.functions.columns.target_type import as_target
 from parquet_variant.functions.extraction.get_variant_element import VariantScalar
 from parquet_variant.functions.extraction.get_variant_element import get_variant_scalar as scalar_of_storage
 from parquet_variant.path import VariantPath
+from parquet_variant.query.predicate import Compare, Operator, bind, evaluate
 from parquet_variant.vortex.logical.encodings import element_of, encoding_of
+from parquet_variant.vortex.logical.range_statistics import RangeStatistics
 
 
 def get_variant_element(array: Any, path: str | VariantPath, dtype: str | pa.DataType) -> pa.Array:
@@ -95,3 +97,47 @@ def get_variant_scalar(
     if not 0 <= row < len(column):
         raise IndexError(f"row {index} of {len(column)}")
     return scalar_of_storage(column.take(np.array([row])).to_variant(), 0, path, dtype)
+
+
+def matching_rows(
+    array: Any,
+    path: str | VariantPath,
+    dtype: str | pa.DataType,
+    op: Operator,
+    literal: Any,
+    statistics: RangeStatistics | None = None,
+) -> pa.Array:
+    """The numbers of the rows whose value at a path is of a type and compares with a literal as asked.
+
+    Parameters
+    ----------
+    array
+        A column in any encoding.
+    path, dtype
+        As in `get_variant_element`.
+    op, literal
+        ``"="``, ``"<>"``, ``"<"``, ``"<="``, ``">"`` or ``">="``, and what the value is compared with.
+    statistics
+        Ranges that they exclude are not looked at. The answer is the same without.
+
+    Raises
+    ------
+    PredicateError
+        For a literal that cannot be compared with the type.
+
+    Examples
+    --------
+    >>> import parquet_variant as pv
+    >>> matching_rows(pv.parse_json(['{"a": 1}', '{"a": "7"}', '{"a": 7}']), "$.a", "bigint", ">=", 7).to_pylist()
+    [2]
+    """
+    target = as_target(dtype)
+    _, column = encoding_of(array)
+    predicate = bind(Compare("x", op, literal), {"x": target})
+    ranges = [(0, len(column))] if statistics is None else statistics.ranges(path, target, op, literal)
+    rows = [np.zeros(0, np.int64)]
+    for start, stop in ranges:
+        part = get_variant_element(column[start:stop], path, target)
+        hits = evaluate(predicate, {"x": part}).fill_null(False)
+        rows.append(np.flatnonzero(hits.to_numpy(zero_copy_only=False)) + start)
+    return pa.array(np.concatenate(rows))

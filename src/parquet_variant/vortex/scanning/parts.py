@@ -1,6 +1,6 @@
 """What a path needs of a stored column, in each layout: as a Vortex expression, and what is made of what that gives.
 
-Owns the parts. Leaves the values at the path to `encodings.element_of`, and filters to `pushdown`.
+Owns the parts. Leaves the values at the path to `encodings.element_of`, and filters to `scanner`.
 """
 
 from __future__ import annotations

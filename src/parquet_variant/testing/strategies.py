@@ -1,0 +1,321 @@
+"""The strategies: Variants, valid ones and damaged ones, Python values, JSON texts, shredding schemas.
+
+Owns each, and the error that says what to install: Hypothesis is imported when one is asked for. Leaves the same value
+in other bytes to `layouts`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from parquet_variant.encoding.builder import encode_value
+from parquet_variant.encoding.scalars import MAX_SCALE, MICROS_PER_DAY, encode_scalar
+from parquet_variant.encoding.variant import Variant
+from parquet_variant.testing.layouts import Layout, lay_out
+from parquet_variant.types import DECIMAL_TYPES, TYPES, VariantType
+
+if TYPE_CHECKING:
+    from hypothesis.strategies import SearchStrategy
+import datetime as dt
+from collections.abc import Callable, Sequence
+from decimal import Decimal
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from parquet_variant.encoding.scalars import MAX_DIGITS
+from parquet_variant.schema.primitive_types import DDL_NAMES
+from parquet_variant.schema.shredding_schema import ShreddingSchema
+from parquet_variant.types import EXACT_NUMERIC
+
+if TYPE_CHECKING:
+    from hypothesis.strategies import SearchStrategy
+import json
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from hypothesis.strategies import SearchStrategy
+from types import ModuleType
+
+from parquet_variant.errors import VariantError
+
+
+def strategies() -> ModuleType:
+    """``hypothesis.strategies``; `VariantError` if Hypothesis is not installed."""
+    try:
+        from hypothesis import strategies as found
+    except ImportError:
+        raise VariantError(
+            "parquet_variant.testing needs Hypothesis: pip install hypothesis", reason="not-installed"
+        ) from None
+    return found
+
+
+_NUMBER = r"-?(0|[1-9][0-9]{0,45})(\.[0-9]{1,45})?([eE][+-]?[0-9]{1,3})?"
+
+
+def json_texts(*, max_leaves: int = 20) -> SearchStrategy[str]:
+    """Valid JSON texts: white space, escapes, duplicate keys, long numbers, scalars at the top.
+
+    Parameters
+    ----------
+    max_leaves
+        About the most scalars in one text.
+
+    Examples
+    --------
+    >>> json_texts(max_leaves=1) is not None
+    True
+    """
+    st = strategies()
+    blank = st.text(" \t\n\r", max_size=2)
+    character = st.one_of(
+        st.characters(codec="utf-8").map(lambda one: json.dumps(one, ensure_ascii=False)[1:-1]),
+        st.characters(codec="utf-8").map(lambda one: json.dumps(one)[1:-1]),
+        st.sampled_from([r"\/", r"\"", r"\\", r"\b", r"\f", r"\n", r"\r", r"\t", r"\u0000", r"\uD83D\uDE00"]),
+    )
+    string = st.lists(character, max_size=8).map(lambda parts: f'"{"".join(parts)}"')
+    key = string | st.sampled_from(['"a"', '"b"', r'"\u0061"', '""'])
+    number = st.from_regex(_NUMBER, fullmatch=True) | st.integers(-(2**65), 2**65).map(str)
+    scalar = st.sampled_from(["null", "true", "false"]) | number | string
+
+    def containers(inner: SearchStrategy[str]) -> SearchStrategy[str]:
+        item = st.tuples(blank, inner, blank).map("".join)
+        field = st.tuples(blank, key, blank, st.just(":"), item).map("".join)
+        arrays = st.one_of(blank, st.lists(item, min_size=1, max_size=5).map(",".join))
+        objects = st.one_of(blank, st.lists(field, min_size=1, max_size=5).map(",".join))
+        return arrays.map(lambda text: f"[{text}]") | objects.map(lambda text: f"{{{text}}}")
+
+    texts: SearchStrategy[str] = st.tuples(blank, st.recursive(scalar, containers, max_leaves=max_leaves), blank).map(
+        "".join
+    )
+    return texts
+
+
+def python_values(*, max_leaves: int = 20) -> SearchStrategy[Any]:
+    """Nested Python objects of every type that has a Variant type.
+
+    Parameters
+    ----------
+    max_leaves
+        About the most scalars in one object.
+
+    Examples
+    --------
+    >>> python_values(max_leaves=1) is not None
+    True
+    """
+    st = strategies()
+    scalars = st.one_of(
+        st.none(),
+        st.booleans(),
+        st.integers(-(2**70), 2**70),
+        st.integers(-(10**MAX_DIGITS) + 1, 10**MAX_DIGITS - 1),
+        st.floats(),
+        decimals(),
+        st.text(max_size=80),
+        st.binary(max_size=80),
+        st.uuids(),
+        st.dates(),
+        st.times(),
+        st.datetimes(),
+        st.datetimes(timezones=st.just(dt.UTC)),
+        st.integers(-(2**63) + 1, 2**63 - 1).map(lambda count: np.datetime64(count, "ns")),
+    )
+    return st.recursive(
+        scalars,
+        lambda inner: st.lists(inner, max_size=5) | st.dictionaries(st.text(max_size=8), inner, max_size=5),
+        max_leaves=max_leaves,
+    )
+
+
+def decimals() -> SearchStrategy[Decimal]:
+    """Decimals of up to 38 digits and of scale 0 to 38."""
+    st = strategies()
+    unscaled = st.integers(0, 10**MAX_DIGITS - 1) | st.integers(0, 99_999)
+    return st.builds(
+        lambda sign, number, scale: Decimal((sign if number else 0, tuple(map(int, str(number))), -scale)),
+        st.integers(0, 1),
+        unscaled,
+        st.integers(0, MAX_SCALE),
+    )
+
+
+def shredding_schemas(variants: Sequence[Variant | None] = (), *, max_depth: int = 4) -> Any:
+    """Schemas, drawn so that most of their nodes meet values of the kind that they shred.
+
+    Parameters
+    ----------
+    variants
+        The values that will be shredded.
+    max_depth
+        The most levels of a schema.
+
+    Examples
+    --------
+    >>> shredding_schemas([Variant.from_python({"a": 1})]) is not None
+    True
+    """
+    st = strategies()
+
+    @st.composite
+    def schemas(draw: Callable[[Any], Any]) -> ShreddingSchema:
+        return _schema(draw, st, [variant for variant in variants if variant is not None], max_depth)
+
+    return schemas()
+
+
+def _schema(draw: Callable[[Any], Any], st: Any, values: list[Variant], depth: int) -> ShreddingSchema:
+    wild = draw(st.integers(0, 11))
+    if wild == 0 or (depth == 1 and wild < 4):
+        return ShreddingSchema.variant()
+    if wild == 1 or depth == 1 or not values:
+        return ShreddingSchema.primitive(draw(_primitives(st)))
+    model = draw(st.sampled_from(values))
+    if model.type == VariantType.OBJECT:
+        names = draw(st.sets(st.sampled_from([*model.keys(), "absent"]), min_size=1, max_size=5))
+        objects = [dict(value.items()) for value in values if value.type == VariantType.OBJECT]
+        return ShreddingSchema.object(
+            {
+                name: _schema(draw, st, [fields[name] for fields in objects if name in fields], depth - 1)
+                for name in sorted(names)
+            }
+        )
+    if model.type == VariantType.ARRAY:
+        arrays = [value for value in values if value.type == VariantType.ARRAY]
+        return ShreddingSchema.array(_schema(draw, st, [element for array in arrays for element in array], depth - 1))
+    if model.type in EXACT_NUMERIC:
+        return ShreddingSchema.primitive(draw(_numbers(st)))
+    arrow = TYPES[model.type].arrow
+    return ShreddingSchema.variant() if arrow is None else ShreddingSchema.primitive(arrow)
+
+
+def _numbers(st: Any) -> Any:
+    decimals = st.integers(1, 38).flatmap(
+        lambda precision: st.integers(0, precision).map(lambda scale: pa.decimal128(precision, scale))
+    )
+    return st.sampled_from([pa.int8(), pa.int16(), pa.int32(), pa.int64()]) | decimals
+
+
+def _primitives(st: Any) -> Any:
+    return st.sampled_from(sorted(set(DDL_NAMES.values()), key=str)) | _numbers(st)
+
+
+def variants(*, max_leaves: int = 20, layouts: bool = True, types: set[VariantType] | None = None) -> Any:
+    """Variants of every type.
+
+    Parameters
+    ----------
+    max_leaves
+        About the most scalars in one value.
+    layouts
+        Whether other legal layouts than the canonical one come up.
+    types
+        Which scalar types come up; all by default.
+
+    Examples
+    --------
+    >>> variants(types={VariantType.INT8}) is not None
+    True
+    """
+    st = strategies()
+    nodes = st.recursive(
+        variant_scalars(types),
+        lambda inner: st.lists(inner, max_size=5) | st.dictionaries(st.text(max_size=8), inner, max_size=5),
+        max_leaves=max_leaves,
+    )
+    canonical = nodes.map(lambda node: Variant(*encode_value(node)))
+    if not layouts:
+        return canonical
+    width = st.integers(1, 4)
+    flag = st.booleans()
+    layout = st.builds(
+        Layout,
+        name_width=width,
+        id_width=width,
+        offset_width=width,
+        large_counts=flag,
+        reverse_values=flag,
+        reverse_names=flag,
+        extra_names=st.lists(st.text(max_size=3), max_size=3).map(tuple),
+        long_strings=flag,
+    )
+    return canonical | st.builds(lay_out, canonical, layout)
+
+
+def variant_scalars(types: set[VariantType] | None = None) -> SearchStrategy[bytes]:
+    """The bytes of scalars of the given types, all by default; payloads use their whole range."""
+    st = strategies()
+    choices = []
+    for kind, info in TYPES.items():
+        if not info.ids or (types is not None and kind not in types):
+            continue
+        raw: Any
+        if kind in DECIMAL_TYPES:
+            assert info.precision is not None
+            limit = 10**info.precision - 1
+            raw = st.tuples(st.integers(-limit, limit), st.integers(0, MAX_SCALE))
+        elif info.width is None:
+            raw = st.text(max_size=80) if kind == VariantType.STRING else st.binary(max_size=80)
+        elif kind == VariantType.TIME:
+            raw = st.integers(0, MICROS_PER_DAY - 1)
+        elif kind == VariantType.UUID:
+            raw = st.binary(min_size=16, max_size=16)
+        elif kind in (VariantType.DOUBLE, VariantType.FLOAT):
+            raw = st.floats(width=8 * info.width)
+        elif kind == VariantType.BOOLEAN:
+            raw = st.booleans()
+        elif kind == VariantType.NULL:
+            raw = st.none()
+        else:
+            bound = 1 << (8 * info.width - 1)
+            raw = st.integers(-bound, bound - 1)
+        choices.append(st.builds(encode_scalar, st.just(kind), raw))
+    scalars: SearchStrategy[bytes] = st.one_of(choices)
+    return scalars
+
+
+def mutated_variants(*, max_leaves: int = 20, max_changes: int = 4) -> Any:
+    """Variants with bytes flipped, overwritten, cut off, repeated or appended; a few are still valid.
+
+    Parameters
+    ----------
+    max_leaves
+        About the most scalars in one value before the change.
+    max_changes
+        The most changes to one value.
+
+    Examples
+    --------
+    >>> mutated_variants() is not None
+    True
+    """
+    st = strategies()
+    change = st.tuples(
+        st.booleans(),
+        st.sampled_from(["flip", "set", "cut", "repeat", "append"]),
+        st.integers(0, 1 << 16),
+        st.integers(0, 255),
+    )
+    return st.builds(_changed, variants(max_leaves=max_leaves), st.lists(change, min_size=1, max_size=max_changes))
+
+
+def _changed(variant: Variant, changes: list[tuple[bool, str, int, int]]) -> Variant:
+    parts = [bytearray(variant.metadata), bytearray(variant.value)]
+    for in_value, what, where, byte in changes:
+        part = parts[in_value]
+        at = where % len(part) if part else 0
+        if what == "append":
+            part.append(byte)
+        elif not part:
+            continue
+        elif what == "flip":
+            part[at] ^= 1 << byte % 8
+        elif what == "set":
+            part[at] = byte
+        elif what == "cut":
+            del part[at:]
+        else:
+            part[at:at] = part[at:]
+    return Variant(bytes(parts[0]), bytes(parts[1]))
