@@ -101,7 +101,10 @@ def column_name(term: VariantTerm, column: str) -> str:
     """What a path's column is called where it stands beside others; the same path and type, the same name."""
     if term.path.segments or term.cast:
         kind = "variant" if term.type is None else sql_type_name(term.type)
-        return f"{column}:{term.path}:{kind}"
+        name = f"{column}:{term.path}:{kind}"
+        # The engines take names for the same that differ by case alone: what a lower case loses is told by number.
+        lost = [f"{place}-{ord(sign)}" for place, sign in enumerate(name) if not sign.isascii() or sign.isupper()]
+        return " ".join([name, *lost])
     return column
 
 

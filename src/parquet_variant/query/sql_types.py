@@ -114,6 +114,11 @@ def _arrow(tree: exp.DataType, engine: SqlEngine) -> pa.DataType:
     if kind == _T.MAP and len(inner) == 2:
         return pa.map_(_arrow(inner[0], engine), _arrow(inner[1], engine))
     if kind == _T.STRUCT and inner and all(isinstance(each, exp.ColumnDef) for each in inner):
+        if len({each.name.lower() for each in inner}) < len(inner):
+            raise SqlError(
+                f"{to_sql(tree, engine)}: SQL does not tell fields apart that differ by case: take a map",
+                reason="bad-type",
+            )
         return pa.struct([pa.field(each.name, _arrow(each.args["kind"], engine)) for each in inner])
     if kind == _T.DECIMAL:
         return _decimal(tree, engine)

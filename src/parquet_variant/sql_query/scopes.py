@@ -41,6 +41,7 @@ class TableUse:
     needed: dict[str, NeededColumn] = field(default_factory=dict)
     # Predicates over those names, which every row that the query looks at meets.
     filters: list[Predicate] = field(default_factory=list)
+    named: set[str] = field(default_factory=set)  # The columns that the text names, not only stands for with a star.
 
     @property
     def relation(self) -> str:
@@ -88,6 +89,7 @@ class Scope:
     outer: Scope | None = None  # The scope whose columns a correlated subquery may name.
     relations: list[Relation] = field(default_factory=list)  # What stands in FROM.
     aliases: dict[str, OutputColumn] = field(default_factory=dict)  # Outputs of the SELECT by name in lower case.
+    twins: dict[str, tuple[str, str]] = field(default_factory=dict)  # Two outputs whose names differ by case alone.
     # Lambda parameters by name in lower case: the Variants in them.
     locals: dict[str, Kind] = field(default_factory=dict)
     merged: set[str] = field(default_factory=set)  # Columns that USING or NATURAL makes one of.

@@ -21,12 +21,15 @@ from parquet_variant.errors import check_choice
 from parquet_variant.io.parallel import thread_count
 from parquet_variant.query.duckdb_engine import connect
 from parquet_variant.query.sql_dialect import SqlError
+from parquet_variant.query.sql_expression import NeededColumn
 from parquet_variant.renamed import renamed
 from parquet_variant.sql_query.batches import Batches
+from parquet_variant.sql_query.explain import path_text
 from parquet_variant.sql_query.result import SqlResult, with_json, with_variants
 from parquet_variant.sql_query.rewriting import Rewritten, rewrite
 from parquet_variant.sql_query.streams import Stream, register_getters
 from parquet_variant.sql_query.tables import BoundTable, bind_table
+from parquet_variant.sql_query.values import told_apart_in
 
 Errors = Literal["null", "raise"]
 _BATCH_ROWS = 1 << 17
@@ -151,12 +154,19 @@ class SqlQuery:
         if self.rewritten.unknown:
             return SqlError(self.rewritten.unknown[0])
         said = str(error).strip().splitlines()[0].replace(_STORAGE, "VARIANT")
+        for name, needed in sorted(self._columns().items(), key=lambda item: -len(item[0])):
+            said = said.replace(f'"{name}"', path_text(needed)).replace(name, path_text(needed))
         if "Unsupported Internal Arrow Type" in said:
             fields = [field for plan in self.plans.values() for field in plan.schema]
             told = ", ".join(f"{field.name} {field.type}" for field in fields if _UNKNOWN.search(str(field.type)))
             said = f"DuckDB has no type for {told or 'a column'}: leave it out, or write it as another type"
         hint = ": give the Variant a type, as in ::string" if "VARIANT" in said else ""
         return SqlError(f"the SQL cannot be run: {said}{hint}")
+
+    def _columns(self) -> dict[str, NeededColumn]:
+        """What the engine's text has other names for than the user's."""
+        every = {name: each for use in self.rewritten.uses for name, each in use.needed.items()}
+        return {name: each for name, each in every.items() if each.path is not None and name != each.column}
 
     def _described(self, answer: pa.Table) -> pa.Table:
         kinds = [kind.replace(_STORAGE, "VARIANT") for kind in answer["column_type"].to_pylist()]
@@ -168,6 +178,8 @@ class _Catalog:
 
     def __init__(self, tables: Mapping[str, Any], version: int | None, timestamp: Any) -> None:
         self.tables = {name.lower(): (name, table) for name, table in tables.items()}
+        if len(self.tables) < len(tables):
+            told_apart_in(next(name for name in tables if self.tables[name.lower()][0] != name), list(tables))
         self.version, self.timestamp = version, timestamp
         self.bound: dict[str, BoundTable] = {}
 

@@ -65,7 +65,9 @@ class Values:
             name = self._name(item, inner, text)
             value, kind = self.expression(inner)
             if name is not None:
-                self.scope.aliases.setdefault(name.lower(), OutputColumn(name, kind))
+                first = self.scope.aliases.setdefault(name.lower(), OutputColumn(name, kind))
+                if first.name != name:
+                    self.scope.twins[name.lower()] = (first.name or "", name)
                 value = exp.Alias(this=value, alias=exp.to_identifier(name, quoted=True))
             items.append(value)
             if inner.find(exp.Columns):
@@ -95,6 +97,7 @@ class Values:
         self.in_having = isinstance(node, exp.Having)
         if isinstance(node.args.get("on"), exp.Tuple):
             node = node.args["on"]
+        self._number_twins(node, outputs or ())
         for each in self._outputs_meant(node, outputs or ()):
             if each.kind is not None:
                 raise self._untyped(each.name or "an output", each.kind)
@@ -108,6 +111,17 @@ class Values:
             elif alias is None:
                 child.set("this", self.value(inner))
 
+    def _number_twins(self, node: exp.Expr, outputs: Sequence[OutputColumn]) -> None:
+        """Ask for an output that is named exactly by its number, where the engine would take the name for another's."""
+        if not self.scope.twins or not isinstance(node, (exp.Order, exp.Group)):
+            return
+        names = [each.name for each in outputs]
+        for child in node.expressions:
+            key = child.this if isinstance(child, exp.Ordered) else child
+            plain = isinstance(key, exp.Column) and len(key.parts) == 1
+            if plain and key.name.lower() in self.scope.twins and names.count(key.name) == 1:
+                key.replace(exp.Literal.number(names.index(key.name) + 1))
+
     def _outputs_meant(self, node: exp.Expr, outputs: Sequence[OutputColumn]) -> Sequence[OutputColumn]:
         """The outputs that ORDER BY and GROUP BY name by ALL or by number."""
         if not isinstance(node, (exp.Order, exp.Group)):
@@ -119,8 +133,11 @@ class Values:
         return [outputs[place - 1] for place in places if 0 < place <= len(outputs)]
 
     def _alias(self, node: exp.Expr) -> OutputColumn | None:
-        plain = isinstance(node, exp.Column) and len(node.parts) == 1
-        return self.scope.aliases.get(node.name.lower()) if plain else None
+        if not isinstance(node, exp.Column) or len(node.parts) > 1:
+            return None
+        if (twins := self.scope.twins.get(node.name.lower())) is not None:
+            told_apart_in(node.name, twins)
+        return self.scope.aliases.get(node.name.lower())
 
     # ---- expressions
 
@@ -169,7 +186,9 @@ class Values:
         if isinstance(node, exp.Identifier):
             return node, self.scope.locals.get(node.name.lower())
         if isinstance(node, exp.JSONExtract) and node.args.get("variant_extract"):
-            raise self._no_variant(node)
+            raise self._no_variant(node, node.this)
+        if _is_getter(node) and node.expressions and self.engine == "duckdb":
+            raise self._no_variant(node, node.expressions[0])
         if isinstance(node, (exp.Select, exp.SetOperation, exp.Subquery)):
             outputs = self.rewriter.query(node, self.scope)
             return node, outputs[0].kind if outputs and len(outputs) == 1 else None
@@ -293,7 +312,10 @@ class Values:
     def _table_column(self, hit: Hit, use: TableUse, term: VariantTerm) -> exp.Expr:
         column = hit.column.name or ""
         name = column_name(term, column)
-        name = name if name == column else f"{use.number}.{name}"
+        if name == column:
+            use.named.add(name)
+        else:
+            name = f"{use.number}.{name}"
         use.needed[name] = use.table.needs(column, term.path, term.type)
         column_node = exp.column(
             exp.to_identifier(name, quoted=True), table=exp.to_identifier(hit.relation.alias, quoted=True)
@@ -337,8 +359,10 @@ class Values:
             return node
         use = hit.relation.use
         if use is None:
+            told_apart_in(hit.column.name or "", [each.name or "" for each in hit.relation.columns])
             return node
         name = hit.column.name or ""
+        use.named.add(name)
         for each in self.scope.everywhere(node.parts[0].name) if hit.ambiguous else [hit]:
             if each.relation.use is not None:
                 each.relation.use.needed[each.column.name or ""] = each.relation.use.table.needs(each.column.name or "")
@@ -367,8 +391,7 @@ class Values:
         hint = ": text stands in single quotes" if node.this.quoted and self.engine == "duckdb" else ""
         return f"there is no column {name}{hint}: choose from {', '.join(self.scope.names()) or 'none'}"
 
-    def _no_variant(self, node: exp.JSONExtract) -> SqlError:
-        inner = node.this
+    def _no_variant(self, node: exp.Expr, inner: exp.Expr) -> SqlError:
         if isinstance(inner, exp.Column) and self.scope.resolve(inner) is None and not self.scope.is_known(inner):
             return SqlError(self._missing(inner))
         slices = "; a slice is written list_slice(list, 1, 2)" if node.find_ancestor(exp.Bracket) else ""
@@ -393,6 +416,8 @@ class Values:
         replaced = {each.alias.lower(): each for each in star.args.get("replace") or ()}
         outputs: list[OutputColumn] = []
         for relation in relations:
+            for each in {*left_out, *replaced}:
+                told_apart_in(each, [column.name or "" for column in relation.columns])
             for column in relation.columns:
                 name = column.name or ""
                 if relation.use is not None and name not in relation.use.table.order:
@@ -421,6 +446,8 @@ class Values:
         for relation in self.scope.relations:
             use = relation.use
             if use is not None:
+                for name in use.named:
+                    told_apart_in(name, list(use.needed))
                 order = {name: place for place, name in enumerate(use.table.order)}
                 use.needed = dict(sorted(use.needed.items(), key=lambda item: order.get(item[0], len(order))))
         for star, table, left_out in self.stars:
@@ -435,6 +462,16 @@ class Values:
                 own = {each.name for each in relation.columns if (each.name or "").lower() not in left_out}
                 hidden += [exp.to_identifier(name, quoted=True) for name in relation.use.needed if name not in own]
             star.set("except_", hidden or None)
+
+
+def told_apart_in(name: str, names: Sequence[str]) -> None:
+    """Refuse a name that several columns have but for the case of letters: the engines take one of them."""
+    alike = list(dict.fromkeys(each for each in names if each.lower() == name.lower()))
+    if len(alike) > 1:
+        raise SqlError(
+            f"{name} may be {' or '.join(alike)}, which SQL does not tell apart: ask for one alone, or give them other "
+            "names, with AS"
+        )
 
 
 def _ask_for_rows_alone(query: exp.Expr) -> None:
