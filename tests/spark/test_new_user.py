@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 
 import pyarrow as pa
 import pytest
@@ -31,6 +32,7 @@ def table(tmp_path):
         ({}, "nowhere", "nowhere does not exist: check the path"),
         ({"colum": "v"}, "table", "unknown read option 'colum'"),
         ({"column": "w", "columns": '{"n": ["$.n", "int"]}'}, "table", "column"),
+        ({"column": "w"}, "table", "w is no VARIANT column: choose from v"),
         ({"columns": "[1]"}, "table", "option columns"),
         ({"mergeSchema": "maybe"}, "table", "true or false"),
         ({"versionAsOf": "0"}, "table", "option versionAsOf is '0': it is of Delta tables"),
@@ -52,6 +54,20 @@ def test_a_wrong_write_is_told_in_one_line(spark, reader, tmp_path):
         frame.write.format("variant").mode("append").save(str(tmp_path / "out"))
     assert 'File "' not in str(raised.value)
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("form", ["parquet", "delta"])
+def test_a_write_whose_rows_are_wrong_leaves_nothing_and_says_it_once(spark, reader, tmp_path, form):
+    writer = spark.sql("SELECT 'day' AS d, '{' AS v").write.format("variant").mode("append")
+    writer = writer.options(format=form, column="v", schema="a int")
+    with pytest.raises(Exception, match=r"column v, row 0 of partition 0: .*\[[a-z-]+\]") as raised:
+        writer.save(str(tmp_path / "out"))
+    assert len(re.findall(r"\[[a-z]+-[a-z-]+\]", str(raised.value))) == 1
+    assert not (tmp_path / "out").exists()
+    (tmp_path / "out").mkdir()  # of the user's own: that stays
+    with pytest.raises(Exception, match="column v, row 0"):
+        writer.save(str(tmp_path / "out"))
+    assert list(tmp_path.rglob("*")) == [tmp_path / "out"]
 
 
 def test_files_of_different_columns_are_merged_if_so_asked(spark, reader, tmp_path):
@@ -131,7 +147,9 @@ def test_sql_over_several_variants_is_as_in_process(spark, rows, tmp_path):
 def test_a_variant_inside_of_another_type_is_refused_by_name(spark, tmp_path):
     pv.parquet.write(tmp_path / "t.parquet", pv.parse_json(['{"id": 1, "items": [{"n": 1}, 3]}']))
     query = "SELECT e:n::int FROM t LATERAL VIEW explode(v:items::array<variant>) x AS e"
-    with pytest.raises(pv.VariantError, match=r"no VARIANT inside of another type.*variant_explode") as raised:
+    with pytest.raises(
+        pv.VariantError, match=r"\['items'\] as array<variant>: a path is not cast.*variant_explode"
+    ) as raised:
         pv.spark.sql(spark, query, t=tmp_path / "t.parquet").collect()
     assert raised.value.reason == "unsupported-type"
     query = "SELECT value:n::int AS n FROM t, LATERAL variant_explode(v:items)"

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from parquet_variant.errors import VariantError
+from parquet_variant.errors import PathError, VariantError
 from parquet_variant.schema.shredding_schema import ShreddingSchema
 from parquet_variant.spark.datasource.options import ReadOptions, WriteOptions
 
@@ -53,7 +53,10 @@ def test_several_sources_come_as_spark_lists_them():
     ("read", "options", "message"),
     [
         (WriteOptions, {"path": "/t", "compresion": "zstd"}, "unknown write option 'compresion'"),
-        (WriteOptions, {"path": "/t", "rowGroupBytes": "many"}, "option rowgroupbytes is 'many'"),
+        (WriteOptions, {"path": "/t", "rowGroupBytes": "many"}, "option rowGroupBytes is 'many'"),
+        (WriteOptions, {"path": "/t", "rowGroupBytes": "-1"}, "must be a positive number of bytes"),
+        (WriteOptions, {"path": "/t", "compression": "zip"}, "cannot compress with 'zip'"),
+        (WriteOptions, {"path": "/t", "writer": "mine"}, "writer is 'mine': use native or pyarrow"),
         (WriteOptions, {"path": "/t", "layout": "round"}, "use final or unshredded"),
         (WriteOptions, {}, "no path"),
         (ReadOptions, {"path": "/t", "paths": '{"a": 1}'}, "option columns"),
@@ -67,6 +70,12 @@ def test_what_cannot_be_read_is_named(read, options, message):
     with pytest.raises(VariantError, match=message) as raised:
         read.of(options)
     assert raised.value.reason == "bad-option"
+
+
+@pytest.mark.parametrize("name", ["sortBy", "bloomFilters"])
+def test_paths_of_the_writer_are_read_before_there_is_a_job(name):
+    with pytest.raises(PathError, match="descendants"):
+        WriteOptions.of({"path": "/t", name: "$..x"})
 
 
 def test_names_may_have_the_underscores_of_parameters():

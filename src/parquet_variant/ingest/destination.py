@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from typing import TypeAlias
 
 import pyarrow.fs as pafs
@@ -30,8 +29,6 @@ class Destination(ABC):
     def __init__(self, request: IngestRequest, staging: Staging) -> None:
         self.dest = request.dest
         self._request, self._staging = request, staging
-        filesystem, path = filesystem_of(self.dest)
-        self._made_here = filesystem.get_file_info(path).type == pafs.FileType.NotFound
 
     @property
     def bad_records_path(self) -> str:
@@ -51,11 +48,6 @@ class Destination(ABC):
     def abort(self) -> None:
         """Leave the directory as it was, if there was one; what others put there meanwhile stays."""
         self._staging.abort()
-        if self._made_here:
-            filesystem, path = filesystem_of(self.dest)
-            with suppress(OSError):
-                if not filesystem.get_file_info(pafs.FileSelector(path)):
-                    filesystem.delete_dir(path)
 
 
 class FileDestination(Destination):

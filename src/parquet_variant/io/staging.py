@@ -70,6 +70,8 @@ class Staging:
     job: str = field(default_factory=lambda: uuid.uuid4().hex[:12])  # A unique name, part of every file's name.
     # Whether the driver said that the job runs (`begin`): tasks then write only as long as it does.
     begun: bool = False
+    # Whether the directory was not there before `begin`: if nothing comes into it, it goes again.
+    made: bool = False
 
     @property
     def directory(self) -> str:
@@ -82,12 +84,14 @@ class Staging:
 
     def begin(self) -> Staging:
         """Say who runs the job; on the driver, before the first task."""
-        filesystem, path = filesystem_of(self.directory)
+        filesystem, root = self._place()
+        path = filesystem_of(self.directory)[1]
         with write_errors(self.dest):
+            made = filesystem.get_file_info(root).type == pafs.FileType.NotFound
             filesystem.create_dir(path, recursive=True)
             with filesystem.open_output_stream(f"{path}/{_OWNER}") as stream:
                 stream.write(JobOwner.current().to_json().encode())
-        return replace(self, begun=True)
+        return replace(self, begun=True, made=made)
 
     def check_running(self) -> None:
         """Raise the error ``"job-over"`` if the job was begun and has ended."""
@@ -154,6 +158,8 @@ class Staging:
         with suppress(OSError):
             if not self._settle():
                 self._clear()
+                if self.made:
+                    _remove_folders(*self._place())
 
     def discard(self) -> None:
         """Remove everything that was staged, and the destination, unless it holds another's files."""
@@ -271,8 +277,19 @@ def sweep(dest: str) -> list[str]:
 
 def _remove_empty(filesystem: pafs.FileSystem, directory: str) -> None:
     with suppress(OSError):
-        if not filesystem.get_file_info(pafs.FileSelector(directory)):
+        if isinstance(filesystem, pafs.LocalFileSystem):
+            Path(directory).rmdir()  # in one step: another job may be about to write there
+        elif not filesystem.get_file_info(pafs.FileSelector(directory)):
             filesystem.delete_dir(directory)
+
+
+def _remove_folders(filesystem: pafs.FileSystem, root: str) -> None:
+    """Remove a directory and those below it, the innermost first, where there is no file; jobs keep theirs."""
+    infos = filesystem.get_file_info(pafs.FileSelector(root, recursive=True, allow_not_found=True))
+    folders = [info.path for info in infos if info.type == pafs.FileType.Directory]
+    for folder in (*sorted(folders, key=len, reverse=True), root):
+        if TEMPORARY not in folder[len(root) :].split("/"):
+            _remove_empty(filesystem, folder)
 
 
 def _is_dead(filesystem: pafs.FileSystem, directory: str) -> bool:

@@ -53,8 +53,7 @@ class _DeltaTasks:
         schemas = None if options.schema is None else {self.frame.column: options.schema}
         self.plan = plan(current, schema=schemas, **options.write)
 
-    @one_line()
-    def write(self, iterator: Iterator[pa.RecordBatch]) -> TaskActions:
+    def _written(self, iterator: Iterator[pa.RecordBatch]) -> TaskActions:
         """Write a partition into files of the table that no version names yet."""
         context = TaskContext.get()
         task = context.partitionId() if context else 0
@@ -121,8 +120,8 @@ class DeltaBatchWriter(_DeltaTasks, DataSourceArrowWriter):
 
     @one_line()
     def write(self, iterator: Iterator[pa.RecordBatch]) -> TaskActions:
-        """As other writers; a task that ends after its job leaves nothing."""
-        written = super().write(iterator)
+        """Write a partition; a task that ends after its job leaves nothing."""
+        written = self._written(iterator)
         try:
             self.staging.check_running()
         except VariantError:
@@ -143,6 +142,7 @@ class DeltaBatchWriter(_DeltaTasks, DataSourceArrowWriter):
         if None in messages:
             with suppress(OSError, DeltaError):
                 self.plan.remove_files()
+            self.staging.abort()  # the directory, now that it is empty
 
 
 class DeltaStreamWriter(_DeltaTasks, DataSourceStreamArrowWriter):
@@ -155,6 +155,11 @@ class DeltaStreamWriter(_DeltaTasks, DataSourceStreamArrowWriter):
     def __init__(self, options: WriteOptions, schema: StructType, overwrite: bool) -> None:
         super().__init__(options, schema, overwrite)
         self.application = options.application or options.stream_id()
+
+    @one_line()
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> TaskActions:
+        """Write a partition of a micro-batch."""
+        return self._written(iterator)
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark's name
         """Commit a micro-batch as one version, unless it already is."""

@@ -15,6 +15,7 @@ from typing import Any
 
 from parquet_variant.errors import VariantError, choice_of
 from parquet_variant.io.filesystems import absolute, filesystem_of, has_delta_log
+from parquet_variant.parquet.writing.options import WriterOptions
 from parquet_variant.query.selection import split_type
 from parquet_variant.schema.shredding_schema import ShreddingSchema
 
@@ -61,8 +62,9 @@ class WriteOptions:
         by_name = _given(options, _WRITE_OPTIONS, "write")
         write: dict[str, Any] = {}
         for option, name, read in _FOR_WRITER:
-            if option in by_name:
-                write[name] = _value(option, by_name[option], read)
+            if option.lower() in by_name:
+                write[name] = _value(option, by_name[option.lower()], read)
+        WriterOptions.of(write)  # on the driver, not in the first task
         layout = by_name.get("layout", "final")
         if layout not in ("final", "unshredded"):
             raise _bad("layout", layout, "use final or unshredded")
@@ -214,16 +216,16 @@ def is_ordinary(path: tuple[str, str | None]) -> bool:
     return path[1] is None and not path[0].startswith("$")
 
 
-# Option (in lower case), argument of `VariantWriter`, and how its text is read.
+# Option, argument of `VariantWriter`, and how its text is read.
 _FOR_WRITER = (
     ("compression", "compression", str),
-    ("compressionlevel", "compression_level", _whole),
-    ("rowgroupbytes", "row_group_bytes", _whole),
-    ("sortby", "sort_by", _names),
-    ("bloomfilters", "bloom_filters", _names),
+    ("compressionLevel", "compression_level", _whole),
+    ("rowGroupBytes", "row_group_bytes", _whole),
+    ("sortBy", "sort_by", _names),
+    ("bloomFilters", "bloom_filters", _names),
     ("writer", "writer", str),
 )
-_OF_FILES = ("compression", "compressionLevel", "rowGroupBytes", "sortBy", "bloomFilters", "writer")
+_OF_FILES = [option for option, *_ in _FOR_WRITER]
 _WRITE_OPTIONS = ("column", "schema", "layout", *_OF_FILES, "format", "partitionBy", "txnAppId")
 _VERSIONS = ("versionAsOf", "timestampAsOf", "startingVersion")
 _OF_TABLES = ("format", *_VERSIONS)

@@ -35,9 +35,16 @@ def read_schema(options: ReadOptions) -> StructType:
             if is_ordinary(typed_path) and typed_path[0] in ordinary:
                 fields.append(StructField(name, ordinary[typed_path[0]]))
             else:
-                fields.append(StructField(name, _type_of_path(name, typed_path[1])))
+                fields.append(StructField(name, _type_of_path(name, *typed_path)))
         return StructType(fields)
-    return _whole_schema(options)
+    schema = _whole_schema(options)
+    variants = [field.name for field in schema.fields if _has_variants(field.dataType)]
+    if options.column is not None and not {options.column, options.column.partition(".")[0]} & set(variants):
+        raise VariantError(
+            f"{options.column} is no VARIANT column: choose from {', '.join(variants) or 'none'}",
+            reason="no-such-column",
+        )
+    return schema
 
 
 def _whole_schema(options: ReadOptions) -> StructType:
@@ -62,7 +69,7 @@ def _whole_schema(options: ReadOptions) -> StructType:
     return StructType(list(fields.values()))
 
 
-def _type_of_path(name: str, kind: str | None) -> DataType:
+def _type_of_path(name: str, path: str, kind: str | None) -> DataType:
     if kind is None:
         raise VariantError(
             f"column {name} has no type: give one in the option paths, as [path, type], or in schema()",
@@ -71,11 +78,20 @@ def _type_of_path(name: str, kind: str | None) -> DataType:
     arrow = arrow_type(kind)
     if arrow is not None and holds_variants(arrow):
         raise VariantError(
-            f"column {name} is {kind}: a path is not cast to a type with VARIANTs inside in Spark; name a type "
-            "without variant, cast to variant and use variant_explode, or use the engine duckdb",
+            f"{path} as {kind}: a path is not cast to a type with VARIANTs inside in Spark; name a type without "
+            "variant, cast to variant and use variant_explode, or use the engine duckdb",
             reason="unsupported-type",
         )
     return VariantType() if arrow is None else from_arrow_type(arrow)
+
+
+def _has_variants(kind: DataType) -> bool:
+    """Whether a column is a VARIANT, or holds some."""
+    if isinstance(kind, StructType):
+        return any(_has_variants(field.dataType) for field in kind.fields)
+    if isinstance(kind, MapType):
+        return _has_variants(kind.valueType)
+    return _has_variants(kind.elementType) if isinstance(kind, ArrayType) else isinstance(kind, VariantType)
 
 
 def _spark_type(field: pa.Field) -> DataType:
