@@ -194,6 +194,16 @@ def test_an_old_log_is_cleaned_up(tmp_path: Path) -> None:
         assert len(pv.delta.read_table(tmp_path, version=version)) == version + 1
 
 
+def test_a_commit_is_no_older_than_the_one_before_it_when_a_log_is_cleaned_up(tmp_path: Path) -> None:
+    for n in range(4):
+        pv.delta.write(tmp_path, {"n": [n]}, mode="append")
+    pv.delta.checkpoint(pv.delta.snapshot(tmp_path, version=2))
+    old = time.time() - 50 * 86_400
+    os.utime(tmp_path / "_delta_log" / f"{3:020}.json", (old, old))  # As a copy may leave it.
+    assert clean_log(open_storage(tmp_path), {}) == []
+    assert len(pv.delta.read_table(tmp_path, version=0)) == 1
+
+
 def test_compacted_commits_stand_for_what_they_cover(tmp_path: Path) -> None:
     for n in range(4):
         pv.delta.write(tmp_path, {"n": [n]}, mode="append")

@@ -152,6 +152,21 @@ def test_partition_values_of_every_type(tmp_path: Path, kind: str, text: str | N
     assert query.pruned.by_partition == (2 if wanted is None else 1)
 
 
+def test_partition_values_that_text_spells_in_its_own_way(tmp_path: Path) -> None:
+    first = [datetime(1, 1, 1), datetime(999, 2, 3, 4, 5, 6, 7), datetime(9999, 12, 31, 23, 59, 59, 999999), None]
+    for kind in (pa.timestamp("us"), pa.timestamp("us", "UTC")):
+        table = tmp_path / str(kind.tz)
+        pv.delta.write(table, {"p": pa.array(first, kind), "n": [0, 1, 2, 3]}, partition_by="p")
+        assert pv.delta.read_table(table).sort_by("n")["p"].to_pylist() == pa.array(first, kind).to_pylist()
+    numbers = [float("nan"), float("inf"), float("-inf"), -0.0, 1e300, None]
+    pv.delta.write(tmp_path / "f", {"p": numbers, "n": [0, 1, 2, 3, 4, 5]}, partition_by="p")
+    files = pv.delta.snapshot(tmp_path / "f").files["partitionValues"].to_pylist()
+    # As Java spells them, which every reader takes.
+    assert {dict(each)["p"] for each in files} == {"NaN", "Infinity", "-Infinity", "-0.0", "1e+300", None}
+    found = pv.delta.read_table(tmp_path / "f").sort_by("n")["p"].to_pylist()
+    assert [str(each) for each in found] == [str(each) for each in numbers]
+
+
 def test_a_partition_column_that_is_in_the_files_too_is_taken_from_the_log(tmp_path: Path) -> None:
     path = put(tmp_path, "a.parquet", {"p": pa.array([7]), "v": storage(["1"])})
     columns = metadata(column("P", "long"), column("v", "variant"), partition_by=("P",))
@@ -209,6 +224,24 @@ def test_mapped_columns_at_every_depth(tmp_path: Path, mode: str, ddl: str | Non
     for place in ("Variant column", "s.inner v"):
         query = pv.delta.scan(tmp_path, {"n": "$.n:string", "p": "p"}, "n is not null", column=place)
         assert query.to_table().to_pylist() == [{"n": "1", "p": "x y"}, {"n": "two", "p": "x y"}]
+
+
+def test_names_of_a_mapping_do_not_count_where_there_is_none(tmp_path: Path) -> None:
+    """PROTOCOL.md: in mode none, and without the feature, files have the columns' own names."""
+    columns = (mapped("n", "long", 1), mapped("p", "string", 2), mapped("s", struct(mapped("x", "long", 4)), 3))
+    inside = pa.array([{"x": 3}], pa.struct([("x", pa.int64())]))
+    path = put(tmp_path, "p=a/a.parquet", {"n": pa.array([7]), "s": inside})
+    for configuration in ({}, {"delta.columnMapping.mode": "name"}):
+        table = metadata(*columns, partition_by=("p",), **configuration)
+        commit(tmp_path, 0, protocol(), table, add(path, {"p": "a"}))
+        assert pv.delta.read_table(tmp_path).to_pylist() == [{"n": 7, "p": "a", "s": {"x": 3}}]
+        assert pv.delta.extract(tmp_path, ["n", "s"], "p = 'a' and n = 7").num_rows == 1
+    commit(tmp_path, 0, protocol(), metadata(*columns, partition_by=("p",)), add(path, {"p": "a"}))
+    pv.delta.append(tmp_path, {"n": [8], "p": ["b"], "s": [{"x": 4}]})
+    pv.delta.set_properties(tmp_path, {"delta.columnMapping.mode": "name"})
+    pv.delta.append(tmp_path, {"n": [9], "p": ["c"], "s": [{"x": 5}]})
+    rows = [(row["n"], row["p"], row["s"]["x"]) for row in pv.delta.read_table(tmp_path).to_pylist()]
+    assert sorted(rows) == [(7, "a", 3), (8, "b", 4), (9, "c", 5)]
 
 
 @pytest.mark.parametrize("mode", ["name", "id"])
@@ -326,3 +359,12 @@ def test_variants_in_lists_structs_and_maps(tmp_path: Path, ddl: str | None) -> 
     deep = rows["s"].combine_chunks()
     assert deep.is_valid().to_pylist() == [True, True, True, False]
     assert pv.VariantArray(deep.field("deep").values).to_pylist()[:3] == wanted[:3]
+
+
+def test_a_checkpoint_is_not_written_for_a_table_that_cannot_be_written(tmp_path: Path) -> None:
+    path = put(tmp_path, "a.parquet", {"n": pa.array([7])})
+    commit(tmp_path, 0, protocol(writer_only=("icebergCompatV2",)), metadata(column("n", "long")), add(path))
+    with pytest.raises(DeltaError, match="icebergCompatV2") as caught:
+        pv.delta.checkpoint(tmp_path)
+    assert caught.value.reason == "unsupported-feature"
+    assert [each.name for each in (tmp_path / "_delta_log").iterdir()] == [f"{0:020}.json"]

@@ -190,3 +190,13 @@ def test_optimize_shreds_anew_only_what_pays(tmp_path: Path) -> None:
     assert (second.files_removed, second.files_added, second.version) == (2, 1, 4)
     assert second.drift.merged.to_ddl() == "gone double, n bigint, name string"
     assert pv.delta.optimize(table).files_removed == 0
+
+
+def test_restore_brings_a_dropped_feature_back(make_table: Callable[..., Path]) -> None:
+    table = make_table(3)
+    pv.delta.drop_shredding(table)
+    assert not any("Shredding" in name for name in pv.delta.snapshot(table).protocol.reader_features or ())
+    pv.delta.restore(table, version=0)
+    newest = pv.delta.snapshot(table)
+    assert newest.shredding_enabled
+    assert newest.protocol.reader_features == newest.protocol.writer_features == ("variantType", "variantShredding")

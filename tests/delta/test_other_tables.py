@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -326,8 +327,8 @@ def test_identity_columns_that_users_may_fill(tmp_path: Path) -> None:
     table = identity_table(tmp_path / "t", step=5, allowExplicitInsert=True)
     pv.delta.append(table, {"id": [8, -20], "n": [1, 2]})
     pv.delta.append(table, {"n": [3]})
-    assert sorted(pv.delta.read_table(table)["id"].to_pylist()) == [-20, 8, 11]
-    assert identity_mark(table) == 11
+    assert sorted(pv.delta.read_table(table)["id"].to_pylist()) == [-20, 1, 8]
+    assert identity_mark(table) == 1  # The highest value that was made: those that users gave do not count.
 
 
 def test_what_identity_columns_do_not_allow(tmp_path: Path) -> None:
@@ -361,6 +362,20 @@ def test_two_that_take_the_same_identity_values(tmp_path: Path) -> None:
     assert len(list(table.glob("*.parquet"))) == 3
 
 
+def test_rows_that_are_only_copied_are_not_asked_for_rules_again(tmp_path: Path) -> None:
+    table = made(tmp_path / "t", column("n", "long"), features=("checkConstraints",))
+    pv.delta.append(table, [{"n": [1, 2]}, {"n": [3]}])
+    pv.delta.append(table, {"n": [4]})
+    change(table, 3, configuration={"delta.constraints.c": "only_spark_knows(n)"})
+    pv.delta.delete(table, "n = 2")
+    pv.delta.optimize(table)
+    assert pv.delta.snapshot(table).num_files == 1
+    assert sorted(pv.delta.read_table(table)["n"].to_pylist()) == [1, 3, 4]
+    for call in (lambda: pv.delta.append(table, {"n": [5]}), lambda: pv.delta.update(table, {"n": "7"}, "n = 1")):
+        with pytest.raises(DeltaError, match="only_spark_knows"):
+            call()
+
+
 def test_clustering_is_kept(tmp_path: Path) -> None:
     wide = {f"c{i}": [i] for i in range(40)}
     pv.delta.write(tmp_path, wide)
@@ -372,6 +387,26 @@ def test_clustering_is_kept(tmp_path: Path) -> None:
     assert json.loads(of(tmp_path, 2, "add")[0]["stats"])["minValues"]["c36"] == 36
     pv.delta.checkpoint(tmp_path)
     assert pv.delta.snapshot(tmp_path).domains["delta.clustering"].configuration == domain["configuration"]
+
+
+def test_a_restored_table_gives_no_identity_value_twice_and_is_clustered_as_it_was(tmp_path: Path) -> None:
+    table = identity_table(tmp_path / "t")
+    pv.delta.append(table, {"n": [1, 2]})
+    domain = {"domain": "delta.clustering", "configuration": '{"clusteringColumns":[["n"]]}', "removed": False}
+    protocol = Protocol(1, 7, None, ("identityColumns", "clustering", "domainMetadata"))
+    lines = [{"protocol": protocol.to_dict()}, {"domainMetadata": domain}]
+    (table / "_delta_log" / f"{2:020}.json").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    pv.delta.append(table, {"n": [3, 4]})
+    pv.delta.restore(table, version=1)
+    assert json.loads(of(table, 4, "domainMetadata")[0]["configuration"]) == {"clusteringColumns": []}
+    pv.delta.append(table, {"n": [5]})
+    assert sorted(pv.delta.read_table(table)["id"].to_pylist()) == [1, 2, 5]
+    pv.delta.restore(table, version=3)
+    assert of(table, 6, "domainMetadata") == [domain]
+    pv.delta.restore(table, version=2)
+    assert not of(table, 7, "domainMetadata")
+    pv.delta.append(table, {"n": [6]})
+    assert sorted(pv.delta.read_table(table)["id"].to_pylist()) == [1, 2, 6]
 
 
 # ---- change data
@@ -411,3 +446,27 @@ def test_changes_tell_what_happened(tmp_path: Path, vectors: bool, feed: bool) -
         assert list((tmp_path / "_change_data").glob("*.parquet"))
     assert found.schema.field("_commit_timestamp").type == pa.timestamp("us", "UTC")
     assert len(pv.delta.changes(tmp_path, since=99)) == 0
+
+
+def test_changes_of_partitions_whose_removed_files_tell_no_values(tmp_path: Path) -> None:
+    pv.delta.write(tmp_path, {"p": ["a", "b"], "n": [1, 2]}, partition_by="p")
+    (gone,) = [row["path"] for row in of(tmp_path, 0, "add") if row["partitionValues"] == {"p": "a"}]
+    remove = {"remove": {"path": gone.replace("=", "%3D"), "deletionTimestamp": 1, "dataChange": True}}
+    (tmp_path / "_delta_log" / f"{1:020}.json").write_text(json.dumps(remove) + "\n")
+    told = pv.delta.changes(tmp_path, since=1).select(["p", "n", "_change_type"]).to_pylist()
+    assert told == [{"p": "a", "n": 1, "_change_type": "delete"}]
+
+
+def test_changes_tell_the_time_by_which_versions_are_found(tmp_path: Path) -> None:
+    pv.delta.write(tmp_path, {"n": [1]})
+    pv.delta.append(tmp_path, {"n": [2]})
+    pv.delta.append(tmp_path, {"n": [3]})
+    for version, seconds in ((0, 1_000), (1, 5_000), (2, 3_000)):
+        os.utime(tmp_path / "_delta_log" / f"{version:020}.json", (seconds, seconds))
+    told = {row["n"]: row["_commit_timestamp"] for row in pv.delta.changes(tmp_path, since=0).to_pylist()}
+    assert {n: at.timestamp() for n, at in told.items()} == {1: 1_000.0, 2: 5_000.0, 3: 5_000.001}
+    assert all(pv.delta.snapshot(tmp_path, timestamp=at).version == n - 1 for n, at in told.items())
+    pv.delta.set_properties(tmp_path, {"delta.enableInCommitTimestamps": True})
+    pv.delta.append(tmp_path, {"n": [4]})
+    (at,) = set(pv.delta.changes(tmp_path, since=4)["_commit_timestamp"].to_pylist())
+    assert at.timestamp() * 1000 == of(tmp_path, 4, "commitInfo")[0]["inCommitTimestamp"]

@@ -24,6 +24,7 @@ from parquet_variant.delta.reading.row_ids import row_tracking_columns, tracked_
 from parquet_variant.delta.statistics.file_stats import dump_stats, read_stats
 from parquet_variant.delta.writing.data_files import WritePlan, plan_write
 from parquet_variant.delta.writing.file_rows import to_adds
+from parquet_variant.delta.writing.rules import Rules
 
 Mask = npt.NDArray[np.bool_]
 
@@ -96,6 +97,8 @@ def change_file(plan: ChangePlan, file: Mapping[str, Any], changed: ChangedRows)
         before = rows.filter(pa.array(updated[read]))
         new = _as_changed(plan.current, changed.new_rows(unshredded_rows(plan.current, before)))
     write = as_shredded(plan, rows) if rows is not None else plan.write
+    if new is None:
+        write = replace(write, rules=Rules())  # Rows that are copied have met them.
     adds: list[Add] = []
     parts = [] if new is None else [new]
     if kept.any() and plan.vectors:

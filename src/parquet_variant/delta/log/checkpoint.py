@@ -23,7 +23,7 @@ from parquet_variant.delta.log.file_actions import FILE_SCHEMA
 from parquet_variant.delta.log.segment import LAST_CHECKPOINT, LOG
 from parquet_variant.delta.log.snapshot import Snapshot, snapshot
 from parquet_variant.delta.protocol.actions import Metadata, Txn, now_millis
-from parquet_variant.delta.protocol.features import supports
+from parquet_variant.delta.protocol.features import check_writable, supports
 from parquet_variant.delta.protocol.schema import StructType
 from parquet_variant.delta.protocol.table_properties import duration_millis
 from parquet_variant.delta.statistics.stats_json import with_json_stats
@@ -99,7 +99,7 @@ def checkpoint(
     Raises
     ------
     DeltaError
-        As `snapshot`.
+        As `snapshot`; ``"unsupported-feature"`` for a table that cannot be written here.
 
     Examples
     --------
@@ -110,6 +110,7 @@ def checkpoint(
     '_delta_log/00000000000000000000.checkpoint.parquet'
     """
     current = snapshot(table, storage_options=storage_options)
+    check_writable(current.protocol, current.metadata, current.storage.uri)
     configuration = current.metadata.configuration
     if stats_parsed is None:
         stats_parsed = configuration.get("delta.checkpoint.writeStatsAsStruct", "false").lower() == "true"

@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 
 from parquet_variant.delta.log.file_actions import read_checkpoint_part
-from parquet_variant.delta.log.segment import LOG
+from parquet_variant.delta.log.segment import LOG, commit_times
 from parquet_variant.delta.protocol.actions import now_millis
 from parquet_variant.delta.protocol.table_properties import duration_millis
 from parquet_variant.delta.storage import FileInfo, Storage
@@ -34,7 +34,7 @@ def clean_log(storage: Storage, configuration: Mapping[str, str]) -> list[str]:
         match = _NAME.fullmatch(file.path.rpartition("/")[2])
         if match is not None and file.path.count("/") == 1:
             files.append((file, int(match[1]), match[2]))
-    old = [version for file, version, kind in files if kind == "json" and file.modified <= cutoff]
+    old = [version for version, time in commit_times(storage).items() if time <= cutoff]
     points = [v for _, v, kind in files if kind.startswith("checkpoint.parquet") or _is_v2(kind)]
     usable = [version for version in points if old and version <= max(old)]
     if not usable:

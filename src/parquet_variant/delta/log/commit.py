@@ -41,7 +41,7 @@ from parquet_variant.delta.protocol.actions import (
     now_millis,
     to_lines,
 )
-from parquet_variant.delta.protocol.schema import partition_names
+from parquet_variant.delta.protocol.features import partition_names
 from parquet_variant.delta.storage import Storage
 from parquet_variant.errors import DeltaError
 
@@ -140,7 +140,8 @@ def commit(
             return CommitResult(version, committed=True)
         if transaction.read_version is None:
             raise DeltaError(f"{storage.uri} is a Delta table already", reason="exists", file=storage.uri)
-        seen = _Seen(winner, [] if transaction.current is None else partition_names(transaction.current.metadata))
+        current = transaction.current
+        seen = _Seen(winner, [] if current is None else partition_names(current.protocol, current.metadata))
         told = told.after(seen.others)
         if transaction.txn is not None and _already(transaction.txn, seen.txns.get(transaction.txn.app_id)):
             return CommitResult(version, committed=False)

@@ -18,7 +18,7 @@ from parquet_variant.delta.data.paths import relative_path
 from parquet_variant.delta.log.file_actions import no_files, read_checkpoint_part, split_commits
 from parquet_variant.delta.log.segment import LOG, Segment
 from parquet_variant.delta.protocol.actions import DomainMetadata, Metadata, Protocol, Txn
-from parquet_variant.delta.protocol.schema import partition_names
+from parquet_variant.delta.protocol.features import partition_names
 from parquet_variant.delta.storage import FileInfo, LocalStorage, Storage, outside
 from parquet_variant.errors import DeltaError, VariantError
 from parquet_variant.io.parallel import in_order
@@ -64,7 +64,7 @@ def replay(storage: Storage, segment: Segment, *, files: bool = True) -> State:
         missing = "protocol" if state.protocol is None else "metaData"
         raise DeltaError(f"the log of {storage.uri} has no {missing} action", reason="broken-log", file=storage.uri)
     if files:
-        names = partition_names(state.metadata)
+        names = partition_names(state.protocol, state.metadata)
         if any(other != names for other in known):
             # Files came before the metadata that says how to read them: rare enough to read them twice.
             files_of_commits, _ = _commits(storage, segment.commits, State(), files, names)
@@ -166,7 +166,7 @@ def _checkpoint(storage: Storage, path: str, state: State, files: bool) -> list[
         others = lines.others
         apply_actions(state, others)
         if files and state.metadata is not None:
-            tables.append(lines.table(partition_names(state.metadata)))
+            tables.append(lines.table(partition_names(state.protocol, state.metadata)))
     else:
         others, table = _read_part(storage, path, files=files)
         apply_actions(state, others)
@@ -210,7 +210,7 @@ def _commits(
         lines = split_commits(text)
         apply_actions(state, lines.others)
         if files and lines.files:
-            known.append(names or (() if state.metadata is None else partition_names(state.metadata)))
+            known.append(names or partition_names(state.protocol, state.metadata))
             tables.append(lines.table(known[-1]))
     return tables, known
 

@@ -120,6 +120,19 @@ def later_versions(storage: Storage, known: int) -> list[int]:
     return sorted(version for version in {*commits, *(c.version for c in checkpoints)} if version > known)
 
 
+def commit_times(storage: Storage) -> dict[int, int]:
+    """When the commits that the log holds came, by version, ascending, in milliseconds since 1970: by their files.
+
+    Clocks go back: a commit counts as no older than the one before it (as Spark's Delta does).
+    """
+    commits, _ = _classify(_list(storage, ""))
+    times: dict[int, int] = {}
+    last = -1
+    for version in sorted(commits):
+        times[version] = last = max(commits[version].modified, last + 1)
+    return times
+
+
 def version_at(storage: Storage, timestamp: int, in_commit_since: int | None = None) -> int:
     """The newest version that was committed at or before a time.
 
@@ -129,17 +142,12 @@ def version_at(storage: Storage, timestamp: int, in_commit_since: int | None = N
     Raises `DeltaError`: reason ``"no-such-version"`` if every commit is younger; ``"broken-log"`` if a commit tells no
     time.
     """
-    commits, _ = _classify(_list(storage, ""))
-    told = [v for v in sorted(commits) if in_commit_since is not None and v >= in_commit_since]
+    commits = commit_times(storage)
+    told = [v for v in commits if in_commit_since is not None and v >= in_commit_since]
     if told and _told_time(storage, told[0]) <= timestamp:
         # They only rise, so that few of them have to be read.
         return told[bisect_right(told, timestamp, key=lambda version: _told_time(storage, version)) - 1]
-    chosen, last = None, -1
-    for version in sorted(commits.keys() - told):
-        # Clocks go back: a commit counts as no older than the one before it (as Spark's Delta does).
-        last = max(commits[version].modified, last + 1)
-        if last <= timestamp:
-            chosen = version
+    chosen = max((v for v in commits.keys() - told if commits[v] <= timestamp), default=None)
     if chosen is None:
         asked = np.datetime64(max(timestamp, -(2**62)), "ms")
         raise DeltaError(

@@ -23,6 +23,7 @@ from parquet_variant.delta.protocol.features import (
     column_mapping_mode,
     in_commit_since,
     shredding_enabled,
+    table_schema,
 )
 from parquet_variant.delta.protocol.schema import Field, StructType, parse_schema
 from parquet_variant.delta.protocol.type_changes import check_type_changes
@@ -61,7 +62,7 @@ class Snapshot:
     @cached_property
     def schema(self) -> StructType:
         """The columns."""
-        return parse_schema(self.metadata.schema_string)
+        return table_schema(self.protocol, self.metadata)
 
     @property
     def partition_columns(self) -> tuple[str, ...]:

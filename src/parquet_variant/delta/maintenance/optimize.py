@@ -28,6 +28,7 @@ from parquet_variant.delta.reading.read import iter_files, shredded_schemas
 from parquet_variant.delta.reading.row_ids import tracked_rows
 from parquet_variant.delta.writing.data_files import DEFAULT_FILE_BYTES, WritePlan, plan_write
 from parquet_variant.delta.writing.file_rows import to_removes
+from parquet_variant.delta.writing.rules import Rules
 from parquet_variant.delta.writing.schema_option import SchemaOption, schema_option
 from parquet_variant.delta.writing.write import plan
 from parquet_variant.io.engine import Engine, Progress, ThreadEngine
@@ -159,7 +160,7 @@ def run_optimize(
         drift = max((report for report, _ in reports.values()), key=lambda each: each.saved_share, default=None)
         everything = everything or any(report.pays for report, _ in reports.values())
     packs = [] if dry_run else _packs(current, file_bytes, everything=everything)
-    made = plan(current, schema=schema, file_bytes=file_bytes, rewriting=True, **options)
+    made = _bare(plan(current, schema=schema, file_bytes=file_bytes, rewriting=True, **options))
     return replace(_rewrite(engine, current, made, packs, "OPTIMIZE", {"reshred": reshred}), drift=drift)
 
 
@@ -204,11 +205,16 @@ def drop_shredding(
     metadata = with_properties(current.metadata, {SHREDDING_PROPERTY: None})
     protocol = without_feature(current.protocol, SHREDDING)
     bare = replace(current, metadata=metadata, protocol=protocol)
-    made = plan_write(bare, file_bytes=file_bytes, options=options)
+    made = _bare(plan_write(bare, file_bytes=file_bytes, options=options))
     packs = _packs(current, file_bytes, everything=True)
     change = Transaction("DROP FEATURE", protocol=protocol, metadata=metadata, reads_table=True)
     engine = ThreadEngine(1, None)
     return _rewrite(engine, current, made, packs, "DROP FEATURE", {"featureName": SHREDDING}, change)
+
+
+def _bare(made: WritePlan) -> WritePlan:
+    """The plan without the table's rules, which the rows have met already."""
+    return replace(made, rules=Rules())
 
 
 def _packs(current: Snapshot, file_bytes: int, *, everything: bool) -> list[pa.Table]:

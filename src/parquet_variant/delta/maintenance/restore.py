@@ -15,11 +15,14 @@ import pyarrow as pa
 from parquet_variant import arrow_compute as pc
 from parquet_variant.delta.data.paths import relative_path
 from parquet_variant.delta.log.commit import CommitResult, Transaction, commit
-from parquet_variant.delta.log.snapshot import load_snapshot, snapshot
+from parquet_variant.delta.log.snapshot import Snapshot, load_snapshot, snapshot
+from parquet_variant.delta.protocol.actions import DomainMetadata
 from parquet_variant.delta.protocol.column_mapping import with_last_id
-from parquet_variant.delta.protocol.features import check_writable
+from parquet_variant.delta.protocol.features import check_writable, with_protocol
 from parquet_variant.delta.storage import Storage, open_storage
+from parquet_variant.delta.writing.data_files import CLUSTERING
 from parquet_variant.delta.writing.file_rows import to_adds, to_removes
+from parquet_variant.delta.writing.identity import with_last_marks
 from parquet_variant.errors import DeltaError
 
 
@@ -32,7 +35,8 @@ def restore(
 ) -> CommitResult:
     """Make the rows, schema and properties of an older version the newest ones.
 
-    The protocol stays as it is, since newer files may need it.
+    The protocol stays as it is, since newer files may need it; features that were dropped meanwhile come back. Ids of
+    columns and values of identity columns are never given twice.
 
     Parameters
     ----------
@@ -72,18 +76,29 @@ def restore(
     back = past.files.filter(pc.invert(pc.is_in(then, now)))
     gone = current.files.filter(pc.invert(pc.is_in(now, then)))
     _check_present(current.storage, back)
-    metadata = with_last_id(past.metadata, current.metadata)
+    metadata = with_last_marks(with_last_id(past.metadata, current.metadata), current.metadata)
+    protocol = with_protocol(current.protocol, past.protocol)
     transaction = Transaction(
         "RESTORE",
         {"version": past.version},
         adds=to_adds(past, back),
         removes=to_removes(current, gone),
         metadata=metadata if metadata != current.metadata else None,
+        protocol=protocol if protocol != current.protocol else None,
+        others=_clustering(current, past),
         read_version=current.version,
         current=current,
         reads_table=True,
     )
     return commit(current.storage, transaction)
+
+
+def _clustering(current: Snapshot, past: Snapshot) -> list[DomainMetadata]:
+    """What makes the table clustered as it was."""
+    now, then = current.domains.get(CLUSTERING), past.domains.get(CLUSTERING)
+    if now == then:
+        return []
+    return [then or DomainMetadata(CLUSTERING, '{"clusteringColumns":[]}')]
 
 
 def _keys(files: pa.Table) -> pa.Array:

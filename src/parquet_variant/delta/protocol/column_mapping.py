@@ -31,7 +31,12 @@ def with_mode(old: Metadata | None, new: Metadata) -> Metadata:
     before = "none" if old is None else old.configuration.get(MODE, "none")
     if old is not None and before != mode and (before, mode) != ("none", "name"):
         raise DeltaError(f"{MODE} cannot change from {before} to {mode} in a table with files", reason="bad-property")
-    return new if mode == "none" else assign_mapping(new, named=old is not None and before == "none")
+    if mode == "none":
+        return new
+    if old is not None and before == "none":
+        # What the columns say of a mapping is not that of the files, which have the columns' own names.
+        new = replace(new, schema_string=parse_schema(new.schema_string, mapped=False).to_json())
+    return assign_mapping(new, named=old is not None and before == "none")
 
 
 def assign_mapping(metadata: Metadata, *, named: bool = False) -> Metadata:

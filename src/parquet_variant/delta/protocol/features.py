@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from parquet_variant.delta.protocol.actions import Metadata, Protocol
-from parquet_variant.delta.protocol.schema import ArrayType, DeltaType, MapType, StructType
+from parquet_variant.delta.protocol.schema import ArrayType, DeltaType, MapType, StructType, parse_schema
 from parquet_variant.errors import DeltaError
 
 VARIANT_TYPE = "variantType"
@@ -122,6 +122,20 @@ def column_mapping_mode(protocol: Protocol, metadata: Metadata) -> str:
     return mode if supported else "none"
 
 
+def table_schema(protocol: Protocol, metadata: Metadata) -> StructType:
+    """The columns; what mapping their metadata may have counts only where the table maps columns."""
+    return parse_schema(metadata.schema_string, mapped=column_mapping_mode(protocol, metadata) != "none")
+
+
+def partition_names(protocol: Protocol | None, metadata: Metadata | None) -> list[str]:
+    """The physical names of the partition columns, as `partitionValues` uses them."""
+    if protocol is None or metadata is None or not metadata.partition_columns:
+        return []
+    schema = table_schema(protocol, metadata)
+    fields = [schema.get(name) for name in metadata.partition_columns]
+    return [name if f is None else f.physical_name for f, name in zip(fields, metadata.partition_columns, strict=True)]
+
+
 def in_commit_since(protocol: Protocol, metadata: Metadata) -> int | None:
     """The version since which every commit tells its own time; None if the table has no in-commit timestamps.
 
@@ -179,18 +193,31 @@ def with_features(protocol: Protocol, features: Iterable[str], *, preview: bool 
     if not missing:
         return protocol
     named = [f"{name}{_PREVIEW}" if preview and name == SHREDDING else name for name in missing]
-    writers = protocol.writer_features
-    if protocol.min_writer_version < _FEATURE_WRITER:
-        writers = _LEGACY[: _LEGACY_COUNT.get(protocol.min_writer_version, 0)]
+    writers = _writer_features(protocol)
     readers = protocol.reader_features or ()
     if protocol.min_reader_version == _MAPPING_READER and not readers:
         readers = (_MAPPING_READER_FEATURE,)
     shared = [name for name in named if name.removesuffix(_PREVIEW) in _SHARED]
-    writers = tuple(dict.fromkeys((*(writers or ()), *named)))
+    writers = tuple(dict.fromkeys((*writers, *named)))
     if not shared and protocol.min_reader_version < _FEATURE_READER:
         return Protocol(protocol.min_reader_version, _FEATURE_WRITER, None, writers)
     shared = [*(name for name in writers if name.removesuffix(_PREVIEW) in _SHARED and name not in readers)]
     return Protocol(_FEATURE_READER, _FEATURE_WRITER, tuple(dict.fromkeys((*readers, *shared))), writers)
+
+
+def with_protocol(protocol: Protocol, other: Protocol) -> Protocol:
+    """The protocol that also has the features that another one names or whose versions stand for.
+
+    >>> with_protocol(Protocol(1, 4), Protocol(3, 7, ("deletionVectors",), ("deletionVectors",))).reader_features
+    ('deletionVectors',)
+    """
+    return with_features(protocol, _writer_features(other))
+
+
+def _writer_features(protocol: Protocol) -> tuple[str, ...]:
+    if protocol.min_writer_version < _FEATURE_WRITER:
+        return _LEGACY[: _LEGACY_COUNT.get(protocol.min_writer_version, 0)]
+    return protocol.writer_features or ()
 
 
 def _primitive_names(kind: DeltaType) -> Iterable[str]:

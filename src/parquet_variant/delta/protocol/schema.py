@@ -17,7 +17,6 @@ from typing import Any, TypeAlias
 
 import pyarrow as pa
 
-from parquet_variant.delta.protocol.actions import Metadata
 from parquet_variant.encoding.cast.targets import VARIANT_STORAGE
 from parquet_variant.errors import DeltaError
 from parquet_variant.schema.storage_shape import is_list
@@ -102,14 +101,17 @@ class Field:
 VARIANT = PrimitiveType("variant")
 
 
-def parse_schema(text: str) -> StructType:
+def parse_schema(text: str, *, mapped: bool = True) -> StructType:
     """Read a schema string. Raises `DeltaError`: reason ``"bad-schema"`` for text that is not a Delta schema.
+
+    `mapped`: with the physical names and ids of columns, which count only where the table maps columns.
 
     >>> parse_schema('{"type":"struct","fields":[{"name":"v","type":"variant"}]}').fields[0].type
     PrimitiveType(name='variant')
     """
     try:
-        parsed = _from_json(json.loads(text))
+        bare = not mapped and _PHYSICAL in text
+        parsed = _from_json(json.loads(text, object_hook=_without_mapping if bare else None))
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise DeltaError(f"the schema string is not a Delta schema: {text[:80]}", reason="bad-schema") from error
     if not isinstance(parsed, StructType):
@@ -194,15 +196,6 @@ def named_type(name: str) -> PrimitiveType:
     """
     plain = "".join(str(name).lower().split())
     return PrimitiveType(_DELTA_OF_SQL.get(plain, plain))
-
-
-def partition_names(metadata: Metadata) -> list[str]:
-    """The physical names of the partition columns, as `partitionValues` uses them."""
-    if not metadata.partition_columns:
-        return []
-    schema = parse_schema(metadata.schema_string)
-    fields = [schema.get(name) for name in metadata.partition_columns]
-    return [name if f is None else f.physical_name for f, name in zip(fields, metadata.partition_columns, strict=True)]
 
 
 def check_schema(schema: StructType, partition_by: Sequence[str] = ()) -> None:
@@ -341,6 +334,10 @@ def _to_json(kind: DeltaType) -> Any:
             "valueContainsNull": kind.value_contains_null,
         }
     return kind.name
+
+
+def _without_mapping(data: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in data.items() if key not in (_PHYSICAL, _FIELD_ID)}
 
 
 def _from_json(data: Any) -> DeltaType:

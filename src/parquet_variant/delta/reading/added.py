@@ -15,7 +15,7 @@ from parquet_variant import arrow_compute as pc
 from parquet_variant.delta.log.file_actions import no_files, split_commits
 from parquet_variant.delta.log.segment import commit_path
 from parquet_variant.delta.log.snapshot import Snapshot, snapshot
-from parquet_variant.delta.protocol.schema import partition_names
+from parquet_variant.delta.protocol.features import partition_names
 from parquet_variant.errors import DeltaError
 
 
@@ -67,7 +67,7 @@ def added(
     [2]
     """
     newest = snapshot(table, version=until, storage_options=storage_options, allow_outside=allow_outside)
-    names = partition_names(newest.metadata)
+    names = partition_names(newest.protocol, newest.metadata)
     parts = [no_files()]
     for version in range(since + 1, newest.version + 1):
         try:

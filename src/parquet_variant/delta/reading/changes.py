@@ -9,6 +9,7 @@ import json
 import os
 from collections.abc import Iterator, Mapping
 from typing import Any
+from urllib.parse import unquote
 
 import numpy as np
 import pyarrow as pa
@@ -16,9 +17,10 @@ import pyarrow as pa
 from parquet_variant.array.capsules import EXTENSION_METADATA
 from parquet_variant.array.empty_table import empty_table
 from parquet_variant.delta.data.deletion_vector import deleted_rows
-from parquet_variant.delta.log.segment import commit_path
-from parquet_variant.delta.log.snapshot import Snapshot, snapshot
+from parquet_variant.delta.log.segment import commit_path, commit_times
+from parquet_variant.delta.log.snapshot import Snapshot, load_snapshot, snapshot
 from parquet_variant.delta.protocol.actions import DeletionVector
+from parquet_variant.delta.protocol.features import in_commit_since
 from parquet_variant.delta.protocol.schema import VARIANT, Field, PrimitiveType, StructType, arrow_type
 from parquet_variant.delta.reading.read import read_file
 from parquet_variant.errors import DeltaError
@@ -71,11 +73,12 @@ def changes(
     [{'n': 2, '_change_type': 'update_preimage'}, {'n': 20, '_change_type': 'update_postimage'}]
     """
     newest = snapshot(table, version=until, storage_options=storage_options, allow_outside=allow_outside)
-    parts = [part for version in range(since, newest.version + 1) for part in _version(newest, version)]
+    times = commit_times(newest.storage) if since <= newest.version else {}
+    parts = [part for version in range(since, newest.version + 1) for part in _version(newest, version, times)]
     return pa.concat_tables(parts, promote_options="permissive") if parts else _nothing(newest.schema)
 
 
-def _version(newest: Snapshot, version: int) -> Iterator[pa.Table]:
+def _version(newest: Snapshot, version: int, times: Mapping[int, int]) -> Iterator[pa.Table]:
     path = commit_path(version)
     try:
         data = newest.storage.read(path)
@@ -84,9 +87,8 @@ def _version(newest: Snapshot, version: int) -> Iterator[pa.Table]:
             f"the log no longer holds version {version}", reason="no-such-version", file=newest.storage.uri
         ) from None
     actions = [json.loads(line) for line in data.split(b"\n") if line.strip()]
-    info: Mapping[str, Any] = next((each["commitInfo"] for each in actions if "commitInfo" in each), {})
-    stamp = info.get("inCommitTimestamp", info.get("timestamp", 0))
-    for kind, rows in _rows(newest, actions):
+    stamp = _told_time(newest, version, actions) or times.get(version, 0)
+    for kind, rows in _rows(newest, version, actions):
         if len(rows):
             if kind is not None:
                 rows = rows.append_column(_TYPE, pa.repeat(pa.scalar(kind), len(rows)))
@@ -95,23 +97,23 @@ def _version(newest: Snapshot, version: int) -> Iterator[pa.Table]:
             yield rows.append_column(_TIME, stamps)
 
 
-def _rows(newest: Snapshot, actions: list[dict[str, Any]]) -> Iterator[tuple[str | None, pa.Table]]:
+def _told_time(newest: Snapshot, version: int, actions: list[dict[str, Any]]) -> int | None:
+    """When a version was committed, if the table has its commits tell that."""
+    since = in_commit_since(newest.protocol, newest.metadata)
+    told = actions[0].get("commitInfo", {}).get("inCommitTimestamp") if actions else None
+    return told if since is not None and version >= since and isinstance(told, int) else None
+
+
+def _rows(newest: Snapshot, version: int, actions: list[dict[str, Any]]) -> Iterator[tuple[str | None, pa.Table]]:
     told = [each["cdc"] for each in actions if each.get("cdc")]
     if told:
         columns = StructType((*newest.schema.fields, Field(_TYPE, PrimitiveType("string"))))
         for each in told:
             yield None, _file(newest, each, columns, None)
         return
-    adds = {
-        each["add"]["path"]: each["add"]
-        for each in actions
-        if each.get("add", {}).get("dataChange", True) and each.get("add")
-    }
-    removes = {
-        each["remove"]["path"]: each["remove"]
-        for each in actions
-        if each.get("remove", {}).get("dataChange", True) and each.get("remove")
-    }
+    adds, removes = _of_rows(actions, "add"), _of_rows(actions, "remove")
+    if newest.partition_columns and not all(each.get("partitionValues") for each in removes.values()):
+        removes = _with_partition_values(newest, version, removes)
     for path, remove in removes.items():
         if path in adds:
             yield from _marked(newest, remove, adds[path])
@@ -120,6 +122,24 @@ def _rows(newest: Snapshot, actions: list[dict[str, Any]]) -> Iterator[tuple[str
     for path, add in adds.items():
         if path not in removes:
             yield "insert", _file(newest, add, newest.schema, add.get("deletionVector"))
+
+
+def _of_rows(actions: list[dict[str, Any]], kind: str) -> dict[str, Mapping[str, Any]]:
+    """The actions of a kind that change rows, by path: writers differ in what they escape."""
+    found = [each[kind] for each in actions if each.get(kind)]
+    return {unquote(each["path"]): each for each in found if each.get("dataChange", True)}
+
+
+def _with_partition_values(
+    newest: Snapshot, version: int, removes: Mapping[str, Mapping[str, Any]]
+) -> dict[str, Mapping[str, Any]]:
+    """Removed files as the table had them: a remove need not tell partition values."""
+    before = load_snapshot(newest.storage, version - 1).files.select(["path", "partitionValues"]).to_pylist()
+    values = {unquote(each["path"]): dict(each["partitionValues"] or ()) for each in before}
+    return {
+        path: {**each, "partitionValues": each.get("partitionValues") or values.get(path)}
+        for path, each in removes.items()
+    }
 
 
 def _marked(newest: Snapshot, old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[tuple[str, pa.Table]]:

@@ -42,6 +42,7 @@ DEFAULT_FILE_BYTES = 256 << 20
 # Arrow bytes are larger than what they become in a file; how much larger is only known afterwards.
 _ASSUMED_COMPRESSION = 3
 CHANGE_TYPE = "_change_type"
+CLUSTERING = "delta.clustering"
 CHANGE_DATA = "_change_data/"
 _URI_SAFE = "/=-._~"
 # The name that `_File` gives, in any partition.
@@ -239,7 +240,7 @@ def plan_write(
     """
     return WritePlan(
         uri=snapshot.storage.uri,
-        schema_string=snapshot.metadata.schema_string,
+        schema_string=snapshot.schema.to_json(),
         partition_columns=snapshot.partition_columns,
         configuration=dict(snapshot.metadata.configuration),
         storage_options=dict(snapshot.storage.options),
@@ -271,7 +272,7 @@ def _hidden(snapshot: Snapshot) -> tuple[str, ...]:
 
 def _clustered(snapshot: Snapshot) -> int:
     """How many leaf columns it takes to have statistics of every clustering column."""
-    domain = snapshot.domains.get("delta.clustering")
+    domain = snapshot.domains.get(CLUSTERING)
     if domain is None:
         return 0
     try:

@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from parquet_variant import arrow_compute as pc
 from parquet_variant.delta.log.snapshot import Snapshot
 from parquet_variant.delta.protocol.actions import Metadata
 from parquet_variant.delta.protocol.features import supports
@@ -50,15 +49,6 @@ class _Counter:
         self.mark = last
         return pa.array(np.arange(count, dtype=np.int64) * self.step + first)
 
-    def pass_over(self, column: pa.ChunkedArray) -> None:
-        """Move the mark behind values that users gave."""
-        last = pc.min_max(column.cast(pa.int64()))["max" if self.step > 0 else "min"].as_py()
-        if last is not None:
-            # On the way of steps, so that whoever goes on by adding one stays on it.
-            reached = self.start + (last - self.start) // self.step * self.step
-            past = [at for at in (self.mark, reached) if at is not None and (at - self.start) * self.step >= 0]
-            self.mark = self.mark if not past else max(past) if self.step > 0 else min(past)
-
 
 class IdentityValues:
     """Gives rows the values of a table's identity columns that they lack, and knows the table's metadata after it."""
@@ -88,8 +78,7 @@ class IdentityValues:
                 "(delta.identity.allowExplicitInsert is false): leave it out",
                 reason="identity-given",
             )
-        if pa.types.is_integer(table[names[0]].type):
-            counter.pass_over(table[names[0]])
+        # Delta's Spark does not move the mark for them, either: it is the last of the values that were made.
         return table
 
     @property
@@ -103,6 +92,22 @@ class IdentityValues:
         new = StructType(fields).to_json()
         is_moved = any(f.metadata.get(_MARK) != marks.get(f.name, f.metadata.get(_MARK)) for f in schema.fields)
         return replace(self._metadata, schema_string=new) if is_moved else None
+
+
+def with_last_marks(metadata: Metadata, other: Metadata) -> Metadata:
+    """Metadata whose identity columns never give a value that another version of the table has given."""
+    schema, marks = parse_schema(metadata.schema_string), parse_schema(other.schema_string)
+    fields = tuple(_with_last_mark(f, marks.get(f.name)) for f in schema.fields)
+    return metadata if fields == schema.fields else replace(metadata, schema_string=StructType(fields).to_json())
+
+
+def _with_last_mark(f: Field, other: Field | None) -> Field:
+    if other is None or _START not in f.metadata or other.metadata.get(_MARK) is None:
+        return f
+    counter, mark = _counter(f), int(other.metadata[_MARK])
+    if counter.mark is not None and (mark - counter.mark) * counter.step <= 0:
+        return f
+    return replace(f, metadata={**f.metadata, _MARK: mark})
 
 
 def has_identity(current: Snapshot) -> bool:

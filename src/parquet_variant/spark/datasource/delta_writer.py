@@ -89,7 +89,7 @@ class _DeltaTasks:
             self.planned = None
         else:
             newest = load_snapshot(open_storage(self.path))
-            if newest.metadata.schema_string != self.plan.schema_string:
+            if newest.schema != self.plan.schema:
                 raise DeltaError(
                     "the table's schema changed while its files were written: run it again", reason="conflict"
                 )
