@@ -63,6 +63,26 @@ def test_elements_before_a_fault_are_kept_and_bad_elements_counted(tmp_path: Pat
 
 
 @pytest.mark.parametrize(
+    ("text", "options", "rows"),
+    [
+        ('[1, 2, {"a": 3', {}, [1, 2, None]),
+        ("[1] [2]", {"input_format": "array"}, [1, None]),
+        ('{"a": 1}', {"input_format": "array"}, [None]),
+        ('{"items": [1, 2', {"root": "$.items[*]"}, [1, 2, None]),
+    ],
+)
+def test_what_is_cut_off_is_a_null_row_like_any_bad_line(
+    tmp_path: Path, text: str, options: dict[str, str], rows: list[object]
+) -> None:
+    """`read_json` has no count of bad lines: the fault would not show at all."""
+    (tmp_path / "a.json").write_text(text)
+    assert pv.read_json(tmp_path / "a.json", on_error="null", **options).to_pylist() == rows
+    result = pv.parquet.ingest(tmp_path / "a.json", tmp_path / "out", on_error="null", **options)
+    assert (result.rows, result.bad_records) == (len(rows), 0)
+    assert pv.parquet.read(tmp_path / "out").to_pylist() == rows
+
+
+@pytest.mark.parametrize(
     ("root", "expected"),
     [
         ("$[*]", [{"a": [1, 2], "b": {"c": 3}}, {"b": None}]),

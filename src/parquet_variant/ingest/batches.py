@@ -151,7 +151,7 @@ def _use_together(group: list[Split], options: TextOptions, use: Use[Result], sa
     except VariantError:
         pass
     parts = (step for split in group for step in _steps_of(split, options, use, sample))
-    nothing = Batch(use.of_tape(_no_rows()), [], 0)
+    nothing = Batch(use.of_tape(_null_rows(0)), [], 0)
     return reduce(lambda left, right: left.joined(right, use), (step() for step in parts), nothing)
 
 
@@ -182,9 +182,10 @@ def _steps_of(
         # An array or a document that is cut off, or followed by something: the rows before it were given.
         if options.on_error == "fail":
             raise error.at(file=split.file) from None
+        is_null = options.on_error == "null"
         element = last[0].first_line + len(last[1].text) if last else 1
-        bad = [BadRecord.of(split.file, element, b"", error)]
-        yield partial(_as_is, Batch(use.of_tape(_no_rows()), bad, 0))
+        bad = [] if is_null else [BadRecord.of(split.file, element, b"", error)]
+        yield partial(_as_is, Batch(use.of_tape(_null_rows(int(is_null))), bad, 0))
 
 
 def _partition(file: str) -> str:
@@ -197,9 +198,10 @@ def _as_is(batch: Batch[Result]) -> Batch[Result]:
     return batch
 
 
-def _no_rows() -> Tape:
-    nothing = np.zeros(0, np.int64)
-    return parse_text(np.zeros(0, np.uint8), nothing, nothing).tape
+def _null_rows(count: int) -> Tape:
+    """The tape of some rows that are SQL NULL."""
+    nothing = np.zeros(count, np.int64)
+    return parse_text(np.zeros(0, np.uint8), nothing, nothing, nothing.astype(np.uint8)).tape
 
 
 def _use(chunk: Chunk, lines: Lines, options: TextOptions, use: Use[Result], sample: float) -> Batch[Result]:
@@ -332,6 +334,6 @@ def _used(tape: Tape, options: TextOptions, use: Use[Result]) -> tuple[Result, n
         tape, typed = options.texts.apply(tape)
         return use.of_tape(tape), None, typed
     array, rows = values_at(VariantArray(storage_from_tape(tape)), root)
-    parts = [options.texts.apply(part) for part in array_tapes(array, 0)] or [(_no_rows(), Counter())]
+    parts = [options.texts.apply(part) for part in array_tapes(array, 0)] or [(_null_rows(0), Counter())]
     result = reduce(use.joined, [use.of_tape(part) for part, _ in parts])
     return result, rows, sum((typed for _, typed in parts), Counter())
