@@ -68,7 +68,9 @@ def test_elements_before_a_fault_are_kept_and_bad_elements_counted(tmp_path: Pat
         ('[1, 2, {"a": 3', {}, [1, 2, None]),
         ("[1] [2]", {"input_format": "array"}, [1, None]),
         ('{"a": 1}', {"input_format": "array"}, [None]),
-        ('{"items": [1, 2', {"root": "$.items[*]"}, [1, 2, None]),
+        ('{"items": [1, 2', {"root": "$.items[*]"}, [1, None]),
+        ("[1, 2}", {"input_format": "array"}, [1, 2, None]),
+        ("<a><b>1</b><b>2</b>" + "<c>" * 201, {"input_format": "xml", "row_tag": "b"}, [1, 2, None]),
     ],
 )
 def test_what_is_cut_off_is_a_null_row_like_any_bad_line(
@@ -77,9 +79,31 @@ def test_what_is_cut_off_is_a_null_row_like_any_bad_line(
     """`read_json` has no count of bad lines: the fault would not show at all."""
     (tmp_path / "a.json").write_text(text)
     assert pv.read_json(tmp_path / "a.json", on_error="null", **options).to_pylist() == rows
+    if "row_tag" in options:
+        options = options | {"parse": {"row_tag": options.pop("row_tag")}}
     result = pv.parquet.ingest(tmp_path / "a.json", tmp_path / "out", on_error="null", **options)
     assert (result.rows, result.bad_records) == (len(rows), 0)
     assert pv.parquet.read(tmp_path / "out").to_pylist() == rows
+
+
+@pytest.mark.parametrize("block", [1 << 20, 7])
+@pytest.mark.parametrize(
+    ("text", "options"),
+    [
+        ("[1, 2, 3] x", {"input_format": "array"}),
+        ("[1, 2, 3}", {"input_format": "array"}),
+        ('{"items": [1, 2, 3], 5}}', {"root": "$.items[*]"}),
+    ],
+)
+def test_what_stands_before_a_fault_is_kept(
+    tmp_path: Path, text: str, options: dict[str, str], block: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whether the fault is in the block of text that the rows are in, or in a later one of their chunk."""
+    monkeypatch.setattr("parquet_variant.ingest.sources._ARRAY_BLOCK_BYTES", block)
+    (tmp_path / "a.json").write_text(text + " " * 20)
+    result = pv.parquet.ingest(tmp_path / "a.json", tmp_path / "out", on_error="quarantine", **options)
+    assert (result.rows, result.bad_records) == (3, 1)
+    assert pv.parquet.read(tmp_path / "out").to_pylist() == [1, 2, 3]
 
 
 @pytest.mark.parametrize(

@@ -139,10 +139,14 @@ def test_line_ends_may_stand_before_an_array(tmp_path: Path, text: str) -> None:
 
 
 def test_an_array_must_end_with_its_bracket() -> None:
-    with pytest.raises(JsonError, match="element 2 of the JSON array is followed by }"):
-        ArraySplitter().feed(b"[1,2}")
-    with pytest.raises(JsonError, match="text follows the end"):
-        ArraySplitter().feed(b"[1] x")
+    for text, lines, words in (
+        (b"[1,2}", b"1\n2\n", "element 2 of the JSON array is followed by }"),
+        (b"[1] x", b"1\n", "text follows the end"),
+    ):
+        splitter = ArraySplitter()
+        assert splitter.feed(text) == lines
+        with pytest.raises(JsonError, match=words):
+            splitter.finish()
 
 
 @given(

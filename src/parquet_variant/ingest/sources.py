@@ -168,9 +168,9 @@ def open_chunks(
       the text from its beginning has one. ``"csv"``, ``"xml"``: a row is an object. A `Layout` says also how those are
       read, and where the rows are in a document.
     Raises `VariantFileError` for a file that cannot be read (``"missing"``, ``"unreadable"``), broken compression
-    (``"bad-compression"``), text in UTF-16 (``"encoding"``), a line over 1 GiB (``"line-too-long"``); `JsonError` for a
-    JSON array that is cut off (``"truncated"``), after its elements were given, or followed by other text
-    (``"trailing-text"``).
+    (``"bad-compression"``), text in UTF-16 (``"encoding"``), a line over 256 MiB (``"line-too-long"``); `JsonError` for
+    a JSON array that is cut off (``"truncated"``) or followed by other text (``"trailing-text"``), after its elements
+    were given.
     """
     if chunk_bytes < 1:
         raise ValueError(f"chunk_bytes must be positive, not {chunk_bytes}")
@@ -376,31 +376,32 @@ def _split_chunks(
     size = 0
 
     def chunk() -> Iterator[Chunk]:
-        if data := b"".join(pending):
+        data = b"".join(pending)
+        pending.clear()
+        if data:
             yield Chunk(file, data, number, offset=offset, unit=unit)
 
+    fault: JsonError | None = None
     try:
         for block in blocks:
             pending.append(splitter.feed(block))
             size += len(pending[-1])
             if splitter.pending > _MAX_LINE_BYTES:
                 raise VariantFileError(
-                    f"{unit} {splitter.elements + 1} of {file} is over 1 GiB: a variant cannot be that large",
+                    f"{unit} {splitter.elements + 1} of {file} is over {_MAX_LINE_BYTES >> 20} MiB",
                     reason="line-too-long",
                     file=file,
                 )
             if size >= chunk_bytes:
                 yield from chunk()
                 number, offset = splitter.elements + 1, offset + size
-                pending, size = [], 0
-        if isinstance(splitter, DocumentSplitter):
-            pending.append(splitter.finish())
-            yield from chunk()
-        else:
-            yield from chunk()
-            splitter.finish()
-    except JsonError as err:
-        raise err.at(file=file, row=splitter.elements) from None
+                size = 0
+        pending.append(splitter.finish())
+    except JsonError as error:
+        fault = error.at(file=file, row=splitter.elements)
+    yield from chunk()
+    if fault is not None:
+        raise fault
 
 
 def _row_chunks(file: str, texts: Iterator[RowText], unit: Unit, number: int) -> Iterator[Chunk]:

@@ -64,16 +64,12 @@ def detect(stream: Any, file: str, format: InputFormat) -> tuple[bytes, InputFor
     if format == "array":
         return head, format
     splitter = ArraySplitter()
-    block = head
-    try:
+    splitter.feed(head)
+    # Closed at the very end of what was read: only what follows tells.
+    while splitter.closed and splitter.error is None and (block := stream.read(_DETECT_BYTES)):
+        head += block
         splitter.feed(block)
-        # Closed at the very end of what was read: only what follows tells.
-        while splitter.closed and (block := stream.read(_DETECT_BYTES)):
-            head += block
-            splitter.feed(block)
-    except JsonError:
-        return head, _lines_or_documents(head)
-    return head, "array"
+    return head, "array" if splitter.error is None else _lines_or_documents(head)
 
 
 def _lines_or_documents(head: bytes) -> InputFormat:

@@ -38,6 +38,12 @@ class Splitter:
         self._held = b""  # a trailing run of backslashes: what it escapes is not known yet
         self._in_string = False
         self.depth = 0
+        self.error: JsonError | None = None
+
+    def refuse(self) -> None:
+        """Raise the error of the text before, whose good values were given."""
+        if self.error is not None:
+            raise self.error
 
     def whole(self, block: bytes) -> bytes:
         """The text that can be looked at: without a run of backslashes at its end, after the one held before."""
@@ -90,11 +96,13 @@ class ArraySplitter(Splitter):
     def feed(self, block: bytes) -> bytes:
         """Give the elements that this block completes, each ended by a newline.
 
-        Raises `JsonError` for an array that ends with ``}``, or for text after its end (``reason="trailing-text"``).
+        Raises `JsonError` for an array that ends with ``}``, or for text after its end (``reason="trailing-text"``);
+        once the elements before it were given.
         """
+        self.refuse()
         block = self.whole(block)
         if self.closed:
-            self._refuse_text(block)
+            self._check_after(block)
             return b""
         data, marks, kinds = self.scan(block)
         data[marks[kinds == 4]] = SPACE
@@ -109,8 +117,11 @@ class ArraySplitter(Splitter):
             ends = ends[ends <= closing[0]]
             at = int(closing[0])
             if block[at : at + 1] != b"]":
-                raise JsonError(f"element {self.elements + len(ends)} of the JSON array is followed by }}, not ]")
-            self._refuse_text(block[at + 1 :])
+                self.error = JsonError(
+                    f"element {self.elements + len(ends)} of the JSON array is followed by }}, not ]"
+                )
+            else:
+                self._check_after(block[at + 1 :])
         elif len(marks):
             self.depth = int(depth[-1])
         return self._lines(data, start, ends)
@@ -118,8 +129,9 @@ class ArraySplitter(Splitter):
     def finish(self) -> bytes:
         """Say that the text is at its end, where no element is left.
 
-        Raises `JsonError` when the array was never closed (``reason="truncated"``).
+        Raises `JsonError` as `feed`, and when the array was never closed (``reason="truncated"``).
         """
+        self.refuse()
         if not self.closed:
             raise JsonError(
                 f"the JSON array ends after {self.elements} elements without its closing ]: the file is cut off",
@@ -144,10 +156,9 @@ class ArraySplitter(Splitter):
             self.text += view[start:]
         return b"\n".join([*parts, b""])
 
-    @staticmethod
-    def _refuse_text(text: bytes) -> None:
+    def _check_after(self, text: bytes) -> None:
         if text.strip(WHITESPACE):
-            raise JsonError(
+            self.error = JsonError(
                 f"text follows the end of the JSON array: {text.strip()[:40]!r}; "
                 'if every line is a value of its own, say format="ndjson"',
                 reason="trailing-text",

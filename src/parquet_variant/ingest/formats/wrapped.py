@@ -42,7 +42,6 @@ class WrappedSplitter(Splitter):
         self._key: str | None = None
         self._found = False
         self._met: dict[str, None] = {}
-        self._error: JsonError | None = None
 
     def feed(self, block: bytes) -> bytes:
         """Give the elements that this block completes, each ended by a newline.
@@ -50,13 +49,12 @@ class WrappedSplitter(Splitter):
         Raises `JsonError` for what is no array, brackets that do not fit, and text outside of documents; once the
         elements before it were given.
         """
-        if self._error is not None:
-            raise self._error
+        self.refuse()
         lines: list[bytes] = []
         try:
             self._feed(block, lines)
         except JsonError as error:
-            self._error = error
+            self.error = error
         return b"\n".join([*lines, b""])
 
     def _feed(self, block: bytes, lines: list[bytes]) -> None:
@@ -101,8 +99,7 @@ class WrappedSplitter(Splitter):
 
     def finish(self) -> bytes:
         """Say that the text is at its end. Raises `JsonError` if a document is cut off, or none has the array."""
-        if self._error is not None:
-            raise self._error
+        self.refuse()
         if self.depth or self.rest():
             raise JsonError("the last document is cut off, or followed by something", reason="truncated")
         if not self._found:

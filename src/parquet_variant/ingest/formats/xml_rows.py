@@ -36,6 +36,7 @@ def xml_rows(blocks: Iterator[bytes], options: XmlOptions) -> Iterator[RowText]:
     open_rows, depth, any_row = 0, 0, False
     lines: list[str] = []
     above: list[ElementTree.Element] = []
+    fault: JsonError | None = None
     try:
         for block in _with_end(blocks):
             if block is None:
@@ -63,11 +64,13 @@ def xml_rows(blocks: Iterator[bytes], options: XmlOptions) -> Iterator[RowText]:
                 yield RowText("".join(f"{line}\n" for line in lines).encode())
                 lines = []
     except ElementTree.ParseError as error:
-        if lines:
-            yield RowText("".join(f"{line}\n" for line in lines).encode())
-        raise JsonError(f"this is no XML: {error}", reason="malformed") from None
+        fault = JsonError(f"this is no XML: {error}", reason="malformed")
+    except JsonError as error:
+        fault = error
     if lines:
         yield RowText("".join(f"{line}\n" for line in lines).encode())
+    if fault is not None:
+        raise fault
     if not any_row:
         raise JsonError(f"there is no element {options.row_tag!r}: change row_tag", reason="no-rows")
 
