@@ -151,7 +151,7 @@ def _parquet_tables(split: Split) -> Iterator[tuple[int, pa.Table]]:
         for group in range(file.metadata.num_row_groups):
             offset = chunk_start_of(file.metadata.row_group(group).column(0))
             if start <= offset and (end is None or offset < end):
-                yield number, partitioned_table(file, [group])
+                yield number, table_of(partitioned_table(file, [group]))
             number += file.metadata.row_group(group).num_rows
 
 

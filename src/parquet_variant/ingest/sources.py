@@ -24,7 +24,7 @@ import pyarrow as pa
 import pyarrow.fs as pafs
 
 from parquet_variant.choices import InputFormat
-from parquet_variant.errors import JsonError, VariantFileError
+from parquet_variant.errors import JsonError, VariantError, VariantFileError
 from parquet_variant.ingest.formats.csv_rows import CsvRows, RowText
 from parquet_variant.ingest.formats.detect import BOM, detect, start_of_text
 from parquet_variant.ingest.formats.json_splitters import ArraySplitter, DocumentSplitter
@@ -381,7 +381,7 @@ def _split_chunks(
         if data:
             yield Chunk(file, data, number, offset=offset, unit=unit)
 
-    fault: JsonError | None = None
+    fault: VariantError | None = None
     try:
         for block in blocks:
             pending.append(splitter.feed(block))
