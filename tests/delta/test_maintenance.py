@@ -105,6 +105,41 @@ def test_vacuum_deletes_only_what_was_removed_long_enough_ago(make_table: Callab
     assert old.exists()
 
 
+def test_vacuum_keeps_other_tables_in_directories_of_the_table(tmp_path: Path) -> None:
+    for table in (tmp_path, tmp_path / "a" / "b"):
+        pv.delta.write(table, {"n": [1]})
+        pv.delta.overwrite(table, {"n": [2]})
+    now = timedelta(0)
+    assert len(pv.delta.vacuum(tmp_path, retention=now, force=True)) == 1
+    assert pv.delta.read_table(tmp_path / "a" / "b", version=0)["n"].to_pylist() == [1]
+    assert len(pv.delta.vacuum(tmp_path / "a" / "b", retention=now, force=True)) == 1
+
+
+def test_vacuum_keeps_the_deletion_vectors_of_files_outside(tmp_path: Path) -> None:
+    pv.delta.write(tmp_path / "t", {"n": [1, 2, 3]}, properties={"delta.enableDeletionVectors": True})
+    log = (tmp_path / "t" / "_delta_log" / f"{0:020}.json").read_text()
+    (path,) = pv.delta.snapshot(tmp_path / "t").files["path"].to_pylist()
+    (tmp_path / "clone" / "_delta_log").mkdir(parents=True)
+    clone = log.replace(path, (tmp_path / "t" / path).as_uri())
+    (tmp_path / "clone" / "_delta_log" / f"{0:020}.json").write_text(clone)
+    pv.delta.delete(pv.delta.snapshot(tmp_path / "clone", allow_outside=True), "n = 2")
+    assert pv.delta.vacuum(tmp_path / "clone", retention=timedelta(0), force=True) == []
+    assert pv.delta.read_table(tmp_path / "clone", allow_outside=True)["n"].to_pylist() == [1, 3]
+
+
+def test_every_time_of_the_history_finds_its_version(tmp_path: Path) -> None:
+    pv.delta.write(tmp_path, {"n": [1]})
+    for value in (True, False, True):
+        pv.delta.append(tmp_path, {"n": [2]})
+        pv.delta.set_properties(tmp_path, {"delta.enableInCommitTimestamps": value})
+    stamp = 1_700_000_000.0
+    for version in range(6):
+        # Times of which a float's thousandfold is a bit too small are among them.
+        os.utime(tmp_path / "_delta_log" / f"{version:020}.json", (stamp, stamp + version * 0.055))
+    for entry in pv.delta.history(tmp_path):
+        assert pv.delta.snapshot(tmp_path, timestamp=entry["timestamp"]).version == entry["version"]
+
+
 def test_history_tells_what_happened(make_table: Callable[..., Path]) -> None:
     table = make_table(5, 5)
     pv.delta.set_properties(table, {"delta.appendOnly": True})

@@ -12,8 +12,10 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
 
-from parquet_variant.delta.log.segment import LOG
-from parquet_variant.delta.storage import open_storage
+from parquet_variant.delta.log.segment import commit_path, commit_times
+from parquet_variant.delta.log.snapshot import load_snapshot
+from parquet_variant.delta.protocol.features import in_commit_since
+from parquet_variant.delta.storage import Storage, open_storage
 from parquet_variant.errors import DeltaError
 
 
@@ -37,7 +39,7 @@ def history(
     Returns
     -------
     list of dict
-        For each commit ``version``, ``timestamp`` (datetime, UTC), ``operation``, and what else its writer told
+        For each commit ``version``, ``timestamp`` (datetime, UTC; by it the version is found), ``operation``, and what else its writer told
         (``operationParameters``, ``operationMetrics``, ``engineInfo``, …).
 
     Raises
@@ -54,19 +56,24 @@ def history(
     ['CREATE TABLE AS SELECT']
     """
     storage = open_storage(table, storage_options)
-    commits = {}
-    for file in storage.list(LOG):
-        stem, _, extension = file.path.rpartition("/")[2].partition(".")
-        if file.path.count("/") == 1 and extension == "json" and stem.isdigit():
-            commits[int(stem)] = file
+    commits = commit_times(storage)
     if not commits:
         raise DeltaError(f"{storage.uri} is not a Delta table, or its log holds no commits", reason="not-a-table")
-    entries = []
+    since, entries = _in_commit_since(storage), []
     for version in sorted(commits, reverse=True)[:limit]:
-        info = _commit_info(storage.read(commits[version].path))
-        stamp = _time_of(info.get("inCommitTimestamp"), info.pop("timestamp", None), commits[version].modified)
+        info = _commit_info(storage.read(commit_path(version)))
+        info.pop("timestamp", None)  # The clock of the writer, by which no version is found.
+        told = info.get("inCommitTimestamp") if since is not None and version >= since else None
+        stamp = _time_of(told, commits[version])
         entries.append({"version": version, "timestamp": stamp, "operation": info.pop("operation", None)} | info)
     return entries
+
+
+def _in_commit_since(storage: Storage) -> int | None:
+    with suppress(DeltaError):  # What the commits tell is there, though the table cannot be read here.
+        newest = load_snapshot(storage, files=False)
+        return in_commit_since(newest.protocol, newest.metadata)
+    return None
 
 
 def _time_of(*millis: Any) -> datetime:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from functools import cached_property
 
 import pyarrow as pa
@@ -29,6 +29,9 @@ from parquet_variant.delta.protocol.schema import Field, StructType, parse_schem
 from parquet_variant.delta.protocol.type_changes import check_type_changes
 from parquet_variant.delta.storage import Storage, open_storage
 from parquet_variant.errors import DeltaError, without_secrets
+
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True)
@@ -202,6 +205,6 @@ def to_millis(timestamp: int | str | datetime) -> int:
         except ValueError:
             raise DeltaError(f"{timestamp!r} is not an ISO 8601 time", reason="bad-argument") from None
     try:
-        return int(timestamp.timestamp() * 1000)
+        return (timestamp.astimezone(UTC) - _EPOCH) // timedelta(milliseconds=1)
     except (ValueError, OverflowError, OSError):
         raise DeltaError(f"{timestamp} is outside of the times that there are", reason="bad-argument") from None

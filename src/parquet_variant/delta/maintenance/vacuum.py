@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from contextlib import suppress
 from datetime import timedelta
 
 from parquet_variant import arrow_compute as pc
@@ -37,7 +38,8 @@ def vacuum(
     """Delete the files that the table no longer needs.
 
     A file goes if the newest version does not hold it, and it was removed, or (if no version ever held it) written,
-    longer ago than the retention. So do temporary files in the log whose writers died.
+    longer ago than the retention. So do temporary files in the log whose writers died. Other tables in directories of
+    the table stay.
 
     Parameters
     ----------
@@ -82,11 +84,14 @@ def vacuum(
         )
     cutoff = now_millis() - keep
     needed = _needed(current, cutoff)
+    files = list(current.storage.list(""))
+    others = {file.path.partition(f"/{LOG}/")[0] for file in files if f"/{LOG}/" in file.path}
     going = [
         file.path
-        for file in current.storage.list("")
+        for file in files
         if not _hidden(file.path) and file.path not in needed and file.modified <= cutoff
-    ]
+        and others.isdisjoint(_parents(file.path))
+    ]  # fmt: skip
     going += [f"{LOG}/{name}" for name in dead_temporaries(*current.storage.filesystem(LOG))]
     if not dry_run:
         for path in going:
@@ -96,20 +101,23 @@ def vacuum(
     return sorted(going)
 
 
+def _parents(path: str) -> list[str]:
+    """The directories that a file lies in, the table's own apart."""
+    return [path[:at] for at, character in enumerate(path) if character == "/"]
+
+
 def _needed(current: Snapshot, cutoff: int) -> set[str]:
     recent = current.tombstones.filter(pc.greater(pc.fill_null(current.tombstones["deletionTimestamp"], 0), cutoff))
     needed: set[str] = set()
     for table in (current.files, recent):
         for row in table.select(["path", "deletionVector"]).to_pylist():
-            try:
+            # A path outside of the table names no file that vacuum looks at; its deletion vector may be inside.
+            with suppress(DeltaError):
                 needed.add(relative_path(current.storage, row["path"]))
-                if row["deletionVector"] is not None:
+            if row["deletionVector"] is not None:
+                with suppress(DeltaError):
                     vector = vector_path(current.storage, DeletionVector.from_dict(row["deletionVector"]))
-                    if vector is not None:
-                        needed.add(vector)
-            except DeltaError:
-                # A path outside of the table names no file that vacuum looks at.
-                continue
+                    needed |= set() if vector is None else {vector}
     return needed
 
 
