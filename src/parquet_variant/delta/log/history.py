@@ -39,8 +39,8 @@ def history(
     Returns
     -------
     list of dict
-        For each commit ``version``, ``timestamp`` (datetime, UTC; by it the version is found), ``operation``, and what else its writer told
-        (``operationParameters``, ``operationMetrics``, ``engineInfo``, …).
+        For each commit ``version``, ``timestamp`` (datetime, UTC; by it the version is found), ``operation``, and what
+        else its writer told (``operationParameters``, ``operationMetrics``, ``engineInfo``, …).
 
     Raises
     ------

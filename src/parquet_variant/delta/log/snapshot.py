@@ -30,7 +30,6 @@ from parquet_variant.delta.protocol.type_changes import check_type_changes
 from parquet_variant.delta.storage import Storage, open_storage
 from parquet_variant.errors import DeltaError, without_secrets
 
-
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
