@@ -53,6 +53,16 @@ def test_plain_files_are_read_by_the_jvm_and_others_are_not(spark, tmp_path):
         pv.spark.read(spark, mixed, _COLUMNS, engine="jvm")
 
 
+def test_elements_of_typed_arrays_are_not_read_as_fields(spark, tmp_path):
+    rows = [f'{{"c": [{n}.5, {{"k": {n}}}], "l": [{n}]}}' for n in range(5)]
+    _write(spark, tmp_path / "t", [*rows, '{"c": []}', "[7]"], "l array<int>, c array<double>")
+    columns = {"first": ("$.l[0]", "int"), "k": ("$.c[1].k", "int"), "none": ("$.l[9]", "int"), "root": ("$[0]", "int")}
+    assert "first is in an array" in str(pv.spark.plan_read(tmp_path / "t", {"first": columns["first"]}))
+    found = pv.spark.read(spark, tmp_path / "t", columns).collect()
+    expected = pv.parquet.scan(tmp_path / "t", columns).to_table().to_pylist()
+    assert sorted(map(str, (row.asDict() for row in found))) == sorted(map(str, expected))
+
+
 def test_the_session_of_the_user_stays_as_it_is(spark, tmp_path):
     _write(spark, tmp_path / "t", _ROWS, _SCHEMA)
     frame = pv.spark.read(spark, tmp_path / "t", _COLUMNS, engine="jvm")

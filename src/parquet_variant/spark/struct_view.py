@@ -114,6 +114,8 @@ def _place(file: OpenFile, selected: Selected, column: str | None) -> _Place:
             raise _NotPlain(f"{selected.name} may have values in a residual")
     if typed is None:
         return None
+    if not all(isinstance(step, str) for step in selected.path.segments):
+        raise _NotPlain(f"{selected.name} is in an array")
     stored = leaf_type(typed)
     if stored is None or not _same_everywhere(stored, selected.type):
         raise _NotPlain(f"{selected.name} is stored as {stored or typed.spelled()}")
