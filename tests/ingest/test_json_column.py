@@ -52,6 +52,13 @@ def test_a_column_of_every_kind_of_table(tmp_path: Path, kind: str) -> None:
     assert kind == "csv" or table.schema.field("ts").type == pa.timestamp("us")
 
 
+def test_bad_lines_beside_texts_that_a_writer_had_as_views(tmp_path: Path) -> None:
+    pq.write_table(TABLE.append_column("text", pa.array(list("abcde"), pa.string_view())), tmp_path / "a.parquet")
+    result = pv.parquet.ingest(tmp_path / "a.parquet", tmp_path / "out", json_column="payload", on_error="quarantine")
+    assert (result.rows, result.bad_records) == (4, 1)
+    assert pv.parquet.read_table(tmp_path / "out")["text"].to_pylist() == ["a", "b", "d", "e"]
+
+
 def test_data_frames(tmp_path: Path) -> None:
     pl, _ = pytest.importorskip("polars"), pytest.importorskip("pandas")
     for name, rows in (("pl", pl.from_arrow(TABLE)), ("pd", TABLE.to_pandas()), ("pa", TABLE)):

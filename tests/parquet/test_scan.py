@@ -287,3 +287,30 @@ def test_rows_without_parts_are_variant_null_where_the_statistics_know_only_null
     pv.vortex.write(tmp_path / "a.vortex", pv.VariantArray(storage), layout="struct")
     found = pv.vortex.scan(tmp_path / "a.vortex", {"whole": "$"}).to_table()
     assert list(pv.VariantArray(found["whole"])) == [null, None, null]
+
+
+def test_columns_that_a_writer_had_as_views_are_read_in_a_form_that_can_be_filtered(tmp_path):
+    """pyarrow makes views of them, as the Arrow schema in the footer says, and can take no rows of those."""
+    rows = pv.parse_json(["1", "2", "3"]).storage
+    texts = pa.array(["a", None, "a text that no view holds inline"], pa.string_view())
+    columns = {
+        "id": pa.array([1, 2, 3]),
+        "text": texts,
+        "bytes": texts.cast(pa.binary_view()),
+        "list": pa.array([["x"], None, ["y", None]], pa.list_(pa.string_view())),
+        "group": pa.array([{"k": "x"}, None, {"k": "y"}], pa.struct({"k": pa.string_view()})),
+        "kind": pa.array(["x", "y", "x"]).dictionary_encode(),
+        "v": pa.StructArray.from_arrays([rows.field(0).dictionary_decode(), rows.field(1)], ["metadata", "value"]),
+    }
+    pq.write_table(pa.table(columns), tmp_path / "a.parquet")
+    pv.parquet.annotate(tmp_path / "a.parquet", ["v"])
+    names = [name for name in columns if name != "v"]
+    expected = pa.table(columns).select(names).to_pylist()
+    for where, kept in (("id >= 2", [1, 2]), ("text is null", [1]), ("text like 'a t%'", [2]), ("kind = 'x'", [0, 2])):
+        found = pv.parquet.extract(tmp_path / "a.parquet", names, where)
+        assert found.to_pylist() == [expected[row] for row in kept]
+    for key, order in (("text", [0, 2, 1]), ("kind", [0, 2, 1])):
+        pv.parquet.rewrite(tmp_path / "a.parquet", tmp_path / f"{key}.parquet", sort_by=key)
+        assert pv.parquet.read_table(tmp_path / f"{key}.parquet").select(names).to_pylist() == [
+            expected[row] for row in order
+        ]

@@ -119,6 +119,47 @@ def test_literals_of_each_type(kind, value, text):
     assert answers(text, pa.array([value], kind)) == [True]
 
 
+_PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
+
+
+@given(
+    st.sampled_from([pa.timestamp(unit, tz) for unit in _PER_SECOND for tz in (None, "UTC")]
+        + [pa.time32("s"), pa.time32("ms"), pa.time64("us"), pa.time64("ns")]),
+    st.integers(0, 86_399), st.integers(0, 10**9 - 1) | st.sampled_from([0, 10**8, 10**6, 1000, 1]),
+    st.sampled_from(["=", "<", "<=", ">", ">=", "<>"]),
+)  # fmt: skip
+def test_times_compare_exactly_in_every_unit(kind, second, nanos, op):
+    """Files have timestamps in seconds and milliseconds, too; a literal may lie between two of them."""
+    day = 0 if pa.types.is_time(kind) else -5 * 86_400
+    per = _PER_SECOND[kind.unit]
+    own = (day + second) * per + nanos * per // 10**9
+    stored = [own - 1, own, own + 1, None]
+    stored = [None if each is None or (not day and not 0 <= each < 86_400 * per) else each for each in stored]
+    array = pa.array(stored, pa.int32() if kind.bit_width == 32 else pa.int64()).cast(kind)
+    literal = (day + second) * 10**9 + nanos
+    signs = [
+        None if each is None else (each * (10**9 // per) > literal) - (each * (10**9 // per) < literal)
+        for each in stored
+    ]
+    date = "" if pa.types.is_time(kind) else "1969-12-27 "
+    text = f"x {op} '{date}{second // 3600:02}:{second // 60 % 60:02}:{second % 60:02}.{nanos:09}'"
+    wanted = {"=": (0,), "<": (-1,), "<=": (-1, 0), ">": (1,), ">=": (0, 1), "<>": (-1, 1)}[op]
+    assert answers(text, array) == [None if sign is None else sign in wanted for sign in signs]
+
+
+def test_times_outside_of_the_unit_are_beyond_all_values():
+    nanos = pa.array([0, None], pa.timestamp("ns"))
+    assert answers("x < '3000-01-01'", nanos) == answers("x > '1600-01-01'", nanos) == [True, None]
+    assert answers("x = '3000-01-01'", nanos) == [False, None]
+
+
+def test_dictionaries_and_nulls_are_compared_by_their_values():
+    assert answers("x like 'a%' and x <> 'a'", pa.array(["a", "ab", None, "b"]).dictionary_encode()) == [
+        False, True, None, False,
+    ]  # fmt: skip
+    assert answers("x = 1", pa.nulls(2)) == [None, None]
+
+
 def test_float_columns_compare_as_double():
     assert answers("x = 0.1", pa.array([0.1], pa.float32())) == [False]
 
@@ -134,6 +175,7 @@ def test_float_columns_compare_as_double():
         ("x not > 5", "IN, LIKE or BETWEEN"),
         ("(" * 500, "nests deeper"),
         ("x = date 'soon'", "not an ISO 8601"),
+        ("x = timestamp '2024-01-01 00:00:00.1234567'", "more than six digits"),
         ("x = 5abc", "cannot read the filter"),
     ],
 )

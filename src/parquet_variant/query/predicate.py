@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import datetime as dt
 import math
+import re
 import uuid
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -23,6 +24,8 @@ from parquet_variant.errors import PredicateError
 from parquet_variant.kernels.arrow_buffers import scalar
 
 Operator = Literal["=", "<>", "<", "<=", ">", ">="]
+_NANOSECONDS = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
+_BELOW_MICROSECONDS = re.compile(r"[.,]\d{6}(\d{1,3})")
 OPERATORS: tuple[Operator, ...] = ("=", "<>", "<", "<=", ">", ">=")
 
 
@@ -179,6 +182,8 @@ def bind(predicate: Predicate, types: Mapping[str, pa.DataType | None], zone: st
     kind = types[predicate.column]
     if isinstance(predicate, (IsNull, Constant)):
         return predicate
+    if isinstance(kind, pa.DictionaryType):
+        kind = kind.value_type
     if kind is None or pa.types.is_nested(kind):
         hint = ", unless a type is written, as in $.a.b:int" if kind is None else ""
         raise PredicateError(f"{predicate.column} is {kind or 'variant'}: only IS NULL can be asked of it{hint}")
@@ -186,7 +191,7 @@ def bind(predicate: Predicate, types: Mapping[str, pa.DataType | None], zone: st
         if not (pa.types.is_string(kind) or pa.types.is_large_string(kind)) or not isinstance(predicate.pattern, str):
             raise PredicateError(f"{predicate.column} LIKE {predicate.pattern!r} needs a string column and pattern")
         return predicate
-    if predicate.literal is None:  # A comparison with NULL is neither true nor false.
+    if predicate.literal is None or pa.types.is_null(kind):  # A comparison with NULL is neither true nor false.
         return Constant(predicate.column, None)
     return _bind_compare(predicate, kind, zone)
 
@@ -199,6 +204,9 @@ def _bind_compare(compare: Compare, kind: pa.DataType, zone: str) -> Predicate:
     if (pa.types.is_integer(kind) or pa.types.is_decimal(kind)) and number:
         return _bind_exact(compare, kind)
     try:
+        if pa.types.is_timestamp(kind) or pa.types.is_time(kind):
+            units, rest = divmod(_nanoseconds(literal, kind, zone), _NANOSECONDS[kind.unit])
+            return _bind_units(compare, kind, units, bool(rest))
         return Compare(compare.column, compare.op, _scalar(literal, kind, zone))
     except (pa.ArrowException, TypeError, ValueError):
         raise PredicateError(
@@ -230,24 +238,32 @@ def _bind_exact(compare: Compare, kind: pa.DataType) -> Predicate:
         units, rest = (-1 if whole < 0 else 0), abs(whole)  # Less than one unit.
     else:
         units, rest = divmod(whole, 10**-shift)
-    if rest:  # Between `units` and the next: no value is equal.
+    return _bind_units(compare, kind, units, bool(rest))
+
+
+def _bind_units(compare: Compare, kind: pa.DataType, units: int, rest: bool) -> Predicate:
+    """Compare a column of whole units with a literal of so many; with a rest it is between them and the next."""
+    column, op = compare.column, compare.op
+    if rest:  # No value is equal.
         if op in ("=", "<>"):
             return Constant(column, op == "<>")
         op, units = (">=", units + 1) if op in (">", ">=") else ("<=", units)
     low, high = _unit_range(kind)
     if not low <= units <= high:
         return Constant(column, {"=": False, "<>": True}.get(op, (units > high) == (op in ("<", "<="))))
+    if pa.types.is_temporal(kind):
+        return Compare(column, op, scalar(units, pa.int32() if kind.bit_width == 32 else pa.int64()).cast(kind))
     if pa.types.is_integer(kind):
         return Compare(column, op, scalar(units, kind))
     text = tuple(int(digit) for digit in str(abs(units)))
-    return Compare(column, op, pa.scalar(Decimal((int(units < 0), text, -scale)), kind))
+    return Compare(column, op, pa.scalar(Decimal((int(units < 0), text, -kind.scale)), kind))
 
 
 def _unit_range(kind: pa.DataType) -> tuple[int, int]:
     if pa.types.is_decimal(kind):
         return 1 - 10**kind.precision, 10**kind.precision - 1
     bits = kind.bit_width
-    return (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) if pa.types.is_signed_integer(kind) else (0, 2**bits - 1)
+    return (0, 2**bits - 1) if pa.types.is_unsigned_integer(kind) else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
 
 
 def _scalar(literal: Any, kind: pa.DataType, zone: str) -> pa.Scalar:
@@ -261,25 +277,32 @@ def _scalar(literal: Any, kind: pa.DataType, zone: str) -> pa.Scalar:
         return pa.scalar(uuid.UUID(str(literal)).bytes, pa.binary(16)).cast(kind)
     if pa.types.is_date(kind) and isinstance(literal, (str, dt.date)) and not isinstance(literal, dt.datetime):
         return pa.scalar(dt.date.fromisoformat(literal) if isinstance(literal, str) else literal, kind)
-    if pa.types.is_time(kind) and isinstance(literal, (str, dt.time)):
-        return pa.scalar(dt.time.fromisoformat(literal) if isinstance(literal, str) else literal, kind)
-    if pa.types.is_timestamp(kind) and isinstance(literal, (str, dt.date)):
-        return _timestamp(literal, kind, zone)
     raise TypeError
 
 
-def _timestamp(literal: str | dt.date, kind: pa.DataType, zone: str) -> pa.Scalar:
-    """A timestamp literal; one without a zone is in the session's, and a zone is refused for a column without."""
+def _nanoseconds(literal: Any, kind: pa.DataType, zone: str) -> int:
+    """What a timestamp or time literal counts; a timestamp without a zone is in the session's.
+
+    Raises `TypeError` or `ValueError` for what is none; a zone is refused for a column without.
+    """
+    below = 0
     if isinstance(literal, str):
-        literal = dt.datetime.fromisoformat(literal)
-    if not isinstance(literal, dt.datetime):
+        if digits := _BELOW_MICROSECONDS.search(literal):  # Python leaves them out.
+            below = int(digits[1].ljust(3, "0"))
+        read = dt.time.fromisoformat if pa.types.is_time(kind) else dt.datetime.fromisoformat
+        literal = read(literal)
+    if pa.types.is_time(kind):
+        if not isinstance(literal, dt.time) or literal.tzinfo is not None:
+            raise TypeError
+        literal = dt.datetime.combine(dt.date(1970, 1, 1), literal, dt.UTC)
+    elif not isinstance(literal, dt.datetime):
         literal = dt.datetime.combine(literal, dt.time())
-    if kind.tz is None and literal.tzinfo is not None:
+    if pa.types.is_timestamp(kind) and kind.tz is None and literal.tzinfo is not None:
         raise ValueError
     if literal.tzinfo is None:
         literal = literal.replace(tzinfo=dt.UTC if kind.tz is None else zone_of(zone))
     micros = (literal - dt.datetime(1970, 1, 1, tzinfo=dt.UTC)) // dt.timedelta(microseconds=1)
-    return scalar(micros * 1000 if kind.unit == "ns" else micros, pa.int64()).cast(kind)
+    return micros * 1000 + below
 
 
 # ---- evaluation

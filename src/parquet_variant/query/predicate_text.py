@@ -261,6 +261,11 @@ class _Parser:
     def _moment(self) -> dt.date:
         kind = dt.date if self._take().word == "date" else dt.datetime
         token = self._take()
+        if re.search(r"[.,]\d{7}", token.text):
+            raise PredicateError(
+                f"{token.text} has more than six digits of a second: write it without the word before it",
+                offset=token.offset,
+            )
         try:
             return kind.fromisoformat(token.text[1:-1])
         except ValueError:

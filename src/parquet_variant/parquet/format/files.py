@@ -40,6 +40,7 @@ from parquet_variant.parquet.format.footer_cache import (
     cached_footer,
     fingerprint_if_settled,
     state_of,
+    without_views,
 )
 from parquet_variant.parquet.format.page_places import chunk_start_of
 from parquet_variant.parquet.format.statistics import footer_metadata, writer_of
@@ -118,7 +119,7 @@ class OpenFile:
 
         Raises `VariantFileError` if the data is damaged, or a row group holds more than Arrow's nested columns can.
         """
-        table = self._read(row_groups, leaves)
+        table = without_views(self._read(row_groups, leaves), self.metadata)
         rows = sum(self.metadata.row_group(number).num_rows for number in row_groups)
         if any(len(column) != rows for column in table.columns):
             raise self._damaged(ValueError("a column has not as many values as its row groups have rows"))

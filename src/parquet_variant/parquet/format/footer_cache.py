@@ -17,6 +17,8 @@ from typing import Any, Generic, TypeVar
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from parquet_variant.array.empty_table import empty_table
+from parquet_variant.encoding.cast.forms import chunks_in_form, plain_form
 from parquet_variant.parquet.format.footer import SchemaNode
 
 # What changes when a local file does: device, inode, size, times of its last change.
@@ -91,6 +93,11 @@ class Reader(pq.ParquetFile):
         return {}
 
     @property
+    def schema_arrow(self) -> pa.Schema:
+        """The schema of what is read, `without_views`."""
+        return without_views(empty_table(super().schema_arrow), self.metadata).schema
+
+    @property
     def may_use_threads(self) -> bool:
         """False where the schema has a type that Python registered: one of pyarrow's threads that still held it at exit
         would end the process.
@@ -103,6 +110,20 @@ class Reader(pq.ParquetFile):
             inside = kind.storage_type if isinstance(kind, pa.BaseExtensionType) else kind
             kinds += [inside.field(number).type for number in range(inside.num_fields)]
         return True
+
+
+def without_views(table: pa.Table, metadata: pq.FileMetaData) -> pa.Table:
+    """What pyarrow read of a file, with offsets where it made views, which it can neither take from nor filter.
+
+    Files have none: a writer's Arrow schema in the footer asks for them.
+    """
+    if b"ARROW:schema" not in (metadata.metadata or {}):
+        return table
+    for number, own in enumerate(table.schema):
+        plain = plain_form(own.type, stored=True)
+        if plain != own.type:
+            table = table.set_column(number, own.with_type(plain), chunks_in_form(table.column(number), plain))
+    return table
 
 
 @dataclass(slots=True, eq=False)

@@ -6,11 +6,13 @@ Owns the sort. Leaves the values to `functions.extraction.variant_get`.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import pyarrow as pa
 
 from parquet_variant import arrow_compute as pc
 from parquet_variant.array.variant_array import VariantArray
+from parquet_variant.encoding.cast.forms import chunks_in_form, plain_form
 from parquet_variant.errors import VariantFileError
 from parquet_variant.parquet.writing.nested import is_tagged
 from parquet_variant.query.selection import Selected, read_selection
@@ -26,14 +28,19 @@ def sorted_rows(table: pa.Table, sort_by: Sequence[str]) -> pa.Table:
     """
     selection = read_selection({f"key{number}": key for number, key in enumerate(sort_by)})
     keys = {
-        f"{selected.name}.{number}": pc.cast(key, key.type.storage_type)
-        if isinstance(key.type, pa.BaseExtensionType)
-        else key
+        f"{selected.name}.{number}": _sortable(key)
         for selected in selection
         for number, key in enumerate(_keys(table, selected))
     }
     ordered = pc.sort_indices(pa.table(keys), sort_keys=[(name, "ascending") for name in keys])
     return table.take(ordered)
+
+
+def _sortable(key: Any) -> Any:
+    """A key in a form that pyarrow sorts."""
+    if isinstance(key.type, pa.BaseExtensionType):
+        return pc.cast(key, key.type.storage_type)
+    return pc.cast(key, pa.float32()) if pa.types.is_float16(key.type) else key
 
 
 def _keys(table: pa.Table, selected: Selected) -> list[pa.Array]:
@@ -49,7 +56,7 @@ def _keys(table: pa.Table, selected: Selected) -> list[pa.Array]:
                 "'$.id:bigint', or a column of plain values",
                 reason="bad-option",
             )
-        return [column]
+        return [chunks_in_form(column, plain_form(column.type))]
     top = [field.name for field in table.schema if is_tagged(field)]
     if len(top) != 1:
         raise VariantFileError(
