@@ -151,6 +151,10 @@ SELECT array_agg(DISTINCT g ORDER BY g NULLS FIRST) FROM t
 SELECT ALL id FROM t
 SELECT id FROM t ORDER BY id FETCH FIRST 2 ROWS ONLY
 SELECT id FROM t FETCH NEXT ROW ONLY
+SELECT coalesce(*COLUMNS('x|d')), [*COLUMNS(* EXCLUDE (g))] FROM (SELECT id, g, x, d FROM t)
+SELECT COLUMNS(lambda c: c LIKE 'i%'), max(COLUMNS(['x', 'id'])) OVER () FROM (SELECT id, g, x, d FROM t)
+SELECT q.x FROM (SELECT COLUMNS('x|id') FROM (SELECT id, g, x, d FROM t)) q
+SELECT map() AS a, map([id], [x]) AS b, MAP {} AS c FROM t
 """
 
 

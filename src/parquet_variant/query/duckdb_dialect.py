@@ -76,6 +76,7 @@ class ForDuckDB(DuckDB):
     class Parser(PathParser, DuckDBParser):
         FUNCTIONS: ClassVar[dict[str, Any]] = {
             **{name: _as_spark(name) for name in _SPARK_FUNCTIONS.split()},
+            "COLUMNS": exp.Columns.from_arg_list,  # its star before it counts
             "TIMESTAMP_MICROS": _instant(1),
             "TIMESTAMP_MILLIS": _instant(1000),
             "TIMESTAMP_SECONDS": _instant(1_000_000),

@@ -72,9 +72,21 @@ def parse_sql(text: str, engine: SqlEngine = "duckdb", *, what: Literal["query",
     if what == "query" and not isinstance(tree, _QUERIES):
         explains = isinstance(tree, exp.Command) and tree.name.upper() == "EXPLAIN"
         raise SqlError("the SQL is no query: write one SELECT" + (", and ask with --explain" if explains else ""))
+    _refuse_lost(tree)
     if (parameter := tree.find(exp.Placeholder, exp.Parameter)) is not None:
         raise SqlError(f"the SQL has a parameter, {to_sql(parameter, engine)}, and takes none: write the value")
     return tree
+
+
+def _refuse_lost(tree: exp.Expr) -> None:
+    """Refuse what would change tables, and what sqlglot reads but does not write."""
+    change = tree.find(exp.DML, exp.Create, exp.Drop, exp.Alter, exp.Into)
+    if change is not None:
+        raise SqlError(f"the SQL is no query: {type(change).__name__.upper()} makes or changes a table")
+    for fetch in tree.find_all(exp.Fetch):
+        options = fetch.args.get("limit_options")
+        if options is not None and (options.args.get("percent") or options.args.get("with_ties")):
+            raise SqlError("FETCH takes a number of ROWS ONLY here: write LIMIT 50%, or QUALIFY rank() OVER (…) <= 5")
 
 
 def _parse(text: str, engine: SqlEngine, into: type[exp.Expr] | None) -> list[exp.Expr | None]:

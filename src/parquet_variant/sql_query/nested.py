@@ -79,7 +79,9 @@ def _made(values: Values, node: exp.Expr, name: str) -> Kind:
         made = values.expression(node.this)[1]
         kinds = [each.type for each in made] if made is not None else []
         return pa.map_(pa.string(), next(each for each in kinds if not pa.types.is_null(each))) if kinds else None
-    parts = [node.args["keys"], node.args["values"]] if isinstance(node, exp.Map) else node.expressions
+    parts = node.expressions
+    if isinstance(node, exp.Map):
+        parts = [each for each in (node.args.get("keys"), node.args.get("values")) if each is not None]
     named = (exp.PropertyEQ, exp.Alias, exp.Column) if name == "struct" else (exp.PropertyEQ, exp.Alias)
     names = [each.alias_or_name if isinstance(each, named) else f"element{n}" for n, each in enumerate(parts, 1)]
     if name == "named_struct":
@@ -90,7 +92,7 @@ def _made(values: Values, node: exp.Expr, name: str) -> Kind:
     values.children(node, parts)
     kinds = [values.expression(each)[1] for each in parts]
     if isinstance(node, exp.Map):
-        kind = element_of(kinds[1])
+        kind = element_of(kinds[1]) if len(kinds) == 2 else None
         return None if kind is None else pa.map_(pa.string(), kind)
     if all(each is None for each in kinds):
         return None

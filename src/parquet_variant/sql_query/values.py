@@ -196,7 +196,7 @@ class Values:
             return node, self.lambda_kind(node, [each.name for each in node.expressions])
         if isinstance(node, exp.Star):
             return node, None
-        if isinstance(node, exp.Columns) or (isinstance(node, exp.Anonymous) and str(node.this).lower() == "columns"):
+        if isinstance(node, exp.Columns):
             if any(_may_hold_variants(each) for each in self.scope.visible()):
                 raise SqlError("COLUMNS(…) is not for tables with Variants: list the columns")
             return node, None
