@@ -6,13 +6,14 @@ import json
 from decimal import Decimal
 
 import pytest
-from pyspark.sql.types import StringType, StructType
+from pyspark.sql.types import StringType, StructType, VariantType
 
 import parquet_variant as pv
-from parquet_variant.errors import DeltaError, JsonError
+from parquet_variant.errors import DeltaError, JsonError, VariantError
 from parquet_variant.spark.datasource.delta_reader import DeltaReader
 from parquet_variant.spark.datasource.delta_writer import DeltaBatchWriter, DeltaStreamWriter
 from parquet_variant.spark.datasource.options import ReadOptions, WriteOptions
+from parquet_variant.spark.datasource.source import VariantDataSource
 
 
 def _exact(text: str) -> object:
@@ -97,6 +98,17 @@ def test_modes_and_versions(source, tmp_path):
     assert values() == [2]
     assert values(versionAsOf=newest - 1) == [1, 2]
     assert values(versionAsOf=newest - 2) == [1]
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "streams"),
+    [("versionAsOf", "0", True), ("timestampAsOf", "x", True), ("startingVersion", "0", False)],
+)
+def test_options_of_streams_and_of_batches_are_told_apart(tmp_path, option, value, streams):
+    pv.delta.write(tmp_path / "t", {"v": pv.from_python([1])})
+    source = VariantDataSource({"path": str(tmp_path / "t"), option: value})
+    with pytest.raises(VariantError, match=option):
+        (source.streamReader if streams else source.reader)(StructType().add("v", VariantType()))
 
 
 def test_a_filter_opens_only_the_files_that_may_match(source, tmp_path):

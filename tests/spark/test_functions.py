@@ -78,5 +78,20 @@ def test_every_row_may_have_its_own_path(sql):
 
 def test_a_cast_that_cannot_be_is_an_error_or_null(sql):
     assert _column(sql("SELECT pv_try_variant_get_int(parse_json('\"x\"'), '$')")) == [None]
-    with pytest.raises(Exception, match="CastError"):
-        sql("SELECT pv_variant_get_int(parse_json('\"x\"'), '$')").collect()
+    for call, message in (
+        ("pv_variant_get_int(parse_json('\"x\"'), '$')", "CastError"),
+        ("pv_variant_get(parse_json('1'), '$..a')", "PathError"),
+        ("pv_parse_json('{')", "JsonError"),
+        ("pv_to_json('x')", "the argument is string, not a VARIANT: make one by parse_json"),
+        ("pv_variant_get_int(parse_json('1'))", "takes 2 arguments, not 1"),
+    ):
+        with pytest.raises(Exception, match=message) as raised:
+            sql(f"SELECT {call}").collect()
+        assert 'File "' not in str(raised.value)
+
+
+def test_a_null_without_a_type_is_null(sql):
+    rows = sql(
+        "SELECT pv_to_json(NULL), pv_parse_json(NULL), pv_variant_get_int(NULL, '$'), pv_variant_get(NULL, NULL)"
+    )
+    assert tuple(rows.collect()[0]) == (None, None, None, None)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import wraps
+from inspect import signature
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,8 +16,10 @@ import pyarrow as pa
 
 import parquet_variant as pv
 from parquet_variant.array.variant_array import VariantArray
+from parquet_variant.errors import VariantError
 from parquet_variant.schema.primitive_types import DDL_NAMES
-from parquet_variant.spark.arrow_variant import from_spark, to_spark
+from parquet_variant.spark.arrow_variant import from_spark, is_spark_variant, to_spark
+from parquet_variant.spark.task_errors import one_line
 from parquet_variant.spark.worker_end import QuietEnd
 
 if TYPE_CHECKING:
@@ -54,12 +57,17 @@ def register_functions(spark: SparkSession, prefix: str = "pv_") -> list[str]:
     from pyspark.sql.types import DataType, StringType, VariantType
 
     def udf(work: Callable[..., pa.Array], returns: DataType) -> Any:
-        end = QuietEnd()
+        end, takes = QuietEnd(), len(signature(work).parameters)
 
         @wraps(work)
         def quietly(*columns: pa.Array) -> pa.Array:
             _ = end
-            return work(*columns)
+            with one_line():
+                if len(columns) != takes:
+                    raise VariantError(
+                        f"the function takes {takes} arguments, not {len(columns)}", reason="bad-argument"
+                    )
+                return work(*columns)
 
         return arrow_udf(quietly, returns)
 
@@ -90,14 +98,25 @@ def _try_parse_json(text: pa.Array) -> pa.Array:
 
 
 def _to_json(values: pa.Array) -> pa.Array:
-    return pv.to_json(from_spark(values))
+    return pv.to_json(_variants(values))
+
+
+def _variants(values: pa.Array) -> VariantArray:
+    """An argument that is to be a VARIANT; a NULL without a type is one."""
+    if pa.types.is_null(values.type):
+        return VariantArray.from_pylist([None] * len(values))
+    if not is_spark_variant(values.type):
+        raise VariantError(
+            f"the argument is {values.type}, not a VARIANT: make one by parse_json(...)", reason="bad-argument"
+        )
+    return from_spark(values)
 
 
 def _getter(arrow_type: pa.DataType | None, zone: str, *, strict: bool) -> Callable[[pa.Array, pa.Array], pa.Array]:
     """A function ``(variants, paths) -> values``; a path is nearly always the same for all rows."""
 
     def get(values: pa.Array, paths: pa.Array) -> pa.Array:
-        variants = from_spark(values)
+        variants = _variants(values)
         distinct = paths.unique()
         if len(distinct) == 1 and distinct[0].is_valid:
             return _get(variants, distinct[0].as_py(), arrow_type, zone, strict)

@@ -113,12 +113,16 @@ class ReadOptions:
     max_files: int | None = None  # Files of a directory that a stream takes at a time; by default all that are new.
 
     @classmethod
-    def of(cls, options: Mapping[str, str]) -> ReadOptions:
-        """Read the options; names in any case.
+    def of(cls, options: Mapping[str, str], stream: bool | None = None) -> ReadOptions:
+        """Read the options, of a stream, of a batch, or of either; names in any case.
 
         Raises `VariantError` with reason ``"bad-option"`` for an unknown name or a value that cannot be read.
         """
         by_name = _given(options, _READ_OPTIONS, "read")
+        for name, of_streams in _VERSIONS.items():
+            if stream is not None and of_streams != stream and name.lower() in by_name:
+                hint = "it is of streams; use versionAsOf" if of_streams else "streams have startingVersion"
+                raise _bad(name, by_name[name.lower()], hint)
         paths = None
         text = by_name.get("paths", "")
         if text.lstrip().startswith("["):
@@ -227,7 +231,7 @@ _FOR_WRITER = (
 )
 _OF_FILES = [option for option, *_ in _FOR_WRITER]
 _WRITE_OPTIONS = ("column", "schema", "layout", *_OF_FILES, "format", "partitionBy", "txnAppId")
-_VERSIONS = ("versionAsOf", "timestampAsOf", "startingVersion")
+_VERSIONS = {"versionAsOf": False, "timestampAsOf": False, "startingVersion": True}  # whether it is of streams
 _OF_TABLES = ("format", *_VERSIONS)
 _OF_FOLDERS = ("mergeSchema", "recursiveFileLookup", "maxFilesPerTrigger")
 _READ_OPTIONS = ("column", "columns", "paths", "where", "partitionBytes", "timeZone", *_OF_FOLDERS, *_OF_TABLES)

@@ -72,7 +72,7 @@ class VariantDataSource(DataSource):
         """Plan a read."""
         from parquet_variant.spark.datasource.options import ReadOptions
 
-        options = ReadOptions.of(self.options)
+        options = ReadOptions.of(self.options, stream=False)
         if options.delta:
             from parquet_variant.spark.datasource.delta_reader import DeltaReader
 
@@ -86,7 +86,7 @@ class VariantDataSource(DataSource):
         """Begin to read a stream."""
         from parquet_variant.spark.datasource.options import ReadOptions
 
-        options = ReadOptions.of(self.options)
+        options = ReadOptions.of(self.options, stream=True)
         if options.delta:
             from parquet_variant.spark.datasource.delta_stream import DeltaStreamReader
 
