@@ -74,7 +74,7 @@ _OWNERS = {
     "try_variant_normalize": "functions.edits.value_edits",
     "VariantPath": "path",
     "ShreddingSchema": "schema.shredding_schema",
-    "infer_shredding_schema": "functions.storage.infer_shredding_schema",
+    "infer_shredding_schema": "functions.storage.shred_variant",
     "Profile": "shredding.profile",
     "AutoPolicy": "shredding.policies.auto",
     "SparkPolicy": "shredding.policies.spark",
@@ -166,7 +166,7 @@ if TYPE_CHECKING:
     from parquet_variant.functions.json.parse_json import try_parse_json as try_parse_json
     from parquet_variant.functions.json.to_json import to_json as to_json
     from parquet_variant.functions.json.to_json import try_to_json as try_to_json
-    from parquet_variant.functions.storage.infer_shredding_schema import (
+    from parquet_variant.functions.storage.shred_variant import (
         infer_shredding_schema as infer_shredding_schema,
     )
     from parquet_variant.functions.storage.shred_variant import shred_variant as shred_variant

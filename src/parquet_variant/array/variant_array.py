@@ -20,6 +20,7 @@ from parquet_variant import arrow_compute as pc
 from parquet_variant.array.capsules import array_capsules, import_variant, in_offsets, stream_capsule, variant_field
 from parquet_variant.array.parts import metadata_array, storage_of, variants_of
 from parquet_variant.array.soundness import refuse_unsound
+from parquet_variant.array.tables import one_chunk
 from parquet_variant.choices import Layout
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import MalformedVariantError, SchemaError
@@ -57,8 +58,7 @@ class VariantArray:
     __slots__ = ("__dict__", "_storage")
 
     def __init__(self, storage: pa.StructArray) -> None:
-        if isinstance(storage, pa.ChunkedArray):
-            storage = storage.combine_chunks() if storage.num_chunks else pa.nulls(0, storage.type)
+        storage = one_chunk(storage)
         if not isinstance(storage, pa.Array):
             raise SchemaError(
                 f"a Variant column is an Arrow array, not a {type(storage).__name__}; to make one of JSON text use "

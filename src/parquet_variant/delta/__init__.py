@@ -23,7 +23,7 @@ _OWNERS = {
     "widen_column": "delta.maintenance.evolution",
     "replace_partitions": "delta.dml.replacing",
     "replace_where": "delta.dml.replacing",
-    "added": "delta.reading.added",
+    "added": "delta.reading.changes",
     "append": "delta.writing.write",
     "checkpoint": "delta.log.checkpoint",
     "commit_files": "delta.writing.write",
@@ -77,7 +77,7 @@ if TYPE_CHECKING:
     from parquet_variant.delta.maintenance.properties import set_properties as set_properties
     from parquet_variant.delta.maintenance.restore import restore as restore
     from parquet_variant.delta.maintenance.vacuum import vacuum as vacuum
-    from parquet_variant.delta.reading.added import added as added
+    from parquet_variant.delta.reading.changes import added as added
     from parquet_variant.delta.reading.changes import changes as changes
     from parquet_variant.delta.reading.read import read as read
     from parquet_variant.delta.reading.read import read_table as read_table

@@ -15,6 +15,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from parquet_variant.array.tables import nested_array
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.functions.edits.value_edits import variant_normalize
 from parquet_variant.functions.json.parse_json import try_parse_json
@@ -22,7 +23,6 @@ from parquet_variant.functions.json.to_json import to_json
 from parquet_variant.parquet.format.columns import VariantColumn, choose_column
 from parquet_variant.parquet.format.files import OpenFile, ParquetSource, open_file
 from parquet_variant.parquet.operations.inspect import inspect
-from parquet_variant.parquet.reading.storage import nested_array
 from parquet_variant.parquet.writing.write import write
 from parquet_variant.path import WILDCARD, VariantPath, Wildcard
 from parquet_variant.shredding.infer import infer

@@ -15,6 +15,7 @@ import pyarrow as pa
 from pyarrow import csv
 
 from parquet_variant import arrow_compute as pc
+from parquet_variant.array.tables import one_chunk
 from parquet_variant.errors import SchemaError, VariantError, VariantFileError
 from parquet_variant.ingest.formats.layout import CsvOptions
 from parquet_variant.ingest.sources import codec_of, expand_sources, file_errors
@@ -218,7 +219,7 @@ def _text(values: pa.ChunkedArray, column: str, file: str) -> pa.Array:
         )
     elif pa.types.is_string_view(kind) or pa.types.is_binary_view(kind):
         values = pc.cast(values, pa.large_string() if pa.types.is_string_view(kind) else pa.large_binary())
-    return values.combine_chunks() if values.num_chunks != 1 else values.chunk(0)
+    return one_chunk(values)
 
 
 def _head(file: str) -> bytes:

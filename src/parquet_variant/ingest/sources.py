@@ -26,9 +26,8 @@ import pyarrow.fs as pafs
 from parquet_variant.choices import InputFormat
 from parquet_variant.errors import JsonError, VariantError, VariantFileError
 from parquet_variant.ingest.formats.csv_rows import CsvRows, RowText
-from parquet_variant.ingest.formats.detect import BOM, detect, start_of_text
 from parquet_variant.ingest.formats.json_splitters import ArraySplitter, DocumentSplitter
-from parquet_variant.ingest.formats.layout import Layout
+from parquet_variant.ingest.formats.layout import BOM, Layout, detect, start_of_text
 from parquet_variant.ingest.formats.wrapped import WrappedSplitter
 from parquet_variant.ingest.line_chunks import Fill, first_line_start, line_chunks, range_lines, range_text, stream_text
 from parquet_variant.ingest.splits import CHUNK_BYTES, Split

@@ -1,15 +1,20 @@
 """What a scan is asked: output columns, and a filter that may look at more columns than are given out.
 
-Owns reading both from what a user writes, for every kind of file and table. Leaves the types of ordinary columns, which
-only the files know, to the scans.
+Owns reading both from what a user writes, for every kind of file and table, and what every planned query has: its
+columns, and the whole answer. Leaves the plan and the parts of the answer to each format, the types of ordinary
+columns, which only the files know, to the scans.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import pyarrow as pa
+
+from parquet_variant.array.tables import empty_table
 from parquet_variant.errors import VariantFileError
 from parquet_variant.query.predicate import Predicate, all_of, bind, columns_of
 from parquet_variant.query.predicate_text import parse_predicate
@@ -81,3 +86,29 @@ def in_short(selection: Sequence[Selected], predicate: Predicate | None) -> str:
     """
     more = f" and {len(selection) - 5:,} more" if len(selection) > 5 else ""
     return f"of {', '.join(each.name for each in selection[:5])}{more}{', filtered' if predicate is not None else ''}"
+
+
+class PlannedQuery(ABC):
+    """Output columns, columns that only the filter looks at, and the answer, in parts or as a whole."""
+
+    selection: tuple[Selected, ...]
+    hidden: tuple[Selected, ...]
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The Arrow schema of the answer; a Variant is a struct that names its extension."""
+        return pa.schema([each.field for each in self.selection])
+
+    @property
+    def every_column(self) -> tuple[Selected, ...]:
+        """The columns that are read: those that are asked for, and those of the filter."""
+        return (*self.selection, *self.hidden)
+
+    @abstractmethod
+    def batches(self) -> Iterator[pa.Table]:
+        """The answer in parts."""
+
+    def to_table(self) -> pa.Table:
+        """The whole answer."""
+        parts = list(self.batches())
+        return pa.concat_tables(parts) if parts else empty_table(self.schema)

@@ -6,7 +6,7 @@ rewriting to `delta` and `spark`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from parquet_variant.path import WILDCARD, VariantPath
@@ -91,19 +91,7 @@ class DriftReport:
 
     def to_dict(self) -> dict[str, Any]:
         """The report for machines; schemas as DDL."""
-        drifts = [
-            {
-                "path": str(drift.path),
-                "change": drift.change,
-                "before": drift.before,
-                "after": drift.after,
-                "row_share": drift.row_share,
-                "typed_before": drift.typed_before,
-                "typed_after": drift.typed_after,
-                "bytes_saved": drift.bytes_saved,
-            }
-            for drift in self.drifts
-        ]
+        drifts = [asdict(drift) | {"path": str(drift.path)} for drift in self.drifts]
         schemas = {"schema": self.schema.to_ddl(), "merged": self.merged.to_ddl()}
         return {"pays": self.pays, "saved_share": self.saved_share, **schemas, "drifts": drifts}
 

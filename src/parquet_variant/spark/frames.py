@@ -14,6 +14,7 @@ import pyarrow as pa
 from pyspark.sql.types import StringType, StructType, VariantType
 
 import parquet_variant as pv
+from parquet_variant.array.tables import one_chunk
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.errors import JsonError, VariantError
 from parquet_variant.schema.shredding_schema import ShreddingSchema
@@ -93,7 +94,7 @@ class Frame:
         """The columns by name: VARIANTs and the JSON text as `VariantArray`, the chosen one shredded."""
         columns: dict[str, Any] = {}
         for name, column in zip(table.schema.names, table.columns, strict=True):
-            array = column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+            array = one_chunk(column)
             if is_spark_variant(array.type):
                 array = from_spark(array)
                 if name == self.column and schema is not None:

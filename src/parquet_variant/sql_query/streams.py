@@ -12,6 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from parquet_variant.array.tables import one_chunk
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.encoding.cast.forms import with_fields
 from parquet_variant.encoding.cast.targets import VARIANT_STORAGE
@@ -37,10 +38,7 @@ class Stream:
     def _batches(self) -> Iterator[pa.RecordBatch]:
         try:
             for table in self.plan.batches():
-                columns = [
-                    column.combine_chunks() if column.num_chunks != 1 else column.chunk(0) for column in table.columns
-                ]
-                yield pa.record_batch([_one(column) for column in columns], schema=self.schema)
+                yield pa.record_batch([one_chunk(column) for column in table.columns], schema=self.schema)
         except Exception as error:
             self.failures.append(error)
             raise
@@ -48,10 +46,6 @@ class Stream:
 
 def _unmarked(field: pa.Field) -> pa.Field:
     return pa.field(field.name, with_fields(field.type, _unmarked), field.nullable)
-
-
-def _one(column: Any) -> pa.Array:
-    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
 
 
 def register_getters(
@@ -80,7 +74,7 @@ def register_getters(
 def _call(function: str, column: Any) -> pa.Array:
     import parquet_variant as pv
 
-    answer: pa.Array = getattr(pv, function)(VariantArray(_one(column)))
+    answer: pa.Array = getattr(pv, function)(VariantArray(one_chunk(column)))
     return answer.cast(pa.string()) if pa.types.is_large_string(answer.type) else answer
 
 
@@ -97,7 +91,7 @@ def _getter(term: VariantTerm, options: Mapping[str, Any], failures: list[Except
 
     def get(argument: Any) -> pa.Array:
         try:
-            column = _one(argument)
+            column = one_chunk(argument)
             if pa.types.is_null(column.type):
                 column = pa.nulls(len(column), VARIANT_STORAGE)
             return values_at(column, term.path, term, strict=strict, zone=zone)

@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from parquet_variant import arrow_compute as pc
 from parquet_variant.array.capsules import EXTENSION_METADATA
+from parquet_variant.array.tables import one_chunk
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.delta.data.columns import align_column, by_given_name, by_logical_name, check_known
 from parquet_variant.delta.data.expressions import ROW, Assignment, evaluate, needed_table, plain_column, read_target
@@ -136,7 +137,7 @@ def _evaluated(assignments: Sequence[Assignment], pulled: Mapping[str, pa.Table]
             ((table, name),) = [(t, n) for t, columns in each.value.columns.items() for n in columns]
             needed_column, column = each.value.columns[table][name], pulled[table][name]
             variant = needed_column.path is not None and needed_column.type is None
-            direct[index] = VariantArray.from_storage(_one(column)) if variant else column
+            direct[index] = VariantArray.from_storage(one_chunk(column)) if variant else column
             del texts[f"c{index}"]
     answers = _run(texts, pulled, rows, zone) if texts else {}
     return [
@@ -156,7 +157,7 @@ def _run(texts: Mapping[str, str], tables: Mapping[str, pa.Table], rows: int, zo
 def _variant(assignment: Assignment, value: Any, before: pa.ChunkedArray) -> pa.Array:
     if assignment.path is not None:
         return variant_set(
-            VariantArray.from_storage(_one(before)), assignment.path, _at_path(assignment, value, len(before))
+            VariantArray.from_storage(one_chunk(before)), assignment.path, _at_path(assignment, value, len(before))
         ).storage
     if assignment.value is None and value is None:
         return pa.nulls(len(before), arrow_type(VARIANT))
@@ -197,9 +198,3 @@ def _typed(value: Any, field: Field, assignment: Assignment, zone: str) -> pa.Sc
         return pa.chunked_array(done, None if done else kind)
     except (pa.ArrowException, OverflowError) as error:
         raise DeltaError(f"{target}, which its new value is not: {error}", reason="type-mismatch") from None
-
-
-def _one(column: Any) -> pa.Array:
-    if not isinstance(column, pa.ChunkedArray):
-        return column
-    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()

@@ -16,7 +16,6 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from parquet_variant.array.capsules import EXTENSION_METADATA
 from parquet_variant.delta.data.expressions import (
     ROW,
     Assignment,
@@ -31,7 +30,7 @@ from parquet_variant.delta.dml.committing import Change, ChangeResult, file_rows
 from parquet_variant.delta.dml.matching import candidate_files, chosen_rows, file_columns, may_hold_keys
 from parquet_variant.delta.dml.patching import columns_in_use, paths_set, rewrite_file
 from parquet_variant.delta.log.snapshot import Snapshot
-from parquet_variant.delta.protocol.schema import VARIANT, StructType, arrow_type
+from parquet_variant.delta.protocol.schema import StructType, arrow_schema
 from parquet_variant.delta.writing.identity import IdentityValues, refuse_identity_set
 from parquet_variant.errors import DeltaError
 from parquet_variant.io.engine import Engine
@@ -324,8 +323,5 @@ def _inserts(
 
 
 def _nothing(schema: StructType, rows: int) -> pa.Table:
-    fields = [
-        pa.field(f.name, arrow_type(f.type), True, EXTENSION_METADATA if f.type == VARIANT else None)
-        for f in schema.fields
-    ]
-    return pa.table([pa.nulls(rows, f.type) for f in fields], schema=pa.schema(fields))
+    fields = [each.with_nullable(True) for each in arrow_schema(schema)]
+    return pa.table([pa.nulls(rows, each.type) for each in fields], schema=pa.schema(fields))

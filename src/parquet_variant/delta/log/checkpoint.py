@@ -17,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from parquet_variant import arrow_compute as pc
+from parquet_variant.array.tables import one_chunk
 from parquet_variant.delta.data.partitions import partition_array
 from parquet_variant.delta.log.cleanup import clean_log
 from parquet_variant.delta.log.file_actions import FILE_SCHEMA
@@ -216,7 +217,7 @@ def _actions(name: str, rows: list[dict[str, Any]]) -> pa.Table:
 
 
 def _files(name: str, files: pa.Table, columns: dict[str, Any]) -> pa.Table:
-    arrays = [_one_chunk(column) for column in columns.values()]
+    arrays = [one_chunk(column) for column in columns.values()]
     fields = [pa.field(key, array.type) for key, array in zip(columns, arrays, strict=True)]
     struct = pa.StructArray.from_arrays(arrays, fields=fields) if len(files) else pa.nulls(0, pa.struct(fields))
     return pa.table({name: struct})
@@ -264,13 +265,13 @@ def _typed(stats: StatsTable, kind: pa.StructType, place: tuple[str, ...], schem
         elif f.type == VARIANT_STORAGE:
             children.append(_variant_bounds(stats, here))
         else:
-            children.append(_one_chunk(stats.get(here[0], here[1:])))
+            children.append(one_chunk(stats.get(here[0], here[1:])))
         fields.append(pa.field(f.name, children[-1].type, metadata=f.metadata))
     return pa.StructArray.from_arrays(children, fields=fields)
 
 
 def _variant_bounds(stats: StatsTable, place: tuple[str, ...]) -> pa.Array:
-    bounds = decode_bounds_array(_one_chunk(stats.get(place[0], place[1:])))
+    bounds = decode_bounds_array(one_chunk(stats.get(place[0], place[1:])))
     other = stats.parsed_variant(place[0], place[1:])
     if other is not None:
         bounds = pc.if_else(bounds.is_null(), parsed_bounds(other), bounds)
@@ -290,11 +291,3 @@ def _parsed_partitions(current: Snapshot) -> pa.Array:
         columns.append(pa.array([cache[text] for text in texts], kind))
         fields.append(pa.field(field.physical_name, kind))
     return pa.StructArray.from_arrays(columns, fields=fields)
-
-
-def _one_chunk(column: Any) -> pa.Array:
-    if isinstance(column, pa.ChunkedArray):
-        if column.num_chunks == 1:
-            return column.chunk(0)
-        return pa.concat_arrays(column.chunks) if column.num_chunks else pa.nulls(0, column.type)
-    return column

@@ -20,7 +20,7 @@ import pyarrow.json as pj
 import pyarrow.parquet as pq
 
 from parquet_variant import arrow_compute as pc
-from parquet_variant.array.empty_table import empty_table
+from parquet_variant.array.tables import empty_table
 from parquet_variant.errors import DeltaError
 from parquet_variant.kernels.arrow_buffers import from_bytes, from_numpy
 

@@ -32,6 +32,7 @@ from parquet_variant.delta.writing.rules import Rules
 from parquet_variant.delta.writing.schema_option import SchemaOption, schema_option
 from parquet_variant.delta.writing.write import plan
 from parquet_variant.io.engine import Engine, Progress, ThreadEngine
+from parquet_variant.parquet.operations.optimize import pack_files
 from parquet_variant.parquet.report_text import rewritten
 from parquet_variant.schema.shredding_schema import ShreddingSchema
 from parquet_variant.shredding.drift import DriftReport, find_drift
@@ -220,21 +221,10 @@ def _bare(made: WritePlan) -> WritePlan:
 def _packs(current: Snapshot, file_bytes: int, *, everything: bool) -> list[pa.Table]:
     """The files to rewrite: those of a partition that make about one new file together."""
     files = current.files
-    rows = files.select(["size", "deletionVector"]).to_pylist()
     keys = partition_keys(files, current.partition_fields)
-    packs: list[list[int]] = []
-    filled: dict[tuple[Any, ...], tuple[list[int], int]] = {}
-    for index, row in enumerate(rows):
-        small = row["size"] < file_bytes * 3 // 4
-        if everything or small or row["deletionVector"] is not None:
-            pack, size = filled.get(keys[index], ([], 0))
-            if not pack or size + row["size"] > file_bytes:
-                pack, size = [], 0
-                packs.append(pack)
-            pack.append(index)
-            filled[keys[index]] = pack, size + row["size"]
-    chosen = [at for at in packs if everything or len(at) > 1 or rows[at[0]]["deletionVector"] is not None]
-    return [files.take(pa.array(at)) for at in chosen]
+    anew = [everything or vector is not None for vector in files["deletionVector"].to_pylist()]
+    packs = pack_files(list(zip(keys, files["size"].to_pylist(), strict=True)), file_bytes, anew)
+    return [files.take(pa.array(at)) for at in packs]
 
 
 def _drifts(

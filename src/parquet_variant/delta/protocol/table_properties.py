@@ -1,16 +1,19 @@
 """The properties of Delta tables that are acted on: their values, and the features that they turn on.
 
 Owns the one list of them; every other ``delta.`` property is refused by name, so that none is stored and then ignored.
-Leaves what a property does to the modules that read it.
+Owns also the names of the columns in which files keep row ids and commit versions. Leaves what a property does to the
+modules that read it.
 """
 
 from __future__ import annotations
 
 import re
+import uuid
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from parquet_variant.delta.protocol.features import FEATURES, SHREDDING, VARIANT_TYPE
+from parquet_variant.delta.protocol.actions import Metadata
+from parquet_variant.delta.protocol.features import FEATURES, ROW_COMMIT_COLUMN, ROW_ID_COLUMN, SHREDDING, VARIANT_TYPE
 from parquet_variant.errors import DeltaError, check_mapping, choice_of
 
 CONSTRAINT = "delta.constraints."
@@ -174,3 +177,15 @@ _PROPERTIES: dict[str, tuple[_Kind, tuple[str, ...]]] = {
     "delta.setTransactionRetentionDuration": (_interval, ()),
 }
 _NAMES = {name.lower(): name for name in _PROPERTIES}
+
+
+def with_tracking_columns(metadata: Metadata) -> Metadata:
+    """The metadata with names for these columns, if it enables row tracking and has none."""
+    configuration = metadata.configuration
+    if configuration.get("delta.enableRowTracking") != "true" or ROW_ID_COLUMN in configuration:
+        return metadata
+    names = {
+        ROW_ID_COLUMN: f"_row-id-col-{uuid.uuid4()}",
+        ROW_COMMIT_COLUMN: f"_row-commit-version-col-{uuid.uuid4()}",
+    }
+    return replace(metadata, configuration={**configuration, **names})

@@ -1,6 +1,7 @@
 """What changed between versions, row by row: change data where it was written, else what files came and went.
 
-Owns reading changes (PROTOCOL.md, "Add CDC File"). Leaves the rows of a file to `read`.
+Owns reading commits one by one: `changes` (PROTOCOL.md, "Add CDC File"), and `added`, the files that appends brought,
+for readers that follow a table. Leaves the rows of a file to `read`.
 """
 
 from __future__ import annotations
@@ -8,20 +9,22 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 from urllib.parse import unquote
 
 import numpy as np
 import pyarrow as pa
 
-from parquet_variant.array.capsules import EXTENSION_METADATA
-from parquet_variant.array.empty_table import empty_table
+from parquet_variant import arrow_compute as pc
+from parquet_variant.array.tables import empty_table
 from parquet_variant.delta.data.deletion_vector import deleted_rows
+from parquet_variant.delta.log.file_actions import no_files, split_commits
 from parquet_variant.delta.log.segment import commit_path, commit_times
 from parquet_variant.delta.log.snapshot import Snapshot, load_snapshot, snapshot
 from parquet_variant.delta.protocol.actions import DeletionVector
-from parquet_variant.delta.protocol.features import in_commit_since
-from parquet_variant.delta.protocol.schema import VARIANT, Field, PrimitiveType, StructType, arrow_type
+from parquet_variant.delta.protocol.features import in_commit_since, partition_names
+from parquet_variant.delta.protocol.schema import Field, PrimitiveType, StructType, arrow_schema
 from parquet_variant.delta.reading.read import read_file
 from parquet_variant.errors import DeltaError
 
@@ -79,14 +82,7 @@ def changes(
 
 
 def _version(newest: Snapshot, version: int, times: Mapping[int, int]) -> Iterator[pa.Table]:
-    path = commit_path(version)
-    try:
-        data = newest.storage.read(path)
-    except FileNotFoundError:
-        raise DeltaError(
-            f"the log no longer holds version {version}", reason="no-such-version", file=newest.storage.uri
-        ) from None
-    actions = [json.loads(line) for line in data.split(b"\n") if line.strip()]
+    actions = [json.loads(line) for line in _commit(newest, version).split(b"\n") if line.strip()]
     stamp = _told_time(newest, version, actions) or times.get(version, 0)
     for kind, rows in _rows(newest, version, actions):
         if len(rows):
@@ -95,6 +91,17 @@ def _version(newest: Snapshot, version: int, times: Mapping[int, int]) -> Iterat
             rows = rows.append_column(_VERSION, pa.repeat(pa.scalar(version, pa.int64()), len(rows)))
             stamps = pa.repeat(pa.scalar(stamp * 1000, pa.timestamp("us", "UTC")), len(rows))
             yield rows.append_column(_TIME, stamps)
+
+
+def _commit(newest: Snapshot, version: int) -> bytes:
+    try:
+        return newest.storage.read(commit_path(version))
+    except FileNotFoundError:
+        raise DeltaError(
+            f"the log no longer holds version {version}: begin again with a whole snapshot",
+            reason="no-such-version",
+            file=newest.storage.uri,
+        ) from None
 
 
 def _told_time(newest: Snapshot, version: int, actions: list[dict[str, Any]]) -> int | None:
@@ -161,9 +168,67 @@ def _file(newest: Snapshot, action: Mapping[str, Any], schema: StructType, vecto
 
 
 def _nothing(schema: StructType) -> pa.Table:
-    fields = [
-        pa.field(f.name, arrow_type(f.type), f.nullable, EXTENSION_METADATA if f.type == VARIANT else None)
-        for f in schema.fields
-    ]
     more = [pa.field(_TYPE, pa.string()), pa.field(_VERSION, pa.int64()), pa.field(_TIME, pa.timestamp("us", "UTC"))]
-    return empty_table(pa.schema([*fields, *more]))
+    return empty_table(pa.schema([*arrow_schema(schema), *more]))
+
+
+def added(
+    table: str | os.PathLike[str],
+    since: int,
+    until: int | None = None,
+    *,
+    ignore_changes: bool = False,
+    storage_options: Mapping[str, str] | None = None,
+    allow_outside: bool = False,
+) -> Snapshot:
+    """A snapshot that holds only the files that were added after a version.
+
+    Files that only rearrange rows (``dataChange=false``, as `optimize` writes) are left out.
+
+    Parameters
+    ----------
+    table
+        Path or URL.
+    since
+        The last version that was seen; -1 to begin with the first.
+    until
+        The last version to look at; by default the newest.
+    ignore_changes
+        Go on where rows were removed (an overwrite); by default that is an error.
+    storage_options
+        Configuration of the object store.
+    allow_outside
+        Read files that the log names outside of the table, too (shallow clones); by default they are refused.
+
+    Returns
+    -------
+    Snapshot
+        Of version `until`, with the added files only: `scan`, `extract` and `read_table` take it.
+
+    Raises
+    ------
+    DeltaError
+        ``"rows-removed"`` if a commit removed rows; ``"no-such-version"`` if a commit is no longer in the log.
+
+    Examples
+    --------
+    >>> import tempfile, parquet_variant as pv
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     first = pv.delta.write(folder, {"v": pv.parse_json(["1"])}).version
+    ...     _ = pv.delta.append(folder, {"v": pv.parse_json(["2"])})
+    ...     pv.delta.read(pv.delta.added(folder, since=first)).to_pylist()
+    [2]
+    """
+    newest = snapshot(table, version=until, storage_options=storage_options, allow_outside=allow_outside)
+    names = partition_names(newest.protocol, newest.metadata)
+    parts = [no_files()]
+    for version in range(since + 1, newest.version + 1):
+        files = split_commits(_commit(newest, version)).table(names)
+        changes = files.filter(pc.fill_null(files["dataChange"], True))
+        removed = changes.filter(pc.invert(changes["isAdd"]))
+        if len(removed) and not ignore_changes:
+            raise DeltaError(
+                f"version {version} removed rows, which cannot be told as additions", reason="rows-removed"
+            ).at(file=newest.storage.uri)
+        parts.append(changes.filter(changes["isAdd"]))
+    return replace(newest, files=pa.concat_tables(parts), tombstones=no_files())

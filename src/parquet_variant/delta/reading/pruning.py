@@ -16,6 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from parquet_variant import arrow_compute as pc
+from parquet_variant.array.tables import one_chunk
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.delta.data.partitions import partition_array
 from parquet_variant.delta.log.snapshot import Snapshot
@@ -199,7 +200,7 @@ class _Statistics:
         nulls = _get(self.stats, "nullCount", place)
         if nulls is None:
             return True, True
-        rows = _one_chunk(self.stats.num_records)
+        rows = one_chunk(self.stats.num_records)
         null = _or_unknown(pc.not_equal(nulls, scalar(0, nulls.type)))
         value = _or_unknown(pc.not_equal(nulls, rows))
         return null, value
@@ -315,17 +316,9 @@ def _names_only(path: VariantPath) -> bool:
 
 def _get(stats: StatsTable, kind: str, place: tuple[str, ...]) -> pa.Array | None:
     try:
-        return _one_chunk(stats.get(kind, place))
+        return one_chunk(stats.get(kind, place))
     except (KeyError, pa.ArrowException):
         return None
-
-
-def _one_chunk(column: Any) -> pa.Array:
-    if not isinstance(column, pa.ChunkedArray):
-        return column
-    if column.num_chunks == 1:
-        return column.chunk(0)
-    return pa.concat_arrays(column.chunks) if column.num_chunks else pa.nulls(0, column.type)
 
 
 def _subset(known: FileStatistics, kept: Mask | slice) -> FileStatistics:
@@ -350,7 +343,7 @@ def _partition_field(current: Snapshot, each: Selected) -> Field | None:
 def _partition_statistics(current: Snapshot, each: Selected) -> FileStatistics:
     field = _partition_field(current, each)
     assert field is not None
-    texts = _one_chunk(pc.map_lookup(current.files["partitionValues"], field.physical_name, "first"))
+    texts = one_chunk(pc.map_lookup(current.files["partitionValues"], field.physical_name, "first"))
     encoded = texts.dictionary_encode()
     distinct = [partition_array(text, field.type, 1) for text in encoded.dictionary.to_pylist()]
     kind = partition_array(None, field.type, 0).type

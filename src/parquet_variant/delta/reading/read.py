@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from parquet_variant.array.empty_table import empty_table
+from parquet_variant.array.tables import empty_table, one_chunk
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.delta.data.columns import Matcher, align_table, by_field_id, by_logical_name, by_name
 from parquet_variant.delta.data.deletion_vector import deleted_rows
@@ -136,8 +136,7 @@ def read(
         lacking = "not one variant column" if column is None else f"no variant column {column!r}"
         known = ", ".join(names) or "none"
         raise DeltaError(f"{lacking}: choose one with column=, from {known}", reason="unknown-column")
-    chunks = read_table(current, [column], threads=threads)[column]
-    return VariantArray.from_storage(chunks.combine_chunks() if chunks.num_chunks != 1 else chunks.chunk(0))
+    return VariantArray.from_storage(one_chunk(read_table(current, [column], threads=threads)[column]))
 
 
 def selected_schema(current: Snapshot, columns: Sequence[str] | None) -> StructType:

@@ -33,9 +33,8 @@ from parquet_variant.parquet.format.files import OpenFile, ParquetSource, open_f
 from parquet_variant.parquet.reading.read_table import plain_field
 from parquet_variant.parquet.scanning.scan import FOOTERS, FilePart, Scan, tables_of_parts
 from parquet_variant.parquet.scanning.scan_report import ScanReport
-from parquet_variant.query.planned import PlannedQuery
 from parquet_variant.query.predicate import And, Predicate, columns_of, evaluate
-from parquet_variant.query.question import Question, in_short
+from parquet_variant.query.question import PlannedQuery, Question, in_short
 from parquet_variant.query.selection import Selected
 
 

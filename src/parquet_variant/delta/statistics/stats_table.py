@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.json as pj
 
 from parquet_variant import arrow_compute as pc
-from parquet_variant.array.empty_table import empty_table
+from parquet_variant.array.tables import empty_table, one_chunk
 from parquet_variant.delta.protocol.schema import (
     VARIANT,
     ArrayType,
@@ -76,9 +76,7 @@ def read_stats(files: pa.Table, schema: StructType, places: Sequence[Place] | No
     `places`: physical names of the columns that are wanted; by default all that have statistics.
     """
     kind = stats_type(schema, None if places is None else set(places))
-    stats = files["stats"].combine_chunks() if files["stats"].num_chunks != 1 else files["stats"].chunk(0)
-    if isinstance(stats, pa.ChunkedArray):
-        stats = pa.array([], pa.large_string())
+    stats = one_chunk(files["stats"])
     parts = [_parse(stats.slice(start, _CHUNK_ROWS), kind) for start in range(0, len(stats), _CHUNK_ROWS)]
     table = pa.concat_tables(parts) if parts else empty_table(pa.schema(list(kind)))
     parsed = files["stats_parsed"] if "stats_parsed" in files.column_names else None

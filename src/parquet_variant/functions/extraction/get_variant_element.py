@@ -1,7 +1,7 @@
 """`get_variant_element` and `get_variant_scalar`: the values at a path that are of a type, by Vortex's RFC for Variant.
 
 Owns the public operations, and `VariantScalar`, which tells every kind of null apart. Leaves the walk to `extract_path`
-and what counts as the same value to `lossless`.
+and what counts as the same value to `slot_casts`.
 """
 
 from __future__ import annotations

@@ -14,6 +14,7 @@ from typing import Any
 import pyarrow as pa
 
 from parquet_variant.array.soundness import refuse_unsound
+from parquet_variant.array.tables import one_chunk
 from parquet_variant.array.variant_array import VariantArray, refuse_one_value
 from parquet_variant.errors import SchemaError
 from parquet_variant.kernels.arrow_buffers import from_bytes
@@ -50,7 +51,7 @@ def _array_of(values: Any, arrow_type: pa.DataType | None) -> pa.Array:
             texts = _texts(values) if arrow_type == pa.string() else None
             return pa.array(values, arrow_type) if texts is None else texts
         values = pa.chunked_array(values)
-    return values.combine_chunks() if values.num_chunks != 1 else values.chunk(0)
+    return one_chunk(values)
 
 
 def _texts(values: Any) -> pa.Array | None:

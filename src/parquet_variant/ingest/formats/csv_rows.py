@@ -16,6 +16,7 @@ import pyarrow as pa
 from pyarrow import csv
 
 from parquet_variant import arrow_compute as pc
+from parquet_variant.array.tables import one_chunk
 from parquet_variant.errors import JsonError
 from parquet_variant.ingest.formats.layout import CsvOptions
 
@@ -148,7 +149,7 @@ class CsvRows:
 
 def _as_json(column: pa.ChunkedArray) -> pa.Array:
     """The fields of a column as JSON text, without nulls."""
-    text = column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
+    text = one_chunk(column)
     plain = pc.or_(pc.match_substring_regex(text, _NUMBER), pc.match_substring_regex(text, _BOOLEAN))
     awkward = pc.match_substring_regex(text, _TO_ESCAPE)
     if pc.any(awkward).as_py():

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import posixpath
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -17,7 +17,7 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import fs
 
-from parquet_variant.array.empty_table import empty_table
+from parquet_variant.array.tables import empty_table
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.errors import VariantFileError
 from parquet_variant.io.engine import Engine, Progress, ThreadEngine
@@ -243,21 +243,30 @@ def _packs(
     files: Sequence[_ShreddedFile], file_bytes: int, schema: ShreddingSchema | None
 ) -> list[list[_ShreddedFile]]:
     """The files that become one each; a file alone only if it is shredded anew."""
-    packs: list[list[_ShreddedFile]] = []
-    filled: dict[tuple[str, str], tuple[list[_ShreddedFile], int]] = {}
-    for each in files:
-        anew = schema is not None and each.schema != schema
-        small = each.source.size < file_bytes * 3 // 4
-        if not (anew or small):
-            continue
-        key = each.folder, each.others
-        pack, size = filled.get(key, ([], 0))
-        if not pack or size + each.source.size > file_bytes:
-            pack, size = [], 0
-            packs.append(pack)
-        pack.append(each)
-        filled[key] = pack, size + each.source.size
-    return [pack for pack in packs if len(pack) > 1 or (schema is not None and pack[0].schema != schema)]
+    packs = pack_files(
+        [((each.folder, each.others), each.source.size) for each in files],
+        file_bytes,
+        [schema is not None and each.schema != schema for each in files],
+    )
+    return [[files[at] for at in pack] for pack in packs]
+
+
+def pack_files(files: Sequence[tuple[Hashable, int]], file_bytes: int, anew: Sequence[bool]) -> list[list[int]]:
+    """The numbers of the files that become one each: small ones, and those that are to be made anew; alone only these.
+
+    `files`: what files must share to become one, and their sizes.
+    """
+    packs: list[list[int]] = []
+    filled: dict[Hashable, tuple[list[int], int]] = {}
+    for number, (key, size) in enumerate(files):
+        if anew[number] or size < file_bytes * 3 // 4:
+            pack, total = filled.get(key, ([], 0))
+            if not pack or total + size > file_bytes:
+                pack, total = [], 0
+                packs.append(pack)
+            pack.append(number)
+            filled[key] = pack, total + size
+    return [pack for pack in packs if len(pack) > 1 or anew[pack[0]]]
 
 
 def _rewrite(

@@ -207,7 +207,7 @@ def _is_path(source: Any) -> bool:
 
 
 def _inferred(engine: Engine, sources: list[ParquetSource], column: str | None) -> ShreddingSchema:
-    from parquet_variant.functions.storage.infer_shredding_schema import infer_shredding_schema
+    from parquet_variant.functions.storage.shred_variant import infer_shredding_schema
 
     work = partial(profile_task, column=column)
     return infer_shredding_schema(engine.reduce("infer the schema", work, sources, Profile.merge))

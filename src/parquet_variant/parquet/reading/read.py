@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 
 from pyarrow import fs
 
+from parquet_variant.array.tables import nested_array
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.choices import OnConflict
 from parquet_variant.errors import VariantError, VariantFileError
 from parquet_variant.io.parallel import in_order, thread_count
 from parquet_variant.parquet.format.columns import VariantColumn, choose_column
 from parquet_variant.parquet.format.files import OpenFile, ParquetSource, Source, locate, open_file
-from parquet_variant.parquet.reading.storage import nested_array
 
 if TYPE_CHECKING:
     from parquet_variant.shredding.profile import Profile

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from parquet_variant.array.tables import nested_array
 from parquet_variant.encoding.cast.forms import cast_values
 from parquet_variant.encoding.cast.targets import VARIANT_STORAGE
 from parquet_variant.errors import SchemaError
@@ -18,7 +19,6 @@ from parquet_variant.kernels.arrow_buffers import to_numpy
 from parquet_variant.parquet.format.columns import find_variants
 from parquet_variant.parquet.format.files import OpenFile
 from parquet_variant.parquet.reading.read_table import plain_storage, plain_variants
-from parquet_variant.parquet.reading.storage import nested_array
 from parquet_variant.parquet.scanning.scan_plan import FilePlan, GroupPlan
 from parquet_variant.query.selection import Selected
 

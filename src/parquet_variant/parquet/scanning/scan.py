@@ -25,10 +25,9 @@ from parquet_variant.parquet.scanning.path_statistics import constant_statistics
 from parquet_variant.parquet.scanning.scan_plan import FilePlan, GroupPlan, plan_file
 from parquet_variant.parquet.scanning.scan_report import ScanReport
 from parquet_variant.parquet.writing.nested import is_tagged
-from parquet_variant.query.planned import PlannedQuery
 from parquet_variant.query.predicate import Predicate, columns_of, evaluate
 from parquet_variant.query.prune import UNKNOWN, PruningStatistics, may_match
-from parquet_variant.query.question import Question, in_short
+from parquet_variant.query.question import PlannedQuery, Question, in_short
 from parquet_variant.query.selection import Selected
 from parquet_variant.renamed import renamed
 

@@ -6,18 +6,18 @@ Owns going through files, columns and row groups. Leaves the rules to `validate_
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import pyarrow as pa
 from pyarrow import fs
 
+from parquet_variant.array.tables import nested_array
 from parquet_variant.encoding.cast.forms import list_elements
 from parquet_variant.errors import VariantError
 from parquet_variant.io.parallel import in_order, thread_count
 from parquet_variant.parquet.format.columns import VariantColumn, find_variants, no_variant_column
 from parquet_variant.parquet.format.files import OpenFile, Source, locate, open_file
-from parquet_variant.parquet.reading.storage import nested_array
 from parquet_variant.parquet.report_text import counted
 from parquet_variant.parquet.validation.engines import EngineNote, FileTraits, engine_notes
 from parquet_variant.parquet.validation.validate_schema import check_schema
@@ -55,14 +55,7 @@ class ValidationReport:
 
     def to_dict(self) -> dict[str, Any]:
         """The report for machines."""
-        return {
-            "files": self.files,
-            "rows": self.rows,
-            "ok": self.ok,
-            "violations": [violation.to_dict() for violation in self.violations],
-            "omitted": self.omitted,
-            "engines": [note.to_dict() for note in self.engines],
-        }
+        return {"files": self.files, "rows": self.rows, "ok": self.ok, **asdict(self)}
 
     def __repr__(self) -> str:
         notes = f"; notes on {counted(len(self.engines), 'engine')}" if self.engines else ""

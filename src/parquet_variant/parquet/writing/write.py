@@ -145,7 +145,7 @@ def shredded_as(array: VariantArray, schema: SchemaLike, layout: Layout) -> Vari
     if schema is None:
         return array
     if schema == "infer":
-        from parquet_variant.functions.storage.infer_shredding_schema import infer_shredding_schema
+        from parquet_variant.functions.storage.shred_variant import infer_shredding_schema
 
         schema = infer_shredding_schema(array)
     return shred_variant(array, schema, layout=layout)

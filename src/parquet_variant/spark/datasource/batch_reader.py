@@ -20,6 +20,7 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 from pyspark.sql.pandas.types import to_arrow_schema, to_arrow_type
 from pyspark.sql.types import StructType, VariantType
 
+from parquet_variant.array.tables import one_chunk
 from parquet_variant.errors import VariantError, VariantFileError
 from parquet_variant.parquet.format.files import ParquetSource, locate, open_file
 from parquet_variant.parquet.reading.read_table import partitioned_table
@@ -166,10 +167,7 @@ def spark_batches(table: pa.Table, target: pa.Schema) -> Iterator[pa.RecordBatch
         if field.name not in table.column_names:  # of another file, with mergeSchema
             arrays.append(pa.nulls(len(table), field.type))
             continue
-        column = table.column(field.name)
-        arrays.append(
-            column.chunk(0) if column.num_chunks == 1 else pa.concat_arrays(column.chunks or [pa.nulls(0, column.type)])
-        )
+        arrays.append(one_chunk(table.column(field.name)))
     sizes = sum(
         (row_bytes(array, field.type) for array, field in zip(arrays, target, strict=True)), np.zeros(len(table))
     )

@@ -1,6 +1,7 @@
-"""Delta tables as the source of the data source: files of one version, pruned by the log.
+"""Delta tables as the source of the data source: files of one version, pruned by the log; or a stream of what is added.
 
-Owns the partitions and rows of a table's read. Leaves pruning and deletion vectors to `delta`, and Spark's types to
+Owns the partitions and rows of a table's read, a stream's offsets (versions) and micro-batches: first the rows that are
+there, then those that each version appends. Leaves pruning and deletion vectors to `delta`, and Spark's types to
 `batch_reader`.
 """
 
@@ -12,13 +13,15 @@ from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql.datasource import InputPartition
+from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
+from parquet_variant.delta.log.segment import commit_path
 from parquet_variant.delta.log.snapshot import Snapshot, snapshot
 from parquet_variant.delta.reading.read import read_file, selected_schema
 from parquet_variant.delta.reading.scan import DeltaScan, DeltaScanTask, scan
+from parquet_variant.errors import DeltaError
 from parquet_variant.spark.datasource.batch_reader import BatchReader, spark_batches
 from parquet_variant.spark.datasource.options import ReadOptions
 from parquet_variant.spark.task_errors import one_line
@@ -87,3 +90,76 @@ class DeltaReader(BatchReader):
 
 def _snapshot(options: ReadOptions) -> Snapshot:
     return snapshot(options.sources[0], version=options.version, timestamp=options.timestamp)
+
+
+# The offset before everything: its batch is a whole version, not the versions one by one.
+_NOTHING = -1
+
+
+class DeltaStreamReader(DataSourceStreamReader):
+    """``spark.readStream.format("variant")`` on a Delta table.
+
+    The first batch is the table as it is, or starts at ``startingVersion``; then every appended row comes once. A
+    version that removes rows ends the query with an error.
+    """
+
+    def __init__(self, options: ReadOptions, schema: StructType) -> None:
+        self.options = options
+        self.reader = DeltaReader(options, schema)
+
+    def initialOffset(self) -> dict[str, int]:  # noqa: N802 - Spark's name
+        """Before everything, or before the version that the user named."""
+        first = self.options.starting_version
+        return {"version": _NOTHING if first is None else first - 1}
+
+    def latestOffset(self, start: dict[str, int], limit: Any) -> dict[str, int]:  # noqa: N802 - Spark's name
+        """The newest version."""
+        return {"version": max(self._snapshot().version, start["version"])}
+
+    def partitions(self, start: dict[str, int], end: dict[str, int]) -> list[InputPartition]:
+        """The files of a micro-batch; the same whenever it is asked for."""
+        if start["version"] >= end["version"]:
+            return []
+        current = self._snapshot(end["version"])
+        if start["version"] == _NOTHING:
+            return self.reader.partitions_of(current)
+        added = [
+            file for version in range(start["version"] + 1, end["version"] + 1) for file in _appended(current, version)
+        ]
+        return self.reader.partitions_of(current, added)
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """The rows of a partition; runs in a task."""
+        return self.reader.read(partition)
+
+    def _snapshot(self, version: int | None = None) -> Snapshot:
+        return snapshot(self.options.sources[0], version=version)
+
+
+def _appended(current: Snapshot, version: int) -> list[Mapping[str, Any]]:
+    """The files that a version adds; compaction adds no rows."""
+    try:
+        lines = current.storage.read(commit_path(version)).splitlines()
+    except FileNotFoundError:
+        raise DeltaError(
+            f"version {version} is no longer in the log: start the stream with a new checkpoint",
+            reason="missing-version",
+        ) from None
+    actions = [json.loads(line) for line in lines if line.strip()]
+    for action in actions:
+        if "remove" in action and action["remove"].get("dataChange", True):
+            raise DeltaError(
+                f"version {version} removes rows, which a stream of appended rows cannot tell: start it again with "
+                f"startingVersion={version + 1}",
+                reason="not-append",
+            )
+    return [
+        {
+            "path": add["path"],
+            "partitionValues": add.get("partitionValues") or {},
+            "deletionVector": add.get("deletionVector"),
+            "size": add["size"],
+        }
+        for add in (action["add"] for action in actions if "add" in action)
+        if add.get("dataChange", True)
+    ]

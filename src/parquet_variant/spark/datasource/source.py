@@ -88,7 +88,7 @@ class VariantDataSource(DataSource):
 
         options = ReadOptions.of(self.options, stream=True)
         if options.delta:
-            from parquet_variant.spark.datasource.delta_stream import DeltaStreamReader
+            from parquet_variant.spark.datasource.delta_reader import DeltaStreamReader
 
             return DeltaStreamReader(options, schema)
         from parquet_variant.spark.datasource.directory_stream import DirectoryStreamReader

@@ -1,7 +1,7 @@
 """Typed extraction from the columnar encoding: only the columns on the path are read, and no Variant bytes are.
 
 Owns the walk down a path and putting the children of one column together. Leaves what counts as the same value to
-`functions.columns.lossless`, and the few targets that are no column here (maps, fixed-size lists, Variants) to
+`functions.columns.slot_casts`, and the few targets that are no column here (maps, fixed-size lists, Variants) to
 `extract_path` over the decoded values at the end of the path.
 """
 

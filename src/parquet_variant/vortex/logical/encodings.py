@@ -25,8 +25,7 @@ from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.errors import SchemaError, check_choice
 from parquet_variant.functions.columns.target_type import as_target
 from parquet_variant.functions.inputs.arrow_input import as_variant_array
-from parquet_variant.functions.storage.infer_shredding_schema import infer_shredding_schema
-from parquet_variant.functions.storage.shred_variant import shred_variant
+from parquet_variant.functions.storage.shred_variant import infer_shredding_schema, shred_variant
 from parquet_variant.functions.walks.extract_path import extract_path, needed_columns
 from parquet_variant.path import VariantPath
 from parquet_variant.schema.shredding_schema import ShreddingSchema

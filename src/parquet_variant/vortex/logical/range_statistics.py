@@ -276,7 +276,7 @@ def _united(parts: Sequence[ColumnStatistics]) -> ColumnStatistics:
 
 
 def _can_be(stored: pa.DataType, asked: pa.DataType) -> bool:
-    """Whether a value of a child's type can be one of the type asked for (see `functions.columns.lossless`)."""
+    """Whether a value of a child's type can be one of the type asked for (see `functions.columns.slot_casts`)."""
     left, right = target_of(stored).family, target_of(asked).family
     return left == right or (left in _EXACT and right in _EXACT) or (left, right) == ("float32", "float64")
 

@@ -21,10 +21,9 @@ from parquet_variant.encoding.cast.targets import VARIANT_STORAGE
 from parquet_variant.errors import VariantFileError
 from parquet_variant.io.parallel import in_order, thread_count
 from parquet_variant.parquet.reading.read_table import plain_storage
-from parquet_variant.query.planned import PlannedQuery
 from parquet_variant.query.predicate import And, Compare, Or, Predicate, evaluate
 from parquet_variant.query.prune import UNKNOWN, ColumnStatistics, may_match
-from parquet_variant.query.question import Question
+from parquet_variant.query.question import PlannedQuery, Question
 from parquet_variant.query.selection import Selected
 from parquet_variant.schema.path_steps import ArrowGroup, Step, walk_path
 from parquet_variant.vortex.columnar.columnar_variant import ColumnarVariant
