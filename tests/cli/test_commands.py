@@ -292,6 +292,13 @@ def test_who_writes_the_pages_is_an_option(variant: Run, tmp_path: Path) -> None
     assert "use native or pyarrow" in refused.error
 
 
+def test_rewrite_takes_the_writers_options(variant: Run, earthquakes: Path, tmp_path: Path) -> None:
+    target = tmp_path / "rewritten"
+    assert variant("rewrite", earthquakes, target, "--writer", "pyarrow", "--row-group-bytes", "1000000").code == 0
+    assert all("parquet-cpp-arrow" in pq.ParquetFile(file).metadata.created_by for file in target.rglob("*.parquet"))
+    assert variant("cat", target).rows == variant("cat", earthquakes).rows
+
+
 @pytest.mark.usefixtures("spark")
 def test_query_on_spark_without_sql(variant: Run, earthquakes: Path) -> None:
     words = ["query", earthquakes, "-s", "mag=$.properties.mag:double", "-s", "where=$.geometry", "-w", "mag > 6"]

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import parquet_variant as pv
-from parquet_variant.delta.maintenance.optimize import run_optimize
+from parquet_variant.delta.maintenance.optimize import optimize
 from parquet_variant.errors import DeltaError, VariantFileError
 from parquet_variant.spark.operations.ingest import SparkEngine
 
@@ -104,10 +104,10 @@ class TestDeltaTables:
     def test_another_commit_meanwhile_is_a_conflict_or_no_matter(self, spark, table):
         current = pv.delta.snapshot(table)
         pv.delta.append(table, {"p": ["c"], "n": [1], "v": pv.parse_json(["1"])})
-        assert run_optimize(SparkEngine(spark, None), current).files_added == 2
+        assert optimize(current, engine=SparkEngine(spark, None)).files_added == 2
         assert len(_table_rows(table)) == 1201
         with pytest.raises(DeltaError) as caught:
-            run_optimize(SparkEngine(spark, None), current)
+            optimize(current, engine=SparkEngine(spark, None))
         assert caught.value.reason == "conflict"
 
     def test_a_missing_data_file_fails_without_a_commit(self, spark, table):

@@ -303,8 +303,4 @@ def _column_index(kind: pa.DataType, column: str | None) -> int:
 def _child(chunk: pa.StructArray, index: int) -> pa.Array:
     """A child, null where the struct is."""
     child = chunk.field(index)
-    return child if chunk.null_count == 0 else child.take(pa.array(range(len(chunk)), mask=_mask(chunk)))
-
-
-def _mask(chunk: pa.StructArray) -> Any:
-    return to_numpy(chunk.is_null())
+    return child if chunk.null_count == 0 else child.take(pa.array(range(len(chunk)), mask=to_numpy(chunk.is_null())))

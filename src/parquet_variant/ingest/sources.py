@@ -105,7 +105,10 @@ def whole_splits(sources: str | os.PathLike[str] | Iterable[str | os.PathLike[st
     named = [sources] if isinstance(sources, str | os.PathLike) else list(sources)
     if not named:
         raise VariantFileError("no sources: name at least one file, directory or pattern", reason="no-files")
-    sizes = {file: size for source in named for file, size in _expand(os.fspath(source))}
+    sizes: dict[str, int] = {}
+    for source in named:
+        with file_errors(os.fspath(source)):
+            sizes.update(_expanded(os.fspath(source)))
     return [Split(file, size=size) for file, size in sizes.items()]
 
 
@@ -253,11 +256,6 @@ def read_ranges(source: str, ranges: Sequence[tuple[int, int]]) -> bytes:
                 text = text[start_of_text(text, source) :]
             parts.append(text if text.endswith(b"\n") or not text else text + b"\n")
     return b"".join(parts)
-
-
-def _expand(source: str) -> list[tuple[str, int]]:
-    with file_errors(source):
-        return _expanded(source)
 
 
 def _expanded(source: str) -> list[tuple[str, int]]:

@@ -356,7 +356,7 @@ _ARROW_NAMES = {
 
 def _compare(column: Any, op: Operator, literal: pa.Scalar) -> Any:
     if column.type == pa.uuid():
-        column, literal = _bytes_of_uuid(column), literal.cast(pa.binary(16))
+        column, literal = column.cast(pa.binary(16)), literal.cast(pa.binary(16))
     if not pa.types.is_floating(column.type):
         return pc.call_function(_ARROW_NAMES[op], [column, literal])
     column = column.cast(pa.float64())
@@ -369,7 +369,3 @@ def _compare(column: Any, op: Operator, literal: pa.Scalar) -> Any:
         return pc.if_else(pc.is_valid(column), scalar(op == "<=", pa.bool_()), scalar(None, pa.bool_()))
     answer = pc.call_function(_ARROW_NAMES[op], [column, literal])
     return pc.or_kleene(answer, nan) if op in (">", ">=", "<>") else answer
-
-
-def _bytes_of_uuid(column: Any) -> Any:
-    return column.cast(pa.binary(16))

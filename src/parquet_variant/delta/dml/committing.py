@@ -106,7 +106,10 @@ def run_change(current: Snapshot, operation: str, plan: Callable[[Snapshot], Cha
 
 def _transaction(current: Snapshot, operation: str, change: Change, changed: Sequence[FileChange]) -> Transaction:
     keys = {(each.path, _key(each.vector)) for each in changed}
-    mask = [(row["path"], _key(row["deletionVector"])) in keys for row in _keys(change.opened)]
+    mask = [
+        (row["path"], _key(row["deletionVector"])) in keys
+        for row in change.opened.select(["path", "deletionVector"]).to_pylist()
+    ]
     going = change.opened.filter(pa.array(mask, pa.bool_()))
     adds = [add for each in changed for add in each.adds] + list(change.adds)
     return Transaction(
@@ -116,7 +119,6 @@ def _transaction(current: Snapshot, operation: str, change: Change, changed: Seq
         removes=to_removes(current, going),
         others=[told for each in changed for told in each.change_data] + list(change.change_data),
         metadata=change.metadata,
-        read_version=current.version,
         reads=change.reads,
         read_paths=frozenset(change.opened["path"].to_pylist()),
         current=current,
@@ -149,10 +151,6 @@ def _drop(current: Snapshot, change: Change, changed: Sequence[FileChange]) -> N
             vector = None if add.deletion_vector is None else vector_path(current.storage, add.deletion_vector)
             if vector is not None and add.path in old:
                 current.storage.delete(vector)
-
-
-def _keys(files: pa.Table) -> list[dict[str, Any]]:
-    return list(files.select(["path", "deletionVector"]).to_pylist())
 
 
 def _key(vector: Mapping[str, Any] | None) -> Any:

@@ -34,6 +34,7 @@ def delete(
     storage_options: Mapping[str, str] | None = None,
     threads: int | None = 1,
     progress: Progress | None = None,
+    engine: Engine | None = None,
     **options: Any,
 ) -> ChangeResult:
     """Delete the rows for which a condition is true, in one commit.
@@ -56,6 +57,8 @@ def delete(
         Files that are worked on at a time; None for as many as there are cores.
     progress
         Called with the step, the tasks done and the tasks in all.
+    engine
+        What runs the tasks; by default threads of this process.
     **options
         Options of `VariantWriter`.
 
@@ -80,23 +83,16 @@ def delete(
     1
     [{'n': 1}, 3]
     """
-    current = snapshot(table, storage_options=storage_options)
-    return run_delete(ThreadEngine(threads, progress), current, where, zone=zone, **options)
-
-
-def run_delete(
-    engine: Engine, current: Snapshot, where: str | None = None, *, zone: str = "UTC", **options: Any
-) -> ChangeResult:
-    """Do it on whatever runs the tasks; `delete` says what the options mean."""
+    workers = engine or ThreadEngine(threads, progress)
 
     def plan(newest: Snapshot) -> Change:
         condition = read_condition(newest, where, zone)
         opened = matching_files(newest, condition, zone)
         work = partial(delete_from_file, plan_change(newest, options), condition, zone)
-        done = engine.run("delete", work, file_rows(newest, opened))
+        done = workers.run("delete", work, file_rows(newest, opened))
         return Change(opened, done, reads_of(newest, condition, zone), parameters={"predicate": where or "true"})
 
-    return run_change(current, "DELETE", plan)
+    return run_change(snapshot(table, storage_options=storage_options), "DELETE", plan)
 
 
 def read_condition(current: Snapshot, where: str | None, zone: str) -> SqlExpression | None:

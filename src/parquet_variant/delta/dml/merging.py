@@ -124,15 +124,16 @@ def run_merge(request: MergeRequest) -> ChangeResult:
             adds,
             told,
             len(inserts),
-            {"predicate": request.condition, "clauses": [_told(each) for each in request.clauses]},
+            {
+                "predicate": request.condition,
+                "clauses": [
+                    {"when": each.kind, "action": each.action, "predicate": each.predicate} for each in request.clauses
+                ],
+            },
             identity.metadata,
         )
 
     return run_change(request.target, "MERGE", plan)
-
-
-def _told(clause: MergeClause) -> dict[str, Any]:
-    return {"when": clause.kind, "action": clause.action, "predicate": clause.predicate}
 
 
 def _read(request: MergeRequest, newest: Snapshot) -> _Plan:

@@ -38,6 +38,7 @@ def update(
     storage_options: Mapping[str, str] | None = None,
     threads: int | None = 1,
     progress: Progress | None = None,
+    engine: Engine | None = None,
     **options: Any,
 ) -> ChangeResult:
     """Change columns, or paths inside of Variants, of the rows for which a condition is true, in one commit.
@@ -53,7 +54,7 @@ def update(
         As for `delete`; by default every row changes.
     new_values
         Python values by column or path, beside or instead of `updates`.
-    zone, storage_options, threads, progress, **options
+    zone, storage_options, threads, progress, engine, **options
         As for `delete`.
 
     Returns
@@ -77,23 +78,7 @@ def update(
     1
     [{'n': 1}, {'n': 20, 's': 'q'}]
     """
-    current = snapshot(table, storage_options=storage_options)
-    return run_update(
-        ThreadEngine(threads, progress), current, updates, where, new_values=new_values, zone=zone, **options
-    )
-
-
-def run_update(
-    engine: Engine,
-    current: Snapshot,
-    updates: Mapping[str, str] | None = None,
-    where: str | None = None,
-    *,
-    new_values: Mapping[str, Any] | None = None,
-    zone: str = "UTC",
-    **options: Any,
-) -> ChangeResult:
-    """Do it on whatever runs the tasks; `update` says what the options mean."""
+    workers = engine or ThreadEngine(threads, progress)
     if not updates and not new_values:
         raise DeltaError("nothing is set: give updates= or new_values=", reason="bad-assignment")
 
@@ -105,10 +90,10 @@ def run_update(
         condition = read_condition(newest, where, zone)
         opened = matching_files(newest, condition, zone)
         work = partial(_update, plan_change(newest, options), condition, assignments, zone)
-        done = engine.run("update", work, file_rows(newest, opened))
+        done = workers.run("update", work, file_rows(newest, opened))
         return Change(opened, done, reads_of(newest, condition, zone), parameters={"predicate": where or "true"})
 
-    return run_change(current, "UPDATE", plan)
+    return run_change(snapshot(table, storage_options=storage_options), "UPDATE", plan)
 
 
 def _update(

@@ -84,16 +84,19 @@ class Transaction:
     metadata: Metadata | None = None
     others: Sequence[Action] = ()
     txn: Txn | None = None  # Application id and version, for exactly-once.
-    # The version that the transaction was planned on; None for the first commit of a table.
-    read_version: int | None = None
     # Whether it is about every row of the table, so that a row appended meanwhile is a conflict.
     reads_table: bool = False
     # Whether one of some added files (as `FILE_SCHEMA`) may hold rows that it would have read; None if it reads none.
     reads: Callable[[pa.Table], bool] | None = None
     # The files, by path in the log, that it has looked into: their removal is a conflict.
     read_paths: frozenset[str] = frozenset()
-    # The table that it was planned on, for what every commit must say of row ids and time.
+    # The table that it was planned on, for what every commit must say of row ids and time; None for the first commit.
     current: Snapshot | None = None
+
+    @property
+    def read_version(self) -> int | None:
+        """The version that it was planned on."""
+        return None if self.current is None else self.current.version
 
     @property
     def blind(self) -> bool:

@@ -210,7 +210,6 @@ def _commit(
         parameters,
         metadata=metadata,
         protocol=protocol if protocol != current.protocol else None,
-        read_version=current.version,
         current=current,
     )
     return commit(current.storage, change)

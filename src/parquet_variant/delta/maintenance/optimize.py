@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -81,6 +81,7 @@ def optimize(
     storage_options: Mapping[str, str] | None = None,
     threads: int | None = 1,
     progress: Progress | None = None,
+    engine: Engine | None = None,
     **options: Any,
 ) -> OptimizeResult:
     """Put small files together, and shred variants anew, in one commit that changes no row.
@@ -108,6 +109,8 @@ def optimize(
         Files that are written at a time, each in memory as a whole; None for as many as there are cores.
     progress
         Called with the step, the tasks done and the tasks in all.
+    engine
+        What runs the tasks; by default threads of this process.
     **options
         Options of `VariantWriter`.
 
@@ -131,26 +134,7 @@ def optimize(
     ...     result.files_removed, result.files_added
     (2, 1)
     """
-    return run_optimize(
-        ThreadEngine(threads, progress), table, file_bytes=file_bytes, reshred=reshred, schema=schema,
-        policy=policy, min_saving=min_saving, dry_run=dry_run, storage_options=storage_options, **options,
-    )  # fmt: skip
-
-
-def run_optimize(
-    engine: Engine,
-    table: str | os.PathLike[str] | Snapshot,
-    *,
-    file_bytes: int = DEFAULT_FILE_BYTES,
-    reshred: bool = False,
-    schema: SchemaOption = None,
-    policy: Any = None,
-    min_saving: float = 0.02,
-    dry_run: bool = False,
-    storage_options: Mapping[str, str] | None = None,
-    **options: Any,
-) -> OptimizeResult:
-    """Do it on whatever runs the tasks; `optimize` says what the options mean."""
+    engine = engine or ThreadEngine(threads, progress)
     schema = schema_option(schema, options)
     current = snapshot(table, storage_options=storage_options)
     check_writable(current.protocol, current.metadata, current.storage.uri)
@@ -283,9 +267,7 @@ def _rewrite(
     removes = [remove for pack in packs for remove in to_removes(current, pack, data_change=False)]
     written = engine.run("optimize", partial(_write, current.without_files(), made), packs)
     adds = [add for part in written for add in part]
-    transaction = replace(
-        base, parameters=parameters, adds=adds, removes=removes, read_version=current.version, current=current
-    )
+    transaction = replace(base, parameters=parameters, adds=adds, removes=removes, current=current)
     result = commit(current.storage, transaction)
     return OptimizeResult(
         result.version,
@@ -297,11 +279,5 @@ def _rewrite(
 
 
 def _write(current: Snapshot, made: WritePlan, task: int, attempt: int, files: pa.Table) -> list[Add]:
-    return made.write_files(_rows(current, files), data_change=False)
-
-
-def _rows(current: Snapshot, files: pa.Table) -> Iterator[pa.Table]:
-    for file in files.to_pylist():
-        rows = tracked_rows(current, file)
-        if len(rows):
-            yield rows
+    tables = (tracked_rows(current, file) for file in files.to_pylist())
+    return made.write_files((rows for rows in tables if len(rows)), data_change=False)

@@ -83,7 +83,6 @@ def set_properties(
             protocol=protocol if protocol != current.protocol else None,
             metadata=metadata,
             adds=to_adds(current, current.files, data_change=False) if backfill else (),
-            read_version=current.version,
             reads_table=backfill or any(name.startswith(CONSTRAINT) for name in resolved.changes),
             current=current,
         ),

@@ -86,7 +86,6 @@ def restore(
         metadata=metadata if metadata != current.metadata else None,
         protocol=protocol if protocol != current.protocol else None,
         others=_clustering(current, past),
-        read_version=current.version,
         current=current,
         reads_table=True,
     )

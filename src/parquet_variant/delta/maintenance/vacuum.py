@@ -139,7 +139,6 @@ def _record(current: Snapshot, deleted: int, keep: int) -> None:
     transaction = Transaction(
         "VACUUM END",
         {"numDeletedFiles": deleted, "retentionMillis": keep},
-        read_version=current.version,
         current=current,
     )
     commit(current.storage, transaction)

@@ -188,7 +188,7 @@ def read_file(
         # Nanoseconds, pyarrow's own choice for INT96, wrap around silently outside of 1677 to 2262.
         with pq.ParquetFile(current.storage.open(path), coerce_int96_timestamp_unit="us") as parquet:
             present = parquet.schema_arrow
-            if current.column_mapping == "id" and not _has_field_ids(present):
+            if current.column_mapping == "id" and not any(b"PARQUET:field_id" in (f.metadata or {}) for f in present):
                 raise DeltaError("the table maps columns by id, the file has no field ids", reason="bad-data-file")
             names = [present.field(i).name for i in (match(present, f) for f in stored.fields) if i >= 0]
             data = _chosen_rows(current, path, present, names, chosen)
@@ -205,7 +205,7 @@ def read_file(
     if mask is not None:
         # Before anything is made of them: a change may be about few rows of a file.
         data = data.filter(pa.array(mask))
-    rows = align_table(data, stored, match, _as_stored if shredded else _unshredded)
+    rows = align_table(data, stored, match, (lambda _, array: array) if shredded else _unshredded)
     return _with_partitions(rows, schema, partitions, dict(file.get("partitionValues") or ()), len(data))
 
 
@@ -255,14 +255,6 @@ def _with_partitions(
             fields.append(rows.schema.field(f.name))
         columns.append(column)
     return pa.table(columns, schema=pa.schema(fields))
-
-
-def _has_field_ids(present: pa.Schema) -> bool:
-    return any(b"PARQUET:field_id" in (f.metadata or {}) for f in present)
-
-
-def _as_stored(_: tuple[str, ...], array: VariantArray) -> VariantArray:
-    return array
 
 
 def _unshredded(_: tuple[str, ...], array: VariantArray) -> VariantArray:

@@ -373,20 +373,12 @@ def extract(
     table: str | os.PathLike[str] | Snapshot,
     columns: Mapping[str, Any] | Sequence[str],
     where: Any = None,
-    *,
-    column: str | None = None,
-    version: int | None = None,
-    timestamp: int | str | datetime | None = None,
-    skipping: bool = True,
-    zone: str = "UTC",
-    storage_options: Mapping[str, str] | None = None,
-    allow_outside: bool = False,
-    threads: int | None = None,
+    **options: Any,
 ) -> pa.Table:
     """Read paths of a table's variant column as typed Arrow columns.
 
     Parameters, errors
-        As for `scan`.
+        As for `scan`, the options too.
 
     Returns
     -------
@@ -400,11 +392,7 @@ def extract(
     ...     pv.delta.extract(folder, {"mag": ("$.mag", "double")}, "mag > 2").to_pydict()
     {'mag': [5.5]}
     """
-    query = scan(
-        table, columns, where, column=column, version=version, timestamp=timestamp, skipping=skipping, zone=zone,
-        storage_options=storage_options, allow_outside=allow_outside, threads=threads,
-    )  # fmt: skip
-    return query.to_table()
+    return scan(table, columns, where, **options).to_table()
 
 
 @dataclass(frozen=True)

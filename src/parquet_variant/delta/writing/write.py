@@ -246,7 +246,6 @@ def _put(current: Snapshot, adds: Sequence[Add], mode: str, txn: tuple[str, int]
         adds=adds,
         removes=to_removes(current, current.files) if mode == "overwrite" else [],
         txn=None if txn is None else Txn(txn[0], txn[1], now_millis()),
-        read_version=current.version,
         reads_table=mode == "overwrite",
         current=current,
     )

@@ -91,6 +91,7 @@ def optimize(
     dry_run: bool = False,
     threads: int | None = None,
     progress: Progress | None = None,
+    engine: Engine | None = None,
     **write: Any,
 ) -> OptimizeResult:
     """Put the small files of a directory together, and shred files anew where that pays; no row changes.
@@ -120,6 +121,8 @@ def optimize(
         Only judge the schema; write nothing.
     threads, progress
         As for `ingest`.
+    engine
+        What runs the tasks; by default threads of this process.
     **write
         Options of `VariantWriter`.
 
@@ -142,27 +145,7 @@ def optimize(
     >>> result.files_removed, result.files_added, result.schema.to_ddl()
     (2, 1, 'n bigint, s string')
     """
-    engine = ThreadEngine(threads, progress)
-    return run_optimize(
-        engine, path, file_bytes=file_bytes, reshred=reshred, schema=schema, policy=policy, min_saving=min_saving,
-        column=column, dry_run=dry_run, **write,
-    )  # fmt: skip
-
-
-def run_optimize(
-    engine: Engine,
-    path: str | os.PathLike[str],
-    *,
-    file_bytes: int = DEFAULT_FILE_BYTES,
-    reshred: bool = False,
-    schema: ShreddingSchema | str | None = None,
-    policy: Any = None,
-    min_saving: float = 0.02,
-    column: str | None = None,
-    dry_run: bool = False,
-    **write: Any,
-) -> OptimizeResult:
-    """Do it on whatever runs the tasks; `optimize` says what the options mean."""
+    engine = engine or ThreadEngine(threads, progress)
     root = os.fspath(path).rstrip("/")
     _check_directory(root)
     sources = locate(root)
@@ -183,7 +166,7 @@ def run_optimize(
     opened = open_staging(root, "append")
     assert opened is not None
     staging = opened.begin()
-    base = _path_of(root)
+    base = filesystem_of(root)[1].rstrip("/")
     old = [each.source for pack in packs for each in pack]
     try:
         work = partial(_rewrite, staging=staging, schema=schema, column=column, root=base, write=write)
@@ -214,10 +197,6 @@ def _check_directory(root: str) -> None:
         )
     if has_delta_log(root):
         raise VariantFileError(f"{root} is a Delta table: use pv.delta.optimize", reason="delta-table", file=root)
-
-
-def _path_of(root: str) -> str:
-    return filesystem_of(root)[1].rstrip("/")
 
 
 def _look(source: ParquetSource, column: str | None) -> _ShreddedFile:

@@ -6,8 +6,8 @@ Leaves shredding to the functions, and what runs the tasks to `io.engine` and `s
 
 from __future__ import annotations
 
+import os
 import posixpath
-from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -16,7 +16,7 @@ import pyarrow as pa
 from pyarrow import fs
 
 from parquet_variant.array.variant_array import VariantArray
-from parquet_variant.choices import DEFAULT_COMPRESSION, FileMode, Layout, OnConflict
+from parquet_variant.choices import FileMode, Layout, OnConflict
 from parquet_variant.errors import VariantFileError
 from parquet_variant.io.engine import Engine, Progress, ThreadEngine
 from parquet_variant.io.filesystems import filesystem_of
@@ -28,7 +28,7 @@ from parquet_variant.parquet.format.files import OpenFile, ParquetSource, Source
 from parquet_variant.parquet.reading.read import profile_column
 from parquet_variant.parquet.reading.read_table import tagged_table
 from parquet_variant.parquet.writing.nested import Place, map_variants
-from parquet_variant.parquet.writing.options import DEFAULT_ROW_GROUP_BYTES, WriterOptions
+from parquet_variant.parquet.writing.options import WriterOptions
 from parquet_variant.parquet.writing.write import SchemaLike
 from parquet_variant.parquet.writing.writer import FileInfo, VariantWriter
 from parquet_variant.renamed import REPLACED, renamed
@@ -44,17 +44,13 @@ def rewrite(
     layout: Layout | None = None,
     schema: SchemaLike = None,
     column: str | None = None,
-    annotation: bool = True,
-    compression: str = DEFAULT_COMPRESSION,
-    compression_level: int | None = None,
-    row_group_bytes: int = DEFAULT_ROW_GROUP_BYTES,
-    sort_by: Sequence[str] | str = (),
-    bloom_filters: Collection[str] | str = (),
     on_conflict: OnConflict = "error",
     filesystem: fs.FileSystem | None = None,
     mode: FileMode = "error",
     threads: int | None = None,
     progress: Progress | None = None,
+    engine: Engine | None = None,
+    **write: Any,
 ) -> list[FileInfo]:
     """Rewrite files; memory is bounded by a row group for each thread.
 
@@ -73,12 +69,6 @@ def rewrite(
     column
         The Variant column that `schema` is for; may be left out if there is only one. Other Variant columns change
         their layout only.
-    annotation
-        Put the VARIANT annotation on; without, readers that know no Variant see a struct.
-    compression, compression_level, row_group_bytes
-        As for `write`.
-    sort_by, bloom_filters
-        As for `VariantWriter`: each file is sorted, in memory.
     on_conflict
         As for `read`.
     filesystem
@@ -90,6 +80,12 @@ def rewrite(
         process may use.
     progress
         Called with the step, the files done and the files in all.
+    engine
+        What runs the tasks; by default threads of this process.
+    **write
+        Options of `VariantWriter`: ``annotation`` (without, readers that know no Variant see a struct),
+        ``compression``, ``compression_level``, ``row_group_bytes``, ``bloom_filters``, ``writer``, and ``sort_by``:
+        each file is sorted, in memory.
 
     Returns
     -------
@@ -112,40 +108,7 @@ def rewrite(
     ...     pv.parquet.read(f"{folder}/b.parquet")
     <VariantArray unshredded, 1 rows: [{"a":1}]>
     """
-    return run_rewrite(
-        ThreadEngine(threads, progress),
-        source,
-        dest,
-        layout=layout,
-        schema=schema,
-        column=column,
-        annotation=annotation,
-        compression=compression,
-        compression_level=compression_level,
-        row_group_bytes=row_group_bytes,
-        sort_by=sort_by,
-        bloom_filters=bloom_filters,
-        on_conflict=on_conflict,
-        filesystem=filesystem,
-        mode=mode,
-    )
-
-
-@renamed(overwrite=REPLACED)
-def run_rewrite(
-    engine: Engine,
-    source: Source,
-    dest: Any,
-    *,
-    layout: Layout | None = None,
-    schema: SchemaLike = None,
-    column: str | None = None,
-    on_conflict: OnConflict = "error",
-    filesystem: fs.FileSystem | None = None,
-    mode: FileMode = "error",
-    **write: Any,
-) -> list[FileInfo]:
-    """Rewrite files, a task each, on whatever runs the tasks; `rewrite` says what the options mean."""
+    engine = engine or ThreadEngine(threads, progress)
     WriterOptions.of(write)  # Before anything is read, not in a task.
     targets = plan_rewrite(source, dest, filesystem, mode=mode)
     sweep_temporaries(filesystem_of(dest, filesystem)[0], (filesystem_of(each, filesystem)[1] for _, each in targets))
@@ -191,19 +154,14 @@ def _targets(
 ) -> list[tuple[ParquetSource, str]]:
     """Each file with the one to write; a directory's files keep their places below it."""
     system, root = filesystem_of(dest, filesystem)
-    single = (
-        len(sources) == 1 and sources[0].path == filesystem_of(source, filesystem)[1] if _is_path(source) else False
-    )
+    is_path = isinstance(source, str | os.PathLike)
+    single = is_path and len(sources) == 1 and sources[0].path == filesystem_of(source, filesystem)[1]
     if single and system.get_file_info(root).type != fs.FileType.Directory:
         return [(sources[0], str(dest))]
     folders = [posixpath.dirname(each.path) for each in sources]
     base = posixpath.commonpath(folders) if all(folders) else ""
     below = [posixpath.relpath(each.path, base) if base else each.path for each in sources]
     return [(each, f"{str(dest).rstrip('/')}/{name}") for each, name in zip(sources, below, strict=True)]
-
-
-def _is_path(source: Any) -> bool:
-    return isinstance(source, str) or hasattr(source, "__fspath__")
 
 
 def _inferred(engine: Engine, sources: list[ParquetSource], column: str | None) -> ShreddingSchema:

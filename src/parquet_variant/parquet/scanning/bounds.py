@@ -12,7 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from parquet_variant.parquet.format.files import OpenFile, ParquetSource, open_file
+from parquet_variant.parquet.format.files import ParquetSource, open_file
 from parquet_variant.parquet.format.statistics import writer_of
 from parquet_variant.parquet.scanning.scan import Scan, ScanTask
 from parquet_variant.parquet.scanning.scan_plan import plan_file, proven_bounds
@@ -64,11 +64,7 @@ class BoundsScan:
     def _proven(self, source: ParquetSource) -> list[_Bounds]:
         """What the footer proves of each row group."""
         with open_file(source) as file:
-            if not _tells_values(file):
+            # Bounds of other writers may be any number that is below, or above, all values.
+            if not writer_of(file.metadata).startswith(_OUR_WRITER):
                 return [None] * file.metadata.num_row_groups
             return proven_bounds(file, self.scan.selection, self.scan.column)
-
-
-def _tells_values(file: OpenFile) -> bool:
-    """Whether bounds are values, for sure: other writers may give any number that is below, or above, all values."""
-    return writer_of(file.metadata).startswith(_OUR_WRITER)

@@ -458,24 +458,13 @@ def with_types(source: ParquetSource, selection: tuple[Selected, ...]) -> tuple[
 
 
 @renamed(on_error="errors")
-def extract(
-    source: Source,
-    columns: Mapping[str, Any] | Sequence[str],
-    where: Any = None,
-    *,
-    column: str | None = None,
-    filesystem: fs.FileSystem | None = None,
-    skipping: bool = True,
-    errors: Errors = "null",
-    zone: str = "UTC",
-    threads: int | None = None,
-) -> pa.Table:
+def extract(source: Source, columns: Mapping[str, Any] | Sequence[str], where: Any = None, **options: Any) -> pa.Table:
     """Read paths of a Variant column as typed Arrow columns: only the leaf columns and row groups that they need.
 
     Parameters
     ----------
-    source, columns, where, column, filesystem, skipping, errors, zone, threads
-        As for `scan`.
+    source, columns, where, **options
+        As for `scan`: ``column``, ``filesystem``, ``skipping``, ``errors``, ``zone``, ``threads``.
 
     Raises
     ------
@@ -490,15 +479,4 @@ def extract(
     ...     pv.parquet.extract(folder, {"mag": ("$.mag", "double"), "place": ("$.place", "string")}).to_pydict()
     {'mag': [5.5, None], 'place': ['x', None]}
     """
-    query = scan(
-        source,
-        columns,
-        where,
-        column=column,
-        filesystem=filesystem,
-        skipping=skipping,
-        errors=errors,
-        zone=zone,
-        threads=threads,
-    )
-    return query.to_table()
+    return scan(source, columns, where, **options).to_table()

@@ -7,37 +7,26 @@ Owns the engine's side of it. Leaves what changes, and the commit, to `delta.dml
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any
-
-from parquet_variant.io.engine import Progress
-from parquet_variant.io.filesystems import absolute
-from parquet_variant.parquet.operations.rewrite import run_rewrite
-from parquet_variant.parquet.writing.writer import FileInfo
-from parquet_variant.spark.engine import SparkEngine
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-from typing import TYPE_CHECKING
-
-from parquet_variant.delta.maintenance.optimize import OptimizeResult as DeltaOptimizeResult
-from parquet_variant.delta.maintenance.optimize import run_optimize as optimize_table
-from parquet_variant.parquet.operations.optimize import OptimizeResult
-from parquet_variant.parquet.operations.optimize import run_optimize as optimize_directory
-from parquet_variant.spark.datasource.options import is_delta
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from parquet_variant.delta.dml.committing import ChangeResult
-from parquet_variant.delta.dml.delete import run_delete
+from parquet_variant.delta.dml.delete import delete as delete_rows
 from parquet_variant.delta.dml.merge import Merge
 from parquet_variant.delta.dml.merge import merge as merge_into
-from parquet_variant.delta.dml.update import run_update
-from parquet_variant.delta.log.snapshot import snapshot
+from parquet_variant.delta.dml.update import update as update_rows
+from parquet_variant.delta.maintenance.optimize import OptimizeResult as DeltaOptimizeResult
+from parquet_variant.delta.maintenance.optimize import optimize as optimize_table
+from parquet_variant.io.engine import Progress
+from parquet_variant.io.filesystems import absolute
+from parquet_variant.parquet.operations.optimize import OptimizeResult
+from parquet_variant.parquet.operations.optimize import optimize as optimize_directory
+from parquet_variant.parquet.operations.rewrite import rewrite as rewrite_files
+from parquet_variant.parquet.writing.writer import FileInfo
 from parquet_variant.spark.arrow_variant import with_variants
+from parquet_variant.spark.datasource.options import is_delta
+from parquet_variant.spark.engine import SparkEngine
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -68,7 +57,7 @@ def delete(
     -------
     ChangeResult
     """
-    return run_delete(SparkEngine(spark, progress), snapshot(absolute(table)), where, **options)
+    return delete_rows(absolute(table), where, engine=SparkEngine(spark, progress), **options)
 
 
 def update(
@@ -81,7 +70,7 @@ def update(
     **options: Any,
 ) -> ChangeResult:
     """`delta.update` as a Spark job; parameters and result as `delete`, `updates` as for `delta.update`."""
-    return run_update(SparkEngine(spark, progress), snapshot(absolute(table)), updates, where, **options)
+    return update_rows(absolute(table), updates, where, engine=SparkEngine(spark, progress), **options)
 
 
 def merge(
@@ -130,8 +119,8 @@ def optimize(
     """
     engine, where = SparkEngine(spark, progress), absolute(path)
     if not is_delta({}, where):
-        return optimize_directory(engine, where, **options)
-    return optimize_table(engine, where, **options)
+        return optimize_directory(where, engine=engine, **options)
+    return optimize_table(where, engine=engine, **options)
 
 
 def rewrite(
@@ -165,4 +154,4 @@ def rewrite(
     # The workers may stand in another directory than the driver.
     one = isinstance(source, str | os.PathLike)
     named = absolute(source) if one else [absolute(each) for each in source]
-    return run_rewrite(SparkEngine(spark, progress), named, absolute(dest), **options)
+    return rewrite_files(named, absolute(dest), engine=SparkEngine(spark, progress), **options)

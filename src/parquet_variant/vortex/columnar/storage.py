@@ -249,7 +249,7 @@ def from_storage(storage: pa.StructArray, of_bytes: OfBytes | None = None) -> Co
     if valid is not None:
         there = there & valid.to_numpy(zero_copy_only=False)
     rows = np.flatnonzero(there)
-    column = _column(storage, rows, of_bytes or _encoded)
+    column = _column(storage, rows, of_bytes or (lambda rest: ColumnarVariant.from_variant(VariantArray(rest)).column))
     return ColumnarVariant(len(storage), column, None if len(rows) == len(storage) else rows)
 
 
@@ -318,10 +318,6 @@ def _arrays(columns: dict[str, pa.Array], own: Int64s, of_bytes: OfBytes) -> Chi
         return Child(ARRAY, len(own), offsets=np.zeros(len(own) + 1, np.int64), elements=Column(0))
     offsets, elements = nested_ranges(lists.offsets.to_numpy().astype(np.int64), own)
     return Child(ARRAY, len(own), offsets=offsets, elements=_column(lists.values, elements, of_bytes))
-
-
-def _encoded(rest: pa.StructArray) -> Column:
-    return ColumnarVariant.from_variant(VariantArray(rest)).column
 
 
 def _with_arrays_of_bytes(column: Column, at: Int64s, deep: Int64s, arrays: Column) -> Column:

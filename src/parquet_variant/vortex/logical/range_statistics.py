@@ -339,7 +339,7 @@ def _of_shredded(array: VariantArray) -> Iterator[_PathValues]:
         if node.type is None:
             continue
         typed = columns["typed_value"]
-        rows, others = _valid(typed), _NO_ROWS
+        rows, others = np.flatnonzero(typed.is_valid().to_numpy(zero_copy_only=False)), _NO_ROWS
         if "value" in columns:
             # A Variant null is no value of any type; anything else in bytes may be one.
             other = pc.not_equal(columns["value"].cast(pa.binary()), _VARIANT_NULL).fill_null(False)
@@ -359,10 +359,6 @@ def _of_columnar(array: ColumnarVariant) -> Iterator[_PathValues]:
         for child, places in own:
             for name, each in child.fields.items():
                 stack.append((path / name, each.column, places[each.places(child.size)]))
-
-
-def _valid(array: pa.Array) -> Int64s:
-    return np.flatnonzero(array.is_valid().to_numpy(zero_copy_only=False))
 
 
 def _child(values: pa.Array, rows: Int64s, size: int, range_rows: int) -> ChildStatistics:
