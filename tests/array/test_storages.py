@@ -70,3 +70,18 @@ def test_rows_of_every_form_of_metadata_are_taken_filtered_and_compared(form: st
     assert array.filter([False, True, False, False, False, True]).to_pylist() == [{"a": "n/a"}, 7]
     other = pv.parse_json(['{"a": 2}', *VALUES[1:]])
     assert pv.equals(array, other).to_pylist() == [False, True, None, True, True, True]
+
+
+def test_storages_whose_metadata_has_null_entries_are_joined() -> None:
+    """As an engine may write them under null rows; pyarrow joins no dictionaries with nulls among the values."""
+    plain = pv.parse_json(["1", None])
+    metadata = plain.storage.field("metadata").dictionary_decode()[:1]
+    for column in (
+        pa.DictionaryArray.from_arrays(pa.array([0, 1], pa.int8()), pa.array([metadata[0].as_py(), None], pa.binary())),
+        pc.run_end_encode(pa.array([metadata[0].as_py(), None], pa.binary())),
+    ):
+        columns = [column, plain.storage.field("value")]
+        storage = pa.StructArray.from_arrays(columns, ["metadata", "value"], mask=plain.is_null())
+        joined = pv.VariantArray.concat([pv.VariantArray(storage), pv.VariantArray(storage)])
+        assert joined.to_pylist() == [1, None, 1, None]
+        assert pv.to_json(joined).to_pylist() == ["1", None, "1", None]

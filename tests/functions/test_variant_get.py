@@ -266,3 +266,15 @@ def test_overlapping_elements_are_refused() -> None:
     array = pv.VariantArray.from_variants([pv.Variant(b"\x11\0\0", outer)])
     with pytest.raises(pv.VariantError):
         pv.variant_get(array, "$[*][*]", "int")
+
+
+def test_lists_of_size_zero():
+    """pyarrow divides by the size, which ended the process."""
+    kind = pa.list_(pa.int64(), 0)
+    rows = pv.parse_json(["[]", "[1]", "null", '{"a": []}'])
+    assert pv.try_variant_get(rows, "$", kind).to_pylist() == [[], None, None, None]
+    assert pv.try_variant_get(rows, "$.a", kind).to_pylist() == [None, None, None, []]
+    assert pv.variant_get(rows[0], "$", kind) == []
+    shredded = pv.shred_variant(rows, "array<int>")
+    assert pv.try_variant_get(shredded, "$", kind).to_pylist() == [[], None, None, None]
+    assert pv.try_variant_get(rows, "$", pa.list_(pa.large_string(), 0)).to_pylist() == [[], None, None, None]

@@ -59,3 +59,9 @@ def test_what_has_not_even_the_kind_that_is_wanted(use, tmp_path):
     pv.delta.write(tmp_path / "table", {"v": pv.from_python([{"a": 1}])})
     with pytest.raises(pv.VariantError, match=r"is a \w+: give|is an Arrow array, not a"):
         use(tmp_path / "a.parquet")
+
+
+def test_values_that_no_arrow_array_holds():
+    for values in ([1, "a"], [2**70], [1, {"a": 2}]):
+        with pytest.raises(pv.SchemaError, match="become Variants with from_python"):
+            pv.cast_to_variant(values)

@@ -152,6 +152,13 @@ def test_what_is_no_rows_is_refused(data: Any, tmp_path: Path) -> None:
         pv.parquet.write(tmp_path / "a.parquet", data)
 
 
+def test_objects_of_a_frame_that_have_no_arrow_type_are_told(tmp_path: Path) -> None:
+    pd = pytest.importorskip("pandas")
+    for column in ([1, "a"], [1j, 2j]):
+        with pytest.raises(pv.SchemaError, match="Conversion failed for column o"):
+            pv.parquet.write(tmp_path / "a.parquet", pd.DataFrame({"o": column}))
+
+
 def test_json_files_are_read_into_an_array(tmp_path: Path) -> None:
     (tmp_path / "a.ndjson").write_text('{"a": 1}\n\n{"a": 2}\n')
     (tmp_path / "b.json").write_text('[{"a": 3}, {"a": 4}]')

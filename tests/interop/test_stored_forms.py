@@ -32,6 +32,14 @@ COLUMNS = {
     "dictionary of views": pa.DictionaryArray.from_arrays(
         pa.array([0, 1, None], pa.int8()), pa.array(["x", "y"], pa.string_view())
     ),
+    "dictionary of nulls": pa.nulls(3).dictionary_encode(),
+    "chunks of dictionaries with a null entry": pa.chunked_array(
+        [
+            pa.DictionaryArray.from_arrays([0], pa.array(["x"])),
+            pa.DictionaryArray.from_arrays([0, 1], pa.array(["y", None])),
+        ]
+    ),
+    "lists of size zero": pa.array([[], None, [], []], pa.list_(pa.string(), 0))[1:],
 }
 
 

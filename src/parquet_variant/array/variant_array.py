@@ -18,13 +18,13 @@ import pyarrow as pa
 
 from parquet_variant import arrow_compute as pc
 from parquet_variant.array.capsules import array_capsules, import_variant, in_offsets, stream_capsule, variant_field
-from parquet_variant.array.parts import metadata_array, storage_of, variants_of
+from parquet_variant.array.parts import metadata_array, metadata_parts, storage_of, variants_of
 from parquet_variant.array.soundness import refuse_unsound
 from parquet_variant.array.tables import one_chunk
 from parquet_variant.choices import Layout
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import MalformedVariantError, SchemaError
-from parquet_variant.kernels.arrow_buffers import to_numpy
+from parquet_variant.kernels.arrow_buffers import from_numpy, to_numpy
 from parquet_variant.path import VariantPath
 from parquet_variant.schema.layout import detect_layout
 from parquet_variant.schema.shredding_schema import ShreddingSchema
@@ -385,15 +385,23 @@ def _with_values(storage: pa.StructArray) -> pa.StructArray:
 
 
 def _with_dictionary(storage: pa.StructArray) -> pa.StructArray:
-    """A storage of null rows alone with an entry in its dictionary of metadata: engines write none, and index it."""
+    """A storage whose dictionary of metadata has entries, and no nulls among them, which pyarrow does not join.
+
+    Engines write none for null rows alone, and index it.
+    """
     at = storage.type.get_field_index("metadata")
     if at < 0 or not len(storage) or not pa.types.is_dictionary(storage.type.field(at).type):
         return storage
     metadata = storage.field(at)
-    if len(metadata.dictionary):
+    if len(metadata.dictionary) and not metadata.dictionary.null_count:
         return storage
-    children = [storage.field(number) for number in range(storage.type.num_fields)]
-    children[at] = metadata_array(pa.array([0] * len(storage), metadata.indices.type), metadata.dictionary)
+    if len(metadata.dictionary):
+        parts = metadata_parts(metadata)
+        indices = from_numpy(parts.indices, parts.indices < 0).cast(metadata.indices.type)
+        column = metadata_array(indices, parts.dictionary.cast(metadata.dictionary.type))
+    else:
+        column = metadata_array(pa.array([0] * len(storage), metadata.indices.type), metadata.dictionary)
+    children = [column if number == at else storage.field(number) for number in range(storage.type.num_fields)]
     return pa.StructArray.from_arrays(children, fields=list(storage.type), mask=storage.is_null())
 
 

@@ -15,7 +15,7 @@ import pyarrow as pa
 from parquet_variant.array.capsules import EXTENSION_METADATA, is_named, is_storage
 from parquet_variant.array.chunked_array import ChunkedVariantArray, variant_table
 from parquet_variant.array.variant_array import VariantArray
-from parquet_variant.encoding.cast.forms import chunks_in_form, plain_form
+from parquet_variant.encoding.cast.forms import chunks_in_form, plain_form, without_null_entries
 from parquet_variant.errors import SchemaError, VariantFileError
 
 
@@ -33,7 +33,13 @@ def table_of(data: Any) -> pa.Table:
     """
     if isinstance(data, VariantArray | ChunkedVariantArray):
         data = {"v": data}
-    table = _table_of(data)
+    try:
+        table = _table_of(data)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, TypeError) as error:
+        raise SchemaError(
+            f"a column is no Arrow data, and none can be made of it: {'; '.join(map(str, error.args))}",
+            reason="bad-data",
+        ) from None
     if not table.num_columns:
         raise VariantFileError("there are no columns to write", reason="no-columns")
     return _with_names(_plain(table))
@@ -83,9 +89,11 @@ def _plain(table: pa.Table) -> pa.Table:
     """The table without views and run ends, which neither the writers of files nor our kernels take."""
     for number, field in enumerate(table.schema):
         kind = plain_form(field.type, stored=True)
+        stored = table.column(number)
+        column = without_null_entries(stored)
         if kind == field.type:
+            table = table if column is stored else table.set_column(number, field, column)
             continue
-        column = table.column(number)
         if is_named(field):
             column = variant_table({field.name: VariantArray.from_arrow(column)}).column(0)
         else:
@@ -110,9 +118,4 @@ def _of_columns(columns: Mapping[str, Any]) -> pa.Table:
     if len(set(sizes.values())) > 1:
         told = ", ".join(f"{name} {size}" for name, size in sizes.items())
         raise VariantFileError(f"columns must have one length, these differ: {told}", reason="lengths-differ")
-    try:
-        return variant_table(columns)
-    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, TypeError) as error:
-        raise SchemaError(
-            f"a column is no Arrow data, and none can be made of it: {error}", reason="bad-data"
-        ) from None
+    return variant_table(columns)

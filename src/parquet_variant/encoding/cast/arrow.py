@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from parquet_variant.encoding.cast.forms import fixed_size_lists
 from parquet_variant.encoding.cast.targets import VARIANT_STORAGE, Target
 from parquet_variant.encoding.python_values import scalar_to_python
 from parquet_variant.types import VariantType
@@ -62,7 +63,7 @@ def _lists(raws: Sequence[Any], target: Target) -> pa.Array:
     if target.size >= 0:
         padded = chain.from_iterable([None] * target.size if raw is None else raw for raw in raws)
         elements = array_of_raw(list(padded), target.children[0])
-        return pa.FixedSizeListArray.from_arrays(elements, type=arrow, mask=_mask(raws))
+        return fixed_size_lists(elements, arrow, _mask(raws))
     elements = array_of_raw(list(chain.from_iterable(raw or () for raw in raws)), target.children[0])
     offsets = np.zeros(len(raws) + 1, np.int64)
     np.cumsum([len(raw or ()) for raw in raws], out=offsets[1:])

@@ -18,13 +18,13 @@ from parquet_variant.types import MAX_OFFSET
 def plain_form(arrow: pa.DataType, *, stored: bool = False) -> pa.DataType:
     """The type of the same values without views, dictionaries, run ends and narrow decimals, at any depth.
 
-    With ``stored``, dictionaries and narrow decimals, which files have, too, are kept.
+    With ``stored``, dictionaries and narrow decimals, which files have, too, are kept; lists of size zero are lists.
 
     >>> plain_form(pa.list_view(pa.dictionary(pa.int8(), pa.string_view())))
     ListType(list<item: large_string>)
     """
     types = pa.types
-    if types.is_dictionary(arrow) and stored:
+    if types.is_dictionary(arrow) and stored and not types.is_null(arrow.value_type):
         return pa.dictionary(arrow.index_type, plain_form(arrow.value_type, stored=True), arrow.ordered)
     if types.is_dictionary(arrow) or types.is_run_end_encoded(arrow):
         return plain_form(arrow.value_type, stored=stored)
@@ -34,6 +34,8 @@ def plain_form(arrow: pa.DataType, *, stored: bool = False) -> pa.DataType:
         return pa.large_binary()
     if not stored and (types.is_decimal32(arrow) or types.is_decimal64(arrow)):
         return pa.decimal128(arrow.precision, arrow.scale)
+    if stored and types.is_fixed_size_list(arrow) and not arrow.list_size:
+        arrow = pa.list_(arrow.value_field)  # pyarrow 26 writes nulls in the place of empty lists
     return with_fields(arrow, lambda field: field.with_type(plain_form(field.type, stored=stored)))
 
 
@@ -121,7 +123,7 @@ def in_form(array: pa.Array, arrow: pa.DataType) -> pa.Array:
         # The values under null lists are there too, unlike in the other lists.
         first, last = array.offset * arrow.list_size, (array.offset + len(array)) * arrow.list_size
         values = in_form(array.values[first:last], arrow.value_type)
-        return pa.FixedSizeListArray.from_arrays(values, type=arrow, mask=array.is_null())
+        return fixed_size_lists(values, arrow, array.is_null())
     if types.is_list(arrow) or types.is_large_list(arrow):
         kind = pa.ListArray if types.is_list(arrow) else pa.LargeListArray
         width = np.int32 if types.is_list(arrow) else np.int64
@@ -143,6 +145,18 @@ def chunks_in_form(column: pa.ChunkedArray, arrow: pa.DataType) -> pa.ChunkedArr
     DataType(large_string)
     """
     return pa.chunked_array([in_form(chunk, arrow) for chunk in column.chunks], arrow)
+
+
+def without_null_entries(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Dictionaries with their nulls among the indices, not the values: pyarrow joins and writes no others.
+
+    >>> column = pa.chunked_array([pa.DictionaryArray.from_arrays([0, 1], pa.array(["a", None]))])
+    >>> without_null_entries(column).chunk(0).dictionary.to_pylist()
+    ['a']
+    """
+    if not isinstance(column.type, pa.DictionaryType) or not any(each.dictionary.null_count for each in column.chunks):
+        return column
+    return chunks_in_form(chunks_in_form(column, column.type.value_type), column.type)
 
 
 def cast_values(array: pa.Array, arrow: pa.DataType) -> pa.Array:
@@ -167,6 +181,17 @@ def struct_like(array: pa.StructArray, fields: list[pa.Field], children: list[pa
     # Not `StructArray.from_arrays`: it refuses children that are null where the struct is, if they must not be null.
     validity = array.is_valid().buffers()[1] if array.null_count else None
     return pa.Array.from_buffers(pa.struct(fields), len(array), [validity], array.null_count, 0, children)
+
+
+def fixed_size_lists(elements: pa.Array, arrow: pa.FixedSizeListType, missing: pa.BooleanArray) -> pa.Array:
+    """Lists of a fixed size, of which some are missing; pyarrow's own way divides by the size, which may be zero.
+
+    >>> fixed_size_lists(pa.array([], pa.int8()), pa.list_(pa.int8(), 0), pa.array([False, True])).to_pylist()
+    [[], None]
+    """
+    valid = pc.invert(missing)
+    validity = valid.buffers()[1] if not pc.all(valid).as_py() else None
+    return pa.Array.from_buffers(arrow, len(missing), [validity], children=[elements])
 
 
 def list_elements(array: pa.Array) -> pa.Array:

@@ -20,6 +20,7 @@ import pyarrow as pa
 
 from parquet_variant import arrow_compute as pc
 from parquet_variant.array.variant_array import VariantArray
+from parquet_variant.encoding.cast.forms import fixed_size_lists
 from parquet_variant.encoding.cast.targets import Target
 from parquet_variant.encoding.metadata import EMPTY_METADATA
 from parquet_variant.encoding.scalars import encode_scalar
@@ -175,7 +176,7 @@ def _lists(
         chosen = np.flatnonzero(is_list)
         _, _, elements = value_positions.take(chosen).elements()
         children = array_of_slots(elements.slots(), target.children[0], options)
-        lists = pa.FixedSizeListArray.from_arrays(children, type=target.arrow)
+        lists = fixed_size_lists(children, target.arrow, from_numpy(np.zeros(len(chosen), np.bool_)))
         return lists.take(from_numpy(np.cumsum(is_list) - 1, ~is_list)), is_list
     children = array_of_slots(elements.slots(), target.children[0], options)
     return list_array(offsets, children, is_list, target.arrow), is_list

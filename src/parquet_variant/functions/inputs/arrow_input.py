@@ -16,6 +16,7 @@ import pyarrow as pa
 from parquet_variant.array.soundness import refuse_unsound
 from parquet_variant.array.tables import one_chunk
 from parquet_variant.array.variant_array import VariantArray, refuse_one_value
+from parquet_variant.encoding.cast.forms import without_null_entries
 from parquet_variant.errors import SchemaError
 from parquet_variant.kernels.arrow_buffers import from_bytes
 
@@ -49,9 +50,21 @@ def _array_of(values: Any, arrow_type: pa.DataType | None) -> pa.Array:
             return pa.array(values)
         if not hasattr(values, "__arrow_c_stream__"):
             texts = _texts(values) if arrow_type == pa.string() else None
-            return pa.array(values, arrow_type) if texts is None else texts
+            return _of_objects(values, arrow_type) if texts is None else texts
         values = pa.chunked_array(values)
-    return one_chunk(values)
+    return one_chunk(without_null_entries(values))
+
+
+def _of_objects(values: Any, arrow_type: pa.DataType | None) -> pa.Array:
+    try:
+        return pa.array(values, arrow_type)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError) as error:
+        if arrow_type is not None:
+            raise
+        raise SchemaError(
+            f"no Arrow array can be made of the values ({error}): Python values become Variants with from_python",
+            reason="bad-data",
+        ) from None
 
 
 def _texts(values: Any) -> pa.Array | None:
