@@ -278,3 +278,14 @@ def test_lists_of_size_zero():
     shredded = pv.shred_variant(rows, "array<int>")
     assert pv.try_variant_get(shredded, "$", kind).to_pylist() == [[], None, None, None]
     assert pv.try_variant_get(rows, "$", pa.list_(pa.large_string(), 0)).to_pylist() == [[], None, None, None]
+
+
+def test_forms_that_arrow_does_not_have_are_refused():
+    rows = pv.parse_json([f'"{n}"' for n in range(300)])
+    for kind in (
+        pa.dictionary(pa.int8(), pa.string()), pa.dictionary(pa.int8(), pa.uuid()),
+        pa.dictionary(pa.int8(), pa.list_(pa.int8())), pa.run_end_encoded(pa.int32(), pa.string_view()),
+    ):  # fmt: skip
+        with pytest.raises(pv.CastError, match="the values cannot be given as") as caught:
+            pv.try_variant_get(rows, "$", kind)
+        assert caught.value.reason == "bad-type"

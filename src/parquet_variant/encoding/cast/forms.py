@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from parquet_variant import arrow_compute as pc
+from parquet_variant.errors import CastError
 from parquet_variant.types import MAX_OFFSET
 
 
@@ -136,6 +137,23 @@ def in_form(array: pa.Array, arrow: pa.DataType) -> pa.Array:
         sizes = pa.array(np.diff(offsets.to_numpy()))
         return kind.from_arrays(offsets[:-1], sizes, values, type=arrow, mask=array.is_null())
     return array.cast(arrow)
+
+
+def in_target_form(array: pa.Array, target: pa.DataType) -> pa.Array:
+    """As `in_form`, of what a cast has given.
+
+    Raises `CastError` where pyarrow has no such form, or one that holds less.
+
+    >>> in_target_form(pa.array([1] * 40_000), pa.run_end_encoded(pa.int16(), pa.int64()))  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    ...
+    parquet_variant.errors.CastError: Cannot run-end encode Arrays ...
+    """
+    try:
+        return in_form(array, target)
+    except pa.ArrowException as error:
+        told = str(error).split("\n", maxsplit=1)[0]
+        raise CastError(f"{told}: the values cannot be given as {target}", reason="bad-type") from None
 
 
 def chunks_in_form(column: pa.ChunkedArray, arrow: pa.DataType) -> pa.ChunkedArray:

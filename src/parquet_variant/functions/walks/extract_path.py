@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from parquet_variant import arrow_compute as pc
 from parquet_variant.array.variant_array import VariantArray
-from parquet_variant.encoding.cast.forms import in_form, plain_form
+from parquet_variant.encoding.cast.forms import in_target_form, plain_form
 from parquet_variant.encoding.cast.targets import VARIANT_STORAGE, Target, target_of
 from parquet_variant.encoding.cast.zones import zone_of
 from parquet_variant.encoding.metadata import EMPTY_METADATA
@@ -89,7 +89,7 @@ def extract_from(
     for segment in parsed.segments:
         if isinstance(segment, Wildcard):
             target = pa.list_(pa.field("element", target))
-    return in_form(leaves, target)
+    return in_target_form(leaves, target)
 
 
 def final_storage(storage: pa.StructArray) -> pa.StructArray:

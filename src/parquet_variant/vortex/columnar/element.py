@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from parquet_variant.encoding.cast.forms import in_form, plain_form
+from parquet_variant.encoding.cast.forms import in_target_form, plain_form
 from parquet_variant.encoding.cast.targets import Target, target_of
 from parquet_variant.encoding.cast.zones import zone_of
 from parquet_variant.functions.columns.column_slots import slots_of_column
@@ -78,7 +78,7 @@ def columnar_element(
     for segment in parsed.segments:
         if isinstance(segment, Wildcard):
             target = pa.list_(pa.field("element", target))
-    return in_form(values, target)
+    return in_target_form(values, target)
 
 
 def _follow(column: Column, segments: tuple[Segment, ...], target: Target, how: _How) -> pa.Array:
