@@ -11,6 +11,7 @@ the minority does no harm, because it lies in a residual of its own.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 import numpy as np
 
@@ -69,6 +70,7 @@ class AutoPolicy:
     '72.0% number, 28.0% string'
     """
 
+    name: ClassVar[str] = "auto"  # What `infer` takes.
     min_row_share: float = 0.15
     least_columns: int = 10
     min_type_share: float = 0.3
@@ -84,11 +86,6 @@ class AutoPolicy:
             words = f"no files are written for {unknown[0]!r}: use {', '.join(_READERS)}"
             raise VariantError(words, reason="bad-policy")
         object.__setattr__(self, "readers", readers)
-
-    @property
-    def name(self) -> str:
-        """The name that `infer` takes."""
-        return "auto"
 
     def choose(self, profile: Profile) -> InferenceResult:
         """The schema for data of this profile, and why."""
@@ -208,7 +205,7 @@ class _Walk:
     def note(
         self, path_profile: PathProfile, path: VariantPath, kind: str | None, share: float, saved: int, reason: str
     ) -> None:
-        self.decisions.append(Decision(path, kind, path_profile.count, path_profile.row_share, share, saved, reason))
+        self.decisions.append(Decision.of(path, path_profile, kind, share, saved, reason))
 
     def keep_the_best(self) -> None:
         """Drop the leaves over the budget, and the decisions for groups that then have none."""

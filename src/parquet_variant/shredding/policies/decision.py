@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from parquet_variant.array.variant_array import VariantArray
     from parquet_variant.shredding.costs import Costs
     from parquet_variant.shredding.estimate import Prediction
+    from parquet_variant.shredding.profile_path import PathProfile
     from parquet_variant.shredding.typed_texts import TypedText
 
 
@@ -53,6 +54,13 @@ class Decision:
     typed_share: float
     bytes_saved: int
     reason: str
+
+    @classmethod
+    def of(
+        cls, path: VariantPath, path_profile: PathProfile, kind: str | None, share: float, saved: int, reason: str
+    ) -> Decision:
+        """The choice of a type for a path of a profile."""
+        return cls(path, kind, path_profile.count, path_profile.row_share, share, saved, reason)
 
     @property
     def shredded(self) -> bool:

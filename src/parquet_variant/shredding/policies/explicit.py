@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import ClassVar
 
 import pyarrow as pa
 
@@ -39,12 +40,8 @@ class ExplicitPolicy:
     $['c'] None 0.0 not given
     """
 
+    name: ClassVar[str] = "explicit"  # What `infer` takes.
     schema: ShreddingSchema | str | pa.Schema | pa.DataType
-
-    @property
-    def name(self) -> str:
-        """The name that `infer` takes."""
-        return "explicit"
 
     def resolved(self) -> ShreddingSchema:
         """The schema, read from whatever spelling it has.

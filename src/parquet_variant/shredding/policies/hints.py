@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 import pyarrow as pa
 
@@ -60,6 +61,7 @@ class HintsPolicy:
     'a decimal(9,2), b struct<c: bigint>'
     """
 
+    name: ClassVar[str] = "hints"  # What `infer` takes.
     types: Mapping[str, str | pa.DataType] | tuple[tuple[str, str | pa.DataType], ...] = ()
     max_columns: int = 1024
     skip: Iterable[str] = ()
@@ -87,11 +89,6 @@ class HintsPolicy:
             object.__setattr__(self, "_patterns", tuple(map(re.compile, self.skip_regexp)))
         except re.error as error:
             raise VariantError(f"{error.pattern!r} is no regular expression: {error}", reason="bad-policy") from None
-
-    @property
-    def name(self) -> str:
-        """The name that `infer` takes."""
-        return "hints"
 
     def choose(self, profile: Profile) -> InferenceResult:
         """The schema for data of this profile, and why."""

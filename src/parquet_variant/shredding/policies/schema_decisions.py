@@ -45,11 +45,8 @@ def decisions_for(
             text = reason(path, chosen)
             if share < 1:
                 text = f"{text}: {types_in_words(path_profile)}"
-            kind = node_name(node)
             decisions.append(
-                Decision(
-                    path, kind, path_profile.count, path_profile.row_share, share, bytes_saved(path_profile, node), text
-                )
+                Decision.of(path, path_profile, node_name(node), share, bytes_saved(path_profile, node), text)
             )
         fields = dict(node.fields)
         known = {str(child.segment): child for child in path_profile.fields} if path_profile is not None else {}
@@ -63,7 +60,7 @@ def decisions_for(
             walk(path_profile.element if path_profile is not None else None, node.element, path / WILDCARD)
 
     def outside(path_profile: PathProfile, path: VariantPath) -> None:
-        decisions.append(Decision(path, None, path_profile.count, path_profile.row_share, 0.0, 0, reason(path, left)))
+        decisions.append(Decision.of(path, path_profile, None, 0.0, 0, reason(path, left)))
 
     walk(profile.root, schema, VariantPath())
     return tuple(decisions)

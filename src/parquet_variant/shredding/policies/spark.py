@@ -13,7 +13,7 @@ names.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -76,6 +76,7 @@ class SparkPolicy:
     'id bigint, task variant'
     """
 
+    name: ClassVar[str] = "spark"  # What `infer` takes.
     rows: int = 4096
     sample_bytes: int = 64 << 20
     min_share: float = 0.1
@@ -84,11 +85,6 @@ class SparkPolicy:
 
     def __post_init__(self) -> None:
         check_constants(self)
-
-    @property
-    def name(self) -> str:
-        """The name that `infer` takes."""
-        return "spark"
 
     def choose_rows(self, array: VariantArray) -> InferenceResult:
         """The schema for the first rows of an array, and why."""
@@ -194,7 +190,7 @@ class _Walk:
     def note(
         self, path_profile: PathProfile, path: VariantPath, kind: str | None, share: float, saved: int, reason: str
     ) -> None:
-        self.decisions.append(Decision(path, kind, path_profile.count, path_profile.row_share, share, saved, reason))
+        self.decisions.append(Decision.of(path, path_profile, kind, share, saved, reason))
 
 
 def _spark_type(path_profile: PathProfile, column: ColumnType) -> ShreddingSchema:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -106,17 +106,13 @@ class TilesPolicy:
     ['i bigint, t string', 'geo struct<lat: decimal(2,1)>, i bigint']
     """
 
+    name: ClassVar[str] = "tiles"  # What `infer` takes.
     tile_rows: int = 4096
     min_share: float = 0.6
     max_columns: int = 300
 
     def __post_init__(self) -> None:
         check_constants(self)
-
-    @property
-    def name(self) -> str:
-        """The name that `infer` takes."""
-        return "tiles"
 
     def choose(self, profile: Profile) -> TilesResult:
         """The schema for data of this profile, as one tile."""

@@ -12,7 +12,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 from parquet_variant.errors import PathError
 from parquet_variant.path import WILDCARD, VariantPath, is_within
@@ -53,6 +53,7 @@ class WorkloadPolicy:
     'b struct<d: string>'
     """
 
+    name: ClassVar[str] = "workload"  # What `infer` takes.
     weights: Mapping[str, float] | tuple[tuple[str, float], ...]
     max_columns: int = 300
     rest: Policy | None = field(default_factory=AutoPolicy)
@@ -98,11 +99,6 @@ class WorkloadPolicy:
             ``max_columns`` and ``rest``.
         """
         return cls({str(path): 1.0 for path, _ in schema.leaves()}, **options)
-
-    @property
-    def name(self) -> str:
-        """The name that `infer` takes."""
-        return "workload"
 
     def choose(self, profile: Profile) -> InferenceResult:
         """The schema for data of this profile, and why."""

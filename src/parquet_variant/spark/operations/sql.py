@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from parquet_variant.errors import VariantError
-from parquet_variant.path import WILDCARD, VariantPath
+from parquet_variant.path import WILDCARD, VariantPath, backquoted
 from parquet_variant.query.predicate_text import predicate_text
 from parquet_variant.query.sql_expression import NeededColumn
 from parquet_variant.query.sql_types import sql_type_name
@@ -94,7 +94,7 @@ def _asked(use: TableUse) -> tuple[dict[str, tuple[str, str] | str], str | None]
     if table.path is None:
         raise VariantError(f"{table.name} is no path: Spark reads files and tables by their paths", reason="bad-option")
     if len(variants) > 1:  # the data source takes paths into one: the columns whole
-        names = dict.fromkeys(_top(each.column) for each in use.needed.values())
+        names = dict.fromkeys(each.column.partition(".")[0] for each in use.needed.values())
         return {name: name for name in names}, None
     # The engine's text asks for rows alone where it needs no column.
     needed = use.needed or {"_": NeededColumn(table.columns.variants[0], VariantPath(("_",)), pa.bool_())}
@@ -114,16 +114,11 @@ def _variants(use: TableUse) -> set[str]:
     return {each.column for each in use.needed.values() if each.path is not None}
 
 
-def _top(column: str) -> str:
-    """The table's column that a Variant is in."""
-    return column.partition(".")[0]
-
-
 def _taken(each: NeededColumn) -> Column:
     """What is needed of a Variant, taken out of the whole value by Spark."""
     from pyspark.sql.functions import col, try_variant_get
 
-    column = col(".".join(f"`{part.replace('`', '``')}`" for part in each.column.split(".")))
+    column = col(".".join(map(backquoted, each.column.split("."))))
     if each.path is None:
         return column
     if any(step is WILDCARD or (isinstance(step, str) and set(step) & set("'\"")) for step in each.path.segments):

@@ -28,22 +28,8 @@ def get_variant_element(array: Any, path: str | VariantPath, dtype: str | pa.Dat
     ----------
     array
         A column in any encoding: a `VariantArray`, or a `ColumnarVariant`.
-    path
-        Where the values are; every ``[*]`` gives a list.
-    dtype
-        The type, by name or as a pyarrow type. Nothing is cast to it; see `parquet_variant.get_variant_element`.
-
-    Returns
-    -------
-    pyarrow.Array
-        Always nullable, whether the column is or not.
-
-    Raises
-    ------
-    CastError
-        For a type that no Variant can be given as.
-    MalformedVariantError
-        If bytes that are read are malformed.
+    path, dtype, result and errors
+        As for `parquet_variant.get_variant_element`.
 
     Examples
     --------
@@ -67,21 +53,8 @@ def get_variant_scalar(
     ----------
     array
         A column in any encoding.
-    index
-        The row; negative ones count from the end.
-    path
-        Where the value is, without wildcards.
-    dtype
-        The type, by name or as a pyarrow type; ``"variant"`` for whatever is there.
-
-    Raises
-    ------
-    IndexError
-        If there is no such row.
-    CastError
-        For a type that no Variant can be given as.
-    MalformedVariantError
-        If bytes that are read are malformed.
+    index, path, dtype, and errors
+        As for `parquet_variant.get_variant_scalar`.
 
     Examples
     --------
