@@ -12,7 +12,7 @@ import pytest
 
 import parquet_variant as pv
 from parquet_variant.errors import JsonError, VariantError, VariantFileError
-from parquet_variant.ingest.lines import split_lines
+from parquet_variant.ingest.batches import split_lines
 from parquet_variant.ingest.sources import open_chunks
 
 

@@ -132,7 +132,7 @@ def _of_vortex(path: str, column: str | None) -> ExploreReport:
 
 
 def _of_json(path: str) -> ExploreReport:
-    from parquet_variant.ingest.lines import split_lines
+    from parquet_variant.ingest.batches import split_lines
     from parquet_variant.ingest.sources import codec_of, open_chunks, split_size, whole_splits
 
     splits = whole_splits(path)

@@ -1,16 +1,18 @@
 """Text to results, a chunk at a time: read, cut into lines, parsed, and made into what a pass over the input is for.
 
-Owns reading a task's splits, small files together, what becomes of a bad line, and which lines a sample has: those
-whose first byte lies in a chosen block of the file's text, the same for any splits and chunks. Leaves opening files to
-`sources`, and the two passes to `task`.
+Owns reading a task's splits, small files together, cutting a chunk into lines, what becomes of a bad one, and which
+lines a sample has: those whose first byte lies in a chosen block of the file's text, the same for any splits and
+chunks. Leaves opening files to `sources`, and the two passes to `task`.
 """
 
 from __future__ import annotations
 
+import json
 import re
+from base64 import b64encode
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial, reduce
 from typing import Any, Generic, TypeVar
 
@@ -22,11 +24,9 @@ from parquet_variant.array.parts import binary_parts
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.choices import InputFormat
 from parquet_variant.errors import JsonError, VariantError
-from parquet_variant.ingest.bad_record import BadRecord
 from parquet_variant.ingest.formats.layout import Layout
 from parquet_variant.ingest.formats.wrapped import values_at
 from parquet_variant.ingest.json_column import TextRows, open_rows
-from parquet_variant.ingest.lines import Lines, split_lines
 from parquet_variant.ingest.request import TextOptions
 from parquet_variant.ingest.sources import Chunk, is_seekable, open_chunks, read_ranges, split_size, whole_text
 from parquet_variant.ingest.splits import Split
@@ -34,6 +34,100 @@ from parquet_variant.kernels.shredding.json_batch import parse_text, storage_fro
 from parquet_variant.kernels.tapes.tape import Tape
 from parquet_variant.shredding.profile import array_tapes
 from parquet_variant.shredding.typed_texts import Counts
+from parquet_variant.types import MAX_OFFSET
+
+
+@dataclass(frozen=True, slots=True)
+class Lines:
+    """The lines of a chunk that are not blank, as an Arrow array without a copy.
+
+    ``text[i]`` is line ``chunk.first_line + number[i]`` of the file; the line's newline is part of the text.
+    """
+
+    text: pa.Array
+    number: np.ndarray[Any, np.dtype[np.int64]]
+
+
+def split_lines(chunk: Chunk) -> Lines:
+    r"""Cut a chunk into its lines as an Arrow string array over the chunk's own bytes; blank lines are left out.
+
+    The text is not checked to be UTF-8: the parser does that.
+
+    >>> lines = split_lines(Chunk("a.json", b'{"a": 1}\n\n[2]'))
+    >>> lines.text.to_pylist(), lines.number.tolist()
+    (['{"a": 1}\n', '[2]'], [0, 2])
+    """
+    ends = chunk.ends
+    offsets = np.concatenate([[0], ends]).astype(np.int32 if len(chunk.data) <= MAX_OFFSET else np.int64)
+    kind = pa.string() if offsets.dtype == np.int32 else pa.large_string()
+    text = pa.Array.from_buffers(kind, len(ends), [None, pa.py_buffer(offsets), pa.py_buffer(chunk.data)])
+    number = np.arange(len(ends))
+    blank = _blank_lines(chunk.data, offsets)
+    if len(blank):
+        number = np.delete(number, blank)
+        text = text.take(pa.array(number))
+    return Lines(text, number)
+
+
+def _blank_lines(data: bytes | npt.NDArray[np.uint8], offsets: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Indexes of the lines that hold whitespace only."""
+    starts, lengths = offsets[:-1], np.diff(offsets)
+    # A line of JSON can be as short as one digit: only lines that begin with whitespace need a look.
+    first = np.frombuffer(data, np.uint8)[starts] if len(starts) else np.zeros(0, np.uint8)
+    maybe = np.flatnonzero((first == 0x0A) | (first == 0x20) | (first == 0x0D) | (first == 0x09))
+    blank = [i for i in maybe.tolist() if not bytes(data[starts[i] : starts[i] + lengths[i]]).strip(b" \t\r\n")]
+    return np.array(blank, np.int64)
+
+
+@dataclass(frozen=True, slots=True)
+class BadRecord:
+    """A line that is no JSON, as it is kept in the bad-records output.
+
+    Parameters
+    ----------
+    file
+        The source file.
+    line
+        Its 1-based line; the 1-based element where the file is a JSON array.
+    reason
+        The stable code of the error.
+    message
+        What is wrong, in words.
+    text
+        The line itself; bytes that are not UTF-8 become U+FFFD.
+    base64
+        The line's own bytes, only where `text` does not say them all.
+    columns
+        What stood beside it in a table's row.
+
+    Examples
+    --------
+    >>> record = BadRecord.of("a.json", 3, b"[1,", VariantError("the text ends early", reason="truncated"))
+    >>> print(record.to_json())
+    {"file": "a.json", "line": 3, "reason": "truncated", "message": "the text ends early", "text": "[1,"}
+    """
+
+    file: str
+    line: int
+    reason: str
+    message: str
+    text: str
+    base64: str | None = None
+    columns: dict[str, Any] | None = None
+
+    @classmethod
+    def of(cls, file: str, line: int, text: bytes, error: VariantError) -> BadRecord:
+        """Make the record of a line and the error that the parser gave for it."""
+        text = text.rstrip(b"\r\n")
+        shown = text.decode("utf-8", "replace")
+        exact = b64encode(text).decode("ascii") if shown.encode() != text else None
+        return cls(file, line, error.reason, error.message, shown, exact)
+
+    def to_json(self) -> str:
+        """One line of the bad-records output."""
+        fields = {name: value for name, value in asdict(self).items() if value is not None}
+        return json.dumps(fields, ensure_ascii=False)
+
 
 # Small enough for hundreds of places in the 8 MiB that are sampled of a file, large enough for a few lines each.
 BLOCK_BYTES = 32 << 10

@@ -1,13 +1,15 @@
 """Writing a checkpoint: the whole state of a version in Parquet files (PROTOCOL.md, "Checkpoints", V1 and V2).
 
-Owns the rows and columns of the file, `stats_parsed` with variants in Parquet form among them, and `_last_checkpoint`.
-Leaves reading checkpoints to `file_actions`.
+Owns the rows and columns of the file, `stats_parsed` with variants in Parquet form among them, `_last_checkpoint`, and
+which files of the log a checkpoint lets go ("Metadata Cleanup"). Leaves reading checkpoints to `file_actions`, and data
+files to vacuum.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import uuid
 from collections.abc import Mapping
 from contextlib import suppress
@@ -19,9 +21,8 @@ import pyarrow as pa
 from parquet_variant import arrow_compute as pc
 from parquet_variant.array.tables import one_chunk
 from parquet_variant.delta.data.partitions import partition_array
-from parquet_variant.delta.log.cleanup import clean_log
-from parquet_variant.delta.log.file_actions import FILE_SCHEMA
-from parquet_variant.delta.log.segment import LAST_CHECKPOINT, LOG
+from parquet_variant.delta.log.file_actions import FILE_SCHEMA, read_checkpoint_part
+from parquet_variant.delta.log.segment import LAST_CHECKPOINT, LOG, commit_times
 from parquet_variant.delta.log.snapshot import Snapshot, snapshot
 from parquet_variant.delta.protocol.actions import Metadata, Txn, now_millis
 from parquet_variant.delta.protocol.features import check_writable, supports
@@ -30,6 +31,7 @@ from parquet_variant.delta.protocol.table_properties import duration_millis
 from parquet_variant.delta.statistics.stats_json import with_json_stats
 from parquet_variant.delta.statistics.stats_table import StatsTable, read_stats, stats_type
 from parquet_variant.delta.statistics.variant_stats import decode_bounds_array, parsed_bounds
+from parquet_variant.delta.storage import FileInfo, Storage
 from parquet_variant.encoding.cast.targets import VARIANT_STORAGE
 from parquet_variant.errors import VariantError
 from parquet_variant.parquet.writing.writer import VariantWriter
@@ -291,3 +293,61 @@ def _parsed_partitions(current: Snapshot) -> pa.Array:
         columns.append(pa.array([cache[text] for text in texts], kind))
         fields.append(pa.field(field.physical_name, kind))
     return pa.StructArray.from_arrays(columns, fields=fields)
+
+
+_DAY = 86_400_000
+_LOG_RETENTION = "interval 30 days"
+_NAME = re.compile(r"(\d{20})\.(json|crc|checkpoint\..*|(\d{20})\.compacted\.json)")
+
+
+def clean_log(storage: Storage, configuration: Mapping[str, str]) -> list[str]:
+    """Delete what no version within ``delta.logRetentionDuration`` needs, if ``delta.enableExpiredLogCleanup`` lets it.
+
+    Returns the files deleted.
+    """
+    if configuration.get("delta.enableExpiredLogCleanup", "true").lower() == "false":
+        return []
+    keep = duration_millis(configuration.get("delta.logRetentionDuration", _LOG_RETENTION))
+    cutoff = (now_millis() - keep) // _DAY * _DAY
+    files: list[tuple[FileInfo, int, str]] = []
+    for file in storage.list(LOG):
+        match = _NAME.fullmatch(file.path.rpartition("/")[2])
+        if match is not None and file.path.count("/") == 1:
+            files.append((file, int(match[1]), match[2]))
+    old = [version for version, time in commit_times(storage).items() if time <= cutoff]
+    points = [v for _, v, kind in files if kind.startswith("checkpoint.parquet") or _is_v2(kind)]
+    usable = [version for version in points if old and version <= max(old)]
+    if not usable:
+        return []
+    first = max(usable)
+    going = [
+        file.path for file, version, kind in files
+        if version < first or (kind.endswith("compacted.json") and version <= first)
+    ]  # fmt: skip
+    for path in going:
+        storage.delete(path)
+    return going + _clean_sidecars(storage, cutoff=now_millis() // _DAY * _DAY - _DAY)
+
+
+def _is_v2(kind: str) -> bool:
+    return bool(re.fullmatch(r"checkpoint\.[0-9a-fA-F-]{36}\.(json|parquet)", kind))
+
+
+def _clean_sidecars(storage: Storage, cutoff: int) -> list[str]:
+    sidecars = [file for file in storage.list(f"{LOG}/_sidecars") if file.modified <= cutoff]
+    if not sidecars:
+        return []
+    needed: set[str] = set()
+    for file in storage.list(LOG):
+        name = file.path.rpartition("/")[2]
+        if ".checkpoint." not in name or file.path.count("/") != 1:
+            continue
+        if name.endswith(".json"):
+            actions = [json.loads(line) for line in storage.read(file.path).split(b"\n") if line.strip()]
+        else:
+            actions = read_checkpoint_part(storage.open(file.path), files=False)[0]
+        needed |= {each["sidecar"]["path"].rpartition("/")[2] for each in actions if each.get("sidecar")}
+    going = [file.path for file in sidecars if file.path.rpartition("/")[2] not in needed]
+    for path in going:
+        storage.delete(path)
+    return going

@@ -29,8 +29,7 @@ from parquet_variant.delta.reading.row_ids import tracked_rows
 from parquet_variant.delta.writing.data_files import DEFAULT_FILE_BYTES, WritePlan, plan_write
 from parquet_variant.delta.writing.file_rows import to_removes
 from parquet_variant.delta.writing.rules import Rules
-from parquet_variant.delta.writing.schema_option import SchemaOption, schema_option
-from parquet_variant.delta.writing.write import plan
+from parquet_variant.delta.writing.write import SchemaOption, plan, schema_option
 from parquet_variant.io.engine import Engine, Progress, ThreadEngine
 from parquet_variant.parquet.operations.optimize import pack_files
 from parquet_variant.parquet.report_text import rewritten

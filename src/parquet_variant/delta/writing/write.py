@@ -1,15 +1,16 @@
 """Putting rows into a table that is there: append, overwrite.
 
-Owns these, and the commit of files that others wrote (`commit_files`, for Spark). Leaves making a table to `create`,
-files to `data_files` and the log to `commit`.
+Owns these, the commit of files that others wrote (`commit_files`, for Spark), and the forms of the option ``schema=``
+of writes. Leaves making a table to `create`, files to `data_files` and the log to `commit`.
 """
 
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 import pyarrow as pa
 
@@ -21,15 +22,17 @@ from parquet_variant.delta.protocol.actions import Add, Txn, now_millis
 from parquet_variant.delta.protocol.features import check_writable
 from parquet_variant.delta.protocol.merging import merged_metadata
 from parquet_variant.delta.protocol.schema import (
+    StructType,
     from_arrow_schema,
+    variant_paths,
 )
 from parquet_variant.delta.storage import open_storage
 from parquet_variant.delta.writing.data_files import DEFAULT_FILE_BYTES, WritePlan, plan_write
 from parquet_variant.delta.writing.file_rows import to_removes
 from parquet_variant.delta.writing.identity import IdentityValues, has_identity, refuse_identity
-from parquet_variant.delta.writing.schema_option import SchemaOption, schema_option, schemas_by_column
 from parquet_variant.errors import DeltaError
 from parquet_variant.interop.table_of import is_rows, table_of
+from parquet_variant.schema.shredding_schema import ShreddingSchema
 
 _IDENTITY_RETRIES = 20
 
@@ -317,3 +320,38 @@ def peek(data: Any) -> tuple[pa.Table, Any]:
 def _chain(first: Any, rest: Iterable[Any]) -> Iterable[Any]:
     yield first
     yield from rest
+
+
+SchemaOption: TypeAlias = "Mapping[str, ShreddingSchema | str] | ShreddingSchema | str | None"
+
+
+def schema_option(schema: SchemaOption, options: dict[str, Any]) -> SchemaOption:
+    """The schema that was given, also under the former name ``shredding``, which is taken out of the options."""
+    if "shredding" not in options:
+        return schema
+    warnings.warn("shredding= is now called schema=", DeprecationWarning, stacklevel=3)
+    former: SchemaOption = options.pop("shredding")
+    if schema is not None and former is not None:
+        raise DeltaError("schema= and its former name shredding= are both given", reason="bad-argument")
+    return former if schema is None else schema
+
+
+def schemas_by_column(schema: SchemaOption, columns: StructType) -> dict[str, ShreddingSchema]:
+    """The schemas by dotted name of the variant column.
+
+    Raises `DeltaError`: reason ``"bad-argument"`` for a name that is no variant column, or one schema for several
+    columns.
+    """
+    if schema is None:
+        return {}
+    places = [".".join(place) for place in variant_paths(columns)]
+    if isinstance(schema, (ShreddingSchema, str)):
+        if len(places) != 1:
+            raise DeltaError(
+                f"the table has {len(places)} variant columns: give schemas by name", reason="bad-argument"
+            )
+        schema = {places[0]: schema}
+    unknown = sorted(set(schema) - set(places))
+    if unknown:
+        raise DeltaError(f"{unknown[0]!r} is no variant column: {', '.join(places)}", reason="bad-argument")
+    return {name: ShreddingSchema.of(schema_of_column) for name, schema_of_column in schema.items()}
